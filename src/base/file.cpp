@@ -1,0 +1,133 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace weir {
+
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+class Fd {
+ public:
+  explicit Fd(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+Result<FileView> FileView::map(const std::string& path) {
+  const Fd fd(path);
+  if (fd.get() < 0) return fail(ErrorCode::kIo, path + ": cannot open: " + reason());
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return fail(ErrorCode::kIo, path + ": " + reason());
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, path + ": not a regular file");
+  FileView view;
+  view.name_ = path;
+  if (info.st_size == 0) return view;
+  const auto size = static_cast<size_t>(info.st_size);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) return fail(ErrorCode::kIo, path + ": cannot map: " + reason());
+  view.bytes_ = {static_cast<const std::byte*>(data), size};
+  view.mapped_ = true;
+  return view;
+}
+
+FileView FileView::borrow(std::string name, std::span<const std::byte> bytes) {
+  FileView view;
+  view.name_ = std::move(name);
+  view.bytes_ = bytes;
+  return view;
+}
+
+FileView::FileView(FileView&& other) noexcept
+    : name_(std::move(other.name_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      mapped_(std::exchange(other.mapped_, false)) {}
+
+FileView& FileView::operator=(FileView&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+FileView::~FileView() {
+  if (mapped_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void FileView::drop(size_t offset, size_t bytes) const {
+  if (!mapped_) return;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t begin = (offset + page - 1) / page * page;
+  const size_t end = (offset + bytes) / page * page;
+  if (begin >= end) return;
+  (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+}
+
+Result<ModelFiles> ModelFiles::open(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  if (!std::filesystem::is_directory(path, error))
+    return fail(ErrorCode::kConfig, folder + ": expected a folder with a model's config.json and " +
+                                        "safetensors files; found no such folder");
+  ModelFiles files;
+  files.folder_ = path.string();
+  while (files.folder_.size() > 1 && files.folder_.back() == '/') files.folder_.pop_back();
+  files.name_ = std::filesystem::path(files.folder_).filename().string();
+  if (!files.has("config.json"))
+    return fail(ErrorCode::kConfig, files.folder_ +
+                                        ": expected config.json in this folder; it is "
+                                        "not there");
+  return files;
+}
+
+ModelFiles ModelFiles::embedded(std::string name, std::vector<Embedded> embedded) {
+  ModelFiles files;
+  files.name_ = std::move(name);
+  files.embedded_ = std::move(embedded);
+  return files;
+}
+
+bool ModelFiles::has(std::string_view file) const {
+  if (!folder_.empty()) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(folder_ + "/" + std::string(file), error);
+  }
+  for (const Embedded& e : embedded_)
+    if (e.name == file) return true;
+  return false;
+}
+
+Result<FileView> ModelFiles::open_file(std::string_view file) const {
+  if (!folder_.empty()) return FileView::map(folder_ + "/" + std::string(file));
+  for (const Embedded& e : embedded_)
+    if (e.name == file) return FileView::borrow(name_ + "/" + std::string(file), e.bytes);
+  return fail(ErrorCode::kIo, name_ + ": no file " + std::string(file) + " compiled in");
+}
+
+Result<std::string> read_file(const std::string& path, size_t bytes_max) {
+  WEIR_ASSIGN(const FileView view, FileView::map(path));
+  if (view.bytes().size() > bytes_max)
+    return fail(ErrorCode::kTooLarge, path + ": expected at most " + std::to_string(bytes_max) +
+                                          " bytes, found " + std::to_string(view.bytes().size()));
+  return std::string(view.text());
+}
+
+}  // namespace weir

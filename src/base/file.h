@@ -1,0 +1,70 @@
+// FileView: the bytes of a file, mapped read-only or borrowed. ModelFiles: a checkpoint's files by
+// name, from a folder or compiled into the binary.
+//
+// Threads: immutable after construction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace weir {
+
+class FileView {
+ public:
+  FileView() = default;
+  // Maps the whole file privately and read-only. An empty file gives an empty view.
+  static Result<FileView> map(const std::string& path);
+  // Borrows bytes that outlive every view (compiled-in data, tests).
+  static FileView borrow(std::string name, std::span<const std::byte> bytes);
+
+  FileView(FileView&& other) noexcept;
+  FileView& operator=(FileView&& other) noexcept;
+  ~FileView();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
+  const std::string& name() const { return name_; }  // For error messages.
+
+  // Tells the kernel that these bytes are not needed in memory any more (they stay readable).
+  void drop(size_t offset, size_t bytes) const;
+
+ private:
+  std::string name_;
+  std::span<const std::byte> bytes_;
+  bool mapped_ = false;
+};
+
+class ModelFiles {
+ public:
+  struct Embedded {
+    std::string_view name;
+    std::span<const std::byte> bytes;
+  };
+
+  // REQUIRES config.json in the folder; an error names the folder and what was expected.
+  static Result<ModelFiles> open(const std::string& folder);
+  static ModelFiles embedded(std::string name, std::vector<Embedded> files);
+
+  const std::string& name() const { return name_; }      // The folder's last component.
+  const std::string& folder() const { return folder_; }  // Empty when compiled in.
+  bool has(std::string_view file) const;
+  Result<FileView> open_file(std::string_view file) const;
+
+ private:
+  std::string name_;
+  std::string folder_;
+  std::vector<Embedded> embedded_;
+};
+
+// Reads a whole small file; refuses more than `bytes_max`.
+Result<std::string> read_file(const std::string& path, size_t bytes_max);
+
+}  // namespace weir

@@ -1,0 +1,40 @@
+#include "base/huge_pages.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <string>
+
+namespace weir {
+
+namespace {
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+}
+
+Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
+  HugeBuffer buffer;
+  if (bytes == 0) return buffer;
+  // Mapped with a huge page to spare and trimmed, so that the start is aligned to one: transparent
+  // huge pages cover only aligned ranges.
+  const size_t rounded = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  const size_t mapped = rounded + kHugePageBytes;
+  void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (raw == MAP_FAILED)
+    return fail(ErrorCode::kCapacity, "no memory for " + std::to_string(bytes >> 20) + " MiB");
+  const auto begin = reinterpret_cast<uintptr_t>(raw);
+  const uintptr_t aligned = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  if (aligned > begin) ::munmap(raw, aligned - begin);
+  if (const uintptr_t tail = begin + mapped - (aligned + rounded); tail > 0)
+    ::munmap(reinterpret_cast<void*>(aligned + rounded), tail);
+  buffer.data_ = reinterpret_cast<std::byte*>(aligned);
+  buffer.bytes_ = rounded;
+  (void)::madvise(buffer.data_, rounded, MADV_HUGEPAGE);  // Advice: 4 KiB pages work too.
+  return buffer;
+}
+
+HugeBuffer::~HugeBuffer() {
+  if (data_) ::munmap(data_, bytes_);
+}
+
+}  // namespace weir

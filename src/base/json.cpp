@@ -1,0 +1,207 @@
+#include "base/json.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace weir {
+
+Result<JsonDoc> JsonDoc::parse(std::string_view text, size_t depth_max) {
+  JsonDoc doc;
+  doc.parser_ = std::make_unique<simdjson::dom::parser>();
+  if (doc.parser_->allocate(std::max<size_t>(text.size(), 64), depth_max) != simdjson::SUCCESS)
+    return fail(ErrorCode::kTooLarge,
+                "no memory for a JSON document of " + std::to_string(text.size()) + " bytes");
+  auto parsed = doc.parser_->parse(text.data(), text.size());
+  if (parsed.error() != simdjson::SUCCESS)
+    return fail(ErrorCode::kInvalid,
+                std::string("expected valid JSON: ") + simdjson::error_message(parsed.error()));
+  doc.root_ = parsed.value_unsafe();
+  return doc;
+}
+
+const char* json_type_name(JsonValue value) {
+  switch (value.type()) {
+    case JsonType::ARRAY:
+      return "array";
+    case JsonType::OBJECT:
+      return "object";
+    case JsonType::INT64:
+    case JsonType::UINT64:
+      return "integer";
+    case JsonType::DOUBLE:
+      return "number";
+    case JsonType::STRING:
+      return "string";
+    case JsonType::BOOL:
+      return "boolean";
+    case JsonType::NULL_VALUE:
+      return "null";
+  }
+  return "?";
+}
+
+std::optional<JsonValue> json_get(JsonObject object, std::string_view key) {
+  JsonValue found;
+  if (object.at_key(key).get(found) != simdjson::SUCCESS) return std::nullopt;
+  if (found.is_null()) return std::nullopt;
+  return found;
+}
+
+namespace {
+
+// Length of the valid UTF-8 sequence at `text`, or 0 (Unicode 15, table 3-7).
+size_t utf8_sequence(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const auto continues = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xbf) {
+    return i < text.size() && byte(i) >= low && byte(i) <= high;
+  };
+  const uint8_t lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) {
+    const uint8_t low = lead == 0xe0 ? 0xa0 : 0x80, high = lead == 0xed ? 0x9f : 0xbf;
+    return continues(1, low, high) && continues(2) ? 3 : 0;
+  }
+  if (lead >= 0xf0 && lead <= 0xf4) {
+    const uint8_t low = lead == 0xf0 ? 0x90 : 0x80, high = lead == 0xf4 ? 0x8f : 0xbf;
+    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+template <class T>
+void append_number(std::string& out, T number) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
+  out.append(buffer, end);
+}
+
+}  // namespace
+
+void append_json_string(std::string& out, std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  out += '"';
+  size_t plain = 0;  // Start of the run not yet copied.
+  size_t i = 0;
+  const auto flush = [&] { out.append(text.substr(plain, i - plain)); };
+  while (i < text.size()) {
+    const auto c = static_cast<uint8_t>(text[i]);
+    if (c >= 0x20 && c != '"' && c != '\\' && c < 0x80) {
+      ++i;
+      continue;
+    }
+    if (c >= 0x80) {
+      if (const size_t length = utf8_sequence(text.substr(i)); length > 0) {
+        i += length;
+        continue;
+      }
+    }
+    flush();
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      default:
+        if (c >= 0x80) {
+          out += "\xef\xbf\xbd";
+        } else {
+          out += "\\u00";
+          out += kHex[c >> 4];
+          out += kHex[c & 15];
+        }
+    }
+    plain = ++i;
+  }
+  flush();
+  out += '"';
+}
+
+void JsonWriter::separate() {
+  if (needs_comma_) out_ += ',';
+  needs_comma_ = true;
+}
+
+JsonWriter& JsonWriter::open(char bracket) {
+  separate();
+  out_ += bracket;
+  needs_comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::close(char bracket) {
+  out_ += bracket;
+  needs_comma_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  separate();
+  append_json_string(out_, name);
+  out_ += ':';
+  needs_comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::string_view text) {
+  separate();
+  append_json_string(out_, text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); }
+
+JsonWriter& JsonWriter::value(int64_t number) {
+  separate();
+  append_number(out_, number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(uint64_t number) {
+  separate();
+  append_number(out_, number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(double number) {
+  if (!std::isfinite(number)) return null();
+  separate();
+  append_number(out_, number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(float number) {
+  if (!std::isfinite(number)) return null();
+  separate();
+  append_number(out_, number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::null() { return raw("null"); }
+
+JsonWriter& JsonWriter::raw(std::string_view json) {
+  separate();
+  out_.append(json);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(JsonValue parsed) { return raw(simdjson::minify(parsed)); }
+
+}  // namespace weir

@@ -1,0 +1,59 @@
+// Counters, gauges and histograms, and their Prometheus text.
+//
+// Threads: values are relaxed atomics, updated by anybody without a lock or an allocation. Metrics
+// are members of a Metrics object that is built before any thread starts; render() may run at any
+// time and sees each value as it is.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weir {
+
+class Counter {
+ public:
+  void add(uint64_t n = 1) { value_.fetch_add(n, std::memory_order_relaxed); }
+  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+class Gauge {
+ public:
+  void set(double v) { value_.store(v, std::memory_order_relaxed); }
+  double value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<double> value_{0};
+};
+
+// Seconds, in buckets from 100 us to about 100 s, three a decade (factor 2.15).
+class Histogram {
+ public:
+  static constexpr int kBuckets = 19;
+  static double upper_bound(int bucket);  // Seconds; the last bucket has no bound.
+
+  void observe(double seconds);
+  uint64_t count() const;
+  double sum() const;
+  uint64_t cumulative(int bucket) const;  // Observations at or below upper_bound(bucket).
+
+ private:
+  std::array<std::atomic<uint64_t>, kBuckets + 1> counts_{};
+  std::atomic<uint64_t> sum_ns_{0};
+};
+
+// Appends one metric in Prometheus text format 0.0.4. `labels` is `key="value",...` or empty.
+void render(std::string& out, std::string_view name, std::string_view help, const Counter& counter,
+            std::string_view labels = {});
+void render(std::string& out, std::string_view name, std::string_view help, const Gauge& gauge,
+            std::string_view labels = {});
+void render(std::string& out, std::string_view name, std::string_view help,
+            const Histogram& histogram, std::string_view labels = {});
+
+}  // namespace weir

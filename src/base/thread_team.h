@@ -1,0 +1,73 @@
+// ThreadTeam: the compute threads. run() executes one function on every member at once; inside it,
+// members meet at barriers and claim blocks of work from a counter that each barrier resets.
+//
+// Threads: the constructing thread is member 0 and the only one to call run(). Members spin for a
+// while at a barrier or between runs, yield when the machine is oversubscribed, then sleep; a
+// barrier inside run() never sleeps, because the others are already computing.
+//
+// Work is claimed, not divided in advance: a static half loses half its speed as soon as another
+// process takes one core (reference: kernels, section 0).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/ring.h"
+
+namespace weir {
+
+class ThreadTeam {
+ public:
+  // How many cores this process may use: affinity mask and cgroup quota, at least 1.
+  static int usable_cores();
+
+  // `pin`: bind member i to the i-th usable core.
+  ThreadTeam(int members, bool pin);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int members() const { return members_; }
+
+  // Calls fn(member) on every member, the caller being member 0; returns when all have returned.
+  // Does not allocate.
+  template <class F>
+  void run(F&& fn) {
+    run_erased([](void* f, int member) { (*static_cast<std::remove_reference_t<F>*>(f))(member); },
+               const_cast<void*>(static_cast<const void*>(&fn)));
+  }
+
+  // Inside run(): waits until every member has called it. Everything written before is visible
+  // after; the work counter is 0 again.
+  void barrier();
+
+  // Inside run(), between two barriers: the next block of work, 0, 1, 2, ...; the caller stops at
+  // its own count of blocks.
+  int32_t claim() { return work_.value.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  using Erased = void (*)(void* fn, int member);
+  struct alignas(kCacheLineBytes) Counter {
+    std::atomic<int32_t> value{0};
+  };
+
+  void run_erased(Erased call, void* fn);
+  void work(int member);
+
+  const int members_;
+  Erased call_ = nullptr;
+  void* fn_ = nullptr;
+  Counter launch_;    // Counts runs; workers wait for it to change.
+  Counter finished_;  // Workers done with the current run.
+  Counter arrived_;   // Members at the current barrier.
+  Counter phase_;     // Counts barriers.
+  Counter work_;
+  Counter sleeping_;  // Workers asleep on launch_.
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace weir

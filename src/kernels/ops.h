@@ -1,0 +1,191 @@
+// The table of kernels: numbers in, numbers out. For each entry: equation, shapes, order of
+// reduction. One implementation per ISA folder; scalar/ is the reference, "what the kernel means";
+// cpu_ops.cpp fills the table with the best this machine has, or a lower level if forced.
+//
+// Threads: every function may be called by any thread; it touches only its arguments.
+//
+// Batch invariance (decisions 22): what a kernel computes for a row depends on that row alone, to
+// the last bit: not on how many rows are passed, nor on where a range of columns begins. So each
+// output element has one order of reduction, given below, that all paths of one ISA keep (GEMV,
+// small batch, GEMM, AMX tiles). Different ISAs may differ in the last bits of float sums; integer
+// dot products are exact everywhere.
+//
+// This file is included by files with ISA flags: it must stay free of the standard library beyond
+// <cstdint>, or inline functions compiled for AVX-512 could reach every processor.
+#pragma once
+
+#include <cstdint>
+
+namespace weir::kernels {
+
+enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAmx };
+enum class FloatType : uint8_t { kF32, kF16, kBF16 };
+enum class Act : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kRelu, kQuickGelu };
+
+// Rows of weights that lie side by side in a packed matrix.
+inline constexpr int32_t kBlockRows = 16;
+// KV page length in tokens (decisions 9).
+inline constexpr int32_t kPageTokens = 32;
+// Scratch memory that a caller hands to kernels that ask for it, one per team member, 64-byte
+// aligned.
+inline constexpr int64_t kScratchBytes = 4 << 20;
+
+// A linear layer's weight [n, k] with affine groups along k:
+//   w[r][c] = scale[r][c / group] * q[r][c] + bias[r][c / group],  q an unsigned integer.
+// Packed at load (repack.h) as blocks of 16 rows: for word index w ascending, the 16 rows' 32-bit
+// word w side by side, 64 bytes a line. A word holds 8 elements of a row at 4 bits, 4 at 8 bits.
+// Within each 8 elements the activations' order is 0 2 4 6 1 3 5 7: a 4-bit word w gives elements
+// 0 2 4 6 as w & 0x0f0f0f0f and 1 3 5 7 as (w >> 4) & 0x0f0f0f0f; 8-bit words are permuted alike
+// (first word of a pair holds elements 0 2 4 6, second 1 3 5 7), so one quantised activation row
+// serves both. 2- and 3-bit weights are stored as 4-bit, 5- and 6-bit as 8-bit numbers.
+// n not a multiple of 16: the last block is padded with zero words, scales and biases.
+// REQUIRES: k % group == 0, group in {32, 64, 128}, 64-byte alignment of both pointers.
+struct QuantMatrix {
+  int32_t n = 0;
+  int32_t k = 0;
+  int32_t group = 0;
+  int32_t bits = 0;  // 4 or 8: the container.
+  FloatType scale_type = FloatType::kF16;
+  const uint8_t* words = nullptr;
+  // Per block and group: 16 scales, then 16 biases, in scale_type.
+  const uint8_t* scales = nullptr;
+};
+
+// A float weight [n, k], row-major as stored in the checkpoint (often mapped from the file).
+struct FloatMatrix {
+  int32_t n = 0;
+  int32_t k = 0;
+  FloatType type = FloatType::kF32;
+  const void* rows = nullptr;  // Aligned to its element only.
+};
+
+// Activations quantised to int8 per group: x[c] ~ scale[g] * q[c]; symmetric, scale = absmax / 127
+// (0 for a group of zeros), q = round to nearest even of x / scale. `sum[g]` = scale[g] * sum of q.
+// Rows are k (q) and k / group (scale, sum) apart; q is in the permuted order of QuantMatrix.
+// Buffers are 64-byte aligned; the q buffer has at least 64 bytes behind its last row.
+struct QuantRows {
+  int32_t k = 0;
+  int32_t group = 0;
+  int8_t* q = nullptr;
+  float* scale = nullptr;
+  float* sum = nullptr;
+};
+
+// Which rows of the activations, and where the result goes.
+// Row m of the result is computed from activation row `index[m]`, or m where index is null, and
+// written to y + m * y_stride + column. Columns [begin, end) are computed; begin is a multiple of
+// 16, and so is end unless it equals n. Nothing outside the columns is written.
+struct GemmRange {
+  const int32_t* index = nullptr;
+  int32_t rows = 0;
+  int32_t begin = 0;
+  int32_t end = 0;
+  float* y = nullptr;
+  int64_t y_stride = 0;  // In floats.
+};
+
+// Memory of one layer's keys and values, in pages of 32 tokens. A page of one KV head holds
+// K transposed, [k_dim][32] (lane = token), then V, [32][v_dim] (lane = dimension).
+struct KvPages {
+  uint8_t* base = nullptr;
+  int64_t page_bytes = 0;  // From a page to the next, all heads of this layer.
+  int64_t head_bytes =
+      0;  // From a KV head to the next within a page; V starts at k_dim * 32 elements.
+  int32_t kv_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  FloatType type = FloatType::kF16;  // kF16 or kF32.
+};
+
+// Attention of `rows` consecutive positions of one sequence over its pages, for the `group` query
+// heads that share one KV head. Row r has position p = first_position + r and sees key j iff
+// j <= p and (window == 0 or j > p - window).
+//   s_j = softcap(scale * (q . k_j)), softcap(s) = c * tanh(s / c) if c > 0
+//   out = sum_j exp(s_j - m) v_j / (sum_j exp(s_j - m) [+ exp(sink - m)])
+// Order: q . k ascending in the dimension (one accumulator a token); keys in blocks of 256 tokens
+// that begin at multiples of 256, online softmax (running maximum, sum and output rescaled) from
+// block to block; within a block the output accumulates ascending in the token, and the sum of
+// exponentials over 16 lanes (token % 16) ascending, then a fixed tree. A key that a row does not
+// see contributes nothing (its page bytes may be garbage, even NaN). The result for a row must not
+// depend on `rows`.
+struct AttendArgs {
+  const float* q = nullptr;  // [rows][...]: head h of row r at q + r * q_stride + h * k_dim.
+  int64_t q_stride = 0;
+  float* out = nullptr;  // Head h of row r at out + r * out_stride + h * v_dim.
+  int64_t out_stride = 0;
+  int32_t rows = 0;
+  int32_t first_position = 0;
+  const int32_t* pages = nullptr;  // Page numbers of the sequence from position 0.
+  int32_t kv_head = 0;
+  int32_t group = 1;  // Query heads per KV head; q and out point at the first of them.
+  float scale = 1;
+  float softcap = 0;
+  int32_t window = 0;
+  const float* sinks = nullptr;  // [group] or null.
+  void* scratch = nullptr;       // kScratchBytes.
+};
+
+struct Ops {
+  Isa isa = Isa::kScalar;
+
+  // --- Linear layers. y[m][c] = sum_k x[m][k] * w[c][k]. `scratch`: kScratchBytes.
+
+  // Quantises `rows` rows of k floats (x_stride apart) into out's rows 0...
+  void (*quantise_rows)(const float* x, int64_t x_stride, int32_t rows, QuantRows out);
+  // Per output, groups ascending:
+  //   c = fma(float(dot) * w_scale, x_scale, c);  c = fma(w_bias, x_sum, c)
+  // with dot the exact int32 dot product of the group. REQUIRES: x.group == w.group, x.k == w.k.
+  void (*gemm_quant_int8)(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                          void* scratch);
+  // Exact float32 activations: weight v = fma(scale, q, bias) in float32, then c = fma(v, x, c),
+  // k ascending in one accumulator.
+  void (*gemm_quant_f32)(const QuantMatrix& w, const float* x, int64_t x_stride,
+                         const GemmRange& range, void* scratch);
+  // Float weights widened to float32 exactly; L partial sums over k (lane = k % L, L the ISA's
+  // vector length, 1 for scalar), ascending with fma, then a fixed tree.
+  void (*gemm_float_f32)(const FloatMatrix& w, const float* x, int64_t x_stride,
+                         const GemmRange& range, void* scratch);
+  // Row r of a matrix, widened: the embedding lookup.
+  void (*dequantise_row)(const QuantMatrix& w, int32_t row, float* out);
+  void (*widen_row)(const FloatMatrix& w, int32_t row, float* out);
+
+  // --- Row-wise. `n` elements; in place where y == x is allowed.
+
+  // y = w * x / sqrt(mean(x^2) + eps); w null means 1. y may be x.
+  void (*rms_norm)(const float* x, const float* w, float eps, int32_t n, float* y);
+  // y = w * (x - mean) / sqrt(var + eps) + b; w and b may be null. y may be x.
+  void (*layer_norm)(const float* x, const float* w, const float* b, float eps, int32_t n,
+                     float* y);
+  // y += s * x.
+  void (*add_scaled)(const float* x, float s, int32_t n, float* y);
+  void (*scale)(float s, int32_t n, float* y);
+  // y = cap * tanh(y / cap).
+  void (*softcap)(float cap, int32_t n, float* y);
+  // y = act(gate) * up; y may be gate or up.
+  void (*gated_act)(const float* gate, const float* up, Act act, int32_t n, float* y);
+  // y = act(y).
+  void (*act)(Act act, int32_t n, float* y);
+  // Rotates the first `dims` of each of `heads` heads (head_dim apart) by the row's angles:
+  // pair i is (i, i + dims / 2), or (2i, 2i + 1) if interleaved; cos, sin [dims / 2].
+  //   (a, b) -> (a cos - b sin, b cos + a sin)
+  void (*rope)(float* x, int32_t heads, int32_t head_dim, int32_t dims, const float* cos,
+               const float* sin, bool interleaved);
+
+  // --- Attention.
+
+  // Writes one token's keys [kv_heads][k_dim] and values [kv_heads][v_dim] into slot
+  // `position % 32` of a page, rounded to the page's type.
+  void (*store_kv)(const KvPages& kv, int32_t page, int32_t slot, const float* k, const float* v);
+  void (*attend)(const KvPages& kv, const AttendArgs& args);
+
+  // --- Logits. n is the vocabulary.
+
+  // The largest element; the first of equals. NaN never wins.
+  int32_t (*argmax)(const float* x, int32_t n);
+  // log(sum exp(x)), from the maximum down.
+  float (*log_sum_exp)(const float* x, int32_t n);
+  // y = exp(x - max) / sum; the router's and the sampler's. y may be x.
+  void (*softmax)(const float* x, int32_t n, float* y);
+};
+
+}  // namespace weir::kernels

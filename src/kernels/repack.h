@@ -1,0 +1,37 @@
+// Repacks affine quantised weights from the stored MLX layout to QuantMatrix's (ops.h), once, at
+// load; the same numbers, in the order that kernels read them.
+//
+// Threads: free functions on the caller's memory; ranges of 16-row blocks may be packed in
+// parallel.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+
+// The stored form: each row one LSB-first stream of `bits`-wide numbers (k * bits / 8 bytes),
+// scales and biases [n, k / group] row-major.
+struct StoredQuant {
+  int32_t n = 0;
+  int32_t k = 0;
+  int32_t group = 0;
+  int32_t bits = 0;  // 2, 3, 4, 5, 6 or 8.
+  FloatType scale_type = FloatType::kF16;
+  const uint8_t* words = nullptr;
+  const uint8_t* scales = nullptr;
+  const uint8_t* biases = nullptr;
+};
+
+// 4 for 2 to 4 bits, 8 for 5 to 8.
+int32_t container_bits(int32_t bits);
+int64_t packed_word_bytes(int32_t n, int32_t k, int32_t container);
+int64_t packed_scale_bytes(int32_t n, int32_t k, int32_t group, FloatType scale_type);
+
+// Packs blocks [begin, end) of 16 rows into `words` and `scales`, which are whole matrices of the
+// sizes above. REQUIRES: 64-byte alignment of both.
+void repack_blocks(const StoredQuant& stored, int32_t begin, int32_t end, uint8_t* words,
+                   uint8_t* scales);
+
+}  // namespace weir::kernels

@@ -1,0 +1,29 @@
+// Batch: the flat inputs of one forward pass. Plain views; the engine owns the arrays and keeps
+// them until the pass has ended.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace weir::model {
+
+// Consecutive tokens of one sequence within a batch.
+struct BatchSlice {
+  int32_t row_begin = 0;  // Index of its first token in Batch::tokens.
+  int32_t rows = 0;
+  int32_t first_position = 0;  // Position of its first token in the sequence.
+  // Length-dependent rope (decisions 25) takes max(prompt_length, p + 1) as the length at p.
+  int32_t prompt_length = 0;
+  const int32_t* pages = nullptr;  // The sequence's pages, covering all positions of the slice.
+};
+
+struct Batch {
+  // Token ids; a negative entry t stands for the token that an earlier step samples into
+  // sampled[-t - 1] (decisions 23).
+  std::span<const int32_t> tokens;
+  const int32_t* sampled = nullptr;
+  std::span<const BatchSlice> slices;    // Ascending and contiguous in rows.
+  std::span<const int32_t> sample_rows;  // Rows whose logits are wanted, ascending.
+};
+
+}  // namespace weir::model

@@ -1,0 +1,80 @@
+// Model: weights bound to a ModelSpec, and the forward pass. Knows layers, not requests.
+//
+// Threads: load() runs on the caller with the team's help; forward() is called by every member of
+// the team inside ThreadTeam::run(), with the same arguments. Nothing is allocated in forward().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "kernels/ops.h"
+#include "kv/kv_cache.h"
+#include "model/batch.h"
+#include "model/spec.h"
+
+namespace weir::model {
+
+// decisions 21: kExact is float32 activations throughout; kFast quantises activations to int8 per
+// group for quantised weights.
+enum class Compute : uint8_t { kFast, kExact };
+
+struct ModelOptions {
+  Compute compute = Compute::kFast;
+  int32_t rows_max = 512;   // Tokens of one batch.
+  int32_t context_max = 0;  // Positions; 0: the model's max_position_embeddings.
+};
+
+// What a forward pass gives its caller. Called from inside ThreadTeam::run().
+class ForwardClient {
+ public:
+  virtual ~ForwardClient() = default;
+  // One row of logits [vocab_size], in the order of Batch::sample_rows by `sample_index` but on any
+  // member and in any order. The memory is the model's and may be overwritten by the callee; it is
+  // reused after the return.
+  virtual void on_logits(int32_t sample_index, std::span<float> logits, int member) = 0;
+  // Called once a pass on member 0 while the others compute: the place to plan the next step.
+  virtual void while_computing() {}
+};
+
+// Where a model's memory goes, in bytes; the start-up lines and the budget read it.
+struct ModelMemory {
+  int64_t packed_weights = 0;  // Anonymous, repacked.
+  int64_t mapped_weights = 0;  // Used in place from the file.
+  int64_t scratch = 0;         // Activations and logits.
+};
+
+class Model {
+ public:
+  // Reads config.json and the safetensors files, checks every tensor, repacks quantised weights
+  // with the team's help. `progress(done, total)` in bytes of weights, from the calling thread.
+  static Result<std::unique_ptr<Model>> load(
+      const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops,
+      ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress = {});
+  virtual ~Model() = default;
+
+  virtual const ModelSpec& spec() const = 0;
+  virtual const ModelOptions& options() const = 0;
+  virtual ModelMemory memory() const = 0;
+  virtual int32_t context_max() const = 0;
+  // Bytes of weights that one decoded token reads (all of a dense model; the chosen experts of a
+  // MoE).
+  virtual int64_t weight_bytes_per_token() const = 0;
+  // Multiply-adds of one token's linear layers, for the share of the core's peak.
+  virtual int64_t macs_per_token() const = 0;
+  // One shape per layer, for KvCache::create.
+  virtual std::vector<kv::KvShape> kv_shapes() const = 0;
+
+  // REQUIRES: called by every member; batch.tokens.size() <= rows_max; every slice's pages cover
+  // it.
+  virtual void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
+                       ThreadTeam& team, int member) = 0;
+};
+
+}  // namespace weir::model

@@ -1,0 +1,114 @@
+// ModelSpec describes an architecture completely: what the layers are, in which order, with which
+// sizes. Plain data. Family files produce it from config.json; the KV planner, the weight binder,
+// the forward pass and `weir info` read it. Nothing else knows a family's name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/ops.h"
+
+namespace weir::model {
+
+using kernels::Act;
+
+struct Norm {
+  enum Kind : uint8_t { kRms, kLayer } kind = kRms;
+  float eps = 1e-6f;
+  float weight_offset = 0;  // Gemma stores w and means w + 1.
+  bool bias = false;
+};
+
+// Rotary embedding (reference: families, section 2). Frequencies of pair i of d: theta^(-2i/d).
+struct Rope {
+  enum Layout : uint8_t { kHalf, kInterleaved } layout = kHalf;
+  enum Scaling : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope } scaling = kNone;
+  float theta = 10000;
+  int dim = 0;  // Rotated dimensions of a head; 0 means this layer has no position encoding.
+  float factor = 1;
+  float original_context = 0;  // original_max_position_embeddings, or max_position_embeddings.
+  float low_freq_factor = 1, high_freq_factor = 4;  // llama3.
+  float beta_fast = 32, beta_slow = 1;              // yarn.
+  bool truncate = true;                             // yarn: floor and ceil the ramp.
+  float attention_factor = 1;                       // On cos and sin: yarn, longrope.
+  std::vector<float> short_factor, long_factor;     // longrope: [dim / 2].
+
+  bool length_dependent() const { return scaling == kDynamic || scaling == kLongRope; }
+};
+
+// Token mixers: the sublayer that moves information between positions.
+
+struct Attention {  // MHA, GQA, MQA.
+  enum QkNorm : uint8_t { kNoQkNorm, kPerHead, kAllHeads } qk_norm = kNoQkNorm;
+  float qk_norm_offset = 0;  // As Norm::weight_offset.
+  float qk_norm_eps = 1e-6f;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int window = 0;   // Sliding window in tokens; 0 attends to everything.
+  float scale = 0;  // Multiplies q.k.
+  float logit_softcap = 0;
+  bool qkv_bias = false;
+  bool out_bias = false;
+  bool sinks = false;  // One learned logit per head joins the softmax.
+  Rope rope{};
+};
+
+using Mixer = std::variant<Attention>;
+
+// Channel mixers.
+
+struct DenseFfn {
+  int width = 0;
+  Act act = Act::kSilu;
+  bool gated = true;  // act(gate(x)) * up(x); false: act(up(x)).
+  bool bias = false;
+};
+
+struct Router {
+  enum Score : uint8_t { kSoftmax, kSoftmaxOfTopK } score = kSoftmax;
+  bool renormalise = false;
+  float scale = 1;
+};
+
+struct MoeFfn {
+  int num_experts = 0;
+  int top_k = 0;
+  DenseFfn expert{};
+  Router router{};
+  std::optional<DenseFfn> shared{};
+  bool shared_gate = false;  // The shared expert is multiplied by sigmoid(x . gate).
+};
+
+using Ffn = std::variant<std::monostate, DenseFfn, MoeFfn>;
+
+struct LayerSpec {
+  std::vector<Mixer> mixers;  // Usually one.
+  Ffn ffn;
+  std::optional<Norm> pre_mixer, post_mixer, pre_ffn, post_ffn;
+  float residual_scale = 1;  // Multiplies what each sublayer adds (granite).
+};
+
+struct ModelSpec {
+  std::string family;  // As config.json names it.
+  int vocab_size = 0;
+  int hidden_size = 0;
+  int context_max = 0;  // max_position_embeddings.
+  float embed_scale = 1;
+  float logit_scale = 1;
+  float logit_softcap = 0;
+  bool tied_head = false;
+  Norm final_norm;
+  std::vector<LayerSpec> layers;
+  // Checkpoint names that differ from the canonical Llama ones: {canonical, as stored}.
+  std::vector<std::pair<std::string, std::string>> renames;
+  std::vector<int32_t> eos_ids;  // config.json's; generation_config.json may name others.
+};
+
+std::string describe(const ModelSpec& spec);  // One line per distinct layer; golden-tested.
+
+}  // namespace weir::model

@@ -1,0 +1,121 @@
+// HTTP as the application sees it: HttpRequest, HttpResponder and HttpServer. Bytes, sockets,
+// limits and timeouts are this folder's business; JSON and models are not.
+//
+// Threads: everything here lives on the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/result.h"
+#include "net/loop.h"
+
+namespace weir::net {
+
+struct HttpRequest {
+  std::string method;  // Upper case.
+  std::string path;    // Percent-encoded as received, without the query.
+  std::string query;   // Without '?'.
+  std::vector<std::pair<std::string, std::string>> headers;  // Names in lower case, in order.
+  std::string body;
+  std::string peer;  // "127.0.0.1:50412", "unix".
+  uint64_t id = 0;   // Counts requests of this process.
+
+  // The first header of that name (lower case), or an empty view.
+  std::string_view header(std::string_view name) const;
+};
+
+// Answers one request: one response, or one stream of events. Lives until the answer is complete or
+// the client is gone; holding it (shared) after that is safe, every call is then ignored.
+class HttpResponder {
+ public:
+  virtual ~HttpResponder() = default;
+
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  // The whole response. Content-Length, Date and Connection are added here; a HEAD request gets no
+  // body. REQUIRES: nothing was sent yet.
+  virtual void respond(int status, Headers headers, std::string body) = 0;
+
+  // A chunked response. REQUIRES: nothing was sent yet.
+  virtual void start_stream(int status, Headers headers) = 0;
+  // Writes `bytes` (one or more whole events) at once. Never blocks: what the socket does not take
+  // is kept, see queued_bytes().
+  virtual void write(std::string_view bytes) = 0;
+  // Ends the stream; the connection is kept if the client allows.
+  virtual void end_stream() = 0;
+
+  // Bytes that the client has not taken yet. A stream should stop producing beyond
+  // HttpLimits::stream_pause_bytes, and is closed beyond stream_queue_bytes_max.
+  virtual size_t queued_bytes() const = 0;
+  // Calls once when queued_bytes() has fallen to zero again.
+  virtual void on_drained(std::function<void()> call) = 0;
+  // Calls once if the client leaves before the answer is complete (also when the server closes a
+  // client that does not read).
+  virtual void on_closed(std::function<void()> call) = 0;
+  virtual bool closed() const = 0;
+};
+
+using HttpResponderPtr = std::shared_ptr<HttpResponder>;
+
+struct HttpLimits {
+  int32_t connections_max = 16384;
+  size_t header_bytes_max = 64 << 10;   // Request line and headers: 431 beyond.
+  size_t body_bytes_max = 64 << 20;     // 413 beyond, from Content-Length where it is given.
+  uint64_t header_timeout_ms = 10'000;  // From first byte to end of headers: 408.
+  uint64_t body_timeout_ms = 30'000;    // Without a byte of the body: 408.
+  uint64_t idle_timeout_ms = 120'000;   // Keep-alive without a request: closed silently.
+  uint64_t write_timeout_ms = 60'000;   // Without the client taking a byte: closed.
+  size_t stream_pause_bytes = 64 << 10;
+  size_t stream_queue_bytes_max = 4 << 20;
+};
+
+// Counters for /metrics.
+struct HttpStats {
+  Counter connections;
+  Counter requests;
+  Counter refused_connections;
+  Counter malformed;
+  Gauge open_connections;
+};
+
+class HttpServer {
+ public:
+  using Handler = std::function<void(HttpRequest, HttpResponderPtr)>;
+  // Builds the body of an error that this folder answers itself (400, 408, 413, 417, 431, 503):
+  // content type and body.
+  using ErrorBody =
+      std::function<std::pair<std::string, std::string>(int status, std::string_view message)>;
+
+  // `handler` is called on the loop, once per request, when its body is complete.
+  HttpServer(Loop& loop, const HttpLimits& limits, Handler handler, ErrorBody error_body);
+  ~HttpServer();
+
+  // `host`: an IPv4 or IPv6 address, or a name of this machine. Port 0 takes a free one. The error
+  // names the address and the likely remedy.
+  Result<void> listen_tcp(const std::string& host, uint16_t port);
+  Result<void> listen_unix(const std::string& path);
+  uint16_t port() const;  // Of the first TCP listener.
+
+  // Stops listening, closes idle connections, marks the rest to close after their answer; `done` is
+  // called when the last has gone.
+  void drain(std::function<void()> done);
+
+  const HttpStats& stats() const;
+
+  // Answers `call(method, path)` before the body is read: 0 to go on, else a status to refuse with
+  // (413, 405, 404, 401 ...). Optional.
+  void on_headers(std::function<int(const HttpRequest&, uint64_t content_length)> call);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::net

@@ -1,0 +1,51 @@
+// Engine: the one thread that owns sequences, pages, prefix cache and model. It plans step n+1
+// while the team computes step n, launches it, and publishes what n sampled (decisions 23).
+//
+// Threads: run() is the engine thread; it constructs nothing and allocates nothing per token.
+// Others use handle().
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/thread_team.h"
+#include "kv/kv_cache.h"
+#include "kv/page_pool.h"
+#include "model/model.h"
+#include "sched/engine_handle.h"
+
+namespace weir::sched {
+
+struct EngineOptions {
+  int32_t step_tokens_max = 512;  // Token budget of one step; also the prefill chunk.
+  int32_t running_max = 64;       // Sequences that decode at once (--parallel).
+  int32_t queue_max = 1024;       // Requests waiting or running; more get 429.
+  int32_t context_max = 0;        // Positions of one sequence.
+  bool prefix_cache = true;
+};
+
+class Engine {
+ public:
+  // `wake` is called once per step that published something, from the engine thread; it must not
+  // block (uv_async_send). References outlive the engine.
+  Engine(const EngineOptions& options, model::Model& model, kv::KvCache& cache,
+         const kernels::Ops& ops, ThreadTeam& team, EngineHandle& handle,
+         std::function<void()> wake);
+  ~Engine();
+
+  // Runs until stop(). REQUIRES: called on the thread that built the team.
+  void run();
+  // Any thread. Running sequences end with kCancelled.
+  void stop();
+
+  // True when nothing waits or runs; for tests, from the engine thread.
+  bool idle() const;
+  // Runs every part's own check(). Called when idle, and by tests.
+  void check() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::sched

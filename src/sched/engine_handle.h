@@ -1,0 +1,71 @@
+// EngineHandle: the engine as other threads may see it. Submit, cancel, read counters.
+//
+// Threads: any; nothing here blocks, locks or waits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/metrics.h"
+#include "base/result.h"
+#include "base/ring.h"
+#include "sched/request.h"
+
+namespace weir::sched {
+
+// What the engine publishes about itself: relaxed counters, written by the engine thread only.
+struct EngineStats {
+  Gauge running;       // Sequences with pages.
+  Gauge waiting;       // Submitted, not started, or preempted.
+  Gauge kv_usage;      // Share of the pages held by sequences, 0..1.
+  Gauge pages_cached;  // Pages that only the prefix cache holds.
+  Counter steps;
+  Counter prompt_tokens;  // Computed, cached ones not counted.
+  Counter generated_tokens;
+  Counter prefix_queries;  // Prompt tokens looked up in the prefix cache,
+  Counter prefix_hits;     // and found.
+  Counter preemptions;
+  Counter wakes;         // Wakes of the network loop.
+  Histogram queue_time;  // From arrival to the first planned slice.
+  Histogram step_time;
+};
+
+struct Message {
+  enum class Kind : uint8_t { kNone, kSubmit, kCancel } kind = Kind::kNone;
+  Request* request = nullptr;
+};
+
+class EngineHandle {
+ public:
+  // `queue_max`: requests that may wait or run at once; more are refused with kOverloaded.
+  EngineHandle(int32_t queue_max, size_t inbox_capacity);
+
+  // Lends `request` to the engine. kOverloaded when the queue is full, kUnavailable once draining.
+  Result<void> submit(Request* request);
+  // Asks for the end of a submitted request. Its log finishes soon after (kCancelled, or whatever
+  // came first). Always succeeds: the inbox has room for one cancellation per queued request.
+  void cancel(Request* request);
+
+  // No more submissions; what was submitted goes on.
+  void drain() { draining_.store(true, std::memory_order_release); }
+  bool draining() const { return draining_.load(std::memory_order_acquire); }
+  // Submitted and not finished.
+  int32_t open() const { return open_.load(std::memory_order_acquire); }
+
+  const EngineStats& stats() const { return stats_; }
+
+ private:
+  friend class Engine;
+
+  void ring_bell();
+
+  const int32_t queue_max_;
+  MpscRing<Message> inbox_;
+  std::atomic<int32_t> open_{0};
+  std::atomic<bool> draining_{false};
+  std::atomic<uint32_t> bell_{0};  // Futex word: the engine sleeps on it when idle.
+  std::atomic<bool> sleeping_{false};
+  EngineStats stats_;
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,49 @@
+// Request: what a client asked, as the engine needs it: one continuation of one prompt. Built by
+// the API on a pool thread, never changed once submitted; the engine writes only its TokenLog and
+// the figures beside it.
+//
+// Threads and lifetime: submit() lends the Request to the engine until its log is finished(). Who
+// submitted it keeps it alive until then, also when the client is gone: cancel() is a message, the
+// finished log is the answer to it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/token_log.h"
+#include "sample/sampling_params.h"
+
+namespace weir::sched {
+
+using Clock = std::chrono::steady_clock;
+
+struct Request {
+  Request(std::vector<int32_t> prompt_tokens, sample::SamplingParams params, int32_t max_tokens_in,
+          bool logprobs)
+      : prompt(std::move(prompt_tokens)),
+        sampling(std::move(params)),
+        max_tokens(max_tokens_in),
+        want_logprobs(logprobs),
+        log(max_tokens_in, sampling.top_logprobs) {}
+
+  uint64_t id = 0;                    // Unique in this process; for logs.
+  const std::vector<int32_t> prompt;  // Not empty.
+  const sample::SamplingParams sampling;
+  const int32_t max_tokens;  // At least 1; prompt + max_tokens fits the context.
+  const bool want_logprobs;
+  uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
+  Clock::time_point arrived{};  // When the server had read the request.
+
+  TokenLog log;
+
+  // Written by the engine before the first token is appended; valid for the reader from then on.
+  int32_t cached_tokens = 0;    // Of the prompt, found in the prefix cache.
+  Clock::time_point started{};  // First planned.
+  Clock::time_point first_token{};
+  int32_t preemptions = 0;  // Valid once finished.
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,56 @@
+// Tokenizer: tokenizer.json to token ids and back. Byte-level BPE, SentencePiece-style BPE (byte
+// fallback, Metaspace), Unigram; normalisers, pre-tokenizers, added tokens, decoders as the Hugging
+// Face `tokenizers` crate computes them.
+//
+// Threads: immutable after load(); encode() and decode() may be called from any thread at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace weir::text {
+
+struct EncodeOptions {
+  bool add_special = false;   // Apply the post-processor's template (BOS and the like).
+  bool parse_special = true;  // Recognise special added tokens in the text.
+};
+
+class Tokenizer {
+ public:
+  // The text of a tokenizer.json. The error names the part that is not understood.
+  static Result<std::unique_ptr<Tokenizer>> load(std::string_view json);
+  ~Tokenizer();
+
+  // Appends ids. Any bytes are accepted: invalid UTF-8 is read as U+FFFD.
+  void encode(std::string_view text, const EncodeOptions& options, std::vector<int32_t>& ids) const;
+  std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  // As the crate's decode(): the decoder applied to all tokens together. Unknown ids are skipped.
+  std::string decode(std::span<const int32_t> ids, bool skip_special) const;
+
+  // The bytes that `id` stands for in the middle of a text (a byte-level token's raw bytes, a
+  // Metaspace token with its space); empty for unknown ids. Concatenated they are the streamed
+  // text.
+  std::string_view piece(int32_t id) const;
+  bool is_special(int32_t id) const;
+  // True where decode() strips a leading space of the first token (Metaspace with prefix space).
+  bool strips_leading_space() const;
+
+  std::optional<int32_t> id(
+      std::string_view token) const;  // Exact vocabulary entry or added token.
+  int32_t vocab_size() const;         // Largest id + 1, added tokens included.
+
+ private:
+  struct Impl;
+  explicit Tokenizer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::text
