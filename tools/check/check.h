@@ -1,0 +1,44 @@
+// weir-check compares this build with recorded answers: models, families, templates, tokenizers.
+// One line a case, then `N passed, N failed, N skipped`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+
+namespace weir::check {
+
+struct CheckOptions {
+  std::vector<std::string> paths;  // Fixtures, or folders above some.
+  std::string npm;                 // tokenizers: the folder whose node_modules has the packages.
+  std::optional<kernels::Isa> isa;
+  std::optional<model::Compute> compute;           // Default: kExact.
+  std::optional<kernels::FloatType> kv_type;       // Default: kF32 with kExact, else kF16.
+  int threads = 0;                                 // 0: all usable cores.
+};
+
+// Prints each case as it ends and counts.
+class Report {
+ public:
+  void pass(std::string_view name, std::string_view detail = {});
+  void fail(std::string_view name, std::string_view why);
+  void skip(std::string_view name, std::string_view why);
+  // Prints the closing line. 0 if something passed and nothing failed, else 1.
+  int finish() const;
+
+ private:
+  int passed_ = 0, failed_ = 0, skipped_ = 0;
+};
+
+// Each returns an error only where it cannot begin (no such folder, no fixture found in it).
+Result<void> check_models(const CheckOptions& options, Report& report);
+Result<void> check_families(const CheckOptions& options, Report& report);
+Result<void> check_templates(const CheckOptions& options, Report& report);
+Result<void> check_tokenizers(const CheckOptions& options, Report& report);
+
+}  // namespace weir::check
