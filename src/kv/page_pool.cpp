@@ -1,0 +1,104 @@
+// PagePool: the free list is a bitmap, a byte for each extent of 8 pages, so that runs are found by
+// looking at whole bytes and no order has to be kept when pages come back.
+#include "kv/page_pool.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace weir::kv {
+
+namespace {
+constexpr int32_t kExtentPages = 8;
+constexpr uint8_t kFreeExtent = 0xff;
+}  // namespace
+
+PagePool::PagePool(int32_t page_count)
+    : refs_(static_cast<size_t>(page_count), 0),
+      free_((static_cast<size_t>(page_count) + kExtentPages - 1) / kExtentPages, kFreeExtent),
+      free_count_(page_count) {
+  if (const int32_t tail = page_count % kExtentPages; tail > 0)
+    free_.back() = static_cast<uint8_t>((1u << tail) - 1);
+}
+
+bool PagePool::allocate(std::span<PageId> pages, PageId after) {
+  CHECK(after >= -1 && after < page_count());
+  if (std::ssize(pages) > free_count_) return false;
+  size_t filled = 0;
+  const auto take_run = [&](PageId page) {
+    while (filled < pages.size() && is_free(page)) {
+      take(page);
+      pages[filled++] = page++;
+    }
+  };
+  if (after >= 0) take_run(after + 1);
+  while (filled < pages.size()) {
+    const PageId begin = run_of_extents(static_cast<int32_t>(pages.size() - filled));
+    if (begin < 0) break;
+    take_run(begin);
+  }
+  // No free extent is left: single pages, lowest first.
+  for (size_t extent = 0; filled < pages.size(); ++extent) {
+    CHECK(extent < free_.size());
+    while (filled < pages.size() && free_[extent] != 0)
+      take_run(static_cast<PageId>(extent) * kExtentPages + std::countr_zero(free_[extent]));
+  }
+  return true;
+}
+
+// The first run of free extents that holds `pages` pages, else the longest; -1 if no extent is
+// free. A last extent of fewer than 8 pages is never wholly free: it serves as single pages.
+PageId PagePool::run_of_extents(int32_t pages) const {
+  const size_t wanted = (static_cast<size_t>(pages) + kExtentPages - 1) / kExtentPages;
+  size_t best = 0, best_length = 0, length = 0;
+  for (size_t i = 0; i < free_.size() && best_length < wanted; ++i) {
+    length = free_[i] == kFreeExtent ? length + 1 : 0;
+    if (length > best_length) {
+      best_length = length;
+      best = i + 1 - length;
+    }
+  }
+  return best_length == 0 ? -1 : static_cast<PageId>(best) * kExtentPages;
+}
+
+void PagePool::take(PageId page) {
+  CHECK(refs_[static_cast<size_t>(page)] == 0);
+  refs_[static_cast<size_t>(page)] = 1;
+  free_[static_cast<size_t>(page) / kExtentPages] &=
+      static_cast<uint8_t>(~(1u << (page % kExtentPages)));
+  --free_count_;
+}
+
+void PagePool::retain(PageId page) {
+  CHECK(refs(page) > 0);
+  ++refs_[static_cast<size_t>(page)];
+}
+
+void PagePool::release(PageId page) {
+  CHECK(refs(page) > 0);
+  if (--refs_[static_cast<size_t>(page)] > 0) return;
+  free_[static_cast<size_t>(page) / kExtentPages] |=
+      static_cast<uint8_t>(1u << (page % kExtentPages));
+  ++free_count_;
+}
+
+int32_t PagePool::refs(PageId page) const {
+  CHECK(page >= 0 && page < page_count());
+  return refs_[static_cast<size_t>(page)];
+}
+
+void PagePool::check() const {
+  int32_t free = 0;
+  for (PageId page = 0; page < page_count(); ++page) {
+    CHECK(refs_[static_cast<size_t>(page)] >= 0);
+    CHECK(is_free(page) == (refs_[static_cast<size_t>(page)] == 0));
+    free += is_free(page) ? 1 : 0;
+  }
+  CHECK(free == free_count_);
+  int32_t bits = 0;  // None beyond the last page.
+  for (const uint8_t extent : free_) bits += std::popcount(extent);
+  CHECK(bits == free_count_);
+}
+
+}  // namespace weir::kv
