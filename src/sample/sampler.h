@@ -1,6 +1,11 @@
 // Sampler: one row of logits to one token. Random numbers by seed and position (Philox 4x32-10), so
 // the same request gives the same tokens whatever else runs.
 //
+// The order, which is that of Hugging Face's generate() because its clients know what to expect of
+// it: penalties (repetition, frequency, presence), logit_bias, stop tokens masked below min_tokens;
+// then temperature; then the filters top_k, top_p, min_p, typical_p, each on what the one before
+// has left, renormalised; then the draw. vLLM differs in taking min_p before top_k and top_p.
+//
 // Threads: a Sampler belongs to one sequence; whichever team member has the row calls it, and a
 // barrier lies between two rows of one sequence. sample() does not allocate: the constructor takes
 // all memory.
@@ -16,14 +21,28 @@
 
 namespace weir::sample {
 
-// Memory for one row at a time, one per team member: candidate lists of the vocabulary's size.
+// A token still in play, and what it is ordered by: a logit, a weight, or a distance.
+struct Candidate {
+  int32_t token = -1;
+  float key = 0;
+};
+
+// Memory for one row at a time, one per team member: a candidate list and a row of the vocabulary's
+// size.
 class SamplerScratch {
  public:
   explicit SamplerScratch(int32_t vocab_size);
-  std::span<TokenLogprob> candidates() { return candidates_; }
+  std::span<Candidate> candidates() { return candidates_; }
+  std::span<float> raw_logits() { return raw_logits_; }
+  // One per block of kBlockTokens logits.
+  std::span<float> block_maxima() { return block_maxima_; }
+
+  static constexpr int32_t kBlockTokens = 64;
 
  private:
-  std::vector<TokenLogprob> candidates_;
+  std::vector<Candidate> candidates_;
+  std::vector<float> raw_logits_;
+  std::vector<float> block_maxima_;
 };
 
 struct SampledToken {
@@ -35,23 +54,36 @@ struct SampledToken {
 class Sampler {
  public:
   // `prompt` feeds the repetition penalty. `output_max`: most tokens that will be sampled.
+  // `params` outlives the sampler.
   Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int32_t vocab_size,
           int32_t output_max);
 
   // `logits` [vocab_size] is overwritten. `output_index`: how many tokens of output came before.
   // Log-probabilities are of the raw distribution, before penalties, bias and filters (decisions
-  // 26); they are computed only if `top_logprobs` or `want_logprob` asks.
+  // 26); they are computed only if `top_logprobs` or `want_logprob` asks. NaN counts as -infinity.
   SampledToken sample(std::span<float> logits, int32_t output_index, bool want_logprob,
                       const kernels::Ops& ops, SamplerScratch& scratch);
 
  private:
+  // A token that penalties may change.
   struct Count {
     int32_t token = -1;
     int32_t in_output = 0;
     bool in_prompt = false;
   };
+
+  Count& count_of(int32_t token);
+  void adjust(std::span<float> logits, int32_t output_index) const;
+  int32_t draw(std::span<float> logits, int32_t output_index, const kernels::Ops& ops,
+               SamplerScratch& scratch) const;
+  size_t narrow(std::span<float> row, int32_t best, const kernels::Ops& ops,
+                SamplerScratch& scratch) const;
+
   const SamplingParams& params_;
-  std::vector<Count> counts_;  // Open-addressed by token; only if a penalty is on.
+  bool repeats_ = false;        // The repetition penalty is on,
+  bool counts_output_ = false;  // or any penalty.
+  std::vector<Count> counts_;   // Dense, in order of appearance.
+  std::vector<int32_t> slots_;  // Open-addressed by token: index into counts_, or -1.
   std::vector<TokenLogprob> top_;
 };
 

@@ -1,0 +1,281 @@
+#include "sample/sampler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "sample/philox.h"
+
+namespace weir::sample {
+
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// Below this the reciprocal would overflow the differences of logits; the result is greedy anyway.
+constexpr float kTemperatureMin = 1e-5f;
+
+// How many of the best candidates are sorted at first; a trained model's nucleus rarely has more.
+constexpr size_t kFirstSelection = 256;
+
+bool larger(const Candidate& a, const Candidate& b) {
+  return a.key > b.key || (a.key == b.key && a.token < b.token);
+}
+
+bool smaller(const Candidate& a, const Candidate& b) {
+  return a.key < b.key || (a.key == b.key && a.token < b.token);
+}
+
+void nan_to_minus_infinity(std::span<float> row) {
+  for (float& x : row) x = x == x ? x : kMinusInfinity;
+}
+
+// The maximum of each block; lanes side by side, so that the compiler needs no reassociation.
+void fill_block_maxima(std::span<const float> row, std::span<float> maxima) {
+  constexpr size_t kBlock = SamplerScratch::kBlockTokens, kLanes = 16;
+  for (size_t block = 0; block < maxima.size(); ++block) {
+    const std::span<const float> x =
+        row.subspan(block * kBlock, std::min(kBlock, row.size() - block * kBlock));
+    float best = kMinusInfinity;
+    if (x.size() == kBlock) {
+      float lanes[kLanes];
+      std::copy_n(x.begin(), kLanes, lanes);
+      for (size_t i = kLanes; i < kBlock; i += kLanes)
+        for (size_t lane = 0; lane < kLanes; ++lane)
+          lanes[lane] = x[i + lane] > lanes[lane] ? x[i + lane] : lanes[lane];
+      best = *std::max_element(lanes, lanes + kLanes);
+    } else {
+      for (const float value : x) best = value > best ? value : best;
+    }
+    maxima[block] = best;
+  }
+}
+
+// Writes every token whose value is at least `threshold`; returns how many.
+size_t gather(std::span<const float> row, float threshold, std::span<Candidate> out) {
+  size_t n = 0;
+  for (size_t i = 0; i < row.size(); ++i)
+    if (row[i] >= threshold) out[n++] = {static_cast<int32_t>(i), row[i]};
+  return n;
+}
+
+// The `count` largest of the row, largest first; of equals the smaller id. A value that `count`
+// block maxima reach is a lower bound of what is wanted, so that one pass leaves little to sort.
+// REQUIRES: no NaN in `row`.
+size_t gather_largest(std::span<const float> row, size_t count, SamplerScratch& scratch) {
+  const std::span<Candidate> out = scratch.candidates();
+  const std::span<float> maxima = scratch.block_maxima();
+  float threshold = kMinusInfinity;
+  if (count <= maxima.size()) {
+    fill_block_maxima(row, maxima);
+    std::nth_element(maxima.begin(), maxima.begin() + static_cast<ptrdiff_t>(count) - 1,
+                     maxima.end(), std::greater<>());
+    threshold = maxima[count - 1];
+  }
+  const size_t n = gather(row, threshold, out);
+  const size_t kept = std::min(count, n);
+  std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(kept),
+                    out.begin() + static_cast<ptrdiff_t>(n), larger);
+  return kept;
+}
+
+// Moves to the front, in the order of `before`, the shortest run whose weights reach `mass`; at
+// least one. Selects in growing portions: what lies behind the run is never sorted.
+template <class Before, class Weight>
+size_t take_mass(std::span<Candidate> c, double mass, Before before, Weight weight) {
+  double sum = 0;
+  size_t done = 0;
+  for (size_t portion = kFirstSelection; done < c.size(); portion *= 4) {
+    const size_t end = std::min(done + portion, c.size());
+    const auto first = c.begin() + static_cast<ptrdiff_t>(done);
+    const auto middle = c.begin() + static_cast<ptrdiff_t>(end);
+    if (end < c.size()) std::nth_element(first, middle, c.end(), before);
+    std::sort(first, middle, before);
+    for (; done < end; ++done) {
+      sum += weight(c[done]);
+      if (sum >= mass) return done + 1;
+    }
+  }
+  return done;
+}
+
+}  // namespace
+
+SamplerScratch::SamplerScratch(int32_t vocab_size)
+    : candidates_(static_cast<size_t>(vocab_size)),
+      raw_logits_(static_cast<size_t>(vocab_size)),
+      block_maxima_(static_cast<size_t>((vocab_size + kBlockTokens - 1) / kBlockTokens)) {}
+
+Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int32_t vocab_size,
+                 int32_t output_max)
+    : params_(params),
+      repeats_(params.repetition_penalty != 1),
+      counts_output_(repeats_ || params.frequency_penalty != 0 || params.presence_penalty != 0),
+      top_(static_cast<size_t>(std::min(params.top_logprobs, vocab_size))) {
+  if (counts_output_) {
+    // One more than can be emitted: the row computed after the end is sampled and dropped.
+    size_t distinct = static_cast<size_t>(output_max) + 1 + (repeats_ ? prompt.size() : 0);
+    distinct = std::min(distinct, static_cast<size_t>(vocab_size));
+    counts_.reserve(distinct);
+    slots_.assign(std::bit_ceil(2 * distinct), -1);
+    if (repeats_)
+      for (const int32_t token : prompt)
+        if (token >= 0 && token < vocab_size) count_of(token).in_prompt = true;
+  }
+}
+
+Sampler::Count& Sampler::count_of(int32_t token) {
+  const size_t mask = slots_.size() - 1;
+  // Fibonacci hashing: consecutive ids land far apart.
+  size_t slot = (static_cast<uint32_t>(token) * 2654435769u) & mask;
+  while (slots_[slot] >= 0) {
+    Count& count = counts_[static_cast<size_t>(slots_[slot])];
+    if (count.token == token) return count;
+    slot = (slot + 1) & mask;
+  }
+  CHECK(counts_.size() < counts_.capacity());
+  slots_[slot] = static_cast<int32_t>(counts_.size());
+  return counts_.emplace_back(Count{token, 0, false});
+}
+
+// Penalties, bias and masks, in place.
+void Sampler::adjust(std::span<float> logits, int32_t output_index) const {
+  for (const Count& count : counts_) {
+    float& logit = logits[static_cast<size_t>(count.token)];
+    if (repeats_)
+      logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+    if (count.in_output > 0)
+      logit -= params_.frequency_penalty * static_cast<float>(count.in_output) +
+               params_.presence_penalty;
+  }
+  const auto in_vocabulary = [&](int32_t token) {
+    return token >= 0 && static_cast<size_t>(token) < logits.size();
+  };
+  for (const auto& [token, bias] : params_.logit_bias)
+    if (in_vocabulary(token)) logits[static_cast<size_t>(token)] += bias;
+  if (output_index < params_.min_tokens)
+    for (const int32_t token : params_.stop_token_ids)
+      if (in_vocabulary(token)) logits[static_cast<size_t>(token)] = kMinusInfinity;
+}
+
+// Applies the filters to a row of scaled logits whose maximum is 0. On return the candidates are
+// the tokens left, and row[token] is each one's weight; their sum is not 1.
+size_t Sampler::narrow(std::span<float> row, int32_t best, const kernels::Ops& ops,
+                       SamplerScratch& scratch) const {
+  const std::span<Candidate> all = scratch.candidates();
+  const auto weight = [&](const Candidate& c) {
+    return static_cast<double>(row[static_cast<size_t>(c.token)]);
+  };
+  const auto total = [&](std::span<const Candidate> c) {
+    double sum = 0;
+    for (const Candidate& candidate : c) sum += weight(candidate);
+    return sum;
+  };
+
+  size_t n = 0;
+  float largest = 1;  // exp(0).
+  if (params_.top_k > 0 && static_cast<size_t>(params_.top_k) < row.size()) {
+    n = gather_largest(row, static_cast<size_t>(params_.top_k), scratch);
+    for (Candidate& c : all.first(n)) c.key = row[static_cast<size_t>(c.token)] = std::exp(c.key);
+    if (params_.top_p < 1)
+      n = take_mass(all.first(n), params_.top_p * total(all.first(n)), larger, weight);
+  } else {
+    ops.softmax(row.data(), static_cast<int32_t>(row.size()), row.data());
+    largest = row[static_cast<size_t>(best)];
+    // All tokens below (1 - top_p) / vocabulary together weigh less than 1 - top_p, so none is in
+    // the nucleus.
+    const float threshold = params_.top_p < 1 ? (1 - params_.top_p) / static_cast<float>(row.size())
+                                              : params_.min_p * largest;
+    n = gather(row, std::max(threshold, std::numeric_limits<float>::min()), all);
+    if (params_.top_p < 1) n = take_mass(all.first(n), params_.top_p, larger, weight);
+  }
+
+  if (params_.min_p > 0) {
+    const auto end =
+        std::remove_if(all.begin(), all.begin() + static_cast<ptrdiff_t>(n),
+                       [&](const Candidate& c) { return weight(c) < params_.min_p * largest; });
+    n = static_cast<size_t>(end - all.begin());
+  }
+  if (params_.typical_p < 1) {  // Meister et al. 2022: closest to the entropy first.
+    const double sum = total(all.first(n));
+    double entropy = 0;
+    for (const Candidate& c : all.first(n))
+      if (const double p = weight(c) / sum; p > 0) entropy -= p * std::log(p);
+    for (Candidate& c : all.first(n))
+      c.key = static_cast<float>(std::abs(-std::log(weight(c) / sum) - entropy));
+    n = take_mass(all.first(n), params_.typical_p * sum, smaller, weight);
+  }
+  return n;
+}
+
+int32_t Sampler::draw(std::span<float> logits, int32_t output_index, const kernels::Ops& ops,
+                      SamplerScratch& scratch) const {
+  const int32_t n = static_cast<int32_t>(logits.size());
+  const int32_t best = std::clamp(ops.argmax(logits.data(), n), 0, n - 1);
+  const float largest = logits[static_cast<size_t>(best)];
+  if (params_.temperature < kTemperatureMin || !std::isfinite(largest)) return best;
+
+  const float scale = 1 / params_.temperature;
+  for (float& x : logits) x = (x - largest) * scale;
+  const double uniform = philox_uniform(params_.seed, static_cast<uint32_t>(output_index));
+
+  const bool filtered =
+      params_.top_k > 0 || params_.top_p < 1 || params_.min_p > 0 || params_.typical_p < 1;
+  if (!filtered) {
+    ops.softmax(logits.data(), n, logits.data());
+    double sum = 0;
+    for (const float p : logits) sum += p;
+    double rest = uniform * sum;
+    for (int32_t token = 0; token < n; ++token) {
+      const double p = logits[static_cast<size_t>(token)];
+      if (rest < p) return token;
+      rest -= p;
+    }
+    return best;  // Rounding left a rest; the last token may have no weight at all.
+  }
+
+  const std::span<const Candidate> left =
+      scratch.candidates().first(narrow(logits, best, ops, scratch));
+  double sum = 0;
+  for (const Candidate& c : left) sum += logits[static_cast<size_t>(c.token)];
+  double rest = uniform * sum;
+  for (const Candidate& c : left) {
+    const double weight = logits[static_cast<size_t>(c.token)];
+    if (rest < weight) return c.token;
+    rest -= weight;
+  }
+  return left.empty() ? best : left.front().token;
+}
+
+SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool want_logprob,
+                             const kernels::Ops& ops, SamplerScratch& scratch) {
+  const int32_t n = static_cast<int32_t>(logits.size());
+  CHECK(scratch.candidates().size() >= logits.size());
+  const bool logprobs = want_logprob || !top_.empty();
+  const bool greedy = params_.temperature < kTemperatureMin;
+  if (!greedy || logprobs) nan_to_minus_infinity(logits);
+
+  SampledToken result;
+  float normaliser = 0;
+  const std::span<float> raw = scratch.raw_logits().first(logits.size());
+  if (logprobs) {
+    std::copy(logits.begin(), logits.end(), raw.begin());
+    normaliser = ops.log_sum_exp(raw.data(), n);
+    if (!top_.empty()) {
+      const size_t count = gather_largest(raw, top_.size(), scratch);
+      for (size_t i = 0; i < count; ++i)
+        top_[i] = {scratch.candidates()[i].token, scratch.candidates()[i].key - normaliser};
+      result.top = std::span(top_).first(count);
+    }
+  }
+
+  adjust(logits, output_index);
+  result.chosen.token = draw(logits, output_index, ops, scratch);
+  if (logprobs) result.chosen.logprob = raw[static_cast<size_t>(result.chosen.token)] - normaliser;
+  if (counts_output_) ++count_of(result.chosen.token).in_output;
+  return result;
+}
+
+}  // namespace weir::sample

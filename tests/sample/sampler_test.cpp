@@ -1,0 +1,352 @@
+// Sampler against a straightforward reference in double precision: full sorts, no short cuts.
+#include "sample/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+
+namespace weir::sample {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// The three kernels that the sampler uses, in their plainest form.
+kernels::Ops plain_ops() {
+  kernels::Ops ops{};
+  ops.argmax = [](const float* x, int32_t n) {
+    int32_t best = 0;
+    for (int32_t i = 1; i < n; ++i)
+      if (x[i] > x[best] || (x[best] != x[best] && x[i] == x[i])) best = i;
+    return best;
+  };
+  ops.log_sum_exp = [](const float* x, int32_t n) {
+    const double largest = *std::max_element(x, x + n);
+    double sum = 0;
+    for (int32_t i = 0; i < n; ++i) sum += std::exp(x[i] - largest);
+    return static_cast<float>(largest + std::log(sum));
+  };
+  ops.softmax = [](const float* x, int32_t n, float* y) {
+    const double largest = *std::max_element(x, x + n);
+    double sum = 0;
+    for (int32_t i = 0; i < n; ++i) sum += std::exp(x[i] - largest);
+    for (int32_t i = 0; i < n; ++i) y[i] = static_cast<float>(std::exp(x[i] - largest) / sum);
+  };
+  return ops;
+}
+
+struct History {
+  std::vector<int32_t> prompt, output;
+};
+
+// The probability of each token, by the definitions; a token that a filter removes has 0.
+std::vector<double> reference(const std::vector<float>& logits, const SamplingParams& p,
+                              const History& history) {
+  const size_t n = logits.size();
+  std::vector<double> x(logits.begin(), logits.end());
+  std::map<int32_t, int> output;
+  for (const int32_t t : history.output) ++output[t];
+  for (size_t t = 0; t < n; ++t) {
+    const auto id = static_cast<int32_t>(t);
+    const bool in_prompt =
+        std::find(history.prompt.begin(), history.prompt.end(), id) != history.prompt.end();
+    const int count = output.contains(id) ? output.at(id) : 0;
+    if (in_prompt || count > 0)
+      x[t] = x[t] > 0 ? x[t] / p.repetition_penalty : x[t] * p.repetition_penalty;
+    if (count > 0) x[t] -= p.frequency_penalty * count + p.presence_penalty;
+  }
+  for (const auto& [token, bias] : p.logit_bias) x[static_cast<size_t>(token)] += bias;
+  if (static_cast<int32_t>(history.output.size()) < p.min_tokens)
+    for (const int32_t t : p.stop_token_ids) x[static_cast<size_t>(t)] = -kInfinity;
+
+  std::vector<size_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return x[a] > x[b]; });
+  std::vector<double> prob(n);
+  if (p.temperature == 0) {
+    prob[order[0]] = 1;
+    return prob;
+  }
+  const auto normalise = [&] {
+    const double sum = std::accumulate(prob.begin(), prob.end(), 0.0);
+    for (double& v : prob) v /= sum;
+  };
+  for (size_t t = 0; t < n; ++t) prob[t] = std::exp((x[t] - x[order[0]]) / p.temperature);
+  if (p.top_k > 0)
+    for (size_t i = static_cast<size_t>(p.top_k); i < n; ++i) prob[order[i]] = 0;
+  normalise();
+  if (p.top_p < 1) {
+    double before = 0;
+    for (const size_t t : order) {
+      const double own = prob[t];
+      if (before >= p.top_p) prob[t] = 0;
+      before += own;
+    }
+    normalise();
+  }
+  for (double& v : prob)
+    if (v < p.min_p * prob[order[0]]) v = 0;
+  normalise();
+  if (p.typical_p < 1) {
+    double entropy = 0;
+    for (const double v : prob)
+      if (v > 0) entropy -= v * std::log(v);
+    std::vector<size_t> typical(order);
+    const auto distance = [&](size_t t) {
+      return prob[t] > 0 ? std::abs(-std::log(prob[t]) - entropy) : 1e300;
+    };
+    std::stable_sort(typical.begin(), typical.end(),
+                     [&](size_t a, size_t b) { return distance(a) < distance(b); });
+    double before = 0;
+    std::vector<double> kept(n);
+    for (const size_t t : typical) {
+      if (before < p.typical_p) kept[t] = prob[t];
+      before += prob[t];
+    }
+    prob = kept;
+    normalise();
+  }
+  return prob;
+}
+
+std::vector<float> random_row(int32_t vocab, uint32_t seed, float spread = 3) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> row(static_cast<size_t>(vocab));
+  for (float& x : row) x = normal(random);
+  return row;
+}
+
+// Samples one row at many positions and compares what came out with the reference's distribution:
+// nothing outside it, and a chi-square within seven standard deviations of its mean.
+void expect_distribution(const std::vector<float>& row, SamplingParams params,
+                         const std::string& what) {
+  constexpr int kDraws = 6'000;
+  const int32_t vocab = static_cast<int32_t>(row.size());
+  const kernels::Ops ops = plain_ops();
+  SamplerScratch scratch(vocab);
+  const std::vector<double> expected = reference(row, params, {});
+  Sampler sampler(params, {}, vocab, kDraws);
+  std::vector<int> seen(row.size());
+  for (int i = 0; i < kDraws; ++i) {
+    std::vector<float> logits = row;
+    ++seen[static_cast<size_t>(sampler.sample(logits, i, false, ops, scratch).chosen.token)];
+  }
+  double chi_square = 0, rest_seen = 0, rest_expected = 0;
+  int cells = -1;
+  for (size_t t = 0; t < row.size(); ++t) {
+    const double mean = expected[t] * kDraws;
+    if (expected[t] == 0) {
+      EXPECT_EQ(seen[t], 0) << what << ": token " << t;
+    } else if (mean >= 8) {
+      chi_square += (seen[t] - mean) * (seen[t] - mean) / mean;
+      ++cells;
+    } else {
+      rest_seen += seen[t];
+      rest_expected += mean;
+    }
+  }
+  if (rest_expected >= 8) {
+    chi_square += (rest_seen - rest_expected) * (rest_seen - rest_expected) / rest_expected;
+    ++cells;
+  }
+  if (cells > 0) {
+    EXPECT_LT(chi_square, cells + 7 * std::sqrt(2.0 * cells) + 7) << what;
+  }
+}
+
+TEST(Sampler, DrawsFromTheDistributionThatItsParametersDescribe) {
+  for (const int32_t vocab : {5, 64, 257, 1500}) {
+    const std::vector<float> row = random_row(vocab, static_cast<uint32_t>(vocab));
+    const auto check = [&](const char* what, auto set) {
+      SamplingParams params;
+      params.seed = 42;
+      set(params);
+      expect_distribution(row, params, std::string(what) + " of " + std::to_string(vocab));
+    };
+    check("plain", [](SamplingParams&) {});
+    check("hot", [](SamplingParams& p) { p.temperature = 1.7f; });
+    check("cold", [](SamplingParams& p) { p.temperature = 0.3f; });
+    check("top_k", [](SamplingParams& p) { p.top_k = 4; });
+    check("top_k beyond the blocks", [](SamplingParams& p) { p.top_k = 200; });
+    check("top_p", [](SamplingParams& p) { p.top_p = 0.8f; });
+    check("top_p, flat", [](SamplingParams& p) {
+      p.top_p = 0.97f;
+      p.temperature = 2;
+    });
+    check("min_p", [](SamplingParams& p) { p.min_p = 0.05f; });
+    check("min_p 1", [](SamplingParams& p) { p.min_p = 1; });
+    check("typical_p", [](SamplingParams& p) { p.typical_p = 0.6f; });
+    check("all filters", [](SamplingParams& p) {
+      p.temperature = 1.3f;
+      p.top_k = 50;
+      p.top_p = 0.9f;
+      p.min_p = 0.02f;
+      p.typical_p = 0.8f;
+    });
+    check("bias", [](SamplingParams& p) { p.logit_bias = {{1, 9.0f}, {2, -100.0f}, {3, 4.0f}}; });
+    check("min_tokens", [](SamplingParams& p) {
+      p.min_tokens = 1'000'000;
+      p.stop_token_ids = {0, 4};
+    });
+  }
+}
+
+TEST(Sampler, PenalisesAsTheReferenceDoesThroughoutASequence) {
+  const kernels::Ops ops = plain_ops();
+  constexpr int32_t kVocab = 40;
+  SamplerScratch scratch(kVocab);
+  for (uint32_t round = 0; round < 200; ++round) {
+    SamplingParams params;
+    params.temperature = 0;  // The reference's argmax shows each change of the logits.
+    params.repetition_penalty = round % 3 == 0 ? 1 : 1 + static_cast<float>(round % 7) / 8;
+    params.frequency_penalty = round % 2 ? 0.4f : -0.3f;
+    params.presence_penalty = round % 5 ? 0.7f : 0;
+    params.stop_token_ids = {3};
+    params.min_tokens = 6;
+    History history{{1, 2, 3, 3, 9}, {}};
+    Sampler sampler(params, history.prompt, kVocab, 30);
+    for (int32_t i = 0; i < 30; ++i) {
+      const std::vector<float> row = random_row(kVocab, round * 100 + static_cast<uint32_t>(i), 1);
+      const std::vector<double> expected = reference(row, params, history);
+      std::vector<float> logits = row;
+      const int32_t token = sampler.sample(logits, i, false, ops, scratch).chosen.token;
+      ASSERT_EQ(expected[static_cast<size_t>(token)], 1) << "round " << round << " position " << i;
+      if (i < params.min_tokens) {
+        ASSERT_NE(token, 3);
+      }
+      history.output.push_back(token);
+    }
+  }
+}
+
+TEST(Sampler, ReportsLogProbabilitiesOfTheRawDistribution) {
+  const kernels::Ops ops = plain_ops();
+  constexpr int32_t kVocab = 3001;
+  SamplerScratch scratch(kVocab);
+  const std::vector<float> row = random_row(kVocab, 5);
+  double sum = 0;
+  for (const float x : row) sum += std::exp(static_cast<double>(x));
+  std::vector<int32_t> order(row.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return row[static_cast<size_t>(a)] > row[static_cast<size_t>(b)];
+  });
+  for (const float temperature : {0.0f, 0.7f}) {
+    for (const int32_t top : {0, 1, 20}) {
+      SamplingParams params;
+      params.temperature = temperature;
+      params.top_k = 5;
+      params.top_logprobs = top;
+      params.frequency_penalty = 1.5f;
+      params.logit_bias = {{order[0], -50.0f}, {order[30], 6.0f}};
+      Sampler sampler(params, {}, kVocab, 20);
+      for (int32_t i = 0; i < 20; ++i) {
+        std::vector<float> logits = row;
+        const SampledToken sampled = sampler.sample(logits, i, true, ops, scratch);
+        EXPECT_NEAR(sampled.chosen.logprob,
+                    row[static_cast<size_t>(sampled.chosen.token)] - std::log(sum), 1e-5);
+        ASSERT_EQ(sampled.top.size(), static_cast<size_t>(top));
+        for (size_t k = 0; k < sampled.top.size(); ++k) {
+          EXPECT_EQ(sampled.top[k].token, order[k]);
+          EXPECT_NEAR(sampled.top[k].logprob, row[static_cast<size_t>(order[k])] - std::log(sum),
+                      1e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, GivesTheSameTokensForTheSameSeedAndOthersForAnother) {
+  const kernels::Ops ops = plain_ops();
+  constexpr int32_t kVocab = 500;
+  SamplerScratch scratch(kVocab);
+  const auto run = [&](uint64_t seed) {
+    SamplingParams params;
+    params.seed = seed;
+    params.top_p = 0.95f;
+    Sampler sampler(params, {}, kVocab, 50);
+    std::vector<int32_t> tokens;
+    for (int32_t i = 0; i < 50; ++i) {
+      std::vector<float> logits = random_row(kVocab, static_cast<uint32_t>(i));
+      tokens.push_back(sampler.sample(logits, i, false, ops, scratch).chosen.token);
+    }
+    return tokens;
+  };
+  EXPECT_EQ(run(1), run(1));
+  EXPECT_NE(run(1), run(2));
+  EXPECT_NE(run(1), run((uint64_t{1} << 40) + 1));
+}
+
+TEST(Sampler, TakesTheFirstOfEqualsAndExactlyTopK) {
+  const kernels::Ops ops = plain_ops();
+  SamplerScratch scratch(1000);
+  SamplingParams params;
+  params.temperature = 0;
+  Sampler greedy(params, {}, 1000, 1);
+  std::vector<float> row(1000, 1.5f);
+  EXPECT_EQ(greedy.sample(row, 0, false, ops, scratch).chosen.token, 0);
+  params.temperature = 1;
+  params.top_k = 3;
+  Sampler sampler(params, {}, 1000, 1000);
+  for (int32_t i = 0; i < 1000; ++i) {
+    std::vector<float> flat(1000, 1.5f);
+    EXPECT_LT(sampler.sample(flat, i, false, ops, scratch).chosen.token, 3);
+  }
+}
+
+TEST(Sampler, SurvivesRowsThatAreNotNumbers) {
+  const kernels::Ops ops = plain_ops();
+  constexpr int32_t kVocab = 130;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  SamplerScratch scratch(kVocab);
+  std::vector<std::vector<float>> rows = {
+      std::vector<float>(kVocab, kNan), std::vector<float>(kVocab, -kInfinity),
+      std::vector<float>(kVocab, kInfinity), std::vector<float>(kVocab, 1e38f),
+      std::vector<float>(kVocab, -3e38f)};
+  rows.push_back(random_row(kVocab, 1));
+  rows.back()[0] = kNan;
+  rows.back()[77] = 50;
+  rows.back()[129] = -kInfinity;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (int variant = 0; variant < 32; ++variant) {
+      SamplingParams params;
+      params.temperature = variant & 1 ? 1.0f : variant & 2 ? 1e-30f : 0.0f;
+      params.top_k = variant & 4 ? 10 : 0;
+      params.top_p = variant & 8 ? 0.9f : 1.0f;
+      params.typical_p = variant & 16 ? 0.5f : 1.0f;
+      params.min_p = variant & 2 ? 0.1f : 0;
+      params.repetition_penalty = 1.1f;
+      params.top_logprobs = variant % 3;
+      Sampler sampler(params, std::vector<int32_t>{0, 5}, kVocab, 4);
+      std::vector<float> logits = rows[r];
+      const SampledToken sampled = sampler.sample(logits, 0, variant % 2 == 0, ops, scratch);
+      ASSERT_GE(sampled.chosen.token, 0);
+      ASSERT_LT(sampled.chosen.token, kVocab);
+      if (r + 1 == rows.size()) {
+        EXPECT_EQ(sampled.chosen.token, 77);
+      }
+    }
+  }
+}
+
+TEST(Sampler, IgnoresIdsOutsideTheVocabulary) {
+  const kernels::Ops ops = plain_ops();
+  SamplerScratch scratch(10);
+  SamplingParams params;
+  params.temperature = 0;
+  params.repetition_penalty = 2;
+  params.logit_bias = {{-1, 5.0f}, {10, 5.0f}, {7, 100.0f}};
+  params.stop_token_ids = {-5, 999, 3};
+  params.min_tokens = 2;
+  Sampler sampler(params, std::vector<int32_t>{-3, 12, 1 << 30}, 10, 2);
+  std::vector<float> row(10, 0);
+  EXPECT_EQ(sampler.sample(row, 0, true, ops, scratch).chosen.token, 7);
+}
+
+}  // namespace
+}  // namespace weir::sample
