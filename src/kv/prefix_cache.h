@@ -19,7 +19,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -32,10 +31,12 @@ namespace weir::kv {
 
 inline constexpr int32_t kPageTokens = kernels::kPageTokens;
 
-// A 128-bit XXH3 hash: what a page and everything before it hold.
+// What a page and everything before it hold: a 128-bit XXH3 hash, and how many pages that is (0:
+// the salt alone).
 struct PrefixKey {
   uint64_t low = 0;
   uint64_t high = 0;
+  int32_t pages = 0;
   friend bool operator==(const PrefixKey&, const PrefixKey&) = default;
 };
 
@@ -84,7 +85,7 @@ class PrefixCache {
 
   int32_t page_count() const { return count_; }
   // How many pages evict() could free now. Walks all entries.
-  int32_t evictable_count() const;
+  int32_t evictable_count();
 
   // Walks everything and checks the invariants. Called when the engine is idle, and by tests.
   void check() const;
@@ -97,7 +98,7 @@ class PrefixCache {
     PageId parent = -1;  // -1: a first page; parent_key is the salt.
     PageId newer = -1;
     PageId older = -1;
-    uint32_t evict_call = 0;  // The last evict() that found the entry in use.
+    uint32_t mark = 0;  // == marks_: found in use by the walk that goes on.
     bool cached = false;
     std::array<int32_t, kPageTokens> tokens{};
   };
@@ -122,7 +123,7 @@ class PrefixCache {
   PageId newest_ = -1;
   PageId oldest_ = -1;
   int32_t count_ = 0;
-  uint32_t evict_calls_ = 0;
+  uint32_t marks_ = 0;
 };
 
 }  // namespace weir::kv

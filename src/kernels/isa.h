@@ -1,0 +1,54 @@
+// What each ISA folder offers to cpu_ops.cpp and machine_limits.cpp: functions that fill their part
+// of the table. A folder fills only what it does better than the level below.
+//
+// Included by files with ISA flags, so it obeys the rule of ops.h: no standard library beyond
+// <cstdint>, no inline functions.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+
+// Loops that do nothing but keep one resource busy, for machine_limits.cpp.
+struct PeakLoops {
+  // `iterations` rounds of int8 multiply-adds on registers; returns the operations done, a
+  // multiply-add counting as two.
+  int64_t (*int8)(int64_t iterations);
+  int64_t (*f32)(int64_t iterations);
+  // Reads `bytes`, a multiple of 1024, at a 64-byte aligned address; returns a value that depends
+  // on all of them.
+  uint64_t (*read)(const void* data, int64_t bytes);
+};
+
+namespace scalar {
+void fill_gemm(Ops& ops);
+void fill_rows(Ops& ops);
+void fill_attention(Ops& ops);
+void fill_logits(Ops& ops);
+void fill_peaks(PeakLoops& loops);
+}  // namespace scalar
+
+namespace avx2 {
+void fill_gemm(Ops& ops);
+void fill_rows(Ops& ops);
+void fill_attention(Ops& ops);
+void fill_logits(Ops& ops);
+void fill_peaks(PeakLoops& loops);
+}  // namespace avx2
+
+namespace avx512 {
+void fill_gemm(Ops& ops);
+void fill_rows(Ops& ops);
+void fill_attention(Ops& ops);
+void fill_logits(Ops& ops);
+void fill_peaks(PeakLoops& loops);
+}  // namespace avx512
+
+namespace amx {
+void fill_gemm(Ops& ops);
+void fill_peaks(PeakLoops& loops);
+}  // namespace amx
+
+}  // namespace weir::kernels

@@ -1,0 +1,119 @@
+// Attention over KV pages, the reference: one query head after another, in the order of ops.h.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "base/dtype.h"
+#include "kernels/isa.h"
+#include "kernels/ops.h"
+
+namespace weir::kernels::scalar {
+
+namespace {
+
+constexpr int32_t kBlockTokens = 256;
+constexpr int32_t kLanes = 16;
+
+int64_t element_bytes(const KvPages& kv) { return kv.type == FloatType::kF32 ? 4 : 2; }
+
+uint8_t* head_of(const KvPages& kv, int32_t page, int32_t head) {
+  return kv.base + page * kv.page_bytes + head * kv.head_bytes;
+}
+
+void put(const KvPages& kv, uint8_t* begin, int64_t index, float value) {
+  if (kv.type == FloatType::kF32) {
+    std::memcpy(begin + index * 4, &value, 4);
+  } else {
+    const uint16_t half = float_to_half(value);
+    std::memcpy(begin + index * 2, &half, 2);
+  }
+}
+
+float get(const KvPages& kv, const uint8_t* begin, int64_t index) {
+  if (kv.type == FloatType::kF32) {
+    float value;
+    std::memcpy(&value, begin + index * 4, 4);
+    return value;
+  }
+  uint16_t half;
+  std::memcpy(&half, begin + index * 2, 2);
+  return half_to_float(half);
+}
+
+void store_kv(const KvPages& kv, int32_t page, int32_t slot, const float* k, const float* v) {
+  for (int32_t h = 0; h < kv.kv_heads; ++h, k += kv.k_dim, v += kv.v_dim) {
+    uint8_t* keys = head_of(kv, page, h);
+    uint8_t* values = keys + int64_t{kv.k_dim} * kPageTokens * element_bytes(kv);
+    for (int32_t d = 0; d < kv.k_dim; ++d) put(kv, keys, int64_t{d} * kPageTokens + slot, k[d]);
+    for (int32_t d = 0; d < kv.v_dim; ++d) put(kv, values, int64_t{slot} * kv.v_dim + d, v[d]);
+  }
+}
+
+// What a query head remembers from block to block; its output so far lies in `out`, not divided.
+struct Running {
+  float max = -std::numeric_limits<float>::infinity();
+  float sum[kLanes] = {};
+};
+
+// Tokens [begin, end) of one block.
+void attend_block(const KvPages& kv, const AttendArgs& args, const float* q, int32_t begin,
+                  int32_t end, Running& running, float* out) {
+  float score[kBlockTokens];
+  float max = running.max;
+  for (int32_t j = begin; j < end; ++j) {
+    const uint8_t* keys = head_of(kv, args.pages[j / kPageTokens], args.kv_head);
+    float dot = 0;
+    for (int32_t d = 0; d < kv.k_dim; ++d)
+      dot += q[d] * get(kv, keys, int64_t{d} * kPageTokens + j % kPageTokens);
+    float s = args.scale * dot;
+    if (args.softcap > 0) s = args.softcap * std::tanh(s / args.softcap);
+    score[j - begin] = s;
+    max = std::max(max, s);
+  }
+  const float factor = std::exp(running.max - max);
+  running.max = max;
+  for (float& lane : running.sum) lane *= factor;
+  for (int32_t d = 0; d < kv.v_dim; ++d) out[d] *= factor;
+  for (int32_t j = begin; j < end; ++j) {
+    const float p = std::exp(score[j - begin] - max);
+    running.sum[j % kLanes] += p;
+    const uint8_t* values = head_of(kv, args.pages[j / kPageTokens], args.kv_head) +
+                            int64_t{kv.k_dim} * kPageTokens * element_bytes(kv);
+    for (int32_t d = 0; d < kv.v_dim; ++d)
+      out[d] += p * get(kv, values, int64_t{j % kPageTokens} * kv.v_dim + d);
+  }
+}
+
+void attend(const KvPages& kv, const AttendArgs& args) {
+  for (int32_t r = 0; r < args.rows; ++r) {
+    const int32_t end = args.first_position + r + 1;
+    const int32_t begin = args.window > 0 ? std::max(0, end - args.window) : 0;
+    for (int32_t h = 0; h < args.group; ++h) {
+      const float* q = args.q + r * args.q_stride + int64_t{h} * kv.k_dim;
+      float* out = args.out + r * args.out_stride + int64_t{h} * kv.v_dim;
+      std::fill(out, out + kv.v_dim, 0.0f);
+      Running running;
+      for (int32_t j = begin; j < end;) {
+        const int32_t block_end = std::min(end, (j / kBlockTokens + 1) * kBlockTokens);
+        attend_block(kv, args, q, j, block_end, running, out);
+        j = block_end;
+      }
+      for (int32_t width = kLanes / 2; width > 0; width /= 2)
+        for (int32_t i = 0; i < width; ++i) running.sum[i] += running.sum[i + width];
+      float sum = running.sum[0];
+      if (args.sinks) sum += std::exp(args.sinks[h] - running.max);
+      for (int32_t d = 0; d < kv.v_dim; ++d) out[d] /= sum;
+    }
+  }
+}
+
+}  // namespace
+
+void fill_attention(Ops& ops) {
+  ops.store_kv = store_kv;
+  ops.attend = attend;
+}
+
+}  // namespace weir::kernels::scalar

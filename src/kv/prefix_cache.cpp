@@ -1,0 +1,223 @@
+// PrefixCache: entries in an array indexed by page, a table of page numbers by hash, and a list
+// threaded through the entries in the order of use.
+#include "kv/prefix_cache.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace weir::kv {
+
+// Half of the slots stay empty, so that probes are short.
+PrefixCache::PrefixCache(PagePool& pool)
+    : pool_(pool),
+      entries_(static_cast<size_t>(pool.page_count())),
+      slots_(std::bit_ceil(static_cast<size_t>(pool.page_count()) * 2 + 1), -1) {}
+
+PrefixKey PrefixCache::salt(std::string_view identity) {
+  const XXH128_hash_t hash = XXH3_128bits(identity.data(), identity.size());
+  return {.low = hash.low64, .high = hash.high64, .pages = 0};
+}
+
+PrefixKey PrefixCache::child(const PrefixKey& parent, std::span<const int32_t> tokens) {
+  CHECK(tokens.size() == kPageTokens);
+  struct {
+    uint64_t low, high;
+    std::array<int32_t, kPageTokens> tokens;
+  } block;
+  static_assert(sizeof(block) == 16 + sizeof(int32_t) * kPageTokens);  // No padding is hashed.
+  block.low = parent.low;
+  block.high = parent.high;
+  std::copy(tokens.begin(), tokens.end(), block.tokens.begin());
+  const XXH128_hash_t hash = XXH3_128bits(&block, sizeof(block));
+  return {.low = hash.low64, .high = hash.high64, .pages = parent.pages + 1};
+}
+
+PrefixCache::Match PrefixCache::match(std::span<const int32_t> tokens, const PrefixKey& salt,
+                                      std::span<PageId> pages) {
+  CHECK(salt.pages == 0);
+  Match result{.pages = 0, .key = salt};
+  PageId last = -1;
+  while (static_cast<size_t>(result.pages) < pages.size() && tokens.size() >= kPageTokens) {
+    const std::span<const int32_t> head = tokens.first(kPageTokens);
+    const PrefixKey key = child(result.key, head);
+    const PageId page = find(key);
+    if (page < 0 || !holds(page, result.key, last, head)) break;
+    pool_.retain(page);
+    pages[static_cast<size_t>(result.pages++)] = page;
+    result.key = key;
+    last = page;
+    tokens = tokens.subspan(kPageTokens);
+  }
+  touch_chain(last);
+  return result;
+}
+
+PrefixCache::Inserted PrefixCache::insert(const PrefixKey& parent, std::span<const int32_t> tokens,
+                                          PageId page) {
+  CHECK(pool_.refs(page) > 0);
+  Inserted result{.key = child(parent, tokens), .page = -1};
+  const PageId parent_page = find(parent);
+  if (parent.pages > 0 && parent_page < 0) return result;
+  if (const PageId known = find(result.key); known >= 0) {
+    if (holds(known, parent, parent_page, tokens)) result.page = known;
+    return result;
+  }
+  Entry& added = entry(page);
+  CHECK(!added.cached);
+  added.key = result.key;
+  added.parent_key = parent;
+  added.parent = parent_page;
+  added.cached = true;
+  std::copy(tokens.begin(), tokens.end(), added.tokens.begin());
+  pool_.retain(page);
+  add_slot(page);
+  // Behind its parent, so that a growing sequence need not touch its whole chain at each page.
+  if (parent_page < 0) {
+    link_newest(page);
+  } else {
+    link_behind(page, parent_page);
+  }
+  ++count_;
+  result.page = page;
+  return result;
+}
+
+void PrefixCache::touch(const PrefixKey& key) { touch_chain(find(key)); }
+
+// The least recently used entry has no children (invariant 2). One that somebody holds is in use
+// now: its chain moves to the front, so that the next call does not meet it again.
+int32_t PrefixCache::evict(int32_t pages) {
+  ++marks_;
+  int32_t freed = 0;
+  while (freed < pages && oldest_ >= 0 && entry(oldest_).mark != marks_) {
+    if (pool_.refs(oldest_) == 1) {
+      remove(oldest_);
+      ++freed;
+    } else {
+      for (PageId page = oldest_; page >= 0; page = entry(page).parent) entry(page).mark = marks_;
+      touch_chain(oldest_);
+    }
+  }
+  return freed;
+}
+
+void PrefixCache::clear() {
+  while (oldest_ >= 0) remove(oldest_);
+}
+
+// From the oldest on, children come before parents: what a held page needs is held back too. A
+// parent may be referenced by nobody while a child is: its sequence computed a copy of it.
+int32_t PrefixCache::evictable_count() {
+  ++marks_;
+  int32_t evictable = 0;
+  for (PageId page = oldest_; page >= 0; page = entry(page).newer) {
+    if (pool_.refs(page) == 1 && entry(page).mark != marks_) {
+      ++evictable;
+    } else if (const PageId parent = entry(page).parent; parent >= 0) {
+      entry(parent).mark = marks_;
+    }
+  }
+  return evictable;
+}
+
+PageId PrefixCache::find(const PrefixKey& key) const {
+  for (size_t i = home(key); slots_[i] >= 0; i = (i + 1) & (slots_.size() - 1))
+    if (entry(slots_[i]).key == key) return slots_[i];
+  return -1;
+}
+
+bool PrefixCache::holds(PageId page, const PrefixKey& parent_key, PageId parent,
+                        std::span<const int32_t> tokens) const {
+  const Entry& found = entry(page);
+  return found.parent_key == parent_key && found.parent == parent &&
+         std::equal(tokens.begin(), tokens.end(), found.tokens.begin());
+}
+
+void PrefixCache::add_slot(PageId page) {
+  size_t i = home(entry(page).key);
+  while (slots_[i] >= 0) i = (i + 1) & (slots_.size() - 1);
+  slots_[i] = page;
+}
+
+// Closes the gap: entries behind it that probed past it move up, so no tombstones are needed.
+void PrefixCache::remove_slot(PageId page) {
+  const size_t mask = slots_.size() - 1;
+  size_t gap = home(entry(page).key);
+  while (slots_[gap] != page) gap = (gap + 1) & mask;
+  for (size_t i = (gap + 1) & mask; slots_[i] >= 0; i = (i + 1) & mask) {
+    const size_t distance = (i - home(entry(slots_[i]).key)) & mask;
+    if (distance < ((i - gap) & mask)) continue;  // Its home lies behind the gap.
+    slots_[gap] = slots_[i];
+    gap = i;
+  }
+  slots_[gap] = -1;
+}
+
+void PrefixCache::unlink(PageId page) {
+  const Entry& gone = entry(page);
+  (gone.newer >= 0 ? entry(gone.newer).older : newest_) = gone.older;
+  (gone.older >= 0 ? entry(gone.older).newer : oldest_) = gone.newer;
+}
+
+void PrefixCache::link_newest(PageId page) {
+  Entry& added = entry(page);
+  added.newer = -1;
+  added.older = newest_;
+  (newest_ >= 0 ? entry(newest_).newer : oldest_) = page;
+  newest_ = page;
+}
+
+void PrefixCache::link_behind(PageId page, PageId newer) {
+  Entry& added = entry(page);
+  added.newer = newer;
+  added.older = entry(newer).older;
+  (added.older >= 0 ? entry(added.older).newer : oldest_) = page;
+  entry(newer).older = page;
+}
+
+// From the last page up, so that each parent ends up in front of its child.
+void PrefixCache::touch_chain(PageId last) {
+  for (PageId page = last; page >= 0; page = entry(page).parent) {
+    unlink(page);
+    link_newest(page);
+  }
+}
+
+void PrefixCache::remove(PageId page) {
+  unlink(page);
+  remove_slot(page);
+  entry(page).cached = false;
+  --count_;
+  pool_.release(page);
+}
+
+void PrefixCache::check() const {
+  int32_t listed = 0;
+  std::vector<bool> seen(entries_.size(), false);
+  PageId newer = -1;
+  for (PageId page = newest_; page >= 0; page = entry(page).older) {
+    const Entry& e = entry(page);
+    CHECK(e.cached && e.newer == newer && !seen[static_cast<size_t>(page)]);
+    CHECK(pool_.refs(page) >= 1);
+    CHECK(find(e.key) == page);
+    CHECK(e.key == child(e.parent_key, e.tokens));
+    CHECK((e.parent < 0) == (e.parent_key.pages == 0));
+    if (e.parent >= 0) {
+      CHECK(seen[static_cast<size_t>(e.parent)]);
+      CHECK(entry(e.parent).key == e.parent_key);
+    }
+    seen[static_cast<size_t>(page)] = true;
+    newer = page;
+    ++listed;
+  }
+  CHECK(newer == oldest_);
+  CHECK(listed == count_);
+  CHECK(std::ranges::count_if(entries_, [](const Entry& e) { return e.cached; }) == count_);
+  CHECK(std::ranges::count_if(slots_, [](PageId page) { return page >= 0; }) == count_);
+}
+
+}  // namespace weir::kv
