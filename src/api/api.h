@@ -1,0 +1,88 @@
+// Api: the OpenAI endpoints. HTTP requests come in, engine requests go out; each open answer is a
+// Stream that is looked at on every wake of the loop.
+//
+// Threads: constructed anywhere before the loop runs; from then on everything is called on the
+// loop's thread. Slow work (JSON, template, tokenizer) goes to the pool and sees only what never
+// changes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/generation_defaults.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "sched/engine_handle.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace weir::api {
+
+// What the composition root knows. Pointers are borrowed and outlive the Api.
+struct ApiConfig {
+  // --- The model.
+  std::string model_id;              // As /v1/models names it.
+  std::vector<std::string> aliases;  // Other names that requests may use.
+  int64_t created = 0;               // Seconds since the epoch.
+  int32_t context_max = 0;           // Positions of one sequence, prompt and output.
+  int32_t vocab_size = 0;            // Rows of logits; ids beyond are refused.
+  GenerationDefaults defaults;       // Merged with the command line; eos_ids included.
+  const text::Tokenizer* tokenizer = nullptr;
+  const text::ChatTemplate* chat_template = nullptr;      // Nullptr: /v1/chat/completions refuses.
+  const text::ChatTemplate* tool_use_template = nullptr;  // For conversations with tools, if any.
+  // `bos_token` and friends: variables of every template.
+  std::vector<std::pair<std::string, std::string>> special_tokens;
+
+  // --- The machinery.
+  sched::EngineHandle* engine = nullptr;
+  net::Loop* loop = nullptr;
+
+  // --- Policy.
+  std::vector<std::string> api_keys;      // Empty: everybody may.
+  std::vector<std::string> cors_origins;  // "*": any. Empty: no CORS headers.
+  // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
+  int32_t max_tokens_default = 0;
+  int32_t preparing_max = 1024;            // Requests being parsed and tokenised at once.
+  size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
+  size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
+  uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
+  int32_t retry_after_s = 1;               // What 429 and 503 advise.
+  std::string version;                     // "0.1.0"
+};
+
+class Api {
+ public:
+  // Takes the loop's on_wake, and a timer of it.
+  explicit Api(ApiConfig config);
+  ~Api();
+
+  // For HttpServer: its handler, its error_body, and its on_headers.
+  void handle(net::HttpRequest request, net::HttpResponderPtr responder);
+  static std::pair<std::string, std::string> error_body(int status, std::string_view message);
+  int check_headers(const net::HttpRequest& request, uint64_t content_length) const;
+
+  // Figures of the HTTP server for /metrics; optional. Borrowed.
+  void set_http_stats(const net::HttpStats* stats);
+
+  // Until this is called /health answers 503 "loading", and so does everything that needs the
+  // model.
+  void set_ready();
+
+  // Cancels every open answer; each ends with an error event or response. For a shutdown that has
+  // waited long enough.
+  void cancel_all();
+
+  // True when no request is being prepared, answered or waited for: every Request is freed, and the
+  // engine holds nothing of ours. The engine must not be destroyed before.
+  bool idle() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::api
