@@ -26,6 +26,9 @@ enum class Act : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kRelu, kQuickGelu };
 inline constexpr int32_t kBlockRows = 16;
 // KV page length in tokens (decisions 9).
 inline constexpr int32_t kPageTokens = 32;
+// A group of activations whose magnitudes all lie below 2^-100 counts as zeros: 127 / absmax must
+// not overflow.
+inline constexpr float kTinyGroup = 0x1p-100f;
 // Scratch memory that a caller hands to kernels that ask for it, one per team member, 64-byte
 // aligned.
 inline constexpr int64_t kScratchBytes = 4 << 20;
@@ -60,7 +63,9 @@ struct FloatMatrix {
 };
 
 // Activations quantised to int8 per group: x[c] ~ scale[g] * q[c]; symmetric, scale = absmax / 127
-// (0 for a group of zeros), q = round to nearest even of x / scale. `sum[g]` = scale[g] * sum of q.
+// (0 for a group of zeros), q = round to nearest even of x * (127 / absmax), the quotient rounded
+// first: the same bits on every ISA. `sum[g]` = scale[g] * sum of q. A group with a NaN or infinity
+// gets such a scale and sum, so that it spoils every output of its row and nothing hides it.
 // Rows are k (q) and k / group (scale, sum) apart; q is in the permuted order of QuantMatrix.
 // Buffers are 64-byte aligned; the q buffer has at least 64 bytes behind its last row.
 struct QuantRows {

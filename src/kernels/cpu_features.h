@@ -1,0 +1,20 @@
+// What this processor and the kernel beneath offer, from cpuid, xgetbv and arch_prctl.
+//
+// Threads: any; the answers are found once. The permission for AMX tiles is asked for then, and
+// holds for threads that start afterwards.
+#pragma once
+
+#include <string>
+
+namespace weir::kernels {
+
+struct CpuFeatures {
+  bool avx2 = false;    // AVX2, FMA, F16C, BMI2: what the files in avx2/ are compiled for.
+  bool avx512 = false;  // F, BW, VL, DQ, VNNI on top.
+  bool amx = false;     // AMX-TILE, INT8, BF16 and AVX512-BF16 on top, tiles permitted.
+  std::string name;     // "Intel(R) Xeon(R) ..."
+};
+
+const CpuFeatures& cpu_features();
+
+}  // namespace weir::kernels

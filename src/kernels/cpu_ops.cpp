@@ -1,0 +1,90 @@
+#include "kernels/cpu_ops.h"
+
+#include <array>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "kernels/cpu_features.h"
+#include "kernels/isa.h"
+
+namespace weir::kernels {
+namespace {
+
+constexpr std::array<Isa, 4> kIsas = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx};
+
+Ops fill(Isa isa) {
+  Ops ops;
+  ops.isa = isa;
+  scalar::fill_gemm(ops);
+  return ops;
+}
+
+}  // namespace
+
+bool isa_available(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+      return true;
+    case Isa::kAvx2:
+      return cpu_features().avx2;
+    case Isa::kAvx512:
+      return cpu_features().avx512;
+    case Isa::kAmx:
+      return cpu_features().amx;
+  }
+  return false;
+}
+
+Isa detect_isa() {
+  Isa best = Isa::kScalar;
+  for (const Isa isa : kIsas)
+    if (isa_available(isa)) best = isa;
+  return best;
+}
+
+std::string_view isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+      return "scalar";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAmx:
+      return "amx";
+  }
+  return "?";
+}
+
+std::optional<Isa> parse_isa(std::string_view name) {
+  for (const Isa isa : kIsas)
+    if (name == isa_name(isa)) return isa;
+  return std::nullopt;
+}
+
+Result<Isa> choose_isa(std::optional<Isa> forced) {
+  if (!forced) {
+    const char* named = std::getenv("WEIR_ISA");
+    if (named == nullptr || *named == '\0') return detect_isa();
+    forced = parse_isa(named);
+    if (!forced)
+      return fail(ErrorCode::kConfig, "WEIR_ISA: expected scalar, avx2, avx512 or amx, found \"" +
+                                          std::string(named) + "\"");
+  }
+  if (!isa_available(*forced))
+    return fail(ErrorCode::kConfig, "isa " + std::string(isa_name(*forced)) +
+                                        " asked for, but this machine (" + processor_name() +
+                                        ") has at most " + std::string(isa_name(detect_isa())));
+  return *forced;
+}
+
+const Ops& ops_for(Isa isa) {
+  CHECK(isa_available(isa));
+  static const std::array<Ops, 4> tables = {fill(kIsas[0]), fill(kIsas[1]), fill(kIsas[2]),
+                                            fill(kIsas[3])};
+  return tables[static_cast<size_t>(isa)];
+}
+
+std::string processor_name() { return cpu_features().name; }
+
+}  // namespace weir::kernels

@@ -1,0 +1,23 @@
+// What this machine can do at most: read bandwidth and arithmetic peaks, measured by loops that do
+// nothing else. `weir bench` and kernels_bench print every rate as a share of these.
+//
+// Threads: measure_limits starts its own threads and waits for them; call it while nothing else
+// runs. It takes some 200 ms and 256 MiB a thread while it runs.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+
+// Sums over the threads. Each thread counts its own processor time, so that a neighbour on the
+// same core does not lower the figure; bandwidth that a neighbour takes does.
+struct MachineLimits {
+  double read_gb_s = 0;   // Streaming read from memory, 10^9 bytes a second.
+  double int8_tops = 0;   // int8 multiply-adds from registers (AMX tiles on kAmx), times two.
+  double f32_tflops = 0;  // float32 fused multiply-adds from registers, times two.
+};
+
+// REQUIRES: isa_available(isa), threads >= 1.
+MachineLimits measure_limits(Isa isa, int threads);
+
+}  // namespace weir::kernels

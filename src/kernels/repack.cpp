@@ -1,0 +1,133 @@
+#include "kernels/repack.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace weir::kernels {
+namespace {
+
+int32_t scale_bytes(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
+
+// Eight elements of a row in the container's words, 4-bit: the LSB-first stream itself, whose low
+// nibbles are elements 0 2 4 6. `eight` holds 8 * bits bits.
+template <int kBits>
+uint32_t pack4(uint64_t eight) {
+  if constexpr (kBits == 4) return static_cast<uint32_t>(eight);
+  uint32_t word = 0;
+  for (int i = 0; i < 8; ++i) {
+    const uint64_t element = eight >> (kBits * i) & ((1u << kBits) - 1);
+    word |= static_cast<uint32_t>(element) << (4 * i);
+  }
+  return word;
+}
+
+// 8-bit: first word elements 0 2 4 6, second 1 3 5 7.
+template <int kBits>
+std::array<uint32_t, 2> pack8(uint64_t eight) {
+  std::array<uint32_t, 2> words{};
+  for (int i = 0; i < 8; ++i) {
+    const uint64_t element = eight >> (kBits * i) & ((1u << kBits) - 1);
+    words[static_cast<size_t>(i % 2)] |= static_cast<uint32_t>(element) << (8 * (i / 2));
+  }
+  return words;
+}
+
+template <int kBits>
+void pack_words(const StoredQuant& stored, int32_t block, uint8_t* words) {
+  constexpr int kContainer = kBits <= 4 ? 4 : 8;
+  const int64_t row_bytes = int64_t{stored.k} * kBits / 8;
+  const int32_t rows = std::min(kBlockRows, stored.n - block * kBlockRows);
+  const uint8_t* source = stored.words + int64_t{block} * kBlockRows * row_bytes;
+  uint8_t* out = words + int64_t{block} * kBlockRows * stored.k * kContainer / 8;
+  constexpr int kOutBytes = kContainer * kBlockRows;  // Of 8 elements of 16 rows: 1 or 2 lines.
+  for (int32_t eighth = 0; eighth < stored.k / 8; ++eighth, out += kOutBytes) {
+    if (rows < kBlockRows) std::memset(out, 0, kOutBytes);
+    for (int32_t row = 0; row < rows; ++row) {
+      uint64_t eight = 0;
+      std::memcpy(&eight, source + row * row_bytes + int64_t{eighth} * kBits, kBits);
+      if constexpr (kContainer == 4) {
+        const uint32_t word = pack4<kBits>(eight);
+        std::memcpy(out + 4 * row, &word, 4);
+      } else {
+        const std::array<uint32_t, 2> pair = pack8<kBits>(eight);
+        std::memcpy(out + 4 * row, &pair[0], 4);
+        std::memcpy(out + 64 + 4 * row, &pair[1], 4);
+      }
+    }
+  }
+}
+
+// [16 rows][groups] to [groups][16], the lines of scales and biases alternating.
+template <class Element>
+void pack_scales(const StoredQuant& stored, int32_t block, uint8_t* scales) {
+  const int32_t groups = stored.k / stored.group;
+  const int32_t rows = std::min(kBlockRows, stored.n - block * kBlockRows);
+  const int64_t first = int64_t{block} * kBlockRows * groups;
+  uint8_t* out = scales + first * 2 * int64_t{sizeof(Element)};
+  const std::array<const uint8_t*, 2> sources = {stored.scales, stored.biases};
+  for (int32_t g = 0; g < groups; ++g) {
+    for (const uint8_t* source : sources) {
+      std::array<Element, kBlockRows> line{};
+      for (int32_t row = 0; row < rows; ++row) {
+        const int64_t at = first + int64_t{row} * groups + g;
+        std::memcpy(&line[static_cast<size_t>(row)], source + at * int64_t{sizeof(Element)},
+                    sizeof(Element));
+      }
+      std::memcpy(out, line.data(), sizeof line);
+      out += sizeof line;
+    }
+  }
+}
+
+}  // namespace
+
+int32_t container_bits(int32_t bits) { return bits <= 4 ? 4 : 8; }
+
+int64_t packed_word_bytes(int32_t n, int32_t k, int32_t container) {
+  const int64_t blocks = (int64_t{n} + kBlockRows - 1) / kBlockRows;
+  return blocks * kBlockRows * k * container / 8;
+}
+
+int64_t packed_scale_bytes(int32_t n, int32_t k, int32_t group, FloatType scale_type) {
+  const int64_t blocks = (int64_t{n} + kBlockRows - 1) / kBlockRows;
+  return blocks * kBlockRows * (k / group) * 2 * scale_bytes(scale_type);
+}
+
+void repack_blocks(const StoredQuant& stored, int32_t begin, int32_t end, uint8_t* words,
+                   uint8_t* scales) {
+  CHECK(stored.k % stored.group == 0);
+  for (int32_t block = begin; block < end; ++block) {
+    switch (stored.bits) {
+      case 2:
+        pack_words<2>(stored, block, words);
+        break;
+      case 3:
+        pack_words<3>(stored, block, words);
+        break;
+      case 4:
+        pack_words<4>(stored, block, words);
+        break;
+      case 5:
+        pack_words<5>(stored, block, words);
+        break;
+      case 6:
+        pack_words<6>(stored, block, words);
+        break;
+      case 8:
+        pack_words<8>(stored, block, words);
+        break;
+      default:
+        CHECK(!"bits are 2, 3, 4, 5, 6 or 8");
+    }
+    if (stored.scale_type == FloatType::kF32)
+      pack_scales<uint32_t>(stored, block, scales);
+    else
+      pack_scales<uint16_t>(stored, block, scales);
+  }
+}
+
+}  // namespace weir::kernels

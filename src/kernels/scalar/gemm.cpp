@@ -1,0 +1,78 @@
+// The linear layers' meaning: one output at a time, in the order that ops.h fixes.
+#include <cmath>
+
+#include "kernels/isa.h"
+#include "kernels/scalar/quantise.h"
+#include "kernels/scalar/widen.h"
+
+namespace weir::kernels::scalar {
+namespace {
+
+// The activation row behind row `m` of the result.
+int64_t source_row(const GemmRange& range, int32_t m) {
+  return range.index != nullptr ? range.index[m] : m;
+}
+
+void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, void*) {
+  const int32_t groups = w.k / w.group;
+  for (int32_t column = range.begin; column < range.end; ++column) {
+    const QuantRow weights(w, column);
+    for (int32_t m = 0; m < range.rows; ++m) {
+      const int64_t row = source_row(range, m);
+      const int8_t* q = x.q + row * w.k;
+      float c = 0;
+      for (int32_t g = 0; g < groups; ++g) {
+        int32_t dot = 0;
+        for (int32_t i = g * w.group; i < (g + 1) * w.group; ++i) dot += weights.permuted(i) * q[i];
+        const float scaled = static_cast<float>(dot) * weights.scale(g);
+        c = std::fma(scaled, x.scale[row * groups + g], c);
+        c = std::fma(weights.bias(g), x.sum[row * groups + g], c);
+      }
+      range.y[m * range.y_stride + column] = c;
+    }
+  }
+}
+
+void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,
+                    void*) {
+  for (int32_t column = range.begin; column < range.end; ++column) {
+    const QuantRow weights(w, column);
+    for (int32_t m = 0; m < range.rows; ++m) {
+      const float* row = x + source_row(range, m) * x_stride;
+      float c = 0;
+      for (int32_t i = 0; i < w.k; ++i) {
+        const int32_t g = i / w.group;
+        const float v =
+            std::fma(weights.scale(g), static_cast<float>(weights.at(i)), weights.bias(g));
+        c = std::fma(v, row[i], c);
+      }
+      range.y[m * range.y_stride + column] = c;
+    }
+  }
+}
+
+void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,
+                    void*) {
+  for (int32_t column = range.begin; column < range.end; ++column) {
+    for (int32_t m = 0; m < range.rows; ++m) {
+      const float* row = x + source_row(range, m) * x_stride;
+      float c = 0;
+      for (int32_t i = 0; i < w.k; ++i)
+        c = std::fma(widen(w.type, w.rows, int64_t{column} * w.k + i), row[i], c);
+      range.y[m * range.y_stride + column] = c;
+    }
+  }
+}
+
+}  // namespace
+
+void fill_gemm(Ops& ops) {
+  ops.quantise_rows = quantise_rows;
+  ops.gemm_quant_int8 = gemm_quant_int8;
+  ops.gemm_quant_f32 = gemm_quant_f32;
+  ops.gemm_float_f32 = gemm_float_f32;
+  ops.dequantise_row = dequantise_row;
+  ops.widen_row = widen_row;
+}
+
+}  // namespace weir::kernels::scalar
