@@ -1,0 +1,294 @@
+#include "kv/prefix_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace weir::kv {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+const PrefixKey kSalt = PrefixCache::salt("model f16");
+
+Tokens page_of(int32_t value) { return Tokens(kPageTokens, value); }
+
+// A prompt of pages, each filled with one of `values`.
+Tokens prompt(const std::vector<int32_t>& values) {
+  Tokens tokens;
+  for (const int32_t value : values) tokens.insert(tokens.end(), kPageTokens, value);
+  return tokens;
+}
+
+// Computes and inserts `tokens`; returns the pages, held by the caller.
+std::vector<PageId> add(PagePool& pool, PrefixCache& cache, const Tokens& tokens,
+                        PrefixKey key = kSalt) {
+  std::vector<PageId> pages(tokens.size() / kPageTokens);
+  EXPECT_TRUE(pool.allocate(pages));
+  for (size_t i = 0; i < pages.size(); ++i)
+    key = cache.insert(key, std::span(tokens).subspan(i * kPageTokens, kPageTokens), pages[i]).key;
+  return pages;
+}
+
+void release(PagePool& pool, const std::vector<PageId>& pages) {
+  for (const PageId page : pages) pool.release(page);
+}
+
+std::vector<PageId> match(PrefixCache& cache, const Tokens& tokens, const PrefixKey& salt = kSalt) {
+  std::vector<PageId> pages(tokens.size() / kPageTokens + 1);
+  pages.resize(static_cast<size_t>(cache.match(tokens, salt, pages).pages));
+  return pages;
+}
+
+TEST(PrefixCache, LendsTheLongestChainOfFullPages) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  const std::vector<PageId> pages = add(pool, cache, prompt({1, 2, 3}));
+  release(pool, pages);
+  EXPECT_EQ(pool.free_count(), 13);
+
+  EXPECT_EQ(match(cache, prompt({1, 2, 3, 4})), pages);
+  EXPECT_EQ(pool.refs(pages[2]), 2);
+  EXPECT_EQ(match(cache, prompt({1, 2, 9})), (std::vector<PageId>{pages[0], pages[1]}));
+  EXPECT_EQ(match(cache, prompt({2})), std::vector<PageId>{});
+  Tokens partial = prompt({1, 2});
+  partial.pop_back();
+  EXPECT_EQ(match(cache, partial), std::vector<PageId>{pages[0]});
+  EXPECT_EQ(match(cache, {}), std::vector<PageId>{});
+  EXPECT_EQ(pool.refs(pages[0]), 4);
+  cache.check();
+}
+
+TEST(PrefixCache, LendsNoMoreThanTheCallerHasRoomFor) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  add(pool, cache, prompt({1, 2, 3}));
+  std::vector<PageId> room(2);
+  const PrefixCache::Match found = cache.match(prompt({1, 2, 3}), kSalt, room);
+  EXPECT_EQ(found.pages, 2);
+  EXPECT_EQ(found.key, PrefixCache::child(PrefixCache::child(kSalt, page_of(1)), page_of(2)));
+}
+
+TEST(PrefixCache, KeepsSaltsAndParentsApart) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  const std::vector<PageId> pages = add(pool, cache, prompt({1, 2}));
+  EXPECT_EQ(match(cache, prompt({1, 2}), PrefixCache::salt("model f32")), std::vector<PageId>{});
+  EXPECT_EQ(match(cache, prompt({2})), std::vector<PageId>{});
+  EXPECT_EQ(match(cache, prompt({2, 2})), std::vector<PageId>{});
+  EXPECT_EQ(match(cache, prompt({1, 1})), std::vector<PageId>{pages[0]});
+}
+
+TEST(PrefixCache, KeepsTheFirstOfTwoPagesThatHoldTheSame) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  const PageId first = add(pool, cache, prompt({1}))[0];
+  PageId second = -1;
+  ASSERT_TRUE(pool.allocate({&second, 1}));
+  const PrefixCache::Inserted inserted = cache.insert(kSalt, page_of(1), second);
+  EXPECT_EQ(inserted.page, first);
+  EXPECT_EQ(pool.refs(second), 1);
+  EXPECT_EQ(cache.page_count(), 1);
+}
+
+TEST(PrefixCache, DoesNotKeepAPageWhoseParentIsGone) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  PageId page = -1;
+  ASSERT_TRUE(pool.allocate({&page, 1}));
+  const PrefixKey parent = PrefixCache::child(kSalt, page_of(1));
+  EXPECT_EQ(cache.insert(parent, page_of(2), page).page, -1);
+  EXPECT_EQ(pool.refs(page), 1);
+  cache.check();
+}
+
+TEST(PrefixCache, EvictsLeastRecentlyUsedAndChildrenFirst) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  release(pool, add(pool, cache, prompt({1, 2, 3})));
+  release(pool, add(pool, cache, prompt({5, 6})));
+  release(pool, match(cache, prompt({1})));  // From the oldest: 3 2 6 5 1.
+  const auto known = [&](const std::vector<int32_t>& values) {
+    const std::vector<PageId> pages = match(cache, prompt(values));
+    release(pool, pages);
+    return pages.size();
+  };
+  EXPECT_EQ(cache.evict(1), 1);
+  EXPECT_EQ(cache.page_count(), 4);
+  EXPECT_EQ(known({1, 2, 3}), 2u);  // From the oldest now: 6 5 2 1.
+  EXPECT_EQ(cache.evict(1), 1);
+  EXPECT_EQ(known({5, 6}), 1u);
+  EXPECT_EQ(known({1, 2}), 2u);
+  EXPECT_EQ(cache.evict(9), 3);
+  EXPECT_EQ(cache.evict(9), 0);
+  EXPECT_EQ(pool.free_count(), 16);
+  cache.check();
+}
+
+TEST(PrefixCache, EvictsNothingThatASequenceHolds) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  release(pool, add(pool, cache, prompt({1, 2, 3})));
+  release(pool, add(pool, cache, prompt({7})));
+  const std::vector<PageId> held = match(cache, prompt({1, 2}));
+  EXPECT_EQ(cache.evictable_count(), 2);
+  EXPECT_EQ(cache.evict(16), 2);
+  EXPECT_EQ(match(cache, prompt({1, 2})), held);
+  cache.check();
+}
+
+// A sequence computed its own copy of the first page; its second page is cached under the other's.
+TEST(PrefixCache, KeepsAParentThatOnlyItsChildNeeds) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  release(pool, add(pool, cache, prompt({1})));
+  const std::vector<PageId> own = add(pool, cache, prompt({1, 2}));
+  EXPECT_EQ(cache.page_count(), 2);
+  EXPECT_EQ(cache.evictable_count(), 0);
+  EXPECT_EQ(cache.evict(16), 0);
+  release(pool, own);
+  EXPECT_EQ(cache.evict(16), 2);
+  EXPECT_EQ(pool.free_count(), 16);
+}
+
+TEST(PrefixCache, CountsAChainAsUsedWhenItIsTouched) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  release(pool, add(pool, cache, prompt({1})));
+  release(pool, add(pool, cache, prompt({2})));
+  cache.touch(PrefixCache::child(kSalt, page_of(1)));
+  EXPECT_EQ(cache.evict(1), 1);
+  EXPECT_EQ(match(cache, prompt({1})).size(), 1u);
+  EXPECT_EQ(match(cache, prompt({2})).size(), 0u);
+}
+
+TEST(PrefixCache, GivesAllPagesBackAtItsEnd) {
+  PagePool pool(16);
+  {
+    PrefixCache cache(pool);
+    release(pool, add(pool, cache, prompt({1, 2, 3})));
+  }
+  EXPECT_EQ(pool.free_count(), 16);
+}
+
+// Sequences over a small alphabet come, grow, and go in a pool that is too small. What a page holds
+// is written down beside the pool, and every page lent must hold what its prompt says.
+class Simulation {
+ public:
+  explicit Simulation(uint32_t seed) : random_(seed) {}
+
+  void step() {
+    switch (random_() % 8) {
+      case 0:
+      case 1:
+        arrive();
+        break;
+      case 2:
+        leave();
+        break;
+      case 3:
+        cache_.evict(static_cast<int32_t>(random_() % 4));
+        break;
+      case 4:
+        if (random_() % 64 == 0) cache_.clear();
+        break;
+      default:
+        grow();
+    }
+    cache_.check();
+    pool_.check();
+  }
+
+  int64_t lent() const { return lent_; }
+
+  void end() {
+    while (!running_.empty()) leave();
+    EXPECT_EQ(cache_.evictable_count(), cache_.page_count());
+    cache_.evict(kPages);
+    EXPECT_EQ(pool_.free_count(), kPages);
+  }
+
+ private:
+  static constexpr int32_t kPages = 61;
+  struct Sequence {
+    Tokens tokens;
+    std::vector<PageId> pages;
+    PrefixKey key;
+  };
+
+  void arrive() {
+    Sequence sequence;
+    const size_t length = random_() % 6;
+    for (size_t i = 0; i < length; ++i)
+      sequence.tokens.insert(sequence.tokens.end(), kPageTokens, static_cast<int>(random_() % 3));
+    sequence.pages.resize(length);
+    const PrefixCache::Match found = cache_.match(sequence.tokens, kSalt, sequence.pages);
+    sequence.pages.resize(static_cast<size_t>(found.pages));
+    sequence.key = found.key;
+    for (size_t i = 0; i < sequence.pages.size(); ++i) {
+      const Tokens head(sequence.tokens.begin(),
+                        sequence.tokens.begin() + static_cast<int64_t>((i + 1) * kPageTokens));
+      ASSERT_EQ(contents_[sequence.pages[i]], head);
+    }
+    lent_ += found.pages;
+    sequence.tokens.resize(sequence.pages.size() * kPageTokens);
+    running_.push_back(std::move(sequence));
+  }
+
+  void grow() {
+    if (running_.empty()) return;
+    Sequence& sequence = running_[random_() % running_.size()];
+    PageId page = -1;
+    const PageId last = sequence.pages.empty() ? -1 : sequence.pages.back();
+    if (!pool_.allocate({&page, 1}, last)) {
+      const int32_t evictable = cache_.evictable_count();
+      EXPECT_EQ(cache_.evict(1), std::min(evictable, 1));
+      if (!pool_.allocate({&page, 1}, last)) return;
+    }
+    sequence.tokens.insert(sequence.tokens.end(), kPageTokens, static_cast<int>(random_() % 3));
+    sequence.pages.push_back(page);
+    contents_[page] = sequence.tokens;
+    const PrefixCache::Inserted inserted =
+        cache_.insert(sequence.key, std::span(sequence.tokens).last(kPageTokens), page);
+    sequence.key = inserted.key;
+    if (inserted.page >= 0 && inserted.page != page && random_() % 2 == 0) {
+      ASSERT_EQ(contents_[inserted.page], sequence.tokens);
+      pool_.retain(inserted.page);
+      pool_.release(page);
+      sequence.pages.back() = inserted.page;
+    }
+  }
+
+  void leave() {
+    if (running_.empty()) return;
+    const size_t i = random_() % running_.size();
+    cache_.touch(running_[i].key);
+    release(pool_, running_[i].pages);
+    running_[i] = std::move(running_.back());
+    running_.pop_back();
+  }
+
+  std::mt19937 random_;
+  PagePool pool_{kPages};
+  PrefixCache cache_{pool_};
+  std::vector<Sequence> running_;
+  std::map<PageId, Tokens> contents_;
+  int64_t lent_ = 0;
+};
+
+TEST(PrefixCache, SurvivesRandomSequencesInAPoolTooSmall) {
+  int64_t lent = 0;
+  for (uint32_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Simulation simulation(seed);
+    for (int i = 0; i < 1500 && !testing::Test::HasFatalFailure(); ++i) simulation.step();
+    simulation.end();
+    lent += simulation.lent();
+  }
+  EXPECT_GT(lent, 1000);
+}
+
+}  // namespace
+}  // namespace weir::kv
