@@ -16,6 +16,9 @@ Ops fill(Isa isa) {
   Ops ops;
   ops.isa = isa;
   scalar::fill_gemm(ops);
+  scalar::fill_rows(ops);
+  scalar::fill_attention(ops);
+  scalar::fill_logits(ops);
   return ops;
 }
 
