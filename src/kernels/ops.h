@@ -33,6 +33,9 @@ inline constexpr float kTinyGroup = 0x1p-100f;
 // aligned.
 inline constexpr int64_t kScratchBytes = 4 << 20;
 
+// The longest row of a linear layer; what kernels keep in the scratch is sized by it.
+inline constexpr int32_t kMaxLayerK = 65536;
+
 // A linear layer's weight [n, k] with affine groups along k:
 //   w[r][c] = scale[r][c / group] * q[r][c] + bias[r][c / group],  q an unsigned integer.
 // Packed at load (repack.h) as blocks of 16 rows: for word index w ascending, the 16 rows' 32-bit
@@ -42,7 +45,8 @@ inline constexpr int64_t kScratchBytes = 4 << 20;
 // (first word of a pair holds elements 0 2 4 6, second 1 3 5 7), so one quantised activation row
 // serves both. 2- and 3-bit weights are stored as 4-bit, 5- and 6-bit as 8-bit numbers.
 // n not a multiple of 16: the last block is padded with zero words, scales and biases.
-// REQUIRES: k % group == 0, group in {32, 64, 128}, 64-byte alignment of both pointers.
+// REQUIRES: k % group == 0, group in {32, 64, 128}, k <= kMaxLayerK, 64-byte alignment of both
+// pointers.
 struct QuantMatrix {
   int32_t n = 0;
   int32_t k = 0;
@@ -139,11 +143,12 @@ struct Ops {
   void (*quantise_rows)(const float* x, int64_t x_stride, int32_t rows, QuantRows out);
   // Per output, groups ascending:
   //   c = fma(float(dot) * w_scale, x_scale, c);  c = fma(w_bias, x_sum, c)
-  // with dot the exact int32 dot product of the group. REQUIRES: x.group == w.group, x.k == w.k.
+  // with dot the exact int32 dot product of the group; at the end c + 0, so that no sum is -0. The
+  // same bits on every ISA. REQUIRES: x.group == w.group, x.k == w.k.
   void (*gemm_quant_int8)(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                           void* scratch);
   // Exact float32 activations: weight v = fma(scale, q, bias) in float32, then c = fma(v, x, c),
-  // k ascending in one accumulator.
+  // k ascending in one accumulator. The same bits on every ISA.
   void (*gemm_quant_f32)(const QuantMatrix& w, const float* x, int64_t x_stride,
                          const GemmRange& range, void* scratch);
   // Float weights widened to float32 exactly; L partial sums over k (lane = k % L, L the ISA's

@@ -28,7 +28,7 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
         c = std::fma(scaled, x.scale[row * groups + g], c);
         c = std::fma(weights.bias(g), x.sum[row * groups + g], c);
       }
-      range.y[m * range.y_stride + column] = c;
+      range.y[m * range.y_stride + column] = c + 0.0f;
     }
   }
 }

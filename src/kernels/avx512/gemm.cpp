@@ -1,0 +1,14 @@
+#include "kernels/avx512/gemm.h"
+
+#include "kernels/isa.h"
+
+namespace weir::kernels::avx512 {
+
+void fill_gemm(Ops& ops) {
+  ops.quantise_rows = quantise_rows;
+  ops.gemm_quant_int8 = gemm_quant_int8;
+  ops.gemm_quant_f32 = gemm_quant_f32;
+  ops.gemm_float_f32 = gemm_float_f32;
+}
+
+}  // namespace weir::kernels::avx512

@@ -1,0 +1,197 @@
+// gemm_quant_int8 with VNNI: tiles of 16 columns by 1 to 12 rows.
+//
+// One kernel serves GEMV and GEMM: a line of the packed matrix is one register, its two nibbles two
+// dot instructions per row with the activations as broadcast memory operand. 12 integer and 12
+// float accumulators, one line, its halves and the group's scales fill the 32 registers.
+//
+// Ports decide (Intel: two for all 512-bit arithmetic): per group of 32 a tile of 12 costs 96 dots,
+// 36 multiply-adds of the definition and 12 operations of unpacking, so 2/3 of the dots' peak is
+// the bound; 2 columns by 6 rows would unpack twice as often, 24 integer accumulators would spill.
+#include <immintrin.h>
+
+#include "kernels/avx512/gemm.h"
+#include "kernels/avx512/panel.h"
+
+namespace weir::kernels::avx512 {
+namespace {
+
+constexpr int kTileRows = 12;
+// How far ahead of a single pass over the words to fetch, in bytes: latency of memory (about 110
+// ns) times what a core can read (16 GB/s), rounded up to a power of two.
+constexpr int64_t kStreamAhead = 2048;
+// Parts of the scratch: scales of one block, then gathered rows.
+constexpr int64_t kPanelBytes = int64_t{kMaxLayerK} / 32 * int64_t{sizeof(GroupScales)};
+constexpr int64_t kGatherBytes = kScratchBytes - kPanelBytes - 64;
+static_assert(kGatherBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / 32 * 8));
+
+// One tile's operands. Rows of q are `q_stride` bytes apart, of scale and sum `groups` floats.
+struct Tile {
+  const uint8_t* words;
+  const GroupScales* panel;
+  int64_t ahead;  // Distance of the prefetch from the line at hand.
+  const int8_t* q;
+  int64_t q_stride;
+  const float* scale;
+  const float* sum;
+  int32_t groups;
+  int32_t steps;  // Of 32 elements in a group.
+  float* y;
+  int64_t y_stride;
+  __mmask16 columns;
+};
+
+// acc += the four products of each lane of `u8` with the four bytes of row kRow at `kOffset`. Rows
+// are addressed as one of four pointers, three rows apart, plus 0, 1 or 2 strides: twelve pointers
+// would not fit the general registers.
+template <int kRow, int kOffset>
+WEIR_INLINE void dot(__m512i& acc, __m512i u8, const int8_t* base, int64_t stride) {
+  if constexpr (kRow % 3 == 0)
+    asm("vpdpbusd %c[offset](%[base])%{1to16%}, %[u8], %[acc]"
+        : [acc] "+v"(acc)
+        : [u8] "v"(u8), [base] "r"(base), [offset] "i"(kOffset));
+  else
+    asm("vpdpbusd %c[offset](%[base],%[stride],%c[scale])%{1to16%}, %[u8], %[acc]"
+        : [acc] "+v"(acc)
+        : [u8] "v"(u8), [base] "r"(base), [stride] "r"(stride), [scale] "i"(kRow % 3),
+          [offset] "i"(kOffset));
+}
+
+template <int kRows, bool kWide, bool kUseMagic>
+void run_tile(const Tile& tile) {
+  constexpr int kBases = (kRows + 2) / 3;
+  constexpr int kLines = kWide ? 8 : 4;  // Of 32 elements.
+  const int8_t* base[kBases];
+  repeat<kBases>([&](auto i)
+                     WEIR_INLINE_LAMBDA { base[i.value] = tile.q + 3 * i.value * tile.q_stride; });
+  const int64_t stride = tile.q_stride;
+  const uint8_t* words = tile.words;
+  const int64_t ahead = tile.ahead;
+  const __m512i low = _mm512_set1_epi8(15);
+  __m512 c[kRows];
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c[m.value] = _mm512_setzero_ps(); });
+
+  for (int32_t g = 0; g < tile.groups; ++g) {
+    __m512i acc[kRows];
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      acc[m.value] = kUseMagic ? _mm512_set1_epi32(kMagicBits) : _mm512_setzero_si512();
+    });
+    for (int32_t step = 0; step < tile.steps; ++step) {
+      repeat<kLines>([&](auto line) WEIR_INLINE_LAMBDA {
+        _mm_prefetch(reinterpret_cast<const char*>(words + ahead + 64 * line.value), _MM_HINT_T0);
+        const __m512i x = _mm512_load_si512(words + 64 * line.value);
+        if constexpr (kWide) {
+          repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+            dot<m.value, 4 * line.value>(acc[m.value], x, base[m.value / 3], stride);
+          });
+        } else {
+          const __m512i even = _mm512_and_si512(x, low);
+          const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(x, 4), low);
+          repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+            dot<m.value, 8 * line.value>(acc[m.value], even, base[m.value / 3], stride);
+          });
+          repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+            dot<m.value, 8 * line.value + 4>(acc[m.value], odd, base[m.value / 3], stride);
+          });
+        }
+      });
+      words += 64 * kLines;
+      repeat<kBases>([&](auto i) WEIR_INLINE_LAMBDA { base[i.value] += 32; });
+    }
+    const __m512 scale = _mm512_load_ps(tile.panel[g].scale);
+    const __m512 minus_magic = _mm512_load_ps(tile.panel[g].minus_magic);
+    const __m512 bias = _mm512_load_ps(tile.panel[g].bias);
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      const int64_t at = int64_t{m.value} * tile.groups + g;
+      const __m512 scaled =
+          kUseMagic ? _mm512_fmadd_ps(_mm512_castsi512_ps(acc[m.value]), scale, minus_magic)
+                    : _mm512_mul_ps(_mm512_cvtepi32_ps(acc[m.value]), scale);
+      c[m.value] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(tile.scale[at]), c[m.value]);
+      c[m.value] = _mm512_fmadd_ps(bias, _mm512_set1_ps(tile.sum[at]), c[m.value]);
+    });
+  }
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    _mm512_mask_storeu_ps(tile.y + m.value * tile.y_stride, tile.columns,
+                          _mm512_add_ps(c[m.value], _mm512_setzero_ps()));
+  });
+}
+
+template <bool kWide, bool kUseMagic>
+void run_rows(int32_t rows, const Tile& tile) {
+  using Run = void (*)(const Tile&);
+  static constexpr Run kRun[kTileRows + 1] = {
+      nullptr,
+      run_tile<1, kWide, kUseMagic>,
+      run_tile<2, kWide, kUseMagic>,
+      run_tile<3, kWide, kUseMagic>,
+      run_tile<4, kWide, kUseMagic>,
+      run_tile<5, kWide, kUseMagic>,
+      run_tile<6, kWide, kUseMagic>,
+      run_tile<7, kWide, kUseMagic>,
+      run_tile<8, kWide, kUseMagic>,
+      run_tile<9, kWide, kUseMagic>,
+      run_tile<10, kWide, kUseMagic>,
+      run_tile<11, kWide, kUseMagic>,
+      run_tile<12, kWide, kUseMagic>,
+  };
+  kRun[rows](tile);
+}
+
+// Rows that lie side by side; y is the first one's.
+void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const GemmRange& range,
+               float* y, GroupScales* panel) {
+  const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
+  const int32_t tiles = (rows + kTileRows - 1) / kTileRows;
+  for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
+    const int64_t block = column / kBlockRows;
+    const bool magic = widen_scales(w, w.scales + block * scale_bytes, panel);
+    Tile tile;
+    tile.words = w.words + block * word_bytes;
+    tile.panel = panel;
+    tile.q_stride = w.k;
+    tile.groups = w.k / w.group;
+    tile.steps = w.group / 32;
+    tile.y_stride = range.y_stride;
+    tile.columns = column_mask(column, range.end);
+    for (int32_t t = 0; t < tiles; ++t) {
+      // Balanced: sizes differ by one at most. With several tiles the first fetches the next block
+      // while it computes, the others find theirs in the cache.
+      const int64_t first = int64_t{rows} * t / tiles;
+      const int32_t count = static_cast<int32_t>(int64_t{rows} * (t + 1) / tiles - first);
+      tile.ahead = tiles == 1 ? kStreamAhead : t == 0 ? word_bytes : 0;
+      tile.q = x.q + first * w.k;
+      tile.scale = x.scale + first * tile.groups;
+      tile.sum = x.sum + first * tile.groups;
+      tile.y = y + first * range.y_stride + column;
+      if (w.bits == 8)
+        magic ? run_rows<true, true>(count, tile) : run_rows<true, false>(count, tile);
+      else
+        magic ? run_rows<false, true>(count, tile) : run_rows<false, false>(count, tile);
+    }
+  }
+}
+
+}  // namespace
+
+void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                     void* scratch) {
+  auto* panel = static_cast<GroupScales*>(scratch);
+  if (range.index == nullptr) {
+    gemm_rows(w, x, range.rows, range, range.y, panel);
+    return;
+  }
+  const int32_t groups = w.k / w.group;
+  const int64_t row_bytes = int64_t{w.k} + groups * 8;
+  const int32_t chunk = static_cast<int32_t>(kGatherBytes / row_bytes / kTileRows * kTileRows);
+  for (int32_t first = 0; first < range.rows; first += chunk) {
+    const int32_t rows = range.rows - first < chunk ? range.rows - first : chunk;
+    QuantRows gathered = x;
+    gathered.q = static_cast<int8_t*>(scratch) + kPanelBytes;
+    gathered.scale = reinterpret_cast<float*>(gathered.q + int64_t{rows} * w.k);
+    gathered.sum = gathered.scale + int64_t{rows} * groups;
+    gather_rows(x, range.index + first, rows, gathered);
+    asm volatile("" : : : "memory");  // The tiles' assembly reads what was just written.
+    gemm_rows(w, gathered, rows, range, range.y + first * range.y_stride, panel);
+  }
+}
+
+}  // namespace weir::kernels::avx512

@@ -1,0 +1,93 @@
+// What one block of 16 columns needs besides its words, widened once and used by all row tiles.
+//
+// For files of avx512/ and amx/; everything is inlined, see unroll.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/ops.h"
+#include "kernels/unroll.h"
+
+namespace weir::kernels::avx512 {
+
+// The integer dot product comes out of the accumulator as a float without a conversion, which on
+// Intel costs a slot of the same two ports as the dot itself: an accumulator that starts at the
+// bits of 1.5 * 2^23 ends as the bits of the float 1.5 * 2^23 + dot, since |dot| <= 128 * 255 * 128
+// < 2^22. Then round(dot * sw) = fma(1.5 * 2^23 + dot, sw, -1.5 * 2^23 * sw) exactly, where the
+// last term is exact: true for f16 and bf16 scales (11 and 8 significant bits, 1.5 adds one or
+// two), not for f32 scales, and only if it does not overflow.
+inline constexpr float kMagic = 12582912.0f;
+inline constexpr int32_t kMagicBits = 0x4b400000;
+// A scale below this keeps kMagic * scale finite.
+inline constexpr float kMagicScaleMax = 0x1p+100f;
+
+// One group of a block: what a tile's epilogue multiplies by.
+struct GroupScales {
+  float scale[kBlockRows];
+  float minus_magic[kBlockRows];  // -kMagic * scale; where the block does not use kMagic, unused.
+  float bias[kBlockRows];
+};
+
+// 16 stored floats.
+WEIR_INLINE __m512 widen16(FloatType type, const uint8_t* at) {
+  switch (type) {
+    case FloatType::kF16:
+      return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+    case FloatType::kBF16:
+      return _mm512_castsi512_ps(_mm512_slli_epi32(
+          _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))), 16));
+    default:
+      return _mm512_loadu_ps(at);
+  }
+}
+
+WEIR_INLINE int32_t float_bytes(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
+
+WEIR_INLINE int64_t block_word_bytes(const QuantMatrix& w) {
+  return int64_t{kBlockRows} * w.k * w.bits / 8;
+}
+WEIR_INLINE int64_t block_scale_bytes(const QuantMatrix& w) {
+  return int64_t{2} * kBlockRows * (w.k / w.group) * float_bytes(w.scale_type);
+}
+
+// Widens the scales of one block; returns whether its tiles may use kMagic.
+WEIR_INLINE bool widen_scales(const QuantMatrix& w, const uint8_t* scales, GroupScales* panel) {
+  const int32_t groups = w.k / w.group;
+  const int32_t line = kBlockRows * float_bytes(w.scale_type);
+  const int64_t next_block = block_scale_bytes(w);
+  __m512 largest = _mm512_setzero_ps();
+  for (int32_t g = 0; g < groups; ++g, scales += 2 * line) {
+    _mm_prefetch(reinterpret_cast<const char*>(scales + next_block), _MM_HINT_T1);
+    const __m512 scale = widen16(w.scale_type, scales);
+    largest = _mm512_max_ps(largest, _mm512_abs_ps(scale));
+    _mm512_store_ps(panel[g].scale, scale);
+    _mm512_store_ps(panel[g].minus_magic, _mm512_mul_ps(scale, _mm512_set1_ps(-kMagic)));
+    _mm512_store_ps(panel[g].bias, widen16(w.scale_type, scales + line));
+  }
+  const __mmask16 small = _mm512_cmp_ps_mask(largest, _mm512_set1_ps(kMagicScaleMax), _CMP_LT_OQ);
+  return w.scale_type != FloatType::kF32 && small == 0xffff;
+}
+
+// Lanes of block `column / 16` that lie before `end`.
+WEIR_INLINE __mmask16 column_mask(int32_t column, int32_t end) {
+  return end - column >= kBlockRows ? 0xffff : static_cast<__mmask16>((1u << (end - column)) - 1);
+}
+
+// Rows of an indexed range copied side by side, so that tiles may address them by a stride.
+WEIR_INLINE void gather_rows(const QuantRows& x, const int32_t* index, int32_t rows,
+                             const QuantRows& out) {
+  const int32_t groups = x.k / x.group;
+  for (int32_t m = 0; m < rows; ++m) {
+    const int8_t* from = x.q + int64_t{index[m]} * x.k;
+    int8_t* to = out.q + int64_t{m} * x.k;
+    for (int32_t i = 0; i < x.k; i += 32)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+    for (int32_t g = 0; g < groups; ++g) {
+      out.scale[int64_t{m} * groups + g] = x.scale[int64_t{index[m]} * groups + g];
+      out.sum[int64_t{m} * groups + g] = x.sum[int64_t{index[m]} * groups + g];
+    }
+  }
+}
+
+}  // namespace weir::kernels::avx512
