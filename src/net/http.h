@@ -46,7 +46,7 @@ class HttpResponder {
   // A chunked response. REQUIRES: nothing was sent yet.
   virtual void start_stream(int status, Headers headers) = 0;
   // Writes `bytes` (one or more whole events) at once. Never blocks: what the socket does not take
-  // is kept, see queued_bytes().
+  // is kept, see queued_bytes(). REQUIRES: start_stream().
   virtual void write(std::string_view bytes) = 0;
   // Ends the stream; the connection is kept if the client allows.
   virtual void end_stream() = 0;
@@ -54,24 +54,30 @@ class HttpResponder {
   // Bytes that the client has not taken yet. A stream should stop producing beyond
   // HttpLimits::stream_pause_bytes, and is closed beyond stream_queue_bytes_max.
   virtual size_t queued_bytes() const = 0;
-  // Calls once when queued_bytes() has fallen to zero again.
+  // Calls once when queued_bytes() has fallen to zero again; soon, if it is zero now. The call
+  // comes from the loop, never from within a function of this class.
   virtual void on_drained(std::function<void()> call) = 0;
   // Calls once if the client leaves before the answer is complete (also when the server closes a
-  // client that does not read).
+  // client that does not read). The call comes from the loop, never from within a function of this
+  // class: write() may find the client gone, and closed() is then true at once. A client that only
+  // closes its sending side (FIN) has left, too.
   virtual void on_closed(std::function<void()> call) = 0;
+  // The client has left before the answer was complete.
   virtual bool closed() const = 0;
 };
 
 using HttpResponderPtr = std::shared_ptr<HttpResponder>;
 
 struct HttpLimits {
-  int32_t connections_max = 16384;
+  int32_t connections_max = 16384;      // 503 beyond.
   size_t header_bytes_max = 64 << 10;   // Request line and headers: 431 beyond.
   size_t body_bytes_max = 64 << 20;     // 413 beyond, from Content-Length where it is given.
   uint64_t header_timeout_ms = 10'000;  // From first byte to end of headers: 408.
   uint64_t body_timeout_ms = 30'000;    // Without a byte of the body: 408.
   uint64_t idle_timeout_ms = 120'000;   // Keep-alive without a request: closed silently.
   uint64_t write_timeout_ms = 60'000;   // Without the client taking a byte: closed.
+  // After an answer that ends the connection: how long the client may take to read it and to close.
+  uint64_t linger_timeout_ms = 5'000;
   size_t stream_pause_bytes = 64 << 10;
   size_t stream_queue_bytes_max = 4 << 20;
 };
@@ -88,14 +94,24 @@ struct HttpStats {
 class HttpServer {
  public:
   using Handler = std::function<void(HttpRequest, HttpResponderPtr)>;
-  // Builds the body of an error that this folder answers itself (400, 408, 413, 417, 431, 503):
-  // content type and body.
+  // Builds the body of an error that this folder answers itself (400, 408, 413, 417, 431, 501, 503,
+  // 505, and what OnHeaders refuses): content type and body.
   using ErrorBody =
       std::function<std::pair<std::string, std::string>(int status, std::string_view message)>;
+  // Headers to add to such an answer (CORS, Retry-After). `request` is what is known of it, perhaps
+  // nothing yet.
+  using ErrorHeaders =
+      std::function<HttpResponder::Headers(int status, const HttpRequest& request)>;
+  // Looks at a request before its body is read (`content_length` is 0 for none or for a chunked
+  // one): 0 to go on, else a status to refuse with.
+  using OnHeaders = std::function<int(const HttpRequest& request, uint64_t content_length)>;
 
   // `handler` is called on the loop, once per request, when its body is complete.
   HttpServer(Loop& loop, const HttpLimits& limits, Handler handler, ErrorBody error_body);
+  // Closes everything at once. On the loop's thread, or when the loop does not run; before ~Loop.
   ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
 
   // `host`: an IPv4 or IPv6 address, or a name of this machine. Port 0 takes a free one. The error
   // names the address and the likely remedy.
@@ -109,13 +125,15 @@ class HttpServer {
 
   const HttpStats& stats() const;
 
-  // Answers `call(method, path)` before the body is read: 0 to go on, else a status to refuse with
-  // (413, 405, 404, 401 ...). Optional.
-  void on_headers(std::function<int(const HttpRequest&, uint64_t content_length)> call);
+  // Optional: refuses early (413, 405, 404, 401 ...). The connection is kept if the rest of the
+  // body is short enough to be read and thrown away.
+  void on_headers(OnHeaders call);
+  // Optional.
+  void error_headers(ErrorHeaders call);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Impl* impl_;  // Frees itself when its last handle is closed, which may be later.
 };
 
 }  // namespace weir::net

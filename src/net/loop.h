@@ -1,8 +1,14 @@
 // Loop: one libuv loop and the thread that runs it.
 //
-// Threads: run() is the loop's thread; only wake(), post() and stop() may be called from others.
+// Threads: run() is the loop's thread; only wake(), post() and stop() may be called from others, at
+// any time from construction to destruction. The rest belongs to the loop's thread, or to the one
+// that prepares the loop before run().
+//
+// SIGPIPE is ignored by the whole process from the first Loop on: a client that leaves is an error
+// code of its write, not the end of the server.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,23 +19,30 @@ namespace weir::net {
 
 class Loop {
  public:
+  // How much work may be with the pool, waiting or being done. Each holds a request's text.
+  static constexpr size_t kPoolWorkMax = 4096;
+
   Loop();
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Runs until stop(). Every handle is closed on the way out.
+  // Runs until stop(). Every handle is closed on the way out. Called once.
   void run();
 
   // From any thread: makes the loop call the on_wake function soon. Calls merge; no allocation.
   void wake();
   void on_wake(std::function<void()> call);
   // From any thread: runs `task` on the loop's thread. Allocates: for requests, not for tokens.
+  // Tasks posted after stop() are dropped.
   void post(std::function<void()> task);
   void stop();
 
-  // On the loop's thread. Runs `work` on a pool thread, then `done` on the loop.
-  void run_in_pool(std::function<void()> work, std::function<void()> done);
+  // Runs `work` on a pool thread, then `done` on the loop. False, and nothing is called, if
+  // kPoolWorkMax are outstanding. At stop() work that has not begun is dropped, and no `done` is
+  // called any more.
+  bool run_in_pool(std::function<void()> work, std::function<void()> done);
+  size_t pool_work() const;
   // Calls `call` each `period_ms` on the loop until it is stopped.
   void every(uint64_t period_ms, std::function<void()> call);
   // Calls `call` when the process gets this signal, instead of its default action.

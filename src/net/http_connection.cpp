@@ -1,0 +1,308 @@
+// The life of a connection: reading and deadlines. What it writes is in http_connection_write.cpp.
+#include "net/http_connection.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/check.h"
+#include "net/http_answer.h"
+
+namespace weir::net {
+
+namespace {
+
+// Pipelined bytes that may wait for the answer before them; reading stops beyond.
+constexpr size_t kPipelineBytesMax = 64 << 10;
+// A body up to this size is read and thrown away after an early refusal, so that the connection can
+// be kept: cheaper for both than a new connection.
+constexpr uint64_t kDiscardBytesMax = 1 << 20;
+// While reading is stopped libuv does not see a client leave, so we look ourselves.
+constexpr uint64_t kPeerCheckMs = 250;
+// A vanished host is noticed after this long without traffic (and nine probes).
+constexpr unsigned kTcpKeepAliveS = 60;
+
+}  // namespace
+
+HttpConnection::HttpConnection(ServerState& server, Transport transport)
+    : server_(server),
+      transport_(transport),
+      parser_(server.limits.header_bytes_max, server.limits.body_bytes_max) {
+  timer.owner = this;
+  if (transport == Transport::kTcp) {
+    uv_tcp_init(server.loop, &handle_.tcp);
+  } else {
+    uv_pipe_init(server.loop, &handle_.pipe, 0);
+  }
+  handle_.base.data = this;
+}
+
+int HttpConnection::accept(ServerState& server, uv_stream_t* listener, Transport transport,
+                           bool refuse) {
+  auto* connection = new HttpConnection(server, transport);
+  connection->is_refused = refuse;
+  server.add(connection);
+  const int error = uv_accept(listener, connection->stream());
+  if (error != 0) {
+    connection->close();
+    return error;
+  }
+  if (transport == Transport::kTcp) {
+    uv_tcp_nodelay(&connection->handle_.tcp, 1);
+    uv_tcp_keepalive(&connection->handle_.tcp, 1, kTcpKeepAliveS);
+  }
+  if (refuse) {
+    connection->refuse(503, "the server has as many connections as it may have");
+  } else {
+    connection->start_reading();
+    connection->arm_read_deadline();
+  }
+  return 0;
+}
+
+void HttpConnection::close() {
+  if (is_closed()) return;
+  state_ = State::kClosed;
+  server_.disarm(timer);
+  uv_close(&handle_.base, [](uv_handle_t* handle) {
+    auto* connection = static_cast<HttpConnection*>(handle->data);
+    if (const auto answer = std::move(connection->answer_)) answer->lose();
+    connection->server_.remove(connection);
+    delete connection;
+  });
+}
+
+void HttpConnection::close_when_idle() {
+  if (state_ == State::kReading && !parser_.in_request() && pending_.empty()) close();
+}
+
+void HttpConnection::forget_callbacks() {
+  if (answer_) answer_->forget_callbacks();
+}
+
+void HttpConnection::start_reading() {
+  if (reading_) return;
+  reading_ = true;
+  const int error = uv_read_start(
+      stream(),
+      [](uv_handle_t* handle, size_t, uv_buf_t* buf) {
+        auto& buffer = static_cast<HttpConnection*>(handle->data)->server_.read_buffer;
+        *buf = uv_buf_init(buffer.data(), buffer.size());
+      },
+      [](uv_stream_t* handle, ssize_t count, const uv_buf_t* buf) {
+        static_cast<HttpConnection*>(handle->data)->on_read(count, buf->base);
+      });
+  if (error != 0) close();
+}
+
+void HttpConnection::pause_reading() {
+  if (!reading_) return;
+  reading_ = false;
+  uv_read_stop(stream());
+}
+
+void HttpConnection::on_read(ssize_t count, const char* data) {
+  if (count == 0) return;  // Nothing after all.
+  if (count == UV_EOF) return on_end_of_input();
+  if (count < 0) return close();  // ECONNRESET and the like.
+  const std::string_view bytes(data, static_cast<size_t>(count));
+  switch (state_) {
+    case State::kReading:
+      // Deferred: what came before these bytes is not parsed yet.
+      return pending_.empty() ? process(bytes) : keep_for_later(bytes);
+    case State::kAnswering:
+    case State::kFlushing:
+      return keep_for_later(bytes);
+    case State::kLingering:
+    case State::kClosed:
+      return;
+  }
+}
+
+void HttpConnection::on_end_of_input() {
+  switch (state_) {
+    case State::kReading:
+      if (pending_.empty()) return close();
+      break;
+    case State::kFlushing:
+      break;
+    case State::kAnswering:  // Half a close or a whole one: it looks the same (see HttpResponder).
+    case State::kLingering:
+    case State::kClosed:
+      return close();
+  }
+  end_of_input_ = true;
+  pause_reading();
+}
+
+// Parses up to the next request that is not answered at once, or to the end of `bytes`.
+void HttpConnection::process(std::string_view bytes) {
+  processing_ = true;
+  while (state_ == State::kReading) {
+    switch (parser_.feed(bytes)) {
+      case HttpParser::Event::kMore:
+        processing_ = false;
+        if (end_of_input_) return close();
+        start_reading();
+        return arm_read_deadline();
+      case HttpParser::Event::kHeaders:
+        begin_body();
+        break;
+      case HttpParser::Event::kRequest:
+        dispatch();
+        break;
+      case HttpParser::Event::kError:
+        server_.stats.malformed.add();
+        refuse(parser_.error_status(), parser_.error_message());
+        break;
+    }
+  }
+  processing_ = false;
+  if (state_ == State::kAnswering) {
+    if (end_of_input_) return close();
+    keep_for_later(bytes);
+  } else if (state_ == State::kFlushing && keep_alive_) {
+    keep_for_later(bytes);
+  }
+}
+
+void HttpConnection::keep_for_later(std::string_view bytes) {
+  pending_.append(bytes);
+  if (pending_.size() < kPipelineBytesMax) return;
+  pause_reading();
+  arm_answer_deadline();
+}
+
+void HttpConnection::arm_read_deadline() {
+  const HttpLimits& limits = server_.limits;
+  const Awaited awaited = parser_.in_body()      ? Awaited::kBody
+                          : parser_.in_request() ? Awaited::kHeaders
+                                                 : Awaited::kRequest;
+  // Headers and the next request have one deadline; each piece of a body moves it.
+  if (awaited == awaited_ && awaited != Awaited::kBody) return;
+  awaited_ = awaited;
+  const uint64_t timeout_ms = awaited == Awaited::kBody      ? limits.body_timeout_ms
+                              : awaited == Awaited::kHeaders ? limits.header_timeout_ms
+                                                             : limits.idle_timeout_ms;
+  server_.arm(timer, server_.now_ms() + timeout_ms);
+}
+
+void HttpConnection::arm_answer_deadline() {
+  if (state_ != State::kAnswering && state_ != State::kFlushing) return;
+  uint64_t deadline_ms = UINT64_MAX;
+  if (queued_bytes() > 0) deadline_ms = write_deadline_ms_;
+  if (!reading_ && !end_of_input_)
+    deadline_ms = std::min(deadline_ms, server_.now_ms() + kPeerCheckMs);
+  if (deadline_ms != UINT64_MAX) server_.arm(timer, deadline_ms);
+}
+
+void HttpConnection::on_deadline() {
+  switch (state_) {
+    case State::kReading:
+      if (!parser_.in_request()) return close();
+      return refuse(408, parser_.in_body() ? "the rest of the body did not come in time"
+                                           : "the rest of the headers did not come in time");
+    case State::kAnswering:
+    case State::kFlushing: {
+      if (!reading_ && !end_of_input_ && peer_has_hung_up()) return close();
+      const uint64_t taken = sent_bytes_ - queued_bytes();
+      const uint64_t now_ms = server_.now_ms();
+      if (taken != taken_bytes_) {
+        taken_bytes_ = taken;
+        write_deadline_ms_ = now_ms + server_.limits.write_timeout_ms;
+      } else if (queued_bytes() > 0 && now_ms >= write_deadline_ms_) {
+        return close();
+      }
+      return arm_answer_deadline();
+    }
+    case State::kLingering:
+    case State::kClosed:
+      return close();
+  }
+}
+
+void HttpConnection::run_deferred() {
+  if (is_closed()) return;
+  if (std::exchange(call_drained_, false) && state_ == State::kAnswering && queued_bytes() == 0)
+    answer_->call_drained();
+  if (state_ == State::kReading && !pending_.empty()) {
+    const std::string bytes = std::exchange(pending_, std::string());
+    process(bytes);
+  }
+}
+
+// The headers are complete: refuse, ask for the body, or just go on.
+void HttpConnection::begin_body() {
+  const int status = server_.on_headers && !server_.orphaned
+                         ? server_.on_headers(parser_.request(), parser_.content_length())
+                         : 0;
+  if (is_closed()) return;
+  if (status == 0) {
+    if (parser_.expects_continue() && parser_.has_body()) {
+      const std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+      send({&go_on, 1});
+    }
+  } else if (!parser_.is_chunked() && parser_.content_length() <= kDiscardBytesMax &&
+             !(parser_.expects_continue() && parser_.has_body())) {
+    refused_status_ = status;
+    parser_.discard_body();
+  } else {
+    refuse(status, reason_phrase(status));
+  }
+}
+
+void HttpConnection::dispatch() {
+  server_.disarm(timer);
+  awaited_ = Awaited::kNothing;
+  server_.stats.requests.add();
+  HttpRequest request = parser_.take_request();
+  request.peer = peer();
+  request.id = server_.stats.requests.value();
+  keep_alive_ = parser_.keep_alive() && !server_.draining;
+  head_only_ = request.method == "HEAD";
+  if (const int status = std::exchange(refused_status_, 0); status != 0)
+    return send_error(status, reason_phrase(status), request);
+  state_ = State::kAnswering;
+  answer_ = std::make_shared<HttpAnswer>(this);
+  if (!server_.orphaned) server_.handler(std::move(request), answer_);
+}
+
+void HttpConnection::refuse(int status, std::string_view message) {
+  keep_alive_ = false;
+  server_.disarm(timer);
+  head_only_ = parser_.request().method == "HEAD";
+  send_error(status, message, parser_.request());
+}
+
+bool HttpConnection::peer_has_hung_up() const {
+  uv_os_fd_t fd = -1;
+  if (uv_fileno(&handle_.base, &fd) != 0) return true;
+  pollfd state{fd, POLLRDHUP, 0};
+  return ::poll(&state, 1, 0) > 0;
+}
+
+const std::string& HttpConnection::peer() {
+  if (!peer_.empty()) return peer_;
+  char text[INET6_ADDRSTRLEN + 16] = "unix";
+  if (transport_ == Transport::kTcp) {
+    sockaddr_storage address{};
+    int length = sizeof address;
+    char name[INET6_ADDRSTRLEN] = "?";
+    uv_tcp_getpeername(&handle_.tcp, reinterpret_cast<sockaddr*>(&address), &length);
+    if (address.ss_family == AF_INET6) {
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address);
+      uv_ip6_name(v6, name, sizeof name);
+      std::snprintf(text, sizeof text, "[%s]:%u", name, unsigned{ntohs(v6->sin6_port)});
+    } else {
+      const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address);
+      uv_ip4_name(v4, name, sizeof name);
+      std::snprintf(text, sizeof text, "%s:%u", name, unsigned{ntohs(v4->sin_port)});
+    }
+  }
+  peer_ = text;
+  return peer_;
+}
+
+}  // namespace weir::net

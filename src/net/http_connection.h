@@ -1,0 +1,134 @@
+// HttpConnection: one client. Reads requests one after the other, hands each to the server's
+// handler and writes its answer; a pipelined request waits until the answer before it is written.
+//
+// Threads: the loop's.
+//
+// Invariants:
+// (1) kReading: no answer is pending, nothing but perhaps a 100 Continue is queued. kAnswering:
+// answer_ is set. kFlushing:
+//     the answer is complete but not all of it is written. kLingering: our side is shut down; what
+//     still comes is thrown away. kClosed: uv_close() was called.
+// (2) The application is called only from the loop: never from within a call of its own.
+// (3) Bounded memory: the parser's limits, kPipelineBytesMax and one read, stream_queue_bytes_max.
+// (4) It frees itself when its handle is closed.
+#pragma once
+
+#include <uv.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "net/http.h"
+#include "net/http_parser.h"
+#include "net/server_state.h"
+#include "net/timer_wheel.h"
+
+namespace weir::net {
+
+class HttpAnswer;
+
+class HttpConnection {
+ public:
+  enum class Transport : uint8_t { kTcp, kUnix };
+
+  // Accepts from `listener`. `refuse`: answers 503 at once and reads nothing. Returns an error of
+  // uv.
+  static int accept(ServerState& server, uv_stream_t* listener, Transport transport, bool refuse);
+
+  // At once; pending answers learn of it in the next turn of the loop.
+  void close();
+  // For a drain: closes now if no request has begun, else after the answer.
+  void close_when_idle();
+  // Drops the application's callbacks without calling them.
+  void forget_callbacks();
+
+  void on_deadline();
+  void run_deferred();
+
+  HttpConnection* previous = nullptr;  // The server's list.
+  HttpConnection* next = nullptr;
+  bool is_deferred = false;
+  bool is_refused = false;
+  WheelTimer timer;
+
+ private:
+  friend class HttpAnswer;
+  enum class State : uint8_t { kReading, kAnswering, kFlushing, kLingering, kClosed };
+  enum class Awaited : uint8_t { kNothing, kRequest, kHeaders, kBody };
+
+  HttpConnection(ServerState& server, Transport transport);
+  ~HttpConnection() = default;
+
+  // Reading.
+  void start_reading();
+  void pause_reading();
+  void on_read(ssize_t count, const char* data);
+  void on_end_of_input();
+  void process(std::string_view bytes);
+  void keep_for_later(std::string_view bytes);
+  void arm_read_deadline();
+  void arm_answer_deadline();
+  void begin_body();
+  void dispatch();
+  // Answers for the application, and ends the connection.
+  void refuse(int status, std::string_view message);
+  void send_error(int status, std::string_view message, const HttpRequest& request);
+  bool peer_has_hung_up() const;
+  const std::string& peer();
+
+  // Answering; called by HttpAnswer.
+  void respond(int status, const HttpResponder::Headers& headers, std::string_view body);
+  void start_stream(int status, const HttpResponder::Headers& headers);
+  void write_stream(std::string_view bytes);
+  void end_stream();
+  void finish_answer();
+  void defer_drained();
+
+  // Writing.
+  void send(std::span<const std::string_view> parts);
+  void start_write();
+  void on_written(int status);
+  void on_flushed();
+  void begin_linger();
+  size_t queued_bytes() const;
+
+  uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&handle_); }
+  const uv_stream_t* stream() const { return reinterpret_cast<const uv_stream_t*>(&handle_); }
+  bool is_closed() const { return state_ == State::kClosed; }
+
+  ServerState& server_;
+  union {
+    uv_handle_t base;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+  } handle_;
+  const Transport transport_;
+  State state_ = State::kReading;
+  Awaited awaited_ = Awaited::kNothing;  // What the timer waits for in kReading.
+  bool processing_ = false;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool end_of_input_ = false;
+  bool keep_alive_ = true;
+  bool head_only_ = false;  // The answer to a HEAD request.
+  bool chunked_ = false;    // The stream being written.
+  bool call_drained_ = false;
+  int refused_status_ = 0;  // By OnHeaders; answered when the body has been thrown away.
+
+  HttpParser parser_;
+  std::string pending_;  // Read, not parsed.
+  std::string peer_;
+  std::shared_ptr<HttpAnswer> answer_;
+
+  std::string sending_, queue_;  // With uv_write; behind it.
+  uint64_t sent_bytes_ = 0;      // Given to send() since the connection began.
+  uint64_t taken_bytes_ = 0;     // Of them, taken by the socket when last looked at.
+  uint64_t write_deadline_ms_ = 0;
+  uv_write_t write_request_;
+  uv_shutdown_t shutdown_request_;
+};
+
+}  // namespace weir::net

@@ -1,0 +1,179 @@
+// The writing side of HttpConnection: answers, streams, what the socket does not take at once.
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "base/check.h"
+#include "net/http_answer.h"
+#include "net/http_connection.h"
+#include "net/http_response.h"
+
+namespace weir::net {
+
+void HttpConnection::send_error(int status, std::string_view message, const HttpRequest& request) {
+  HttpResponder::Headers headers;
+  std::pair<std::string, std::string> body{"text/plain", std::string(message) + "\n"};
+  if (!server_.orphaned) {
+    if (server_.error_headers) headers = server_.error_headers(status, request);
+    if (server_.error_body) body = server_.error_body(status, message);
+  }
+  if (is_closed()) return;
+  headers.emplace_back("Content-Type", std::move(body.first));
+  respond(status, headers, body.second);
+}
+
+void HttpConnection::respond(int status, const HttpResponder::Headers& headers,
+                             std::string_view body) {
+  if (is_closed()) return;
+  keep_alive_ = keep_alive_ && !server_.draining;
+  std::string head;
+  append_head(head,
+              {.status = status,
+               .kind = BodyKind::kLength,
+               .content_length = body.size(),
+               .keep_alive = keep_alive_,
+               .date = server_.date_text()},
+              headers);
+  if (head_only_ || has_no_body(status)) body = {};
+  const std::array<std::string_view, 2> parts{head, body};
+  send(parts);
+  finish_answer();
+}
+
+void HttpConnection::start_stream(int status, const HttpResponder::Headers& headers) {
+  if (is_closed()) return;
+  chunked_ = !parser_.is_http_1_0();
+  keep_alive_ = keep_alive_ && chunked_ && !server_.draining;
+  std::string head;
+  append_head(head,
+              {.status = status,
+               .kind = chunked_ ? BodyKind::kChunked : BodyKind::kUntilEnd,
+               .keep_alive = keep_alive_,
+               .date = server_.date_text()},
+              headers);
+  const std::string_view part = head;
+  send({&part, 1});
+}
+
+void HttpConnection::write_stream(std::string_view bytes) {
+  if (is_closed() || head_only_ || bytes.empty()) return;
+  if (queued_bytes() + bytes.size() > server_.limits.stream_queue_bytes_max) return close();
+  if (!chunked_) return send({&bytes, 1});
+  char size[20];
+  char* end = std::to_chars(size, size + sizeof size - 2, bytes.size(), 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  const std::array<std::string_view, 3> parts{
+      std::string_view(size, static_cast<size_t>(end - size)), bytes, "\r\n"};
+  send(parts);
+}
+
+void HttpConnection::end_stream() {
+  if (is_closed()) return;
+  if (chunked_ && !head_only_) {
+    const std::string_view last = "0\r\n\r\n";
+    send({&last, 1});
+  }
+  finish_answer();
+}
+
+void HttpConnection::finish_answer() {
+  if (is_closed()) return;  // The answer is lost, which on_closed tells.
+  state_ = State::kFlushing;
+  if (const auto answer = std::move(answer_)) answer->complete();
+  if (queued_bytes() == 0) on_flushed();
+}
+
+void HttpConnection::defer_drained() {
+  call_drained_ = true;
+  server_.defer(this);
+}
+
+size_t HttpConnection::queued_bytes() const {
+  return queue_.size() + (writing_ ? uv_stream_get_write_queue_size(stream()) : 0);
+}
+
+// One try to write at once; what the socket does not take is copied and sent behind.
+void HttpConnection::send(std::span<const std::string_view> parts) {
+  if (is_closed()) return;
+  CHECK(parts.size() <= 3);
+  uv_buf_t bufs[3];
+  size_t total = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    bufs[i] =
+        uv_buf_init(const_cast<char*>(parts[i].data()), static_cast<unsigned>(parts[i].size()));
+    total += parts[i].size();
+  }
+  sent_bytes_ += total;
+  size_t taken = 0;
+  if (!writing_) {
+    const int count = uv_try_write(stream(), bufs, static_cast<unsigned>(parts.size()));
+    if (count < 0 && count != UV_EAGAIN) return close();
+    taken = count < 0 ? 0 : static_cast<size_t>(count);
+  }
+  if (taken == total) return;
+  for (const std::string_view part : parts) {
+    const size_t skip = std::min(taken, part.size());
+    queue_.append(part.substr(skip));
+    taken -= skip;
+  }
+  start_write();
+}
+
+void HttpConnection::start_write() {
+  if (writing_) return;
+  writing_ = true;
+  sending_.clear();
+  sending_.swap(queue_);
+  const uv_buf_t buf = uv_buf_init(sending_.data(), static_cast<unsigned>(sending_.size()));
+  write_request_.data = this;
+  const int error =
+      uv_write(&write_request_, stream(), &buf, 1, [](uv_write_t* request, int status) {
+        static_cast<HttpConnection*>(request->data)->on_written(status);
+      });
+  if (error != 0) {
+    writing_ = false;
+    return close();
+  }
+  taken_bytes_ = sent_bytes_ - queued_bytes();
+  write_deadline_ms_ = server_.now_ms() + server_.limits.write_timeout_ms;
+  arm_answer_deadline();
+}
+
+void HttpConnection::on_written(int status) {
+  writing_ = false;
+  if (is_closed()) return;
+  if (status < 0) return close();
+  if (!queue_.empty()) return start_write();
+  std::string().swap(sending_);  // A slow moment must not cost memory for ever.
+  std::string().swap(queue_);
+  if (state_ == State::kAnswering) {
+    answer_->call_drained();
+  } else if (state_ == State::kFlushing) {
+    on_flushed();
+  }
+}
+
+// The answer is written. Ready for the next request, or at the end.
+void HttpConnection::on_flushed() {
+  server_.disarm(timer);
+  if (!keep_alive_ || server_.draining) return end_of_input_ ? close() : begin_linger();
+  state_ = State::kReading;
+  if (processing_) return;  // process() goes on by itself.
+  if (!pending_.empty()) return server_.defer(this);
+  if (end_of_input_) return close();
+  start_reading();
+  arm_read_deadline();
+}
+
+// A close with unread bytes would reset the connection, and the client might never see the answer
+// (RFC 9112 9.6): we shut down our side, and read until the client closes its own.
+void HttpConnection::begin_linger() {
+  state_ = State::kLingering;
+  std::string().swap(pending_);
+  server_.arm(timer, server_.now_ms() + server_.limits.linger_timeout_ms);
+  if (uv_shutdown(&shutdown_request_, stream(), nullptr) != 0) return close();
+  start_reading();
+}
+
+}  // namespace weir::net

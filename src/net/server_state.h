@@ -1,0 +1,89 @@
+// ServerState: what the connections of one HttpServer share. HttpServer::Impl derives from it.
+//
+// Threads: the loop's.
+//
+// Invariants:
+// (1) It outlives every handle that points to it: each counts in open_handles, and it frees itself
+//     when HttpServer has gone (orphaned) and the last handle is closed.
+#pragma once
+
+#include <uv.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/http.h"
+#include "net/http_response.h"
+#include "net/timer_wheel.h"
+
+namespace weir::net {
+
+class HttpConnection;
+
+struct ServerState {
+  ServerState(uv_loop_t* uv_loop, const HttpLimits& http_limits);
+  virtual ~ServerState() = default;
+  ServerState(const ServerState&) = delete;
+  ServerState& operator=(const ServerState&) = delete;
+
+  // Deadlines of connections.
+  void arm(WheelTimer& timer, uint64_t deadline_ms);
+  void disarm(WheelTimer& timer) { wheel_.disarm(timer); }
+  // Calls connection->run_deferred() in the next turn of the loop.
+  void defer(HttpConnection* connection);
+
+  void add(HttpConnection* connection);
+  // The connection's handle is closed and it is about to be freed.
+  void remove(HttpConnection* connection);
+  void handle_closed();
+  // Calls drained() in the next turn of the loop.
+  void wake_drained();
+
+  uint64_t now_ms() const { return uv_now(loop); }
+  std::string_view date_text() { return date_.text(time(nullptr)); }
+
+  uv_loop_t* const loop;
+  const HttpLimits limits;
+  HttpStats stats;
+  HttpServer::Handler handler;
+  HttpServer::ErrorBody error_body;
+  HttpServer::OnHeaders on_headers;
+  HttpServer::ErrorHeaders error_headers;
+
+  bool draining = false;
+  std::function<void()> drained;
+  bool closing = false;   // Every handle is closed or being closed.
+  bool orphaned = false;  // HttpServer has gone: nothing of the application is called any more.
+
+  HttpConnection* connections = nullptr;  // Linked through the connections.
+  int32_t connection_count = 0;
+  int32_t refused_count = 0;  // Of them, those that only carry a 503 away.
+  int32_t open_handles = 0;
+
+  // All reading is parsed at once or copied, so one buffer serves every connection.
+  std::array<char, 64 << 10> read_buffer;
+
+ protected:
+  // Closes the timer, the idle handle and every connection.
+  void close_handles();
+
+ private:
+  void run_timer();
+  void start_timer();
+  void start_idle();
+  void run_deferred();
+  void maybe_drained();
+
+  HttpDate date_;
+  TimerWheel wheel_;
+  uv_timer_t timer_;
+  uint64_t timer_due_ms_ = 0;  // 0: not started.
+  uv_idle_t idle_;             // Runs while something is deferred.
+  std::vector<HttpConnection*> deferred_;
+};
+
+}  // namespace weir::net
