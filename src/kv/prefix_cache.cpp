@@ -86,6 +86,17 @@ PrefixCache::Inserted PrefixCache::insert(const PrefixKey& parent, std::span<con
   return result;
 }
 
+PrefixCache::Inserted PrefixCache::next_page(const PrefixKey& parent, PageId parent_page,
+                                             std::span<const int32_t> tokens) {
+  CHECK(parent_page < 0 || entry(parent_page).key == parent);
+  Inserted result{.key = child(parent, tokens), .page = -1};
+  const PageId page = find(result.key);
+  if (page < 0 || !holds(page, parent, parent_page, tokens)) return result;
+  pool_.retain(page);
+  result.page = page;
+  return result;
+}
+
 void PrefixCache::touch(const PrefixKey& key) { touch_chain(find(key)); }
 
 // The least recently used entry has no children (invariant 2). One that somebody holds is in use

@@ -38,18 +38,27 @@ struct Message {
 class EngineHandle {
  public:
   // `queue_max`: requests that may wait or run at once; more are refused with kOverloaded.
+  // `inbox_capacity` is raised to what the queue needs.
   EngineHandle(int32_t queue_max, size_t inbox_capacity);
 
-  // Lends `request` to the engine. kOverloaded when the queue is full, kUnavailable once draining.
+  // Lends `request` to the engine. kOverloaded when the queue is full, kUnavailable once draining
+  // or before the engine is built, kContextLength when the request can never fit the pages, and
+  // kInvalid when it is malformed. On error the request was not lent.
   Result<void> submit(Request* request);
   // Asks for the end of a submitted request. Its log finishes soon after (kCancelled, or whatever
-  // came first). Always succeeds: the inbox has room for one cancellation per queued request.
+  // came first). Always succeeds: the inbox has room for one cancellation per queued request. A
+  // cancellation that comes too late does nothing.
   void cancel(Request* request);
+
+  // Most tokens, prompt and output together, that a request may have: the context, or the KV cache
+  // where that is smaller. 0 before the engine is built.
+  int32_t max_tokens_fit() const { return tokens_max_.load(std::memory_order_acquire); }
 
   // No more submissions; what was submitted goes on.
   void drain() { draining_.store(true, std::memory_order_release); }
   bool draining() const { return draining_.load(std::memory_order_acquire); }
-  // Submitted and not finished.
+  // Submitted and not finished. It falls just before the log finishes, so that whoever has seen the
+  // end of one request may submit the next.
   int32_t open() const { return open_.load(std::memory_order_acquire); }
 
   const EngineStats& stats() const { return stats_; }
@@ -57,12 +66,18 @@ class EngineHandle {
  private:
   friend class Engine;
 
+  // Any thread: wakes the engine if it sleeps.
   void ring_bell();
+  // The engine: sleeps until the bell has rung after it stood at `seen`.
+  void sleep(uint32_t seen);
+  Result<void> check(const Request& request) const;
 
   const int32_t queue_max_;
   MpscRing<Message> inbox_;
   std::atomic<int32_t> open_{0};
   std::atomic<bool> draining_{false};
+  std::atomic<int32_t> tokens_max_{0};
+  std::atomic<int32_t> vocab_size_{0};
   std::atomic<uint32_t> bell_{0};  // Futex word: the engine sleeps on it when idle.
   std::atomic<bool> sleeping_{false};
   EngineStats stats_;

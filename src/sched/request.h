@@ -20,6 +20,9 @@ namespace weir::sched {
 
 using Clock = std::chrono::steady_clock;
 
+// Alternatives that may be reported beside each token: OpenAI's limit.
+inline constexpr int32_t kTopLogprobsMax = 20;
+
 struct Request {
   Request(std::vector<int32_t> prompt_tokens, sample::SamplingParams params, int32_t max_tokens_in,
           bool logprobs)
@@ -37,6 +40,7 @@ struct Request {
   uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
   Clock::time_point arrived{};  // When the server had read the request.
 
+  // Holds the tokens of the answer. A token that ends it (kStop) is not part of it.
   TokenLog log;
 
   // Written by the engine before the first token is appended; valid for the reader from then on.

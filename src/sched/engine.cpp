@@ -1,0 +1,384 @@
+// The engine's loop and its three duties while a step runs: publish what the step before sampled,
+// read the inbox, plan the step after.
+//
+//              step n                    step n + 1
+//   team       | compute ..... sample |  | compute ..... sample |
+//   member 0   | publish n - 1        |  | publish n            |
+//              | inbox, plan n + 1    |  | inbox, plan n + 2    |
+//
+// The token that n samples for a sequence is needed by n + 1, planned before it exists. The plan
+// names the place where n will put it; step n + 1 reads it there. That a sequence has ended is seen
+// one step late: it has a row in the step that runs by then, whose token is dropped.
+#include "sched/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "kv/prefix_cache.h"
+#include "sample/sampler.h"
+#include "sched/length_class.h"
+#include "sched/scheduler.h"
+#include "sched/sequence_pool.h"
+#include "sched/step_buffer.h"
+
+namespace weir::sched {
+
+namespace {
+
+double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+Limits limits_of(const EngineOptions& options, const model::Model& model) {
+  return {.step_tokens_max = std::min(options.step_tokens_max, model.options().rows_max),
+          .running_max = options.running_max,
+          .queue_max = std::max(options.queue_max, options.running_max)};
+}
+
+int32_t context_of(const EngineOptions& options, const model::Model& model) {
+  if (options.context_max <= 0) return model.context_max();
+  return std::min(options.context_max, model.context_max());
+}
+
+// What must agree, besides tokens, for pages to be shared. The model, the KV type and the compute
+// mode are those of the whole process.
+kv::PrefixKey salt_of(uint64_t cache_salt, uint64_t length_class) {
+  const uint64_t identity[2] = {cache_salt, length_class};
+  return kv::PrefixCache::salt({reinterpret_cast<const char*>(identity), sizeof identity});
+}
+
+}  // namespace
+
+struct Engine::Impl final : model::ForwardClient {
+  Impl(const EngineOptions& options, model::Model& model_in, kv::KvCache& kv_in,
+       const kernels::Ops& ops_in, ThreadTeam& team_in, EngineHandle& handle_in,
+       std::function<void()> wake_in);
+
+  void run();
+  void check() const;
+
+  // ForwardClient.
+  void on_logits(int32_t sample_index, std::span<float> logits, int member) override;
+  void while_computing() override;
+
+  void execute(StepBuffer& step);
+  void prepare(StepBuffer& spare, bool other_runs);
+  void publish(StepBuffer& ran);
+  void publish_token(StepBuffer& ran, size_t sample, Clock::time_point now);
+  void drain_inbox();
+  void submit(Request* request);
+  void cancel(const Request* request);
+  void finish(Sequence* seq, FinishReason reason);
+  void plan(StepBuffer& next, bool other_runs);
+  void begin(Sequence* seq);
+  void flatten(StepBuffer& next, bool other_runs);
+  void release(const StepBuffer& step);
+  void wait_for_work(uint32_t bell);
+  void finish_all();
+  void update_gauges();
+
+  const Limits limits;
+  const int32_t context_max;
+  model::Model& model;
+  kv::KvCache& kv;
+  const kernels::Ops& ops;
+  ThreadTeam& team;
+  EngineHandle& handle;
+  EngineStats& stats;
+  const std::function<void()> wake;
+  const LengthClass length_class;
+
+  kv::PagePool pages;
+  std::optional<kv::PrefixCache> prefix_cache;
+  Scheduler scheduler;
+  SequencePool sequences;
+  StepBuffer buffers[2];
+  std::vector<sample::SamplerScratch> scratch;  // By team member.
+
+  StepBuffer* running = nullptr;  // The step that the team computes.
+  StepBuffer* spare = nullptr;    // The other one: ran before it, and is planned meanwhile.
+  bool published = false;         // The reader has something to look at since the last wake.
+  bool has_run = false;
+  std::atomic<bool> stopping{false};
+};
+
+Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvCache& kv_in,
+                   const kernels::Ops& ops_in, ThreadTeam& team_in, EngineHandle& handle_in,
+                   std::function<void()> wake_in)
+    : limits(limits_of(options, model_in)),
+      context_max(context_of(options, model_in)),
+      model(model_in),
+      kv(kv_in),
+      ops(ops_in),
+      team(team_in),
+      handle(handle_in),
+      stats(handle_in.stats_),
+      wake(std::move(wake_in)),
+      length_class(model_in.spec()),
+      pages(kv_in.page_count()),
+      scheduler(limits, pages, options.prefix_cache ? &prefix_cache.emplace(pages) : nullptr),
+      // One that has ended is kept while a step refers to it.
+      sequences(limits.queue_max + limits.running_max, context_max),
+      buffers{StepBuffer(limits), StepBuffer(limits)} {
+  CHECK(context_max > 0);
+  CHECK(handle.queue_max_ <= limits.queue_max);
+  scratch.reserve(static_cast<size_t>(team.members()));
+  for (int i = 0; i < team.members(); ++i) scratch.emplace_back(model.spec().vocab_size);
+  handle.vocab_size_.store(model.spec().vocab_size, std::memory_order_relaxed);
+  handle.tokens_max_.store(std::min(context_max, scheduler.tokens_max()),
+                           std::memory_order_release);
+}
+
+// `buffers[next]` is planned, the other one has run. An empty plan takes no time to run: its turn
+// only publishes, reads the inbox and plans.
+void Engine::Impl::run() {
+  CHECK(!std::exchange(has_run, true));
+  int next = 0;
+  while (true) {
+    // Before we look at anything: whatever happens after our look changes the bell.
+    const uint32_t bell = handle.bell_.load(std::memory_order_seq_cst);
+    if (stopping.load(std::memory_order_acquire)) break;
+    StepBuffer& step = buffers[next];
+    StepBuffer& other = buffers[1 - next];
+    const bool idle_before = step.empty();
+    if (idle_before) {
+      prepare(other, /*other_runs=*/false);
+    } else {
+      execute(step);
+    }
+    next = 1 - next;
+    if (idle_before && other.empty()) wait_for_work(bell);
+  }
+  publish(buffers[1 - next]);
+  release(buffers[next]);
+  finish_all();
+}
+
+void Engine::Impl::execute(StepBuffer& step) {
+  const Clock::time_point begin = Clock::now();
+  running = &step;
+  spare = &step == &buffers[0] ? &buffers[1] : &buffers[0];
+  const model::Batch batch{.tokens = step.tokens,
+                           .sampled = spare->sampled.data(),
+                           .slices = step.slices,
+                           .sample_rows = step.sample_rows};
+  team.run([&](int member) { model.forward(batch, kv, *this, team, member); });
+  CHECK(spare == nullptr);  // The model has called while_computing().
+  running = nullptr;
+  stats.steps.add();
+  stats.step_time.observe(seconds(Clock::now() - begin));
+}
+
+void Engine::Impl::while_computing() {
+  CHECK(running != nullptr && spare != nullptr);
+  prepare(*std::exchange(spare, nullptr), /*other_runs=*/true);
+}
+
+void Engine::Impl::on_logits(int32_t sample_index, std::span<float> logits, int member) {
+  const auto i = static_cast<size_t>(sample_index);
+  const StepBuffer::Sample& sample = running->samples[i];
+  const sample::SampledToken token =
+      sample.seq->sampler->sample(logits, sample.output_index, sample.seq->want_logprobs, ops,
+                                  scratch[static_cast<size_t>(member)]);
+  // The sampler's memory is written again by the next step, before this one is published.
+  running->chosen[i] = token.chosen;
+  running->top_counts[i] = static_cast<int32_t>(token.top.size());
+  std::ranges::copy(token.top, running->top(i).begin());
+  running->sampled[i] = token.chosen.token;
+}
+
+// Everything that the engine does between two steps, done while one runs.
+void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
+  publish(ran);
+  drain_inbox();
+  plan(ran, other_runs);
+  update_gauges();
+  if (std::exchange(published, false)) {
+    stats.wakes.add();
+    wake();
+  }
+}
+
+void Engine::Impl::publish(StepBuffer& ran) {
+  if (ran.empty()) return;
+  const Clock::time_point now = Clock::now();
+  for (size_t i = 0; i < ran.samples.size(); ++i) publish_token(ran, i, now);
+  release(ran);
+}
+
+void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_point now) {
+  Sequence* seq = ran.samples[sample].seq;
+  if (seq->state == Sequence::State::kEnded) return;  // The one wasted row.
+  Request& request = *seq->request;
+  CHECK(seq->known - seq->prompt_length == ran.samples[sample].output_index);
+  if (seq->known == seq->prompt_length) {
+    request.first_token = now;
+    request.cached_tokens = seq->matched_tokens;
+    stats.prefix_queries.add(static_cast<uint64_t>(seq->prompt_length));
+    stats.prefix_hits.add(static_cast<uint64_t>(seq->matched_tokens));
+  }
+  stats.generated_tokens.add();
+  published = true;
+  const TokenLogprob chosen = ran.chosen[sample];
+  if (std::ranges::find(seq->params.stop_token_ids, chosen.token) !=
+      seq->params.stop_token_ids.end()) {
+    finish(seq, FinishReason::kStop);
+    return;
+  }
+  request.log.append(chosen, ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample])));
+  ++seq->known;
+  if (seq->known == seq->limit) finish(seq, FinishReason::kLength);
+}
+
+// The step has ended, or will never run: it refers to its sequences no more.
+void Engine::Impl::release(const StepBuffer& step) {
+  for (const Slice& slice : step.step.slices) {
+    CHECK(slice.seq->steps > 0);
+    if (--slice.seq->steps == 0 && slice.seq->state == Sequence::State::kEnded)
+      sequences.give_back(slice.seq);
+  }
+}
+
+void Engine::Impl::drain_inbox() {
+  while (const std::optional<Message> message = handle.inbox_.try_pop()) {
+    if (message->kind == Message::Kind::kSubmit) {
+      submit(message->request);
+    } else {
+      cancel(message->request);
+    }
+  }
+}
+
+void Engine::Impl::submit(Request* request) {
+  Sequence* seq = sequences.take(request);
+  seq->params = request->sampling;
+  seq->salt = salt_of(request->cache_salt, length_class.of(seq->prompt_length));
+  scheduler.submit(seq);
+}
+
+// The request may have finished and be gone, so its address is all that is looked at. A new one at
+// the same address is submitted later than this message was sent, and is not known here yet.
+void Engine::Impl::cancel(const Request* request) {
+  for (Sequence& seq : sequences.all()) {
+    if (seq.request != request) continue;
+    published = true;
+    finish(&seq, FinishReason::kCancelled);
+    return;
+  }
+}
+
+void Engine::Impl::finish(Sequence* seq, FinishReason reason) {
+  scheduler.remove(seq);
+  Request* request = std::exchange(seq->request, nullptr);
+  request->preemptions = seq->preemptions;
+  handle.open_.fetch_sub(1, std::memory_order_seq_cst);
+  request->log.finish(reason);  // From here on the request may be gone.
+  if (seq->steps == 0) sequences.give_back(seq);
+}
+
+void Engine::Impl::plan(StepBuffer& next, bool other_runs) {
+  const uint64_t preemptions = scheduler.preemptions();
+  next.clear();
+  scheduler.next_step(next.step, limits.step_tokens_max);
+  for (const Slice& slice : next.step.slices) {
+    ++slice.seq->steps;
+    if (!slice.seq->sampler) begin(slice.seq);
+  }
+  flatten(next, other_runs);
+  stats.prompt_tokens.add(static_cast<uint64_t>(next.step.prefill_tokens));
+  stats.preemptions.add(scheduler.preemptions() - preemptions);
+}
+
+// The first slice of a request.
+void Engine::Impl::begin(Sequence* seq) {
+  Request& request = *seq->request;
+  seq->sampler.emplace(seq->params, request.prompt, model.spec().vocab_size, request.max_tokens);
+  request.started = Clock::now();
+  stats.queue_time.observe(seconds(request.started - request.arrived));
+}
+
+// The batch of a planned step. A token that nobody knows yet is sampled by the step that runs.
+void Engine::Impl::flatten(StepBuffer& next, bool other_runs) {
+  for (const Slice& slice : next.step.slices) {
+    Sequence* seq = slice.seq;
+    const auto row = static_cast<int32_t>(next.tokens.size());
+    next.slices.push_back({.row_begin = row,
+                           .rows = slice.count,
+                           .first_position = slice.first,
+                           .prompt_length = seq->prompt_length,
+                           .pages = seq->pages.data()});
+    for (int32_t i = slice.first; i < slice.first + slice.count; ++i) {
+      CHECK(i < seq->known || (i == seq->known && other_runs && seq->slot >= 0));
+      next.tokens.push_back(i < seq->known ? seq->token(i) : -1 - seq->slot);
+    }
+    if (!slice.sample) continue;
+    seq->slot = static_cast<int32_t>(next.samples.size());
+    next.sample_rows.push_back(row + slice.count - 1);
+    next.samples.push_back(
+        {.seq = seq, .output_index = slice.first + slice.count - seq->prompt_length});
+  }
+}
+
+void Engine::Impl::update_gauges() {
+  stats.running.set(static_cast<double>(scheduler.running().size()));
+  stats.waiting.set(static_cast<double>(scheduler.waiting().size()));
+  stats.kv_usage.set(static_cast<double>(scheduler.held_pages()) / pages.page_count());
+  stats.pages_cached.set(scheduler.cached_pages());
+}
+
+// Sleeps unless the bell has rung since it stood at `bell`.
+void Engine::Impl::wait_for_work(uint32_t bell) {
+  CHECK(scheduler.idle());
+#ifndef NDEBUG
+  check();
+#endif
+  CHECK(scheduler.held_pages() == 0);
+  CHECK(sequences.free_count() == sequences.count());
+  handle.sleep(bell);
+}
+
+// Ends what was submitted, also by those who are just submitting: the count of open requests rises
+// before a submitter looks whether we drain.
+void Engine::Impl::finish_all() {
+  handle.draining_.store(true, std::memory_order_seq_cst);
+  while (true) {
+    drain_inbox();
+    for (Sequence& seq : sequences.all())
+      if (seq.request != nullptr) finish(&seq, FinishReason::kCancelled);
+    if (handle.open_.load(std::memory_order_seq_cst) == 0) break;
+    std::this_thread::yield();
+  }
+  update_gauges();
+  wake();
+}
+
+void Engine::Impl::check() const {
+  scheduler.check();
+  int32_t open = 0;
+  for (const Sequence& seq : const_cast<Impl*>(this)->sequences.all())
+    open += seq.request != nullptr ? 1 : 0;
+  CHECK(open <= handle.open());
+  CHECK(std::ssize(scheduler.running()) + std::ssize(scheduler.waiting()) <= open);
+}
+
+Engine::Engine(const EngineOptions& options, model::Model& model, kv::KvCache& cache,
+               const kernels::Ops& ops, ThreadTeam& team, EngineHandle& handle,
+               std::function<void()> wake)
+    : impl_(std::make_unique<Impl>(options, model, cache, ops, team, handle, std::move(wake))) {}
+
+Engine::~Engine() = default;
+
+void Engine::run() { impl_->run(); }
+
+void Engine::stop() {
+  impl_->stopping.store(true, std::memory_order_release);
+  impl_->handle.ring_bell();
+}
+
+bool Engine::idle() const { return impl_->scheduler.idle(); }
+
+void Engine::check() const { impl_->check(); }
+
+}  // namespace weir::sched

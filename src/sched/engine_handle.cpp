@@ -1,0 +1,90 @@
+#include "sched/engine_handle.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <thread>
+
+#include "base/check.h"
+
+namespace weir::sched {
+
+namespace {
+
+// Between two looks into the inbox there may be, of each queued request, a submission and a
+// cancellation, and as many cancellations of requests that have just finished: 3, rounded up to a
+// power of two.
+constexpr size_t kMessagesPerRequest = 4;
+
+size_t inbox_capacity_for(int32_t queue_max, size_t asked) {
+  CHECK(queue_max > 0);
+  return std::bit_ceil(std::max(asked, static_cast<size_t>(queue_max) * kMessagesPerRequest));
+}
+
+}  // namespace
+
+EngineHandle::EngineHandle(int32_t queue_max, size_t inbox_capacity)
+    : queue_max_(queue_max), inbox_(inbox_capacity_for(queue_max, inbox_capacity)) {}
+
+Result<void> EngineHandle::submit(Request* request) {
+  WEIR_TRY(check(*request));
+  // The count rises before we look at `draining_`: an engine that stops waits for those who are
+  // between the two.
+  const bool full = open_.fetch_add(1, std::memory_order_seq_cst) >= queue_max_;
+  if (full || draining_.load(std::memory_order_seq_cst)) {
+    open_.fetch_sub(1, std::memory_order_seq_cst);
+    if (draining()) return fail(ErrorCode::kUnavailable, "The server is shutting down");
+    return fail(ErrorCode::kOverloaded, "The queue of " + std::to_string(queue_max_) +
+                                            " requests is full; try again later");
+  }
+  CHECK(inbox_.try_push(Message{.kind = Message::Kind::kSubmit, .request = request}));
+  ring_bell();
+  return {};
+}
+
+Result<void> EngineHandle::check(const Request& request) const {
+  const int64_t tokens = std::ssize(request.prompt) + int64_t{request.max_tokens};
+  if (max_tokens_fit() == 0) return fail(ErrorCode::kUnavailable, "The model is still loading");
+  if (request.prompt.empty()) return fail(ErrorCode::kInvalid, "The prompt has no tokens");
+  if (request.max_tokens < 1)
+    return fail(ErrorCode::kInvalid,
+                "Expected max_tokens of at least 1, found " + std::to_string(request.max_tokens));
+  if (request.sampling.top_logprobs < 0 || request.sampling.top_logprobs > kTopLogprobsMax)
+    return fail(ErrorCode::kInvalid, "Expected top_logprobs between 0 and " +
+                                         std::to_string(kTopLogprobsMax) + ", found " +
+                                         std::to_string(request.sampling.top_logprobs));
+  if (tokens > max_tokens_fit())
+    return fail(ErrorCode::kContextLength, "Expected at most " + std::to_string(max_tokens_fit()) +
+                                               " tokens of prompt and output together, found " +
+                                               std::to_string(tokens));
+  const int32_t vocab_size = vocab_size_.load(std::memory_order_relaxed);
+  for (const int32_t token : request.prompt)
+    if (token < 0 || token >= vocab_size)
+      return fail(ErrorCode::kInvalid, "Expected token ids below " + std::to_string(vocab_size) +
+                                           ", found " + std::to_string(token));
+  return {};
+}
+
+void EngineHandle::cancel(Request* request) {
+  // The ring can only be full if somebody cancels the same request over and over.
+  while (!inbox_.try_push(Message{.kind = Message::Kind::kCancel, .request = request})) {
+    if (open() == 0) return;
+    std::this_thread::yield();
+  }
+  ring_bell();
+}
+
+// Sequentially consistent with sleep(): either we see that the engine sleeps, or it sees that the
+// bell has rung.
+void EngineHandle::ring_bell() {
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleeping_.load(std::memory_order_seq_cst)) bell_.notify_one();
+}
+
+void EngineHandle::sleep(uint32_t seen) {
+  sleeping_.store(true, std::memory_order_seq_cst);
+  bell_.wait(seen, std::memory_order_seq_cst);
+  sleeping_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace weir::sched

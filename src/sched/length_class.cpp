@@ -1,0 +1,34 @@
+#include "sched/length_class.h"
+
+#include <algorithm>
+
+namespace weir::sched {
+
+namespace {
+// Above every prompt length: keeps the classes of both kinds apart.
+constexpr uint64_t kSwitchClass = uint64_t{1} << 32;
+}  // namespace
+
+LengthClass::LengthClass(const model::ModelSpec& spec) {
+  for (const model::LayerSpec& layer : spec.layers) {
+    for (const model::Mixer& mixer : layer.mixers) {
+      const auto* attention = std::get_if<model::Attention>(&mixer);
+      if (attention == nullptr || !attention->rope.length_dependent()) continue;
+      const auto original = static_cast<int32_t>(attention->rope.original_context);
+      if (attention->rope.scaling == model::Rope::kDynamic) {
+        dynamic_from_ = std::min(dynamic_from_, original);
+      } else if (std::ranges::find(switch_lengths_, original) == switch_lengths_.end()) {
+        switch_lengths_.push_back(original);
+      }
+    }
+  }
+}
+
+uint64_t LengthClass::of(int32_t prompt_length) const {
+  if (prompt_length > dynamic_from_) return static_cast<uint64_t>(prompt_length);
+  // Of nested conditions only their number counts.
+  return kSwitchClass * static_cast<uint64_t>(std::ranges::count_if(
+                            switch_lengths_, [=](int32_t n) { return prompt_length > n; }));
+}
+
+}  // namespace weir::sched

@@ -1,0 +1,142 @@
+// Scheduler decides what the next forward pass computes. Pure policy: no clock, no threads, no
+// model, no memory but page numbers.
+//
+// The policy (decisions 2, 3, 4):
+//   Decode first. Every running sequence past its prompt gets its one token, so that a long prompt
+//   delays nobody by more than one step.
+//   Prompts take the rest of the budget in slices, fewest tokens left first. A prompt with n tokens
+//   left that has let kPatience * n prompt tokens of later arrivals pass is due: it goes before
+//   them, so nobody waits for ever.
+//   A request is admitted when the pages of its prompt and of a share of its output are free, in
+//   order of arrival; only while there are pages for all who wait, the shortest goes first. Thus
+//   nobody is admitted while an older one waits for pages.
+//   When a sequence needs a page and none is free, the youngest gives all of its pages back and
+//   waits; its full pages go to the prefix cache, so that little is computed again.
+//
+// Sharing. A page enters the prefix cache as soon as the step that fills it is planned. Nobody can
+// read it too early: the steps run in order, and pages cached by one plan are first looked up by
+// the next, whose step runs later. For the same reason pages go back to the pool while a step
+// still uses them: their next owner writes to them in a later step.
+// A prompt whose next page another prompt computes in this very step is left out of the step, and
+// finds the page in the next one: n equal prompts are computed once.
+//
+// Threads: owned by the engine thread. Allocates at construction only.
+//
+// Invariants:
+// (1) running and waiting are each in order of arrival; only running sequences hold pages.
+// (2) Pages of admitted prompts that are not yet taken are reserved: available() >= reserved(). So
+//     a slice of a prompt never lacks a page.
+// (3) A sequence that holds a cached page holds that page's parent too. So every cached page that
+//     no sequence holds can be evicted, and available() is exact.
+// (4) The oldest running sequence is never preempted for another one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/page_pool.h"
+#include "kv/prefix_cache.h"
+#include "sched/sequence.h"
+
+namespace weir::sched {
+
+// The tokens [first, first + count) of one sequence, run together in one forward pass.
+struct Slice {
+  Sequence* seq = nullptr;
+  int32_t first = 0;
+  int32_t count = 0;
+  bool sample = false;  // The slice ends at the last token: its logits choose the next one.
+};
+
+// What one forward pass computes: single decode tokens, then slices of prompts.
+struct Step {
+  std::vector<Slice> slices;
+  int32_t token_count = 0;
+  int32_t prefill_tokens = 0;
+
+  void clear() {
+    slices.clear();
+    token_count = prefill_tokens = 0;
+  }
+};
+
+struct Limits {
+  int32_t step_tokens_max = 512;
+  int32_t running_max = 64;
+  int32_t queue_max = 1024;  // Sequences waiting or running.
+};
+
+// How many prompt tokens of later arrivals a prompt lets pass for each of its own. 4: under a flood
+// of short prompts a long one takes at most five times what it would take alone.
+inline constexpr int32_t kPatience = 4;
+// The part of the output still allowed for which pages must be free at admission: 1 / 4. Most
+// answers end far before max_tokens; those that do not cost a preemption.
+inline constexpr int32_t kOutputShareDivisor = 4;
+
+class Scheduler {
+ public:
+  // `cache` may be null: nothing is shared. References outlive the scheduler.
+  Scheduler(const Limits& limits, kv::PagePool& pool, kv::PrefixCache* cache);
+
+  // Most tokens, prompt and output, that one sequence may have: it fits when it is alone.
+  int32_t tokens_max() const { return pool_.page_count() * kv::kPageTokens; }
+
+  // REQUIRES: the positions are set up (start()), limit <= tokens_max().
+  void submit(Sequence* seq);
+  // Finished or cancelled: its pages go back. REQUIRES: the request is still alive.
+  void remove(Sequence* seq);
+
+  // Plans a step; empty when there is nothing to do. At most `prefill_tokens_max` tokens of it are
+  // prompts: a cost model may keep steps short. The plan counts as done at once (see Sequence).
+  // REQUIRES: what all but the last planned step sampled is known.
+  void next_step(Step& step, int32_t prefill_tokens_max);
+
+  bool idle() const { return running_.empty() && waiting_.empty(); }
+  std::span<Sequence* const> running() const { return running_; }  // Oldest first.
+  std::span<Sequence* const> waiting() const { return waiting_; }  // Oldest first.
+  // Pages that sequences hold, each counted once.
+  int32_t held_pages() const { return held_pages_; }
+  // Pages that only the prefix cache holds.
+  int32_t cached_pages() const { return available() - pool_.free_count(); }
+  uint64_t preemptions() const { return preemptions_; }
+
+  // Walks everything and checks the invariants. Called when the engine is idle, and by tests.
+  void check() const;
+
+ private:
+  void retire_planned();
+  bool plan_decodes(Step& step);
+  void admit();
+  bool try_admit(Sequence* seq, int32_t promised);
+  Sequence* next_waiting(int32_t promised) const;
+  void plan_prefills(Step& step, int32_t tokens_max);
+  void commit(const Step& step);
+  void note_passed(const Slice& slice);
+
+  bool make_room(Sequence* seq);
+  void preempt_youngest();
+  void release(Sequence* seq);
+  void grow(Sequence* seq, int32_t tokens);
+  void match(Sequence* seq);
+  void share(Sequence* seq);
+
+  int32_t available() const { return pool_.page_count() - held_pages_; }
+  int32_t reserved() const;
+  void hold(kv::PageId page);
+  void drop(kv::PageId page);
+
+  const Limits limits_;
+  kv::PagePool& pool_;
+  kv::PrefixCache* const cache_;
+  std::vector<Sequence*> running_;
+  std::vector<Sequence*> waiting_;
+  int64_t waiting_pages_ = 0;     // What all waiting sequences need for admission, sharing nothing.
+  std::vector<int32_t> holders_;  // By page: how many sequences hold it.
+  int32_t held_pages_ = 0;
+  uint64_t arrivals_ = 0;
+  uint64_t preemptions_ = 0;
+  std::vector<Sequence*> prefills_;  // Scratch of a plan.
+};
+
+}  // namespace weir::sched

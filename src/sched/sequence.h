@@ -1,0 +1,81 @@
+// Sequence: one request as the engine sees it, its continuation and its pages.
+//
+// Tokens of a sequence, by position:
+//   [0, prompt_length)   the prompt
+//   [.., known)          values are known: the prompt and what was published to the log
+//   [.., length)         planned: the last one may be sampled by a step that still runs
+//   [.., limit)          what the request allows
+// `computed` counts the tokens whose keys and values lie in pages once every planned step has run.
+// Steps run in the order in which they were planned, so a plan may treat that as the present.
+//
+// Threads: the engine thread. Team members use `sampler` and `want_logprobs` of sequences in the
+// step that runs; neither changes while a step refers to the sequence (`steps` > 0).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kv/page_pool.h"
+#include "kv/prefix_cache.h"
+#include "sample/sampler.h"
+#include "sched/request.h"
+
+namespace weir::sched {
+
+// The pages that `tokens` tokens fill.
+constexpr int32_t pages_for(int32_t tokens) {
+  return (tokens + kv::kPageTokens - 1) / kv::kPageTokens;
+}
+
+struct Sequence {
+  enum class State : uint8_t {
+    kFree,     // In the pool.
+    kWaiting,  // Holds no pages.
+    kRunning,  // Holds pages.
+    kPlanned,  // Every row is planned; the last tokens are still to be published.
+    kEnded,    // The log is finished; a step may still refer to the object.
+  };
+
+  Sequence() = default;
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+
+  State state = State::kFree;
+  Request* request = nullptr;  // Null once the log is finished.
+
+  int32_t prompt_length = 0;
+  int32_t known = 0;
+  int32_t length = 0;
+  int32_t computed = 0;
+  int32_t limit = 0;
+
+  // The scheduler's.
+  uint64_t arrival = 0;           // Order of submission; never equal.
+  int64_t passed_tokens = 0;      // Prompt tokens of later arrivals planned before its own.
+  int32_t prefill_end = 0;        // Length when it was admitted: the tokens to compute in chunks.
+  std::vector<kv::PageId> pages;  // From position 0; only grows while the sequence runs.
+  kv::PrefixKey salt;             // What, besides tokens, must agree for pages to be shared.
+  kv::PrefixKey key;              // Of the last cached page; `salt` before the first.
+  int32_t cached_pages = 0;       // Leading pages that lie in the prefix cache.
+  bool caching = false;           // Further pages may be cached behind those.
+  int32_t matched_tokens = 0;     // Of the prompt, found in the cache before the first token.
+  int32_t preemptions = 0;
+
+  // The engine's.
+  int32_t steps = 0;  // Steps, planned or running, that refer to this object.
+  int32_t slot = -1;  // Where the step before the one being planned puts its token.
+  bool want_logprobs = false;
+  sample::SamplingParams params;  // A copy: the sampler may outlive the request by a step.
+  std::optional<sample::Sampler> sampler;
+
+  // REQUIRES: index < known, the request is not finished.
+  int32_t token(int32_t index) const {
+    return index < prompt_length ? request->prompt[static_cast<size_t>(index)]
+                                 : request->log[index - prompt_length].token;
+  }
+  bool prefilling() const { return computed < prefill_end; }
+  int32_t page_count() const { return static_cast<int32_t>(pages.size()); }
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,62 @@
+// SequencePool: every Sequence object there will ever be, built at the start with room for the page
+// tables of the longest context, so that the engine allocates none of it later.
+//
+// Threads: owned by the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "sched/sequence.h"
+
+namespace weir::sched {
+
+class SequencePool {
+ public:
+  SequencePool(int32_t count, int32_t context_max)
+      : count_(static_cast<size_t>(count)), sequences_(std::make_unique<Sequence[]>(count_)) {
+    free_.reserve(count_);
+    for (Sequence& seq : all()) {
+      seq.pages.reserve(static_cast<size_t>(pages_for(context_max)));
+      free_.push_back(&seq);
+    }
+  }
+
+  std::span<Sequence> all() { return {sequences_.get(), count_}; }
+
+  Sequence* take(Request* request) {
+    CHECK(!free_.empty());
+    Sequence* seq = free_.back();
+    free_.pop_back();
+    CHECK(seq->state == Sequence::State::kFree && seq->steps == 0 && seq->pages.empty());
+    seq->request = request;
+    seq->prompt_length = static_cast<int32_t>(request->prompt.size());
+    seq->known = seq->length = seq->prompt_length;
+    seq->limit = seq->prompt_length + request->max_tokens;
+    seq->computed = seq->cached_pages = seq->matched_tokens = seq->preemptions = 0;
+    seq->slot = -1;
+    seq->want_logprobs = request->want_logprobs;
+    return seq;
+  }
+
+  // REQUIRES: ended, and no step refers to it.
+  void give_back(Sequence* seq) {
+    CHECK(seq->state == Sequence::State::kEnded && seq->steps == 0 && seq->pages.empty());
+    seq->state = Sequence::State::kFree;
+    seq->sampler.reset();
+    free_.push_back(seq);
+  }
+
+  int32_t free_count() const { return static_cast<int32_t>(free_.size()); }
+  int32_t count() const { return static_cast<int32_t>(count_); }
+
+ private:
+  const size_t count_;
+  const std::unique_ptr<Sequence[]> sequences_;
+  std::vector<Sequence*> free_;
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,69 @@
+// StepBuffer: one step with all its arrays: what the scheduler planned, the batch that the model
+// sees, and what the last op of the step samples. The engine has two and uses them in turn: while
+// one runs, the results of the other are published and the next step is planned into it.
+//
+// Threads: between plan and launch the engine thread's. While the step runs, team members read the
+// batch and write the entries of `sampled`, `chosen` and `tops` of their rows, each exactly once.
+// The batch that runs reads `sampled` of the other buffer, so a plan must leave that alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/token_log.h"
+#include "model/batch.h"
+#include "sched/request.h"
+#include "sched/scheduler.h"
+
+namespace weir::sched {
+
+struct StepBuffer {
+  // A row whose logits are wanted.
+  struct Sample {
+    Sequence* seq = nullptr;
+    int32_t output_index = 0;  // How many tokens of its output come before.
+  };
+
+  explicit StepBuffer(const Limits& limits)
+      : sampled(static_cast<size_t>(limits.running_max)),
+        chosen(static_cast<size_t>(limits.running_max)),
+        tops(static_cast<size_t>(limits.running_max) * kTopLogprobsMax),
+        top_counts(static_cast<size_t>(limits.running_max)) {
+    const auto running_max = static_cast<size_t>(limits.running_max);
+    step.slices.reserve(running_max);
+    tokens.reserve(static_cast<size_t>(limits.step_tokens_max));
+    slices.reserve(running_max);
+    sample_rows.reserve(running_max);
+    samples.reserve(running_max);
+  }
+
+  bool empty() const { return step.slices.empty(); }
+  void clear() {
+    step.clear();
+    tokens.clear();
+    slices.clear();
+    sample_rows.clear();
+    samples.clear();
+  }
+
+  std::span<TokenLogprob> top(size_t sample) {
+    return std::span(tops).subspan(sample * kTopLogprobsMax, kTopLogprobsMax);
+  }
+
+  Step step;
+
+  // The batch's arrays.
+  std::vector<int32_t> tokens;
+  std::vector<model::BatchSlice> slices;
+  std::vector<int32_t> sample_rows;
+
+  // By sample index.
+  std::vector<Sample> samples;
+  std::vector<int32_t> sampled;
+  std::vector<TokenLogprob> chosen;
+  std::vector<TokenLogprob> tops;  // kTopLogprobsMax each.
+  std::vector<int32_t> top_counts;
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,72 @@
+// EngineRunner: an engine on a thread of its own, as the server has it, with any model.
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "base/check.h"
+#include "sched/engine.h"
+
+namespace weir::sched {
+
+struct RunnerOptions {
+  EngineOptions engine;
+  int32_t page_count = 256;
+  int members = 1;
+  kernels::FloatType kv_type = kernels::FloatType::kF32;
+};
+
+class EngineRunner {
+ public:
+  using Options = RunnerOptions;
+
+  EngineRunner(model::Model& model, const kernels::Ops& ops, const Options& options)
+      : handle_(options.engine.queue_max, 1) {
+    std::promise<Engine*> ready;
+    std::future<Engine*> engine = ready.get_future();
+    thread_ = std::thread([this, &model, &ops, options, &ready] {
+      ThreadTeam team(options.members, /*pin=*/false);
+      Result<kv::KvCache> cache =
+          kv::KvCache::create(model.kv_shapes(), options.kv_type, options.page_count);
+      CHECK(cache.has_value());
+      Engine runs(options.engine, model, *cache, ops, team, handle_, [this] {
+        wakes_.fetch_add(1, std::memory_order_release);
+        wakes_.notify_all();
+      });
+      ready.set_value(&runs);
+      runs.run();
+      runs.check();
+      CHECK(runs.idle());
+    });
+    engine_ = engine.get();
+  }
+  ~EngineRunner() { stop(); }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    engine_->stop();
+    thread_.join();
+  }
+
+  EngineHandle& handle() { return handle_; }
+  uint64_t wakes() const { return wakes_.load(std::memory_order_acquire); }
+
+  // As the network loop waits: for a wake, then it looks.
+  void wait(const Request& request) {
+    while (true) {
+      const uint64_t seen = wakes();
+      if (request.log.finished()) return;
+      wakes_.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+ private:
+  EngineHandle handle_;
+  std::atomic<uint64_t> wakes_{0};
+  Engine* engine_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,412 @@
+// The engine with a fake model: every answer equals the one that the request gets alone, whatever
+// runs beside it, in pools too small, with and without the prefix cache, with 1 to 3 team members.
+#include "sched/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "sched/engine_runner.h"
+#include "sched/fake_model.h"
+
+namespace weir::sched {
+namespace {
+
+using Requests = std::vector<std::unique_ptr<Request>>;
+
+sample::SamplingParams greedy(std::vector<int32_t> stop = {}) {
+  sample::SamplingParams params;
+  params.temperature = 0;
+  params.stop_token_ids = std::move(stop);
+  return params;
+}
+
+sample::SamplingParams seeded(uint64_t seed) {
+  sample::SamplingParams params;
+  params.seed = seed;
+  return params;
+}
+
+std::unique_ptr<Request> make_request(std::vector<int32_t> prompt, int32_t max_tokens,
+                                      sample::SamplingParams params = greedy(),
+                                      bool logprobs = false) {
+  auto request =
+      std::make_unique<Request>(std::move(prompt), std::move(params), max_tokens, logprobs);
+  request->arrived = Clock::now();
+  return request;
+}
+
+std::vector<int32_t> random_tokens(std::mt19937& rng, int32_t count, int32_t vocab) {
+  std::vector<int32_t> tokens(static_cast<size_t>(count));
+  for (int32_t& token : tokens) token = static_cast<int32_t>(rng() % static_cast<unsigned>(vocab));
+  return tokens;
+}
+
+// Greedy, seeded, penalised, with stop tokens and log-probabilities, in all mixtures.
+sample::SamplingParams random_params(std::mt19937& rng) {
+  sample::SamplingParams params;
+  params.temperature = rng() % 2 == 0 ? 0.0f : 0.7f;
+  params.seed = rng();
+  if (rng() % 4 == 0) params.repetition_penalty = 1.2f;
+  if (rng() % 4 == 0) params.frequency_penalty = 0.5f;
+  if (rng() % 4 == 0) params.top_logprobs = 3;
+  if (rng() % 2 == 0) params.stop_token_ids = {0, 5};
+  if (rng() % 8 == 0) params.min_tokens = 9;
+  return params;
+}
+
+struct LoadOptions {
+  uint32_t seed = 1;
+  int32_t requests = 200;
+  int32_t prompt_max = 150;
+  int32_t output_max = 60;
+  int32_t cancel_one_in = 0;
+  int32_t shared_prefixes = 3;  // Prompts begin with one of so many texts.
+};
+
+Requests random_load(const LoadOptions& options, int32_t vocab) {
+  std::mt19937 rng(options.seed);
+  std::vector<std::vector<int32_t>> prefixes;
+  for (int32_t i = 0; i < options.shared_prefixes; ++i)
+    prefixes.push_back(random_tokens(rng, options.prompt_max / 2, vocab));
+  Requests requests;
+  for (int32_t i = 0; i < options.requests; ++i) {
+    const auto length = 1 + static_cast<int32_t>(rng() % static_cast<unsigned>(options.prompt_max));
+    std::vector<int32_t> prompt = random_tokens(rng, length, vocab);
+    if (rng() % 2 == 0) {
+      const std::vector<int32_t>& prefix = prefixes[rng() % prefixes.size()];
+      std::copy_n(prefix.begin(), std::min(prefix.size(), prompt.size()), prompt.begin());
+    }
+    const auto outputs =
+        1 + static_cast<int32_t>(rng() % static_cast<unsigned>(options.output_max));
+    requests.push_back(
+        make_request(std::move(prompt), outputs, random_params(rng), rng() % 3 == 0));
+  }
+  return requests;
+}
+
+// Submits everything, in bursts, cancels some, and compares every answer.
+void run_load(FakeModel& model, const EngineRunner::Options& options, const LoadOptions& load,
+              EngineStats* stats = nullptr) {
+  SCOPED_TRACE("seed " + std::to_string(load.seed));
+  Requests requests = random_load(load, model.spec().vocab_size);
+  std::mt19937 rng(load.seed + 1000);
+  EngineRunner runner(model, test_ops(), options);
+  for (const auto& request : requests) {
+    while (true) {
+      const Result<void> submitted = runner.handle().submit(request.get());
+      if (submitted) break;
+      ASSERT_EQ(submitted.error().code, ErrorCode::kOverloaded) << submitted.error().message;
+      std::this_thread::yield();
+    }
+    if (rng() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(rng() % 500));
+    if (load.cancel_one_in == 0 || rng() % static_cast<unsigned>(load.cancel_one_in) != 0) continue;
+    if (rng() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(rng() % 300));
+    runner.handle().cancel(request.get());
+  }
+  for (const auto& request : requests) runner.wait(*request);
+  if (stats != nullptr) {
+    stats->preemptions.add(runner.handle().stats().preemptions.value());
+    stats->prefix_hits.add(runner.handle().stats().prefix_hits.value());
+  }
+  runner.stop();
+  EXPECT_EQ(runner.handle().open(), 0);
+  for (size_t i = 0; i < requests.size(); ++i)
+    ASSERT_TRUE(has_answer(*requests[i], reference_answer(model, *requests[i]))) << "request " << i;
+}
+
+EngineRunner::Options runner_options(int members, int32_t page_count, bool prefix_cache) {
+  EngineRunner::Options options;
+  options.members = members;
+  options.page_count = page_count;
+  options.engine.prefix_cache = prefix_cache;
+  options.engine.step_tokens_max = 64;
+  options.engine.running_max = 12;
+  options.engine.queue_max = 64;
+  return options;
+}
+
+TEST(Engine, OneRequestGetsItsAnswer) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
+  auto request = make_request({1, 2, 3}, 40);
+  ASSERT_TRUE(runner.handle().submit(request.get()));
+  runner.wait(*request);
+  EXPECT_EQ(request->log.size(), 40);
+  EXPECT_EQ(request->log.finish_reason(), FinishReason::kLength);
+  EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+  EXPECT_GE(request->first_token, request->started);
+}
+
+TEST(Engine, LimitsByLengthCostNoRowAndAStopTokenCostsOne) {
+  FakeModel model;
+  auto request = make_request({1, 2, 3}, 20);
+  {
+    EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
+    ASSERT_TRUE(runner.handle().submit(request.get()));
+    runner.wait(*request);
+    runner.stop();
+    EXPECT_EQ(model.rows(), 3 + 19);  // The last token is sampled, not computed.
+  }
+  FakeModel again;
+  const int32_t stop = request->log[9].token;
+  int32_t first = 0;  // Where it appears first.
+  while (request->log[first].token != stop) ++first;
+  auto stopped = make_request({1, 2, 3}, 20, greedy({stop}));
+  EngineRunner runner(again, test_ops(), runner_options(1, 64, true));
+  ASSERT_TRUE(runner.handle().submit(stopped.get()));
+  runner.wait(*stopped);
+  runner.stop();
+  EXPECT_EQ(stopped->log.finish_reason(), FinishReason::kStop);
+  EXPECT_EQ(stopped->log.size(), first);
+  EXPECT_EQ(again.rows(), 3 + first + 1);
+}
+
+TEST(Engine, APromptLongerThanAStepIsComputedInSlices) {
+  FakeModel model({.rows_max = 48});
+  std::mt19937 rng(7);
+  auto request = make_request(random_tokens(rng, 1000, 48), 5);
+  EngineRunner runner(model, test_ops(), runner_options(2, 64, true));
+  ASSERT_TRUE(runner.handle().submit(request.get()));
+  runner.wait(*request);
+  runner.stop();
+  EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+  EXPECT_EQ(model.most_rows(), 48);
+}
+
+TEST(Engine, EqualPromptsSubmittedTogetherAreComputedOnce) {
+  FakeModel model;
+  std::mt19937 rng(3);
+  const std::vector<int32_t> prompt = random_tokens(rng, 320, 48);
+  Requests requests;
+  for (uint64_t i = 0; i < 8; ++i) requests.push_back(make_request(prompt, 4, seeded(i)));
+  EngineRunner runner(model, test_ops(), runner_options(1, 256, true));
+  for (const auto& request : requests) ASSERT_TRUE(runner.handle().submit(request.get()));
+  for (const auto& request : requests) runner.wait(*request);
+  runner.stop();
+  for (const auto& request : requests)
+    EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+  // One computes 320 tokens, seven only the last page, whose last token must be computed.
+  EXPECT_EQ(runner.handle().stats().prompt_tokens.value(), 320u + 7 * 32);
+  EXPECT_EQ(runner.handle().stats().prefix_hits.value(), 7u * 288);
+  EXPECT_EQ(runner.handle().stats().prefix_queries.value(), 8u * 320);
+}
+
+TEST(Engine, AFollowUpFindsThePagesOfPromptAndAnswer) {
+  FakeModel model;
+  std::mt19937 rng(4);
+  EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
+  auto first = make_request(random_tokens(rng, 50, 48), 100);
+  ASSERT_TRUE(runner.handle().submit(first.get()));
+  runner.wait(*first);
+  std::vector<int32_t> prompt = first->prompt;
+  for (int32_t i = 0; i < first->log.size(); ++i) prompt.push_back(first->log[i].token);
+  prompt.push_back(3);
+  auto second = make_request(prompt, 10);
+  ASSERT_TRUE(runner.handle().submit(second.get()));
+  runner.wait(*second);
+  EXPECT_EQ(second->cached_tokens, 128);  // 149 tokens were computed: 4 full pages.
+  EXPECT_TRUE(has_answer(*second, reference_answer(model, *second)));
+}
+
+TEST(Engine, PromptsWithDifferentSaltsShareNothing) {
+  FakeModel model;
+  std::mt19937 rng(4);
+  EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
+  const std::vector<int32_t> prompt = random_tokens(rng, 100, 48);
+  for (uint64_t salt = 0; salt < 3; ++salt) {
+    auto request = make_request(prompt, 4);
+    request->cache_salt = salt;
+    ASSERT_TRUE(runner.handle().submit(request.get()));
+    runner.wait(*request);
+    EXPECT_EQ(request->cached_tokens, 0);
+  }
+}
+
+TEST(Engine, LengthDependentRopeSharesOnlyEqualFrequencies) {
+  FakeModel model({.original_context = 100});
+  LoadOptions load{.seed = 9, .requests = 150, .prompt_max = 200};
+  EngineStats stats;
+  run_load(model, runner_options(2, 128, true), load, &stats);
+  EXPECT_GT(stats.prefix_hits.value(), 0u);
+}
+
+TEST(Engine, RandomLoadGivesTheAnswersOfSingleRuns) {
+  for (const bool prefix_cache : {true, false}) {
+    for (const int members : {1, 2, 3}) {
+      FakeModel model;
+      run_load(model, runner_options(members, 256, prefix_cache),
+               {.seed = static_cast<uint32_t>(members), .requests = 150, .cancel_one_in = 5});
+    }
+  }
+}
+
+TEST(Engine, RandomLoadInATinyPoolIsPreemptedAndGivesTheSameAnswers) {
+  for (const bool prefix_cache : {true, false}) {
+    for (const int members : {1, 2, 3}) {
+      FakeModel model;
+      EngineStats stats;
+      run_load(model, runner_options(members, 12, prefix_cache),
+               {.seed = 10 + static_cast<uint32_t>(members),
+                .requests = 120,
+                .prompt_max = 100,
+                .output_max = 200,
+                .cancel_one_in = 9},
+               &stats);
+      EXPECT_GT(stats.preemptions.value(), 0u);
+    }
+  }
+}
+
+TEST(Engine, CancelledRequestsEndAndGiveTheirPagesBack) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(1, 160, true));
+  Requests requests;
+  for (int i = 0; i < 20; ++i) {
+    requests.push_back(make_request({1, 2, i}, 3000));
+    ASSERT_TRUE(runner.handle().submit(requests.back().get()));
+  }
+  while (requests[0]->log.size() < 5) std::this_thread::yield();
+  for (const auto& request : requests) runner.handle().cancel(request.get());
+  for (const auto& request : requests) runner.wait(*request);
+  for (const auto& request : requests) {
+    EXPECT_EQ(request->log.finish_reason(), FinishReason::kCancelled);
+    EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+    runner.handle().cancel(request.get());  // Too late: nothing happens.
+  }
+  auto last = make_request({1, 2, 3}, 4);
+  ASSERT_TRUE(runner.handle().submit(last.get()));
+  runner.wait(*last);
+  EXPECT_EQ(last->log.finish_reason(), FinishReason::kLength);
+  runner.stop();
+  EXPECT_EQ(runner.handle().stats().kv_usage.value(), 0);
+}
+
+TEST(Engine, StopEndsEverythingAndRefusesMore) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(2, 64, true));
+  Requests requests;
+  for (int i = 0; i < 30; ++i) {
+    requests.push_back(make_request({1, 2, i}, 1500));
+    ASSERT_TRUE(runner.handle().submit(requests.back().get()));
+  }
+  runner.stop();
+  for (const auto& request : requests)
+    EXPECT_EQ(request->log.finish_reason(), FinishReason::kCancelled);
+  EXPECT_EQ(runner.handle().open(), 0);
+  const Result<void> refused = runner.handle().submit(requests[0].get());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+}
+
+TEST(Engine, DrainingRefusesNewRequestsAndFinishesTheOld) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
+  auto old = make_request({1, 2}, 300);
+  auto late = make_request({1, 2}, 3);
+  ASSERT_TRUE(runner.handle().submit(old.get()));
+  runner.handle().drain();
+  EXPECT_EQ(runner.handle().submit(late.get()).error().code, ErrorCode::kUnavailable);
+  runner.wait(*old);
+  EXPECT_EQ(old->log.finish_reason(), FinishReason::kLength);
+}
+
+TEST(Engine, AFullQueueIsOverloaded) {
+  FakeModel model;
+  EngineRunner::Options options = runner_options(1, 512, true);
+  options.engine.queue_max = 12;
+  EngineRunner runner(model, test_ops(), options);
+  Requests requests;
+  for (int i = 0; i < 12; ++i) {
+    requests.push_back(make_request({1, 2, i}, 4000));
+    ASSERT_TRUE(runner.handle().submit(requests.back().get()));
+  }
+  auto more = make_request(std::vector<int32_t>{1}, 1);
+  EXPECT_EQ(runner.handle().submit(more.get()).error().code, ErrorCode::kOverloaded);
+  runner.handle().cancel(requests[3].get());
+  runner.wait(*requests[3]);
+  EXPECT_TRUE(runner.handle().submit(more.get()));
+  runner.stop();
+}
+
+TEST(Engine, WhatCanNeverFitIsRefusedAtSubmission) {
+  FakeModel model({.context_max = 400});
+  EngineRunner runner(model, test_ops(), runner_options(1, 5, true));
+  EXPECT_EQ(runner.handle().max_tokens_fit(), 160);
+  auto large = make_request(std::vector<int32_t>(100, 1), 61);
+  EXPECT_EQ(runner.handle().submit(large.get()).error().code, ErrorCode::kContextLength);
+  auto foreign = make_request({1, 48}, 2);
+  EXPECT_EQ(runner.handle().submit(foreign.get()).error().code, ErrorCode::kInvalid);
+  auto empty = make_request(std::vector<int32_t>(), 2);
+  EXPECT_EQ(runner.handle().submit(empty.get()).error().code, ErrorCode::kInvalid);
+  auto fits = make_request(std::vector<int32_t>(100, 1), 60);
+  ASSERT_TRUE(runner.handle().submit(fits.get()));
+  runner.wait(*fits);
+  EXPECT_TRUE(has_answer(*fits, reference_answer(model, *fits)));
+}
+
+// A finished request may be freed at once, and another may lie at its address.
+TEST(Engine, RequestsMayBeFreedAsSoonAsTheirLogIsFinished) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(2, 64, true));
+  std::mt19937 rng(5);
+  Requests open(8);
+  for (int i = 0; i < 600; ++i) {
+    std::unique_ptr<Request>& place = open[rng() % open.size()];
+    if (place) {
+      if (rng() % 3 == 0) runner.handle().cancel(place.get());
+      runner.wait(*place);
+    }
+    place = make_request(random_tokens(rng, 1 + static_cast<int32_t>(rng() % 40), 48),
+                         1 + static_cast<int32_t>(rng() % 12), random_params(rng));
+    ASSERT_TRUE(runner.handle().submit(place.get()));
+  }
+  for (const auto& request : open)
+    if (request) runner.wait(*request);
+  runner.stop();
+}
+
+TEST(Engine, ManyThreadsSubmitAndCancelAtOnce) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(2, 64, true));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> clients;
+  for (uint32_t id = 0; id < 4; ++id) {
+    clients.emplace_back([&, id] {
+      std::mt19937 rng(id);
+      for (int i = 0; i < 60; ++i) {
+        auto request = make_request(random_tokens(rng, 1 + static_cast<int32_t>(rng() % 60), 48),
+                                    1 + static_cast<int32_t>(rng() % 30), random_params(rng));
+        if (!runner.handle().submit(request.get())) continue;
+        if (rng() % 4 == 0) runner.handle().cancel(request.get());
+        runner.wait(*request);
+        wrong += has_answer(*request, reference_answer(model, *request)) ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Engine, WakesTheReaderOnceAStep) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(1, 256, true));
+  Requests requests;
+  for (int i = 0; i < 10; ++i) {
+    requests.push_back(make_request({1, 2, i}, 100));
+    ASSERT_TRUE(runner.handle().submit(requests.back().get()));
+  }
+  for (const auto& request : requests) runner.wait(*request);
+  runner.stop();
+  const EngineStats& stats = runner.handle().stats();
+  EXPECT_LE(stats.wakes.value(), stats.steps.value());
+  EXPECT_EQ(runner.wakes(), stats.wakes.value() + 1);  // And once when it stopped.
+  EXPECT_EQ(stats.generated_tokens.value(), 1000u);
+}
+
+}  // namespace
+}  // namespace weir::sched

@@ -1,0 +1,230 @@
+// FakeModel: a Model whose logits are a hash of the sequence's tokens, as it finds them in the KV
+// pages. A wrong page, a page written too early or too late, a stale placeholder or a row in the
+// wrong place gives other tokens. reference_answer() computes the same from the tokens alone.
+//
+// Keys hold the token, values hold the length that a length-dependent rope would have used.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/cpu_ops.h"
+#include "model/model.h"
+#include "sample/sampler.h"
+#include "sched/request.h"
+
+namespace weir::sched {
+
+inline const kernels::Ops& test_ops() { return kernels::ops_for(kernels::Isa::kScalar); }
+
+inline uint64_t mix(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+  hash *= 0xff51afd7ed558ccdu;
+  return hash ^ (hash >> 33);
+}
+
+struct FakeModelOptions {
+  int32_t vocab_size = 48;
+  int32_t rows_max = 512;
+  int32_t context_max = 4096;
+  // 0: rope does not depend on the length. Else beyond this length it does, as dynamic NTK.
+  int32_t original_context = 0;
+};
+
+class FakeModel final : public model::Model {
+ public:
+  using Options = FakeModelOptions;
+
+  explicit FakeModel(const Options& options = Options()) : fake_(options) {
+    spec_.family = "fake";
+    spec_.vocab_size = options.vocab_size;
+    spec_.context_max = options.context_max;
+    model::Attention attention;
+    if (options.original_context > 0) {
+      attention.rope.scaling = model::Rope::kDynamic;
+      attention.rope.original_context = static_cast<float>(options.original_context);
+    }
+    spec_.layers.emplace_back().mixers.push_back(attention);
+    options_.rows_max = options.rows_max;
+    options_.context_max = options.context_max;
+    logits_.assign(static_cast<size_t>(kSamplesMax) * static_cast<size_t>(options.vocab_size), 0);
+  }
+
+  const model::ModelSpec& spec() const override { return spec_; }
+  const model::ModelOptions& options() const override { return options_; }
+  model::ModelMemory memory() const override { return {}; }
+  int32_t context_max() const override { return fake_.context_max; }
+  int64_t weight_bytes_per_token() const override { return 0; }
+  int64_t macs_per_token() const override { return 0; }
+  std::vector<kv::KvShape> kv_shapes() const override {
+    return {{.kv_heads = 1, .k_dim = 1, .v_dim = 1}};
+  }
+
+  void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
+               ThreadTeam& team, int member) override {
+    if (member == 0) check(batch);
+    // Sometimes member 0 plans before it stores, sometimes after: both are allowed.
+    const bool plan_first = batch.tokens.size() % 2 == 0;
+    if (member == 0 && plan_first) client.while_computing();
+    const kernels::KvPages& pages = kv.layer(0);
+    for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
+      store(batch, batch.slices[static_cast<size_t>(i)], pages);
+    if (member == 0 && !plan_first) client.while_computing();
+    team.barrier();
+    for (int32_t i; (i = team.claim()) < std::ssize(batch.sample_rows);) {
+      const int32_t row = batch.sample_rows[static_cast<size_t>(i)];
+      const auto slice = std::ranges::find_if(batch.slices, [row](const model::BatchSlice& s) {
+        return row >= s.row_begin && row < s.row_begin + s.rows;
+      });
+      const std::span<float> logits = std::span(logits_).subspan(
+          static_cast<size_t>(i * fake_.vocab_size), static_cast<size_t>(fake_.vocab_size));
+      fill_logits(read(*slice, slice->first_position + row - slice->row_begin, pages), logits);
+      client.on_logits(i, logits, member);
+    }
+  }
+
+  int64_t rows() const { return rows_; }
+  int64_t steps() const { return steps_; }
+  int32_t most_rows() const { return most_rows_; }
+  // Called on member 0 at the start of each pass.
+  std::function<void(const model::Batch&)> on_batch;
+
+  // The length that rope uses at `position`, as far as it matters.
+  int32_t rope_length(int32_t prompt_length, int32_t position) const {
+    if (fake_.original_context == 0) return 0;
+    return std::max({prompt_length, position + 1, fake_.original_context});
+  }
+
+  void fill_logits(uint64_t hash, std::span<float> logits) const {
+    for (size_t i = 0; i < logits.size(); ++i)
+      logits[i] = static_cast<float>(mix(hash, i) % 4096) / 512.0f;
+  }
+
+ private:
+  static constexpr int32_t kSamplesMax = 512;
+
+  static void* slot(const kernels::KvPages& pages, const model::BatchSlice& slice, int32_t position,
+                    bool value) {
+    const int32_t page = slice.pages[position / kernels::kPageTokens];
+    const int32_t lane = position % kernels::kPageTokens + (value ? kernels::kPageTokens : 0);
+    return pages.base + page * pages.page_bytes + lane * int64_t{sizeof(int32_t)};
+  }
+
+  void store(const model::Batch& batch, const model::BatchSlice& slice,
+             const kernels::KvPages& pages) const {
+    for (int32_t i = 0; i < slice.rows; ++i) {
+      int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
+      if (token < 0) token = batch.sampled[-token - 1];
+      const int32_t position = slice.first_position + i;
+      const int32_t length = rope_length(slice.prompt_length, position);
+      std::memcpy(slot(pages, slice, position, false), &token, sizeof token);
+      std::memcpy(slot(pages, slice, position, true), &length, sizeof length);
+    }
+  }
+
+  static uint64_t read(const model::BatchSlice& slice, int32_t last,
+                       const kernels::KvPages& pages) {
+    uint64_t hash = 0;
+    for (int32_t i = 0; i <= last; ++i) {
+      int32_t token = 0, length = 0;
+      std::memcpy(&token, slot(pages, slice, i, false), sizeof token);
+      std::memcpy(&length, slot(pages, slice, i, true), sizeof length);
+      hash = mix(mix(hash, static_cast<uint64_t>(token)), static_cast<uint64_t>(length));
+    }
+    return hash;
+  }
+
+  void check(const model::Batch& batch) {
+    CHECK(!batch.tokens.empty() && std::ssize(batch.tokens) <= fake_.rows_max);
+    CHECK(std::ssize(batch.sample_rows) <= kSamplesMax);
+    int32_t row = 0;
+    for (const model::BatchSlice& slice : batch.slices) {
+      CHECK(slice.row_begin == row && slice.rows > 0 && slice.pages != nullptr);
+      CHECK(slice.first_position >= 0 && slice.prompt_length > 0);
+      CHECK(slice.first_position + slice.rows <= fake_.context_max);
+      row += slice.rows;
+    }
+    CHECK(row == std::ssize(batch.tokens));
+    CHECK(std::ranges::is_sorted(batch.sample_rows, std::less_equal<>()));
+    rows_ += row;
+    most_rows_ = std::max(most_rows_, row);
+    ++steps_;
+    if (on_batch) on_batch(batch);
+  }
+
+  const Options fake_;
+  model::ModelSpec spec_;
+  model::ModelOptions options_;
+  std::vector<float> logits_;
+  int64_t rows_ = 0;
+  int64_t steps_ = 0;
+  int32_t most_rows_ = 0;
+};
+
+struct Answer {
+  std::vector<TokenLogprob> tokens;
+  std::vector<TokenLogprob> tops;
+  FinishReason reason = FinishReason::kNone;
+};
+
+// What the request must give, whatever runs beside it.
+inline Answer reference_answer(const FakeModel& model, const Request& request) {
+  const int32_t vocab = model.spec().vocab_size;
+  sample::Sampler sampler(request.sampling, request.prompt, vocab, request.max_tokens);
+  sample::SamplerScratch scratch(vocab);
+  std::vector<float> logits(static_cast<size_t>(vocab));
+  const auto prompt_length = static_cast<int32_t>(request.prompt.size());
+  uint64_t hash = 0;
+  int32_t position = 0;
+  const auto add = [&](int32_t token) {
+    const int32_t length = model.rope_length(prompt_length, position++);
+    hash = mix(mix(hash, static_cast<uint64_t>(token)), static_cast<uint64_t>(length));
+  };
+  for (const int32_t token : request.prompt) add(token);
+  Answer answer;
+  while (std::ssize(answer.tokens) < request.max_tokens) {
+    model.fill_logits(hash, logits);
+    const sample::SampledToken token =
+        sampler.sample(logits, static_cast<int32_t>(answer.tokens.size()), request.want_logprobs,
+                       test_ops(), scratch);
+    if (std::ranges::count(request.sampling.stop_token_ids, token.chosen.token) > 0) {
+      answer.reason = FinishReason::kStop;
+      return answer;
+    }
+    answer.tokens.push_back(token.chosen);
+    answer.tops.insert(answer.tops.end(), token.top.begin(), token.top.end());
+    add(token.chosen.token);
+  }
+  answer.reason = FinishReason::kLength;
+  return answer;
+}
+
+inline bool same_bits(const TokenLogprob& a, const TokenLogprob& b) {
+  return a.token == b.token &&
+         std::bit_cast<uint32_t>(a.logprob) == std::bit_cast<uint32_t>(b.logprob);
+}
+
+// True if `request` has got exactly this answer, or the beginning of it if it was cancelled.
+inline bool has_answer(const Request& request, const Answer& answer) {
+  const bool cut = request.log.finish_reason() == FinishReason::kCancelled;
+  const int32_t size = request.log.size();
+  if (!cut && request.log.finish_reason() != answer.reason) return false;
+  if (cut ? size > std::ssize(answer.tokens) : size != std::ssize(answer.tokens)) return false;
+  const int32_t tops = request.log.top_count();
+  for (int32_t i = 0; i < size; ++i) {
+    if (!same_bits(request.log[i], answer.tokens[static_cast<size_t>(i)])) return false;
+    for (int32_t t = 0; t < tops; ++t) {
+      const TokenLogprob expected = answer.tops[static_cast<size_t>(i * tops + t)];
+      if (!same_bits(request.log.top(i)[static_cast<size_t>(t)], expected)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace weir::sched
