@@ -20,6 +20,7 @@ Ops fill(Isa isa) {
   scalar::fill_attention(ops);
   scalar::fill_logits(ops);
   if (isa >= Isa::kAvx512) avx512::fill_gemm(ops);
+  if (isa >= Isa::kAmx) amx::fill_gemm(ops);
   return ops;
 }
 
