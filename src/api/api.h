@@ -37,7 +37,7 @@ struct ApiConfig {
   // `bos_token` and friends: variables of every template.
   std::vector<std::pair<std::string, std::string>> special_tokens;
 
-  // --- The machinery.
+  // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
   sched::EngineHandle* engine = nullptr;
   net::Loop* loop = nullptr;
 
@@ -60,17 +60,18 @@ class Api {
   explicit Api(ApiConfig config);
   ~Api();
 
-  // For HttpServer: its handler, its error_body, and its on_headers.
+  // For HttpServer: its handler, error_body, error_headers and on_headers.
   void handle(net::HttpRequest request, net::HttpResponderPtr responder);
   static std::pair<std::string, std::string> error_body(int status, std::string_view message);
+  net::HttpResponder::Headers error_headers(int status, const net::HttpRequest& request) const;
   int check_headers(const net::HttpRequest& request, uint64_t content_length) const;
 
   // Figures of the HTTP server for /metrics; optional. Borrowed.
   void set_http_stats(const net::HttpStats* stats);
 
-  // Until this is called /health answers 503 "loading", and so does everything that needs the
-  // model.
-  void set_ready();
+  // The answer to everything while the model is still loading: 503 with Retry-After. For a handler
+  // that stands in until the Api can be built.
+  static void answer_loading(const net::HttpRequest& request, net::HttpResponder& responder);
 
   // Cancels every open answer; each ends with an error event or response. For a shutdown that has
   // waited long enough.

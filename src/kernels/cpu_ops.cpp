@@ -19,9 +19,7 @@ Ops fill(Isa isa) {
   scalar::fill_rows(ops);
   scalar::fill_attention(ops);
   scalar::fill_logits(ops);
-  if (isa >= Isa::kAvx2) avx2::fill_gemm(ops);
   if (isa >= Isa::kAvx512) avx512::fill_gemm(ops);
-  if (isa >= Isa::kAmx) amx::fill_gemm(ops);
   return ops;
 }
 

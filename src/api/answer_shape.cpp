@@ -1,0 +1,94 @@
+#include "api/answer_shape.h"
+
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+std::string facts_json(const AnswerShape::Facts& facts, std::string_view object) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().field("id", facts.id).field("object", object);
+  json.field("created", facts.created).field("model", facts.model);
+  return out.substr(1);  // Without the brace: members only.
+}
+
+void write_usage(std::string& out, const Usage& usage) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("prompt_tokens", usage.prompt_tokens);
+  json.field("completion_tokens", usage.completion_tokens);
+  json.field("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  json.key("prompt_tokens_details").begin_object();
+  json.field("cached_tokens", usage.cached_tokens).field("audio_tokens", 0).end_object();
+  json.key("completion_tokens_details").begin_object();
+  json.field("reasoning_tokens", 0).field("audio_tokens", 0);
+  json.field("accepted_prediction_tokens", 0).field("rejected_prediction_tokens", 0);
+  json.end_object().end_object();
+}
+
+}  // namespace
+
+AnswerShape::AnswerShape(const Facts& facts)
+    : chat_(facts.endpoint == Endpoint::kChat),
+      facts_(facts_json(facts, chat_ ? "chat.completion.chunk" : "text_completion")),
+      whole_facts_(facts_json(facts, chat_ ? "chat.completion" : "text_completion")),
+      head_("data: {" + facts_ + ",\"choices\":[{\"index\":"),
+      tail_(facts.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n") {}
+
+void AnswerShape::begin_choice(std::string& out, int32_t index) const {
+  out.append(head_);
+  JsonWriter(out).value(index);
+}
+
+void AnswerShape::append_role(std::string& out, int32_t index) const {
+  if (!chat_) return;
+  begin_choice(out, index);
+  out.append(R"(,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null)");
+  out.append(tail_);
+}
+
+void AnswerShape::append_text(std::string& out, int32_t index, std::string_view text,
+                              std::string_view logprobs) const {
+  begin_choice(out, index);
+  out.append(chat_ ? R"(,"delta":{"content":)" : R"(,"text":)");
+  append_json_string(out, text);
+  out.append(chat_ ? R"(},"logprobs":)" : R"(,"logprobs":)").append(logprobs);
+  out.append(R"(,"finish_reason":null)").append(tail_);
+}
+
+void AnswerShape::append_finish(std::string& out, int32_t index, std::string_view reason,
+                                std::string_view logprobs) const {
+  begin_choice(out, index);
+  out.append(chat_ ? R"(,"delta":{},"logprobs":)" : R"(,"text":"","logprobs":)").append(logprobs);
+  out.append(R"(,"finish_reason":")").append(reason).append("\"").append(tail_);
+}
+
+void AnswerShape::append_usage(std::string& out, const Usage& usage) const {
+  out.append("data: {").append(facts_).append(R"(,"choices":[],"usage":)");
+  write_usage(out, usage);
+  out.append("}\n\n");
+}
+
+void AnswerShape::append_done(std::string& out) { out.append("data: [DONE]\n\n"); }
+
+std::string AnswerShape::whole(const std::vector<WholeChoice>& choices, const Usage& usage) const {
+  std::string out = "{" + whole_facts_ + ",\"choices\":[";
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) out += ',';
+    out.append("{\"index\":");
+    JsonWriter(out).value(static_cast<int64_t>(i));
+    out.append(chat_ ? R"(,"message":{"role":"assistant","content":)" : R"(,"text":)");
+    append_json_string(out, choices[i].text);
+    if (chat_) out.append(R"(,"refusal":null,"annotations":[]})");
+    out.append(R"(,"logprobs":)").append(choices[i].logprobs);
+    out.append(R"(,"finish_reason":")").append(choices[i].finish_reason).append("\"}");
+  }
+  out.append("],\"usage\":");
+  write_usage(out, usage);
+  out += '}';
+  return out;
+}
+
+}  // namespace weir::api

@@ -1,0 +1,60 @@
+// AnswerShape: the JSON of an answer, whole or in events, for chat and for completions. What does
+// not change from event to event is built once.
+//
+// Threads: immutable after construction.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/generate_request.h"
+
+namespace weir::api {
+
+struct Usage {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // Of the prompt.
+  int64_t completion_tokens = 0;
+};
+
+struct WholeChoice {
+  std::string_view text;
+  std::string_view logprobs = "null";  // JSON.
+  std::string_view finish_reason;
+};
+
+class AnswerShape {
+ public:
+  struct Facts {
+    Endpoint endpoint = Endpoint::kChat;
+    std::string id;     // "chatcmpl-..." or "cmpl-...".
+    std::string model;  // The served model's id.
+    int64_t created = 0;
+    bool include_usage = false;  // Events say "usage":null until the last.
+  };
+  explicit AnswerShape(const Facts& facts);
+
+  // Events, appended whole. `logprobs` is JSON.
+  void append_role(std::string& out, int32_t index) const;  // Nothing in completions.
+  void append_text(std::string& out, int32_t index, std::string_view text,
+                   std::string_view logprobs) const;
+  void append_finish(std::string& out, int32_t index, std::string_view reason,
+                     std::string_view logprobs) const;
+  void append_usage(std::string& out, const Usage& usage) const;
+  static void append_done(std::string& out);
+
+  std::string whole(const std::vector<WholeChoice>& choices, const Usage& usage) const;
+
+ private:
+  void begin_choice(std::string& out, int32_t index) const;
+
+  const bool chat_;
+  std::string facts_;  // "id":...,"object":...,"created":...,"model":...
+  std::string whole_facts_;
+  std::string head_;  // Of an event, up to the choice's index.
+  std::string tail_;  // From the end of the choice.
+};
+
+}  // namespace weir::api

@@ -1,0 +1,420 @@
+#include "api/api.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "api/api_error.h"
+#include "api/api_stats.h"
+#include "api/exchange.h"
+#include "api/prepare.h"
+#include "api/stream.h"
+#include "api/token_endpoints.h"
+#include "base/check.h"
+#include "base/json.h"
+#include "net/routes.h"
+
+namespace weir::api {
+
+namespace {
+
+// Bodies up to this size are read even without a key, so that a browser gets an answer with all its
+// headers; longer ones are refused before they are read.
+constexpr uint64_t kUnauthorisedBodyMax = 1 << 20;
+
+// How often silent streams, and requests whose client has left, are looked at.
+constexpr uint64_t kTickMs = 1000;
+
+// Takes as long for any guess of one length: timing tells nothing about the key.
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned>(static_cast<uint8_t>(a[i]) ^ static_cast<uint8_t>(b[i]));
+  return difference == 0;
+}
+
+bool starts_with_ignoring_case(std::string_view text, std::string_view lower_prefix) {
+  if (text.size() < lower_prefix.size()) return false;
+  return std::equal(lower_prefix.begin(), lower_prefix.end(), text.begin(), [](char low, char c) {
+    return low == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+  });
+}
+
+// OpenAI's header, Anthropic's, and Azure's; Continue sends all three.
+bool has_key(const net::HttpRequest& request, const std::vector<std::string>& keys) {
+  std::string_view bearer = request.header("authorization");
+  if (starts_with_ignoring_case(bearer, "bearer ")) {
+    bearer.remove_prefix(7);
+    bearer.remove_prefix(std::min(bearer.find_first_not_of(' '), bearer.size()));
+  } else {
+    bearer = {};
+  }
+  bool found = false;
+  for (const std::string_view given :
+       {bearer, request.header("x-api-key"), request.header("api-key")})
+    for (const std::string& key : keys)
+      found |= !given.empty() && equal_in_constant_time(given, key);
+  return found;
+}
+
+// application/json or something+json; absent is taken for it, because many clients leave it out.
+bool is_json(std::string_view content_type) {
+  content_type = content_type.substr(0, content_type.find(';'));
+  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
+  if (content_type.empty()) return true;
+  return (content_type.size() == 16 &&
+          starts_with_ignoring_case(content_type, "application/json")) ||
+         (content_type.size() > 5 &&
+          starts_with_ignoring_case(content_type.substr(content_type.size() - 5), "+json"));
+}
+
+bool is_free_path(std::string_view path) { return path == "/health" || path == "/v1/health"; }
+
+}  // namespace
+
+struct Api::Impl {
+  explicit Impl(ApiConfig config_in);
+
+  using Action = void (Impl::*)(const ExchangePtr&, const net::RouteParams&);
+  void add_route(std::string_view method, std::string_view pattern, Action action);
+  void add_routes();
+  void handle(net::HttpRequest request, net::HttpResponderPtr responder);
+  void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
+  bool admit(Exchange& exchange) const;
+  ExchangePtr open(net::HttpRequest request, net::HttpResponderPtr responder);
+
+  // The endpoints.
+  void chat_completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void models(const ExchangePtr& exchange, const net::RouteParams& params);
+  void model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void health(const ExchangePtr& exchange, const net::RouteParams& params);
+  void metrics(const ExchangePtr& exchange, const net::RouteParams& params);
+  void version(const ExchangePtr& exchange, const net::RouteParams& params);
+  void tokenize_text(const ExchangePtr& exchange, const net::RouteParams& params);
+  void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
+
+  void generate(Endpoint endpoint, const ExchangePtr& exchange);
+  void begin_stream(const ExchangePtr& exchange, Endpoint endpoint, PreparedAnswer prepared);
+  // Runs `work` in the pool and `done` with its result on the loop, within preparing_max.
+  template <class T>
+  void in_pool(const ExchangePtr& exchange, std::function<Result<T>(const std::string& body)> work,
+               std::function<void(Result<T>)> done);
+
+  void poll_streams();
+  void tick();
+  void reap();
+  int32_t tokens_max() const;
+  void write_model(JsonWriter& json, std::string_view id) const;
+
+  const ApiConfig config;
+  const Exchange::Policy policy;
+  ApiStats stats;
+  MemoryBudget budget;
+  net::Routes routes;
+  StreamHost host;
+  std::vector<std::shared_ptr<Stream>> streams;
+  const net::HttpStats* http_stats = nullptr;
+  int32_t preparing = 0;
+  uint64_t next_request_id = 1;
+};
+
+Api::Impl::Impl(ApiConfig config_in)
+    : config(std::move(config_in)),
+      policy{CorsPolicy(config.cors_origins), config.retry_after_s},
+      budget(config.log_bytes_max) {
+  CHECK(config.tokenizer && config.engine && config.loop);
+  host.tokenizer = config.tokenizer;
+  host.engine = config.engine;
+  host.stats = &stats;
+  host.pause_bytes = config.stream_pause_bytes;
+  host.keep_alive = std::chrono::milliseconds(config.keep_alive_ms);
+  add_routes();
+  config.loop->on_wake([this] { poll_streams(); });
+  config.loop->every(kTickMs, [this] { tick(); });
+}
+
+void Api::Impl::add_routes() {
+  add_route("POST", "/v1/chat/completions", &Impl::chat_completions);
+  add_route("POST", "/v1/completions", &Impl::completions);
+  add_route("GET", "/v1/models", &Impl::models);
+  add_route("GET", "/v1/models/{id}", &Impl::model);
+  add_route("GET", "/health", &Impl::health);
+  add_route("GET", "/v1/health", &Impl::health);
+  add_route("GET", "/metrics", &Impl::metrics);
+  add_route("GET", "/version", &Impl::version);
+  add_route("POST", "/tokenize", &Impl::tokenize_text);
+  add_route("POST", "/detokenize", &Impl::detokenize_ids);
+}
+
+void Api::Impl::add_route(std::string_view method, std::string_view pattern, Action action) {
+  routes.add(method, pattern,
+             [this, action](net::HttpRequest request, const net::RouteParams& params,
+                            net::HttpResponderPtr responder) {
+               const ExchangePtr exchange = open(std::move(request), std::move(responder));
+               if (admit(*exchange)) (this->*action)(exchange, params);
+             });
+}
+
+ExchangePtr Api::Impl::open(net::HttpRequest request, net::HttpResponderPtr responder) {
+  return std::make_shared<Exchange>(policy, stats, std::move(request), std::move(responder));
+}
+
+void Api::Impl::handle(net::HttpRequest request, net::HttpResponderPtr responder) {
+  if (auto headers = policy.cors.preflight(request))
+    return open(std::move(request), std::move(responder))
+        ->respond(204, {}, {}, std::move(*headers));
+  routes.dispatch(std::move(request), std::move(responder),
+                  [this](int status, const std::string& allow, net::HttpRequest missed,
+                         net::HttpResponderPtr missed_responder) {
+                    refuse(status, allow, open(std::move(missed), std::move(missed_responder)));
+                  });
+}
+
+void Api::Impl::refuse(int status, const std::string& allow, const ExchangePtr& exchange) {
+  const std::string what =
+      exchange->request().method + " " + exchange->request().path.substr(0, 256);
+  if (status == 404)
+    return exchange->respond_error(error_of_status(404, "Unknown request URL: " + what + "."));
+  if (status == 405)
+    return exchange->respond_error(
+        error_of_status(405, "Not allowed: " + what + "; expected " + allow + "."),
+        {{"Allow", allow}});
+  exchange->respond_error(
+      error_of_status(status, "Invalid percent-encoding in the path of " + what + "."));
+}
+
+// Checks what all endpoints ask of a request; answers it if it fails.
+bool Api::Impl::admit(Exchange& exchange) const {
+  const net::HttpRequest& request = exchange.request();
+  if (!config.api_keys.empty() && !is_free_path(request.path) &&
+      !has_key(request, config.api_keys)) {
+    exchange.respond_error(Error{ErrorCode::kUnauthorized,
+                                 "Incorrect or missing API key: expected a key of this server in "
+                                 "'Authorization: Bearer KEY'.",
+                                 {},
+                                 "invalid_api_key"},
+                           {{"WWW-Authenticate", "Bearer"}});
+    return false;
+  }
+  if (request.method == "POST" && !request.body.empty() &&
+      !is_json(request.header("content-type"))) {
+    exchange.respond_error(
+        Error{ErrorCode::kMediaType, "Unsupported content type: expected application/json, found " +
+                                         std::string(request.header("content-type")) + "."});
+    return false;
+  }
+  return true;
+}
+
+int32_t Api::Impl::tokens_max() const {
+  const int32_t fit = config.engine->max_tokens_fit();
+  return fit > 0 ? std::min(fit, config.context_max) : config.context_max;
+}
+
+template <class T>
+void Api::Impl::in_pool(const ExchangePtr& exchange,
+                        std::function<Result<T>(const std::string& body)> work,
+                        std::function<void(Result<T>)> done) {
+  struct Task {
+    std::string body;
+    std::optional<Result<T>> result;
+  };
+  const auto task = std::make_shared<Task>();
+  task->body = exchange->take_body();
+  const bool accepted =
+      preparing < config.preparing_max &&
+      config.loop->run_in_pool(
+          [task, work = std::move(work)] {
+            task->result = work(task->body);
+            task->body = {};  // The request may be long, and its answer may take long.
+          },
+          [this, exchange, task, done = std::move(done)] {
+            stats.preparing.set(--preparing);
+            if (exchange->responder().closed()) return exchange->abandon();
+            done(std::move(*task->result));
+          });
+  if (accepted)
+    stats.preparing.set(++preparing);
+  else
+    exchange->respond_error(
+        Error{ErrorCode::kOverloaded, "Too many requests are being prepared; try again later."});
+}
+
+void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
+  PrepareInput input;
+  input.endpoint = endpoint;
+  input.arrived = exchange->arrived();
+  input.now = std::time(nullptr);
+  input.random_seed = random_bits();
+  input.tokens_max = tokens_max();
+  in_pool<PreparedAnswer>(
+      exchange,
+      [this, input](const std::string& body) mutable {
+        input.body = body;
+        return prepare_answer(config, budget, input);
+      },
+      [this, exchange, endpoint](Result<PreparedAnswer> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        begin_stream(exchange, endpoint, std::move(*prepared));
+      });
+}
+
+void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
+                             PreparedAnswer prepared) {
+  AnswerShape::Facts facts;
+  facts.endpoint = endpoint;
+  facts.id = random_id(endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
+  facts.model = config.model_id;
+  facts.created = std::time(nullptr);
+  facts.include_usage = prepared.options.include_usage;
+  for (OwnedRequest& owned : prepared.requests) owned.request->id = next_request_id++;
+  const auto stream = std::make_shared<Stream>(host, exchange, std::move(prepared), facts);
+  if (const Result<void> submitted = stream->submit(); !submitted)
+    return exchange->respond_error(submitted.error());
+  streams.push_back(stream);
+  stats.open_answers.set(static_cast<double>(streams.size()));
+  stream->poll(sched::Clock::now());  // The engine may have been quick.
+}
+
+void Api::Impl::poll_streams() {
+  const sched::Clock::time_point now = sched::Clock::now();
+  for (const std::shared_ptr<Stream>& stream : streams) stream->poll(now);
+  reap();
+}
+
+void Api::Impl::tick() {
+  poll_streams();
+  const sched::Clock::time_point now = sched::Clock::now();
+  for (const std::shared_ptr<Stream>& stream : streams) stream->keep_alive(now);
+  reap();
+}
+
+void Api::Impl::reap() {
+  std::erase_if(streams, [](const std::shared_ptr<Stream>& stream) { return stream->done(); });
+  std::erase_if(host.retired,
+                [](const OwnedRequest& owned) { return owned.request->log.finished(); });
+  stats.open_answers.set(static_cast<double>(streams.size()));
+}
+
+void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RouteParams&) {
+  generate(Endpoint::kChat, exchange);
+}
+
+void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&) {
+  generate(Endpoint::kCompletions, exchange);
+}
+
+void Api::Impl::write_model(JsonWriter& json, std::string_view id) const {
+  json.begin_object().field("id", id).field("object", "model");
+  json.field("created", config.created).field("owned_by", "weir");
+  json.field("max_model_len", tokens_max());
+  if (id != config.model_id) json.field("root", config.model_id);
+  json.end_object();
+}
+
+void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().field("object", "list").key("data").begin_array();
+  write_model(json, config.model_id);
+  for (const std::string& alias : config.aliases)
+    if (alias != config.model_id) write_model(json, alias);
+  json.end_array().end_object();
+  exchange->respond_json(std::move(body));
+}
+
+void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
+  const std::string& id = params["id"];
+  if (const Result<void> known = check_model(config, id); !known)
+    return exchange->respond_error(known.error());
+  std::string body;
+  JsonWriter json(body);
+  write_model(json, id);
+  exchange->respond_json(std::move(body));
+}
+
+void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
+  if (config.engine->draining())
+    return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  exchange->respond_json("{\"status\":\"ok\"}");
+}
+
+void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8",
+                    metrics_page(stats, config.engine->stats(), http_stats, config.model_id));
+}
+
+void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
+  std::string body;
+  JsonWriter(body).begin_object().field("version", config.version).end_object();
+  exchange->respond_json(std::move(body));
+}
+
+void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {
+  const int64_t now = std::time(nullptr);
+  in_pool<std::string>(
+      exchange,
+      [this, now, tokens = tokens_max()](const std::string& body) {
+        return tokenize(config, body, now, tokens);
+      },
+      [exchange](Result<std::string> answer) {
+        if (!answer) return exchange->respond_error(answer.error());
+        exchange->respond_json(std::move(*answer));
+      });
+}
+
+void Api::Impl::detokenize_ids(const ExchangePtr& exchange, const net::RouteParams&) {
+  in_pool<std::string>(
+      exchange, [this](const std::string& body) { return detokenize(config, body); },
+      [exchange](Result<std::string> answer) {
+        if (!answer) return exchange->respond_error(answer.error());
+        exchange->respond_json(std::move(*answer));
+      });
+}
+
+Api::Api(ApiConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+
+Api::~Api() = default;
+
+void Api::handle(net::HttpRequest request, net::HttpResponderPtr responder) {
+  impl_->handle(std::move(request), std::move(responder));
+}
+
+std::pair<std::string, std::string> Api::error_body(int status, std::string_view message) {
+  return {"application/json", error_json(error_of_status(status, std::string(message)))};
+}
+
+net::HttpResponder::Headers Api::error_headers(int status, const net::HttpRequest& request) const {
+  return Exchange::common_headers(impl_->policy, request, status);
+}
+
+int Api::check_headers(const net::HttpRequest& request, uint64_t content_length) const {
+  const std::vector<std::string>& keys = impl_->config.api_keys;
+  const bool refused = content_length > kUnauthorisedBodyMax && !keys.empty() &&
+                       !is_free_path(request.path) && !has_key(request, keys);
+  return refused ? 401 : 0;
+}
+
+void Api::answer_loading(const net::HttpRequest&, net::HttpResponder& responder) {
+  const Error error{ErrorCode::kUnavailable, "The model is still loading; try again later."};
+  responder.respond(http_status(error.code),
+                    {{"Content-Type", "application/json"}, {"Retry-After", "1"}},
+                    error_json(error));
+}
+
+void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stats; }
+
+void Api::cancel_all() {
+  for (const std::shared_ptr<Stream>& stream : impl_->streams)
+    stream->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  impl_->reap();
+}
+
+bool Api::idle() const {
+  impl_->reap();
+  return impl_->preparing == 0 && impl_->streams.empty() && impl_->host.retired.empty();
+}
+
+}  // namespace weir::api

@@ -1,0 +1,23 @@
+// Errors on the wire: Error to HTTP status and to OpenAI's error object.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace weir::api {
+
+int http_status(ErrorCode code);
+
+// An error for a status that another folder has decided on (HTTP's own errors).
+Error error_of_status(int status, std::string message);
+
+// {"error":{"message","type","param","code"}}; param and code are strings or null.
+std::string error_json(const Error& error);
+
+// True where the client should come back later: 429 and 503 carry Retry-After.
+bool is_temporary(ErrorCode code);
+
+}  // namespace weir::api

@@ -1,0 +1,110 @@
+#include "api/api_stats.h"
+
+namespace weir::api {
+
+namespace {
+
+// A label's value: backslash, quote and line feed are escaped.
+std::string label_of(std::string_view model) {
+  std::string out = "model_name=\"";
+  for (const char c : model) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+void render_engine(std::string& out, const sched::EngineStats& engine) {
+  render(out, "weir_requests_running", "Sequences with KV pages.", engine.running);
+  render(out, "weir_requests_waiting", "Requests without KV pages.", engine.waiting);
+  render(out, "weir_kv_usage", "Share of KV pages held by sequences.", engine.kv_usage);
+  render(out, "weir_kv_pages_cached", "KV pages that only the prefix cache holds.",
+         engine.pages_cached);
+  render(out, "weir_steps_total", "Forward passes.", engine.steps);
+  render(out, "weir_prompt_tokens_computed_total", "Prompt tokens computed, cached ones left out.",
+         engine.prompt_tokens);
+  render(out, "weir_generated_tokens_total", "Tokens sampled.", engine.generated_tokens);
+  render(out, "weir_prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
+         engine.prefix_queries);
+  render(out, "weir_prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
+         engine.prefix_hits);
+  render(out, "weir_preemptions_total", "Sequences that gave their pages back for a while.",
+         engine.preemptions);
+  render(out, "weir_loop_wakes_total", "Wakes of the network loop by the engine.", engine.wakes);
+  render(out, "weir_queue_seconds", "From arrival to the first planned slice.", engine.queue_time);
+  render(out, "weir_step_seconds", "Duration of a forward pass.", engine.step_time);
+}
+
+void render_api(std::string& out, const ApiStats& api) {
+  constexpr std::string_view kAnswers = "weir_http_answers_total";
+  render(out, kAnswers, "Answers by class of status.", api.answered_2xx, "status=\"2xx\"");
+  render(out, kAnswers, "", api.answered_4xx, "status=\"4xx\"");
+  render(out, kAnswers, "", api.answered_5xx, "status=\"5xx\"");
+  constexpr std::string_view kFinished = "weir_choices_finished_total";
+  render(out, kFinished, "Choices by finish reason.", api.finished_stop, "reason=\"stop\"");
+  render(out, kFinished, "", api.finished_length, "reason=\"length\"");
+  render(out, "weir_client_disconnects_total", "Clients that left before the end of their answer.",
+         api.disconnects);
+  render(out, "weir_answer_failures_total", "Answers that ended with an error of the server.",
+         api.failures);
+  render(out, "weir_answers_open", "Answers being generated.", api.open_answers);
+  render(out, "weir_requests_preparing", "Requests being parsed and tokenised.", api.preparing);
+  render(out, "weir_prompt_tokens_cached_total", "Prompt tokens that requests found cached.",
+         api.cached_prompt_tokens);
+  render(out, "weir_time_to_first_token_seconds", "From arrival to the first token.",
+         api.first_token);
+  render(out, "weir_inter_token_seconds", "Between two tokens of a choice.", api.inter_token);
+  render(out, "weir_answer_seconds", "From arrival to the end of the answer.", api.answer_time);
+}
+
+void render_http(std::string& out, const net::HttpStats& http) {
+  render(out, "weir_http_connections_total", "Connections accepted.", http.connections);
+  render(out, "weir_http_requests_total", "Requests read.", http.requests);
+  render(out, "weir_http_refused_connections_total", "Connections over the limit.",
+         http.refused_connections);
+  render(out, "weir_http_malformed_total", "Requests that were not HTTP.", http.malformed);
+  render(out, "weir_http_open_connections", "Open connections.", http.open_connections);
+}
+
+// The handful that gateways and dashboards scrape from vLLM (decisions 18).
+void render_vllm(std::string& out, const ApiStats& api, const sched::EngineStats& engine,
+                 std::string_view label) {
+  render(out, "vllm:num_requests_running", "Number of requests running.", engine.running, label);
+  render(out, "vllm:num_requests_waiting", "Number of requests waiting.", engine.waiting, label);
+  render(out, "vllm:kv_cache_usage_perc", "KV cache usage; 1 means full.", engine.kv_usage, label);
+  render(out, "vllm:prompt_tokens_total", "Prompt tokens of answered requests.", api.prompt_tokens,
+         label);
+  render(out, "vllm:generation_tokens_total", "Tokens given to clients.", api.output_tokens, label);
+  render(out, "vllm:prefix_cache_queries_total", "Prompt tokens looked up.", engine.prefix_queries,
+         label);
+  render(out, "vllm:prefix_cache_hits_total", "Prompt tokens found.", engine.prefix_hits, label);
+  render(out, "vllm:num_preemptions_total", "Preemptions.", engine.preemptions, label);
+  render(out, "vllm:time_to_first_token_seconds", "Time to first token.", api.first_token, label);
+  render(out, "vllm:time_per_output_token_seconds", "Time per output token.", api.inter_token,
+         label);
+  render(out, "vllm:inter_token_latency_seconds", "Inter-token latency.", api.inter_token, label);
+  render(out, "vllm:e2e_request_latency_seconds", "End to end latency.", api.answer_time, label);
+  render(out, "vllm:request_queue_time_seconds", "Time in the queue.", engine.queue_time, label);
+  const std::string success(label);
+  render(out, "vllm:request_success_total", "Choices by finish reason.", api.finished_stop,
+         success + ",finished_reason=\"stop\"");
+  render(out, "vllm:request_success_total", "", api.finished_length,
+         success + ",finished_reason=\"length\"");
+}
+
+}  // namespace
+
+std::string metrics_page(const ApiStats& api, const sched::EngineStats& engine,
+                         const net::HttpStats* http, std::string_view model) {
+  std::string out;
+  render_engine(out, engine);
+  render_api(out, api);
+  if (http) render_http(out, *http);
+  render_vllm(out, api, engine, label_of(model));
+  return out;
+}
+
+}  // namespace weir::api

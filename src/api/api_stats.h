@@ -1,0 +1,31 @@
+// ApiStats: what the endpoints count, and the page of /metrics.
+//
+// Threads: as base/metrics.h: updated by anybody, read at any time.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/metrics.h"
+#include "net/http.h"
+#include "sched/engine_handle.h"
+
+namespace weir::api {
+
+struct ApiStats {
+  Counter answered_2xx, answered_4xx, answered_5xx;
+  Counter finished_stop, finished_length;  // Choices.
+  Counter disconnects;                     // Clients that left before their answer was complete.
+  Counter failures;                        // Answers that ended with an error of ours.
+  Counter cached_prompt_tokens, prompt_tokens, output_tokens;
+  Gauge open_answers, preparing;
+  Histogram first_token;  // From arrival to the first sampled token.
+  Histogram inter_token;  // Between two tokens of a choice, as the network loop sees them.
+  Histogram answer_time;  // From arrival to the end.
+};
+
+// Prometheus text format 0.0.4. `http` may be nullptr.
+std::string metrics_page(const ApiStats& api, const sched::EngineStats& engine,
+                         const net::HttpStats* http, std::string_view model);
+
+}  // namespace weir::api

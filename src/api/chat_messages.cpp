@@ -1,0 +1,220 @@
+// Messages and tools of a chat: what clients send, checked, and rewritten as chat templates expect
+// it. What templates expect is a convention of transformers: content a string, tool arguments an
+// object.
+#include <algorithm>
+#include <array>
+
+#include "api/generate_request.h"
+
+namespace weir::api {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kRoles = {"developer", "system", "user",
+                                                    "assistant", "tool",   "function"};
+
+std::string join(std::string_view path, std::string_view key) {
+  return std::string(path) + "." + std::string(key);
+}
+
+std::string at(std::string_view path, size_t index) {
+  return std::string(path) + "[" + std::to_string(index) + "]";
+}
+
+Result<JsonObject> as_object(std::string_view path, JsonValue value) {
+  JsonObject object;
+  if (value.get(object) != simdjson::SUCCESS) return wrong_type(path, "an object", value);
+  return object;
+}
+
+Result<JsonArray> as_array(std::string_view path, JsonValue value) {
+  JsonArray array;
+  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, "an array", value);
+  return array;
+}
+
+Result<std::string_view> as_string(std::string_view path, JsonValue value) {
+  std::string_view text;
+  if (value.get(text) != simdjson::SUCCESS) return wrong_type(path, "a string", value);
+  return text;
+}
+
+Result<std::string_view> required_string(std::string_view path, JsonObject object,
+                                         std::string_view key) {
+  const auto value = json_get(object, key);
+  if (!value) return missing(join(path, key));
+  return as_string(join(path, key), *value);
+}
+
+// The text of one content part; anything but text is refused by name.
+Result<std::string_view> part_text(std::string_view path, JsonValue part) {
+  WEIR_ASSIGN(const JsonObject object, as_object(path, part));
+  WEIR_ASSIGN(const std::string_view type, required_string(path, object, "type"));
+  if (type == "text" || type == "input_text" || type == "output_text")
+    return required_string(path, object, "text");
+  if (type == "refusal") return required_string(path, object, "refusal");
+  const std::string type_path = join(path, "type");
+  if (type == "image_url" || type == "input_image")
+    return unsupported(type_path, "this model does not support images");
+  if (type == "input_audio") return unsupported(type_path, "this model does not support audio");
+  if (type == "file" || type == "video_url")
+    return unsupported(type_path, "this model does not support parts of type " + std::string(type));
+  return out_of_range(type_path, "expected \"text\", found \"" + std::string(type) + "\"");
+}
+
+// A string, or the text parts joined by line feeds.
+Result<std::string> content_text(std::string_view path, JsonValue content) {
+  std::string_view text;
+  if (content.get(text) == simdjson::SUCCESS) return std::string(text);
+  JsonArray parts;
+  if (content.get(parts) != simdjson::SUCCESS)
+    return wrong_type(path, "a string or an array of parts", content);
+  if (parts.size() == 0) return out_of_range(path, "expected at least one part, found none");
+  std::string joined;
+  size_t index = 0;
+  for (const JsonValue part : parts) {
+    WEIR_ASSIGN(const std::string_view piece, part_text(at(path, index), part));
+    if (index > 0) joined += '\n';
+    joined.append(piece);
+    ++index;
+  }
+  return joined;
+}
+
+// Arguments come as a string of JSON; templates want the object.
+Result<void> write_arguments(std::string_view path, JsonValue arguments, JsonWriter& json) {
+  json.key("arguments");
+  if (arguments.is_object()) {
+    json.value(arguments);
+    return {};
+  }
+  WEIR_ASSIGN(const std::string_view text, as_string(path, arguments));
+  const Result<JsonDoc> parsed = JsonDoc::parse(text);
+  if (parsed && parsed->root().is_object())
+    json.value(parsed->root());
+  else
+    json.value(text);
+  return {};
+}
+
+Result<void> write_tool_calls(std::string_view path, JsonValue value, JsonWriter& json) {
+  WEIR_ASSIGN(const JsonArray calls, as_array(path, value));
+  json.key("tool_calls").begin_array();
+  size_t index = 0;
+  for (const JsonValue element : calls) {
+    const std::string call_path = at(path, index++);
+    WEIR_ASSIGN(const JsonObject call, as_object(call_path, element));
+    if (const auto type = json_get(call, "type")) {
+      WEIR_ASSIGN(const std::string_view text, as_string(join(call_path, "type"), *type));
+      if (text != "function")
+        return unsupported(join(call_path, "type"),
+                           "expected \"function\", found \"" + std::string(text) + "\"");
+    }
+    const auto function_value = json_get(call, "function");
+    const std::string function_path = join(call_path, "function");
+    if (!function_value) return missing(function_path);
+    WEIR_ASSIGN(const JsonObject function, as_object(function_path, *function_value));
+    WEIR_ASSIGN(const std::string_view name, required_string(function_path, function, "name"));
+    json.begin_object();
+    if (const auto id = json_get(call, "id")) {
+      WEIR_ASSIGN(const std::string_view text, as_string(join(call_path, "id"), *id));
+      json.field("id", text);
+    }
+    json.field("type", "function").key("function").begin_object().field("name", name);
+    const auto arguments = json_get(function, "arguments");
+    if (!arguments) return missing(join(function_path, "arguments"));
+    WEIR_TRY(write_arguments(join(function_path, "arguments"), *arguments, json));
+    json.end_object().end_object();
+  }
+  json.end_array();
+  return {};
+}
+
+// Members that templates read and that are strings.
+Result<void> write_strings(std::string_view path, JsonObject message, JsonWriter& json) {
+  for (const std::string_view key : {"name", "tool_call_id", "reasoning_content"}) {
+    const auto value = json_get(message, key);
+    if (!value) continue;
+    WEIR_ASSIGN(const std::string_view text, as_string(join(path, key), *value));
+    json.field(key, text);
+  }
+  return {};
+}
+
+Result<void> write_message(std::string_view path, JsonValue element, JsonWriter& json,
+                           GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonObject message, as_object(path, element));
+  WEIR_ASSIGN(std::string_view role, required_string(path, message, "role"));
+  if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end())
+    return out_of_range(join(path, "role"),
+                        "expected developer, system, user, assistant, tool or function, found \"" +
+                            std::string(role) + "\"");
+  const auto calls = json_get(message, "tool_calls");
+  const bool has_calls = calls && (!calls->is_array() || calls->get_array().value_unsafe().size());
+  const auto content = json_get(message, "content");
+  // An assistant may have spoken by calls, by a refusal, or not at all (an answer cut at once).
+  if (!content && role != "assistant") return missing(join(path, "content"));
+  if (role == "tool" && !json_get(message, "tool_call_id"))
+    return missing(join(path, "tool_call_id"));
+
+  std::string text;
+  if (content) {
+    WEIR_ASSIGN(text, content_text(join(path, "content"), *content));
+  }
+  // Models know `system` and `tool`; the other two are OpenAI's newer and older names of them.
+  if (role == "developer") role = "system";
+  if (role == "function") role = "tool";
+  json.begin_object().field("role", role).field("content", text);
+  WEIR_TRY(write_strings(path, message, json));
+  if (has_calls) {
+    if (role != "assistant")
+      return out_of_range(join(path, "tool_calls"), "only assistant messages have tool_calls");
+    WEIR_TRY(write_tool_calls(join(path, "tool_calls"), *calls, json));
+  }
+  json.end_object();
+  out.last_role = role;
+  out.last_content = std::move(text);
+  return {};
+}
+
+}  // namespace
+
+Result<void> parse_messages(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray messages, as_array(in.path, in.value));
+  if (messages.size() == 0)
+    return out_of_range(in.path, "expected at least one message, found none");
+  JsonWriter json(out.messages);
+  json.begin_array();
+  size_t index = 0;
+  for (const JsonValue message : messages)
+    WEIR_TRY(write_message(at(in.path, index++), message, json, out));
+  json.end_array();
+  return {};
+}
+
+Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
+  if (tools.size() == 0) return {};
+  if (tools.size() > kToolsMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kToolsMax) +
+                                     " tools, found " + std::to_string(tools.size()));
+  size_t index = 0;
+  for (const JsonValue element : tools) {
+    const std::string path = at(in.path, index++);
+    WEIR_ASSIGN(const JsonObject tool, as_object(path, element));
+    WEIR_ASSIGN(const std::string_view type, required_string(path, tool, "type"));
+    if (type != "function")
+      return unsupported(join(path, "type"),
+                         "expected \"function\", found \"" + std::string(type) + "\"");
+    const auto function_value = json_get(tool, "function");
+    if (!function_value) return missing(join(path, "function"));
+    WEIR_ASSIGN(const JsonObject function, as_object(join(path, "function"), *function_value));
+    WEIR_TRY(required_string(join(path, "function"), function, "name"));
+    if (const auto parameters = json_get(function, "parameters"))
+      WEIR_TRY(as_object(join(path, "function.parameters"), *parameters));
+  }
+  JsonWriter(out.tools).value(in.value);
+  return {};
+}
+
+}  // namespace weir::api

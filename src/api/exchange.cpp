@@ -1,0 +1,143 @@
+#include "api/exchange.h"
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+
+#include "api/api_error.h"
+#include "base/log.h"
+
+namespace weir::api {
+
+namespace {
+
+constexpr size_t kRequestIdBytesMax = 128;
+constexpr size_t kLoggedPathBytesMax = 128;
+
+// A client's own id is repeated if it can stand in a header and a log line as it is.
+bool is_sane_id(std::string_view id) {
+  return !id.empty() && id.size() <= kRequestIdBytesMax &&
+         std::all_of(id.begin(), id.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  std::string_view("-_.:/+=").find(c) != std::string_view::npos;
+         });
+}
+
+void append_ms(std::string& line, std::string_view key, double seconds) {
+  char buffer[32];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, seconds * 1e3, std::chars_format::fixed, 1).ptr;
+  line.append(" ").append(key).append("=").append(buffer, end);
+}
+
+// Probes come every second and say nothing.
+bool is_probe(std::string_view path) {
+  return path == "/health" || path == "/v1/health" || path == "/metrics";
+}
+
+}  // namespace
+
+uint64_t random_bits() {
+  // SplitMix64 (Steele et al. 2014) from a seed of the system: ids need to be unique, not secret.
+  static uint64_t state = [] {
+    std::random_device device;
+    return static_cast<uint64_t>(device()) << 32 | device();
+  }();
+  uint64_t z = state += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+std::string random_id(std::string_view prefix) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string id(prefix);
+  for (int word = 0; word < 2; ++word) {
+    const uint64_t bits = random_bits();
+    for (int shift = 60; shift >= 0; shift -= 4) id += kHex[bits >> shift & 15];
+  }
+  return id;
+}
+
+net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
+                                                     const net::HttpRequest& request, int status) {
+  net::HttpResponder::Headers headers;
+  const std::string_view id = request.header("x-request-id");
+  headers.emplace_back("x-request-id", is_sane_id(id) ? std::string(id) : random_id("req_"));
+  policy.cors.add_headers(request, headers);
+  if (status == 429 || status == 503)
+    headers.emplace_back("Retry-After", std::to_string(policy.retry_after_s));
+  return headers;
+}
+
+Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest request,
+                   net::HttpResponderPtr responder)
+    : policy_(policy),
+      stats_(stats),
+      request_(std::move(request)),
+      responder_(std::move(responder)),
+      common_(common_headers(policy, request_, 0)) {}
+
+void Exchange::respond(int status, std::string_view content_type, std::string body,
+                       net::HttpResponder::Headers headers) {
+  headers.insert(headers.end(), common_.begin(), common_.end());
+  if (!content_type.empty()) headers.emplace_back("Content-Type", std::string(content_type));
+  responder_->respond(status, std::move(headers), std::move(body));
+  finish(status);
+}
+
+void Exchange::respond_error(const Error& error, net::HttpResponder::Headers headers) {
+  if (is_temporary(error.code))
+    headers.emplace_back("Retry-After", std::to_string(policy_.retry_after_s));
+  respond(http_status(error.code), "application/json", error_json(error), std::move(headers));
+}
+
+void Exchange::start_stream() {
+  net::HttpResponder::Headers headers = common_;
+  headers.emplace_back("Content-Type", "text/event-stream; charset=utf-8");
+  headers.emplace_back("Cache-Control", "no-cache");
+  headers.emplace_back("X-Accel-Buffering", "no");  // nginx would hold events back.
+  responder_->start_stream(200, std::move(headers));
+}
+
+void Exchange::end_stream() {
+  responder_->end_stream();
+  finish(200);
+}
+
+void Exchange::abandon() {
+  if (finished_) return;
+  stats_.disconnects.add();
+  finish(http_status(ErrorCode::kCancelled));
+}
+
+void Exchange::finish(int status) {
+  if (finished_) return;
+  finished_ = true;
+  Counter& counter = status < 400   ? stats_.answered_2xx
+                     : status < 500 ? stats_.answered_4xx
+                                    : stats_.answered_5xx;
+  counter.add();
+  const bool probe = is_probe(request_.path) && status < 400;
+  if (!log::enabled(probe ? log::Level::kDebug : log::Level::kInfo)) return;
+
+  std::string line = "http answer method=" + request_.method +
+                     " path=" + request_.path.substr(0, kLoggedPathBytesMax) +
+                     " status=" + std::to_string(status) + " id=" + common_.front().second;
+  if (figures_.prompt_tokens > 0) {
+    line += " prompt=" + std::to_string(figures_.prompt_tokens) +
+            " cached=" + std::to_string(figures_.cached_tokens) +
+            " output=" + std::to_string(figures_.output_tokens);
+    if (!figures_.finish.empty()) line.append(" finish=").append(figures_.finish);
+    append_ms(line, "queue_ms", figures_.queue_s);
+    append_ms(line, "first_token_ms", figures_.first_token_s);
+  }
+  const std::chrono::duration<double> total = sched::Clock::now() - arrived_;
+  append_ms(line, "total_ms", total.count());
+  if (probe)
+    log::debug(line);
+  else
+    log::info(line);
+}
+
+}  // namespace weir::api

@@ -1,0 +1,83 @@
+// Exchange: one HTTP request and its answer: the headers that every answer has, errors in OpenAI's
+// shape, one line in the access log.
+//
+// Threads: the loop's. Shared by whoever works on the answer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/api_stats.h"
+#include "api/cors.h"
+#include "base/result.h"
+#include "net/http.h"
+#include "sched/request.h"
+
+namespace weir::api {
+
+// What an answer from the engine adds to the access log.
+struct AnswerFigures {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t output_tokens = 0;
+  double queue_s = 0;
+  double first_token_s = 0;
+  std::string_view finish;  // Of the last choice to end.
+};
+
+class Exchange {
+ public:
+  struct Policy {
+    CorsPolicy cors;
+    int32_t retry_after_s = 1;
+  };
+
+  // `policy` and `stats` outlive the exchange.
+  Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest request,
+           net::HttpResponderPtr responder);
+
+  const net::HttpRequest& request() const { return request_; }
+  // The body moves out: requests are long and answers take time.
+  std::string take_body() { return std::move(request_.body); }
+  net::HttpResponder& responder() { return *responder_; }
+  sched::Clock::time_point arrived() const { return arrived_; }
+
+  // Each of these answers, and ends the exchange but for start_stream().
+  void respond(int status, std::string_view content_type, std::string body,
+               net::HttpResponder::Headers headers = {});
+  void respond_json(std::string body) { respond(200, "application/json", std::move(body)); }
+  void respond_error(const Error& error, net::HttpResponder::Headers headers = {});
+  void start_stream();
+  void end_stream();
+  // The client is gone.
+  void abandon();
+
+  // For the log; to be set before the answer ends.
+  void set_figures(const AnswerFigures& figures) { figures_ = figures; }
+
+  // The headers that every answer has; also for answers that HttpServer gives itself.
+  static net::HttpResponder::Headers common_headers(const Policy& policy,
+                                                    const net::HttpRequest& request, int status);
+
+ private:
+  void finish(int status);
+
+  const Policy& policy_;
+  ApiStats& stats_;
+  net::HttpRequest request_;
+  net::HttpResponderPtr responder_;
+  net::HttpResponder::Headers common_;
+  const sched::Clock::time_point arrived_ = sched::Clock::now();
+  AnswerFigures figures_;
+  bool finished_ = false;
+};
+
+using ExchangePtr = std::shared_ptr<Exchange>;
+
+// Random hexadecimal digits, unique in practice; for request and answer ids. The loop's thread.
+std::string random_id(std::string_view prefix);
+uint64_t random_bits();
+
+}  // namespace weir::api

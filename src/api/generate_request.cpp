@@ -1,0 +1,492 @@
+#include "api/generate_request.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace weir::api {
+
+tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected,
+                                 JsonValue found) {
+  return fail(ErrorCode::kInvalid,
+              "Invalid type for '" + std::string(path) + "': expected " + std::string(expected) +
+                  ", found " + json_type_name(found) + ".",
+              std::string(path), "invalid_type");
+}
+
+tl::unexpected<Error> out_of_range(std::string_view path, std::string message) {
+  return fail(ErrorCode::kInvalid,
+              "Invalid value for '" + std::string(path) + "': " + message + ".", std::string(path),
+              "invalid_value");
+}
+
+tl::unexpected<Error> missing(std::string_view path) {
+  return fail(ErrorCode::kInvalid, "Missing required parameter: '" + std::string(path) + "'.",
+              std::string(path), "missing_required_parameter");
+}
+
+tl::unexpected<Error> unsupported(std::string_view path, std::string message) {
+  return fail(ErrorCode::kUnsupported, "Unsupported '" + std::string(path) + "': " + message + ".",
+              std::string(path), "unsupported_parameter");
+}
+
+namespace {
+
+std::string at(std::string_view path, size_t index) {
+  return std::string(path) + "[" + std::to_string(index) + "]";
+}
+
+std::string number_text(double number) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr);
+}
+
+// An integer, also where it is written as 16.0.
+std::optional<int64_t> exact_integer(JsonValue value) {
+  int64_t integer = 0;
+  if (value.get(integer) == simdjson::SUCCESS) return integer;
+  double number = 0;
+  if (value.type() == JsonType::DOUBLE && value.get(number) == simdjson::SUCCESS &&
+      number == std::trunc(number) && std::abs(number) <= 0x1p53)
+    return static_cast<int64_t>(number);
+  return std::nullopt;
+}
+
+bool is_number(JsonValue value) {
+  return value.type() == JsonType::INT64 || value.type() == JsonType::UINT64 ||
+         value.type() == JsonType::DOUBLE;
+}
+
+Result<void> check_range(std::string_view path, double number, double min, double max) {
+  if (number >= min && number <= max) return {};
+  return out_of_range(path, "expected a value from " + number_text(min) + " to " +
+                                number_text(max) + ", found " + number_text(number));
+}
+
+Result<int32_t> token_id(std::string_view path, JsonValue value, const RequestLimits& limits) {
+  const std::optional<int64_t> id = exact_integer(value);
+  if (!id) return wrong_type(path, "an integer", value);
+  if (*id < 0 || *id >= limits.vocab_size)
+    return out_of_range(path, "expected a token id below " + std::to_string(limits.vocab_size) +
+                                  ", found " + std::to_string(*id));
+  return static_cast<int32_t>(*id);
+}
+
+Result<void> parse_stop(const FieldInput& in, GenerateRequest& out) {
+  const auto add = [&](std::string_view path, JsonValue value) -> Result<void> {
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS)
+      return wrong_type(path, "a string or an array of strings", value);
+    if (text.size() > kStopBytesMax)
+      return out_of_range(path, "expected at most " + std::to_string(kStopBytesMax) +
+                                    " bytes, found " + std::to_string(text.size()));
+    // An empty string comes from an empty input field and stops nothing.
+    if (!text.empty()) out.stop.emplace_back(text);
+    return {};
+  };
+  JsonArray array;
+  if (in.value.get(array) != simdjson::SUCCESS) return add(in.path, in.value);
+  if (array.size() > kStopStringsMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kStopStringsMax) +
+                                     " strings, found " + std::to_string(array.size()));
+  size_t index = 0;
+  for (const JsonValue value : array) WEIR_TRY(add(at(in.path, index++), value));
+  return {};
+}
+
+Result<void> parse_token_ids(std::string_view path, JsonArray array, const RequestLimits& limits,
+                             std::vector<int32_t>& out) {
+  out.reserve(array.size());
+  size_t index = 0;
+  for (const JsonValue value : array) {
+    WEIR_ASSIGN(const int32_t id, token_id(at(path, index++), value, limits));
+    out.push_back(id);
+  }
+  return {};
+}
+
+Result<void> parse_stop_token_ids(const FieldInput& in, GenerateRequest& out) {
+  JsonArray array;
+  if (in.value.get(array) != simdjson::SUCCESS)
+    return wrong_type(in.path, "an array of integers", in.value);
+  if (array.size() > kStopTokenIdsMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kStopTokenIdsMax) +
+                                     " ids, found " + std::to_string(array.size()));
+  return parse_token_ids(in.path, array, in.limits, out.stop_token_ids);
+}
+
+Result<void> parse_logit_bias(const FieldInput& in, GenerateRequest& out) {
+  JsonObject object;
+  if (in.value.get(object) != simdjson::SUCCESS)
+    return wrong_type(in.path, "an object of token ids and numbers", in.value);
+  if (object.size() > kLogitBiasMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kLogitBiasMax) +
+                                     " entries, found " + std::to_string(object.size()));
+  for (const auto [key, value] : object) {
+    const std::string path = std::string(in.path) + "." + std::string(key.substr(0, 32));
+    int32_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0 ||
+        id >= in.limits.vocab_size)
+      return out_of_range(path, "expected a token id below " +
+                                    std::to_string(in.limits.vocab_size) + " as the key");
+    double bias = 0;
+    if (!is_number(value) || value.get(bias) != simdjson::SUCCESS)
+      return wrong_type(path, "a number", value);
+    WEIR_TRY(check_range(path, bias, -100, 100));
+    out.logit_bias.emplace_back(id, static_cast<float>(bias));
+  }
+  return {};
+}
+
+Result<void> parse_stream_options(const FieldInput& in, GenerateRequest& out) {
+  JsonObject object;
+  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  out.has_stream_options = true;
+  const auto usage = json_get(object, "include_usage");
+  if (usage && usage->get(out.include_usage) != simdjson::SUCCESS)
+    return wrong_type("stream_options.include_usage", "a boolean", *usage);
+  return {};
+}
+
+Result<void> parse_prompt(const FieldInput& in, GenerateRequest& out) {
+  constexpr std::string_view kExpected =
+      "a string, an array of strings, an array of token ids, or an array of such arrays";
+  std::string_view text;
+  if (in.value.get(text) == simdjson::SUCCESS) {
+    out.prompts.emplace_back(std::string(text));
+    return {};
+  }
+  JsonArray array;
+  if (in.value.get(array) != simdjson::SUCCESS) return wrong_type(in.path, kExpected, in.value);
+  if (array.size() == 0) return out_of_range(in.path, "expected at least one prompt, found none");
+  if (is_number(*array.begin())) {
+    WEIR_TRY(parse_token_ids(in.path, array, in.limits,
+                             std::get<1>(out.prompts.emplace_back(std::vector<int32_t>()))));
+    return {};
+  }
+  if (array.size() > kChoicesMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kChoicesMax) +
+                                     " prompts, found " + std::to_string(array.size()));
+  size_t index = 0;
+  for (const JsonValue value : array) {
+    const std::string path = at(in.path, index++);
+    JsonArray ids;
+    if (value.get(text) == simdjson::SUCCESS) {
+      out.prompts.emplace_back(std::string(text));
+    } else if (value.get(ids) == simdjson::SUCCESS) {
+      if (ids.size() == 0) return out_of_range(path, "expected at least one token, found none");
+      WEIR_TRY(parse_token_ids(path, ids, in.limits,
+                               std::get<1>(out.prompts.emplace_back(std::vector<int32_t>()))));
+    } else {
+      return wrong_type(path, "a string or an array of token ids", value);
+    }
+  }
+  return {};
+}
+
+// Completions: `logprobs` is the number of alternatives.
+Result<void> parse_completion_logprobs(const FieldInput& in, GenerateRequest& out) {
+  const std::optional<int64_t> count = exact_integer(in.value);
+  if (!count) return wrong_type(in.path, "an integer", in.value);
+  WEIR_TRY(check_range(in.path, static_cast<double>(*count), 0, 5));
+  out.logprobs = true;
+  out.top_logprobs = count;
+  return {};
+}
+
+Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
+  if (in.value.is_object()) {
+    out.tool_choice_refused = "a named function";
+    return {};
+  }
+  std::string_view choice;
+  if (in.value.get(choice) != simdjson::SUCCESS)
+    return wrong_type(in.path, "a string or an object", in.value);
+  if (choice == "none")
+    out.tool_choice_none = true;
+  else if (choice == "required")
+    out.tool_choice_refused = "required";
+  else if (choice != "auto")
+    return out_of_range(in.path, "expected none, auto, required or a named function, found \"" +
+                                     std::string(choice) + "\"");
+  return {};
+}
+
+Result<void> parse_response_format(const FieldInput& in, GenerateRequest&) {
+  JsonObject object;
+  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  const auto type_value = json_get(object, "type");
+  if (!type_value) return missing("response_format.type");
+  std::string_view type;
+  if (type_value->get(type) != simdjson::SUCCESS)
+    return wrong_type("response_format.type", "a string", *type_value);
+  if (type == "text") return {};
+  if (type == "json_object" || type == "json_schema")
+    return unsupported(
+        "response_format.type",
+        "this server does not constrain its output yet; expected \"text\", found \"" +
+            std::string(type) + "\"");
+  return out_of_range(
+      "response_format.type",
+      "expected text, json_object or json_schema, found \"" + std::string(type) + "\"");
+}
+
+Result<void> parse_modalities(const FieldInput& in, GenerateRequest&) {
+  JsonArray array;
+  if (in.value.get(array) != simdjson::SUCCESS)
+    return wrong_type(in.path, "an array of strings", in.value);
+  size_t index = 0;
+  for (const JsonValue value : array) {
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS)
+      return wrong_type(at(in.path, index), "a string", value);
+    if (text != "text")
+      return unsupported(at(in.path, index),
+                         "expected \"text\", found \"" + std::string(text.substr(0, 32)) + "\"");
+    ++index;
+  }
+  return {};
+}
+
+Result<void> parse_template_kwargs(const FieldInput& in, GenerateRequest& out) {
+  if (!in.value.is_object()) return wrong_type(in.path, "an object", in.value);
+  JsonWriter(out.template_kwargs).value(in.value);
+  return {};
+}
+
+Result<void> parse_reasoning_effort(const FieldInput& in, GenerateRequest& out) {
+  std::string_view text;
+  if (in.value.get(text) == simdjson::SUCCESS) out.reasoning_effort = std::string(text);
+  return {};
+}
+
+// The empty value that clients send for "not used".
+bool is_empty_value(JsonValue value) {
+  switch (value.type()) {
+    case JsonType::STRING:
+      return value.get_string().value_unsafe().empty();
+    case JsonType::ARRAY:
+      return value.get_array().value_unsafe().size() == 0;
+    case JsonType::OBJECT:
+      return value.get_object().value_unsafe().size() == 0;
+    case JsonType::BOOL:
+      return !value.get_bool().value_unsafe();
+    default:
+      return false;
+  }
+}
+
+Result<void> refuse(const FieldInput& in, GenerateRequest&) {
+  if (is_empty_value(in.value)) return {};
+  return unsupported(in.path, "this server does not do that yet");
+}
+
+Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out) {
+  std::string_view choice;
+  if (in.value.get(choice) == simdjson::SUCCESS && (choice == "none" || choice == "auto"))
+    return {};
+  return refuse(in, out);
+}
+
+using G = GenerateRequest;
+constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
+constexpr uint8_t kCompletions = static_cast<uint8_t>(Endpoint::kCompletions);
+constexpr uint8_t kBoth = kChat | kCompletions;
+constexpr double kCountMax = INT32_MAX;
+constexpr double kSeedMax = 0x1p63;
+
+constexpr auto kFields = std::to_array<Field>({
+    {"model", "string", &G::model, "The model's id or one of its aliases.", 0, 0, kBoth, true},
+    {"messages", "array", &parse_messages, "The conversation.", 0, 0, kChat, true},
+    {"prompt", "string or array", &parse_prompt, "Text or token ids, one or several.", 0, 0,
+     kCompletions, true},
+    {"tools", "array", &parse_tools, "Functions that the model may call.", 0, 0, kChat},
+    {"tool_choice", "string or object", &parse_tool_choice, "none or auto.", 0, 0, kChat},
+    {"parallel_tool_calls", "boolean", {}, "Accepted.", 0, 0, kChat},
+    {"chat_template_kwargs", "object", &parse_template_kwargs, "Variables for the chat template.",
+     0, 0, kChat},
+    {"reasoning_effort", "string", &parse_reasoning_effort, "A variable for the chat template.", 0,
+     0, kChat},
+    {"add_generation_prompt", "boolean", &G::add_generation_prompt,
+     "Ends the prompt where the assistant's turn begins.", 0, 0, kChat},
+    {"continue_final_message", "boolean", &G::continue_final_message,
+     "Continues the last message, which must be the assistant's.", 0, 0, kChat},
+
+    {"temperature", "number", &G::temperature, "0 is greedy.", 0, 2},
+    {"top_p", "number", &G::top_p, "Nucleus sampling.", 0, 1},
+    {"top_k", "integer", &G::top_k, "The k most likely tokens; 0 or -1: all.", -1, kCountMax},
+    {"min_p", "number", &G::min_p, "Least share of the most likely token's probability.", 0, 1},
+    {"typical_p", "number", &G::typical_p, "Locally typical sampling.", 0, 1},
+    {"repetition_penalty", "number", &G::repetition_penalty, "Over prompt and output; 1: none.",
+     0.01, 10},
+    {"repeat_penalty", "number", &G::repeat_penalty, "llama.cpp's name of repetition_penalty.",
+     0.01, 10},
+    {"frequency_penalty", "number", &G::frequency_penalty, "For each occurrence in the output.", -2,
+     2},
+    {"presence_penalty", "number", &G::presence_penalty, "For any occurrence in the output.", -2,
+     2},
+    {"logit_bias", "object", &parse_logit_bias, "Token id to addend, -100 to 100."},
+    {"seed", "integer", &G::seed, "The same seed and request give the same text.", -kSeedMax,
+     kSeedMax},
+
+    {"max_tokens", "integer", &G::max_tokens, "Most tokens of each choice.", 1, kCountMax},
+    {"max_completion_tokens", "integer", &G::max_completion_tokens, "Newer name of max_tokens.", 1,
+     kCountMax, kChat},
+    {"min_tokens", "integer", &G::min_tokens, "No end of sequence before this many.", 0, kCountMax},
+    {"stop", "string or array", &parse_stop, "Strings that end a choice."},
+    {"stop_token_ids", "array", &parse_stop_token_ids, "Tokens that end a choice."},
+    {"ignore_eos", "boolean", &G::ignore_eos, "Goes on after the end-of-sequence token."},
+    {"include_stop_str_in_output", "boolean", &G::include_stop_str_in_output,
+     "Keeps the stop string in the text."},
+
+    {"n", "integer", &G::n, "Choices; choice i is sampled with seed + i.", 1, kChoicesMax},
+    {"stream", "boolean", &G::stream, "Server-sent events."},
+    {"stream_options", "object", &parse_stream_options, "include_usage: a last chunk with usage."},
+    {"skip_special_tokens", "boolean", &G::skip_special_tokens,
+     "Leaves special tokens out of the text."},
+    {"logprobs", "boolean", &G::logprobs, "Log-probabilities of the tokens.", 0, 0, kChat},
+    {"top_logprobs", "integer", &G::top_logprobs, "Alternatives of each token.", 0, 20, kChat},
+    {"logprobs", "integer", &parse_completion_logprobs, "Alternatives of each token.", 0, 5,
+     kCompletions},
+    {"best_of", "integer", &G::best_of, "Must equal n.", 0, 20, kCompletions},
+    {"echo", "boolean", &refuse, "Not supported.", 0, 0, kCompletions},
+    {"suffix", "string", &refuse, "Not supported.", 0, 0, kCompletions},
+
+    {"cache_salt", "string", &G::cache_salt, "Prompts of different salts share no cache."},
+    {"priority", "integer", {}, "Accepted."},
+    {"cache_prompt", "boolean", {}, "Accepted; the prefix cache is always on."},
+
+    {"response_format", "object", &parse_response_format, "type text."},
+    {"modalities", "array", &parse_modalities, "[\"text\"].", 0, 0, kChat},
+    {"functions", "array", &refuse, "Not supported; use tools.", 0, 0, kChat},
+    {"function_call", "string or object", &parse_function_call, "none or auto.", 0, 0, kChat},
+    {"guided_json", "object", &refuse, "Not supported."},
+    {"guided_regex", "string", &refuse, "Not supported."},
+    {"guided_choice", "array", &refuse, "Not supported."},
+    {"guided_grammar", "string", &refuse, "Not supported."},
+    {"structured_outputs", "object", &refuse, "Not supported."},
+    {"grammar", "string", &refuse, "Not supported."},
+    {"json_schema", "object", &refuse, "Not supported."},
+
+    {"user", "string", {}, "Accepted."},
+    {"metadata", "object", {}, "Accepted."},
+    {"store", "boolean", {}, "Accepted; nothing is stored."},
+    {"service_tier", "string", {}, "Accepted."},
+    {"verbosity", "string", {}, "Accepted."},
+    {"prediction", "object", {}, "Accepted."},
+    {"prompt_cache_key", "string", {}, "Accepted."},
+    {"safety_identifier", "string", {}, "Accepted."},
+});
+
+// Puts a value where its field says.
+struct Store {
+  const Field& field;
+  const FieldInput& in;
+  GenerateRequest& out;
+
+  Result<void> operator()(std::monostate) const { return {}; }
+  Result<void> operator()(FieldParser parser) const { return parser(in, out); }
+  Result<void> operator()(bool G::*member) const {
+    if (in.value.get(out.*member) != simdjson::SUCCESS)
+      return wrong_type(in.path, "a boolean", in.value);
+    return {};
+  }
+  Result<void> operator()(std::optional<double> G::*member) const {
+    double number = 0;
+    if (!is_number(in.value) || in.value.get(number) != simdjson::SUCCESS)
+      return wrong_type(in.path, "a number", in.value);
+    out.*member = number;
+    return check_range(in.path, number, field.min, field.max);
+  }
+  Result<void> operator()(std::optional<int64_t> G::*member) const {
+    const std::optional<int64_t> number = exact_integer(in.value);
+    if (!number) return wrong_type(in.path, "an integer", in.value);
+    out.*member = number;
+    return check_range(in.path, static_cast<double>(*number), field.min, field.max);
+  }
+  Result<void> operator()(std::string G::*member) const {
+    std::string_view text;
+    if (in.value.get(text) != simdjson::SUCCESS) return wrong_type(in.path, "a string", in.value);
+    out.*member = std::string(text);
+    return {};
+  }
+  Result<void> operator()(std::optional<std::string> G::*member) const {
+    std::string_view text;
+    if (in.value.get(text) != simdjson::SUCCESS) return wrong_type(in.path, "a string", in.value);
+    out.*member = std::string(text);
+    return {};
+  }
+};
+
+// Rules between fields.
+Result<void> check_chat(const GenerateRequest& request) {
+  if (request.top_logprobs.value_or(0) > 0 && !request.logprobs)
+    return out_of_range("top_logprobs", "expected logprobs to be true beside it");
+  // LlamaIndex sends "required" without any tools: there is nothing to require.
+  const bool named = request.tool_choice_refused == "a named function";
+  if (request.tools.empty() && named)
+    return out_of_range("tool_choice", "a named function needs tools");
+  if (!request.tools.empty() && !request.tool_choice_refused.empty())
+    return unsupported("tool_choice",
+                       "this server does not force calls yet; expected none or auto, "
+                       "found " +
+                           request.tool_choice_refused);
+  if (request.continue_final_message && request.last_role != "assistant")
+    return out_of_range(
+        "continue_final_message",
+        "expected the last message to be the assistant's, found " + request.last_role);
+  return {};
+}
+
+Result<void> check_completions(const GenerateRequest& request) {
+  if (request.best_of && *request.best_of != request.choices_per_prompt())
+    return unsupported("best_of", "expected the value of n, " +
+                                      std::to_string(request.choices_per_prompt()) + ", found " +
+                                      std::to_string(*request.best_of));
+  const size_t choices = request.prompts.size() * static_cast<size_t>(request.choices_per_prompt());
+  if (choices > kChoicesMax)
+    return out_of_range("n", "expected at most " + std::to_string(kChoicesMax) +
+                                 " choices of all prompts together, found " +
+                                 std::to_string(choices));
+  return {};
+}
+
+Result<void> check_both(const GenerateRequest& request) {
+  if (request.has_stream_options && !request.stream)
+    return out_of_range("stream_options", "expected stream to be true beside it");
+  if (request.min_tokens && request.token_limit() && *request.min_tokens > *request.token_limit())
+    return out_of_range("min_tokens", "expected at most max_tokens, " +
+                                          std::to_string(*request.token_limit()) + ", found " +
+                                          std::to_string(*request.min_tokens));
+  return {};
+}
+
+}  // namespace
+
+std::span<const Field> generate_fields() { return kFields; }
+
+Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
+                                       const RequestLimits& limits) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+  JsonObject object;
+  if (doc.root().get(object) != simdjson::SUCCESS)
+    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
+                                         json_type_name(doc.root()) + ".");
+  GenerateRequest request;
+  for (const Field& field : kFields) {
+    if (!(field.endpoints & static_cast<uint8_t>(endpoint))) continue;
+    const std::optional<JsonValue> value = json_get(object, field.name);
+    if (value)
+      WEIR_TRY(
+          std::visit(Store{field, FieldInput{field.name, *value, limits}, request}, field.target));
+    else if (field.required)
+      return missing(field.name);
+  }
+  WEIR_TRY(check_both(request));
+  WEIR_TRY(endpoint == Endpoint::kChat ? check_chat(request) : check_completions(request));
+  return request;
+}
+
+}  // namespace weir::api

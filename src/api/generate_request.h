@@ -1,0 +1,129 @@
+// GenerateRequest: the body of /v1/chat/completions or /v1/completions as native types. One table
+// of fields drives parsing; the reference page and /openapi.json can be made from it.
+//
+// Threads: pure functions; a GenerateRequest is a plain value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace weir::api {
+
+enum class Endpoint : uint8_t { kChat = 1, kCompletions = 2 };
+
+// Limits of one request. OpenAI allows 4 stop strings; local front ends send more.
+inline constexpr size_t kStopStringsMax = 16;
+inline constexpr size_t kStopBytesMax = 1024;
+inline constexpr size_t kStopTokenIdsMax = 128;
+inline constexpr size_t kLogitBiasMax = 1024;
+inline constexpr size_t kToolsMax = 512;
+inline constexpr size_t kChoicesMax = 128;  // n times the number of prompts.
+
+// A text to tokenise, or tokens.
+using Prompt = std::variant<std::string, std::vector<int32_t>>;
+
+struct GenerateRequest {
+  std::string model;
+
+  // --- Input.
+  std::string messages;         // Chat: a JSON array, in the form that templates expect.
+  std::string last_role;        // Of the last message,
+  std::string last_content;     // and its text.
+  std::string tools;            // A JSON array, or empty.
+  std::string template_kwargs;  // A JSON object, or empty.
+  std::optional<std::string> reasoning_effort;
+  bool tool_choice_none = false;
+  std::string tool_choice_refused;  // A choice that needs tools: "required", or a named function.
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+  std::vector<Prompt> prompts;  // Completions.
+
+  // --- Sampling; absent: the server's default.
+  std::optional<double> temperature, top_p, min_p, typical_p;
+  std::optional<double> repetition_penalty, repeat_penalty, frequency_penalty, presence_penalty;
+  std::optional<int64_t> top_k, seed;
+  std::vector<std::pair<int32_t, float>> logit_bias;
+
+  // --- Length and end.
+  std::optional<int64_t> max_tokens, max_completion_tokens, min_tokens;
+  std::vector<std::string> stop;
+  std::vector<int32_t> stop_token_ids;
+  bool ignore_eos = false;
+  bool include_stop_str_in_output = false;
+
+  // --- Output.
+  std::optional<int64_t> n, best_of;
+  bool stream = false;
+  bool has_stream_options = false;
+  bool include_usage = false;
+  bool skip_special_tokens = true;
+  bool logprobs = false;                // Chat's switch, or completions' logprobs given.
+  std::optional<int64_t> top_logprobs;  // Alternatives of each token.
+
+  std::optional<std::string> cache_salt;
+
+  int32_t choices_per_prompt() const { return static_cast<int32_t>(n.value_or(1)); }
+  std::optional<int64_t> token_limit() const {
+    return max_completion_tokens ? max_completion_tokens : max_tokens;
+  }
+};
+
+// What parsing needs to know of the model.
+struct RequestLimits {
+  int32_t vocab_size = 0;  // Token ids from 0 to this, exclusive.
+};
+
+// One field of a body. `path` names it in errors.
+struct FieldInput {
+  std::string_view path;
+  JsonValue value;  // Not null.
+  const RequestLimits& limits;
+};
+
+using FieldParser = Result<void> (*)(const FieldInput& in, GenerateRequest& out);
+// Where a value goes; monostate: accepted and ignored, whatever its type.
+using FieldTarget =
+    std::variant<std::monostate, bool GenerateRequest::*, std::optional<double> GenerateRequest::*,
+                 std::optional<int64_t> GenerateRequest::*, std::string GenerateRequest::*,
+                 std::optional<std::string> GenerateRequest::*, FieldParser>;
+
+struct Field {
+  std::string_view name;
+  std::string_view type;  // As the reference names it.
+  FieldTarget target;
+  std::string_view help;
+  double min = 0, max = 0;  // Of numbers, inclusive.
+  uint8_t endpoints = 3;    // Endpoint values, or-ed.
+  bool required = false;
+};
+
+// Every field that is read, refused or knowingly ignored; all others are ignored.
+std::span<const Field> generate_fields();
+
+// Errors name the field (`messages[0].role`). An explicit null counts as absent; unknown fields are
+// ignored.
+Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
+                                       const RequestLimits& limits);
+
+// The messages of a chat, checked and rewritten for templates: text parts joined, `developer` as
+// `system`, tool arguments as objects. Fills messages, last_role and last_content.
+Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
+// Checks the tools and keeps them as JSON.
+Result<void> parse_tools(const FieldInput& in, GenerateRequest& out);
+
+// Errors about a field.
+tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected, JsonValue found);
+tl::unexpected<Error> out_of_range(std::string_view path, std::string message);
+tl::unexpected<Error> missing(std::string_view path);
+tl::unexpected<Error> unsupported(std::string_view path, std::string message);
+
+}  // namespace weir::api

@@ -1,0 +1,132 @@
+#include "api/logprob_list.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+// JSON has no infinity; OpenAI writes this for a token that cannot occur.
+constexpr float kImpossible = -9999;
+
+float finite(float logprob) { return std::isfinite(logprob) ? logprob : kImpossible; }
+
+int64_t characters(std::string_view bytes) {
+  return std::count_if(bytes.begin(), bytes.end(),
+                       [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
+}
+
+// A token's name in completions: its text, or OpenAI's notation where it is part of a character.
+std::string completion_token(std::string_view piece) {
+  std::string quoted;
+  append_json_string(quoted, piece);
+  if (quoted.find("\xef\xbf\xbd") == std::string::npos) return quoted;
+  static constexpr char kHex[] = "0123456789abcdef";
+  quoted = "\"bytes:";
+  for (const char c : piece) {
+    const auto byte = static_cast<uint8_t>(c);
+    quoted += "\\\\x";
+    quoted += kHex[byte >> 4];
+    quoted += kHex[byte & 15];
+  }
+  return quoted + '"';
+}
+
+void comma(std::string& out) {
+  if (!out.empty()) out += ',';
+}
+
+}  // namespace
+
+void LogprobList::add(TokenLogprob chosen, std::span<const TokenLogprob> top,
+                      std::string_view shown) {
+  Mark mark{text_bytes_, {}};
+  for (size_t i = 0; i < 4; ++i) mark.list[i] = lists_[i].size();
+  marks_.push_back(mark);
+  if (endpoint_ == Endpoint::kChat)
+    add_chat(chosen, top);
+  else
+    add_completion(chosen, top);
+  text_bytes_ += static_cast<int64_t>(shown.size());
+  text_characters_ += characters(shown);
+}
+
+void LogprobList::drop_from(int64_t text_bytes) {
+  const auto first = std::find_if(marks_.begin(), marks_.end(),
+                                  [&](const Mark& mark) { return mark.text_byte >= text_bytes; });
+  if (first == marks_.end()) return;
+  for (size_t i = 0; i < 4; ++i) lists_[i].resize(first->list[i]);
+  marks_.erase(first, marks_.end());
+}
+
+void LogprobList::append_chat_token(std::string& out, TokenLogprob token) const {
+  const std::string_view piece = tokenizer_.piece(token.token);
+  JsonWriter json(out);
+  json.begin_object().field("token", piece).field("logprob", finite(token.logprob));
+  json.key("bytes").begin_array();
+  for (const char c : piece) json.value(static_cast<int32_t>(static_cast<uint8_t>(c)));
+  json.end_array();
+}
+
+void LogprobList::add_chat(TokenLogprob chosen, std::span<const TokenLogprob> top) {
+  std::string& out = lists_[0];
+  comma(out);
+  append_chat_token(out, chosen);
+  out += ",\"top_logprobs\":[";
+  bool first = true;
+  for (const TokenLogprob& alternative : top) {
+    if (alternative.token < 0) break;
+    if (!first) out += ',';
+    first = false;
+    append_chat_token(out, alternative);
+    out += '}';
+  }
+  out += "]}";
+}
+
+void LogprobList::add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top) {
+  const std::string name = completion_token(tokenizer_.piece(chosen.token));
+  for (std::string& list : lists_) comma(list);
+  lists_[0] += name;
+  JsonWriter(lists_[1]).value(finite(chosen.logprob));
+  JsonWriter(lists_[3]).value(text_characters_);
+
+  // A map by name: of tokens that look alike the likelier one stays. The chosen token is always in.
+  std::string& map = lists_[2];
+  if (top_count_ == 0) {
+    map += "null";
+    return;
+  }
+  std::vector<std::string> names;
+  map += '{';
+  const auto put = [&](std::string&& key, float logprob) {
+    if (std::find(names.begin(), names.end(), key) != names.end()) return;
+    if (!names.empty()) map += ',';
+    map.append(key).append(":");
+    JsonWriter(map).value(finite(logprob));
+    names.push_back(std::move(key));
+  };
+  for (const TokenLogprob& alternative : top)
+    if (alternative.token >= 0)
+      put(completion_token(tokenizer_.piece(alternative.token)), alternative.logprob);
+  put(std::string(name), chosen.logprob);
+  map += '}';
+}
+
+void LogprobList::write_and_clear(std::string& out) {
+  if (endpoint_ == Endpoint::kChat) {
+    out.append("{\"content\":[").append(lists_[0]).append("],\"refusal\":null}");
+  } else {
+    out.append("{\"tokens\":[").append(lists_[0]);
+    out.append("],\"token_logprobs\":[").append(lists_[1]);
+    out.append("],\"top_logprobs\":[").append(lists_[2]);
+    out.append("],\"text_offset\":[").append(lists_[3]).append("]}");
+  }
+  for (std::string& list : lists_) list.clear();
+  marks_.clear();
+}
+
+}  // namespace weir::api

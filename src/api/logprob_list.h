@@ -1,0 +1,53 @@
+// LogprobList: log-probabilities of the tokens that wait to be sent, as the JSON of either
+// endpoint.
+//
+// Threads: owned by one stream.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/generate_request.h"
+#include "base/token_log.h"
+#include "text/tokenizer.h"
+
+namespace weir::api {
+
+class LogprobList {
+ public:
+  LogprobList(Endpoint endpoint, const text::Tokenizer& tokenizer, int32_t top_count)
+      : endpoint_(endpoint), tokenizer_(tokenizer), top_count_(top_count) {}
+
+  // `shown`: what the token adds to the text; less than its piece if it is special or first.
+  void add(TokenLogprob chosen, std::span<const TokenLogprob> top, std::string_view shown);
+  // Takes back the tokens that begin at or after this byte of the text: they lie in a stop string.
+  void drop_from(int64_t text_bytes);
+
+  bool empty() const { return marks_.empty(); }
+  // Appends the JSON value, {"content":[...]} or {"tokens":[...], ...}, and forgets its tokens.
+  void write_and_clear(std::string& out);
+
+ private:
+  // Where an entry begins in the text and in the four lists.
+  struct Mark {
+    int64_t text_byte = 0;
+    size_t list[4] = {};
+  };
+
+  void add_chat(TokenLogprob chosen, std::span<const TokenLogprob> top);
+  void add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top);
+  void append_chat_token(std::string& out, TokenLogprob token) const;
+
+  const Endpoint endpoint_;
+  const text::Tokenizer& tokenizer_;
+  const int32_t top_count_;
+  std::vector<Mark> marks_;
+  // Chat uses the first; completions: tokens, token_logprobs, top_logprobs, text_offset.
+  std::string lists_[4];
+  int64_t text_bytes_ = 0;       // Of all tokens so far,
+  int64_t text_characters_ = 0;  // and characters: what text_offset counts.
+};
+
+}  // namespace weir::api

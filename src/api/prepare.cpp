@@ -1,0 +1,238 @@
+#include "api/prepare.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+namespace weir::api {
+
+namespace {
+
+// OpenAI's default of /v1/completions.
+constexpr int32_t kCompletionTokensDefault = 16;
+
+// Variables of ours, which chat_template_kwargs cannot replace.
+constexpr std::array<std::string_view, 3> kReservedVariables = {"messages", "tools",
+                                                                "add_generation_prompt"};
+
+Result<void> write_kwargs(const std::string& kwargs, JsonWriter& json) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(kwargs));
+  JsonObject object;
+  if (doc.root().get(object) != simdjson::SUCCESS) return {};
+  for (const auto [key, value] : object)
+    if (std::find(kReservedVariables.begin(), kReservedVariables.end(), key) ==
+        kReservedVariables.end())
+      json.field(key, value);
+  return {};
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\f\v";
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// Ends the prompt where the last message's text ends, as transformers does it: templates may trim
+// the text and always close the turn.
+Result<void> cut_after_final_message(std::string& prompt, const std::string& content) {
+  const std::string_view text = trim(content);
+  const size_t begin = prompt.rfind(text);
+  if (text.empty() || begin == std::string::npos)
+    return out_of_range("continue_final_message",
+                        "the chat template does not repeat the last message's text, so there is "
+                        "nothing to continue");
+  // The client's own trailing space belongs to the text if the template kept it.
+  const size_t kept =
+      prompt.compare(begin, content.size(), content) == 0 ? content.size() : text.size();
+  prompt.resize(begin + kept);
+  return {};
+}
+
+sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateRequest& request,
+                                   uint64_t seed) {
+  const GenerationDefaults& defaults = config.defaults;
+  const auto number = [](std::optional<double> asked, float fallback) {
+    return asked ? static_cast<float>(*asked) : fallback;
+  };
+  sample::SamplingParams params;
+  params.temperature = number(request.temperature, defaults.temperature);
+  params.top_k = static_cast<int32_t>(std::max<int64_t>(request.top_k.value_or(defaults.top_k), 0));
+  params.top_p = number(request.top_p, defaults.top_p);
+  params.min_p = number(request.min_p, defaults.min_p);
+  params.typical_p = number(request.typical_p, defaults.typical_p);
+  params.repetition_penalty =
+      number(request.repetition_penalty ? request.repetition_penalty : request.repeat_penalty,
+             defaults.repetition_penalty);
+  params.frequency_penalty = number(request.frequency_penalty, 0);
+  params.presence_penalty = number(request.presence_penalty, 0);
+  params.seed = seed;
+  params.logit_bias = request.logit_bias;
+  params.top_logprobs =
+      request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
+  params.min_tokens = static_cast<int32_t>(request.min_tokens.value_or(0));
+  if (!request.ignore_eos) params.stop_token_ids = defaults.eos_ids;
+  params.stop_token_ids.insert(params.stop_token_ids.end(), request.stop_token_ids.begin(),
+                               request.stop_token_ids.end());
+  return params;
+}
+
+Result<std::vector<std::vector<int32_t>>> tokenise(const ApiConfig& config, Endpoint endpoint,
+                                                   const GenerateRequest& request, int64_t now) {
+  std::vector<std::vector<int32_t>> prompts;
+  if (endpoint == Endpoint::kChat) {
+    WEIR_ASSIGN(const std::string text, render_chat(config, request, now));
+    // Templates write the BOS token themselves.
+    prompts.push_back(
+        config.tokenizer->encode(text, {.add_special = false, .parse_special = true}));
+  } else {
+    for (const Prompt& prompt : request.prompts) {
+      if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt))
+        prompts.push_back(*ids);
+      else
+        prompts.push_back(config.tokenizer->encode(std::get<std::string>(prompt),
+                                                   {.add_special = true, .parse_special = true}));
+    }
+  }
+  for (const std::vector<int32_t>& prompt : prompts)
+    if (prompt.empty())
+      return out_of_range(endpoint == Endpoint::kChat ? "messages" : "prompt",
+                          "expected at least one token, found an empty text");
+  return prompts;
+}
+
+// What max_tokens becomes: never more than the context leaves, which is at least 1.
+int32_t output_limit(const ApiConfig& config, Endpoint endpoint, const GenerateRequest& request,
+                     int32_t left) {
+  int64_t limit = left;
+  if (request.token_limit())
+    limit = *request.token_limit();
+  else if (endpoint == Endpoint::kCompletions)
+    limit = kCompletionTokensDefault;
+  else if (config.max_tokens_default > 0)
+    limit = config.max_tokens_default;
+  return static_cast<int32_t>(std::clamp<int64_t>(limit, 1, left));
+}
+
+Result<OwnedRequest> build_request(MemoryBudget& budget, const std::vector<int32_t>& prompt,
+                                   sample::SamplingParams params, int32_t max_tokens,
+                                   bool logprobs) {
+  const size_t bytes = sizeof(sched::Request) + prompt.size() * sizeof(int32_t) +
+                       static_cast<size_t>(max_tokens) * sizeof(TokenLogprob) *
+                           (1 + static_cast<size_t>(params.top_logprobs));
+  std::optional<MemoryLease> lease = budget.take(bytes);
+  if (!lease && bytes > budget.bytes_max())
+    return fail(ErrorCode::kInvalid,
+                "Invalid value for 'max_tokens': " + std::to_string(max_tokens) + " tokens with " +
+                    std::to_string(params.top_logprobs) +
+                    " alternatives each need more memory than this server gives to all requests.",
+                "max_tokens");
+  if (!lease)
+    return fail(ErrorCode::kOverloaded,
+                "The memory for open requests is used up; try again later, or ask for fewer "
+                "max_tokens, top_logprobs or n.");
+  OwnedRequest owned;
+  owned.lease = std::move(*lease);
+  owned.request = std::make_unique<sched::Request>(prompt, std::move(params), max_tokens, logprobs);
+  return owned;
+}
+
+}  // namespace
+
+Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens) {
+  const std::string what = endpoint == Endpoint::kChat ? "messages" : "prompt";
+  return Error{ErrorCode::kContextLength,
+               "This model's maximum context length is " + std::to_string(tokens_max) +
+                   " tokens. However, your " + what + " resulted in " + std::to_string(tokens) +
+                   " tokens, which exceeds the context window (context_length_exceeded). Please "
+                   "reduce the length of the " +
+                   what + ".",
+               what, "context_length_exceeded"};
+}
+
+Result<void> check_model(const ApiConfig& config, std::string_view model) {
+  if (model == config.model_id ||
+      std::find(config.aliases.begin(), config.aliases.end(), model) != config.aliases.end())
+    return {};
+  return fail(ErrorCode::kNotFound,
+              "The model '" + std::string(model.substr(0, 256)) +
+                  "' does not exist; this server has '" + config.model_id + "'.",
+              "model", "model_not_found");
+}
+
+Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& request,
+                                int64_t now) {
+  const bool with_tools = !request.tools.empty() && !request.tool_choice_none;
+  const text::ChatTemplate* chat_template =
+      with_tools && config.tool_use_template ? config.tool_use_template : config.chat_template;
+  if (!chat_template)
+    return fail(ErrorCode::kUnsupported,
+                "This model has no chat template: use /v1/completions, or start the server with "
+                "one.",
+                "messages", "unsupported_endpoint");
+  std::string variables;
+  JsonWriter json(variables);
+  json.begin_object();
+  json.key("messages").raw(request.messages);
+  if (with_tools) json.key("tools").raw(request.tools);
+  // To continue the last message, the turn must not be followed by the opening of another.
+  json.field("add_generation_prompt",
+             request.add_generation_prompt && !request.continue_final_message);
+  for (const auto& [name, text] : config.special_tokens) json.field(name, text);
+  if (request.reasoning_effort) json.field("reasoning_effort", *request.reasoning_effort);
+  if (!request.template_kwargs.empty()) WEIR_TRY(write_kwargs(request.template_kwargs, json));
+  json.end_object();
+
+  Result<std::string> prompt = chat_template->render(variables, now);
+  if (!prompt)
+    return fail(ErrorCode::kInvalid,
+                "The chat template refuses these messages: " + prompt.error().message, "messages");
+  if (request.continue_final_message)
+    WEIR_TRY(cut_after_final_message(*prompt, request.last_content));
+  return prompt;
+}
+
+Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
+                                      const PrepareInput& in) {
+  WEIR_ASSIGN(GenerateRequest request,
+              parse_generate(in.endpoint, in.body, RequestLimits{config.vocab_size}));
+  WEIR_TRY(check_model(config, request.model));
+  WEIR_ASSIGN(const auto prompts, tokenise(config, in.endpoint, request, in.now));
+
+  PreparedAnswer answer;
+  AnswerOptions& options = answer.options;
+  options.endpoint = in.endpoint;
+  options.stream = request.stream;
+  options.include_usage = request.include_usage;
+  options.logprobs = request.logprobs;
+  options.top_logprobs =
+      request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
+  options.skip_special_tokens = request.skip_special_tokens;
+  options.include_stop = request.include_stop_str_in_output;
+  options.stop = request.stop;
+  options.choices_per_prompt = request.choices_per_prompt();
+
+  const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
+  const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
+                            ? std::hash<std::string>()(*request.cache_salt) | 1
+                            : 0;
+  for (const std::vector<int32_t>& prompt : prompts) {
+    const auto length = static_cast<int64_t>(prompt.size());
+    if (length >= in.tokens_max)
+      return tl::unexpected<Error>(context_error(in.endpoint, in.tokens_max, length));
+    const int32_t limit =
+        output_limit(config, in.endpoint, request, in.tokens_max - static_cast<int32_t>(length));
+    for (int32_t i = 0; i < options.choices_per_prompt; ++i) {
+      sample::SamplingParams params = sampling_of(config, request, seed + static_cast<uint64_t>(i));
+      params.min_tokens = std::min(params.min_tokens, limit);
+      WEIR_ASSIGN(OwnedRequest owned,
+                  build_request(budget, prompt, std::move(params), limit, request.logprobs));
+      owned.request->cache_salt = salt;
+      owned.request->arrived = in.arrived;
+      answer.requests.push_back(std::move(owned));
+    }
+  }
+  return answer;
+}
+
+}  // namespace weir::api

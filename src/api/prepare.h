@@ -1,0 +1,65 @@
+// From a body to engine requests: parse, apply the chat template, tokenise, check against the
+// context. Everything here is slow work for a pool thread and reads only what never changes.
+//
+// Threads: any, at once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/api.h"
+#include "api/generate_request.h"
+#include "api/memory_lease.h"
+#include "sched/request.h"
+
+namespace weir::api {
+
+// An engine request and the memory it may hold.
+struct OwnedRequest {
+  MemoryLease lease;  // Declared first: given back after the request is freed.
+  std::unique_ptr<sched::Request> request;
+};
+
+// What answering needs, besides the engine's requests.
+struct AnswerOptions {
+  Endpoint endpoint = Endpoint::kChat;
+  bool stream = false;
+  bool include_usage = false;
+  bool logprobs = false;
+  int32_t top_logprobs = 0;
+  bool skip_special_tokens = true;
+  bool include_stop = false;
+  std::vector<std::string> stop;
+  int32_t choices_per_prompt = 1;
+};
+
+struct PreparedAnswer {
+  AnswerOptions options;
+  std::vector<OwnedRequest> requests;  // By choice index.
+};
+
+struct PrepareInput {
+  Endpoint endpoint = Endpoint::kChat;
+  std::string_view body;
+  sched::Clock::time_point arrived{};
+  int64_t now = 0;           // Seconds since the epoch; templates ask for the date.
+  uint64_t random_seed = 0;  // For a request that names none.
+  int32_t tokens_max = 0;    // Prompt and output of one sequence.
+};
+
+Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
+                                      const PrepareInput& in);
+
+// kNotFound, code model_not_found, unless `model` is this server's.
+Result<void> check_model(const ApiConfig& config, std::string_view model);
+
+// The chat as the model reads it, by the model's template.
+Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& request,
+                                int64_t now);
+
+// The error whose wording clients recognise (api.md 1.4 of the reference).
+Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens);
+
+}  // namespace weir::api

@@ -1,0 +1,267 @@
+#include "api/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/api_error.h"
+#include "base/check.h"
+
+namespace weir::api {
+
+namespace {
+
+double seconds(sched::Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+text::Detokenizer::Options detokenizer_options(const AnswerOptions& options) {
+  return {.stop = options.stop,
+          .include_stop = options.include_stop,
+          .skip_special = options.skip_special_tokens};
+}
+
+}  // namespace
+
+Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& options,
+                       OwnedRequest request)
+    : owned(std::move(request)),
+      detokenizer(tokenizer, detokenizer_options(options)),
+      prompt_tokens(static_cast<int64_t>(owned.request->prompt.size())) {
+  if (options.logprobs) logprobs.emplace(options.endpoint, tokenizer, options.top_logprobs);
+}
+
+Stream::Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
+               const AnswerShape::Facts& facts)
+    : host_(host),
+      exchange_(std::move(exchange)),
+      options_(std::move(prepared.options)),
+      shape_(facts),
+      last_write_(exchange_->arrived()) {
+  choices_.reserve(prepared.requests.size());
+  for (OwnedRequest& request : prepared.requests)
+    choices_.emplace_back(*host_.tokenizer, options_, std::move(request));
+}
+
+Result<void> Stream::submit() {
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const Result<void> submitted = host_.engine->submit(choices_[i].owned.request.get());
+    if (submitted) continue;
+    for (size_t k = 0; k < i; ++k) retire(choices_[k]);
+    for (size_t k = i; k < choices_.size(); ++k) choices_[k].owned = {};  // Never lent.
+    done_ = true;
+    return submitted;
+  }
+  exchange_->responder().on_closed([weak = weak_from_this()] {
+    if (const auto stream = weak.lock()) stream->abandon();
+  });
+  return {};
+}
+
+void Stream::poll(sched::Clock::time_point now) {
+  while (!done_ && !paused_) {
+    if (started_ && exchange_->responder().queued_bytes() > host_.pause_bytes)
+      return wait_for_client();
+    bool all_taken = true;
+    for (size_t i = 0; i < choices_.size() && all_taken; ++i)
+      if (!choices_[i].ended) all_taken = advance(choices_[i], static_cast<int32_t>(i), now);
+    if (done_) return;  // It failed.
+    if (std::all_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.ended; }))
+      return complete();
+    flush();
+    was_paused_ = false;
+    if (all_taken) return;
+  }
+}
+
+bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now) {
+  // The reason first: if it is there, the size read after it is final.
+  const TokenLog& log = choice.owned.request->log;
+  const FinishReason reason = log.finish_reason();
+  const int32_t size = log.size();
+  const int32_t before = choice.read;
+  while (choice.read < size && !choice.detokenizer.stopped()) {
+    if (out_.size() >= host_.pause_bytes) return false;
+    take_token(choice, index);
+  }
+  if (choice.read > before) observe(choice, before, now);
+  if (choice.detokenizer.stopped())
+    end_choice(choice, index, FinishReason::kStop);
+  else if (reason != FinishReason::kNone)
+    end_choice(choice, index, reason);
+  return true;
+}
+
+// Counts and times the tokens that have just been taken.
+void Stream::observe(Choice& choice, int32_t before, sched::Clock::time_point now) {
+  const sched::Request& request = *choice.owned.request;
+  const int32_t taken = choice.read - before;
+  host_.stats->output_tokens.add(static_cast<uint64_t>(taken));
+  if (before == 0) {
+    choice.cached_tokens = request.cached_tokens;
+    host_.stats->first_token.observe(seconds(request.first_token - request.arrived));
+    figures_.queue_s = seconds(request.started - request.arrived);
+    figures_.first_token_s = seconds(request.first_token - request.arrived);
+  } else if (!was_paused_) {  // A client's pause is not ours.
+    for (int32_t i = 0; i < taken; ++i)
+      host_.stats->inter_token.observe(seconds(now - choice.last_token) / taken);
+  }
+  choice.last_token = now;
+}
+
+void Stream::take_token(Choice& choice, int32_t index) {
+  const TokenLog& log = choice.owned.request->log;
+  const TokenLogprob chosen = log[choice.read];
+  if (choice.logprobs) {
+    std::string_view shown = host_.tokenizer->piece(chosen.token);
+    if (options_.skip_special_tokens && host_.tokenizer->is_special(chosen.token)) shown = {};
+    if (choice.first && shown.starts_with(' ') && host_.tokenizer->strips_leading_space())
+      shown.remove_prefix(1);
+    choice.first = choice.first && shown.empty();
+    choice.logprobs->add(chosen, log.top(choice.read), shown);
+  }
+  ++choice.read;
+  const std::string_view text = choice.detokenizer.push(chosen.token);
+  if (!text.empty()) show(choice, index, text);
+}
+
+void Stream::show(Choice& choice, int32_t index, std::string_view text) {
+  choice.shown_bytes += static_cast<int64_t>(text.size());
+  if (!options_.stream) {
+    choice.text.append(text);
+    return;
+  }
+  if (!std::exchange(choice.role_sent, true)) shape_.append_role(out_, index);
+  shape_.append_text(out_, index, text, choice.logprobs ? take_logprobs(choice) : "null");
+}
+
+std::string Stream::take_logprobs(Choice& choice) {
+  if (!choice.logprobs || choice.logprobs->empty()) return "null";
+  std::string json;
+  choice.logprobs->write_and_clear(json);
+  return json;
+}
+
+void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
+  if (reason == FinishReason::kCancelled)
+    return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  if (reason == FinishReason::kError)
+    return fail(Error{ErrorCode::kIo, "The engine could not go on with this answer."});
+  if (choice.detokenizer.stopped()) {
+    // The tokens of the stop string have no text, so they have no place beside it either.
+    if (choice.logprobs && !options_.include_stop) choice.logprobs->drop_from(choice.shown_bytes);
+  } else if (const std::string_view rest = choice.detokenizer.finish(); !rest.empty()) {
+    show(choice, index, rest);
+  }
+  const bool length = reason == FinishReason::kLength;
+  (length ? host_.stats->finished_length : host_.stats->finished_stop).add();
+  choice.finish_reason = length ? "length" : "stop";
+  figures_.finish = choice.finish_reason;
+  if (options_.stream) {
+    if (!std::exchange(choice.role_sent, true)) shape_.append_role(out_, index);
+    shape_.append_finish(out_, index, choice.finish_reason, take_logprobs(choice));
+  } else if (choice.logprobs) {
+    choice.logprobs->write_and_clear(choice.logprobs_json);
+  }
+  retire(choice);
+}
+
+// Parts with the choice's request: at once if the engine has finished it, else when it has.
+void Stream::retire(Choice& choice) {
+  choice.ended = true;
+  OwnedRequest owned = std::move(choice.owned);
+  if (!owned.request || owned.request->log.finished()) return;
+  host_.engine->cancel(owned.request.get());
+  host_.retired.push_back(std::move(owned));
+}
+
+void Stream::flush() {
+  if (out_.empty()) return;
+  if (!std::exchange(started_, true)) exchange_->start_stream();
+  exchange_->responder().write(out_);
+  out_.clear();
+  last_write_ = sched::Clock::now();
+  if (exchange_->responder().closed()) abandon();
+}
+
+void Stream::wait_for_client() {
+  paused_ = was_paused_ = true;
+  exchange_->responder().on_drained([weak = weak_from_this()] {
+    const auto stream = weak.lock();
+    if (!stream || stream->done_) return;
+    stream->paused_ = false;
+    stream->poll(sched::Clock::now());
+  });
+}
+
+void Stream::complete() {
+  CHECK(!done_);
+  set_figures();
+  done_ = true;
+  host_.stats->answer_time.observe(seconds(sched::Clock::now() - exchange_->arrived()));
+  if (!options_.stream) {
+    std::vector<WholeChoice> whole;
+    for (const Choice& choice : choices_) {
+      WholeChoice& shown = whole.emplace_back();
+      shown.text = choice.text;
+      shown.finish_reason = choice.finish_reason;
+      if (!choice.logprobs_json.empty()) shown.logprobs = choice.logprobs_json;
+    }
+    return exchange_->respond_json(shape_.whole(whole, usage()));
+  }
+  if (options_.include_usage) shape_.append_usage(out_, usage());
+  AnswerShape::append_done(out_);
+  if (!std::exchange(started_, true)) exchange_->start_stream();
+  exchange_->responder().write(out_);
+  exchange_->end_stream();
+}
+
+Usage Stream::usage() const {
+  Usage usage;
+  const auto per_prompt = static_cast<size_t>(options_.choices_per_prompt);
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    usage.completion_tokens += choices_[i].read;
+    if (i % per_prompt != 0) continue;  // The choices of one prompt share its tokens.
+    usage.prompt_tokens += choices_[i].prompt_tokens;
+    usage.cached_tokens += choices_[i].cached_tokens;
+  }
+  return usage;
+}
+
+void Stream::set_figures() {
+  const Usage total = usage();
+  figures_.prompt_tokens = total.prompt_tokens;
+  figures_.cached_tokens = total.cached_tokens;
+  figures_.output_tokens = total.completion_tokens;
+  host_.stats->prompt_tokens.add(static_cast<uint64_t>(total.prompt_tokens));
+  host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(total.cached_tokens));
+  exchange_->set_figures(figures_);
+}
+
+void Stream::keep_alive(sched::Clock::time_point now) {
+  if (done_ || !options_.stream || now - last_write_ < host_.keep_alive) return;
+  if (started_ && exchange_->responder().queued_bytes() > 0) return;
+  out_ = ": keep-alive\n\n";
+  flush();
+}
+
+void Stream::fail(const Error& error) {
+  if (done_) return;
+  done_ = true;
+  host_.stats->failures.add();
+  set_figures();
+  for (Choice& choice : choices_) retire(choice);
+  if (!started_) return exchange_->respond_error(error);
+  out_.append("data: ").append(error_json(error)).append("\n\n");
+  exchange_->responder().write(out_);
+  exchange_->end_stream();
+}
+
+void Stream::abandon() {
+  if (done_) return;
+  done_ = true;
+  set_figures();
+  for (Choice& choice : choices_) retire(choice);
+  exchange_->abandon();
+}
+
+}  // namespace weir::api

@@ -1,0 +1,105 @@
+// Stream: one open answer, with one or more choices. Reads the tokens that the engine logs, turns
+// them into text, and writes events, or collects the text of a whole answer.
+//
+// Threads: the loop's.
+//
+// Invariants:
+// (1) A request handed to the engine is owned by its choice, or by StreamHost::retired until its
+//     log is finished; nowhere is it freed before.
+// (2) After done() nothing is written and no choice owns a request.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/answer_shape.h"
+#include "api/api_stats.h"
+#include "api/exchange.h"
+#include "api/logprob_list.h"
+#include "api/prepare.h"
+#include "sched/engine_handle.h"
+#include "text/detokenizer.h"
+
+namespace weir::api {
+
+// What all streams share.
+struct StreamHost {
+  const text::Tokenizer* tokenizer = nullptr;
+  sched::EngineHandle* engine = nullptr;
+  ApiStats* stats = nullptr;
+  size_t pause_bytes = 64 << 10;
+  std::chrono::milliseconds keep_alive{15'000};
+  // Requests whose client needs no more of them, until the engine has finished them.
+  std::vector<OwnedRequest> retired;
+};
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
+         const AnswerShape::Facts& facts);
+
+  // Lends the requests to the engine. On error none stays with it, and the stream is done; the
+  // caller answers. REQUIRES: a shared_ptr owns the stream.
+  Result<void> submit();
+
+  // Takes what is new and writes it, in one write if the client keeps up.
+  void poll(sched::Clock::time_point now);
+  // Sends a comment after a long silence.
+  void keep_alive(sched::Clock::time_point now);
+  // Ends the answer with an error: as a response, or as an event if the stream has begun.
+  void fail(const Error& error);
+  // The client is gone.
+  void abandon();
+
+  bool done() const { return done_; }
+
+ private:
+  struct Choice {
+    Choice(const text::Tokenizer& tokenizer, const AnswerOptions& options, OwnedRequest request);
+
+    OwnedRequest owned;  // Empty once the choice has ended.
+    text::Detokenizer detokenizer;
+    std::optional<LogprobList> logprobs;
+    int32_t read = 0;   // Tokens taken from the log.
+    bool first = true;  // No token has shown any text yet.
+    bool role_sent = false;
+    bool ended = false;
+    int64_t shown_bytes = 0;  // Of text.
+    std::string text;         // Of a whole answer.
+    std::string logprobs_json;
+    std::string_view finish_reason;
+    int64_t prompt_tokens = 0, cached_tokens = 0;
+    sched::Clock::time_point last_token{};
+  };
+
+  // Takes tokens until there are none or out_ is full; false if it stopped because out_ is full.
+  bool advance(Choice& choice, int32_t index, sched::Clock::time_point now);
+  void observe(Choice& choice, int32_t before, sched::Clock::time_point now);
+  void take_token(Choice& choice, int32_t index);
+  void show(Choice& choice, int32_t index, std::string_view text);
+  void end_choice(Choice& choice, int32_t index, FinishReason reason);
+  std::string take_logprobs(Choice& choice);
+  void retire(Choice& choice);
+  void flush();
+  void complete();
+  Usage usage() const;
+  void set_figures();
+  void wait_for_client();
+
+  StreamHost& host_;
+  const ExchangePtr exchange_;
+  const AnswerOptions options_;
+  const AnswerShape shape_;
+  std::vector<Choice> choices_;
+  AnswerFigures figures_;
+  std::string out_;  // Events not yet written.
+  sched::Clock::time_point last_write_{};
+  bool started_ = false;  // The response's headers are sent.
+  bool paused_ = false;   // Waits for the client to take what is queued.
+  bool was_paused_ = false;
+  bool done_ = false;
+};
+
+}  // namespace weir::api

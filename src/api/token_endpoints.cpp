@@ -1,0 +1,144 @@
+#include "api/token_endpoints.h"
+
+#include <optional>
+#include <vector>
+
+#include "api/generate_request.h"
+#include "api/prepare.h"
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+Result<bool> flag(JsonObject object, std::string_view key, bool fallback) {
+  const auto value = json_get(object, key);
+  if (!value) return fallback;
+  bool result = false;
+  if (value->get(result) != simdjson::SUCCESS) return wrong_type(key, "a boolean", *value);
+  return result;
+}
+
+Result<JsonObject> object_of(const JsonDoc& doc) {
+  JsonObject object;
+  if (doc.root().get(object) != simdjson::SUCCESS)
+    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
+                                         json_type_name(doc.root()) + ".");
+  return object;
+}
+
+// vLLM's clients name the model, llama.cpp's do not.
+Result<void> check_optional_model(const ApiConfig& config, JsonObject object) {
+  const auto value = json_get(object, "model");
+  if (!value) return {};
+  std::string_view model;
+  if (value->get(model) != simdjson::SUCCESS) return wrong_type("model", "a string", *value);
+  return check_model(config, model);
+}
+
+struct Text {
+  std::string text;
+  text::EncodeOptions options;
+};
+
+Result<Text> text_of(const ApiConfig& config, JsonObject object, int64_t now) {
+  Text result;
+  if (const auto messages = json_get(object, "messages")) {
+    GenerateRequest request;
+    const RequestLimits limits{config.vocab_size};
+    WEIR_TRY(parse_messages({"messages", *messages, limits}, request));
+    if (const auto tools = json_get(object, "tools"))
+      WEIR_TRY(parse_tools({"tools", *tools, limits}, request));
+    WEIR_ASSIGN(request.add_generation_prompt, flag(object, "add_generation_prompt", true));
+    WEIR_ASSIGN(result.options.add_special, flag(object, "add_special_tokens", false));
+    WEIR_ASSIGN(result.text, render_chat(config, request, now));
+    return result;
+  }
+  const bool is_prompt = json_get(object, "prompt").has_value();
+  const std::string_view key = is_prompt ? "prompt" : "content";
+  const auto value = json_get(object, key);
+  if (!value) return missing("content");
+  std::string_view text;
+  if (value->get(text) != simdjson::SUCCESS) return wrong_type(key, "a string", *value);
+  result.text = text;
+  WEIR_ASSIGN(result.options.add_special, is_prompt ? flag(object, "add_special_tokens", true)
+                                                    : flag(object, "add_special", false));
+  WEIR_ASSIGN(result.options.parse_special, flag(object, "parse_special", true));
+  return result;
+}
+
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
+
+// llama.cpp writes a piece that is no text as its bytes.
+void write_piece(JsonWriter& json, std::string_view piece) {
+  if (is_utf8(piece)) {
+    json.value(piece);
+    return;
+  }
+  json.begin_array();
+  for (const char c : piece) json.value(static_cast<int32_t>(static_cast<uint8_t>(c)));
+  json.end_array();
+}
+
+}  // namespace
+
+Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int64_t now,
+                             int32_t tokens_max) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_TRY(check_optional_model(config, object));
+  WEIR_ASSIGN(const Text text, text_of(config, object, now));
+  WEIR_ASSIGN(const bool with_pieces, flag(object, "with_pieces", false));
+  WEIR_ASSIGN(const bool with_strings, flag(object, "return_token_strs", false));
+  const std::vector<int32_t> ids = config.tokenizer->encode(text.text, text.options);
+
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("count", static_cast<int64_t>(ids.size())).field("max_model_len", tokens_max);
+  json.key("tokens").begin_array();
+  for (const int32_t id : ids) {
+    if (!with_pieces) {
+      json.value(id);
+      continue;
+    }
+    json.begin_object().field("id", id).key("piece");
+    write_piece(json, config.tokenizer->piece(id));
+    json.end_object();
+  }
+  json.end_array();
+  if (with_strings) {
+    json.key("token_strs").begin_array();
+    for (const int32_t id : ids) json.value(config.tokenizer->piece(id));
+    json.end_array();
+  }
+  json.end_object();
+  return out;
+}
+
+Result<std::string> detokenize(const ApiConfig& config, std::string_view body) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_TRY(check_optional_model(config, object));
+  const auto value = json_get(object, "tokens");
+  if (!value) return missing("tokens");
+  JsonArray tokens;
+  if (value->get(tokens) != simdjson::SUCCESS)
+    return wrong_type("tokens", "an array of token ids", *value);
+  std::vector<int32_t> ids;
+  for (const JsonValue element : tokens) {
+    int64_t id = 0;
+    const std::string path = "tokens[" + std::to_string(ids.size()) + "]";
+    if (element.get(id) != simdjson::SUCCESS) return wrong_type(path, "an integer", element);
+    if (id < 0 || id >= config.vocab_size)
+      return out_of_range(path, "expected a token id below " + std::to_string(config.vocab_size) +
+                                    ", found " + std::to_string(id));
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  const std::string text = config.tokenizer->decode(ids, /*skip_special=*/false);
+  std::string out;
+  JsonWriter(out).begin_object().field("content", text).field("prompt", text).end_object();
+  return out;
+}
+
+}  // namespace weir::api

@@ -1,0 +1,22 @@
+// /tokenize and /detokenize, in the shapes of llama.cpp and vLLM at once: each reads its own fields
+// and finds its own in the answer.
+//
+// Threads: pure functions, for the pool.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/api.h"
+
+namespace weir::api {
+
+// {"content"} (llama.cpp: add_special, parse_special, with_pieces), or {"prompt"} or {"messages"}
+// (vLLM: add_special_tokens, return_token_strs) to {"tokens", "count", "max_model_len"}.
+Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int64_t now,
+                             int32_t tokens_max);
+
+// {"tokens"} to {"content", "prompt"}.
+Result<std::string> detokenize(const ApiConfig& config, std::string_view body);
+
+}  // namespace weir::api
