@@ -35,7 +35,7 @@ struct Rope {
   float beta_fast = 32, beta_slow = 1;              // yarn.
   bool truncate = true;                             // yarn: floor and ceil the ramp.
   float attention_factor = 1;                       // On cos and sin: yarn, longrope.
-  std::vector<float> short_factor, long_factor;     // longrope: [dim / 2].
+  std::vector<float> short_factor{}, long_factor{};  // longrope: [dim / 2].
 
   bool length_dependent() const { return scaling == kDynamic || scaling == kLongRope; }
 };
@@ -93,6 +93,12 @@ struct LayerSpec {
   float residual_scale = 1;  // Multiplies what each sublayer adds (granite).
 };
 
+// A stored module whose rows are those of several canonical modules, one after another.
+struct FusedModules {
+  std::string stored;              // "self_attn.qkv_proj"
+  std::vector<std::string> parts;  // "self_attn.q_proj", ...
+};
+
 struct ModelSpec {
   std::string family;  // As config.json names it.
   int vocab_size = 0;
@@ -102,10 +108,12 @@ struct ModelSpec {
   float logit_scale = 1;
   float logit_softcap = 0;
   bool tied_head = false;
+  bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
   Norm final_norm;
   std::vector<LayerSpec> layers;
-  // Checkpoint names that differ from the canonical Llama ones: {canonical, as stored}.
+  // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}.
   std::vector<std::pair<std::string, std::string>> renames;
+  std::vector<FusedModules> fused;
   std::vector<int32_t> eos_ids;  // config.json's; generation_config.json may name others.
 };
 

@@ -1,0 +1,121 @@
+#include "model/families.h"
+
+#include <algorithm>
+#include <array>
+
+#include "model/families/family.h"
+
+namespace weir::model {
+
+namespace {
+
+struct FamilyEntry {
+  std::string_view architecture;  // As in config.json's `architectures`.
+  family::Describe describe;
+};
+
+// Every architecture this server runs. Sorted.
+constexpr std::array kFamilies = {
+    FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
+    FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
+    FamilyEntry{"GraniteForCausalLM", family::granite},
+    FamilyEntry{"LlamaForCausalLM", family::llama},
+    FamilyEntry{"MistralForCausalLM", family::mistral},
+    FamilyEntry{"MixtralForCausalLM", family::mixtral},
+    FamilyEntry{"OlmoeForCausalLM", family::olmoe},
+    FamilyEntry{"Phi3ForCausalLM", family::phi3},
+    FamilyEntry{"Qwen2ForCausalLM", family::qwen2},
+    FamilyEntry{"Qwen2MoeForCausalLM", family::qwen2_moe},
+    FamilyEntry{"Qwen3ForCausalLM", family::qwen3},
+    FamilyEntry{"Qwen3MoeForCausalLM", family::qwen3_moe},
+};
+static_assert(std::is_sorted(kFamilies.begin(), kFamilies.end(),
+                             [](const FamilyEntry& a, const FamilyEntry& b) {
+                               return a.architecture < b.architecture;
+                             }));
+
+const FamilyEntry* find_family(std::string_view architecture) {
+  for (const FamilyEntry& entry : kFamilies)
+    if (entry.architecture == architecture) return &entry;
+  return nullptr;
+}
+
+Result<void> wrong(size_t layer, const std::string& what) {
+  return fail(ErrorCode::kConfig, "config.json: layer " + std::to_string(layer) + ": " + what);
+}
+
+Result<void> check_attention(const Attention& a, size_t layer) {
+  if (a.num_heads < 1 || a.num_kv_heads < 1 || a.num_heads % a.num_kv_heads != 0)
+    return wrong(layer, "expected query heads to be a multiple of key-value heads, found " +
+                            std::to_string(a.num_heads) + " and " + std::to_string(a.num_kv_heads));
+  if (a.head_dim < 1 || a.head_dim > 1024)
+    return wrong(layer, "expected a head_dim from 1 to 1024, found " + std::to_string(a.head_dim));
+  const Rope& r = a.rope;
+  if (r.dim < 0 || r.dim > a.head_dim || r.dim % 2 != 0)
+    return wrong(layer, "expected an even number of rotary dimensions up to " +
+                            std::to_string(a.head_dim) + ", found " + std::to_string(r.dim));
+  const auto half = static_cast<size_t>(r.dim / 2);
+  if (r.scaling == Rope::kLongRope && (r.short_factor.size() != half || r.long_factor.size() != half))
+    return wrong(layer, "expected short_factor and long_factor of " + std::to_string(half) +
+                            " numbers, found " + std::to_string(r.short_factor.size()) + " and " +
+                            std::to_string(r.long_factor.size()));
+  if (r.dim > 0 && !(r.theta > 1 && r.factor > 0 && r.original_context >= 0))
+    return wrong(layer, "expected rope_theta above 1 and a positive factor, found " +
+                            std::to_string(r.theta) + " and " + std::to_string(r.factor));
+  return {};
+}
+
+Result<void> check_moe(const MoeFfn& moe, size_t layer) {
+  if (moe.num_experts < 1 || moe.top_k < 1 || moe.top_k > moe.num_experts)
+    return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) + " experts per token, found " +
+                            std::to_string(moe.top_k));
+  return {};
+}
+
+}  // namespace
+
+bool family_known(std::string_view architecture) { return find_family(architecture) != nullptr; }
+
+std::vector<std::string_view> known_architectures() {
+  std::vector<std::string_view> names;
+  for (const FamilyEntry& entry : kFamilies) names.push_back(entry.architecture);
+  return names;
+}
+
+Result<void> check_spec(const ModelSpec& spec) {
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    const LayerSpec& layer = spec.layers[i];
+    if (layer.mixers.size() != 1)
+      return wrong(i, "expected one mixer, found " + std::to_string(layer.mixers.size()));
+    WEIR_TRY(check_attention(std::get<Attention>(layer.mixers[0]), i));
+    if (const auto* moe = std::get_if<MoeFfn>(&layer.ffn)) WEIR_TRY(check_moe(*moe, i));
+  }
+  return {};
+}
+
+Result<ModelSpec> spec_from_config(JsonValue config) {
+  JsonObject root;
+  if (config.get(root) != simdjson::SUCCESS)
+    return fail(ErrorCode::kConfig,
+                std::string("config.json: expected an object, found ") + json_type_name(config));
+  std::string_view architecture;
+  if (config["architectures"].at(0).get(architecture) != simdjson::SUCCESS)
+    return fail(ErrorCode::kConfig,
+                "config.json: 'architectures': expected a list with a name, found none");
+  const FamilyEntry* family = find_family(architecture);
+  if (family == nullptr) {
+    std::string names;
+    for (const std::string_view name : known_architectures())
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    return fail(ErrorCode::kUnsupported, "config.json: 'architectures': expected one of " + names +
+                                             "; found " + std::string(architecture.substr(0, 80)));
+  }
+  const ConfigReader reader(root);
+  ModelSpec spec = family->describe(reader);
+  spec.family = architecture;
+  WEIR_TRY(reader.finish());
+  WEIR_TRY(check_spec(spec));
+  return spec;
+}
+
+}  // namespace weir::model

@@ -1,0 +1,194 @@
+#include "model/families/family.h"
+
+#include <array>
+
+namespace weir::model::family {
+
+namespace {
+
+// Far above any published model, and small enough that products of two of them fit 63 bits.
+constexpr int kLayersMax = 2048;
+constexpr int kWidthMax = 1 << 20;
+constexpr int kVocabMax = 1 << 24;
+constexpr int kContextMax = 1 << 26;
+
+// Reads from the rope object first, then from the top level: transformers 5 moved the keys there.
+float rope_float(const ConfigReader& c, const std::optional<ConfigReader>& r, std::string_view key,
+                 float fallback) {
+  const float outer = c.float_or(key, fallback);
+  return r ? r->float_or(key, outer) : outer;
+}
+
+Rope::Scaling parse_scaling(const ConfigReader& c, const std::string& name) {
+  static constexpr std::array<std::pair<std::string_view, Rope::Scaling>, 8> kNames = {{
+      {"", Rope::kNone},
+      {"default", Rope::kNone},
+      {"linear", Rope::kLinear},
+      {"dynamic", Rope::kDynamic},
+      {"llama3", Rope::kLlama3},
+      {"yarn", Rope::kYarn},
+      {"longrope", Rope::kLongRope},
+      {"su", Rope::kLongRope},
+  }};
+  for (const auto& [known, scaling] : kNames)
+    if (known == name) return scaling;
+  c.reject("rope_type: expected default, linear, dynamic, llama3, yarn or longrope, found \"" +
+           name.substr(0, 80) + "\"");
+  return Rope::kNone;
+}
+
+float yarn_attention_factor(const ConfigReader& r, float factor) {
+  const auto m = [&](float s) { return factor > 1 ? 0.1f * s * std::log(factor) + 1 : 1.0f; };
+  const float mscale = r.float_or("mscale", 0), all_dim = r.float_or("mscale_all_dim", 0);
+  const float automatic = mscale != 0 && all_dim != 0 ? m(mscale) / m(all_dim) : m(1);
+  return r.float_or("attention_factor", automatic);
+}
+
+// s = how far the context is stretched; a model trained at its full length keeps 1.
+float longrope_attention_factor(const ConfigReader& r, float stretch, float original) {
+  const float automatic =
+      stretch <= 1 || original <= 1 ? 1 : std::sqrt(1 + std::log(stretch) / std::log(original));
+  return r.float_or("attention_factor", automatic);
+}
+
+void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
+  const std::string type = r.string_or("rope_type", r.string_or("type", ""));
+  r.ignore("type");
+  out.scaling = parse_scaling(c, type);
+  if (out.scaling == Rope::kNone) return;
+  const auto context = static_cast<float>(c.require_int("max_position_embeddings", 1, kContextMax));
+  out.original_context = rope_float(c, r, "original_max_position_embeddings", context);
+  switch (out.scaling) {
+    case Rope::kNone:
+      break;
+    case Rope::kDynamic:
+      out.original_context = context;
+      out.factor = r.require_float("factor");
+      break;
+    case Rope::kLinear:
+      out.factor = r.require_float("factor");
+      break;
+    case Rope::kLlama3:
+      out.factor = r.require_float("factor");
+      out.low_freq_factor = r.require_float("low_freq_factor");
+      out.high_freq_factor = r.require_float("high_freq_factor");
+      break;
+    case Rope::kYarn:
+      out.factor = r.require_float("factor");
+      out.beta_fast = r.float_or("beta_fast", 32);
+      out.beta_slow = r.float_or("beta_slow", 1);
+      out.truncate = r.bool_or("truncate", true);
+      out.attention_factor = yarn_attention_factor(r, out.factor);
+      break;
+    case Rope::kLongRope: {
+      out.short_factor = r.floats("short_factor");
+      out.long_factor = r.floats("long_factor");
+      const float stretch = out.original_context > 0 ? context / out.original_context : 1;
+      const float factor = r.float_or("factor", stretch);
+      out.attention_factor =
+          longrope_attention_factor(r, c.has("original_max_position_embeddings") ? stretch : factor,
+                                    out.original_context);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+ModelSpec decoder(const ConfigReader& c, bool tied_by_default) {
+  ModelSpec m;
+  m.vocab_size = c.require_int("vocab_size", 1, kVocabMax);
+  m.hidden_size = c.require_int("hidden_size", 1, kWidthMax);
+  m.context_max = c.require_int("max_position_embeddings", 1, kContextMax);
+  m.tied_unless_stored = tied_by_default && !c.has("tie_word_embeddings");
+  m.tied_head = c.bool_or("tie_word_embeddings", tied_by_default);
+  m.final_norm = rms(c);
+  m.eos_ids = c.ints("eos_token_id");
+  // How weights are stored is read by quant_format.h, not by families.
+  c.ignore("quantization");
+  c.ignore("quantization_config");
+  return m;
+}
+
+int num_layers(const ConfigReader& c) { return c.require_int("num_hidden_layers", 1, kLayersMax); }
+
+Norm rms(const ConfigReader& c) {
+  return Norm{.kind = Norm::kRms, .eps = c.float_or("rms_norm_eps", 1e-6f)};
+}
+
+Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback) {
+  static constexpr std::array<std::pair<std::string_view, Act>, 8> kNames = {{
+      {"silu", Act::kSilu},
+      {"swish", Act::kSilu},
+      {"gelu", Act::kGelu},
+      {"gelu_new", Act::kGeluTanh},
+      {"gelu_pytorch_tanh", Act::kGeluTanh},
+      {"relu", Act::kRelu},
+      {"relu2", Act::kRelu2},
+      {"quick_gelu", Act::kQuickGelu},
+  }};
+  const std::string name = c.string_or(key, fallback);
+  for (const auto& [known, act] : kNames)
+    if (known == name) return act;
+  c.reject(std::string(key) + ": expected silu, gelu, gelu_pytorch_tanh, relu, relu2 or " +
+           "quick_gelu, found \"" + name.substr(0, 80) + "\"");
+  return Act::kSilu;
+}
+
+DenseFfn gated_ffn(const ConfigReader& c, int width) {
+  return DenseFfn{.width = width, .act = activation(c, "hidden_act", "silu"), .gated = true};
+}
+
+Rope rope(const ConfigReader& c, int head_dim, std::string_view layer_type) {
+  auto r = c.child("rope_parameters");
+  if (r && !layer_type.empty() && r->has(layer_type)) r = r->child(layer_type);
+  const bool legacy = !r;
+  if (legacy) r = c.child("rope_scaling");
+  c.ignore("rope_scaling");
+  Rope out;
+  out.theta = rope_float(c, r, "rope_theta", 10000);
+  const float partial = rope_float(c, r, "partial_rotary_factor", 1);
+  out.dim = static_cast<int>(static_cast<float>(head_dim) * std::clamp(partial, 0.0f, 1.0f));
+  if (r) read_scaling(c, *r, out);
+  return out;
+}
+
+Attention gqa(const ConfigReader& c) {
+  Attention a;
+  a.num_heads = c.require_int("num_attention_heads", 1, kWidthMax);
+  a.num_kv_heads = c.int_or("num_key_value_heads", a.num_heads, 1, kWidthMax);
+  const int hidden = c.require_int("hidden_size", 1, kWidthMax);
+  a.head_dim = c.int_or("head_dim", a.num_heads ? hidden / a.num_heads : 0, 1, kWidthMax);
+  a.scale = a.head_dim > 0 ? 1 / std::sqrt(static_cast<float>(a.head_dim)) : 0;
+  a.rope = rope(c, a.head_dim, "full_attention");
+  return a;
+}
+
+LayerSpec pre_norm(Norm norm, Mixer mixer, Ffn ffn) {
+  LayerSpec l;
+  l.mixers = {std::move(mixer)};
+  l.ffn = std::move(ffn);
+  l.pre_mixer = norm;
+  l.pre_ffn = norm;
+  return l;
+}
+
+LayerSpec sandwich_norm(Norm norm, Mixer mixer, Ffn ffn) {
+  LayerSpec l = pre_norm(norm, std::move(mixer), std::move(ffn));
+  l.post_mixer = norm;
+  l.post_ffn = norm;
+  return l;
+}
+
+void gemma_norm_names(ModelSpec& m) {
+  m.renames = {{"post_mixer_norm", "post_attention_layernorm"},
+               {"pre_ffn_norm", "pre_feedforward_layernorm"},
+               {"post_ffn_norm", "post_feedforward_layernorm"}};
+}
+
+bool slides(const std::vector<std::string>& layer_types, int layer, bool otherwise) {
+  const auto i = static_cast<size_t>(layer);
+  return i < layer_types.size() ? layer_types[i] == "sliding_attention" : otherwise;
+}
+
+}  // namespace weir::model::family

@@ -1,0 +1,34 @@
+// Llama, and what differs from it by multipliers only: Granite.
+#include "model/families/family.h"
+
+namespace weir::model::family {
+
+namespace {
+
+ModelSpec dense(const ConfigReader& c) {
+  ModelSpec m = decoder(c);
+  Attention attn = gqa(c);
+  attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
+  DenseFfn ffn = gated_ffn(c, c.require_int("intermediate_size", 1));
+  ffn.bias = c.bool_or("mlp_bias", false);
+  c.expect_int("pretraining_tp", 1);
+  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(rms(c), attn, ffn));
+  return m;
+}
+
+}  // namespace
+
+ModelSpec llama(const ConfigReader& c) { return dense(c); }
+
+ModelSpec granite(const ConfigReader& c) {
+  ModelSpec m = dense(c);
+  m.embed_scale = c.float_or("embedding_multiplier", 1);
+  m.logit_scale = 1 / c.float_or("logits_scaling", 1);
+  for (LayerSpec& layer : m.layers) {
+    std::get<Attention>(layer.mixers[0]).scale = c.float_or("attention_multiplier", 1);
+    layer.residual_scale = c.float_or("residual_multiplier", 1);
+  }
+  return m;
+}
+
+}  // namespace weir::model::family

@@ -1,0 +1,20 @@
+// Phi-3 and Phi-4: Llama's arithmetic with fused projections, LongRoPE and partial rotary.
+#include "model/families/family.h"
+
+namespace weir::model::family {
+
+ModelSpec phi3(const ConfigReader& c) {
+  c.expect_bool("attention_bias", false);
+  ModelSpec m = decoder(c);
+  m.final_norm.eps = c.float_or("rms_norm_eps", 1e-5f);
+  Attention attn = gqa(c);
+  attn.window = c.int_or("sliding_window", 0, 0);
+  c.ignore("original_max_position_embeddings");  // Only LongRoPE asks.
+  const DenseFfn ffn = gated_ffn(c, c.require_int("intermediate_size", 1));
+  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(m.final_norm, attn, ffn));
+  m.fused = {{"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
+             {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}};
+  return m;
+}
+
+}  // namespace weir::model::family

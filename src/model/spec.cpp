@@ -1,0 +1,128 @@
+#include "model/spec.h"
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+
+namespace weir::model {
+
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
+  std::array<char, 256> buffer{};
+  va_list args;
+  va_start(args, pattern);
+  std::vsnprintf(buffer.data(), buffer.size(), pattern, args);
+  va_end(args);
+  return buffer.data();
+}
+
+std::string number(float value) { return format("%g", static_cast<double>(value)); }
+
+std::string rope_text(const Rope& r) {
+  if (r.dim == 0) return " nope";
+  static constexpr std::array kScaling = {"", " linear", " dynamic", " llama3", " yarn", " longrope"};
+  std::string s = format(" rope %d@%s", r.dim, number(r.theta).c_str());
+  s += kScaling[r.scaling];
+  if (r.factor != 1) s += " x" + number(r.factor);
+  if (r.scaling > Rope::kLinear) s += " of " + number(r.original_context);
+  if (r.attention_factor != 1) s += " amplitude " + number(r.attention_factor);
+  if (r.layout == Rope::kInterleaved) s += " interleaved";
+  return s;
+}
+
+std::string mixer_text(const Attention& a) {
+  std::string s = format("gqa %d/%dx%d", a.num_heads, a.num_kv_heads, a.head_dim);
+  if (a.window > 0) s += format(" window %d", a.window);
+  s += rope_text(a.rope);
+  s += " scale " + number(a.scale);
+  if (a.logit_softcap > 0) s += " softcap " + number(a.logit_softcap);
+  if (a.qk_norm == Attention::kPerHead) s += " qk-norm";
+  if (a.qk_norm == Attention::kAllHeads) s += " qk-norm over all heads";
+  if (a.qk_norm != Attention::kNoQkNorm && a.qk_norm_offset != 0) s += " 1+w";
+  if (a.qkv_bias) s += " qkv-bias";
+  if (a.out_bias) s += " out-bias";
+  if (a.sinks) s += " sinks";
+  return s;
+}
+
+std::string ffn_text(const DenseFfn& f) {
+  static constexpr std::array kGated = {"swiglu", "geglu-tanh", "geglu", "relu2-glu", "reglu", "quick-geglu"};
+  static constexpr std::array kPlain = {"silu", "gelu-tanh", "gelu", "relu2", "relu", "quick-gelu"};
+  const auto act = static_cast<size_t>(f.act);
+  return format("%s %d%s", f.gated ? kGated[act] : kPlain[act], f.width, f.bias ? " bias" : "");
+}
+
+std::string ffn_text(const Ffn& ffn) {
+  if (const auto* dense = std::get_if<DenseFfn>(&ffn)) return ffn_text(*dense);
+  const auto* moe = std::get_if<MoeFfn>(&ffn);
+  if (moe == nullptr) return "no ffn";
+  std::string s = format("moe %d of %d x ", moe->top_k, moe->num_experts) + ffn_text(moe->expert);
+  s += moe->router.score == Router::kSoftmax ? ", softmax" : ", softmax of top k";
+  if (moe->router.renormalise) s += " renormalised";
+  if (moe->router.scale != 1) s += " x" + number(moe->router.scale);
+  if (moe->shared) s += ", shared " + ffn_text(*moe->shared);
+  if (moe->shared_gate) s += " gated";
+  return s;
+}
+
+std::string norm_text(const Norm& norm) {
+  std::string s = norm.kind == Norm::kRms ? "rms " : "layernorm ";
+  s += number(norm.eps);
+  if (norm.weight_offset != 0) s += " 1+w";
+  if (norm.bias) s += " bias";
+  return s;
+}
+
+std::string layer_text(const LayerSpec& layer) {
+  std::string s;
+  for (const Mixer& mixer : layer.mixers)
+    s += (s.empty() ? "" : " + ") + std::visit([](const auto& m) { return mixer_text(m); }, mixer);
+  if (s.empty()) s = "no mixer";
+  if (layer.pre_mixer && layer.post_mixer) s += ", sandwich norms";
+  if (!layer.pre_mixer && layer.post_mixer) s += ", norm after";
+  if (layer.residual_scale != 1) s += ", residual x" + number(layer.residual_scale);
+  return s + " | " + ffn_text(layer.ffn);
+}
+
+// "A5 B A5 B": runs of equal layers.
+std::string pattern_text(const std::vector<size_t>& kinds) {
+  std::string out;
+  for (size_t i = 0; i < kinds.size();) {
+    size_t end = i;
+    while (end < kinds.size() && kinds[end] == kinds[i]) ++end;
+    // Beyond Z the letters are numbered: models with that many kinds exist only on paper.
+    out += kinds[i] < 26 ? format(" %c", static_cast<char>('A' + kinds[i])) : format(" #%zu-", kinds[i]);
+    if (end - i > 1) out += format("%zu", end - i);
+    i = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string describe(const ModelSpec& spec) {
+  std::string out = format("%s: vocab %d, width %d, %zu layers, context %d, ", spec.family.c_str(),
+                           spec.vocab_size, spec.hidden_size, spec.layers.size(), spec.context_max);
+  out += norm_text(spec.final_norm);
+  if (spec.tied_head) out += spec.tied_unless_stored ? ", tied unless stored" : ", tied";
+  if (spec.embed_scale != 1) out += ", embed x" + number(spec.embed_scale);
+  if (spec.logit_scale != 1) out += ", logits x" + number(spec.logit_scale);
+  if (spec.logit_softcap > 0) out += ", logits capped at " + number(spec.logit_softcap);
+  out += "\n";
+
+  std::vector<std::string> lines;
+  std::vector<size_t> kinds;
+  for (const LayerSpec& layer : spec.layers) {
+    const std::string line = layer_text(layer);
+    size_t kind = 0;
+    while (kind < lines.size() && lines[kind] != line) ++kind;
+    if (kind == lines.size()) lines.push_back(line);
+    kinds.push_back(kind);
+  }
+  for (size_t i = 0; i < lines.size(); ++i)
+    out += (i < 26 ? format("  %c = ", static_cast<char>('A' + i)) : format("  #%zu = ", i)) + lines[i] + "\n";
+  return out + " " + pattern_text(kinds) + "\n";
+}
+
+}  // namespace weir::model

@@ -1,0 +1,262 @@
+#include "model/weight_map.h"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::model {
+
+namespace {
+
+constexpr std::array kFloatTypes = {DType::kF32, DType::kF16, DType::kBF16};
+
+kernels::FloatType float_type(DType type) {
+  return type == DType::kF32   ? kernels::FloatType::kF32
+         : type == DType::kF16 ? kernels::FloatType::kF16
+                               : kernels::FloatType::kBF16;
+}
+
+std::string shape_text(std::span<const int64_t> shape) {
+  std::string out = "[";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+std::string types_text(std::span<const DType> types) {
+  std::string out;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (i > 0) out += i + 1 == types.size() ? " or " : ", ";
+    out += dtype_name(types[i]);
+  }
+  return out;
+}
+
+// Llama's names where a family gives no other.
+std::string_view default_name(std::string_view part) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames = {{
+      {"embed_tokens", "model.embed_tokens"},
+      {"norm", "model.norm"},
+      {"pre_mixer_norm", "input_layernorm"},
+      {"pre_ffn_norm", "post_attention_layernorm"},
+  }};
+  for (const auto& [canonical, stored] : kNames)
+    if (canonical == part) return stored;
+  return part;
+}
+
+// Tensors that some files carry and no forward pass needs.
+bool is_ignorable(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
+
+}  // namespace
+
+void WeightBinder::reject(std::string message) {
+  if (!error_) error_ = Error{ErrorCode::kConfig, std::move(message)};
+}
+
+template <class T>
+T WeightBinder::unwrap(Result<T> result) {
+  if (result) return *std::move(result);
+  if (!error_) error_ = result.error();
+  return T{};
+}
+
+std::string WeightBinder::stored_path(int layer, std::string_view part, int expert) const {
+  std::string_view name = default_name(part);
+  for (const auto& [canonical, stored] : spec_.renames)
+    if (canonical == part) name = stored;
+  std::string path = layer == kWholeModel ? "" : "model.layers." + std::to_string(layer) + ".";
+  path += name;
+  if (const size_t star = path.find('*'); star != path.npos)
+    path.replace(star, 1, std::to_string(expert));
+  return path;
+}
+
+bool WeightBinder::has_weight(int layer, std::string_view part) const {
+  return checkpoint_.find(stored_path(layer, part) + ".weight") != nullptr;
+}
+
+const StoredTensor* WeightBinder::take(const std::string& name) {
+  const StoredTensor* tensor = checkpoint_.find(name);
+  if (tensor != nullptr) taken_.insert(name);
+  return tensor;
+}
+
+const StoredTensor* WeightBinder::take(const std::string& name, std::span<const DType> types,
+                                       std::span<const int64_t> shape, std::string_view note) {
+  const std::string expected = types_text(types) + " " + shape_text(shape) + std::string(note);
+  const StoredTensor* stored = take(name);
+  if (stored == nullptr) {
+    reject(checkpoint_.name() + ": tensor '" + name + "': expected " + expected + ", found no such tensor");
+    return nullptr;
+  }
+  const Tensor& t = stored->tensor;
+  const std::span<const int64_t> found(t.shape.data(), static_cast<size_t>(t.rank));
+  if (std::ranges::count(types, t.type) == 0 || !std::ranges::equal(found, shape)) {
+    reject(checkpoint_.file(*stored).name() + ": tensor '" + name + "': expected " + expected + ", found " +
+           to_string(t));
+    return nullptr;
+  }
+  return stored;
+}
+
+std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
+                                                       std::span<const int64_t> rows, int32_t k,
+                                                       bool bias) {
+  if (error_) return std::nullopt;
+  Module m;
+  m.path = path;
+  m.k = k;
+  if (bias) m.bias = take(path + ".bias", kFloatTypes, rows);
+  std::vector<int64_t> shape(rows.begin(), rows.end());
+  shape.push_back(k);
+  const StoredTensor* scales = checkpoint_.find(path + ".scales");
+  if (scales == nullptr) {
+    m.weight = take(path + ".weight", kFloatTypes, shape);
+  } else if (!format_.quantised()) {
+    reject("config.json: expected 'quantization', because " + checkpoint_.file(*scales).name() +
+           " has a tensor '" + scales->name + "'; found nothing");
+  } else {
+    m.params = format_.of(path);
+    const std::string note = " (" + std::to_string(m.params.bits) + " bits in groups of " +
+                             std::to_string(m.params.group) + ")";
+    if (k % m.params.group != 0) {
+      reject(checkpoint_.name() + ": tensor '" + path + ".weight': expected a width that is a multiple of " +
+             std::to_string(m.params.group) + ", found " + std::to_string(k));
+      return std::nullopt;
+    }
+    shape.back() = int64_t{k} * m.params.bits / 32;
+    static constexpr std::array kWords = {DType::kU32};
+    m.weight = take(path + ".weight", kWords, shape, note);
+    shape.back() = k / m.params.group;
+    m.scales = take(path + ".scales", kFloatTypes, shape, note);
+    if (m.scales != nullptr) {
+      const std::array same = {m.scales->tensor.type};
+      m.biases = take(path + ".biases", same, shape, note);
+    }
+  }
+  if (error_) return std::nullopt;
+  return m;
+}
+
+Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision precision) {
+  Linear out;
+  out.n = n;
+  out.k = m.k;
+  if (m.bias != nullptr) {
+    const DType type = m.bias->tensor.type;
+    out.bias = unwrap(store_.add_widened(type, m.bias->tensor.data + row * dtype_bytes(type), n, 0));
+  }
+  const auto source_row = [&](const StoredTensor& t) { return t.tensor.data + row * t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] * dtype_bytes(t.tensor.type); };
+  if (m.scales == nullptr) {
+    const Tensor& t = m.weight->tensor;
+    out.floats = {.n = n, .k = m.k, .type = float_type(t.type)};
+    out.floats.rows = unwrap(store_.add_floats(t, source_row(*m.weight), int64_t{n} * m.k));
+    return out;
+  }
+  QuantSource source;
+  source.stored = {.n = n,
+                   .k = m.k,
+                   .group = m.params.group,
+                   .bits = m.params.bits,
+                   .scale_type = float_type(m.scales->tensor.type)};
+  const std::array tensors = {m.weight, m.scales, m.biases};
+  std::array<const uint8_t*, 3> data{};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::byte* begin = source_row(*tensors[i]);
+    data[i] = reinterpret_cast<const uint8_t*>(begin);
+    source.file[i] = &checkpoint_.file(*tensors[i]);
+    source.offset[i] = static_cast<size_t>(begin - source.file[i]->bytes().data());
+  }
+  source.stored.words = data[0];
+  source.stored.scales = data[1];
+  source.stored.biases = data[2];
+  out.quantised = true;
+  out.int8 = int8_ && precision == Precision::kAsComputed;
+  out.quant = unwrap(store_.add_packed(source));
+  return out;
+}
+
+Linear WeightBinder::linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias,
+                            Precision precision) {
+  const std::array<int64_t, 1> rows = {n};
+  const auto module = open(stored_path(layer, part), rows, k, bias);
+  return module ? bind(*module, 0, n, precision) : Linear{};
+}
+
+std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts, int32_t k, bool bias) {
+  std::vector<Linear> out;
+  const auto same_parts = [&](const FusedModules& f) {
+    return std::ranges::equal(f.parts, parts, {}, {}, &Part::name);
+  };
+  const auto fused = std::ranges::find_if(spec_.fused, same_parts);
+  if (fused == spec_.fused.end()) {
+    for (const Part& part : parts) out.push_back(linear(layer, part.name, part.n, k, bias));
+    return out;
+  }
+  std::array<int64_t, 1> rows = {0};
+  for (const Part& part : parts) rows[0] += part.n;
+  const auto module = open(stored_path(layer, fused->stored), rows, k, bias);
+  int64_t row = 0;
+  for (const Part& part : parts) {
+    out.push_back(module ? bind(*module, row, part.n, Precision::kAsComputed) : Linear{});
+    row += part.n;
+  }
+  return out;
+}
+
+std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count, int32_t n,
+                                          int32_t k, bool bias) {
+  std::vector<Linear> out;
+  out.reserve(static_cast<size_t>(count));
+  const std::string stacked = "mlp.switch_mlp." + std::string(part);
+  if (has_weight(layer, stacked)) {
+    const std::array<int64_t, 2> rows = {count, n};
+    const auto module = open(stored_path(layer, stacked), rows, k, bias);
+    for (int32_t e = 0; e < count; ++e)
+      out.push_back(module ? bind(*module, int64_t{e} * n, n, Precision::kAsComputed) : Linear{});
+    return out;
+  }
+  const std::string single = "mlp.experts.*." + std::string(part);
+  const std::array<int64_t, 1> rows = {n};
+  for (int32_t e = 0; e < count; ++e) {
+    const auto module = open(stored_path(layer, single, e), rows, k, bias);
+    out.push_back(module ? bind(*module, 0, n, Precision::kAsComputed) : Linear{});
+  }
+  return out;
+}
+
+const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, float offset, bool bare) {
+  if (error_) return nullptr;
+  const std::array<int64_t, 1> shape = {n};
+  const StoredTensor* stored = take(stored_path(layer, part) + (bare ? "" : ".weight"), kFloatTypes, shape);
+  if (stored == nullptr) return nullptr;
+  return unwrap(store_.add_widened(stored->tensor.type, stored->tensor.data, n, offset));
+}
+
+NormWeights WeightBinder::norm(int layer, std::string_view part, const Norm& norm, int32_t n) {
+  NormWeights out{.kind = norm.kind, .eps = norm.eps};
+  out.weight = vector(layer, part, n, norm.weight_offset);
+  if (norm.bias) {
+    const std::array<int64_t, 1> shape = {n};
+    const StoredTensor* bias = error_ ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
+    if (bias != nullptr) out.bias = unwrap(store_.add_widened(bias->tensor.type, bias->tensor.data, n, 0));
+  }
+  return out;
+}
+
+void WeightBinder::ignore(int layer, std::string_view part) {
+  const std::string path = stored_path(layer, part);
+  for (const char* suffix : {".weight", ".scales", ".biases", ".bias"}) take(path + suffix);
+}
+
+Result<void> WeightBinder::finish() const {
+  if (error_) return tl::unexpected(*error_);
+  for (const StoredTensor& stored : checkpoint_.tensors()) {
+    if (taken_.contains(stored.name) || is_ignorable(stored.name)) continue;
+    return fail(ErrorCode::kConfig, checkpoint_.file(stored).name() + ": tensor '" + stored.name +
+                                        "': expected only tensors that " + spec_.family +
+                                        " has, found " + to_string(stored.tensor));
+  }
+  return {};
+}
+
+}  // namespace weir::model

@@ -1,0 +1,108 @@
+// WeightBinder: from a checkpoint's tensors to the weights that layers want, by canonical name.
+// Every tensor must be bound with the expected shape or be known as one to ignore.
+//
+// Canonical module names are Llama's; ModelSpec::renames and ::fused say what a family calls them.
+//   whole model: embed_tokens, norm, lm_head
+//   a layer: pre_mixer_norm (stored: input_layernorm), post_mixer_norm, pre_ffn_norm (stored:
+//   post_attention_layernorm), post_ffn_norm, self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm,
+//   self_attn.sinks, mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.shared_expert.*,
+//   mlp.shared_expert_gate; experts: mlp.experts.*.{gate,up,down}_proj one by one, or
+//   mlp.switch_mlp.{gate,up,down}_proj stacked [experts, n, k].
+//
+// Errors stick: after the first, getters return empty weights and finish() reports it.
+//
+// Threads: one, at load.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/linear.h"
+#include "model/quant_format.h"
+#include "model/safetensors.h"
+#include "model/spec.h"
+#include "model/weight_store.h"
+
+namespace weir::model {
+
+inline constexpr int kWholeModel = -1;  // In place of a layer's index.
+
+// Float activations even in Compute::kFast: where a rounding would change a discrete choice.
+enum class Precision : uint8_t { kAsComputed, kFloatActivations };
+
+struct NormWeights {
+  Norm::Kind kind = Norm::kRms;
+  float eps = 1e-6f;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+};
+
+class WeightBinder {
+ public:
+  // `int8`: quantised weights meet int8 activations.
+  WeightBinder(const Checkpoint& checkpoint, const ModelSpec& spec, const QuantFormat& format,
+               bool int8, WeightStore& store)
+      : checkpoint_(checkpoint), spec_(spec), format_(format), int8_(int8), store_(store) {}
+
+  struct Part {
+    std::string_view name;
+    int32_t n = 0;
+  };
+
+  bool has_weight(int layer, std::string_view part) const;
+  Linear linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias = false,
+                Precision precision = Precision::kAsComputed);
+  // Linear layers of the same input, which the file may hold fused.
+  std::vector<Linear> linears(int layer, std::span<const Part> parts, int32_t k, bool bias);
+  // mlp.experts.*.`part`, or mlp.switch_mlp.`part` where the file stacks them.
+  std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
+                              bool bias);
+  NormWeights norm(int layer, std::string_view part, const Norm& norm, int32_t n);
+  // A plain vector under `part`.weight, or under the bare name if `bare`.
+  const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
+  // Tensors of this module need not be bound.
+  void ignore(int layer, std::string_view part);
+
+  // The first error; else the first tensor that nobody bound.
+  Result<void> finish() const;
+
+ private:
+  // A module as stored: [lead..., n, k], quantised or float.
+  struct Module {
+    std::string path;
+    const StoredTensor* weight = nullptr;
+    const StoredTensor* scales = nullptr;
+    const StoredTensor* biases = nullptr;  // Of the affine groups.
+    const StoredTensor* bias = nullptr;    // Of the linear layer.
+    QuantParams params{};
+    int32_t k = 0;
+  };
+
+  std::string stored_path(int layer, std::string_view part, int expert = 0) const;
+  std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
+                             bool bias);
+  // Rows [row, row + n) of the module, all leading dimensions counted.
+  Linear bind(const Module& module, int64_t row, int32_t n, Precision precision);
+  const StoredTensor* take(const std::string& name);
+  const StoredTensor* take(const std::string& name, std::span<const DType> types,
+                           std::span<const int64_t> shape, std::string_view note = {});
+  void reject(std::string message);
+  template <class T>
+  T unwrap(Result<T> result);
+
+  const Checkpoint& checkpoint_;
+  const ModelSpec& spec_;
+  const QuantFormat& format_;
+  const bool int8_;
+  WeightStore& store_;
+  std::set<std::string, std::less<>> taken_;
+  std::optional<Error> error_;
+};
+
+}  // namespace weir::model

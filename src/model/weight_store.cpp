@@ -1,0 +1,121 @@
+#include "model/weight_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace weir::model {
+
+namespace {
+
+constexpr size_t kAlign = 64;
+// Address space, not memory: a slab is touched as far as it is used.
+constexpr size_t kSlabBytes = size_t{64} << 20;
+// About 1 MiB of 4-bit words at a width of 4,096: long enough to keep a claim cheap, short enough
+// that the last block does not keep the others waiting.
+constexpr int32_t kJobBlocks = 32;
+
+struct RowBytes {
+  int64_t words, scales;
+};
+
+RowBytes row_bytes(const kernels::StoredQuant& s) {
+  const int64_t scale = s.scale_type == kernels::FloatType::kF32 ? 4 : 2;
+  return {int64_t{s.k} * s.bits / 8, s.k / s.group * scale};
+}
+
+float widen(DType type, const std::byte* data, int64_t i) {
+  if (type == DType::kF32) {
+    float value;
+    std::memcpy(&value, data + i * 4, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, data + i * 2, 2);
+  return type == DType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
+}
+
+}  // namespace
+
+Result<std::byte*> WeightStore::allocate(int64_t bytes) {
+  const size_t size = (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign;
+  if (slabs_.empty() || slabs_.back().bytes() - slab_used_ < size) {
+    WEIR_ASSIGN(HugeBuffer slab, HugeBuffer::allocate(std::max(size, kSlabBytes)));
+    slabs_.push_back(std::move(slab));
+    slab_used_ = 0;
+  }
+  std::byte* memory = slabs_.back().data() + slab_used_;
+  slab_used_ += size;
+  packed_bytes_ += static_cast<int64_t>(size);
+  return memory;
+}
+
+Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) {
+  const kernels::StoredQuant& s = source.stored;
+  kernels::QuantMatrix m;
+  m.n = s.n;
+  m.k = s.k;
+  m.group = s.group;
+  m.bits = kernels::container_bits(s.bits);
+  m.scale_type = s.scale_type;
+  WEIR_ASSIGN(std::byte* words, allocate(kernels::packed_word_bytes(s.n, s.k, m.bits)));
+  WEIR_ASSIGN(std::byte* scales,
+              allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
+  m.words = reinterpret_cast<uint8_t*>(words);
+  m.scales = reinterpret_cast<uint8_t*>(scales);
+  const int32_t blocks = (s.n + kernels::kBlockRows - 1) / kernels::kBlockRows;
+  for (int32_t begin = 0; begin < blocks; begin += kJobBlocks)
+    jobs_.push_back({source, reinterpret_cast<uint8_t*>(words), reinterpret_cast<uint8_t*>(scales),
+                     begin, std::min(begin + kJobBlocks, blocks)});
+  const RowBytes row = row_bytes(s);
+  stored_bytes_ += s.n * (row.words + 2 * row.scales);
+  return m;
+}
+
+Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byte* data,
+                                            int64_t elements) {
+  const int64_t bytes = elements * dtype_bytes(tensor.type);
+  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_bytes(tensor.type)) == 0) {
+    mapped_bytes_ += bytes;
+    return data;
+  }
+  WEIR_ASSIGN(std::byte* copy, allocate(bytes));
+  std::memcpy(copy, data, static_cast<size_t>(bytes));
+  return copy;
+}
+
+Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,
+                                              float offset) {
+  WEIR_ASSIGN(std::byte* memory, allocate(count * 4));
+  auto* out = reinterpret_cast<float*>(memory);
+  for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, i) + offset;
+  return out;
+}
+
+int64_t WeightStore::run(const Job& job) {
+  const kernels::StoredQuant& s = job.source.stored;
+  kernels::repack_blocks(s, job.begin, job.end, job.words, job.scales);
+  const int64_t first = int64_t{job.begin} * kernels::kBlockRows;
+  const int64_t rows = std::min<int64_t>(int64_t{job.end} * kernels::kBlockRows, s.n) - first;
+  const RowBytes row = row_bytes(s);
+  const int64_t sizes[3] = {row.words, row.scales, row.scales};
+  for (int i = 0; i < 3; ++i)
+    job.source.file[i]->drop(job.source.offset[i] + static_cast<size_t>(first * sizes[i]),
+                             static_cast<size_t>(rows * sizes[i]));
+  return rows * (row.words + 2 * row.scales);
+}
+
+void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
+  std::atomic<int64_t> done{0};
+  const auto count = static_cast<int32_t>(jobs_.size());
+  team.run([&](int member) {
+    for (int32_t i = team.claim(); i < count; i = team.claim()) {
+      done.fetch_add(run(jobs_[static_cast<size_t>(i)]), std::memory_order_relaxed);
+      if (member == 0 && progress) progress(done.load(std::memory_order_relaxed), stored_bytes_);
+    }
+  });
+  if (progress) progress(stored_bytes_, stored_bytes_);
+  jobs_ = {};
+}
+
+}  // namespace weir::model

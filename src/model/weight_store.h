@@ -1,0 +1,66 @@
+// WeightStore: the memory behind a model's weights. Quantised ones are repacked once into huge
+// pages, by the whole team, and the pages they came from dropped as they are read; float weights
+// stay mapped from the file; small vectors are widened to float32.
+//
+// Threads: filled by one thread; pack() uses the team; immutable afterwards.
+// Invariants: (1) pointers handed out stay valid for the store's life; (2) what add_packed() hands
+// out is filled by pack().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/huge_pages.h"
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "kernels/ops.h"
+#include "kernels/repack.h"
+#include "model/safetensors.h"
+
+namespace weir::model {
+
+// Rows of a quantised module as stored, and the tensors they lie in.
+struct QuantSource {
+  kernels::StoredQuant stored{};
+  const FileView* file[3] = {};  // Of words, scales and biases.
+  size_t offset[3] = {};         // Of the first row in that file.
+};
+
+class WeightStore {
+ public:
+  // 64-byte aligned memory that lives as long as the store.
+  Result<std::byte*> allocate(int64_t bytes);
+
+  // Plans a packed copy of the rows.
+  Result<kernels::QuantMatrix> add_packed(const QuantSource& source);
+  // A float matrix in place, or a copy where the file has it unaligned.
+  Result<const void*> add_floats(const Tensor& tensor, const std::byte* data, int64_t elements);
+  // `count` elements widened to float32, plus `offset`.
+  Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset);
+
+  // Repacks everything planned. `progress(done, total)` in stored bytes, from the calling thread.
+  void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);
+
+  int64_t packed_bytes() const { return packed_bytes_; }
+  int64_t mapped_bytes() const { return mapped_bytes_; }
+
+ private:
+  // A unit of work: blocks of 16 rows of one matrix.
+  struct Job {
+    QuantSource source;
+    uint8_t* words = nullptr;
+    uint8_t* scales = nullptr;
+    int32_t begin = 0, end = 0;
+  };
+  static int64_t run(const Job& job);
+
+  std::vector<HugeBuffer> slabs_;
+  size_t slab_used_ = 0;
+  std::vector<Job> jobs_;
+  int64_t stored_bytes_ = 0;
+  int64_t packed_bytes_ = 0;
+  int64_t mapped_bytes_ = 0;
+};
+
+}  // namespace weir::model
