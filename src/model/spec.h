@@ -38,6 +38,7 @@ struct Rope {
   std::vector<float> short_factor{}, long_factor{};  // longrope: [dim / 2].
 
   bool length_dependent() const { return scaling == kDynamic || scaling == kLongRope; }
+  bool operator==(const Rope&) const = default;
 };
 
 // Token mixers: the sublayer that moves information between positions.

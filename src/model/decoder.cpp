@@ -1,0 +1,167 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "model/families.h"
+#include "model/layers/attention.h"
+#include "model/layers/ffn.h"
+#include "model/layers/moe.h"
+
+namespace weir::model {
+
+namespace {
+
+// Ten times the largest config.json published.
+constexpr size_t kConfigBytesMax = size_t{4} << 20;
+
+Result<JsonDoc> read_config(const ModelFiles& files) {
+  WEIR_ASSIGN(const FileView file, files.open_file("config.json"));
+  if (file.bytes().size() > kConfigBytesMax)
+    return fail(ErrorCode::kConfig, file.name() + ": expected at most " + std::to_string(kConfigBytesMax) +
+                                        " bytes, found " + std::to_string(file.bytes().size()));
+  auto doc = JsonDoc::parse(file.text());
+  if (!doc) return fail(ErrorCode::kConfig, file.name() + ": " + doc.error().message);
+  return doc;
+}
+
+// Errors of the config name only the file: say which model's.
+tl::unexpected<Error> in_folder(const ModelFiles& files, Error error) {
+  if (error.message.starts_with("config.json"))
+    error.message = (files.folder().empty() ? files.name() : files.folder()) + "/" + error.message;
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> Model::load(const ModelFiles& files, const ModelOptions& options,
+                                           const kernels::Ops& ops, ThreadTeam& team,
+                                           const std::function<void(int64_t, int64_t)>& progress) {
+  auto decoder = Decoder::load(files, options, ops, team, progress);
+  if (!decoder) return in_folder(files, std::move(decoder).error());
+  return std::unique_ptr<Model>(std::move(*decoder));
+}
+
+Result<std::unique_ptr<Decoder>> Decoder::load(const ModelFiles& files, const ModelOptions& options,
+                                               const kernels::Ops& ops, ThreadTeam& team,
+                                               const std::function<void(int64_t, int64_t)>& progress) {
+  WEIR_ASSIGN(const JsonDoc config, read_config(files));
+  WEIR_ASSIGN(ModelSpec spec, spec_from_config(config.root()));
+  WEIR_ASSIGN(const QuantFormat format, QuantFormat::from_config(config.root()));
+  WEIR_ASSIGN(Checkpoint checkpoint, Checkpoint::open(files));
+  std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops));
+  decoder->checkpoint_ = std::make_unique<Checkpoint>(std::move(checkpoint));
+  WEIR_TRY(decoder->bind(format));
+  WEIR_TRY(decoder->make_workspace(team.members()));
+  decoder->store_.pack(team, progress);
+  return decoder;
+}
+
+Result<void> Decoder::bind(const QuantFormat& format) {
+  WeightBinder binder(*checkpoint_, spec_, format, options_.compute == Compute::kFast, store_);
+  embedding_ = std::make_unique<Embedding>(binder, spec_);
+  for (int i = 0; i < static_cast<int>(spec_.layers.size()); ++i) {
+    const LayerSpec& layer = spec_.layers[static_cast<size_t>(i)];
+    const Rope& rope = std::get<Attention>(layer.mixers[0]).rope;
+    auto table = std::ranges::find(ropes_, rope, &RopeTable::rope);
+    if (table == ropes_.end()) table = ropes_.emplace(ropes_.end(), rope, context_max());
+    const auto rope_index = static_cast<int>(table - ropes_.begin());
+    layers_.push_back(std::make_unique<AttentionLayer>(binder, spec_, i, rope_index));
+    if (std::holds_alternative<DenseFfn>(layer.ffn))
+      layers_.push_back(std::make_unique<FfnLayer>(binder, spec_, i));
+    else if (std::holds_alternative<MoeFfn>(layer.ffn))
+      layers_.push_back(std::make_unique<MoeLayer>(binder, spec_, i));
+  }
+  head_ = std::make_unique<Head>(binder, spec_, *embedding_);
+  return binder.finish();
+}
+
+Result<void> Decoder::make_workspace(int members) {
+  WorkspaceSizes sizes;
+  sizes.rows = options_.rows_max;
+  sizes.members = members;
+  sizes.hidden = spec_.hidden_size;
+  sizes.logit_rows = std::min(options_.rows_max, Head::kRowsMax);
+  sizes.vocab = spec_.vocab_size;
+  sizes.groups = head_->group_bit();
+  for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
+  for (const auto& layer : layers_) layer->raise(sizes);
+  WEIR_ASSIGN(workspace_, Workspace::create(sizes));
+  return {};
+}
+
+ModelMemory Decoder::memory() const {
+  return {.packed_weights = store_.packed_bytes(),
+          .mapped_weights = store_.mapped_bytes(),
+          .scratch = workspace_->bytes()};
+}
+
+int32_t Decoder::context_max() const {
+  return options_.context_max > 0 ? options_.context_max : spec_.context_max;
+}
+
+int64_t Decoder::weight_bytes_per_token() const {
+  int64_t bytes = head_->weight().weight_bytes();
+  for (const auto& layer : layers_) bytes += layer->weight_bytes();
+  return bytes;
+}
+
+int64_t Decoder::macs_per_token() const {
+  int64_t macs = head_->weight().macs();
+  for (const auto& layer : layers_) macs += layer->macs();
+  return macs;
+}
+
+std::vector<kv::KvShape> Decoder::kv_shapes() const {
+  std::vector<kv::KvShape> shapes;
+  for (const LayerSpec& layer : spec_.layers) {
+    const auto& a = std::get<Attention>(layer.mixers[0]);
+    shapes.push_back({.kv_heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.head_dim});
+  }
+  return shapes;
+}
+
+// Where the row stands, its angles, and its embedding.
+void Decoder::begin_row(const Pass& pass, int32_t row) const {
+  Workspace& ws = pass.ws;
+  const auto behind = std::ranges::upper_bound(pass.batch.slices, row, {}, &BatchSlice::row_begin);
+  const BatchSlice& slice = *(behind - 1);
+  const int32_t position = slice.first_position + row - slice.row_begin;
+  ws.position[row] = position;
+  ws.slice[row] = static_cast<int32_t>(behind - 1 - pass.batch.slices.begin());
+  const int32_t length = std::max(slice.prompt_length, position + 1);
+  for (size_t r = 0; r < ropes_.size(); ++r) {
+    const auto dim = static_cast<size_t>(ropes_[r].rope().dim);
+    const std::span own(ws.own_angles[r] + static_cast<size_t>(row) * dim, dim);
+    ws.angles[r * static_cast<size_t>(pass.rows()) + static_cast<size_t>(row)] =
+        ropes_[r].angles(position, length, own);
+  }
+  const int32_t token = pass.batch.tokens[static_cast<size_t>(row)];
+  embedding_->embed(pass, row, token >= 0 ? token : pass.batch.sampled[-token - 1]);
+}
+
+void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
+                      int member) {
+  const Pass pass{batch, kv, ops_, team, *workspace_, member};
+  CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
+  claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+    for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
+    layers_.front()->enter(pass, begin, end);
+  });
+  team.barrier();
+  // The others claim the first layer's work meanwhile.
+  if (member == 0) client.while_computing();
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i]->compute(pass);
+    if (i + 1 == layers_.size()) break;
+    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+      layers_[i]->leave(pass, begin, end);
+      layers_[i + 1]->enter(pass, begin, end);
+    });
+    team.barrier();
+  }
+  head_->forward(pass, *layers_.back(), client);
+}
+
+}  // namespace weir::model

@@ -1,0 +1,51 @@
+// Decoder: the Model of every architecture that a ModelSpec can describe.
+//
+// Threads: as Model.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/layers/norm_embed.h"
+#include "model/model.h"
+#include "model/rope.h"
+#include "model/weight_store.h"
+
+namespace weir::model {
+
+class Decoder final : public Model {
+ public:
+  static Result<std::unique_ptr<Decoder>> load(
+      const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops,
+      ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);
+
+  const ModelSpec& spec() const override { return spec_; }
+  const ModelOptions& options() const override { return options_; }
+  ModelMemory memory() const override;
+  int32_t context_max() const override;
+  int64_t weight_bytes_per_token() const override;
+  int64_t macs_per_token() const override;
+  std::vector<kv::KvShape> kv_shapes() const override;
+  void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
+               int member) override;
+
+ private:
+  Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
+      : spec_(std::move(spec)), options_(options), ops_(ops) {}
+  Result<void> bind(const QuantFormat& format);
+  Result<void> make_workspace(int members);
+  void begin_row(const Pass& pass, int32_t row) const;
+
+  ModelSpec spec_;
+  ModelOptions options_;
+  const kernels::Ops& ops_;
+  std::unique_ptr<Checkpoint> checkpoint_;  // Float weights stay mapped in it.
+  WeightStore store_;
+  std::vector<RopeTable> ropes_;  // The distinct ones.
+  std::unique_ptr<Embedding> embedding_;
+  std::vector<std::unique_ptr<Layer>> layers_;  // Mixer, feed-forward, mixer, ...
+  std::unique_ptr<Head> head_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+}  // namespace weir::model

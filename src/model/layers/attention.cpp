@@ -1,0 +1,179 @@
+#include "model/layers/attention.h"
+
+namespace weir::model {
+
+namespace {
+
+// Rows of one slice that a claim attends for: few enough that a prompt's end, where rows see the
+// most keys, is shared between members; many enough to read each page once for all of them.
+constexpr int32_t kTileRows = 32;
+
+int32_t tiles_of(const BatchSlice& slice) { return (slice.rows + kTileRows - 1) / kTileRows; }
+
+}  // namespace
+
+AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int index, int rope_index)
+    : index_(index), rope_index_(rope_index), hidden_(spec.hidden_size) {
+  const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
+  spec_ = std::get<Attention>(layer.mixers[0]);
+  const int32_t q_width = spec_.num_heads * spec_.head_dim;
+  const int32_t kv_width = spec_.num_kv_heads * spec_.head_dim;
+  if (layer.pre_mixer) input_.norm = binder.norm(index, "pre_mixer_norm", *layer.pre_mixer, hidden_);
+  const std::array<WeightBinder::Part, 3> parts = {{{"self_attn.q_proj", q_width},
+                                                    {"self_attn.k_proj", kv_width},
+                                                    {"self_attn.v_proj", kv_width}}};
+  const std::vector<Linear> qkv = binder.linears(index, parts, hidden_, spec_.qkv_bias);
+  q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
+  o_ = binder.linear(index, "self_attn.o_proj", hidden_, q_width, spec_.out_bias);
+  if (spec_.qk_norm != Attention::kNoQkNorm) {
+    const bool all = spec_.qk_norm == Attention::kAllHeads;
+    q_norm_ = binder.vector(index, "self_attn.q_norm", all ? q_width : spec_.head_dim, spec_.qk_norm_offset);
+    k_norm_ = binder.vector(index, "self_attn.k_norm", all ? kv_width : spec_.head_dim, spec_.qk_norm_offset);
+  }
+  if (spec_.sinks) sinks_ = binder.vector(index, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
+  if (layer.post_mixer) output_.norm = binder.norm(index, "post_mixer_norm", *layer.post_mixer, hidden_);
+  output_.scale = layer.residual_scale;
+  input_.groups = static_cast<uint8_t>(q_.group_bit() | k_.group_bit() | v_.group_bit());
+}
+
+void AttentionLayer::raise(WorkspaceSizes& sizes) const {
+  sizes.q_width = std::max(sizes.q_width, q_.n);
+  sizes.kv_width = std::max(sizes.kv_width, k_.n);
+  sizes.groups |= input_.groups | o_.group_bit();
+}
+
+int64_t AttentionLayer::weight_bytes() const {
+  return q_.weight_bytes() + k_.weight_bytes() + v_.weight_bytes() + o_.weight_bytes();
+}
+
+int64_t AttentionLayer::macs() const { return q_.macs() + k_.macs() + v_.macs() + o_.macs(); }
+
+void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
+  input_.enter(pass, hidden_, begin, end);
+}
+
+void AttentionLayer::compute(const Pass& pass) const {
+  project(pass);
+  pass.team.barrier();
+  claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+    for (int32_t row = begin; row < end; ++row) place(pass, row);
+  });
+  pass.team.barrier();
+  attend(pass);
+  pass.team.barrier();
+  if (const uint8_t groups = o_.group_bit()) {
+    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+      pass.ws.inner_quant.quantise(pass.ops, groups, pass.ws.attended, o_.k, begin, end);
+    });
+    pass.team.barrier();
+  }
+  output(pass);
+  pass.team.barrier();
+}
+
+void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
+  if (!output_.adds_columns()) output_.add_rows(pass, hidden_, begin, end);
+}
+
+void AttentionLayer::project(const Pass& pass) const {
+  const Workspace& ws = pass.ws;
+  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
+  const std::array weights = {&q_, &k_, &v_};
+  const std::array outputs = {ws.q, ws.k, ws.v};
+  claim_columns(pass, std::array{q_.n, k_.n, v_.n}, [&](size_t i, int32_t begin, int32_t end) {
+    const kernels::GemmRange range = {.rows = pass.rows(), .begin = begin, .end = end,
+                                      .y = outputs[i], .y_stride = weights[i]->n};
+    multiply(pass.ops, *weights[i], in, range, pass.scratch());
+    add_bias(pass.ops, *weights[i], range);
+  });
+}
+
+void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const {
+  if (spec_.qk_norm == Attention::kAllHeads) {
+    pass.ops.rms_norm(x, weight, spec_.qk_norm_eps, heads * spec_.head_dim, x);
+    return;
+  }
+  for (int32_t h = 0; h < heads; ++h) {
+    float* head = x + int64_t{h} * spec_.head_dim;
+    pass.ops.rms_norm(head, weight, spec_.qk_norm_eps, spec_.head_dim, head);
+  }
+}
+
+// Norm and rope of a row's Q and K; K and V into their page.
+void AttentionLayer::place(const Pass& pass, int32_t row) const {
+  const Workspace& ws = pass.ws;
+  float* q = ws.q + int64_t{row} * q_.n;
+  float* k = ws.k + int64_t{row} * k_.n;
+  if (spec_.qk_norm != Attention::kNoQkNorm) {
+    normalise_heads(pass, q, spec_.num_heads, q_norm_);
+    normalise_heads(pass, k, spec_.num_kv_heads, k_norm_);
+  }
+  const Rope& rope = spec_.rope;
+  if (rope.dim > 0) {
+    const Angles angles = ws.angles[int64_t{rope_index_} * pass.rows() + row];
+    const bool interleaved = rope.layout == Rope::kInterleaved;
+    pass.ops.rope(q, spec_.num_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin, interleaved);
+    pass.ops.rope(k, spec_.num_kv_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin, interleaved);
+  }
+  const int32_t position = ws.position[row];
+  const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
+  pass.ops.store_kv(pass.kv.layer(index_), slice.pages[position / kernels::kPageTokens],
+                    position % kernels::kPageTokens, k, ws.v + int64_t{row} * v_.n);
+}
+
+void AttentionLayer::attend(const Pass& pass) const {
+  const std::span<const BatchSlice> slices = pass.batch.slices;
+  int64_t total = 0;
+  for (const BatchSlice& slice : slices) total += tiles_of(slice);
+  total *= spec_.num_kv_heads;
+  // From the last tile to the first: the rows that see most keys come first, and what is left for
+  // the end of the phase is small. A member's claims ascend, so its place among the slices does too.
+  size_t at = slices.size();
+  int64_t begin = total;  // Of slice `at`, in units of (tile, head).
+  claim_blocks(pass, total, [&](int64_t block) {
+    const int64_t item = total - 1 - block;
+    while (item < begin) begin -= int64_t{tiles_of(slices[--at])} * spec_.num_kv_heads;
+    const int64_t within = item - begin;
+    attend_tile(pass, slices[at], static_cast<int32_t>(within / spec_.num_kv_heads),
+                static_cast<int32_t>(within % spec_.num_kv_heads));
+  });
+}
+
+void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile,
+                                 int32_t kv_head) const {
+  const Workspace& ws = pass.ws;
+  const int32_t group = spec_.num_heads / spec_.num_kv_heads;
+  const int32_t first = tile * kTileRows;
+  const int64_t at = int64_t{slice.row_begin + first} * q_.n + int64_t{kv_head} * group * spec_.head_dim;
+  const kernels::AttendArgs args = {
+      .q = ws.q + at,
+      .q_stride = q_.n,
+      .out = ws.attended + at,
+      .out_stride = q_.n,
+      .rows = std::min(kTileRows, slice.rows - first),
+      .first_position = slice.first_position + first,
+      .pages = slice.pages,
+      .kv_head = kv_head,
+      .group = group,
+      .scale = spec_.scale,
+      .softcap = spec_.logit_softcap,
+      .window = spec_.window,
+      .sinks = sinks_ == nullptr ? nullptr : sinks_ + int64_t{kv_head} * group,
+      .scratch = pass.scratch(),
+  };
+  pass.ops.attend(pass.kv.layer(index_), args);
+}
+
+void AttentionLayer::output(const Pass& pass) const {
+  const Workspace& ws = pass.ws;
+  const Activations in = {.x = ws.attended, .quant = &ws.inner_quant};
+  claim_columns(pass, std::array{o_.n}, [&](size_t, int32_t begin, int32_t end) {
+    const kernels::GemmRange range = {.rows = pass.rows(), .begin = begin, .end = end,
+                                      .y = ws.delta, .y_stride = o_.n};
+    multiply(pass.ops, o_, in, range, pass.scratch());
+    add_bias(pass.ops, o_, range);
+    if (output_.adds_columns()) output_.add_columns(pass, range);
+  });
+}
+
+}  // namespace weir::model

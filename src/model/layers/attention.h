@@ -1,0 +1,44 @@
+// AttentionLayer: grouped-query attention over paged keys and values, with optional biases, norms on
+// Q and K, partial or no rope, sliding window, soft cap and sinks.
+//
+// Threads: as Layer.
+#pragma once
+
+#include "model/layers/norm_embed.h"
+
+namespace weir::model {
+
+class AttentionLayer final : public Layer {
+ public:
+  // `index`: which layer of the model, and of the KV cache. `rope_index`: which of the model's rope
+  // tables.
+  AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int index, int rope_index);
+
+  void enter(const Pass& pass, int32_t begin, int32_t end) const override;
+  void compute(const Pass& pass) const override;
+  void leave(const Pass& pass, int32_t begin, int32_t end) const override;
+  void raise(WorkspaceSizes& sizes) const override;
+  int64_t weight_bytes() const override;
+  int64_t macs() const override;
+
+ private:
+  void project(const Pass& pass) const;
+  void place(const Pass& pass, int32_t row) const;
+  void attend(const Pass& pass) const;
+  void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
+  void output(const Pass& pass) const;
+  void normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const;
+
+  Attention spec_;
+  int32_t index_;
+  int32_t rope_index_;
+  int32_t hidden_;
+  SublayerInput input_;
+  SublayerOutput output_;
+  Linear q_, k_, v_, o_;
+  const float* q_norm_ = nullptr;
+  const float* k_norm_ = nullptr;
+  const float* sinks_ = nullptr;  // [heads]
+};
+
+}  // namespace weir::model

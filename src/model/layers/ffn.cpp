@@ -1,0 +1,88 @@
+#include "model/layers/ffn.h"
+
+namespace weir::model {
+
+FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view module,
+                            const DenseFfn& spec, int32_t hidden) {
+  const std::string path(module);
+  const std::string gate = path + ".gate_proj", up = path + ".up_proj";
+  FfnWeights w{.spec = spec};
+  if (spec.gated) {
+    const std::array<WeightBinder::Part, 2> parts = {{{gate, spec.width}, {up, spec.width}}};
+    const std::vector<Linear> both = binder.linears(layer, parts, hidden, spec.bias);
+    w.gate = both[0], w.up = both[1];
+  } else {
+    w.up = binder.linear(layer, up, spec.width, hidden, spec.bias);
+  }
+  w.down = binder.linear(layer, path + ".down_proj", hidden, spec.width, spec.bias);
+  return w;
+}
+
+void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t* index, int32_t rows,
+                          int32_t begin, int32_t end, float* hidden, float* spare) const {
+  kernels::GemmRange range = {.index = index, .rows = rows, .begin = begin, .end = end,
+                              .y = spec.gated ? spare : hidden, .y_stride = spec.width};
+  multiply(pass.ops, up, in, range, pass.scratch());
+  add_bias(pass.ops, up, range);
+  const int32_t columns = end - begin;
+  if (!spec.gated) {
+    for (int64_t row = 0; row < rows; ++row)
+      pass.ops.act(spec.act, columns, hidden + row * spec.width + begin);
+    return;
+  }
+  range.y = hidden;
+  multiply(pass.ops, gate, in, range, pass.scratch());
+  add_bias(pass.ops, gate, range);
+  for (int64_t row = 0; row < rows; ++row) {
+    float* y = hidden + row * spec.width + begin;
+    pass.ops.gated_act(y, spare + row * spec.width + begin, spec.act, columns, y);
+  }
+}
+
+FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index) : hidden_(spec.hidden_size) {
+  const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
+  if (layer.pre_ffn) input_.norm = binder.norm(index, "pre_ffn_norm", *layer.pre_ffn, hidden_);
+  ffn_ = FfnWeights::bind(binder, index, "mlp", std::get<DenseFfn>(layer.ffn), hidden_);
+  if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
+  output_.scale = layer.residual_scale;
+  input_.groups = ffn_.input_groups();
+}
+
+void FfnLayer::raise(WorkspaceSizes& sizes) const {
+  sizes.ffn_width = std::max(sizes.ffn_width, ffn_.spec.width);
+  sizes.groups |= input_.groups | ffn_.down.group_bit();
+}
+
+void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
+  input_.enter(pass, hidden_, begin, end);
+}
+
+void FfnLayer::compute(const Pass& pass) const {
+  const Workspace& ws = pass.ws;
+  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
+  claim_columns(pass, std::array{ffn_.spec.width}, [&](size_t, int32_t begin, int32_t end) {
+    ffn_.activate(pass, in, nullptr, pass.rows(), begin, end, ws.gate, ws.up);
+  });
+  pass.team.barrier();
+  if (const uint8_t groups = ffn_.down.group_bit()) {
+    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+      ws.inner_quant.quantise(pass.ops, groups, ws.gate, ffn_.spec.width, begin, end);
+    });
+    pass.team.barrier();
+  }
+  const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
+  claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {
+    const kernels::GemmRange range = {.rows = pass.rows(), .begin = begin, .end = end,
+                                      .y = ws.delta, .y_stride = hidden_};
+    multiply(pass.ops, ffn_.down, inner, range, pass.scratch());
+    add_bias(pass.ops, ffn_.down, range);
+    if (output_.adds_columns()) output_.add_columns(pass, range);
+  });
+  pass.team.barrier();
+}
+
+void FfnLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
+  if (!output_.adds_columns()) output_.add_rows(pass, hidden_, begin, end);
+}
+
+}  // namespace weir::model

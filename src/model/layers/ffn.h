@@ -1,0 +1,49 @@
+// FfnLayer: a dense feed-forward sublayer, gated or not.
+//
+// Threads: as Layer.
+#pragma once
+
+#include <string_view>
+
+#include "model/layers/norm_embed.h"
+
+namespace weir::model {
+
+// The weights of one feed-forward network: an FfnLayer's, or a routed layer's shared expert.
+struct FfnWeights {
+  DenseFfn spec{};
+  Linear gate{}, up{}, down{};
+
+  // `module`: "mlp" or "mlp.shared_expert".
+  static FfnWeights bind(WeightBinder& binder, int layer, std::string_view module,
+                         const DenseFfn& spec, int32_t hidden);
+
+  uint8_t input_groups() const { return gate.group_bit() | up.group_bit(); }
+  int64_t weight_bytes() const { return gate.weight_bytes() + up.weight_bytes() + down.weight_bytes(); }
+  int64_t macs() const { return gate.macs() + up.macs() + down.macs(); }
+
+  // Columns [begin, end) of act(gate(in)) * up(in), or of act(up(in)), for `rows` rows that `index`
+  // picks; `hidden` and `spare` are [rows, width].
+  void activate(const Pass& pass, const Activations& in, const int32_t* index, int32_t rows,
+                int32_t begin, int32_t end, float* hidden, float* spare) const;
+};
+
+class FfnLayer final : public Layer {
+ public:
+  FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index);
+
+  void enter(const Pass& pass, int32_t begin, int32_t end) const override;
+  void compute(const Pass& pass) const override;
+  void leave(const Pass& pass, int32_t begin, int32_t end) const override;
+  void raise(WorkspaceSizes& sizes) const override;
+  int64_t weight_bytes() const override { return ffn_.weight_bytes(); }
+  int64_t macs() const override { return ffn_.macs(); }
+
+ private:
+  int32_t hidden_;
+  SublayerInput input_;
+  SublayerOutput output_;
+  FfnWeights ffn_;
+};
+
+}  // namespace weir::model

@@ -1,0 +1,224 @@
+#include "model/layers/moe.h"
+
+#include <cmath>
+
+namespace weir::model {
+
+MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index) : hidden_(spec.hidden_size) {
+  const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
+  spec_ = std::get<MoeFfn>(layer.ffn);
+  const int32_t width = spec_.expert.width;
+  if (layer.pre_ffn) input_.norm = binder.norm(index, "pre_ffn_norm", *layer.pre_ffn, hidden_);
+  // Routing is discrete: a rounding error there is not a small one.
+  router_ = binder.linear(index, "mlp.gate", spec_.num_experts, hidden_, false, Precision::kFloatActivations);
+  const auto bind = [&](std::string_view part, int32_t n, int32_t k) {
+    return binder.experts(index, part, spec_.num_experts, n, k, spec_.expert.bias);
+  };
+  std::vector<Linear> gate;
+  if (spec_.expert.gated) gate = bind("gate_proj", width, hidden_);
+  const std::vector<Linear> up = bind("up_proj", width, hidden_);
+  const std::vector<Linear> down = bind("down_proj", hidden_, width);
+  for (size_t e = 0; e < up.size(); ++e)
+    experts_.push_back({spec_.expert, gate.empty() ? Linear{} : gate[e], up[e], down[e]});
+  if (spec_.shared)
+    shared_ = FfnWeights::bind(binder, index, "mlp.shared_expert", *spec_.shared, hidden_);
+  if (spec_.shared_gate)
+    shared_gate_ = binder.linear(index, "mlp.shared_expert_gate", 1, hidden_, false, Precision::kFloatActivations);
+  if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
+  output_.scale = layer.residual_scale;
+  for (const FfnWeights& expert : experts_) input_.groups |= expert.input_groups();
+  if (shared_) input_.groups |= shared_->input_groups();
+}
+
+void MoeLayer::raise(WorkspaceSizes& sizes) const {
+  sizes.experts = std::max(sizes.experts, spec_.num_experts);
+  sizes.top_k = std::max(sizes.top_k, spec_.top_k);
+  sizes.expert_width = std::max(sizes.expert_width, spec_.expert.width);
+  if (shared_) sizes.shared_width = std::max(sizes.shared_width, shared_->spec.width);
+  sizes.groups |= input_.groups;
+  for (const FfnWeights& expert : experts_) sizes.groups |= expert.down.group_bit();
+  if (shared_) sizes.groups |= shared_->down.group_bit();
+}
+
+int64_t MoeLayer::weight_bytes() const {
+  const int64_t shared = shared_ ? shared_->weight_bytes() + shared_gate_.weight_bytes() : 0;
+  return router_.weight_bytes() + spec_.top_k * experts_[0].weight_bytes() + shared;
+}
+
+int64_t MoeLayer::macs() const {
+  const int64_t shared = shared_ ? shared_->macs() + shared_gate_.macs() : 0;
+  return router_.macs() + spec_.top_k * experts_[0].macs() + shared;
+}
+
+void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
+  input_.enter(pass, hidden_, begin, end);
+  route(pass, begin, end);
+}
+
+void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
+  const Workspace& ws = pass.ws;
+  const Activations in = {.x = ws.normed + int64_t{begin} * hidden_};
+  const int32_t rows = end - begin, experts = spec_.num_experts;
+  float* scores = ws.router + int64_t{begin} * experts;
+  multiply(pass.ops, router_, in, {.rows = rows, .end = experts, .y = scores, .y_stride = experts},
+           pass.scratch());
+  for (int64_t row = 0; row < rows; ++row) {
+    pass.ops.softmax(scores + row * experts, experts, scores + row * experts);
+    choose(scores + row * experts, ws.choice + (begin + row) * spec_.top_k,
+           ws.choice_weight + (begin + row) * spec_.top_k);
+  }
+  if (spec_.shared_gate) {
+    float* weight = ws.shared_weight + begin;
+    multiply(pass.ops, shared_gate_, in, {.rows = rows, .end = 1, .y = weight, .y_stride = 1}, pass.scratch());
+    for (int32_t row = 0; row < rows; ++row) weight[row] = 1 / (1 + std::exp(-weight[row]));
+  }
+}
+
+// The top k of the probabilities, best first, the lower index first among equals. Overwrites them.
+void MoeLayer::choose(float* scores, int32_t* choice, float* weight) const {
+  constexpr float kTaken = -1;  // Below every probability.
+  for (int32_t e = 0; e < spec_.num_experts; ++e)
+    if (!(scores[e] >= 0)) scores[e] = 0;  // A NaN must not stop the selection.
+  float sum = 0;
+  for (int32_t rank = 0; rank < spec_.top_k; ++rank) {
+    int32_t best = 0;
+    for (int32_t e = 1; e < spec_.num_experts; ++e)
+      if (scores[e] > scores[best]) best = e;
+    choice[rank] = best;
+    weight[rank] = scores[best];
+    sum += scores[best];
+    scores[best] = kTaken;
+  }
+  // A softmax over the chosen logits is the renormalised softmax over all.
+  const bool renormalise = spec_.router.renormalise || spec_.router.score == Router::kSoftmaxOfTopK;
+  const float factor = renormalise && sum > 0 ? spec_.router.scale / sum : spec_.router.scale;
+  for (int32_t rank = 0; rank < spec_.top_k; ++rank) weight[rank] *= factor;
+}
+
+void MoeLayer::plan(const Pass& pass) const {
+  const int32_t* choice = pass.ws.choice;
+  ExpertPlan& p = pass.ws.plans[static_cast<size_t>(pass.member)];
+  const int32_t experts = spec_.num_experts, slots = pass.rows() * spec_.top_k;
+  std::fill(p.begin, p.begin + experts + 1, 0);
+  for (int32_t i = 0; i < slots; ++i) ++p.begin[choice[i] + 1];
+  p.active_count = 0;
+  for (int32_t e = 0; e < experts; ++e) {
+    if (p.begin[e + 1] > 0) p.active[p.active_count++] = e;
+    p.begin[e + 1] += p.begin[e];
+  }
+  // begin[e] walks over the expert's slots, and ends where the next expert begins ...
+  for (int32_t i = 0; i < slots; ++i) {
+    p.slot[i] = p.begin[choice[i]]++;
+    p.row[p.slot[i]] = i / spec_.top_k;
+  }
+  // ... so that shifting by one restores it.
+  std::copy_backward(p.begin, p.begin + experts, p.begin + experts + 1);
+  p.begin[0] = 0;
+}
+
+void MoeLayer::compute(const Pass& pass) const {
+  plan(pass);
+  activate(pass);
+  pass.team.barrier();
+  quantise(pass);
+  project_down(pass);
+  pass.team.barrier();
+}
+
+namespace {
+
+// Blocks of columns of the active experts, then of the shared one.
+struct ExpertColumns {
+  int32_t size = 0;    // Columns of a block.
+  int64_t blocks = 0;  // Of one expert.
+  int64_t routed = 0;  // Of all active experts.
+  int64_t total = 0;
+};
+
+ExpertColumns share_out(const Pass& pass, int32_t active, int32_t width, int32_t shared_width) {
+  ExpertColumns c;
+  c.size = column_block(pass, int64_t{active} * width + shared_width);
+  c.blocks = (width + c.size - 1) / c.size;
+  c.routed = active * c.blocks;
+  c.total = c.routed + (shared_width + c.size - 1) / c.size;
+  return c;
+}
+
+}  // namespace
+
+void MoeLayer::activate(const Pass& pass) const {
+  const Workspace& ws = pass.ws;
+  const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
+  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
+  const int32_t width = spec_.expert.width, shared_width = shared_ ? shared_->spec.width : 0;
+  const ExpertColumns columns = share_out(pass, p.active_count, width, shared_width);
+  claim_blocks(pass, columns.total, [&](int64_t block) {
+    if (block >= columns.routed) {
+      const auto begin = static_cast<int32_t>(block - columns.routed) * columns.size;
+      shared_->activate(pass, in, nullptr, pass.rows(), begin, std::min(begin + columns.size, shared_width),
+                        ws.shared_gate, ws.shared_up);
+      return;
+    }
+    const int32_t e = p.active[block / columns.blocks];
+    const auto begin = static_cast<int32_t>(block % columns.blocks) * columns.size;
+    const int64_t at = int64_t{p.begin[e]} * width;
+    experts_[static_cast<size_t>(e)].activate(pass, in, p.row + p.begin[e], p.begin[e + 1] - p.begin[e], begin,
+                                              std::min(begin + columns.size, width), ws.gate + at, ws.up + at);
+  });
+}
+
+void MoeLayer::quantise(const Pass& pass) const {
+  const Workspace& ws = pass.ws;
+  uint8_t groups = 0;
+  for (const FfnWeights& expert : experts_) groups |= expert.down.group_bit();
+  const uint8_t shared_groups = shared_ ? shared_->down.group_bit() : uint8_t{0};
+  if (groups == 0 && shared_groups == 0) return;
+  // The shared expert's rows are taken with the first slots of the same number.
+  claim_rows(pass, pass.rows() * spec_.top_k, [&](int32_t begin, int32_t end) {
+    ws.inner_quant.quantise(pass.ops, groups, ws.gate, spec_.expert.width, begin, end);
+    end = std::min(end, pass.rows());
+    if (begin < end)
+      ws.shared_quant.quantise(pass.ops, shared_groups, ws.shared_gate, shared_->spec.width, begin, end);
+  });
+  pass.team.barrier();
+}
+
+void MoeLayer::project_down(const Pass& pass) const {
+  const Workspace& ws = pass.ws;
+  const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
+  const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
+  const Activations shared_inner = {.x = ws.shared_gate, .quant = &ws.shared_quant};
+  const ExpertColumns columns = share_out(pass, p.active_count, hidden_, shared_ ? hidden_ : 0);
+  claim_blocks(pass, columns.total, [&](int64_t block) {
+    const bool routed = block < columns.routed;
+    const int32_t e = routed ? p.active[block / columns.blocks] : 0;
+    kernels::GemmRange range = {.rows = pass.rows(), .y = ws.shared_out, .y_stride = hidden_};
+    if (routed) {
+      range.index = ws.slots + p.begin[e];
+      range.rows = p.begin[e + 1] - p.begin[e];
+      range.y = ws.expert_out + int64_t{p.begin[e]} * hidden_;
+    }
+    range.begin = static_cast<int32_t>((routed ? block : block - columns.routed) % columns.blocks) * columns.size;
+    range.end = std::min(range.begin + columns.size, hidden_);
+    const Linear& down = routed ? experts_[static_cast<size_t>(e)].down : shared_->down;
+    multiply(pass.ops, down, routed ? inner : shared_inner, range, pass.scratch());
+    add_bias(pass.ops, down, range);
+  });
+}
+
+void MoeLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
+  const Workspace& ws = pass.ws;
+  const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
+  for (int64_t row = begin; row < end; ++row) {
+    float* delta = ws.delta + row * hidden_;
+    std::fill(delta, delta + hidden_, 0.0f);
+    for (int64_t i = row * spec_.top_k; i < (row + 1) * spec_.top_k; ++i)
+      pass.ops.add_scaled(ws.expert_out + int64_t{p.slot[i]} * hidden_, ws.choice_weight[i], hidden_, delta);
+    if (shared_)
+      pass.ops.add_scaled(ws.shared_out + row * hidden_, spec_.shared_gate ? ws.shared_weight[row] : 1, hidden_,
+                          delta);
+  }
+  output_.add_rows(pass, hidden_, begin, end);
+}
+
+}  // namespace weir::model

@@ -1,0 +1,112 @@
+#include "model/layers/norm_embed.h"
+
+#include "base/check.h"
+
+namespace weir::model {
+
+void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x, int32_t n,
+               int32_t begin, int32_t end, float* y) {
+  for (int64_t row = begin; row < end; ++row) {
+    if (norm.kind == Norm::kRms)
+      ops.rms_norm(x + row * n, norm.weight, norm.eps, n, y + row * n);
+    else
+      ops.layer_norm(x + row * n, norm.weight, norm.bias, norm.eps, n, y + row * n);
+  }
+}
+
+void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const {
+  Workspace& ws = pass.ws;
+  if (norm)
+    normalise(pass.ops, *norm, ws.x, hidden, begin, end, ws.normed);
+  else
+    std::copy(ws.x + int64_t{begin} * hidden, ws.x + int64_t{end} * hidden, ws.normed + int64_t{begin} * hidden);
+  ws.normed_quant.quantise(pass.ops, groups, ws.normed, hidden, begin, end);
+}
+
+void SublayerOutput::add_columns(const Pass& pass, const kernels::GemmRange& range) const {
+  for (int64_t row = 0; row < range.rows; ++row) {
+    const int64_t at = row * range.y_stride + range.begin;
+    pass.ops.add_scaled(range.y + at, scale, range.end - range.begin, pass.ws.x + at);
+  }
+}
+
+void SublayerOutput::add_rows(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const {
+  Workspace& ws = pass.ws;
+  if (norm) normalise(pass.ops, *norm, ws.delta, hidden, begin, end, ws.delta);
+  pass.ops.add_scaled(ws.delta + int64_t{begin} * hidden, scale, (end - begin) * hidden,
+                      ws.x + int64_t{begin} * hidden);
+}
+
+Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)
+    : weight_(binder.linear(kWholeModel, "embed_tokens", spec.vocab_size, spec.hidden_size)),
+      scale_(spec.embed_scale) {}
+
+void Embedding::embed(const Pass& pass, int32_t row, int32_t token) const {
+  CHECK(token >= 0 && token < weight_.n);
+  float* out = pass.ws.x + int64_t{row} * weight_.k;
+  if (weight_.quantised)
+    pass.ops.dequantise_row(weight_.quant, token, out);
+  else
+    pass.ops.widen_row(weight_.floats, token, out);
+  if (scale_ != 1) pass.ops.scale(scale_, weight_.k, out);
+}
+
+Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding)
+    : norm_(binder.norm(kWholeModel, "norm", spec.final_norm, spec.hidden_size)),
+      scale_(spec.logit_scale),
+      softcap_(spec.logit_softcap) {
+  const bool stored = binder.has_weight(kWholeModel, "lm_head");
+  if (spec.tied_head && !(spec.tied_unless_stored && stored)) {
+    weight_ = embedding.weight();
+    binder.ignore(kWholeModel, "lm_head");  // Some files repeat the embedding under this name.
+  } else {
+    weight_ = binder.linear(kWholeModel, "lm_head", spec.vocab_size, spec.hidden_size);
+  }
+}
+
+void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
+  const Workspace& ws = pass.ws;
+  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
+  // The rows of this chunk among all that were normalised.
+  std::array<int32_t, kRowsMax> index;
+  for (int32_t i = 0; i < rows; ++i) index[static_cast<size_t>(i)] = first + i;
+  claim_columns(pass, std::array{weight_.n}, [&](size_t, int32_t begin, int32_t end) {
+    const kernels::GemmRange range = {.index = index.data(), .rows = rows, .begin = begin, .end = end,
+                                      .y = ws.logits, .y_stride = weight_.n};
+    multiply(pass.ops, weight_, in, range, pass.scratch());
+    for (int64_t row = 0; row < rows; ++row) {
+      float* logits = ws.logits + row * weight_.n + begin;
+      if (scale_ != 1) pass.ops.scale(scale_, end - begin, logits);
+      if (softcap_ > 0) pass.ops.softcap(softcap_, end - begin, logits);
+    }
+  });
+}
+
+void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) const {
+  const auto samples = static_cast<int32_t>(pass.batch.sample_rows.size());
+  if (samples == 0) return;
+  const Workspace& ws = pass.ws;
+  const int32_t hidden = weight_.k;
+  claim_rows(pass, samples, [&](int32_t begin, int32_t end) {
+    for (int32_t i = begin; i < end; ++i) {
+      const int32_t row = pass.batch.sample_rows[static_cast<size_t>(i)];
+      last.leave(pass, row, row + 1);
+      normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1, ws.normed + int64_t{i} * hidden);
+    }
+    ws.normed_quant.quantise(pass.ops, weight_.group_bit(), ws.normed, hidden, begin, end);
+  });
+  pass.team.barrier();
+  for (int32_t first = 0; first < samples; first += kRowsMax) {
+    const int32_t rows = std::min(samples - first, kRowsMax);
+    compute_logits(pass, first, rows);
+    pass.team.barrier();
+    claim_blocks(pass, rows, [&](int64_t row) {
+      client.on_logits(first + static_cast<int32_t>(row),
+                       std::span(ws.logits + row * weight_.n, static_cast<size_t>(weight_.n)),
+                       pass.member);
+    });
+    pass.team.barrier();
+  }
+}
+
+}  // namespace weir::model

@@ -1,0 +1,72 @@
+// The ends of the network: token embedding, norms, and the head with its logits.
+//
+// Threads: immutable after load.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "model/layers/layer.h"
+#include "model/model.h"
+
+namespace weir::model {
+
+// y = norm(x) of rows [begin, end), both [rows, n]; y may be x.
+void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x, int32_t n,
+               int32_t begin, int32_t end, float* y);
+
+// The input side that all sublayers share: norm into Workspace::normed, and its quantised forms.
+struct SublayerInput {
+  std::optional<NormWeights> norm;  // None: the residual stream as it is.
+  uint8_t groups = 0;               // Of the weights that read it.
+
+  void enter(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const;
+};
+
+// The output side: x += scale * norm(delta).
+struct SublayerOutput {
+  std::optional<NormWeights> norm;
+  float scale = 1;
+
+  // Without a norm, columns can be added as soon as they are computed.
+  bool adds_columns() const { return !norm; }
+  void add_columns(const Pass& pass, const kernels::GemmRange& range) const;
+  void add_rows(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const;
+};
+
+class Embedding {
+ public:
+  Embedding(WeightBinder& binder, const ModelSpec& spec);
+
+  // Writes row `row` of the residual stream.
+  void embed(const Pass& pass, int32_t row, int32_t token) const;
+  const Linear& weight() const { return weight_; }
+
+ private:
+  Linear weight_;
+  float scale_;
+};
+
+class Head {
+ public:
+  // Rows of logits that are computed at a time.
+  static constexpr int32_t kRowsMax = 64;
+
+  Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding);
+
+  // Sample rows only: last.leave(), norm, logits, client.on_logits(). Ends with a barrier.
+  void forward(const Pass& pass, const Layer& last, ForwardClient& client) const;
+
+  uint8_t group_bit() const { return weight_.group_bit(); }
+  const Linear& weight() const { return weight_; }
+
+ private:
+  void compute_logits(const Pass& pass, int32_t first, int32_t rows) const;
+
+  Linear weight_;
+  NormWeights norm_;
+  float scale_;
+  float softcap_;
+};
+
+}  // namespace weir::model

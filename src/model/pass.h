@@ -1,0 +1,75 @@
+// Pass: one forward pass as one member of the team sees it, and the ways to share out work.
+//
+// A pass is a sequence of phases. Within a phase members claim blocks of rows or of columns until
+// none is left; a barrier ends it. All members run the same code and agree on every block, so that
+// nothing needs to be handed out.
+//
+// Threads: each member has its own Pass; what it points to is shared.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/thread_team.h"
+#include "kernels/ops.h"
+#include "kv/kv_cache.h"
+#include "model/batch.h"
+#include "model/workspace.h"
+
+namespace weir::model {
+
+struct Pass {
+  const Batch& batch;
+  const kv::KvCache& kv;
+  const kernels::Ops& ops;
+  ThreadTeam& team;
+  Workspace& ws;
+  int member = 0;
+
+  int32_t rows() const { return static_cast<int32_t>(batch.tokens.size()); }
+  void* scratch() const { return ws.scratch(member); }
+};
+
+// Calls fn(block) for each block that this member claims.
+template <class F>
+void claim_blocks(const Pass& pass, int64_t count, F&& fn) {
+  for (int64_t block = pass.team.claim(); block < count; block = pass.team.claim()) fn(block);
+}
+
+// Calls fn(begin, end) for ranges of [0, rows).
+template <class F>
+void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
+  // About four claims a member; at most 16 rows, so that a member that loses its core for a moment
+  // keeps the others waiting for little.
+  const int32_t size = std::clamp(rows / (4 * pass.team.members()), 1, 16);
+  claim_blocks(pass, (rows + size - 1) / size, [&](int64_t block) {
+    const auto begin = static_cast<int32_t>(block) * size;
+    fn(begin, std::min(begin + size, rows));
+  });
+}
+
+// Columns of weights a claim covers, when `columns` in all are shared out: about eight claims a
+// member, but at least 64 columns, below which a claim costs more than it balances, and at most
+// 512, whose results for 512 rows fit the L2 cache. A multiple of kernels::kBlockRows.
+inline int32_t column_block(const Pass& pass, int64_t columns) {
+  const int64_t share = columns / (8 * pass.team.members());
+  return static_cast<int32_t>(std::clamp<int64_t>(share / 64 * 64, 64, 512));
+}
+
+// Calls fn(i, begin, end) for ranges of columns of several weights, widths[i] wide.
+template <size_t kCount, class F>
+void claim_columns(const Pass& pass, const std::array<int32_t, kCount>& widths, F&& fn) {
+  int64_t columns = 0, blocks = 0;
+  for (const int32_t width : widths) columns += width;
+  const int32_t size = column_block(pass, columns);
+  for (const int32_t width : widths) blocks += (width + size - 1) / size;
+  claim_blocks(pass, blocks, [&](int64_t block) {
+    size_t i = 0;
+    while (block >= (widths[i] + size - 1) / size) block -= (widths[i++] + size - 1) / size;
+    const auto begin = static_cast<int32_t>(block) * size;
+    fn(i, begin, std::min(begin + size, widths[i]));
+  });
+}
+
+}  // namespace weir::model

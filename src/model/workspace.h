@@ -1,0 +1,85 @@
+// Workspace: the scratch memory of one forward pass, sized at load for the largest batch.
+//
+// Threads: one per model; which member writes what is the phases' business (pass.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/huge_pages.h"
+#include "base/result.h"
+#include "model/linear.h"
+#include "model/rope.h"
+
+namespace weir::model {
+
+// What the layers of a model need at most; each layer raises it to its own needs.
+struct WorkspaceSizes {
+  int32_t rows = 0;
+  int32_t members = 0;
+  int32_t hidden = 0;
+  int32_t q_width = 0, kv_width = 0;
+  int32_t ffn_width = 0;     // Dense.
+  int32_t expert_width = 0;  // Of one expert.
+  int32_t shared_width = 0;
+  int32_t experts = 0, top_k = 0;
+  int32_t logit_rows = 0, vocab = 0;
+  std::vector<int32_t> rope_dims;
+  uint8_t groups = 0;  // Quantised forms of activations: a bit per QuantSpace::kGroups.
+};
+
+// Which rows each expert computes in one step: a counting sort of the router's choices. A slot is
+// one (row, choice), in the order of experts, then rows. Every member keeps a copy of its own:
+// sorting 512 rows again costs less than a barrier.
+struct ExpertPlan {
+  int32_t* begin = nullptr;   // [experts + 1]: first slot of each expert.
+  int32_t* row = nullptr;     // [slots]
+  int32_t* slot = nullptr;    // [rows][top_k], by rank in the router's order.
+  int32_t* active = nullptr;  // Experts with rows.
+  int32_t active_count = 0;
+};
+
+struct Workspace {
+  static Result<std::unique_ptr<Workspace>> create(const WorkspaceSizes& sizes);
+
+  void* scratch(int member) const { return kernel_scratch + member * kernels::kScratchBytes; }
+  int64_t bytes() const { return static_cast<int64_t>(memory.bytes()); }
+
+  // Per row.
+  float* x = nullptr;       // [rows, hidden]: the residual stream.
+  float* normed = nullptr;  // [rows, hidden]: input of a sublayer.
+  float* delta = nullptr;   // [rows, hidden]: what a sublayer adds.
+  int32_t* position = nullptr;
+  int32_t* slice = nullptr;           // Index of the row's slice.
+  Angles* angles = nullptr;           // [ropes][rows]
+  std::vector<float*> own_angles;     // Per rope: [rows, dim].
+  QuantSpace normed_quant, inner_quant, shared_quant;
+
+  // Attention.
+  float* q = nullptr;         // [rows, q_width]
+  float* k = nullptr;         // [rows, kv_width]
+  float* v = nullptr;         // [rows, kv_width]
+  float* attended = nullptr;  // [rows, q_width]
+
+  // Feed-forward: slots are rows, or (row, choice) pairs of routed experts.
+  float* gate = nullptr;  // [slots, width]
+  float* up = nullptr;    // [slots, width]
+  float* shared_gate = nullptr;  // [rows, shared_width]
+  float* shared_up = nullptr;
+  float* shared_out = nullptr;     // [rows, hidden]
+  float* shared_weight = nullptr;  // [rows]
+  float* expert_out = nullptr;     // [slots, hidden]
+  float* router = nullptr;         // [rows, experts]
+  int32_t* choice = nullptr;       // [rows, top_k]: experts, best first.
+  float* choice_weight = nullptr;  // [rows, top_k]
+  int32_t* slots = nullptr;        // 0, 1, 2, ...
+  std::vector<ExpertPlan> plans;   // Per member.
+
+  float* logits = nullptr;  // [logit_rows, vocab]
+  std::byte* kernel_scratch = nullptr;
+
+  HugeBuffer memory;
+};
+
+}  // namespace weir::model
