@@ -87,7 +87,9 @@ ConfigReader::ConfigReader(JsonObject root) : state_(std::make_shared<State>()) 
   node_ = &state_->nodes.emplace_back(Node{"", root, {}});
 }
 
-bool ConfigReader::has(std::string_view key) const { return json_get(node_->object, key).has_value(); }
+bool ConfigReader::has(std::string_view key) const {
+  return json_get(node_->object, key).has_value();
+}
 
 std::optional<JsonValue> ConfigReader::find(std::string_view key) const {
   node_->read.emplace(key);
@@ -95,11 +97,14 @@ std::optional<JsonValue> ConfigReader::find(std::string_view key) const {
 }
 
 void ConfigReader::reject(std::string message) const {
-  if (!state_->error) state_->error = Error{ErrorCode::kConfig, "config.json: " + std::move(message)};
+  if (!state_->error)
+    state_->error = Error{ErrorCode::kConfig, "config.json: " + std::move(message)};
 }
 
-void ConfigReader::wrong_type(std::string_view key, std::string_view expected, JsonValue found) const {
-  reject(quoted(node_->path, key) + ": expected " + std::string(expected) + ", found " + shown(found));
+void ConfigReader::wrong_type(std::string_view key, std::string_view expected,
+                              JsonValue found) const {
+  reject(quoted(node_->path, key) + ": expected " + std::string(expected) + ", found " +
+         shown(found));
 }
 
 int ConfigReader::require_int(std::string_view key, int min, int max) const {
@@ -116,14 +121,16 @@ int ConfigReader::int_or(std::string_view key, int fallback, int min, int max) c
   int64_t number = 0;
   double real = 0;  // 4096.0 is an integer too.
   if (value->get(number) != simdjson::SUCCESS) {
-    if (value->get(real) != simdjson::SUCCESS || real != std::floor(real) || std::fabs(real) > 1e15) {
+    if (value->get(real) != simdjson::SUCCESS || real != std::floor(real) ||
+        std::fabs(real) > 1e15) {
       wrong_type(key, "an integer", *value);
       return fallback;
     }
     number = static_cast<int64_t>(real);
   }
   if (number < min || number > max) {
-    wrong_type(key, "an integer from " + std::to_string(min) + " to " + std::to_string(max), *value);
+    wrong_type(key, "an integer from " + std::to_string(min) + " to " + std::to_string(max),
+               *value);
     return fallback;
   }
   return static_cast<int>(number);
@@ -238,7 +245,8 @@ void ConfigReader::expect_string(std::string_view key, std::string_view value) c
 
 void ConfigReader::expect_bool(std::string_view key, bool value) const {
   if (bool_or(key, value) != value)
-    reject(quoted(node_->path, key) + ": expected " + (value ? "true, found false" : "false, found true"));
+    reject(quoted(node_->path, key) + ": expected " +
+           (value ? "true, found false" : "false, found true"));
 }
 
 void ConfigReader::expect_int(std::string_view key, int value) const {
@@ -261,11 +269,11 @@ Result<void> ConfigReader::finish() const {
   for (const Node& node : state_->nodes) {
     for (const auto [key, value] : node.object) {
       if (node.read.contains(key)) continue;
-      if (node.path.empty() && std::binary_search(kMeaningless.begin(), kMeaningless.end(), key)) continue;
+      if (node.path.empty() && std::binary_search(kMeaningless.begin(), kMeaningless.end(), key))
+        continue;
       return fail(ErrorCode::kConfig, "config.json: " + quoted(node.path, key) +
                                           ": expected only keys that this family knows, found " +
-                                          shown(value) +
-                                          "; it may change what the model computes");
+                                          shown(value) + "; it may change what the model computes");
     }
   }
   return {};

@@ -34,7 +34,7 @@ class ConfigReader {
   bool bool_or(std::string_view key, bool fallback) const;
   std::string string_or(std::string_view key, std::string_view fallback) const;
   std::vector<std::string> strings(std::string_view key) const;  // Empty when absent.
-  std::vector<int> ints(std::string_view key) const;             // A single integer counts as a list.
+  std::vector<int> ints(std::string_view key) const;  // A single integer counts as a list.
   std::vector<float> floats(std::string_view key) const;
 
   // The object behind `key`, or none; its keys are checked for unread ones too.
@@ -62,8 +62,7 @@ class ConfigReader {
     std::deque<Node> nodes;
   };
 
-  ConfigReader(std::shared_ptr<State> state, Node* node)
-      : state_(std::move(state)), node_(node) {}
+  ConfigReader(std::shared_ptr<State> state, Node* node) : state_(std::move(state)), node_(node) {}
   std::optional<JsonValue> find(std::string_view key) const;
   void wrong_type(std::string_view key, std::string_view expected, JsonValue found) const;
 

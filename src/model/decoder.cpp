@@ -19,8 +19,9 @@ constexpr size_t kConfigBytesMax = size_t{4} << 20;
 Result<JsonDoc> read_config(const ModelFiles& files) {
   WEIR_ASSIGN(const FileView file, files.open_file("config.json"));
   if (file.bytes().size() > kConfigBytesMax)
-    return fail(ErrorCode::kConfig, file.name() + ": expected at most " + std::to_string(kConfigBytesMax) +
-                                        " bytes, found " + std::to_string(file.bytes().size()));
+    return fail(ErrorCode::kConfig, file.name() + ": expected at most " +
+                                        std::to_string(kConfigBytesMax) + " bytes, found " +
+                                        std::to_string(file.bytes().size()));
   auto doc = JsonDoc::parse(file.text());
   if (!doc) return fail(ErrorCode::kConfig, file.name() + ": " + doc.error().message);
   return doc;
@@ -43,9 +44,9 @@ Result<std::unique_ptr<Model>> Model::load(const ModelFiles& files, const ModelO
   return std::unique_ptr<Model>(std::move(*decoder));
 }
 
-Result<std::unique_ptr<Decoder>> Decoder::load(const ModelFiles& files, const ModelOptions& options,
-                                               const kernels::Ops& ops, ThreadTeam& team,
-                                               const std::function<void(int64_t, int64_t)>& progress) {
+Result<std::unique_ptr<Decoder>> Decoder::load(
+    const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops, ThreadTeam& team,
+    const std::function<void(int64_t, int64_t)>& progress) {
   WEIR_ASSIGN(const JsonDoc config, read_config(files));
   WEIR_ASSIGN(ModelSpec spec, spec_from_config(config.root()));
   WEIR_ASSIGN(const QuantFormat format, QuantFormat::from_config(config.root()));
@@ -141,8 +142,8 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
   embedding_->embed(pass, row, token >= 0 ? token : pass.batch.sampled[-token - 1]);
 }
 
-void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
-                      int member) {
+void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
+                      ThreadTeam& team, int member) {
   const Pass pass{batch, kv, ops_, team, *workspace_, member};
   CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
   claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {

@@ -55,7 +55,8 @@ Result<void> check_attention(const Attention& a, size_t layer) {
     return wrong(layer, "expected an even number of rotary dimensions up to " +
                             std::to_string(a.head_dim) + ", found " + std::to_string(r.dim));
   const auto half = static_cast<size_t>(r.dim / 2);
-  if (r.scaling == Rope::kLongRope && (r.short_factor.size() != half || r.long_factor.size() != half))
+  if (r.scaling == Rope::kLongRope &&
+      (r.short_factor.size() != half || r.long_factor.size() != half))
     return wrong(layer, "expected short_factor and long_factor of " + std::to_string(half) +
                             " numbers, found " + std::to_string(r.short_factor.size()) + " and " +
                             std::to_string(r.long_factor.size()));
@@ -67,8 +68,8 @@ Result<void> check_attention(const Attention& a, size_t layer) {
 
 Result<void> check_moe(const MoeFfn& moe, size_t layer) {
   if (moe.num_experts < 1 || moe.top_k < 1 || moe.top_k > moe.num_experts)
-    return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) + " experts per token, found " +
-                            std::to_string(moe.top_k));
+    return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) +
+                            " experts per token, found " + std::to_string(moe.top_k));
   return {};
 }
 

@@ -35,7 +35,8 @@ kernels::QuantRows QuantSpace::view(int32_t k, int32_t group) const {
 int64_t QuantSpace::bytes(int64_t elements, uint8_t groups) {
   int64_t total = 0;
   for (size_t i = 0; i < kGroups.size(); ++i)
-    if (groups >> i & 1) total += aligned(elements + kTail) + 2 * aligned(elements / kGroups[i] * 4);
+    if (groups >> i & 1)
+      total += aligned(elements + kTail) + 2 * aligned(elements / kGroups[i] * 4);
   return total;
 }
 

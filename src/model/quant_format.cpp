@@ -18,9 +18,9 @@ Result<void> read_size(JsonObject object, std::string_view where, std::string_vi
   }
   std::string list;
   for (const int32_t a : allowed) list += (list.empty() ? "" : ", ") + std::to_string(a);
-  return fail(ErrorCode::kUnsupported, "config.json: " + std::string(where) + "." + std::string(key) +
-                                           ": expected one of " + list + "; found " +
-                                           simdjson::minify(*value).substr(0, 80));
+  return fail(ErrorCode::kUnsupported, "config.json: " + std::string(where) + "." +
+                                           std::string(key) + ": expected one of " + list +
+                                           "; found " + simdjson::minify(*value).substr(0, 80));
 }
 
 // {"group_size": 64, "bits": 4, "mode": "affine"}: a module's numbers, on top of `params`.
@@ -55,12 +55,13 @@ Result<QuantFormat> QuantFormat::from_config(JsonValue config) {
   if (!found) return format;
   JsonObject object;
   if (found->get(object) != simdjson::SUCCESS)
-    return fail(ErrorCode::kConfig, "config.json: " + std::string(where) + ": expected an object, found " +
-                                        json_type_name(*found));
+    return fail(ErrorCode::kConfig, "config.json: " + std::string(where) +
+                                        ": expected an object, found " + json_type_name(*found));
   if (const auto method = json_get(object, "quant_method"))
-    return fail(ErrorCode::kUnsupported, "config.json: " + std::string(where) +
-                                             ".quant_method: expected MLX's affine quantisation, found " +
-                                             simdjson::minify(*method).substr(0, 80));
+    return fail(ErrorCode::kUnsupported,
+                "config.json: " + std::string(where) +
+                    ".quant_method: expected MLX's affine quantisation, found " +
+                    simdjson::minify(*method).substr(0, 80));
   WEIR_TRY(read_params(object, where, format.default_));
   for (const auto [key, value] : object) {
     JsonObject entry;

@@ -35,7 +35,9 @@ float llama3_frequency(const Rope& r, float f) {
 float yarn_ramp(const Rope& r, int i) {
   const double d = r.dim, theta = static_cast<double>(r.theta);
   const auto pair_of = [&](float turns) {
-    return d * std::log(static_cast<double>(r.original_context) / (static_cast<double>(turns) * 2 * std::numbers::pi)) /
+    return d *
+           std::log(static_cast<double>(r.original_context) /
+                    (static_cast<double>(turns) * 2 * std::numbers::pi)) /
            (2 * std::log(theta));
   };
   double low = pair_of(r.beta_fast), high = pair_of(r.beta_slow);

@@ -23,9 +23,10 @@ std::string shown(std::string_view name) {
 }
 
 std::optional<DType> parse_dtype(std::string_view name) {
-  static constexpr std::array kTypes = {
-      DType::kF32, DType::kF16, DType::kBF16, DType::kU8,  DType::kI8,     DType::kU16,   DType::kI16, DType::kU32,
-      DType::kI32, DType::kI64, DType::kU64,  DType::kF64, DType::kF8E4M3, DType::kF8E5M2, DType::kBool};
+  static constexpr std::array kTypes = {DType::kF32,    DType::kF16,    DType::kBF16, DType::kU8,
+                                        DType::kI8,     DType::kU16,    DType::kI16,  DType::kU32,
+                                        DType::kI32,    DType::kI64,    DType::kU64,  DType::kF64,
+                                        DType::kF8E4M3, DType::kF8E5M2, DType::kBool};
   for (const DType type : kTypes)
     if (name == dtype_name(type)) return type;
   return std::nullopt;
@@ -75,7 +76,8 @@ class EntryParser {
       uint64_t size = 0;
       if (item.get(size) != simdjson::SUCCESS)
         return wrong("expected non-negative integers in 'shape', found " + simdjson::minify(item));
-      // Nothing in a file is larger than its data; a tensor of zero bytes may claim any other sizes.
+      // Nothing in a file is larger than its data; a tensor of zero bytes may claim any other
+      // sizes.
       if (size > uint64_t{1} << 40 || __builtin_mul_overflow(bytes_, size, &bytes_))
         return wrong("expected a shape within the file's " + std::to_string(data_bytes_) +
                      " bytes of data, found " + simdjson::minify(JsonValue(*value)));
@@ -95,7 +97,8 @@ class EntryParser {
     for (const JsonValue item : offsets)
       valid = valid && item.get(range[count++]) == simdjson::SUCCESS;
     if (!valid || range[0] > range[1])
-      return wrong("expected data_offsets [begin, end], found " + simdjson::minify(JsonValue(*value)));
+      return wrong("expected data_offsets [begin, end], found " +
+                   simdjson::minify(JsonValue(*value)));
     if (range[1] > data_bytes_)
       return wrong("expected data_offsets within the file's " + std::to_string(data_bytes_) +
                    " bytes of data, found " + simdjson::minify(JsonValue(*value)) +
@@ -124,10 +127,11 @@ Result<void> check_layout(std::string_view file, const std::vector<StoredTensor>
   uint64_t end = 0;
   for (const StoredTensor* t : order) {
     if (t->offset != end)
-      return fail(ErrorCode::kConfig,
-                  std::string(file) + ": tensor " + shown(t->name) + ": expected its data at " +
-                      std::to_string(end) + ", where the tensor before it ends; found " +
-                      std::to_string(t->offset) + (t->offset < end ? " (they overlap)" : " (a hole)"));
+      return fail(ErrorCode::kConfig, std::string(file) + ": tensor " + shown(t->name) +
+                                          ": expected its data at " + std::to_string(end) +
+                                          ", where the tensor before it ends; found " +
+                                          std::to_string(t->offset) +
+                                          (t->offset < end ? " (they overlap)" : " (a hole)"));
     end += static_cast<uint64_t>(t->tensor.bytes());
   }
   if (end != data_bytes)
@@ -151,17 +155,19 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::string_view file_name,
   if (header_bytes > std::min(rest, kHeaderBytesMax))
     return fail(ErrorCode::kConfig, file + ": expected a safetensors header of at most " +
                                         std::to_string(std::min(rest, kHeaderBytesMax)) +
-                                        " bytes, found a length of " + std::to_string(header_bytes));
+                                        " bytes, found a length of " +
+                                        std::to_string(header_bytes));
   const std::byte* data = bytes.data() + kLengthBytes + header_bytes;
   const uint64_t data_bytes = rest - header_bytes;
 
-  auto doc = JsonDoc::parse(
-      {reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, static_cast<size_t>(header_bytes)}, 16);
+  auto doc = JsonDoc::parse({reinterpret_cast<const char*>(bytes.data()) + kLengthBytes,
+                             static_cast<size_t>(header_bytes)},
+                            16);
   if (!doc) return fail(ErrorCode::kConfig, file + ": header: " + doc.error().message);
   JsonObject root;
   if (doc->root().get(root) != simdjson::SUCCESS)
-    return fail(ErrorCode::kConfig, file + ": header: expected an object, found " +
-                                        json_type_name(doc->root()));
+    return fail(ErrorCode::kConfig,
+                file + ": header: expected an object, found " + json_type_name(doc->root()));
 
   std::vector<StoredTensor> tensors;
   std::set<std::string_view> names;
@@ -208,8 +214,8 @@ Result<Checkpoint> Checkpoint::from_file(FileView file) {
 namespace {
 
 // The shards that an index names, in order of first mention.
-Result<std::vector<std::string>> parse_index(const FileView& file,
-                                             std::vector<std::pair<std::string, std::string>>& map) {
+Result<std::vector<std::string>> parse_index(
+    const FileView& file, std::vector<std::pair<std::string, std::string>>& map) {
   const auto wrong = [&](const std::string& what) {
     return fail(ErrorCode::kConfig, file.name() + ": " + what);
   };
@@ -228,11 +234,13 @@ Result<std::vector<std::string>> parse_index(const FileView& file,
   for (const auto [key, value] : weights) {
     std::string_view shard;
     if (value.get(shard) != simdjson::SUCCESS)
-      return wrong("tensor " + shown(key) + ": expected a file name, found " + json_type_name(value));
+      return wrong("tensor " + shown(key) + ": expected a file name, found " +
+                   json_type_name(value));
     // A shard lies beside its index; anything else would read files of the index's choosing.
     if (shard.empty() || shard.find('/') != shard.npos || shard.find('\0') != shard.npos ||
         !shard.ends_with(".safetensors"))
-      return wrong("tensor " + shown(key) + ": expected the name of a .safetensors file in this folder, found " +
+      return wrong("tensor " + shown(key) +
+                   ": expected the name of a .safetensors file in this folder, found " +
                    shown(shard));
     map.emplace_back(key, shard);
     if (seen.insert(shard).second) shards.emplace_back(shard);
@@ -253,7 +261,8 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& files) {
   }
   if (!files.has(kIndex))
     return fail(ErrorCode::kConfig, (files.folder().empty() ? files.name() : files.folder()) +
-                                        ": expected " + kSingle + " or " + kIndex + "; found neither");
+                                        ": expected " + kSingle + " or " + kIndex +
+                                        "; found neither");
   WEIR_ASSIGN(const FileView index, files.open_file(kIndex));
   std::vector<std::pair<std::string, std::string>> map;
   WEIR_ASSIGN(const std::vector<std::string> shards, parse_index(index, map));
@@ -266,8 +275,9 @@ Result<Checkpoint> Checkpoint::open(const ModelFiles& files) {
   for (const auto& [name, shard] : map) {
     const StoredTensor* tensor = checkpoint.find(name);
     if (tensor == nullptr || shards[static_cast<size_t>(tensor->file)] != shard)
-      return fail(ErrorCode::kConfig, index.name() + ": tensor " + shown(name) + ": expected in " + shard +
-                                          ", found " + (tensor ? "in " + shards[static_cast<size_t>(tensor->file)] : "in no shard"));
+      return fail(ErrorCode::kConfig,
+                  index.name() + ": tensor " + shown(name) + ": expected in " + shard + ", found " +
+                      (tensor ? "in " + shards[static_cast<size_t>(tensor->file)] : "in no shard"));
   }
   return checkpoint;
 }

@@ -1,5 +1,6 @@
 // Safetensors: the named tensors of a checkpoint, in one file or in shards with an index, mapped
-// and never copied. Knows names, types, shapes and bytes; what they mean is weight_map.h's business.
+// and never copied. Knows names, types, shapes and bytes; what they mean is weight_map.h's
+// business.
 //
 // Threads: immutable once opened.
 #pragma once

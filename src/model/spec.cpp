@@ -21,7 +21,8 @@ std::string number(float value) { return format("%g", static_cast<double>(value)
 
 std::string rope_text(const Rope& r) {
   if (r.dim == 0) return " nope";
-  static constexpr std::array kScaling = {"", " linear", " dynamic", " llama3", " yarn", " longrope"};
+  static constexpr std::array kScaling = {"",        " linear", " dynamic",
+                                          " llama3", " yarn",   " longrope"};
   std::string s = format(" rope %d@%s", r.dim, number(r.theta).c_str());
   s += kScaling[r.scaling];
   if (r.factor != 1) s += " x" + number(r.factor);
@@ -47,7 +48,8 @@ std::string mixer_text(const Attention& a) {
 }
 
 std::string ffn_text(const DenseFfn& f) {
-  static constexpr std::array kGated = {"swiglu", "geglu-tanh", "geglu", "relu2-glu", "reglu", "quick-geglu"};
+  static constexpr std::array kGated = {"swiglu",    "geglu-tanh", "geglu",
+                                        "relu2-glu", "reglu",      "quick-geglu"};
   static constexpr std::array kPlain = {"silu", "gelu-tanh", "gelu", "relu2", "relu", "quick-gelu"};
   const auto act = static_cast<size_t>(f.act);
   return format("%s %d%s", f.gated ? kGated[act] : kPlain[act], f.width, f.bias ? " bias" : "");
@@ -92,7 +94,8 @@ std::string pattern_text(const std::vector<size_t>& kinds) {
     size_t end = i;
     while (end < kinds.size() && kinds[end] == kinds[i]) ++end;
     // Beyond Z the letters are numbered: models with that many kinds exist only on paper.
-    out += kinds[i] < 26 ? format(" %c", static_cast<char>('A' + kinds[i])) : format(" #%zu-", kinds[i]);
+    out += kinds[i] < 26 ? format(" %c", static_cast<char>('A' + kinds[i]))
+                         : format(" #%zu-", kinds[i]);
     if (end - i > 1) out += format("%zu", end - i);
     i = end;
   }
@@ -121,7 +124,8 @@ std::string describe(const ModelSpec& spec) {
     kinds.push_back(kind);
   }
   for (size_t i = 0; i < lines.size(); ++i)
-    out += (i < 26 ? format("  %c = ", static_cast<char>('A' + i)) : format("  #%zu = ", i)) + lines[i] + "\n";
+    out += (i < 26 ? format("  %c = ", static_cast<char>('A' + i)) : format("  #%zu = ", i)) +
+           lines[i] + "\n";
   return out + " " + pattern_text(kinds) + "\n";
 }
 

@@ -31,10 +31,10 @@ struct Rope {
   int dim = 0;  // Rotated dimensions of a head; 0 means this layer has no position encoding.
   float factor = 1;
   float original_context = 0;  // original_max_position_embeddings, or max_position_embeddings.
-  float low_freq_factor = 1, high_freq_factor = 4;  // llama3.
-  float beta_fast = 32, beta_slow = 1;              // yarn.
-  bool truncate = true;                             // yarn: floor and ceil the ramp.
-  float attention_factor = 1;                       // On cos and sin: yarn, longrope.
+  float low_freq_factor = 1, high_freq_factor = 4;   // llama3.
+  float beta_fast = 32, beta_slow = 1;               // yarn.
+  bool truncate = true;                              // yarn: floor and ceil the ramp.
+  float attention_factor = 1;                        // On cos and sin: yarn, longrope.
   std::vector<float> short_factor{}, long_factor{};  // longrope: [dim / 2].
 
   bool length_dependent() const { return scaling == kDynamic || scaling == kLongRope; }

@@ -85,14 +85,15 @@ const StoredTensor* WeightBinder::take(const std::string& name, std::span<const 
   const std::string expected = types_text(types) + " " + shape_text(shape) + std::string(note);
   const StoredTensor* stored = take(name);
   if (stored == nullptr) {
-    reject(checkpoint_.name() + ": tensor '" + name + "': expected " + expected + ", found no such tensor");
+    reject(checkpoint_.name() + ": tensor '" + name + "': expected " + expected +
+           ", found no such tensor");
     return nullptr;
   }
   const Tensor& t = stored->tensor;
   const std::span<const int64_t> found(t.shape.data(), static_cast<size_t>(t.rank));
   if (std::ranges::count(types, t.type) == 0 || !std::ranges::equal(found, shape)) {
-    reject(checkpoint_.file(*stored).name() + ": tensor '" + name + "': expected " + expected + ", found " +
-           to_string(t));
+    reject(checkpoint_.file(*stored).name() + ": tensor '" + name + "': expected " + expected +
+           ", found " + to_string(t));
     return nullptr;
   }
   return stored;
@@ -119,8 +120,9 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
     const std::string note = " (" + std::to_string(m.params.bits) + " bits in groups of " +
                              std::to_string(m.params.group) + ")";
     if (k % m.params.group != 0) {
-      reject(checkpoint_.name() + ": tensor '" + path + ".weight': expected a width that is a multiple of " +
-             std::to_string(m.params.group) + ", found " + std::to_string(k));
+      reject(checkpoint_.name() + ": tensor '" + path +
+             ".weight': expected a width that is a multiple of " + std::to_string(m.params.group) +
+             ", found " + std::to_string(k));
       return std::nullopt;
     }
     shape.back() = int64_t{k} * m.params.bits / 32;
@@ -143,9 +145,13 @@ Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision pre
   out.k = m.k;
   if (m.bias != nullptr) {
     const DType type = m.bias->tensor.type;
-    out.bias = unwrap(store_.add_widened(type, m.bias->tensor.data + row * dtype_bytes(type), n, 0));
+    out.bias =
+        unwrap(store_.add_widened(type, m.bias->tensor.data + row * dtype_bytes(type), n, 0));
   }
-  const auto source_row = [&](const StoredTensor& t) { return t.tensor.data + row * t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] * dtype_bytes(t.tensor.type); };
+  const auto source_row = [&](const StoredTensor& t) {
+    return t.tensor.data + row * t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] *
+                               dtype_bytes(t.tensor.type);
+  };
   if (m.scales == nullptr) {
     const Tensor& t = m.weight->tensor;
     out.floats = {.n = n, .k = m.k, .type = float_type(t.type)};
@@ -182,7 +188,8 @@ Linear WeightBinder::linear(int layer, std::string_view part, int32_t n, int32_t
   return module ? bind(*module, 0, n, precision) : Linear{};
 }
 
-std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts, int32_t k, bool bias) {
+std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts, int32_t k,
+                                          bool bias) {
   std::vector<Linear> out;
   const auto same_parts = [&](const FusedModules& f) {
     return std::ranges::equal(f.parts, parts, {}, {}, &Part::name);
@@ -203,8 +210,8 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
   return out;
 }
 
-std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count, int32_t n,
-                                          int32_t k, bool bias) {
+std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count,
+                                          int32_t n, int32_t k, bool bias) {
   std::vector<Linear> out;
   out.reserve(static_cast<size_t>(count));
   const std::string stacked = "mlp.switch_mlp." + std::string(part);
@@ -224,10 +231,12 @@ std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int3
   return out;
 }
 
-const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, float offset, bool bare) {
+const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, float offset,
+                                  bool bare) {
   if (error_) return nullptr;
   const std::array<int64_t, 1> shape = {n};
-  const StoredTensor* stored = take(stored_path(layer, part) + (bare ? "" : ".weight"), kFloatTypes, shape);
+  const StoredTensor* stored =
+      take(stored_path(layer, part) + (bare ? "" : ".weight"), kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
   return unwrap(store_.add_widened(stored->tensor.type, stored->tensor.data, n, offset));
 }
@@ -237,8 +246,10 @@ NormWeights WeightBinder::norm(int layer, std::string_view part, const Norm& nor
   out.weight = vector(layer, part, n, norm.weight_offset);
   if (norm.bias) {
     const std::array<int64_t, 1> shape = {n};
-    const StoredTensor* bias = error_ ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
-    if (bias != nullptr) out.bias = unwrap(store_.add_widened(bias->tensor.type, bias->tensor.data, n, 0));
+    const StoredTensor* bias =
+        error_ ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
+    if (bias != nullptr)
+      out.bias = unwrap(store_.add_widened(bias->tensor.type, bias->tensor.data, n, 0));
   }
   return out;
 }

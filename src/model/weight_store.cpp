@@ -58,8 +58,8 @@ Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) 
   m.group = s.group;
   m.bits = kernels::container_bits(s.bits);
   m.scale_type = s.scale_type;
-  WEIR_ASSIGN(std::byte* words, allocate(kernels::packed_word_bytes(s.n, s.k, m.bits)));
-  WEIR_ASSIGN(std::byte* scales,
+  WEIR_ASSIGN(std::byte * words, allocate(kernels::packed_word_bytes(s.n, s.k, m.bits)));
+  WEIR_ASSIGN(std::byte * scales,
               allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
   m.words = reinterpret_cast<uint8_t*>(words);
   m.scales = reinterpret_cast<uint8_t*>(scales);
@@ -79,14 +79,14 @@ Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byt
     mapped_bytes_ += bytes;
     return data;
   }
-  WEIR_ASSIGN(std::byte* copy, allocate(bytes));
+  WEIR_ASSIGN(std::byte * copy, allocate(bytes));
   std::memcpy(copy, data, static_cast<size_t>(bytes));
   return copy;
 }
 
 Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,
                                               float offset) {
-  WEIR_ASSIGN(std::byte* memory, allocate(count * 4));
+  WEIR_ASSIGN(std::byte * memory, allocate(count * 4));
   auto* out = reinterpret_cast<float*>(memory);
   for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, i) + offset;
   return out;

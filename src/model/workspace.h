@@ -51,9 +51,9 @@ struct Workspace {
   float* normed = nullptr;  // [rows, hidden]: input of a sublayer.
   float* delta = nullptr;   // [rows, hidden]: what a sublayer adds.
   int32_t* position = nullptr;
-  int32_t* slice = nullptr;           // Index of the row's slice.
-  Angles* angles = nullptr;           // [ropes][rows]
-  std::vector<float*> own_angles;     // Per rope: [rows, dim].
+  int32_t* slice = nullptr;        // Index of the row's slice.
+  Angles* angles = nullptr;        // [ropes][rows]
+  std::vector<float*> own_angles;  // Per rope: [rows, dim].
   QuantSpace normed_quant, inner_quant, shared_quant;
 
   // Attention.
@@ -63,8 +63,8 @@ struct Workspace {
   float* attended = nullptr;  // [rows, q_width]
 
   // Feed-forward: slots are rows, or (row, choice) pairs of routed experts.
-  float* gate = nullptr;  // [slots, width]
-  float* up = nullptr;    // [slots, width]
+  float* gate = nullptr;         // [slots, width]
+  float* up = nullptr;           // [slots, width]
   float* shared_gate = nullptr;  // [rows, shared_width]
   float* shared_up = nullptr;
   float* shared_out = nullptr;     // [rows, hidden]

@@ -85,9 +85,8 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
       out.long_factor = r.floats("long_factor");
       const float stretch = out.original_context > 0 ? context / out.original_context : 1;
       const float factor = r.float_or("factor", stretch);
-      out.attention_factor =
-          longrope_attention_factor(r, c.has("original_max_position_embeddings") ? stretch : factor,
-                                    out.original_context);
+      out.attention_factor = longrope_attention_factor(
+          r, c.has("original_max_position_embeddings") ? stretch : factor, out.original_context);
       break;
     }
   }

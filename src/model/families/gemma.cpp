@@ -1,6 +1,6 @@
 // Gemma 2 and 3 (text): norms before and behind each sublayer, stored as w and meaning 1 + w;
-// embeddings scaled by sqrt(hidden); sliding and full layers alternate. Gemma 2 caps logits, Gemma 3
-// normalises Q and K and gives sliding layers a rope of their own.
+// embeddings scaled by sqrt(hidden); sliding and full layers alternate. Gemma 2 caps logits, Gemma
+// 3 normalises Q and K and gives sliding layers a rope of their own.
 #include "model/families/family.h"
 
 namespace weir::model::family {
@@ -62,7 +62,8 @@ ModelSpec gemma3_text(const ConfigReader& c) {
     sliding.rope = Rope{.theta = c.float_or("rope_local_base_freq", 10000), .dim = full.rope.dim};
   }
 
-  const int pattern = c.int_or("sliding_window_pattern", c.int_or("_sliding_window_pattern", 6, 1), 1);
+  const int pattern =
+      c.int_or("sliding_window_pattern", c.int_or("_sliding_window_pattern", 6, 1), 1);
   const std::vector<std::string> types = c.strings("layer_types");
   for (int i = 0; i < num_layers(c); ++i) {
     const Attention& attn = slides(types, i, (i + 1) % pattern != 0) ? sliding : full;

@@ -73,7 +73,8 @@ ModelSpec qwen2_moe(const ConfigReader& c) {
 }
 
 ModelSpec qwen3_moe(const ConfigReader& c) {
-  const MoeFfn moe = routed(c, c.require_int("num_experts", 1), c.int_or("num_experts_per_tok", 8, 1));
+  const MoeFfn moe =
+      routed(c, c.require_int("num_experts", 1), c.int_or("num_experts_per_tok", 8, 1));
   return sparse(c, qwen3_attention(c), moe);
 }
 

@@ -12,13 +12,15 @@ int32_t tiles_of(const BatchSlice& slice) { return (slice.rows + kTileRows - 1) 
 
 }  // namespace
 
-AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int index, int rope_index)
+AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int index,
+                               int rope_index)
     : index_(index), rope_index_(rope_index), hidden_(spec.hidden_size) {
   const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
   spec_ = std::get<Attention>(layer.mixers[0]);
   const int32_t q_width = spec_.num_heads * spec_.head_dim;
   const int32_t kv_width = spec_.num_kv_heads * spec_.head_dim;
-  if (layer.pre_mixer) input_.norm = binder.norm(index, "pre_mixer_norm", *layer.pre_mixer, hidden_);
+  if (layer.pre_mixer)
+    input_.norm = binder.norm(index, "pre_mixer_norm", *layer.pre_mixer, hidden_);
   const std::array<WeightBinder::Part, 3> parts = {{{"self_attn.q_proj", q_width},
                                                     {"self_attn.k_proj", kv_width},
                                                     {"self_attn.v_proj", kv_width}}};
@@ -27,11 +29,15 @@ AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int 
   o_ = binder.linear(index, "self_attn.o_proj", hidden_, q_width, spec_.out_bias);
   if (spec_.qk_norm != Attention::kNoQkNorm) {
     const bool all = spec_.qk_norm == Attention::kAllHeads;
-    q_norm_ = binder.vector(index, "self_attn.q_norm", all ? q_width : spec_.head_dim, spec_.qk_norm_offset);
-    k_norm_ = binder.vector(index, "self_attn.k_norm", all ? kv_width : spec_.head_dim, spec_.qk_norm_offset);
+    q_norm_ = binder.vector(index, "self_attn.q_norm", all ? q_width : spec_.head_dim,
+                            spec_.qk_norm_offset);
+    k_norm_ = binder.vector(index, "self_attn.k_norm", all ? kv_width : spec_.head_dim,
+                            spec_.qk_norm_offset);
   }
-  if (spec_.sinks) sinks_ = binder.vector(index, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
-  if (layer.post_mixer) output_.norm = binder.norm(index, "post_mixer_norm", *layer.post_mixer, hidden_);
+  if (spec_.sinks)
+    sinks_ = binder.vector(index, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
+  if (layer.post_mixer)
+    output_.norm = binder.norm(index, "post_mixer_norm", *layer.post_mixer, hidden_);
   output_.scale = layer.residual_scale;
   input_.groups = static_cast<uint8_t>(q_.group_bit() | k_.group_bit() | v_.group_bit());
 }
@@ -81,14 +87,18 @@ void AttentionLayer::project(const Pass& pass) const {
   const std::array weights = {&q_, &k_, &v_};
   const std::array outputs = {ws.q, ws.k, ws.v};
   claim_columns(pass, std::array{q_.n, k_.n, v_.n}, [&](size_t i, int32_t begin, int32_t end) {
-    const kernels::GemmRange range = {.rows = pass.rows(), .begin = begin, .end = end,
-                                      .y = outputs[i], .y_stride = weights[i]->n};
+    const kernels::GemmRange range = {.rows = pass.rows(),
+                                      .begin = begin,
+                                      .end = end,
+                                      .y = outputs[i],
+                                      .y_stride = weights[i]->n};
     multiply(pass.ops, *weights[i], in, range, pass.scratch());
     add_bias(pass.ops, *weights[i], range);
   });
 }
 
-void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const {
+void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads,
+                                     const float* weight) const {
   if (spec_.qk_norm == Attention::kAllHeads) {
     pass.ops.rms_norm(x, weight, spec_.qk_norm_eps, heads * spec_.head_dim, x);
     return;
@@ -112,8 +122,10 @@ void AttentionLayer::place(const Pass& pass, int32_t row) const {
   if (rope.dim > 0) {
     const Angles angles = ws.angles[int64_t{rope_index_} * pass.rows() + row];
     const bool interleaved = rope.layout == Rope::kInterleaved;
-    pass.ops.rope(q, spec_.num_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin, interleaved);
-    pass.ops.rope(k, spec_.num_kv_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin, interleaved);
+    pass.ops.rope(q, spec_.num_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
+                  interleaved);
+    pass.ops.rope(k, spec_.num_kv_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
+                  interleaved);
   }
   const int32_t position = ws.position[row];
   const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
@@ -127,7 +139,8 @@ void AttentionLayer::attend(const Pass& pass) const {
   for (const BatchSlice& slice : slices) total += tiles_of(slice);
   total *= spec_.num_kv_heads;
   // From the last tile to the first: the rows that see most keys come first, and what is left for
-  // the end of the phase is small. A member's claims ascend, so its place among the slices does too.
+  // the end of the phase is small. A member's claims ascend, so its place among the slices does
+  // too.
   size_t at = slices.size();
   int64_t begin = total;  // Of slice `at`, in units of (tile, head).
   claim_blocks(pass, total, [&](int64_t block) {
@@ -144,7 +157,8 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const Workspace& ws = pass.ws;
   const int32_t group = spec_.num_heads / spec_.num_kv_heads;
   const int32_t first = tile * kTileRows;
-  const int64_t at = int64_t{slice.row_begin + first} * q_.n + int64_t{kv_head} * group * spec_.head_dim;
+  const int64_t at =
+      int64_t{slice.row_begin + first} * q_.n + int64_t{kv_head} * group * spec_.head_dim;
   const kernels::AttendArgs args = {
       .q = ws.q + at,
       .q_stride = q_.n,
@@ -168,8 +182,8 @@ void AttentionLayer::output(const Pass& pass) const {
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.attended, .quant = &ws.inner_quant};
   claim_columns(pass, std::array{o_.n}, [&](size_t, int32_t begin, int32_t end) {
-    const kernels::GemmRange range = {.rows = pass.rows(), .begin = begin, .end = end,
-                                      .y = ws.delta, .y_stride = o_.n};
+    const kernels::GemmRange range = {
+        .rows = pass.rows(), .begin = begin, .end = end, .y = ws.delta, .y_stride = o_.n};
     multiply(pass.ops, o_, in, range, pass.scratch());
     add_bias(pass.ops, o_, range);
     if (output_.adds_columns()) output_.add_columns(pass, range);

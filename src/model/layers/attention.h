@@ -1,5 +1,5 @@
-// AttentionLayer: grouped-query attention over paged keys and values, with optional biases, norms on
-// Q and K, partial or no rope, sliding window, soft cap and sinks.
+// AttentionLayer: grouped-query attention over paged keys and values, with optional biases, norms
+// on Q and K, partial or no rope, sliding window, soft cap and sinks.
 //
 // Threads: as Layer.
 #pragma once

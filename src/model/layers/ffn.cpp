@@ -18,10 +18,15 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
   return w;
 }
 
-void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t* index, int32_t rows,
-                          int32_t begin, int32_t end, float* hidden, float* spare) const {
-  kernels::GemmRange range = {.index = index, .rows = rows, .begin = begin, .end = end,
-                              .y = spec.gated ? spare : hidden, .y_stride = spec.width};
+void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t* index,
+                          int32_t rows, int32_t begin, int32_t end, float* hidden,
+                          float* spare) const {
+  kernels::GemmRange range = {.index = index,
+                              .rows = rows,
+                              .begin = begin,
+                              .end = end,
+                              .y = spec.gated ? spare : hidden,
+                              .y_stride = spec.width};
   multiply(pass.ops, up, in, range, pass.scratch());
   add_bias(pass.ops, up, range);
   const int32_t columns = end - begin;
@@ -39,7 +44,8 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t
   }
 }
 
-FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index) : hidden_(spec.hidden_size) {
+FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index)
+    : hidden_(spec.hidden_size) {
   const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
   if (layer.pre_ffn) input_.norm = binder.norm(index, "pre_ffn_norm", *layer.pre_ffn, hidden_);
   ffn_ = FfnWeights::bind(binder, index, "mlp", std::get<DenseFfn>(layer.ffn), hidden_);
@@ -72,8 +78,8 @@ void FfnLayer::compute(const Pass& pass) const {
   }
   const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
   claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {
-    const kernels::GemmRange range = {.rows = pass.rows(), .begin = begin, .end = end,
-                                      .y = ws.delta, .y_stride = hidden_};
+    const kernels::GemmRange range = {
+        .rows = pass.rows(), .begin = begin, .end = end, .y = ws.delta, .y_stride = hidden_};
     multiply(pass.ops, ffn_.down, inner, range, pass.scratch());
     add_bias(pass.ops, ffn_.down, range);
     if (output_.adds_columns()) output_.add_columns(pass, range);

@@ -19,7 +19,9 @@ struct FfnWeights {
                          const DenseFfn& spec, int32_t hidden);
 
   uint8_t input_groups() const { return gate.group_bit() | up.group_bit(); }
-  int64_t weight_bytes() const { return gate.weight_bytes() + up.weight_bytes() + down.weight_bytes(); }
+  int64_t weight_bytes() const {
+    return gate.weight_bytes() + up.weight_bytes() + down.weight_bytes();
+  }
   int64_t macs() const { return gate.macs() + up.macs() + down.macs(); }
 
   // Columns [begin, end) of act(gate(in)) * up(in), or of act(up(in)), for `rows` rows that `index`

@@ -4,13 +4,15 @@
 
 namespace weir::model {
 
-MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index) : hidden_(spec.hidden_size) {
+MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index)
+    : hidden_(spec.hidden_size) {
   const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
   spec_ = std::get<MoeFfn>(layer.ffn);
   const int32_t width = spec_.expert.width;
   if (layer.pre_ffn) input_.norm = binder.norm(index, "pre_ffn_norm", *layer.pre_ffn, hidden_);
   // Routing is discrete: a rounding error there is not a small one.
-  router_ = binder.linear(index, "mlp.gate", spec_.num_experts, hidden_, false, Precision::kFloatActivations);
+  router_ = binder.linear(index, "mlp.gate", spec_.num_experts, hidden_, false,
+                          Precision::kFloatActivations);
   const auto bind = [&](std::string_view part, int32_t n, int32_t k) {
     return binder.experts(index, part, spec_.num_experts, n, k, spec_.expert.bias);
   };
@@ -23,7 +25,8 @@ MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index) : hid
   if (spec_.shared)
     shared_ = FfnWeights::bind(binder, index, "mlp.shared_expert", *spec_.shared, hidden_);
   if (spec_.shared_gate)
-    shared_gate_ = binder.linear(index, "mlp.shared_expert_gate", 1, hidden_, false, Precision::kFloatActivations);
+    shared_gate_ = binder.linear(index, "mlp.shared_expert_gate", 1, hidden_, false,
+                                 Precision::kFloatActivations);
   if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
   output_.scale = layer.residual_scale;
   for (const FfnWeights& expert : experts_) input_.groups |= expert.input_groups();
@@ -69,7 +72,8 @@ void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
   }
   if (spec_.shared_gate) {
     float* weight = ws.shared_weight + begin;
-    multiply(pass.ops, shared_gate_, in, {.rows = rows, .end = 1, .y = weight, .y_stride = 1}, pass.scratch());
+    multiply(pass.ops, shared_gate_, in, {.rows = rows, .end = 1, .y = weight, .y_stride = 1},
+             pass.scratch());
     for (int32_t row = 0; row < rows; ++row) weight[row] = 1 / (1 + std::exp(-weight[row]));
   }
 }
@@ -155,15 +159,16 @@ void MoeLayer::activate(const Pass& pass) const {
   claim_blocks(pass, columns.total, [&](int64_t block) {
     if (block >= columns.routed) {
       const auto begin = static_cast<int32_t>(block - columns.routed) * columns.size;
-      shared_->activate(pass, in, nullptr, pass.rows(), begin, std::min(begin + columns.size, shared_width),
-                        ws.shared_gate, ws.shared_up);
+      shared_->activate(pass, in, nullptr, pass.rows(), begin,
+                        std::min(begin + columns.size, shared_width), ws.shared_gate, ws.shared_up);
       return;
     }
     const int32_t e = p.active[block / columns.blocks];
     const auto begin = static_cast<int32_t>(block % columns.blocks) * columns.size;
     const int64_t at = int64_t{p.begin[e]} * width;
-    experts_[static_cast<size_t>(e)].activate(pass, in, p.row + p.begin[e], p.begin[e + 1] - p.begin[e], begin,
-                                              std::min(begin + columns.size, width), ws.gate + at, ws.up + at);
+    experts_[static_cast<size_t>(e)].activate(
+        pass, in, p.row + p.begin[e], p.begin[e + 1] - p.begin[e], begin,
+        std::min(begin + columns.size, width), ws.gate + at, ws.up + at);
   });
 }
 
@@ -178,7 +183,8 @@ void MoeLayer::quantise(const Pass& pass) const {
     ws.inner_quant.quantise(pass.ops, groups, ws.gate, spec_.expert.width, begin, end);
     end = std::min(end, pass.rows());
     if (begin < end)
-      ws.shared_quant.quantise(pass.ops, shared_groups, ws.shared_gate, shared_->spec.width, begin, end);
+      ws.shared_quant.quantise(pass.ops, shared_groups, ws.shared_gate, shared_->spec.width, begin,
+                               end);
   });
   pass.team.barrier();
 }
@@ -198,7 +204,8 @@ void MoeLayer::project_down(const Pass& pass) const {
       range.rows = p.begin[e + 1] - p.begin[e];
       range.y = ws.expert_out + int64_t{p.begin[e]} * hidden_;
     }
-    range.begin = static_cast<int32_t>((routed ? block : block - columns.routed) % columns.blocks) * columns.size;
+    range.begin = static_cast<int32_t>((routed ? block : block - columns.routed) % columns.blocks) *
+                  columns.size;
     range.end = std::min(range.begin + columns.size, hidden_);
     const Linear& down = routed ? experts_[static_cast<size_t>(e)].down : shared_->down;
     multiply(pass.ops, down, routed ? inner : shared_inner, range, pass.scratch());
@@ -213,10 +220,11 @@ void MoeLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
     float* delta = ws.delta + row * hidden_;
     std::fill(delta, delta + hidden_, 0.0f);
     for (int64_t i = row * spec_.top_k; i < (row + 1) * spec_.top_k; ++i)
-      pass.ops.add_scaled(ws.expert_out + int64_t{p.slot[i]} * hidden_, ws.choice_weight[i], hidden_, delta);
+      pass.ops.add_scaled(ws.expert_out + int64_t{p.slot[i]} * hidden_, ws.choice_weight[i],
+                          hidden_, delta);
     if (shared_)
-      pass.ops.add_scaled(ws.shared_out + row * hidden_, spec_.shared_gate ? ws.shared_weight[row] : 1, hidden_,
-                          delta);
+      pass.ops.add_scaled(ws.shared_out + row * hidden_,
+                          spec_.shared_gate ? ws.shared_weight[row] : 1, hidden_, delta);
   }
   output_.add_rows(pass, hidden_, begin, end);
 }

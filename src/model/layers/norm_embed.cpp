@@ -19,7 +19,8 @@ void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32
   if (norm)
     normalise(pass.ops, *norm, ws.x, hidden, begin, end, ws.normed);
   else
-    std::copy(ws.x + int64_t{begin} * hidden, ws.x + int64_t{end} * hidden, ws.normed + int64_t{begin} * hidden);
+    std::copy(ws.x + int64_t{begin} * hidden, ws.x + int64_t{end} * hidden,
+              ws.normed + int64_t{begin} * hidden);
   ws.normed_quant.quantise(pass.ops, groups, ws.normed, hidden, begin, end);
 }
 
@@ -71,8 +72,12 @@ void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
   std::array<int32_t, kRowsMax> index;
   for (int32_t i = 0; i < rows; ++i) index[static_cast<size_t>(i)] = first + i;
   claim_columns(pass, std::array{weight_.n}, [&](size_t, int32_t begin, int32_t end) {
-    const kernels::GemmRange range = {.index = index.data(), .rows = rows, .begin = begin, .end = end,
-                                      .y = ws.logits, .y_stride = weight_.n};
+    const kernels::GemmRange range = {.index = index.data(),
+                                      .rows = rows,
+                                      .begin = begin,
+                                      .end = end,
+                                      .y = ws.logits,
+                                      .y_stride = weight_.n};
     multiply(pass.ops, weight_, in, range, pass.scratch());
     for (int64_t row = 0; row < rows; ++row) {
       float* logits = ws.logits + row * weight_.n + begin;
@@ -91,7 +96,8 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
     for (int32_t i = begin; i < end; ++i) {
       const int32_t row = pass.batch.sample_rows[static_cast<size_t>(i)];
       last.leave(pass, row, row + 1);
-      normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1, ws.normed + int64_t{i} * hidden);
+      normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1,
+                ws.normed + int64_t{i} * hidden);
     }
     ws.normed_quant.quantise(pass.ops, weight_.group_bit(), ws.normed, hidden, begin, end);
   });

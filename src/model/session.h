@@ -1,0 +1,70 @@
+// Session: a few sequences run directly on a model, without scheduler, prefix cache or sampling:
+// for weir-check, `weir perplexity`, `weir bench` and tests. The caller decides what each pass
+// computes; the session keeps positions and pages.
+//
+// Threads: the thread that built the team; logits arrive on any member.
+// Invariants: sequence s owns pages [s * pages, (s + 1) * pages) of its cache; what lies at
+// positions [0, length(s)) is computed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "kv/kv_cache.h"
+#include "model/model.h"
+
+namespace weir::model {
+
+class Session {
+ public:
+  struct Options {
+    int32_t sequences = 1;
+    int32_t tokens_max = 0;  // Of one sequence; 0: the model's context.
+    kernels::FloatType kv_type = kernels::FloatType::kF16;
+  };
+  // Consecutive tokens of one sequence.
+  struct Slice {
+    int32_t sequence = 0;
+    std::span<const int32_t> tokens;
+    bool all_logits = false;  // Of every token; false: of the last one.
+  };
+  // The logits that follow token `token` of slice `slice`. Called on any member, for different
+  // tokens at once; the span may be overwritten and is void after the return.
+  using OnLogits = std::function<void(size_t slice, size_t token, std::span<float> logits)>;
+
+  static Result<Session> create(Model& model, ThreadTeam& team, const Options& options);
+
+  // Forgets a sequence's tokens. `prompt_length`: how many tokens its prompt will have in all, for
+  // ropes that depend on it (decisions 25).
+  void begin(int32_t sequence, int32_t prompt_length);
+  // One forward pass. REQUIRES: each sequence in one slice at most, and no more tokens in all than
+  // the model's rows_max; no sequence longer than tokens_max.
+  void forward(std::span<const Slice> slices, const OnLogits& on_logits);
+
+  int32_t length(int32_t sequence) const {
+    return sequences_[static_cast<size_t>(sequence)].length;
+  }
+  int64_t kv_bytes() const { return cache_.bytes(); }
+
+ private:
+  struct Sequence {
+    int32_t length = 0;
+    int32_t prompt_length = 0;
+    std::vector<int32_t> pages;
+  };
+
+  Session(Model& model, ThreadTeam& team, kv::KvCache cache)
+      : model_(&model), team_(&team), cache_(std::move(cache)) {}
+
+  Model* model_;
+  ThreadTeam* team_;
+  kv::KvCache cache_;
+  std::vector<Sequence> sequences_;
+};
+
+}  // namespace weir::model

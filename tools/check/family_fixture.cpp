@@ -1,0 +1,198 @@
+#include "family_fixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/json.h"
+#include "model/safetensors.h"
+#include "model/session.h"
+
+namespace weir::check {
+
+namespace {
+
+using model::Checkpoint;
+using model::Session;
+
+Result<std::vector<int32_t>> read_ids(const Checkpoint& file, std::string_view name) {
+  const model::StoredTensor* stored = file.find(name);
+  if (stored == nullptr || stored->tensor.type != DType::kI64)
+    return fail(ErrorCode::kConfig,
+                file.name() + ": expected I64 '" + std::string(name) + "', found none");
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < stored->tensor.elements(); ++i) {
+    int64_t id;
+    std::memcpy(&id, stored->tensor.data + i * 8, 8);
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+Result<std::vector<float>> read_floats(const Checkpoint& file, std::string_view name) {
+  const model::StoredTensor* stored = file.find(name);
+  if (stored == nullptr || stored->tensor.type != DType::kF32)
+    return fail(ErrorCode::kConfig,
+                file.name() + ": expected F32 '" + std::string(name) + "', found none");
+  std::vector<float> values(static_cast<size_t>(stored->tensor.elements()));
+  std::memcpy(values.data(), stored->tensor.data, values.size() * sizeof(float));
+  return values;
+}
+
+// NaN counts as infinitely different.
+float largest_difference(std::span<const float> a, std::span<const float> b) {
+  float worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float d = std::fabs(a[i] - b[i]);
+    worst = std::isnan(d) ? INFINITY : std::max(worst, d);
+  }
+  return worst;
+}
+
+// Greedy decoding of one sequence; logits of each step in a row.
+class Greedy {
+ public:
+  Greedy(const FamilyFixture& fixture, size_t vocab) : fixture_(fixture), vocab_(vocab) {}
+
+  bool done() const { return ids_.size() == fixture_.gen_ids.size(); }
+  const std::vector<int32_t>& ids() const { return ids_; }
+  const std::vector<float>& logits() const { return logits_; }
+
+  // The next tokens to compute: at most `chunk` of the prompt, or the last sampled one.
+  std::span<const int32_t> next(size_t chunk) {
+    const std::span<const int32_t> prompt(fixture_.input_ids);
+    if (fed_ < prompt.size()) return prompt.subspan(fed_, std::min(chunk, prompt.size() - fed_));
+    return std::span(ids_).last(1);
+  }
+  void took(size_t tokens, std::span<const float> logits) {
+    fed_ += tokens;
+    if (fed_ < fixture_.input_ids.size()) return;
+    logits_.insert(logits_.end(), logits.begin(), logits.end());
+    ids_.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
+  }
+  size_t vocab() const { return vocab_; }
+
+ private:
+  const FamilyFixture& fixture_;
+  size_t vocab_;
+  size_t fed_ = 0;
+  std::vector<int32_t> ids_;
+  std::vector<float> logits_;
+};
+
+// Decodes in sequence 0; `others` run beside it, each fed one more token a step.
+Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, size_t chunk,
+                  int32_t others) {
+  Greedy greedy(fixture, vocab);
+  const auto prompt = static_cast<int32_t>(fixture.input_ids.size());
+  for (int32_t s = 0; s <= others; ++s) session.begin(s, s == 0 ? prompt : 1);
+  const std::span<const int32_t> ids(fixture.input_ids);
+  std::vector<float> row(vocab);
+  for (size_t step = 0; !greedy.done(); ++step) {
+    const std::span<const int32_t> tokens = greedy.next(chunk);
+    std::vector<Session::Slice> slices;
+    // Others before and behind, so that our rows begin at another place in every pass.
+    for (int32_t s = 1; s <= others; ++s) {
+      const size_t count = s % 2 == 1 ? 1 + step % 3 : 1;
+      if (s % 2 == 1)
+        slices.push_back(
+            {s, ids.subspan((step + static_cast<size_t>(s) * 7) % (ids.size() - 3), count)});
+    }
+    const size_t own = slices.size();
+    slices.push_back({0, tokens});
+    for (int32_t s = 2; s <= others; s += 2)
+      slices.push_back({s, ids.subspan((step * 5 + static_cast<size_t>(s)) % ids.size(), 1)});
+    session.forward(slices, [&](size_t slice, size_t, std::span<float> logits) {
+      if (slice == own) std::ranges::copy(logits, row.begin());
+    });
+    greedy.took(tokens.size(), row);
+  }
+  return greedy;
+}
+
+}  // namespace
+
+Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
+  FamilyFixture fixture;
+  fixture.name = folder.substr(folder.find_last_of('/') + 1);
+  WEIR_ASSIGN(FileView view, FileView::map(folder + "/expected.safetensors"));
+  WEIR_ASSIGN(const Checkpoint expected, Checkpoint::from_file(std::move(view)));
+  WEIR_ASSIGN(fixture.input_ids, read_ids(expected, "input_ids"));
+  WEIR_ASSIGN(fixture.gen_ids, read_ids(expected, "gen_ids"));
+  WEIR_ASSIGN(fixture.logits, read_floats(expected, "logits"));
+  WEIR_ASSIGN(fixture.gen_logits, read_floats(expected, "gen_logits"));
+  WEIR_ASSIGN(const std::string meta_text, read_file(folder + "/meta.json", size_t{1} << 20));
+  WEIR_ASSIGN(const JsonDoc meta, JsonDoc::parse(meta_text));
+  double noise = 0;
+  if (meta.root()["noise_1e-6"].get(noise) != simdjson::SUCCESS)
+    return fail(ErrorCode::kConfig,
+                folder + "/meta.json: expected a number 'noise_1e-6', found none");
+  fixture.bound = std::max(1e-3f, 10 * static_cast<float>(noise));
+  const size_t prompt = fixture.input_ids.size(), generated = fixture.gen_ids.size();
+  if (prompt < 8 || generated == 0 || fixture.logits.size() % prompt != 0 ||
+      fixture.logits.size() / prompt != fixture.gen_logits.size() / generated)
+    return fail(ErrorCode::kConfig,
+                folder + "/expected.safetensors: expected logits for each token, found " +
+                    std::to_string(fixture.logits.size()) + " numbers for " +
+                    std::to_string(prompt) + " tokens");
+  return fixture;
+}
+
+Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
+                                        ThreadTeam& team, kernels::FloatType kv_type) {
+  constexpr int32_t kOthers = 4;
+  const auto vocab = static_cast<size_t>(model.spec().vocab_size);
+  const size_t prompt = fixture.input_ids.size();
+  if (fixture.logits.size() != prompt * vocab)
+    return fail(ErrorCode::kConfig, fixture.name + ": expected logits for a vocabulary of " +
+                                        std::to_string(vocab) + ", found " +
+                                        std::to_string(fixture.logits.size() / prompt));
+  WEIR_ASSIGN(
+      Session session,
+      Session::create(model, team,
+                      {.sequences = kOthers + 1,
+                       .tokens_max = static_cast<int32_t>(prompt + fixture.gen_ids.size()) * 3,
+                       .kv_type = kv_type}));
+  FamilyComparison out;
+  std::vector<float> logits(prompt * vocab);
+  session.begin(0, static_cast<int32_t>(prompt));
+  const std::array slices = {Session::Slice{0, fixture.input_ids, true}};
+  session.forward(slices, [&](size_t, size_t token, std::span<float> row) {
+    std::ranges::copy(row, logits.begin() + static_cast<std::ptrdiff_t>(token * vocab));
+  });
+  out.pass_difference = largest_difference(logits, fixture.logits);
+
+  const Greedy alone = run_greedy(fixture, session, vocab, prompt, 0);
+  const Greedy chunked = run_greedy(fixture, session, vocab, 7, 0);
+  const Greedy batched = run_greedy(fixture, session, vocab, 11, kOthers);
+  const auto differ = std::ranges::mismatch(alone.ids(), fixture.gen_ids);
+  out.greedy_equal = static_cast<int32_t>(differ.in1 - alone.ids().begin());
+  const size_t rows = std::min(static_cast<size_t>(out.greedy_equal) + 1, fixture.gen_ids.size());
+  out.greedy_difference = largest_difference(std::span(alone.logits()).first(rows * vocab),
+                                             std::span(fixture.gen_logits).first(rows * vocab));
+  const auto same_bits = [&](const Greedy& g) {
+    return std::memcmp(g.logits().data(), alone.logits().data(),
+                       alone.logits().size() * sizeof(float)) == 0;
+  };
+  out.chunked_equal = same_bits(chunked);
+  out.batched_equal = same_bits(batched);
+  return out;
+}
+
+std::string family_failure(const FamilyFixture& fixture, const FamilyComparison& c, bool exact) {
+  const auto number = [](float value) { return std::to_string(static_cast<double>(value)); };
+  if (!c.chunked_equal) return "logits with the prompt in chunks differ from those in one piece";
+  if (!c.batched_equal) return "logits beside other sequences differ from those alone";
+  if (!exact) return {};
+  const std::string bound = "expected logits within " + number(fixture.bound) +
+                            " of the reference's, found a difference of ";
+  if (!(c.pass_difference < fixture.bound)) return "one pass: " + bound + number(c.pass_difference);
+  if (!(c.greedy_difference < fixture.bound))
+    return "greedy: " + bound + number(c.greedy_difference);
+  if (c.greedy_equal < static_cast<int32_t>(fixture.gen_ids.size()))
+    return "greedy: expected " + std::to_string(fixture.gen_ids.size()) + " equal tokens, found " +
+           std::to_string(c.greedy_equal);
+  return {};
+}
+
+}  // namespace weir::check

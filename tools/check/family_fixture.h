@@ -1,0 +1,45 @@
+// FamilyFixture: a tiny checkpoint with the reference's answers, and the comparison of a loaded
+// model with them. Used by weir-check and by the tests.
+//
+// Threads: one, with the team's help.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+
+namespace weir::check {
+
+struct FamilyFixture {
+  std::string name;
+  std::vector<int32_t> input_ids;
+  std::vector<int32_t> gen_ids;
+  std::vector<float> logits;      // [input_ids, vocab]: one pass without a cache.
+  std::vector<float> gen_logits;  // [gen_ids, vocab]: row i chose gen_ids[i].
+  float bound = 1e-3f;            // Largest difference that rounding explains.
+
+  // expected.safetensors and meta.json of a fixture's folder.
+  static Result<FamilyFixture> open(const std::string& folder);
+};
+
+struct FamilyComparison {
+  float pass_difference = 0;    // Of the logits of one pass.
+  float greedy_difference = 0;  // Of the logits of greedy decoding, as far as the tokens agree.
+  int32_t greedy_equal = 0;     // Tokens before the first that differs.
+  bool chunked_equal = false;   // To the last bit, the prompt in chunks.
+  bool batched_equal = false;   // To the last bit, beside other sequences.
+};
+
+Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
+                                        ThreadTeam& team, kernels::FloatType kv_type);
+
+// What is wrong, or nothing. `exact`: the logits must agree within the fixture's bound.
+std::string family_failure(const FamilyFixture& fixture, const FamilyComparison& comparison,
+                           bool exact);
+
+}  // namespace weir::check
