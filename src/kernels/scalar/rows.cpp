@@ -47,9 +47,9 @@ float activate(Act act, float x) {
   switch (act) {
     case Act::kSilu:
       return x * sigmoid(x);
-    case Act::kGeluTanh: {  // sqrt(2 / pi) (x + 0.044715 x^3)
-      const double inner = 0.7978845608028654 * (x + 0.044715 * x * x * x);
-      return static_cast<float>(0.5 * x * (1 + std::tanh(inner)));
+    case Act::kGeluTanh: {  // 0.5 x (1 + tanh u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+      const double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+      return static_cast<float>(x / (1 + std::exp(-2 * u)));  // Keeps the digits near tanh = -1.
     }
     case Act::kGelu:  // x Phi(x); erfc keeps the digits of small results.
       return static_cast<float>(0.5 * x * std::erfc(-x * 0.7071067811865476));

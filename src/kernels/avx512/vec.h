@@ -1,0 +1,108 @@
+// Vec: a vector of 16 floats in AVX-512, with the operations that kernels/simd/ is written in.
+// Floats have the compiler's own + - * /.
+#pragma once
+
+// g++ 12 warns of the undefined vectors within its own intrinsics (GCC bug 105593).
+#if !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+#include <cstdint>
+
+namespace weir::kernels::avx512 {
+
+struct Vec {
+  static constexpr int kLanes = 16;
+  using Float = __m512;
+  // Which lanes: the first n of a row's last vector, or all.
+  struct All {};
+  using Mask = __mmask16;
+
+  // Attention's blocking, for 32 registers. Decode: accumulators of `group` heads by vectors of
+  // tokens (keys) or dimensions (values), the rest for what is loaded.
+  static constexpr int decode_key_vecs(int group) { return group <= 4 ? 4 : 2; }
+  static constexpr int decode_value_vecs(int group) { return group <= 6 ? 4 : 2; }
+  // Prefill: 12 queries by 2 vectors of tokens, 6 queries by 4 vectors of dimensions: 24
+  // accumulators each.
+  static constexpr int kTileRows = 12;
+  static constexpr int kKeyVecs = 2;
+  static constexpr int kValueRows = 6;
+  static constexpr int kValueVecs = 4;
+
+  static Mask first(int n) { return static_cast<Mask>((1u << n) - 1); }
+  static Mask range(int begin, int end) { return static_cast<Mask>(first(end) & ~first(begin)); }
+
+  static Float zero() { return _mm512_setzero_ps(); }
+  static Float broadcast(float x) { return _mm512_set1_ps(x); }
+  static Float load(const float* p, All = {}) { return _mm512_loadu_ps(p); }
+  static Float load(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
+  // Halves, widened.
+  static Float load(const uint16_t* p, All = {}) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Float load(const uint16_t* p, Mask m) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p));
+  }
+  static void store(float* p, Float x, All = {}) { _mm512_storeu_ps(p, x); }
+  static void store(float* p, Float x, Mask m) { _mm512_mask_storeu_ps(p, m, x); }
+  // Halves, rounded to nearest even; all lanes.
+  static void store(uint16_t* p, Float x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+
+  // a * b + c and c - a * b, rounded once.
+  static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+  static Float fnma(Float a, Float b, Float c) { return _mm512_fnmadd_ps(a, b, c); }
+  // Where either is NaN, `b`.
+  static Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
+  static Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
+  static Float round(Float x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static Float sqrt(Float x) { return _mm512_sqrt_ps(x); }
+  // x * 2^n for whole n from -126 to 127.
+  static Float scale2(Float x, Float n) { return _mm512_scalef_ps(x, n); }
+  static Float keep(Mask m, Float x) { return _mm512_maskz_mov_ps(m, x); }
+  static Float keep(All, Float x) { return x; }
+  static Float select(Mask m, Float yes, Float no) { return _mm512_mask_blend_ps(m, no, yes); }
+  static Float select(All, Float yes, Float) { return yes; }
+
+  // False where either is NaN, except not_less.
+  static Mask greater(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+  static Mask not_less(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }
+  // Bit i of lane i.
+  static uint32_t equal_bits(Float a, Float b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+
+  // Over all lanes, lane i with i + 8, then i + 4, 2, 1.
+  static float sum(Float x) {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+  }
+  static float largest(Float x) {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+  }
+
+  // p[0], p[0], p[1], p[1], ...: 8 floats, or the first `n` of them.
+  static Float load_twice(const float* p, int n) {
+    const __m256 x = _mm256_maskz_loadu_ps(static_cast<__mmask8>((1u << n) - 1), p);
+    const __m512i order = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(order, _mm512_castps256_ps512(x));
+  }
+  static Float swap_pairs(Float x) { return _mm512_permute_ps(x, 0xb1); }
+  // a * b - c in even lanes, a * b + c in odd ones.
+  static Float fma_alternate(Float a, Float b, Float c) { return _mm512_fmaddsub_ps(a, b, c); }
+};
+
+}  // namespace weir::kernels::avx512

@@ -1,0 +1,78 @@
+// The attention entries of the table, over any Vec.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops.h"
+#include "kernels/simd/attend_decode.h"
+#include "kernels/simd/attend_tile.h"
+
+namespace weir::kernels::simd {
+
+template <class V, class E>
+void attend_pages(const KvPages& kv, const AttendArgs& args) {
+  // A single row's heads share loads in registers; more queries share a widened block.
+  const int64_t queries = int64_t{args.rows} * args.group;
+  if (args.rows > 1 || args.group > kDecodeHeads) {
+    const Tiles<V> tiles = lay_out<V>(kv, args.scratch);
+    if (tiles.capacity > 0) {
+      for (int64_t begin = 0; begin < queries; begin += tiles.capacity) {
+        const int64_t end = begin + tiles.capacity < queries ? begin + tiles.capacity : queries;
+        attend_queries<V, E>(kv, args, tiles, static_cast<int32_t>(begin),
+                             static_cast<int32_t>(end));
+      }
+      return;
+    }
+  }
+  for (int32_t row = 0; row < args.rows; ++row) decode_row<V, E>(kv, args, row);
+}
+
+template <class V>
+void attend(const KvPages& kv, const AttendArgs& args) {
+  if (kv.type == FloatType::kF32) {
+    attend_pages<V, float>(kv, args);
+  } else {
+    attend_pages<V, uint16_t>(kv, args);
+  }
+}
+
+template <class V>
+void store_half(const KvPages& kv, uint16_t* keys, uint16_t* values, const float* k,
+                const float* v) {
+  uint16_t halves[V::kLanes];
+  for (int32_t d = 0; d < kv.k_dim; d += V::kLanes) {
+    const int32_t n = min(kv.k_dim - d, V::kLanes);
+    V::store(halves, V::load(k + d, V::first(n)));
+    for (int32_t i = 0; i < n; ++i) keys[int64_t{d + i} * kPageTokens] = halves[i];
+  }
+  int32_t d = 0;
+  for (; d + V::kLanes <= kv.v_dim; d += V::kLanes) V::store(values + d, V::load(v + d));
+  if (d < kv.v_dim) {
+    V::store(halves, V::load(v + d, V::first(kv.v_dim - d)));
+    for (int32_t i = 0; d + i < kv.v_dim; ++i) values[d + i] = halves[i];
+  }
+}
+
+template <class V>
+void store_kv(const KvPages& kv, int32_t page, int32_t slot, const float* k, const float* v) {
+  for (int32_t h = 0; h < kv.kv_heads; ++h, k += kv.k_dim, v += kv.v_dim) {
+    uint8_t* head = kv.base + page * kv.page_bytes + h * kv.head_bytes;
+    const int64_t values = int64_t{kv.k_dim} * kPageTokens + int64_t{slot} * kv.v_dim;
+    if (kv.type == FloatType::kF32) {
+      auto* to = reinterpret_cast<float*>(head);
+      for (int32_t d = 0; d < kv.k_dim; ++d) to[int64_t{d} * kPageTokens + slot] = k[d];
+      for (int32_t d = 0; d < kv.v_dim; ++d) to[values + d] = v[d];
+    } else {
+      auto* to = reinterpret_cast<uint16_t*>(head);
+      store_half<V>(kv, to + slot, to + values, k, v);
+    }
+  }
+}
+
+template <class V>
+void fill_attention(Ops& ops) {
+  ops.store_kv = store_kv<V>;
+  ops.attend = attend<V>;
+}
+
+}  // namespace weir::kernels::simd

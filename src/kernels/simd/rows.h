@@ -1,0 +1,246 @@
+// Row-wise kernels over any Vec. The order of reduction is fixed by n alone: four accumulators of
+// a vector each take the row's vectors in turn.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops.h"
+#include "kernels/simd/math.h"
+
+namespace weir::kernels::simd {
+
+// f(i, lanes) for each vector of a row of n: the elements from i on; `lanes` is All or, for the
+// last vector of an odd row, a Mask.
+template <class V, class F>
+[[gnu::always_inline]] inline void sweep(int32_t n, const F& f) {
+  int32_t i = 0;
+  for (; i + V::kLanes <= n; i += V::kLanes) f(i, typename V::All{});
+  if (i < n) f(i, V::first(n - i));
+}
+
+// The sum over a row of term(i, lanes), which has 0 in lanes behind the row.
+template <class V, class F>
+[[gnu::always_inline]] inline float sum_of(int32_t n, const F& term) {
+  constexpr int kL = V::kLanes;
+  typename V::Float sum[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
+  int32_t i = 0;
+  for (; i + 4 * kL <= n; i += 4 * kL) {
+    unroll<4>([&](auto a) __attribute__((always_inline)) {
+      sum[a] = sum[a] + term(i + a * kL, typename V::All{});
+    });
+  }
+  for (; i + kL <= n; i += kL) sum[0] = sum[0] + term(i, typename V::All{});
+  if (i < n) sum[1] = sum[1] + term(i, V::first(n - i));
+  return V::sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+template <class V>
+[[gnu::always_inline]] inline float root(float x) {
+  float lanes[V::kLanes];
+  V::store(lanes, V::sqrt(V::broadcast(x)));
+  return lanes[0];
+}
+
+template <class V>
+void rms_norm(const float* x, const float* w, float eps, int32_t n, float* y) {
+  const float squares = sum_of<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        const typename V::Float v = V::load(x + i, lanes);
+        return v * v;
+      });
+  const float scale = 1.0f / root<V>(squares / static_cast<float>(n) + eps);
+  const typename V::Float factor = V::broadcast(scale);
+  if (w != nullptr) {
+    sweep<V>(
+        n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+          V::store(y + i, V::load(x + i, lanes) * factor * V::load(w + i, lanes), lanes);
+        });
+  } else {
+    sweep<V>(
+        n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+          V::store(y + i, V::load(x + i, lanes) * factor, lanes);
+        });
+  }
+}
+
+template <class V>
+void layer_norm(const float* x, const float* w, const float* b, float eps, int32_t n, float* y) {
+  using Float = typename V::Float;
+  const auto count = static_cast<float>(n);
+  const Float mean =
+      V::broadcast(sum_of<V>(
+                       n, [&](int32_t i, auto lanes)
+                              __attribute__((always_inline)) { return V::load(x + i, lanes); }) /
+                   count);
+  const float squares = sum_of<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        const Float d = V::keep(lanes, V::load(x + i, lanes) - mean);
+        return d * d;
+      });
+  const Float factor = V::broadcast(1.0f / root<V>(squares / count + eps));
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        Float v = (V::load(x + i, lanes) - mean) * factor;
+        if (w != nullptr) v = v * V::load(w + i, lanes);
+        if (b != nullptr) v = v + V::load(b + i, lanes);
+        V::store(y + i, v, lanes);
+      });
+}
+
+template <class V>
+void add_scaled(const float* x, float s, int32_t n, float* y) {
+  const typename V::Float factor = V::broadcast(s);
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        V::store(y + i, V::fma(factor, V::load(x + i, lanes), V::load(y + i, lanes)), lanes);
+      });
+}
+
+template <class V>
+void scale(float s, int32_t n, float* y) {
+  const typename V::Float factor = V::broadcast(s);
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        V::store(y + i, V::load(y + i, lanes) * factor, lanes);
+      });
+}
+
+template <class V>
+void softcap(float cap, int32_t n, float* y) {
+  const typename V::Float limit = V::broadcast(cap);
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        V::store(y + i, limit * tanh<V>(V::load(y + i, lanes) / limit), lanes);
+      });
+}
+
+template <class V, Act kAct>
+[[gnu::always_inline]] inline typename V::Float activate(typename V::Float x) {
+  using Float = typename V::Float;
+  if constexpr (kAct == Act::kSilu) {
+    return x * sigmoid<V>(x);
+  } else if constexpr (kAct == Act::kGeluTanh) {
+    // (1 + tanh(u)) / 2 = sigmoid(2u), without the loss of digits where tanh is near -1.
+    const Float cube = x * x * x;
+    const Float u = V::fma(V::broadcast(0.044715f), cube, x);
+    return x * sigmoid<V>(V::broadcast(1.5957691216057308f) * u);
+  } else if constexpr (kAct == Act::kGelu) {
+    // x Phi(x), with Phi(x) = erfc(-x / sqrt 2) / 2, and erfc(-z) = 2 - erfc(z).
+    const Float magnitude = V::max(x, V::zero() - x);
+    const Float tail = erfc_nonnegative<V>(magnitude * V::broadcast(0.70710678118654752f));
+    const auto positive = V::greater(x, V::zero());
+    const Float both = V::select(positive, V::broadcast(2.0f) - tail, tail);
+    return x * V::broadcast(0.5f) * both;
+  } else if constexpr (kAct == Act::kRelu2) {
+    const Float positive = V::max(x, V::zero());
+    return positive * positive;
+  } else if constexpr (kAct == Act::kRelu) {
+    return V::max(x, V::zero());
+  } else {
+    static_assert(kAct == Act::kQuickGelu);
+    return x * sigmoid<V>(V::broadcast(1.702f) * x);
+  }
+}
+
+template <class V, Act kAct>
+void gated_act_of(const float* gate, const float* up, int32_t n, float* y) {
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        V::store(y + i, activate<V, kAct>(V::load(gate + i, lanes)) * V::load(up + i, lanes),
+                 lanes);
+      });
+}
+
+template <class V>
+void gated_act(const float* gate, const float* up, Act act, int32_t n, float* y) {
+  switch (act) {
+    case Act::kSilu:
+      return gated_act_of<V, Act::kSilu>(gate, up, n, y);
+    case Act::kGeluTanh:
+      return gated_act_of<V, Act::kGeluTanh>(gate, up, n, y);
+    case Act::kGelu:
+      return gated_act_of<V, Act::kGelu>(gate, up, n, y);
+    case Act::kRelu2:
+      return gated_act_of<V, Act::kRelu2>(gate, up, n, y);
+    case Act::kRelu:
+      return gated_act_of<V, Act::kRelu>(gate, up, n, y);
+    case Act::kQuickGelu:
+      return gated_act_of<V, Act::kQuickGelu>(gate, up, n, y);
+  }
+}
+
+template <class V, Act kAct>
+void act_of(int32_t n, float* y) {
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        V::store(y + i, activate<V, kAct>(V::load(y + i, lanes)), lanes);
+      });
+}
+
+template <class V>
+void act(Act act, int32_t n, float* y) {
+  switch (act) {
+    case Act::kSilu:
+      return act_of<V, Act::kSilu>(n, y);
+    case Act::kGeluTanh:
+      return act_of<V, Act::kGeluTanh>(n, y);
+    case Act::kGelu:
+      return act_of<V, Act::kGelu>(n, y);
+    case Act::kRelu2:
+      return act_of<V, Act::kRelu2>(n, y);
+    case Act::kRelu:
+      return act_of<V, Act::kRelu>(n, y);
+    case Act::kQuickGelu:
+      return act_of<V, Act::kQuickGelu>(n, y);
+  }
+}
+
+template <class V>
+void rope_halves(float* x, int32_t pairs, const float* cos, const float* sin) {
+  sweep<V>(
+      pairs, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        const typename V::Float a = V::load(x + i, lanes), b = V::load(x + pairs + i, lanes);
+        const typename V::Float c = V::load(cos + i, lanes), s = V::load(sin + i, lanes);
+        V::store(x + i, V::fnma(b, s, a * c), lanes);
+        V::store(x + pairs + i, V::fma(a, s, b * c), lanes);
+      });
+}
+
+template <class V>
+void rope_interleaved(float* x, int32_t pairs, const float* cos, const float* sin) {
+  constexpr int32_t kPairs = V::kLanes / 2;
+  sweep<V>(
+      2 * pairs, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        const typename V::Float v = V::load(x + i, lanes);
+        const int32_t here = min(pairs - i / 2, kPairs);
+        const typename V::Float c = V::load_twice(cos + i / 2, here);
+        const typename V::Float s = V::load_twice(sin + i / 2, here);
+        V::store(x + i, V::fma_alternate(v, c, V::swap_pairs(v) * s), lanes);
+      });
+}
+
+template <class V>
+void rope(float* x, int32_t heads, int32_t head_dim, int32_t dims, const float* cos,
+          const float* sin, bool interleaved) {
+  for (int32_t h = 0; h < heads; ++h, x += head_dim) {
+    if (interleaved) {
+      rope_interleaved<V>(x, dims / 2, cos, sin);
+    } else {
+      rope_halves<V>(x, dims / 2, cos, sin);
+    }
+  }
+}
+
+template <class V>
+void fill_rows(Ops& ops) {
+  ops.rms_norm = rms_norm<V>;
+  ops.layer_norm = layer_norm<V>;
+  ops.add_scaled = add_scaled<V>;
+  ops.scale = scale<V>;
+  ops.softcap = softcap<V>;
+  ops.gated_act = gated_act<V>;
+  ops.act = act<V>;
+  ops.rope = rope<V>;
+}
+
+}  // namespace weir::kernels::simd
