@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace weir {
 
 Result<JsonDoc> JsonDoc::parse(std::string_view text, size_t depth_max) {
@@ -49,26 +51,6 @@ std::optional<JsonValue> json_get(JsonObject object, std::string_view key) {
 
 namespace {
 
-// Length of the valid UTF-8 sequence at `text`, or 0 (Unicode 15, table 3-7).
-size_t utf8_sequence(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const auto continues = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xbf) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    const uint8_t low = lead == 0xe0 ? 0xa0 : 0x80, high = lead == 0xed ? 0x9f : 0xbf;
-    return continues(1, low, high) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4) {
-    const uint8_t low = lead == 0xf0 ? 0x90 : 0x80, high = lead == 0xf4 ? 0x8f : 0xbf;
-    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
-
 template <class T>
 void append_number(std::string& out, T number) {
   char buffer[32];
@@ -91,8 +73,9 @@ void append_json_string(std::string& out, std::string_view text) {
       continue;
     }
     if (c >= 0x80) {
-      if (const size_t length = utf8_sequence(text.substr(i)); length > 0) {
-        i += length;
+      const Utf8Front front = utf8_front(text.substr(i));
+      if (front.kind == Utf8Front::Kind::kValid) {
+        i += front.bytes;
         continue;
       }
     }
@@ -121,7 +104,7 @@ void append_json_string(std::string& out, std::string_view text) {
         break;
       default:
         if (c >= 0x80) {
-          out += "\xef\xbf\xbd";
+          out += kReplacementCharacter;
         } else {
           out += "\\u00";
           out += kHex[c >> 4];
