@@ -2,6 +2,12 @@
 // part of a stop string.
 //
 // Threads: owned by one stream.
+//
+// Invariants:
+// (1) What push() and finish() returned, concatenated, is a prefix of the whole text; what is held
+//     back is an incomplete character (at most three bytes) or the longest end of the text that a
+//     stop string begins with, and nothing else.
+// (2) The result does not depend on where tokens end.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +22,12 @@ namespace weir::text {
 class Detokenizer {
  public:
   struct Options {
-    std::vector<std::string> stop;  // Stop strings; none empty.
-    bool include_stop = false;      // Keep the stop string in the text.
+    std::vector<std::string> stop = {};  // Stop strings; none empty.
+    bool include_stop = false;           // Keep the stop string in the text.
     bool skip_special = true;
+    // Take the space from the first token, as Tokenizer::decode() does for some models. False where
+    // the text goes on from a prompt and the space belongs between the two.
+    bool strip_leading_space = true;
   };
 
   Detokenizer(const Tokenizer& tokenizer, Options options);
@@ -30,17 +39,34 @@ class Detokenizer {
   // The end: what was held back (an incomplete character as U+FFFD).
   std::string_view finish();
 
-  // A stop string was met; text after it is never returned.
+  // A stop string was met; text after it is never returned. Of several, the one that ends first
+  // counts; of those that end together, the longest.
   bool stopped() const { return stopped_; }
   const std::string& stop_string() const { return stop_string_; }  // Which one.
 
  private:
+  // A stop string and how much of it the text so far ends with (Knuth, Morris, Pratt).
+  struct Stop {
+    std::string text;
+    // borders[i]: length of the longest proper prefix of text[0, i] that is also its end.
+    std::vector<uint32_t> borders;
+    uint32_t matched = 0;
+  };
+
+  std::string_view drop_leading_spaces(std::string_view piece);
+  void take_bytes(std::string_view piece);
+  void take_text(std::string_view text);
+  bool advance(char byte);
+  std::string_view release();
+
   const Tokenizer& tokenizer_;
   Options options_;
-  std::string pending_;  // Bytes held back: incomplete characters, beginnings of stop strings.
+  std::vector<Stop> stops_;
+  std::string bytes_;    // An incomplete character.
+  std::string pending_;  // Text held back: the beginning of a stop string.
   std::string out_;
   std::string stop_string_;
-  bool first_ = true;
+  size_t leading_spaces_ = 0;  // Still to be dropped.
   bool stopped_ = false;
 };
 

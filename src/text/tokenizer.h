@@ -42,6 +42,8 @@ class Tokenizer {
   bool is_special(int32_t id) const;
   // True where decode() strips a leading space of the first token (Metaspace with prefix space).
   bool strips_leading_space() const;
+  // How many at most: one or few by Strip, all of the first token's by Metaspace.
+  size_t leading_spaces_stripped() const;
 
   std::optional<int32_t> id(
       std::string_view token) const;  // Exact vocabulary entry or added token.

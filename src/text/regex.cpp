@@ -1,0 +1,162 @@
+#include "text/regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+#include "base/utf8.h"
+#include "text/json_fields.h"
+#include "text/oniguruma.h"
+
+namespace weir::text {
+
+namespace {
+
+// Longest known pre-tokenizer pattern: 2 KB.
+constexpr size_t kPatternBytesMax = 32 * 1024;
+
+// Backtracking per start of a match: each count is some nanoseconds, so an expression of
+// exponential cost gives up within tens of milliseconds. Real patterns need a few counts per
+// character of one word, and a word may be the whole prompt: hence the part that grows with it.
+constexpr uint32_t kMatchLimit = 1'000'000;
+constexpr uint32_t kMatchLimitPerByte = 16;
+constexpr uint32_t kHeapLimitKib = 64 * 1024;
+
+struct MatchDataDeleter {
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+};
+struct MatchContextDeleter {
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+};
+
+// What a thread needs to run any expression; PCRE2 would allocate it for each match.
+struct MatchState {
+  std::unique_ptr<pcre2_match_data, MatchDataDeleter> data{pcre2_match_data_create(1, nullptr)};
+  std::unique_ptr<pcre2_match_context, MatchContextDeleter> context{
+      pcre2_match_context_create(nullptr)};
+  uint32_t limit = 0;
+
+  void set_limit(size_t subject_bytes) {
+    const size_t wanted = kMatchLimit + subject_bytes * kMatchLimitPerByte;
+    const auto bounded = static_cast<uint32_t>(std::min<size_t>(wanted, UINT32_MAX));
+    if (bounded == limit) return;
+    limit = bounded;
+    pcre2_set_match_limit(context.get(), limit);
+    pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+  }
+};
+
+thread_local MatchState match_state;
+
+std::string pcre2_message(int code) {
+  PCRE2_UCHAR text[160];
+  if (pcre2_get_error_message(code, text, sizeof text) < 0) return "error " + std::to_string(code);
+  return reinterpret_cast<const char*>(text);
+}
+
+}  // namespace
+
+struct Pattern::Compiled {
+  pcre2_code* code = nullptr;
+  Compiled() = default;
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+  ~Compiled() { pcre2_code_free(code); }
+};
+
+Pattern::Pattern() = default;
+Pattern::Pattern(Pattern&&) noexcept = default;
+Pattern& Pattern::operator=(Pattern&&) noexcept = default;
+Pattern::~Pattern() = default;
+
+Pattern Pattern::literal(std::string text) {
+  Pattern pattern;
+  pattern.literal_ = std::move(text);
+  return pattern;
+}
+
+Result<Pattern> Pattern::regex(std::string_view oniguruma) {
+  if (oniguruma.size() > kPatternBytesMax)
+    return fail(ErrorCode::kConfig, "expected a regular expression of at most " +
+                                        std::to_string(kPatternBytesMax) + " bytes, found " +
+                                        std::to_string(oniguruma.size()));
+  WEIR_ASSIGN(const std::string translated, translate_oniguruma(oniguruma));
+  Pattern pattern;
+  pattern.compiled_ = std::make_unique<Compiled>();
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  pcre2_compile_context* context = pcre2_compile_context_create(nullptr);
+  pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+  pattern.compiled_->code = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK,
+      &error, &offset, context);
+  pcre2_compile_context_free(context);
+  if (pattern.compiled_->code == nullptr)
+    return fail(ErrorCode::kConfig, "regular expression " + std::string(oniguruma.substr(0, 200)) +
+                                        ": " + pcre2_message(error));
+  // Without JIT (MemoryDenyWriteExecute) matching is some five times slower, not different.
+  pcre2_jit_compile(pattern.compiled_->code, PCRE2_JIT_COMPLETE);
+  return pattern;
+}
+
+Result<Pattern> Pattern::parse(std::optional<JsonValue> json, const std::string& where) {
+  JsonObject object;
+  if (!json || json->get(object) != simdjson::SUCCESS)
+    return fail(ErrorCode::kConfig, where + ".pattern: expected an object with String or Regex");
+  JsonFields fields(*json, where + ".pattern");
+  if (fields.value("String")) {
+    const std::string_view text = fields.text("String");
+    WEIR_TRY(fields.status());
+    return literal(std::string(text));
+  }
+  const std::string_view text = fields.text("Regex");
+  WEIR_TRY(fields.status());
+  return regex(text);
+}
+
+bool Pattern::next(std::string_view subject, size_t from, Match& match) const {
+  if (!compiled_) {
+    match.begin = subject.find(literal_, from);
+    match.end = match.begin + literal_.size();
+    return match.begin != std::string_view::npos;
+  }
+  const auto run = [&](uint32_t options) {
+    return pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(subject.data()),
+                       subject.size(), from, PCRE2_NO_UTF_CHECK | options, match_state.data.get(),
+                       match_state.context.get());
+  };
+  int code = run(0);
+  // The interpreter keeps its backtracking on the heap.
+  if (code == PCRE2_ERROR_JIT_STACKLIMIT) code = run(PCRE2_NO_JIT);
+  if (code < 0) return false;
+  const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_state.data.get());
+  match = {bounds[0], bounds[1]};
+  return match.begin >= from && match.end >= match.begin;  // \K may move a start about.
+}
+
+void Pattern::find_matches(std::string_view subject, std::vector<Match>& matches) const {
+  matches.clear();
+  if (compiled_) {
+    CHECK(match_state.data && match_state.context);
+    match_state.set_limit(subject.size());
+  }
+  std::optional<size_t> last_end;
+  size_t from = 0;
+  Match match;
+  while (from <= subject.size() && next(subject, from, match)) {
+    if (match.begin == match.end && match.end == last_end) {
+      if (from >= subject.size()) return;
+      decode_utf8(subject, from);
+      continue;
+    }
+    matches.push_back(match);
+    from = match.end;
+    last_end = match.end;
+  }
+}
+
+}  // namespace weir::text
