@@ -1,9 +1,8 @@
 // Api: the OpenAI endpoints. HTTP requests come in, engine requests go out; each open answer is a
 // Stream that is looked at on every wake of the loop.
 //
-// Threads: constructed anywhere before the loop runs; from then on everything is called on the
-// loop's thread. Slow work (JSON, template, tokenizer) goes to the pool and sees only what never
-// changes.
+// Threads: everything is called on the loop's thread, or before the loop runs. Slow work (JSON,
+// template, tokenizer) goes to the pool and sees only what never changes.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +45,7 @@ struct ApiConfig {
   std::vector<std::string> cors_origins;  // "*": any. Empty: no CORS headers.
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;
+  int32_t prompt_max = 0;        // Most tokens of a prompt; 0: what the context allows.
   int32_t preparing_max = 1024;            // Requests being parsed and tokenised at once.
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
@@ -58,6 +58,7 @@ class Api {
  public:
   // Takes the loop's on_wake, and a timer of it.
   explicit Api(ApiConfig config);
+  // REQUIRES: idle(), and the loop runs no more.
   ~Api();
 
   // For HttpServer: its handler, error_body, error_headers and on_headers.

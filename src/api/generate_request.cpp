@@ -293,12 +293,12 @@ Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out) {
 using G = GenerateRequest;
 constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
 constexpr uint8_t kCompletions = static_cast<uint8_t>(Endpoint::kCompletions);
-constexpr uint8_t kBoth = kChat | kCompletions;
 constexpr double kCountMax = INT32_MAX;
 constexpr double kSeedMax = 0x1p63;
 
 constexpr auto kFields = std::to_array<Field>({
-    {"model", "string", &G::model, "The model's id or one of its aliases.", 0, 0, kBoth, true},
+    // OpenAI requires it; who types a request by hand has one model and leaves it out.
+    {"model", "string", &G::model, "The model's id or one of its aliases."},
     {"messages", "array", &parse_messages, "The conversation.", 0, 0, kChat, true},
     {"prompt", "string or array", &parse_prompt, "Text or token ids, one or several.", 0, 0,
      kCompletions, true},

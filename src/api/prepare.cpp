@@ -151,7 +151,7 @@ Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens) {
 }
 
 Result<void> check_model(const ApiConfig& config, std::string_view model) {
-  if (model == config.model_id ||
+  if (model.empty() || model == config.model_id ||
       std::find(config.aliases.begin(), config.aliases.end(), model) != config.aliases.end())
     return {};
   return fail(ErrorCode::kNotFound,
@@ -220,6 +220,12 @@ Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& bud
     const auto length = static_cast<int64_t>(prompt.size());
     if (length >= in.tokens_max)
       return tl::unexpected<Error>(context_error(in.endpoint, in.tokens_max, length));
+    if (config.prompt_max > 0 && length > config.prompt_max)
+      return fail(ErrorCode::kContextLength,
+                  "Input tokens exceed the configured limit of " +
+                      std::to_string(config.prompt_max) + " tokens: this prompt has " +
+                      std::to_string(length) + " (context_length_exceeded).",
+                  in.endpoint == Endpoint::kChat ? "messages" : "prompt");
     const int32_t limit =
         output_limit(config, in.endpoint, request, in.tokens_max - static_cast<int32_t>(length));
     for (int32_t i = 0; i < options.choices_per_prompt; ++i) {

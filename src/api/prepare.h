@@ -52,7 +52,7 @@ struct PrepareInput {
 Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
                                       const PrepareInput& in);
 
-// kNotFound, code model_not_found, unless `model` is this server's.
+// kNotFound, code model_not_found, unless `model` is this server's. Empty is whatever is served.
 Result<void> check_model(const ApiConfig& config, std::string_view model);
 
 // The chat as the model reads it, by the model's template.

@@ -319,8 +319,8 @@ TEST(GenerateRequest, RefusesBodiesThatAreNoJsonObject) {
   for (const char* body : {"", "{", "[]", "1", "null", "{\"model\":\"m\"", "\xff\xfe",
                            "{\"model\":\"\xff\"}", "{\"model\":\"m\"} x"})
     EXPECT_FALSE(parse_generate(Endpoint::kChat, body, kLimits)) << body;
-  expect_refused(parse_generate(Endpoint::kChat, "{}", kLimits), "model",
-                 "missing_required_parameter", "model");
+  expect_refused(parse_generate(Endpoint::kChat, "{}", kLimits), "messages",
+                 "missing_required_parameter", "messages");
   expect_refused(parse_generate(Endpoint::kChat, R"({"model":"m"})", kLimits), "messages",
                  "missing_required_parameter", "messages");
   expect_refused(parse_generate(Endpoint::kCompletions, R"({"model":"m"})", kLimits), "prompt",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <thread>
@@ -16,6 +17,7 @@ struct RunnerOptions {
   int32_t page_count = 256;
   int members = 1;
   kernels::FloatType kv_type = kernels::FloatType::kF32;
+  std::function<void()> wake;  // Called besides, if given.
 };
 
 class EngineRunner {
@@ -23,7 +25,7 @@ class EngineRunner {
   using Options = RunnerOptions;
 
   EngineRunner(model::Model& model, const kernels::Ops& ops, const Options& options)
-      : handle_(options.engine.queue_max, 1) {
+      : handle_(options.engine.queue_max, 1), wake_(options.wake) {
     std::promise<Engine*> ready;
     std::future<Engine*> engine = ready.get_future();
     thread_ = std::thread([this, &model, &ops, options, &ready] {
@@ -34,6 +36,7 @@ class EngineRunner {
       Engine runs(options.engine, model, *cache, ops, team, handle_, [this] {
         wakes_.fetch_add(1, std::memory_order_release);
         wakes_.notify_all();
+        if (wake_) wake_();
       });
       ready.set_value(&runs);
       runs.run();
@@ -64,6 +67,7 @@ class EngineRunner {
 
  private:
   EngineHandle handle_;
+  const std::function<void()> wake_;
   std::atomic<uint64_t> wakes_{0};
   Engine* engine_ = nullptr;
   std::thread thread_;
