@@ -1,0 +1,20 @@
+// JSON in templates: variables read from it, and the filters tojson (json.dumps, as transformers
+// calls it) and from_json.
+//
+// Threads: each call works for one Runtime.
+#pragma once
+
+#include "text/jinja/builtin.h"
+
+namespace weir::text::jinja {
+
+// The value of a JSON document, which the Runtime then keeps: strings borrow it. Fails, with
+// `what` in front of the message, if it is malformed.
+Value read_json(Runtime& rt, std::string_view text, const char* what);
+
+// tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)
+Value filter_tojson(const Call& call);
+// from_json: not Jinja's, but some templates expect it.
+Value filter_from_json(const Call& call);
+
+}  // namespace weir::text::jinja
