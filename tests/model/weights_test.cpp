@@ -1,0 +1,209 @@
+// Binding a checkpoint to a spec: every tensor bound or named, with the message that says which
+// tensor, what was expected and what was found.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "base/file.h"
+#include "kernels/cpu_ops.h"
+#include "model/model.h"
+#include "model/session.h"
+
+namespace weir::model {
+namespace {
+
+// The files of a fixture in memory, to be damaged.
+class WeightsTest : public testing::Test {
+ protected:
+  void open(const std::string& fixture) {
+    const std::string folder = WEIR_SOURCE_DIR "/tests/data/families/" + fixture;
+    config_ = *read_file(folder + "/config.json", 1 << 20);
+    weights_ = *read_file(folder + "/model.safetensors", 1 << 26);
+  }
+  // Replaces text in the header; of equal length, so that offsets stay.
+  void edit(const std::string& from, const std::string& to) {
+    ASSERT_EQ(from.size(), to.size());
+    const size_t at = weights_.find(from);
+    ASSERT_NE(at, weights_.npos) << from;
+    weights_.replace(at, from.size(), to);
+  }
+  void edit_config(const std::string& from, const std::string& to) {
+    const size_t at = config_.find(from);
+    ASSERT_NE(at, config_.npos) << from;
+    config_.replace(at, from.size(), to);
+  }
+  Result<std::unique_ptr<Model>> load(ThreadTeam& team,
+                                      ModelOptions options = {.rows_max = 8, .context_max = 64}) {
+    files_ = ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config_))},
+                                        {"model.safetensors", std::as_bytes(std::span(weights_))}});
+    return Model::load(files_, options, kernels::ops_for(kernels::Isa::kScalar), team);
+  }
+  std::string error() {
+    ThreadTeam team(1, false);
+    const auto model = load(team);
+    return model ? "" : model.error().message;
+  }
+
+  std::string config_, weights_;
+  ModelFiles files_ = ModelFiles::embedded("m", {});
+};
+
+TEST_F(WeightsTest, NamesAMissingTensor) {
+  open("llama");
+  edit("\"model.norm.weight\"", "\"model.nurm.weight\"");
+  EXPECT_EQ(error(),
+            "m/model.safetensors: tensor 'model.norm.weight': expected F32, F16 or BF16 [64], "
+            "found no such tensor");
+}
+
+TEST_F(WeightsTest, NamesATensorThatNobodyWants) {
+  open("llama_llama3rope");  // Its shards are not read here; a made-up file is.
+  open("llama");
+  edit("self_attn.rotary_emb.inv_freq", "self_attn.rotary_emb.inv_frex");
+  const std::string message = error();
+  EXPECT_NE(
+      message.find(
+          "rotary_emb.inv_frex': expected only tensors that LlamaForCausalLM has, found F32 [8]"),
+      std::string::npos)
+      << message;
+}
+
+TEST_F(WeightsTest, NamesAWrongShape) {
+  open("llama");
+  edit_config("\"intermediate_size\": 80", "\"intermediate_size\": 96");
+  EXPECT_EQ(error(),
+            "m/model.safetensors: tensor 'model.layers.0.mlp.gate_proj.weight': expected F32, F16 "
+            "or BF16 [96, 64], "
+            "found F32 [80, 64]");
+}
+
+TEST_F(WeightsTest, NamesAWrongType) {
+  open("llama");
+  edit("\"F32\"", "\"I32\"");  // The first tensor of the header.
+  const std::string message = error();
+  EXPECT_NE(message.find(", found I32 ["), std::string::npos) << message;
+}
+
+TEST_F(WeightsTest, NamesWrongQuantisation) {
+  open("mlx_llama_q3_g64");
+  edit_config("\"bits\": 3", "\"bits\": 4");
+  const std::string message = error();
+  EXPECT_NE(message.find("expected U32 [256, 16] (4 bits in groups of 64), found U32 [256, 12]"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(WeightsTest, AsksForQuantisationInTheConfig) {
+  open("mlx_llama_q3_g64");
+  for (const char* key : {"\"quantization\"", "\"quantization_config\""})
+    edit_config(key, "\"license\"");
+  const std::string message = error();
+  EXPECT_NE(message.find(
+                "config.json: expected 'quantization', because m/model.safetensors has a tensor"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(WeightsTest, RefusesACutFile) {
+  open("llama");
+  weights_.resize(weights_.size() - 1);
+  EXPECT_NE(error().find("the file is cut short"), std::string::npos) << error();
+}
+
+TEST_F(WeightsTest, TiesTheHeadUnlessStored) {
+  open("gemma2");  // config.json does not say; the file has no lm_head.
+  EXPECT_EQ(error(), "");
+  edit_config("\"vocab_size\"", "\"tie_word_embeddings\": false, \"vocab_size\"");
+  EXPECT_NE(error().find("tensor 'lm_head.weight': expected"), std::string::npos) << error();
+}
+
+TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
+  open("mlx_qwen3_moe_q4_g64");
+  ThreadTeam team(2, false);
+  int64_t done = 0, total = 0;
+  files_ = ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config_))},
+                                      {"model.safetensors", std::as_bytes(std::span(weights_))}});
+  const auto model = Model::load(files_, {.rows_max = 8}, kernels::ops_for(kernels::Isa::kScalar),
+                                 team, [&](int64_t d, int64_t t) {
+                                   EXPECT_GE(d, done);
+                                   done = d, total = t;
+                                 });
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(done, total);
+  // Words and scales of every quantised module: the file's tensors less its norms.
+  const auto parsed = (*model)->memory();
+  EXPECT_GT(parsed.packed_weights, total);
+  EXPECT_EQ(parsed.mapped_weights, 0);
+  // Two layers of attention (128 x 128 + 2 of 64 x 128 + 128 x 128), router, two of eight experts,
+  // and the head.
+  const int64_t attention = 128 * 128 * 2 + 2 * 64 * 128, experts = 8 * 128 + 2 * 3 * 64 * 128;
+  EXPECT_EQ((*model)->macs_per_token(), 2 * (attention + experts) + 256 * 128);
+  EXPECT_EQ((*model)->kv_shapes().size(), 2u);
+  EXPECT_EQ((*model)->context_max(), 256);
+}
+
+// What the engine relies on.
+class CountingClient final : public ForwardClient {
+ public:
+  void on_logits(int32_t sample_index, std::span<float> logits, int) override {
+    rows += 1 << sample_index;
+    if (logits.size() == 256) ++full;
+  }
+  void while_computing() override { ++planned; }
+  std::atomic<int> rows{0}, full{0};
+  int planned = 0;
+};
+
+TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
+  open("llama");
+  ThreadTeam team(2, false);
+  const auto model = load(team);
+  ASSERT_TRUE(model) << model.error().message;
+  auto cache = kv::KvCache::create((*model)->kv_shapes(), kernels::FloatType::kF32, 2);
+  ASSERT_TRUE(cache) << cache.error().message;
+  const std::vector<int32_t> sampled = {9, 17}, pages = {1};
+  const auto logits_of = [&](std::vector<int32_t> tokens) {
+    struct Keep final : ForwardClient {
+      void on_logits(int32_t, std::span<float> l, int) override {
+        logits.assign(l.begin(), l.end());
+      }
+      std::vector<float> logits;
+    } keep;
+    const BatchSlice slice = {.rows = static_cast<int32_t>(tokens.size()), .pages = pages.data()};
+    const std::vector<int32_t> sample = {slice.rows - 1};
+    const Batch batch = {tokens, sampled.data(), {&slice, 1}, sample};
+    team.run([&](int member) { (*model)->forward(batch, *cache, keep, team, member); });
+    return keep.logits;
+  };
+  const std::vector<float> plain = logits_of({5, 17, 9});
+  EXPECT_EQ(plain.size(), 256u);
+  EXPECT_EQ(logits_of({5, -2, -1}), plain);
+  EXPECT_NE(logits_of({5, -1, -2}), plain);
+}
+
+TEST_F(WeightsTest, CallsItsClientOncePerSampleAndOnceToPlan) {
+  open("llama");
+  ThreadTeam team(2, false);
+  const auto model = load(team);
+  ASSERT_TRUE(model) << model.error().message;
+  auto cache = kv::KvCache::create((*model)->kv_shapes(), kernels::FloatType::kF16, 2);
+  ASSERT_TRUE(cache);
+  const std::vector<int32_t> tokens = {1, 2, 3, 4, 5}, first = {0}, second = {1},
+                             sample = {0, 2, 4};
+  const std::vector<BatchSlice> slices = {{.row_begin = 0, .rows = 3, .pages = first.data()},
+                                          {.row_begin = 3, .rows = 2, .pages = second.data()}};
+  CountingClient client;
+  team.run([&](int member) {
+    // Twice within one run: each pass leaves the team as it found it.
+    for (int i = 0; i < 2; ++i)
+      (*model)->forward({tokens, nullptr, slices, sample}, *cache, client, team, member);
+    (*model)->forward({tokens, nullptr, slices, {}}, *cache, client, team, member);
+  });
+  EXPECT_EQ(client.rows, 2 * 0b111);
+  EXPECT_EQ(client.full, 6);
+  EXPECT_EQ(client.planned, 3);
+}
+
+}  // namespace
+}  // namespace weir::model

@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "check.h"
+#include "model/session.h"
+#include "runtime.h"
+
+namespace weir::check {
+
+namespace {
+
+using model::Session;
+
+// Where the reference's two best tokens are closer than this, either is right.
+constexpr double kMarginMin = 1e-3;
+constexpr double kLogprobBound = 2e-3;
+constexpr double kNllBound = 1e-4;  // Relative.
+// decisions 21: quantised activations may move perplexity by this much.
+constexpr double kFastPerplexityBound = 3e-3;
+
+struct Case {
+  std::vector<int32_t> prompt, greedy;
+  std::vector<double> margins;
+  // Of the first steps: {id, log-probability}.
+  std::vector<std::vector<std::pair<int32_t, double>>> top;
+};
+
+struct Expected {
+  std::vector<Case> cases;
+  std::vector<int32_t> nll_ids;
+  double nll = 0;
+};
+
+struct Outcome {
+  int steps = 0, equal = 0, wrong = 0;
+  std::string first_wrong;
+  double logprob_difference = 0;
+  double nll = 0;
+};
+
+// The document is one of ours; a wrong shape is reported as a whole.
+struct Reader {
+  bool ok = true;
+  JsonValue at(JsonValue value, std::string_view key) {
+    JsonValue found;
+    if (value[key].get(found) != simdjson::SUCCESS) ok = false;
+    return ok ? found : value;
+  }
+  template <class T>
+  std::vector<T> list(JsonValue value) {
+    std::vector<T> out;
+    JsonArray array;
+    if (value.get(array) != simdjson::SUCCESS) ok = false;
+    if (!ok) return out;
+    for (const JsonValue item : array) {
+      double number = 0;
+      if (item.get(number) != simdjson::SUCCESS) ok = false;
+      out.push_back(static_cast<T>(number));
+    }
+    return out;
+  }
+};
+
+Result<Expected> read_expected(const std::string& folder) {
+  const std::string path = folder + "/expected.json";
+  WEIR_ASSIGN(const std::string text, read_file(path, size_t{64} << 20));
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(text));
+  Expected expected;
+  Reader r;
+  const JsonValue nll = r.at(doc.root(), "nll");
+  expected.nll_ids = r.list<int32_t>(r.at(nll, "ids"));
+  if (r.at(nll, "mean_nll_nats").get(expected.nll) != simdjson::SUCCESS) r.ok = false;
+  JsonArray cases;
+  if (r.at(doc.root(), "cases").get(cases) != simdjson::SUCCESS) r.ok = false;
+  for (const JsonValue item : cases) {
+    Case& c = expected.cases.emplace_back();
+    c.prompt = r.list<int32_t>(r.at(item, "prompt_ids"));
+    c.greedy = r.list<int32_t>(r.at(item, "greedy_ids"));
+    c.margins = r.list<double>(r.at(item, "margins_nats"));
+    JsonArray steps;
+    if (r.at(item, "top20_logprobs_of_first_8_steps").get(steps) != simdjson::SUCCESS) r.ok = false;
+    for (const JsonValue step : steps) {
+      const auto ids = r.list<int32_t>(r.at(step, "ids"));
+      const auto logprobs = r.list<double>(r.at(step, "logprobs"));
+      r.ok = r.ok && ids.size() == logprobs.size();
+      auto& top = c.top.emplace_back();
+      for (size_t i = 0; r.ok && i < ids.size(); ++i) top.emplace_back(ids[i], logprobs[i]);
+    }
+    r.ok = r.ok && c.margins.size() == c.greedy.size() && !c.prompt.empty();
+  }
+  if (!r.ok || expected.cases.empty() || expected.nll_ids.size() < 2)
+    return fail(ErrorCode::kConfig,
+                path + ": expected recorded answers as models/README.md describes");
+  return expected;
+}
+
+void compare_step(const Case& c, size_t step, std::span<const float> logits,
+                  const kernels::Ops& ops, Outcome& out) {
+  const auto vocab = static_cast<int32_t>(logits.size());
+  const int32_t best = ops.argmax(logits.data(), vocab);
+  ++out.steps;
+  if (best == c.greedy[step]) {
+    ++out.equal;
+  } else if (c.margins[step] > kMarginMin) {
+    ++out.wrong;
+    if (out.first_wrong.empty())
+      out.first_wrong = "expected token " + std::to_string(c.greedy[step]) + " at step " +
+                        std::to_string(step) + " (margin " + std::to_string(c.margins[step]) +
+                        "), found " + std::to_string(best);
+  }
+  if (step >= c.top.size()) return;
+  const float lse = ops.log_sum_exp(logits.data(), vocab);
+  for (const auto& [id, logprob] : c.top[step]) {
+    const double difference =
+        std::fabs(static_cast<double>(logits[static_cast<size_t>(id)] - lse) - logprob);
+    out.logprob_difference = std::max(out.logprob_difference, difference);
+  }
+}
+
+// All cases side by side, each fed the reference's tokens, so that one legitimate difference does
+// not hide what follows.
+void run_cases(const Expected& expected, Session& session, const Runtime& runtime, size_t vocab,
+               Outcome& out) {
+  const size_t count = expected.cases.size();
+  std::vector<std::vector<float>> rows(count, std::vector<float>(vocab));
+  size_t steps = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Case& c = expected.cases[i];
+    steps = std::max(steps, c.greedy.size());
+    session.begin(static_cast<int32_t>(i), static_cast<int32_t>(c.prompt.size()));
+  }
+  for (size_t step = 0; step < steps; ++step) {
+    std::vector<Session::Slice> slices;
+    std::vector<size_t> which;
+    for (size_t i = 0; i < count; ++i) {
+      const Case& c = expected.cases[i];
+      if (step >= c.greedy.size()) continue;
+      const std::span<const int32_t> tokens =
+          step == 0 ? std::span(c.prompt) : std::span(c.greedy).subspan(step - 1, 1);
+      slices.push_back({static_cast<int32_t>(i), tokens});
+      which.push_back(i);
+    }
+    session.forward(slices, [&](size_t slice, size_t, std::span<float> logits) {
+      std::ranges::copy(logits, rows[which[slice]].begin());
+    });
+    for (const size_t i : which) compare_step(expected.cases[i], step, rows[i], *runtime.ops, out);
+  }
+}
+
+double run_nll(const Expected& expected, Session& session, const Runtime& runtime,
+               int32_t rows_max) {
+  const std::span<const int32_t> ids(expected.nll_ids);
+  std::vector<double> nll(ids.size() - 1);
+  session.begin(0, static_cast<int32_t>(ids.size()));
+  for (size_t at = 0; at < ids.size(); at += static_cast<size_t>(rows_max)) {
+    const size_t rows = std::min(static_cast<size_t>(rows_max), ids.size() - at);
+    const std::array slices = {Session::Slice{0, ids.subspan(at, rows), true}};
+    session.forward(slices, [&](size_t, size_t token, std::span<float> logits) {
+      const size_t next = at + token + 1;
+      if (next == ids.size()) return;
+      const float lse =
+          runtime.ops->log_sum_exp(logits.data(), static_cast<int32_t>(logits.size()));
+      nll[next - 1] = static_cast<double>(lse - logits[static_cast<size_t>(ids[next])]);
+    });
+  }
+  double sum = 0;
+  for (const double value : nll) sum += value;
+  return sum / static_cast<double>(nll.size());
+}
+
+// What is wrong, or nothing.
+std::string judge(const Expected& expected, const Outcome& out, const Runtime& runtime) {
+  const double relative = out.nll / expected.nll - 1;
+  const double perplexity = std::exp(out.nll - expected.nll) - 1;
+  char text[200] = "";
+  if (runtime.compute == model::Compute::kFast) {
+    if (!(std::fabs(perplexity) < kFastPerplexityBound))
+      std::snprintf(text, sizeof text,
+                    "expected a perplexity within %.1f %% of the reference's, found %+.3f %%",
+                    100 * kFastPerplexityBound, 100 * perplexity);
+    return text;
+  }
+  if (!(std::fabs(relative) < kNllBound)) {
+    std::snprintf(text, sizeof text, "expected a negative log-likelihood of %.6f, found %.6f",
+                  expected.nll, out.nll);
+    return text;
+  }
+  if (runtime.kv_type != kernels::FloatType::kF32) return {};  // An f16 cache moves logits by 1e-2.
+  if (!(out.logprob_difference < kLogprobBound)) {
+    std::snprintf(text, sizeof text,
+                  "expected log-probabilities within %.0e, found a difference of %.1e",
+                  kLogprobBound, out.logprob_difference);
+    return text;
+  }
+  return out.wrong > 0 ? out.first_wrong : std::string();
+}
+
+Result<void> check_model(const std::string& folder, const Runtime& runtime, Report& report) {
+  WEIR_ASSIGN(const Expected expected, read_expected(folder));
+  WEIR_ASSIGN(const ModelFiles files, ModelFiles::open(folder));
+  const model::ModelOptions options = {.compute = runtime.compute, .rows_max = 512};
+  WEIR_ASSIGN(const auto loaded, model::Model::load(files, options, *runtime.ops, *runtime.team));
+  const auto vocab = static_cast<size_t>(loaded->spec().vocab_size);
+  size_t longest = expected.nll_ids.size();
+  for (const Case& c : expected.cases)
+    longest = std::max(longest, c.prompt.size() + c.greedy.size());
+  WEIR_ASSIGN(Session session,
+              Session::create(*loaded, *runtime.team,
+                              {.sequences = static_cast<int32_t>(expected.cases.size()),
+                               .tokens_max = static_cast<int32_t>(longest),
+                               .kv_type = runtime.kv_type}));
+  Outcome out;
+  run_cases(expected, session, runtime, vocab, out);
+  out.nll = run_nll(expected, session, runtime, options.rows_max);
+  char detail[240];
+  std::snprintf(detail, sizeof detail,
+                "%d of %d greedy tokens equal, log-probabilities within %.1e, nll %.6f (reference "
+                "%.6f, %+.4f %%; "
+                "perplexity %+.4f %%)",
+                out.equal, out.steps, out.logprob_difference, out.nll, expected.nll,
+                100 * (out.nll / expected.nll - 1), 100 * (std::exp(out.nll - expected.nll) - 1));
+  const std::string failure = judge(expected, out, runtime);
+  failure.empty() ? report.pass(folder_name(folder), detail)
+                  : report.fail(folder_name(folder), failure + "; " + detail);
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_models(const CheckOptions& options, Report& report) {
+  WEIR_ASSIGN(const Runtime runtime, Runtime::create(options));
+  WEIR_ASSIGN(const std::vector<std::string> folders, find_folders(options.paths, "expected.json"));
+  for (const std::string& folder : folders) {
+    const auto done = check_model(folder, runtime, report);
+    if (!done) report.fail(folder_name(folder), done.error().message);
+  }
+  return {};
+}
+
+}  // namespace weir::check

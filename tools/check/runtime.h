@@ -1,0 +1,30 @@
+// What checks of models share: threads, kernels, and finding folders.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_team.h"
+#include "check.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+
+namespace weir::check {
+
+struct Runtime {
+  const kernels::Ops* ops = nullptr;
+  std::unique_ptr<ThreadTeam> team;
+  model::Compute compute = model::Compute::kExact;
+  kernels::FloatType kv_type = kernels::FloatType::kF32;
+
+  static Result<Runtime> create(const CheckOptions& options);
+};
+
+// The folders at or below `paths` (four levels) that hold a file named `marker`, in order of name.
+Result<std::vector<std::string>> find_folders(const std::vector<std::string>& paths,
+                                              const std::string& marker);
+
+std::string folder_name(const std::string& folder);
+
+}  // namespace weir::check
