@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 namespace weir {
 
@@ -79,9 +80,9 @@ void render(std::string& out, std::string_view name, std::string_view help,
             const Histogram& histogram, std::string_view labels) {
   head(out, name, help, "histogram");
   for (int i = 0; i < Histogram::kBuckets; ++i) {
-    std::string bound = "le=\"";
-    append(bound, Histogram::upper_bound(i));
-    sample(out, name, "_bucket", labels, bound + "\"",
+    char bound[32];
+    std::snprintf(bound, sizeof bound, "le=\"%g\"", Histogram::upper_bound(i));
+    sample(out, name, "_bucket", labels, bound,
            static_cast<double>(histogram.cumulative(i)));
   }
   const double count = static_cast<double>(histogram.count());

@@ -1,0 +1,186 @@
+// Reads the sources as text and fails on what style cannot leave to opinion: an include that points
+// the wrong way, a third-party library outside its folder, a file too long, a word that promises
+// work without an issue.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = WEIR_SOURCE_DIR;
+
+struct Source {
+  std::string path;  // From the root: "src/kv/page_pool.cpp".
+  std::vector<std::string> lines;
+};
+
+std::vector<Source> sources() {
+  std::vector<Source> found;
+  for (const char* top : {"src", "tests", "bench", "tools"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / top)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".cpp" && extension != ".h") continue;
+      Source source{fs::relative(entry.path(), kRoot).string(), {}};
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) source.lines.push_back(line);
+      found.push_back(std::move(source));
+    }
+  }
+  return found;
+}
+
+// The folder of src/ that a file belongs to; "program" for src/*.cpp and src/commands.
+std::string folder_of(const std::string& path) {
+  if (!path.starts_with("src/")) return path.substr(0, path.find('/'));
+  const std::string rest = path.substr(4);
+  const size_t slash = rest.find('/');
+  if (slash == std::string::npos || rest.starts_with("commands/")) return "program";
+  return rest.substr(0, slash);
+}
+
+// ARCHITECTURE.md, "Who may include whom": a folder, and what it may include beside itself.
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"base", {}},
+    {"kernels", {"base"}},
+    {"net", {"base"}},
+    {"text", {"base"}},
+    {"ssd", {"base"}},
+    {"sample", {"base", "kernels"}},
+    {"kv", {"base", "kernels"}},
+    {"model", {"base", "kernels", "ssd", "kv"}},
+    {"sched", {"base", "kernels", "sample", "kv", "model"}},
+    {"api", {"base", "net", "text", "sample", "sched"}},
+};
+
+// Each third-party library is included by one folder only.
+const std::map<std::string, std::string> kLibraryFolder = {
+    {"simdjson.h", "base"}, {"spdlog/", "base"}, {"tl/expected.hpp", "base"}, {"uv.h", "net"},
+    {"llhttp.h", "net"},    {"pcre2.h", "text"}, {"utf8proc.h", "text"},      {"liburing.h", "ssd"},
+    {"xxhash.h", "kv"},     {"CLI/", "program"}, {"immintrin.h", "kernels"},
+};
+
+// The text between the quotes or brackets of an #include line, or "".
+std::string included(const std::string& line) {
+  if (!line.starts_with("#include ")) return "";
+  const size_t begin = line.find_first_of("\"<") + 1;
+  return line.substr(begin, line.find_first_of("\">", begin) - begin);
+}
+
+TEST(Tidy, IncludesPointOneWay) {
+  for (const Source& source : sources()) {
+    const auto allowed = kMayInclude.find(folder_of(source.path));
+    if (allowed == kMayInclude.end()) continue;  // Programs, tests and tools may include all.
+    for (const std::string& line : source.lines) {
+      const std::string target = included(line);
+      const std::string folder = target.substr(0, target.find('/'));
+      if (line.find('"') == std::string::npos || !kMayInclude.contains(folder)) continue;
+      EXPECT_TRUE(folder == allowed->first || allowed->second.contains(folder))
+          << source.path << " may not include " << target;
+    }
+  }
+}
+
+TEST(Tidy, SchedSeesOnlyTheModelsInterface) {
+  for (const Source& source : sources()) {
+    if (folder_of(source.path) != "sched") continue;
+    for (const std::string& line : source.lines) {
+      const std::string target = included(line);
+      if (!target.starts_with("model/")) continue;
+      EXPECT_TRUE(target == "model/model.h" || target == "model/batch.h")
+          << source.path << " includes " << target;
+    }
+  }
+}
+
+TEST(Tidy, EachLibraryIsIncludedByOneFolder) {
+  for (const Source& source : sources()) {
+    if (!source.path.starts_with("src/")) continue;
+    for (const std::string& line : source.lines) {
+      const std::string target = included(line);
+      for (const auto& [library, folder] : kLibraryFolder) {
+        if (!target.starts_with(library)) continue;
+        // The spin loop's pause instruction is the one intrinsic outside the kernels.
+        if (library == "immintrin.h" && source.path == "src/base/thread_team.cpp") continue;
+        EXPECT_EQ(folder_of(source.path), folder) << source.path << " includes " << target;
+      }
+    }
+  }
+}
+
+// Files compiled for one ISA must not pull in inline functions of the standard library: the linker
+// could keep their AVX-512 copy for everybody.
+TEST(Tidy, IsaFilesIncludeNoStandardLibrary) {
+  const std::set<std::string> allowed = {"cstdint", "cstddef", "immintrin.h", "kernels/ops.h",
+                                         "kernels/isa.h"};
+  for (const Source& source : sources()) {
+    const bool isa =
+        source.path.starts_with("src/kernels/avx") || source.path.starts_with("src/kernels/amx");
+    if (!isa) continue;
+    for (const std::string& line : source.lines) {
+      const std::string target = included(line);
+      if (target.empty() || target.starts_with("kernels/")) continue;
+      EXPECT_TRUE(allowed.contains(target)) << source.path << " includes " << target;
+    }
+  }
+}
+
+TEST(Tidy, FilesStayReadable) {
+  for (const Source& source : sources()) {
+    EXPECT_LE(source.lines.size(), 1000u) << source.path;
+    for (size_t i = 0; i < source.lines.size(); ++i)
+      EXPECT_LE(source.lines[i].size(), 130u) << source.path << ":" << i + 1;
+  }
+}
+
+TEST(Tidy, NoPromisesInsteadOfWork) {
+  // Spelled in two parts, so that this file passes its own test.
+  const std::vector<std::string> banned = {
+      "TO"
+      "DO",
+      "FIX"
+      "ME",
+      "XX"
+      "X:",
+      "HA"
+      "CK",
+      "NO"
+      "LINT"};
+  for (const Source& source : sources()) {
+    for (size_t i = 0; i < source.lines.size(); ++i)
+      for (const std::string& word : banned)
+        EXPECT_EQ(source.lines[i].find(word), std::string::npos)
+            << source.path << ":" << i + 1 << " says " << word;
+  }
+}
+
+// ARCHITECTURE.md leads a newcomer from socket to token by file and function: they must exist.
+TEST(Tidy, TheArchitecturesPathExists) {
+  std::ifstream file(kRoot / "ARCHITECTURE.md");
+  int steps = 0;
+  for (std::string line; std::getline(file, line);) {
+    // Table rows of the form: | N | `path` | `function` | ... |
+    const size_t first = line.find("| `src/");
+    if (first == std::string::npos) continue;
+    const size_t path_begin = first + 3, path_end = line.find('`', path_begin);
+    const size_t name_begin = line.find('`', path_end + 1) + 1;
+    const size_t name_end = line.find('`', name_begin);
+    const std::string path = line.substr(path_begin, path_end - path_begin);
+    const std::string name = line.substr(name_begin, name_end - name_begin);
+    std::ifstream source(kRoot / path);
+    ASSERT_TRUE(source.good()) << "ARCHITECTURE.md names " << path;
+    const std::string text((std::istreambuf_iterator<char>(source)), {});
+    EXPECT_NE(text.find(name), std::string::npos) << path << " has no " << name;
+    ++steps;
+  }
+  EXPECT_GE(steps, 8) << "ARCHITECTURE.md should follow a request through the source files";
+}
+
+}  // namespace
