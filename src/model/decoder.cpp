@@ -36,30 +36,35 @@ tl::unexpected<Error> in_folder(const ModelFiles& files, Error error) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> Model::load(const ModelFiles& files, const ModelOptions& options,
-                                           const kernels::Ops& ops, ThreadTeam& team,
-                                           const std::function<void(int64_t, int64_t)>& progress) {
-  auto decoder = Decoder::load(files, options, ops, team, progress);
+Result<std::unique_ptr<Model>> Model::bind(const ModelFiles& files, const ModelOptions& options,
+                                           const kernels::Ops& ops, int members) {
+  auto decoder = Decoder::bind(files, options, ops, members);
   if (!decoder) return in_folder(files, std::move(decoder).error());
   return std::unique_ptr<Model>(std::move(*decoder));
 }
 
-Result<std::unique_ptr<Decoder>> Decoder::load(
-    const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops, ThreadTeam& team,
-    const std::function<void(int64_t, int64_t)>& progress) {
+Result<std::unique_ptr<Model>> Model::load(const ModelFiles& files, const ModelOptions& options,
+                                           const kernels::Ops& ops, ThreadTeam& team,
+                                           const std::function<void(int64_t, int64_t)>& progress) {
+  WEIR_ASSIGN(std::unique_ptr<Model> model, bind(files, options, ops, team.members()));
+  model->pack(team, progress);
+  return model;
+}
+
+Result<std::unique_ptr<Decoder>> Decoder::bind(const ModelFiles& files, const ModelOptions& options,
+                                               const kernels::Ops& ops, int members) {
   WEIR_ASSIGN(const JsonDoc config, read_config(files));
   WEIR_ASSIGN(ModelSpec spec, spec_from_config(config.root()));
   WEIR_ASSIGN(const QuantFormat format, QuantFormat::from_config(config.root()));
   WEIR_ASSIGN(Checkpoint checkpoint, Checkpoint::open(files));
   std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops));
   decoder->checkpoint_ = std::make_unique<Checkpoint>(std::move(checkpoint));
-  WEIR_TRY(decoder->bind(format));
-  WEIR_TRY(decoder->make_workspace(team.members()));
-  decoder->store_.pack(team, progress);
+  WEIR_TRY(decoder->bind_weights(format));
+  WEIR_TRY(decoder->make_workspace(members));
   return decoder;
 }
 
-Result<void> Decoder::bind(const QuantFormat& format) {
+Result<void> Decoder::bind_weights(const QuantFormat& format) {
   WeightBinder binder(*checkpoint_, spec_, format, options_.compute == Compute::kFast, store_);
   embedding_ = std::make_unique<Embedding>(binder, spec_);
   for (int i = 0; i < static_cast<int>(spec_.layers.size()); ++i) {

@@ -15,9 +15,11 @@ namespace weir::model {
 
 class Decoder final : public Model {
  public:
-  static Result<std::unique_ptr<Decoder>> load(
-      const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops,
-      ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);
+  static Result<std::unique_ptr<Decoder>> bind(const ModelFiles& files, const ModelOptions& options,
+                                               const kernels::Ops& ops, int members);
+  void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) override {
+    store_.pack(team, progress);
+  }
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelOptions& options() const override { return options_; }
@@ -32,7 +34,7 @@ class Decoder final : public Model {
  private:
   Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
       : spec_(std::move(spec)), options_(options), ops_(ops) {}
-  Result<void> bind(const QuantFormat& format);
+  Result<void> bind_weights(const QuantFormat& format);
   Result<void> make_workspace(int members);
   void begin_row(const Pass& pass, int32_t row) const;
 

@@ -1,7 +1,8 @@
 // Model: weights bound to a ModelSpec, and the forward pass. Knows layers, not requests.
 //
-// Threads: load() runs on the caller with the team's help; forward() is called by every member of
-// the team inside ThreadTeam::run(), with the same arguments. Nothing is allocated in forward().
+// Threads: load() and pack() run on the caller with the team's help; forward() is called by every
+// member of the team inside ThreadTeam::run(), with the same arguments. Nothing is allocated in
+// forward().
 #pragma once
 
 #include <cstdint>
@@ -52,8 +53,14 @@ struct ModelMemory {
 
 class Model {
  public:
-  // Reads config.json and the safetensors files, checks every tensor, repacks quantised weights
-  // with the team's help. `progress(done, total)` in bytes of weights, from the calling thread.
+  // Reads config.json and the safetensors headers, checks and binds every tensor, plans the memory:
+  // quick, and touches no weight. `members`: of the team that will run it.
+  static Result<std::unique_ptr<Model>> bind(const ModelFiles& files, const ModelOptions& options,
+                                             const kernels::Ops& ops, int members);
+  // Repacks the quantised weights with the team's help; before the first forward().
+  // `progress(done, total)` in bytes of weights, from the calling thread.
+  virtual void pack(ThreadTeam&, const std::function<void(int64_t, int64_t)>&) {}
+  // bind() and pack().
   static Result<std::unique_ptr<Model>> load(
       const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops,
       ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress = {});
