@@ -1,0 +1,275 @@
+#include "commands/bench.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/thread_team.h"
+#include "kernels/machine_limits.h"
+#include "kv/kv_cache.h"
+#include "memory_plan.h"
+#include "model_choice.h"
+
+namespace weir {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// Tokens that each sequence has before decoding is timed, as llama-batched-bench's -npp 8.
+constexpr int32_t kDecodeContext = 8;
+
+double seconds_since(steady_clock::time_point start) {
+  return std::chrono::duration<double>(steady_clock::now() - start).count();
+}
+
+struct Spread {
+  double median = 0, low = 0, high = 0;
+};
+
+Spread spread(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t n = values.size();
+  const double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return {median, values.front(), values.back()};
+}
+
+// Runs batches on a model as the engine would, without scheduler or network: greedy tokens feed the
+// next step through the sampled slots.
+class Bench : public model::ForwardClient {
+ public:
+  Bench(model::Model& model, const kv::KvCache& cache, const kernels::Ops& ops, ThreadTeam& team,
+        int32_t rows_max, int32_t batch_max)
+      : model_(model), cache_(cache), ops_(ops), team_(team), rows_max_(rows_max) {
+    sampled_.resize(static_cast<size_t>(batch_max));
+    tokens_.reserve(static_cast<size_t>(rows_max));
+    slices_.reserve(static_cast<size_t>(batch_max));
+    sample_rows_.reserve(static_cast<size_t>(batch_max));
+  }
+
+  void on_logits(int32_t sample_index, std::span<float> logits, int) override {
+    sampled_[static_cast<size_t>(sample_index)] =
+        ops_.argmax(logits.data(), static_cast<int32_t>(logits.size()));
+  }
+
+  // `count` tokens into each of `batch` sequences from position 0, in chunks; the last row of each
+  // sequence is sampled. Sequence s owns pages_per_sequence pages from s * pages_per_sequence.
+  void prefill(int32_t batch, int32_t count, int32_t pages_per_sequence) {
+    set_pages(batch, pages_per_sequence);
+    for (int32_t s = 0; s < batch; ++s) {
+      for (int32_t begin = 0; begin < count; begin += rows_max_) {
+        const int32_t rows = std::min(rows_max_, count - begin);
+        tokens_.clear();
+        for (int32_t i = 0; i < rows; ++i) tokens_.push_back(random_token());
+        slices_.assign(1, {0, rows, begin, count, table(s, pages_per_sequence)});
+        const bool last = begin + rows == count;
+        sample_rows_.assign(last ? 1 : 0, rows - 1);
+        run();
+      }
+    }
+  }
+
+  // `steps` decode steps of `batch` sequences that stand at `position`.
+  void decode(int32_t batch, int32_t position, int32_t steps, int32_t pages_per_sequence) {
+    slices_.clear();
+    tokens_.clear();
+    sample_rows_.clear();
+    for (int32_t s = 0; s < batch; ++s) {
+      tokens_.push_back(-(s + 1));
+      sample_rows_.push_back(s);
+      slices_.push_back({s, 1, position, position, table(s, pages_per_sequence)});
+    }
+    for (int32_t i = 0; i < steps; ++i) {
+      run();
+      for (model::BatchSlice& slice : slices_) ++slice.first_position;
+    }
+  }
+
+ private:
+  void set_pages(int32_t batch, int32_t pages_per_sequence) {
+    pages_.resize(static_cast<size_t>(batch) * static_cast<size_t>(pages_per_sequence));
+    std::iota(pages_.begin(), pages_.end(), 0);
+  }
+  const int32_t* table(int32_t sequence, int32_t pages_per_sequence) const {
+    return pages_.data() + static_cast<ptrdiff_t>(sequence) * pages_per_sequence;
+  }
+  int32_t random_token() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator.
+    return static_cast<int32_t>((state_ >> 33) % static_cast<uint64_t>(model_.spec().vocab_size));
+  }
+  void run() {
+    const model::Batch batch{tokens_, sampled_.data(), slices_, sample_rows_};
+    team_.run([&](int member) { model_.forward(batch, cache_, *this, team_, member); });
+  }
+
+  model::Model& model_;
+  const kv::KvCache& cache_;
+  const kernels::Ops& ops_;
+  ThreadTeam& team_;
+  const int32_t rows_max_;
+  uint64_t state_ = 1;
+  std::vector<int32_t> sampled_, tokens_, sample_rows_, pages_;
+  std::vector<model::BatchSlice> slices_;
+};
+
+Result<std::vector<int32_t>> parse_batches(const std::string& list) {
+  std::vector<int32_t> batches;
+  for (const char* at = list.data(); at < list.data() + list.size();) {
+    int32_t batch = 0;
+    const auto [end, error] = std::from_chars(at, list.data() + list.size(), batch);
+    if (error != std::errc() || batch < 1 || batch > 4096 ||
+        (end != list.data() + list.size() && *end != ','))
+      return fail(
+          ErrorCode::kConfig,
+          "--batch: expected numbers from 1 to 4096 separated by commas; found '" + list + "'");
+    batches.push_back(batch);
+    at = end + 1;
+  }
+  if (batches.empty()) return fail(ErrorCode::kConfig, "--batch: expected at least one number");
+  return batches;
+}
+
+struct Measured {
+  Spread prefill;  // Tokens a second.
+  struct Decode {
+    int32_t batch = 0;
+    Spread speed;
+  };
+  std::vector<Decode> decode;
+};
+
+// What a run reports beside the speeds.
+struct Setting {
+  const Options& options;
+  const ModelChoice& choice;
+  const model::Model& model;
+  kernels::MachineLimits limits;
+};
+
+double gb_per_s(const Setting& s, double tokens_per_second) {
+  return static_cast<double>(s.model.weight_bytes_per_token()) * tokens_per_second / 1e9;
+}
+double tops(const Setting& s, double tokens_per_second) {
+  return 2 * static_cast<double>(s.model.macs_per_token()) * tokens_per_second / 1e12;
+}
+// The arithmetic that bounds this run: int8 in fast mode, float32 in exact.
+double peak_tops(const Setting& s) {
+  return s.choice.compute == model::Compute::kFast ? s.limits.int8_tops : s.limits.f32_tflops;
+}
+
+void print_table(const Setting& s, const Measured& m) {
+  std::printf("%s, %s on %s, %d threads, compute %s\n", s.choice.files.name().c_str(),
+              std::string(kernels::isa_name(s.choice.isa)).c_str(),
+              kernels::processor_name().c_str(), s.choice.threads, s.options.compute.c_str());
+  std::printf("limits of this run: read %.1f GB/s, %s %.2f TOPS\n", s.limits.read_gb_s,
+              s.choice.compute == model::Compute::kFast ? "int8" : "f32", peak_tops(s));
+  std::printf("bytes of weights per token: %s; multiply-adds per token: %.1f M\n\n",
+              human_bytes(s.model.weight_bytes_per_token()).c_str(),
+              static_cast<double>(s.model.macs_per_token()) / 1e6);
+  std::printf("%-14s %12s %22s %18s %18s\n", "", "tokens/s", "low .. high", "of memory read",
+              "of peak");
+  const auto row = [&](const std::string& name, const Spread& speed, int32_t batch) {
+    // Weights are read once a step, for all sequences of the batch.
+    const double gb = batch > 0 ? gb_per_s(s, speed.median / batch) : 0;
+    const double t = tops(s, speed.median);
+    std::printf("%-14s %12.1f %10.1f ..%10.1f", name.c_str(), speed.median, speed.low, speed.high);
+    if (batch > 0) {
+      std::printf(" %10.1f %5.1f %%", gb, 100 * gb / s.limits.read_gb_s);
+    } else {
+      std::printf(" %18s", "");
+    }
+    std::printf(" %10.3f %5.1f %%\n", t, 100 * t / peak_tops(s));
+  };
+  row("prefill " + std::to_string(s.options.bench_prompt), m.prefill, 0);
+  for (const Measured::Decode& d : m.decode)
+    row("decode x" + std::to_string(d.batch), d.speed, d.batch);
+}
+
+void print_json(const Setting& s, const Measured& m) {
+  std::string out;
+  JsonWriter w(out);
+  w.begin_object();
+  w.field("model", s.choice.files.name()).field("processor", kernels::processor_name());
+  w.field("isa", kernels::isa_name(s.choice.isa)).field("threads", s.choice.threads);
+  w.field("compute", s.options.compute);
+  w.field("weight_bytes_per_token", s.model.weight_bytes_per_token());
+  w.field("macs_per_token", s.model.macs_per_token());
+  w.key("limits").begin_object();
+  w.field("read_gb_s", s.limits.read_gb_s).field("int8_tops", s.limits.int8_tops);
+  w.field("f32_tflops", s.limits.f32_tflops).end_object();
+  w.key("prefill").begin_object();
+  w.field("prompt", s.options.bench_prompt).field("tokens_per_second", m.prefill.median);
+  w.field("low", m.prefill.low).field("high", m.prefill.high);
+  w.field("tops", tops(s, m.prefill.median));
+  w.field("share_of_peak", tops(s, m.prefill.median) / peak_tops(s)).end_object();
+  w.key("decode").begin_array();
+  for (const Measured::Decode& d : m.decode) {
+    const double gb = gb_per_s(s, d.speed.median / d.batch);
+    w.begin_object().field("batch", d.batch).field("tokens_per_second", d.speed.median);
+    w.field("low", d.speed.low).field("high", d.speed.high).field("weights_gb_s", gb);
+    w.field("share_of_read", gb / s.limits.read_gb_s);
+    w.field("share_of_peak", tops(s, d.speed.median) / peak_tops(s)).end_object();
+  }
+  w.end_array().end_object();
+  std::printf("%s\n", out.c_str());
+}
+
+}  // namespace
+
+Result<void> run_bench(const Options& options) {
+  WEIR_ASSIGN(const std::vector<int32_t> batches, parse_batches(options.bench_batch));
+  WEIR_ASSIGN(ModelChoice choice, choose_model(options));
+  const kernels::Ops& ops = kernels::ops_for(choice.isa);
+  const kernels::MachineLimits limits = kernels::measure_limits(choice.isa, choice.threads);
+  ThreadTeam team(choice.threads, false);
+  const int32_t batch_max = *std::ranges::max_element(batches);
+  model::ModelOptions model_options;
+  model_options.compute = choice.compute;
+  model_options.rows_max = std::max(512, batch_max);
+  WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
+              model::Model::load(choice.files, model_options, ops, team));
+  const int32_t decode_end = kDecodeContext + options.bench_decode;
+  if (std::max(options.bench_prompt, decode_end) > model->context_max())
+    return fail(ErrorCode::kConfig, "--prompt, --decode: the model's context has " +
+                                        std::to_string(model->context_max()) +
+                                        " positions; found " +
+                                        std::to_string(std::max(options.bench_prompt, decode_end)));
+  const auto pages_for = [](int32_t tokens) {
+    return (tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
+  };
+  const int32_t decode_pages = pages_for(decode_end);
+  const int32_t page_count = std::max(pages_for(options.bench_prompt), batch_max * decode_pages);
+  WEIR_ASSIGN(const kv::KvCache cache,
+              kv::KvCache::create(model->kv_shapes(), choice.kv_type, page_count));
+
+  Bench bench(*model, cache, ops, team, 512, batch_max);
+  Measured measured;
+  std::vector<double> speeds;
+  bench.prefill(1, options.bench_prompt, page_count);  // Warm: pages, caches, clocks.
+  for (int32_t r = 0; r < options.repetitions; ++r) {
+    const auto start = steady_clock::now();
+    bench.prefill(1, options.bench_prompt, page_count);
+    speeds.push_back(options.bench_prompt / seconds_since(start));
+  }
+  measured.prefill = spread(speeds);
+  for (const int32_t batch : batches) {
+    speeds.clear();
+    for (int32_t r = 0; r < options.repetitions; ++r) {
+      bench.prefill(batch, kDecodeContext, decode_pages);
+      const auto start = steady_clock::now();
+      bench.decode(batch, kDecodeContext, options.bench_decode, decode_pages);
+      speeds.push_back(static_cast<double>(batch) * options.bench_decode / seconds_since(start));
+    }
+    measured.decode.push_back({batch, spread(speeds)});
+  }
+  const Setting setting{options, choice, *model, limits};
+  options.json ? print_json(setting, measured) : print_table(setting, measured);
+  return {};
+}
+
+}  // namespace weir

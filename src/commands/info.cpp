@@ -1,0 +1,44 @@
+#include "commands/info.h"
+
+#include <cstdio>
+#include <string>
+
+#include "memory_plan.h"
+#include "model_choice.h"
+
+namespace weir {
+
+Result<void> show_info(const Options& options) {
+  const MemoryLimit limit = memory_limit(options);
+  WEIR_ASSIGN(ModelChoice choice, choose_model(options));
+  model::ModelOptions model_options;
+  model_options.compute = choice.compute;
+  model_options.rows_max = options.prefill_size;
+  model_options.context_max = options.ctx_size;
+  WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
+              model::Model::bind(choice.files, model_options, kernels::ops_for(choice.isa),
+                                 choice.threads));
+  std::printf("%s\n%s\n", choice.files.name().c_str(), model::describe(model->spec()).c_str());
+  std::printf("weights read per token: %s; multiply-adds per token: %.1f M\n",
+              human_bytes(model->weight_bytes_per_token()).c_str(),
+              static_cast<double>(model->macs_per_token()) / 1e6);
+  std::printf("kernels: %s on %s, %d threads, compute %s, kv %s\n\n",
+              std::string(kernels::isa_name(choice.isa)).c_str(), kernels::processor_name().c_str(),
+              choice.threads, options.compute.c_str(),
+              choice.kv_type == kernels::FloatType::kF32 ? "f32" : "f16");
+  // A plan that does not fit is an answer too: the error says by how much and what helps.
+  WEIR_ASSIGN(const MemoryPlan plan,
+              plan_memory(options, limit, footprint(*model, choice.kv_type)));
+  std::printf("memory plan\n");
+  for (const MemoryPlan::Line& line : plan.lines)
+    std::printf("  %-18s %10s   %s\n", line.what.c_str(), human_bytes(line.bytes).c_str(),
+                line.note.c_str());
+  std::printf("  %-18s %10s   of %s (%s): it fits\n\n", "total", human_bytes(plan.total).c_str(),
+              human_bytes(plan.limit).c_str(), plan.limit_from.c_str());
+  std::printf("limits: context %d tokens, %d sequences at once, %lld tokens of KV cache\n",
+              plan.context_max, plan.parallel,
+              static_cast<long long>(plan.kv_pages) * kernels::kPageTokens);
+  return {};
+}
+
+}  // namespace weir

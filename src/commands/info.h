@@ -1,0 +1,11 @@
+// `weir info`: a model's architecture, where its memory would go, which kernels would run.
+#pragma once
+
+#include "base/result.h"
+#include "options.h"
+
+namespace weir {
+
+Result<void> show_info(const Options& options);
+
+}  // namespace weir

@@ -1,0 +1,129 @@
+#include "commands/perplexity.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "base/thread_team.h"
+#include "kv/kv_cache.h"
+#include "model_choice.h"
+#include "text/tokenizer.h"
+
+namespace weir {
+
+namespace {
+
+constexpr size_t kTextBytesMax = size_t{256} << 20;
+constexpr int32_t kWindowDefault = 512;
+constexpr int32_t kRowsMax = 512;
+
+// Scores one window: each row's logits against the token that follows.
+class Scorer : public model::ForwardClient {
+ public:
+  Scorer(const kernels::Ops& ops, int32_t window) : ops_(ops), nll_(static_cast<size_t>(window)) {}
+
+  // Before each pass: sample row i predicts following[i].
+  void expect(std::span<const int32_t> following, int32_t first) {
+    following_ = following;
+    first_ = first;
+  }
+  void on_logits(int32_t sample_index, std::span<float> logits, int) override {
+    const auto i = static_cast<size_t>(sample_index);
+    const auto target = static_cast<size_t>(following_[i]);
+    nll_[static_cast<size_t>(first_) + i] =
+        ops_.log_sum_exp(logits.data(), static_cast<int32_t>(logits.size())) - logits[target];
+  }
+  std::span<const float> nll(int32_t count) const {
+    return std::span(nll_).first(static_cast<size_t>(count));
+  }
+
+ private:
+  const kernels::Ops& ops_;
+  std::vector<float> nll_;
+  std::span<const int32_t> following_;
+  int32_t first_ = 0;
+};
+
+struct Total {
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+  double mean() const { return sum / static_cast<double>(count); }
+  // Standard error of the mean, taking tokens as independent.
+  double error() const {
+    const double n = static_cast<double>(count);
+    return std::sqrt(std::max(0.0, squares / n - mean() * mean()) / n);
+  }
+};
+
+void score_window(std::span<const int32_t> ids, model::Model& model, const kv::KvCache& cache,
+                  std::span<const int32_t> pages, ThreadTeam& team, Scorer& scorer, Total& total) {
+  const auto predicted = static_cast<int32_t>(ids.size()) - 1;
+  std::vector<int32_t> rows(kRowsMax);
+  std::iota(rows.begin(), rows.end(), 0);
+  for (int32_t begin = 0; begin < predicted; begin += kRowsMax) {
+    const int32_t count = std::min(kRowsMax, predicted - begin);
+    const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(count);
+    const model::BatchSlice slice{0, count, begin, static_cast<int32_t>(ids.size()), pages.data()};
+    const model::Batch batch{ids.subspan(at, n), nullptr, {&slice, 1}, std::span(rows).first(n)};
+    scorer.expect(ids.subspan(at + 1, n), begin);
+    team.run([&](int member) { model.forward(batch, cache, scorer, team, member); });
+  }
+  for (const float nll : scorer.nll(predicted)) {
+    total.sum += nll;
+    total.squares += static_cast<double>(nll) * nll;
+  }
+  total.count += predicted;
+}
+
+}  // namespace
+
+Result<void> measure_perplexity(const Options& options) {
+  WEIR_ASSIGN(const std::string text, read_file(options.file, kTextBytesMax));
+  WEIR_ASSIGN(ModelChoice choice, choose_model(options));
+  WEIR_ASSIGN(const FileView json, choice.files.open_file("tokenizer.json"));
+  WEIR_ASSIGN(const std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(json.text()));
+  const kernels::Ops& ops = kernels::ops_for(choice.isa);
+  ThreadTeam team(choice.threads, false);
+  model::ModelOptions model_options;
+  model_options.compute = choice.compute;
+  model_options.rows_max = kRowsMax;
+  WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
+              model::Model::load(choice.files, model_options, ops, team));
+  const int32_t window =
+      options.ctx > 0 ? options.ctx : std::min(kWindowDefault, model->context_max());
+  if (window < 2 || window > model->context_max())
+    return fail(ErrorCode::kConfig, "--ctx: expected 2 to " + std::to_string(model->context_max()) +
+                                        "; found " + std::to_string(window));
+  const std::vector<int32_t> ids = tokenizer->encode(text);
+  if (ids.size() < 2)
+    return fail(ErrorCode::kConfig, options.file +
+                                        ": expected a text of at least 2 tokens; found " +
+                                        std::to_string(ids.size()));
+  std::vector<int32_t> pages(
+      static_cast<size_t>((window + kernels::kPageTokens - 1) / kernels::kPageTokens));
+  std::iota(pages.begin(), pages.end(), 0);
+  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->kv_shapes(), choice.kv_type,
+                                                           static_cast<int32_t>(pages.size())));
+
+  Scorer scorer(ops, window);
+  Total total;
+  for (size_t begin = 0; begin + 1 < ids.size(); begin += static_cast<size_t>(window)) {
+    const size_t count = std::min(static_cast<size_t>(window), ids.size() - begin);
+    if (count < 2) break;
+    score_window(std::span(ids).subspan(begin, count), *model, cache, pages, team, scorer, total);
+    std::fprintf(stderr, "\r%zu of %zu tokens, perplexity %.4f ", begin + count, ids.size(),
+                 std::exp(total.mean()));
+  }
+  std::fprintf(stderr, "\n");
+  std::printf(
+      "%s: %lld tokens predicted in windows of %d, nll %.6f +- %.6f nats, perplexity %.4f\n",
+      choice.files.name().c_str(), static_cast<long long>(total.count), window, total.mean(),
+      total.error(), std::exp(total.mean()));
+  return {};
+}
+
+}  // namespace weir

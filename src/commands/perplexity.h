@@ -1,0 +1,11 @@
+// `weir perplexity`: the mean negative log-likelihood of a text under a model.
+#pragma once
+
+#include "base/result.h"
+#include "options.h"
+
+namespace weir {
+
+Result<void> measure_perplexity(const Options& options);
+
+}  // namespace weir

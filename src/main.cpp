@@ -1,0 +1,45 @@
+// weir: reads the options and runs the subcommand; serve when none is named. Exit codes: 0 fine, 1
+// the command failed, 2 the options are wrong.
+#include <cstdio>
+
+#include "commands/bench.h"
+#include "commands/info.h"
+#include "commands/perplexity.h"
+#include "options.h"
+#include "server.h"
+
+namespace {
+
+weir::Result<void> run(const weir::Options& options) {
+  switch (options.command) {
+    case weir::Command::kServe:
+      return weir::serve(options);
+    case weir::Command::kInfo:
+      return weir::show_info(options);
+    case weir::Command::kBench:
+      return weir::run_bench(options);
+    case weir::Command::kPerplexity:
+      return weir::measure_perplexity(options);
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const weir::Result<weir::ParsedOptions> parsed = weir::parse_options(argc, argv);
+  if (!parsed) {
+    std::fprintf(stderr, "weir: %s\n", parsed.error().message.c_str());
+    return 2;
+  }
+  if (!parsed->print.empty()) {
+    std::fputs(parsed->print.c_str(), stdout);
+    return 0;
+  }
+  const weir::Result<void> done = run(parsed->options);
+  if (!done) {
+    std::fprintf(stderr, "weir: %s\n", done.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,160 @@
+#include "memory_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+
+#include "kernels/ops.h"
+
+namespace weir {
+
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// What the program itself, the tokenizer, the thread stacks and the allocator's slack take:
+// measured at 40 to 70 MiB for vocabularies of 8 to 150 thousand tokens.
+constexpr int64_t kProgramBytes = 72 * kMiB;
+// A connection's buffers while it is idle, its parser included.
+constexpr int64_t kConnectionBytes = 2048;
+// A request that waits or runs: prompt ids, token log, stream state. 64 KiB hold a prompt of 4,096
+// ids and as many answered tokens with their log-probabilities.
+constexpr int64_t kRequestBytes = 64 << 10;
+// Without --parallel: how many sequences may decode at once at the most, and how many tokens of KV
+// each is planned with.
+constexpr int32_t kParallelDefaultMax = 256;
+constexpr int32_t kTokensPerSequence = 1024;
+// Without --kv-memory: the cache is planned for at most this many full contexts.
+constexpr int64_t kFullContextsMax = 64;
+
+int64_t read_number(const char* path) {
+  std::ifstream file(path);
+  std::string word;
+  if (!(file >> word) || word == "max") return -1;
+  return std::strtoll(word.c_str(), nullptr, 10);
+}
+
+int64_t mem_available() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  int64_t value = 0;
+  while (file >> key >> value >> unit)
+    if (key == "MemAvailable:") return value << 10;
+  return -1;
+}
+
+// What the cgroup (v2, then v1) still allows, or -1.
+int64_t cgroup_left() {
+  struct Names {
+    const char* limit;
+    const char* used;
+  };
+  static constexpr std::array kNames = {
+      Names{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+      Names{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
+  for (const Names& names : kNames) {
+    const int64_t limit = read_number(names.limit), used = read_number(names.used);
+    // Version 1 says "no limit" with a number near 2^63.
+    if (limit > 0 && limit < (int64_t{1} << 60))
+      return std::max<int64_t>(0, limit - std::max<int64_t>(0, used));
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::string human_bytes(int64_t bytes) {
+  char text[32];
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1024) {
+    std::snprintf(text, sizeof text, "%.0f KiB", kib);
+  } else if (kib < 1024 * 1024) {
+    std::snprintf(text, sizeof text, "%.0f MiB", kib / 1024);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f GiB", kib / 1024 / 1024);
+  }
+  return text;
+}
+
+ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type) {
+  const model::ModelMemory memory = model.memory();
+  return {.packed_weights = memory.packed_weights,
+          .mapped_weights = memory.mapped_weights,
+          .scratch = memory.scratch,
+          .page_bytes = kv::page_bytes(model.kv_shapes(), kv_type),
+          .context_max = model.spec().context_max};
+}
+
+MemoryLimit memory_limit(const Options& options) {
+  if (options.mem_limit > 0) return {options.mem_limit, "--mem-limit"};
+  const int64_t available = mem_available(), cgroup = cgroup_left();
+  const bool in_cgroup = cgroup >= 0 && (available < 0 || cgroup < available);
+  const int64_t free = in_cgroup ? cgroup : available;
+  if (free < 0) return {std::numeric_limits<int64_t>::max() / 4, "unknown"};
+  return {free / 10 * 9, in_cgroup ? "cgroup" : "MemAvailable"};
+}
+
+Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
+                               const ModelFootprint& model) {
+  MemoryPlan plan;
+  plan.limit = limit.bytes;
+  plan.limit_from = limit.from;
+  if (options.ctx_size > model.context_max)
+    return fail(ErrorCode::kConfig, "--ctx-size: the model was made for at most " +
+                                        std::to_string(model.context_max) + " positions; found " +
+                                        std::to_string(options.ctx_size));
+  plan.context_max = options.ctx_size > 0 ? options.ctx_size : model.context_max;
+
+  const auto add = [&plan](std::string what, int64_t bytes, std::string note) {
+    plan.lines.push_back({std::move(what), bytes, std::move(note)});
+    plan.total += bytes;
+  };
+  add("weights, packed", model.packed_weights, "anonymous memory, kernel layout");
+  add("weights, mapped", model.mapped_weights, "read in place from the file");
+  add("step scratch", model.scratch, "activations and logits of one step");
+  plan.request_bytes = kRequestBytes * options.queue;
+  add("requests", plan.request_bytes, std::to_string(options.queue) + " at most");
+  add("connections", kConnectionBytes * options.max_connections,
+      std::to_string(options.max_connections) + " at most");
+  add("program", kProgramBytes, "code, tokenizer, stacks, allocator");
+
+  const int64_t left = limit.bytes - plan.total;
+  const int64_t context_pages =
+      (plan.context_max + kernels::kPageTokens - 1) / kernels::kPageTokens;
+  int64_t kv_bytes = options.kv_memory;
+  if (kv_bytes == 0) {
+    const int64_t wanted = context_pages * kFullContextsMax * model.page_bytes;
+    kv_bytes = std::min(wanted, std::max(left / 2, context_pages * model.page_bytes));
+  }
+  const int64_t pages = kv_bytes / std::max<int64_t>(1, model.page_bytes);
+  if (kv_bytes > left || pages < context_pages) {
+    const int64_t needed = plan.total + context_pages * model.page_bytes;
+    return fail(
+        ErrorCode::kCapacity,
+        "not enough memory: one sequence of " + std::to_string(plan.context_max) +
+            " tokens needs " + human_bytes(context_pages * model.page_bytes) +
+            " of KV cache and all "
+            "else " +
+            human_bytes(plan.total) + ", together " + human_bytes(needed) + "; " +
+            (options.kv_memory > 0 ? "--kv-memory gives " + human_bytes(kv_bytes) + ", " : "") +
+            limit.from + " allows " + human_bytes(limit.bytes) +
+            " (a smaller --ctx-size or a larger --mem-limit or --kv-memory helps)");
+  }
+  plan.kv_pages =
+      static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max() / 2));
+  add("KV cache", plan.kv_pages * model.page_bytes,
+      std::to_string(plan.kv_pages) + " pages of 32 tokens");
+  plan.parallel = options.parallel > 0
+                      ? options.parallel
+                      : static_cast<int32_t>(std::clamp<int64_t>(
+                            int64_t{plan.kv_pages} * kernels::kPageTokens / kTokensPerSequence, 1,
+                            kParallelDefaultMax));
+  // Every running sequence must fit one step with one token.
+  plan.parallel = std::min(plan.parallel, options.prefill_size);
+  return plan;
+}
+
+}  // namespace weir

@@ -1,0 +1,60 @@
+// MemoryPlan: where all memory goes, added up in one place with one line per consumer, before any
+// of it is taken. Whoever adds a consumer adds a line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+#include "options.h"
+
+namespace weir {
+
+// What the plan needs to know of a model.
+struct ModelFootprint {
+  int64_t packed_weights = 0;  // Anonymous memory, repacked at load.
+  int64_t mapped_weights = 0;  // Read in place from the file.
+  int64_t scratch = 0;         // Activations and logits of one step.
+  int64_t page_bytes = 0;      // One KV page (32 tokens) in all layers.
+  int32_t context_max = 0;     // The model's own.
+};
+
+// Of a model that is bound; its weights need not be packed yet.
+ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type);
+
+struct MemoryPlan {
+  struct Line {
+    std::string what;
+    int64_t bytes = 0;
+    std::string note;
+  };
+  std::vector<Line> lines;
+  int64_t total = 0;
+  int64_t limit = 0;
+  std::string limit_from;   // "--mem-limit", "cgroup", "MemAvailable".
+  int32_t context_max = 0;  // Positions of one sequence.
+  int32_t kv_pages = 0;
+  int32_t parallel = 0;       // Sequences that decode at once.
+  int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
+};
+
+struct MemoryLimit {
+  int64_t bytes = 0;
+  std::string from;
+};
+
+// What this process may take: the option, else the smaller of the cgroup's limit (less what it
+// uses) and MemAvailable, less a tenth. Call before taking any.
+MemoryLimit memory_limit(const Options& options);
+
+// An error says what does not fit, by how much, and which option changes it.
+Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
+                               const ModelFootprint& model);
+
+// "1.4 GiB", "17 MiB", "812 KiB".
+std::string human_bytes(int64_t bytes);
+
+}  // namespace weir

@@ -1,0 +1,24 @@
+// ModelChoice: what the options decide about a model before it is loaded: its files, the kernels,
+// the arithmetic. Shared by serve and every subcommand.
+#pragma once
+
+#include "base/file.h"
+#include "base/result.h"
+#include "kernels/cpu_ops.h"
+#include "model/model.h"
+#include "options.h"
+
+namespace weir {
+
+struct ModelChoice {
+  ModelFiles files;
+  kernels::Isa isa = kernels::Isa::kScalar;
+  model::Compute compute = model::Compute::kFast;
+  kernels::FloatType kv_type = kernels::FloatType::kF16;
+  int threads = 1;
+};
+
+// Asks the kernel for the AMX tiles where they are chosen: call before any other thread starts.
+Result<ModelChoice> choose_model(const Options& options);
+
+}  // namespace weir

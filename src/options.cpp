@@ -1,0 +1,411 @@
+#include "options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace weir {
+
+namespace {
+
+// Which commands take an option.
+enum : uint8_t { kServeOnly = 1, kInfoToo = 2, kBenchOnly = 4, kPerplexityOnly = 8 };
+constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
+constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
+
+struct Bytes {
+  int64_t Options::*field;
+};
+// A flag without a value: present means `value`.
+struct Switch {
+  bool Options::*field;
+  bool value = true;
+};
+using Field =
+    std::variant<std::string Options::*, int32_t Options::*, double Options::*, Bytes, Switch>;
+
+struct Row {
+  std::string_view name;   // Without the dashes.
+  std::string_view value;  // What stands for the value in --help; empty for a switch.
+  Field field;
+  uint8_t commands;
+  std::string_view group;
+  std::string_view help;
+  std::string_view fallback;  // The default, as a person would say it.
+};
+
+// The table. Groups appear in --help in the order of their first row.
+const std::array kRows = {
+    Row{"model", "DIR", &Options::model, kEvery, "Model",
+        "Folder with config.json and safetensors (Hugging Face or MLX layout)",
+        "weir-tiny-moe, compiled in"},
+    Row{"alias", "NAME", &Options::alias, kPlanning, "Model",
+        "Name under which clients find the model", "the folder's name"},
+    Row{"ctx-size", "TOKENS", &Options::ctx_size, kPlanning, "Model",
+        "Longest sequence, prompt and answer together", "the model's own"},
+    Row{"compute", "fast|exact", &Options::compute, kEvery, "Model",
+        "fast: int8 activations for quantised weights; exact: float32 throughout", "fast"},
+    Row{"kv-cache", "f16|f32", &Options::kv_cache, kEvery, "Model",
+        "How keys and values are stored", "f16, with --compute exact f32"},
+    Row{"chat-template", "FILE", &Options::chat_template, kServeOnly, "Model",
+        "Jinja template to use instead of the model's", "the model's"},
+
+    Row{"threads", "N", &Options::threads, kEvery, "Machine", "Compute threads",
+        "the cores this process may use"},
+    Row{"isa", "scalar|avx2|avx512|amx", &Options::isa, kEvery, "Machine",
+        "Use these kernels instead of the processor's best", "the best"},
+    Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning, "Machine",
+        "Memory that weights, KV cache and buffers may take (4G, 512M)",
+        "what the machine or cgroup has free, less a tenth"},
+    Row{"kv-memory", "SIZE", Bytes{&Options::kv_memory}, kPlanning, "Machine",
+        "Memory for keys and values", "up to half of what is left beside the weights"},
+
+    Row{"parallel", "N", &Options::parallel, kPlanning, "Scheduling",
+        "Sequences that decode at once", "what the KV memory holds, at most 256"},
+    Row{"queue", "N", &Options::queue, kServeOnly, "Scheduling",
+        "Requests running or waiting; more are answered 429", "1024"},
+    Row{"prefill-size", "TOKENS", &Options::prefill_size, kPlanning, "Scheduling",
+        "Most tokens of one step, prompt chunks included", "512"},
+    Row{"no-prefix-cache", "", Switch{&Options::prefix_cache, false}, kServeOnly, "Scheduling",
+        "Compute every prompt from its first token", "off"},
+
+    Row{"max-tokens", "N", &Options::max_tokens, kServeOnly, "Answers",
+        "Longest chat answer when the request names none", "2048"},
+    Row{"max-prompt-tokens", "N", &Options::max_prompt_tokens, kServeOnly, "Answers",
+        "Refuse longer prompts with 400", "the context"},
+    Row{"temp", "T", &Options::temp, kServeOnly, "Answers", "Default temperature; 0 is greedy",
+        "generation_config.json's, else 1"},
+    Row{"top-p", "P", &Options::top_p, kServeOnly, "Answers", "Default top-p",
+        "generation_config.json's, else 1"},
+    Row{"top-k", "K", &Options::top_k, kServeOnly, "Answers", "Default top-k; 0 is off",
+        "generation_config.json's, else 0"},
+    Row{"min-p", "P", &Options::min_p, kServeOnly, "Answers", "Default min-p",
+        "generation_config.json's, else 0"},
+    Row{"repeat-penalty", "R", &Options::repeat_penalty, kServeOnly, "Answers",
+        "Default repetition penalty", "generation_config.json's, else 1"},
+
+    Row{"host", "ADDRESS", &Options::host, kServeOnly, "Network", "Address to listen on",
+        "127.0.0.1"},
+    Row{"port", "PORT", &Options::port, kServeOnly, "Network",
+        "Port to listen on; 0 takes a free one", "5413"},
+    Row{"unix-socket", "PATH", &Options::unix_socket, kServeOnly, "Network",
+        "Listen on this Unix socket too", "none"},
+    Row{"api-key", "KEY[,KEY]", &Options::api_key, kServeOnly, "Network",
+        "Require one of these keys (Authorization: Bearer KEY)", "none"},
+    Row{"cors", "ORIGIN[,ORIGIN]", &Options::cors, kServeOnly, "Network",
+        "Let pages of these origins call the server; '*' for all", "none"},
+    Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
+        "Open connections; more are refused", "16384"},
+    Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",
+        "Largest request body; a larger one gets 413", "64M"},
+    Row{"idle-timeout", "SECONDS", &Options::idle_timeout, kServeOnly, "Network",
+        "Close a kept-alive connection after this long without a request", "120"},
+
+    Row{"prompt", "TOKENS", &Options::bench_prompt, kBenchOnly, "Benchmark",
+        "Prompt length of the prefill measurement", "512"},
+    Row{"decode", "TOKENS", &Options::bench_decode, kBenchOnly, "Benchmark",
+        "Tokens decoded in each measurement", "128"},
+    Row{"batch", "N[,N]", &Options::bench_batch, kBenchOnly, "Benchmark",
+        "Sequences that decode together", "1,2,4,8,16,32"},
+    Row{"repetitions", "N", &Options::repetitions, kBenchOnly, "Benchmark",
+        "Repetitions of each measurement; the median is reported", "5"},
+    Row{"json", "", Switch{&Options::json}, kBenchOnly, "Benchmark",
+        "Print JSON instead of a table", "off"},
+    Row{"file", "TEXT", &Options::file, kPerplexityOnly, "Perplexity", "Text to measure (UTF-8)",
+        "required"},
+    Row{"ctx", "TOKENS", &Options::ctx, kPerplexityOnly, "Perplexity",
+        "Window: the text is cut into pieces of this many tokens", "512"},
+
+    Row{"log-level", "debug|info|warn|error", &Options::log_level, kServeOnly, "Logging",
+        "What is written to standard error", "info"},
+};
+
+struct CommandRow {
+  std::string_view name;
+  Command command;
+  uint8_t bit;
+  std::string_view help;
+};
+constexpr std::array kCommands = {
+    CommandRow{"serve", Command::kServe, kServeOnly, "Serve the OpenAI API (the default)"},
+    CommandRow{"info", Command::kInfo, kInfoToo,
+               "Show a model's architecture, memory plan and kernels"},
+    CommandRow{"bench", Command::kBench, kBenchOnly,
+               "Measure prefill and decode speed beside the machine's limits"},
+    CommandRow{"perplexity", Command::kPerplexity, kPerplexityOnly,
+               "Measure a model's perplexity on a text"},
+};
+
+std::string environment_name(std::string_view option) {
+  std::string name = "WEIR_";
+  for (const char c : option)
+    name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return name;
+}
+
+std::string column(std::string text, size_t width) {
+  text.resize(std::max(width, text.size() + 2), ' ');
+  return text;
+}
+
+std::string flag_text(const Row& row) {
+  std::string text("--");
+  text.append(row.name);
+  if (!row.value.empty()) text.append(" ").append(row.value);
+  return text;
+}
+
+std::vector<std::string_view> groups_of(uint8_t bit) {
+  std::vector<std::string_view> groups;
+  for (const Row& row : kRows)
+    if ((row.commands & bit) && std::ranges::find(groups, row.group) == groups.end())
+      groups.push_back(row.group);
+  return groups;
+}
+
+std::string help_text(const CommandRow& command) {
+  constexpr size_t kWidth = 32;
+  std::string out;
+  if (command.command == Command::kServe) {
+    out += "weir " + std::string(kVersion) + ": an OpenAI-compatible server for local models\n\n";
+    out += "usage: weir [command] [options]\n\nCommands\n";
+    for (const CommandRow& row : kCommands)
+      out += "  " + column(std::string(row.name), kWidth - 2) + std::string(row.help) + "\n";
+  } else {
+    out += "weir " + std::string(command.name) + ": " + std::string(command.help) + "\n\n";
+    out += "usage: weir " + std::string(command.name) + " [options]\n";
+  }
+  for (const std::string_view group : groups_of(command.bit)) {
+    out += "\n" + std::string(group) + "\n";
+    for (const Row& row : kRows) {
+      if (row.group != group || !(row.commands & command.bit)) continue;
+      const std::string flag = "  " + flag_text(row);
+      out +=
+          flag.size() + 2 > kWidth ? flag + "\n" + std::string(kWidth, ' ') : column(flag, kWidth);
+      out += std::string(row.help) + " [" + std::string(row.fallback) + "]\n";
+    }
+  }
+  out += "\nGeneral\n";
+  out += column("  --config FILE", kWidth) + "Read options from a file (name=value lines)\n";
+  out += column("  --help, --version", kWidth) + "Print this, or the version, and exit\n";
+  out +=
+      "\nEvery option is also an environment variable: --kv-cache is WEIR_KV_CACHE. The command\n"
+      "line wins over the environment, the environment over the config file.\n";
+  if (command.command == Command::kServe)
+    out += "'weir COMMAND --help' shows the options of the other commands.\n";
+  return out;
+}
+
+// Levenshtein distance, for "did you mean".
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t above = row[j + 1];
+      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] != b[j])});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+std::string unknown_flag(std::string_view flag, const CommandRow& command) {
+  std::string_view name = flag;
+  while (!name.empty() && name.front() == '-') name.remove_prefix(1);
+  name = name.substr(0, name.find('='));
+  const Row* nearest = nullptr;
+  size_t best = 4;  // Farther than three edits is not a typing mistake.
+  for (const Row& row : kRows) {
+    if (!(row.commands & command.bit)) continue;
+    if (const size_t d = distance(name, row.name); d < best) best = d, nearest = &row;
+  }
+  std::string message = "unknown option '" + std::string(flag) + "'";
+  if (nearest) message += "; did you mean '--" + std::string(nearest->name) + "'?";
+  return message + " ('weir " +
+         (command.command == Command::kServe ? "" : std::string(command.name) + " ") +
+         "--help' lists all)";
+}
+
+// "4G", "512M", "100000". Empty on anything else.
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  double factor = 1;
+  if (!unit.empty()) {
+    switch (unit.front() | 0x20) {
+      case 'k':
+        factor = 1024;
+        break;
+      case 'm':
+        factor = 1024.0 * 1024;
+        break;
+      case 'g':
+        factor = 1024.0 * 1024 * 1024;
+        break;
+      case 't':
+        factor = 1024.0 * 1024 * 1024 * 1024;
+        break;
+      default:
+        return std::nullopt;
+    }
+    unit.remove_prefix(1);
+    if (!unit.empty() && unit != "B" && unit != "iB" && unit != "b") return std::nullopt;
+  }
+  const double bytes = number * factor;
+  if (bytes > 1e18) return std::nullopt;
+  return static_cast<int64_t>(bytes);
+}
+
+void add_row(CLI::App& app, Options& options, const Row& row) {
+  const std::string flag = std::string("--").append(row.name);
+  CLI::Option* added = nullptr;
+  if (const auto* text = std::get_if<std::string Options::*>(&row.field)) {
+    added = app.add_option(flag, options.*(*text));
+  } else if (const auto* number = std::get_if<int32_t Options::*>(&row.field)) {
+    added = app.add_option(flag, options.*(*number));
+  } else if (const auto* real = std::get_if<double Options::*>(&row.field)) {
+    added = app.add_option(flag, options.*(*real));
+  } else if (const auto* bytes = std::get_if<Bytes>(&row.field)) {
+    int64_t& target = options.*(bytes->field);
+    added = app.add_option_function<std::string>(flag, [&target, flag](const std::string& value) {
+      const std::optional<int64_t> parsed = parse_bytes(value);
+      if (!parsed)
+        throw CLI::ValidationError(flag,
+                                   "expected a size such as 4G or 512M, found '" + value + "'");
+      target = *parsed;
+    });
+  } else {
+    const Switch& on = std::get<Switch>(row.field);
+    bool& target = options.*(on.field);
+    added = app.add_flag_callback(flag, [&target, on] { target = on.value; });
+  }
+  added->envname(environment_name(row.name));
+}
+
+Result<void> one_of(const char* flag, const std::string& value,
+                    std::initializer_list<std::string_view> allowed) {
+  std::string list;
+  for (const std::string_view each : allowed) {
+    if (value == each) return {};
+    if (each.empty()) continue;
+    list += list.empty() ? "" : ", ";
+    list += each;
+  }
+  return fail(ErrorCode::kConfig,
+              std::string(flag) + ": expected one of " + list + "; found '" + value + "'");
+}
+
+Result<void> in_range(const char* flag, double value, double low, double high) {
+  if (value >= low && value <= high) return {};
+  const auto text = [](double v) { return std::to_string(static_cast<int64_t>(v)); };
+  return fail(ErrorCode::kConfig, std::string(flag) + ": expected a number from " + text(low) +
+                                      " to " + text(high) + "; found " + std::to_string(value));
+}
+
+Result<void> validate(const Options& o) {
+  constexpr double kIntMax = 2147483647;
+  WEIR_TRY(one_of("--compute", o.compute, {"fast", "exact"}));
+  WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
+  WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
+  WEIR_TRY(in_range("--threads", o.threads, 0, 1024));
+  WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
+  WEIR_TRY(in_range("--parallel", o.parallel, 0, 4096));
+  WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
+  WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, 8192));
+  WEIR_TRY(in_range("--max-tokens", o.max_tokens, 1, kIntMax));
+  WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
+  WEIR_TRY(in_range("--port", o.port, 0, 65535));
+  WEIR_TRY(in_range("--max-connections", o.max_connections, 1, 1 << 20));
+  WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
+  WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
+  WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
+  WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));
+  WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
+  if (o.command == Command::kPerplexity && o.file.empty())
+    return fail(ErrorCode::kConfig, "weir perplexity: expected --file TEXT; found none");
+  return {};
+}
+
+}  // namespace
+
+Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
+  ParsedOptions parsed;
+  const CommandRow* command = &kCommands[0];
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && !words[0].starts_with("-")) {
+    const auto found = std::ranges::find(kCommands, words[0], &CommandRow::name);
+    if (found == kCommands.end()) {
+      std::string list;
+      for (const CommandRow& row : kCommands)
+        list += (list.empty() ? "" : ", ") + std::string(row.name);
+      return fail(ErrorCode::kConfig,
+                  "expected a command (" + list + ") or an option; found '" + words[0] + "'");
+    }
+    command = &*found;
+    words.erase(words.begin());
+  } else if (const auto info = std::ranges::find(words, "--info"); info != words.end()) {
+    command = &kCommands[1];  // As SwiftLM spells it.
+    words.erase(info);
+  }
+  parsed.options.command = command->command;
+  if (std::ranges::find(words, "--help") != words.end() ||
+      std::ranges::find(words, "-h") != words.end()) {
+    parsed.print = help_text(*command);
+    return parsed;
+  }
+  if (std::ranges::find(words, "--version") != words.end()) {
+    parsed.print = "weir " + std::string(kVersion) + "\n";
+    return parsed;
+  }
+
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.set_config("--config")->check(CLI::ExistingFile);
+  for (const Row& row : kRows)
+    if (row.commands & command->bit) add_row(app, parsed.options, row);
+  try {
+    std::ranges::reverse(words);  // CLI11 takes them last first.
+    app.parse(words);
+  } catch (const CLI::Error& error) {
+    return fail(ErrorCode::kConfig, error.what());
+  }
+  if (const std::vector<std::string> extras = app.remaining(); !extras.empty())
+    return fail(ErrorCode::kConfig, unknown_flag(extras.front(), *command));
+  WEIR_TRY(validate(parsed.options));
+  return parsed;
+}
+
+std::string options_page() {
+  std::string out =
+      "# Options\n\nMade from the table in `src/options.cpp`; a test keeps them equal.\n";
+  for (const std::string_view group : groups_of(kEvery)) {
+    out += "\n## " + std::string(group) +
+           "\n\n| option | environment | default | meaning | commands |\n"
+           "| --- | --- | --- | --- | --- |\n";
+    for (const Row& row : kRows) {
+      if (row.group != group) continue;
+      std::string flag = flag_text(row), commands;
+      for (size_t bar = 0; (bar = flag.find('|', bar)) != std::string::npos; bar += 2)
+        flag.insert(bar, "\\");
+      for (const CommandRow& c : kCommands)
+        if (row.commands & c.bit) commands += (commands.empty() ? "" : ", ") + std::string(c.name);
+      out += "| `" + flag + "` | `" + environment_name(row.name) + "` | " +
+             std::string(row.fallback) + " | " + std::string(row.help) + " | " + commands + " |\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,86 @@
+// Options: everything the command line, the environment and a config file can say, in one table
+// (options.cpp) of name, default, unit, group and help. `--help` and docs/options.md come from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace weir {
+
+enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity };
+
+struct Options {
+  Command command = Command::kServe;
+
+  // Model.
+  std::string model;     // Folder; empty: the model compiled into the binary.
+  std::string alias;     // Name that /v1/models shows.
+  int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own.
+  std::string compute = "fast";
+  std::string kv_cache;       // Empty: f16 with --compute fast, f32 with exact.
+  std::string chat_template;  // File that replaces the model's template.
+
+  // Machine.
+  int32_t threads = 0;    // 0: the cores that this process may use.
+  std::string isa;        // Empty: the best.
+  int64_t mem_limit = 0;  // Bytes; 0: what the machine or the cgroup has free.
+  int64_t kv_memory = 0;  // Bytes; 0: planned from what is left.
+
+  // Scheduling.
+  int32_t parallel = 0;  // Sequences that decode at once; 0: what memory holds.
+  int32_t queue = 1024;
+  int32_t prefill_size = 512;
+  bool prefix_cache = true;
+
+  // Sampling defaults; NaN or -1: generation_config.json's, else the API's.
+  int32_t max_tokens = 2048;
+  int32_t max_prompt_tokens = 0;
+  double temp = -1;
+  double top_p = -1;
+  int32_t top_k = -1;
+  double min_p = -1;
+  double repeat_penalty = -1;
+
+  // Network.
+  std::string host = "127.0.0.1";
+  int32_t port = 5413;
+  std::string unix_socket;
+  std::string api_key;  // Several separated by commas.
+  std::string cors;
+  int32_t max_connections = 16384;
+  int64_t max_body = int64_t{64} << 20;
+  int32_t idle_timeout = 120;  // Seconds.
+
+  std::string log_level = "info";
+
+  // `weir bench`.
+  int32_t bench_prompt = 512;
+  int32_t bench_decode = 128;
+  std::string bench_batch = "1,2,4,8,16,32";
+  int32_t repetitions = 5;
+  bool json = false;
+
+  // `weir perplexity`.
+  std::string file;
+  int32_t ctx = 0;
+};
+
+// What main() should do after parsing.
+struct ParsedOptions {
+  Options options;
+  std::string print;  // --help or --version: print this and exit with 0.
+};
+
+// Reads `argv`, then the environment (WEIR_...), then --config FILE; the command line wins. An
+// unknown flag's error names the nearest known one.
+Result<ParsedOptions> parse_options(int argc, const char* const* argv);
+
+// The reference page of all options, in Markdown; a test keeps docs/options.md equal to it.
+std::string options_page();
+
+inline constexpr std::string_view kVersion = "0.1.0";
+
+}  // namespace weir

@@ -1,0 +1,356 @@
+#include "server.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/api.h"
+#include "base/log.h"
+#include "base/thread_team.h"
+#include "kv/kv_cache.h"
+#include "memory_plan.h"
+#include "model_choice.h"
+#include "net/file_limit.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "sched/engine.h"
+#include "text/tokenizer_config.h"
+
+namespace weir {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// Messages in flight to the engine beyond one submission and one cancellation per queued request.
+constexpr size_t kInboxSlack = 64;
+
+size_t power_of_two_above(size_t n) {
+  size_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+std::vector<std::string> split_commas(const std::string& list) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    if (end > begin) parts.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// Which malloc serves this process: mimalloc when its symbols are there.
+std::string allocator_name() {
+  using Version = int (*)();
+  const auto version = reinterpret_cast<Version>(::dlsym(RTLD_DEFAULT, "mi_version"));
+  if (!version) return "libc";
+  const int v = version();  // 209 means 2.0.9.
+  return "mimalloc " + std::to_string(v / 100) + "." + std::to_string(v / 10 % 10) + "." +
+         std::to_string(v % 10);
+}
+
+log::Level level_of(const std::string& name) {
+  if (name == "debug") return log::Level::kDebug;
+  if (name == "warn") return log::Level::kWarn;
+  if (name == "error") return log::Level::kError;
+  return log::Level::kInfo;
+}
+
+// Everything that speaks text: loaded on its own thread while the engine thread loads the weights.
+struct TextParts {
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::optional<text::ChatTemplate> chat_template;
+  std::optional<text::ChatTemplate> tool_use_template;
+  text::TokenizerConfig config;
+  api::GenerationDefaults defaults;
+};
+
+Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
+  TextParts parts;
+  WEIR_ASSIGN(const FileView json, files.open_file("tokenizer.json"));
+  WEIR_ASSIGN(parts.tokenizer, text::Tokenizer::load(json.text()));
+  WEIR_ASSIGN(parts.config, text::read_tokenizer_config(files));
+  WEIR_ASSIGN(parts.defaults, api::read_generation_defaults(files));
+  if (!options.chat_template.empty()) {
+    WEIR_ASSIGN(std::string source, read_file(options.chat_template, size_t{1} << 20));
+    parts.config.chat_template = std::move(source);
+  }
+  if (parts.config.chat_template) {
+    WEIR_ASSIGN(parts.chat_template, text::ChatTemplate::parse(*parts.config.chat_template));
+  }
+  if (parts.config.tool_use_template) {
+    WEIR_ASSIGN(parts.tool_use_template,
+                text::ChatTemplate::parse(*parts.config.tool_use_template));
+  }
+  api::GenerationDefaults& d = parts.defaults;
+  if (options.temp >= 0) d.temperature = static_cast<float>(options.temp);
+  if (options.top_p >= 0) d.top_p = static_cast<float>(options.top_p);
+  if (options.top_k >= 0) d.top_k = options.top_k;
+  if (options.min_p >= 0) d.min_p = static_cast<float>(options.min_p);
+  if (options.repeat_penalty >= 0)
+    d.repetition_penalty = static_cast<float>(options.repeat_penalty);
+  return parts;
+}
+
+class Server {
+ public:
+  Server(const Options& options, ModelChoice choice)
+      : options_(options),
+        choice_(std::move(choice)),
+        handle_(options.queue,
+                power_of_two_above(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
+        limit_(memory_limit(options)) {}
+
+  Result<void> run();
+
+ private:
+  // Network.
+  Result<void> listen();
+  void answer(net::HttpRequest request, net::HttpResponderPtr responder);
+  void on_signal();
+  void finish_when_idle();
+
+  // Engine thread.
+  void engine_main();
+  Result<void> load(ThreadTeam& team);
+  void become_ready(TextParts text);
+  void print_plan() const;
+  void print_address() const;
+
+  const Options options_;
+  const ModelChoice choice_;
+  sched::EngineHandle handle_;
+  const MemoryLimit limit_;
+  const steady_clock::time_point start_ = steady_clock::now();
+
+  net::Loop loop_;
+  std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<TextParts> text_;
+  std::unique_ptr<api::Api> api_;  // Set on the loop's thread when the model is loaded.
+  bool draining_ = false;
+  bool finishing_ = false;
+
+  std::unique_ptr<model::Model> model_;
+  std::unique_ptr<kv::KvCache> cache_;
+  std::unique_ptr<sched::Engine> engine_;
+  MemoryPlan plan_;
+  std::optional<Error> failure_;
+};
+
+Result<void> Server::listen() {
+  net::HttpLimits limits;
+  limits.connections_max = options_.max_connections;
+  limits.body_bytes_max = static_cast<size_t>(options_.max_body);
+  limits.idle_timeout_ms = static_cast<uint64_t>(options_.idle_timeout) * 1000;
+  http_ = std::make_unique<net::HttpServer>(
+      loop_, limits,
+      [this](net::HttpRequest request, net::HttpResponderPtr responder) {
+        answer(std::move(request), std::move(responder));
+      },
+      &api::Api::error_body);
+  http_->on_headers([this](const net::HttpRequest& request, uint64_t content_length) {
+    return api_ ? api_->check_headers(request, content_length) : 0;
+  });
+  http_->error_headers([this](int status, const net::HttpRequest& request) {
+    return api_ ? api_->error_headers(status, request) : net::HttpResponder::Headers{};
+  });
+  WEIR_TRY(http_->listen_tcp(options_.host, static_cast<uint16_t>(options_.port)));
+  if (!options_.unix_socket.empty()) WEIR_TRY(http_->listen_unix(options_.unix_socket));
+  return {};
+}
+
+void Server::answer(net::HttpRequest request, net::HttpResponderPtr responder) {
+  if (api_) return api_->handle(std::move(request), std::move(responder));
+  api::Api::answer_loading(request, *responder);
+}
+
+void Server::on_signal() {
+  if (draining_ || !api_) {
+    log::warn("server stops at once");
+    if (!options_.unix_socket.empty()) ::unlink(options_.unix_socket.c_str());
+    std::_Exit(draining_ ? 1 : 0);
+  }
+  draining_ = true;
+  log::info("server drains open=" + std::to_string(handle_.open()) +
+            " (open answers finish; a second signal stops at once)");
+  handle_.drain();
+  http_->drain([this] { finish_when_idle(); });
+}
+
+// The last connection is gone; requests whose clients left early may still be ending.
+void Server::finish_when_idle() {
+  if (finishing_) return;
+  finishing_ = true;
+  loop_.every(5, [this] {
+    if (!api_->idle()) return;
+    engine_->stop();
+    loop_.stop();
+  });
+}
+
+void Server::engine_main() {
+  pthread_setname_np(pthread_self(), "weir-engine");
+  ThreadTeam team(choice_.threads, false);
+  if (Result<void> loaded = load(team); !loaded) {
+    failure_ = loaded.error();
+    loop_.stop();
+    return;
+  }
+  engine_->run();
+  engine_.reset();  // On the thread that owns what it holds.
+}
+
+Result<void> Server::load(ThreadTeam& team) {
+  Result<TextParts> text = fail(ErrorCode::kConfig, "not loaded");
+  std::thread text_thread([&] { text = load_text(choice_.files, options_); });
+
+  model::ModelOptions model_options;
+  model_options.compute = choice_.compute;
+  model_options.rows_max = options_.prefill_size;
+  model_options.context_max = options_.ctx_size;
+  const kernels::Ops& ops = kernels::ops_for(choice_.isa);
+  Result<std::unique_ptr<model::Model>> model =
+      model::Model::bind(choice_.files, model_options, ops, team.members());
+  Result<MemoryPlan> plan = model
+                                ? plan_memory(options_, limit_, footprint(**model, choice_.kv_type))
+                                : Result<MemoryPlan>(tl::unexpected(model.error()));
+  if (plan) {
+    auto printed = steady_clock::now();
+    (*model)->pack(team, [&printed](int64_t done, int64_t total) {
+      const auto now = steady_clock::now();
+      if (now - printed < std::chrono::seconds(1)) return;
+      printed = now;
+      log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
+    });
+  }
+  text_thread.join();
+  if (!plan) return tl::unexpected(plan.error());
+  if (!text) return tl::unexpected(text.error());
+  plan_ = std::move(*plan);
+  model_ = std::move(*model);
+
+  WEIR_ASSIGN(kv::KvCache cache,
+              kv::KvCache::create(model_->kv_shapes(), choice_.kv_type, plan_.kv_pages));
+  cache_ = std::make_unique<kv::KvCache>(std::move(cache));
+
+  sched::EngineOptions engine_options;
+  engine_options.step_tokens_max = options_.prefill_size;
+  engine_options.running_max = plan_.parallel;
+  engine_options.queue_max = options_.queue;
+  engine_options.context_max = plan_.context_max;
+  engine_options.prefix_cache = options_.prefix_cache;
+  engine_ = std::make_unique<sched::Engine>(engine_options, *model_, *cache_, ops, team, handle_,
+                                            [this] { loop_.wake(); });
+  loop_.post([this, parts = std::make_shared<TextParts>(std::move(*text))] {
+    become_ready(std::move(*parts));
+  });
+  return {};
+}
+
+void Server::become_ready(TextParts text) {
+  text_ = std::make_unique<TextParts>(std::move(text));
+  api::ApiConfig config;
+  config.model_id = options_.alias.empty() ? choice_.files.name() : options_.alias;
+  config.aliases = {choice_.files.name(), "default"};
+  if (!choice_.files.folder().empty()) config.aliases.push_back(choice_.files.folder());
+  config.created = std::time(nullptr);
+  config.context_max = plan_.context_max;
+  config.prompt_max = options_.max_prompt_tokens;
+  config.vocab_size = model_->spec().vocab_size;
+  config.defaults = text_->defaults;
+  config.tokenizer = text_->tokenizer.get();
+  if (text_->chat_template) config.chat_template = &*text_->chat_template;
+  if (text_->tool_use_template) config.tool_use_template = &*text_->tool_use_template;
+  config.special_tokens = text_->config.special_tokens;
+  config.engine = &handle_;
+  config.loop = &loop_;
+  config.api_keys = split_commas(options_.api_key);
+  config.cors_origins = split_commas(options_.cors);
+  config.max_tokens_default = options_.max_tokens;
+  config.log_bytes_max = static_cast<size_t>(plan_.request_bytes);
+  config.version = kVersion;
+  api_ = std::make_unique<api::Api>(std::move(config));
+  api_->set_http_stats(&http_->stats());
+  print_plan();
+  print_address();
+}
+
+void Server::print_plan() const {
+  const model::ModelSpec& spec = model_->spec();
+  log::info("model " + choice_.files.name() + " family=" + spec.family + " layers=" +
+            std::to_string(spec.layers.size()) + " width=" + std::to_string(spec.hidden_size) +
+            " vocab=" + std::to_string(spec.vocab_size) +
+            (text_->chat_template ? "" : " (no chat template: only /v1/completions)"));
+  log::info("kernels isa=" + std::string(kernels::isa_name(choice_.isa)) +
+            " threads=" + std::to_string(choice_.threads) + " compute=" + options_.compute +
+            " kv=" + (choice_.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") +
+            " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
+  std::string lines;
+  for (const MemoryPlan::Line& line : plan_.lines)
+    lines += (lines.empty() ? "" : ", ") + line.what + " " + human_bytes(line.bytes);
+  log::info("memory " + lines + "; total " + human_bytes(plan_.total) + " of " +
+            human_bytes(plan_.limit) + " (" + plan_.limit_from + ")");
+  log::info("limits context=" + std::to_string(plan_.context_max) +
+            " parallel=" + std::to_string(plan_.parallel) +
+            " kv_tokens=" + std::to_string(int64_t{plan_.kv_pages} * kernels::kPageTokens) +
+            " queue=" + std::to_string(options_.queue) +
+            " prefill=" + std::to_string(options_.prefill_size));
+}
+
+void Server::print_address() const {
+  const bool ipv6 = options_.host.find(':') != std::string::npos;
+  const std::string host = ipv6 ? "[" + options_.host + "]" : options_.host;
+  const std::string base = "http://" + host + ":" + std::to_string(http_->port());
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.2f",
+                std::chrono::duration<double>(steady_clock::now() - start_).count());
+  log::info("server ready in " + std::string(seconds) + " s at " + base +
+            (options_.unix_socket.empty() ? "" : " and unix:" + options_.unix_socket));
+  const std::string key = options_.api_key.empty() ? "" : " -H 'Authorization: Bearer YOUR_KEY'";
+  std::printf(
+      "\nWeir is ready: %s/v1\n\n"
+      "  curl %s/v1/chat/completions%s -H 'Content-Type: application/json' \\\n"
+      "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a short "
+      "story.\"}]}'\n\n",
+      base.c_str(), base.c_str(), key.c_str());
+  std::fflush(stdout);
+}
+
+Result<void> Server::run() {
+  WEIR_TRY(listen());
+  loop_.on_signal(SIGTERM, [this](int) { on_signal(); });
+  loop_.on_signal(SIGINT, [this](int) { on_signal(); });
+  std::thread engine_thread([this] { engine_main(); });
+  loop_.run();
+  engine_thread.join();
+  api_.reset();
+  http_.reset();
+  if (failure_) return tl::unexpected(*failure_);
+  log::info("server stopped");
+  return {};
+}
+
+}  // namespace
+
+Result<void> serve(const Options& options) {
+  log::configure(level_of(options.log_level));
+  std::signal(SIGPIPE, SIG_IGN);
+  net::raise_file_limit();
+  WEIR_ASSIGN(ModelChoice choice, choose_model(options));
+  Server server(options, std::move(choice));
+  return server.run();
+}
+
+}  // namespace weir

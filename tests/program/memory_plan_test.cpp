@@ -1,0 +1,60 @@
+#include "memory_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+ModelFootprint small_model() {
+  return {.packed_weights = 90 * kMiB,
+          .mapped_weights = 10 * kMiB,
+          .scratch = 40 * kMiB,
+          .page_bytes = 720 << 10,
+          .context_max = 8192};
+}
+
+TEST(MemoryPlan, TheTotalIsTheSumOfItsLinesAndWithinTheLimit) {
+  for (const int64_t limit_mib : {600, 1000, 5000, 100000}) {
+    const auto plan = plan_memory({}, {limit_mib * kMiB, "test"}, small_model());
+    ASSERT_TRUE(plan) << plan.error().message;
+    int64_t sum = 0;
+    for (const MemoryPlan::Line& line : plan->lines) sum += line.bytes;
+    EXPECT_EQ(sum, plan->total);
+    EXPECT_LE(plan->total, plan->limit);
+    EXPECT_GE(plan->kv_pages * 32, plan->context_max) << "one full sequence must fit";
+    EXPECT_GE(plan->parallel, 1);
+  }
+}
+
+TEST(MemoryPlan, RefusesWhatDoesNotFitAndNamesTheRemedy) {
+  const auto plan = plan_memory({}, {300 * kMiB, "--mem-limit"}, small_model());
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().message.find("--ctx-size"), std::string::npos);
+  Options shorter;
+  shorter.ctx_size = 512;
+  EXPECT_TRUE(plan_memory(shorter, {400 * kMiB, "--mem-limit"}, small_model()));
+}
+
+TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
+  Options options;
+  options.kv_memory = 512 * kMiB;
+  options.parallel = 7;
+  const auto plan = plan_memory(options, {100000 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->parallel, 7);
+  EXPECT_EQ(plan->kv_pages, 512 * kMiB / (720 << 10));
+  options.ctx_size = 10000;
+  EXPECT_FALSE(plan_memory(options, {100000 * kMiB, "test"}, small_model()))
+      << "longer than the model was made for";
+}
+
+TEST(HumanBytes, PicksAUnit) {
+  EXPECT_EQ(human_bytes(512 << 10), "512 KiB");
+  EXPECT_EQ(human_bytes(17 * kMiB), "17 MiB");
+  EXPECT_EQ(human_bytes(3 * 512 * kMiB), "1.5 GiB");
+}
+
+}  // namespace
+}  // namespace weir
