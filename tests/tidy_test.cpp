@@ -94,7 +94,8 @@ TEST(Tidy, SchedSeesOnlyTheModelsInterface) {
     for (const std::string& line : source.lines) {
       const std::string target = included(line);
       if (!target.starts_with("model/")) continue;
-      EXPECT_TRUE(target == "model/model.h" || target == "model/batch.h")
+      EXPECT_TRUE(target == "model/model.h" || target == "model/batch.h" ||
+                  target == "model/spec.h")
           << source.path << " includes " << target;
     }
   }
@@ -135,8 +136,11 @@ TEST(Tidy, IsaFilesIncludeNoStandardLibrary) {
 TEST(Tidy, FilesStayReadable) {
   for (const Source& source : sources()) {
     EXPECT_LE(source.lines.size(), 1000u) << source.path;
+    // In bytes: 100 columns with a few characters beyond ASCII. Raw strings of tests (JSON,
+    // templates) may be longer.
+    const size_t columns = source.path.starts_with("tests/") ? 200 : 110;
     for (size_t i = 0; i < source.lines.size(); ++i)
-      EXPECT_LE(source.lines[i].size(), 130u) << source.path << ":" << i + 1;
+      EXPECT_LE(source.lines[i].size(), columns) << source.path << ":" << i + 1;
   }
 }
 
@@ -168,7 +172,7 @@ TEST(Tidy, TheArchitecturesPathExists) {
   for (std::string line; std::getline(file, line);) {
     // Table rows of the form: | N | `path` | `function` | ... |
     const size_t first = line.find("| `src/");
-    if (first == std::string::npos) continue;
+    if (first == std::string::npos || first == 0) continue;
     const size_t path_begin = first + 3, path_end = line.find('`', path_begin);
     const size_t name_begin = line.find('`', path_end + 1) + 1;
     const size_t name_end = line.find('`', name_begin);
