@@ -77,6 +77,7 @@ class HttpConnection {
   void refuse(int status, std::string_view message);
   void send_error(int status, std::string_view message, const HttpRequest& request);
   bool peer_has_hung_up() const;
+  uint64_t bytes_taken_by_peer() const;
   const std::string& peer();
 
   // Answering; called by HttpAnswer.
@@ -125,7 +126,7 @@ class HttpConnection {
 
   std::string sending_, queue_;  // With uv_write; behind it.
   uint64_t sent_bytes_ = 0;      // Given to send() since the connection began.
-  uint64_t taken_bytes_ = 0;     // Of them, taken by the socket when last looked at.
+  uint64_t taken_bytes_ = 0;     // Of them, taken by the client when last looked at.
   uint64_t write_deadline_ms_ = 0;
   uv_write_t write_request_;
   uv_shutdown_t shutdown_request_;

@@ -135,7 +135,7 @@ void HttpConnection::start_write() {
     writing_ = false;
     return close();
   }
-  taken_bytes_ = sent_bytes_ - queued_bytes();
+  taken_bytes_ = bytes_taken_by_peer();
   write_deadline_ms_ = server_.now_ms() + server_.limits.write_timeout_ms;
   arm_answer_deadline();
 }

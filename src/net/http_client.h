@@ -1,0 +1,67 @@
+// HttpClient: one keep-alive connection of a client, one request at a time. For weir-load and tests: no
+// TLS, no redirects, no proxy.
+//
+// Threads: the loop's.
+//
+// Invariants:
+// (1) Between request() and its on_end or on_error no other request may be begun; exactly one of the two
+//     is called, never from within a function of this class, and not after close().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/loop.h"
+
+namespace weir::net {
+
+// Where to connect; a name is looked up once.
+class HttpTarget {
+ public:
+  // `host` is an address or a name.
+  static Result<HttpTarget> tcp(const std::string& host, uint16_t port);
+  static Result<HttpTarget> unix_socket(const std::string& path);
+
+ private:
+  friend class HttpClient;
+  std::string address_;  // The bytes of a sockaddr; a unix socket's path.
+  bool is_unix_ = false;
+};
+
+class HttpClient {
+ public:
+  struct Callbacks {
+    std::function<void(int status, std::string_view content_type)> on_head;
+    std::function<void(std::string_view bytes)> on_body;  // Without the framing.
+    std::function<void()> on_end;
+    std::function<void(const std::string& message)> on_error;  // The connection is closed.
+  };
+
+  // Connects at the first request.
+  HttpClient(Loop& loop, const HttpTarget& target, Callbacks callbacks);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // Connects without a request; on_end tells that it is done.
+  void connect();
+  // Sends the whole bytes of a request; connects first if there is no connection. If the server has
+  // closed an idle connection in the meantime, the request is sent once more over a new one.
+  void request(std::string bytes, bool is_head = false);
+  // Breaks off whatever is going on; nothing is called any more for it.
+  void close();
+
+  bool is_open() const;
+  // How many connections were made.
+  uint64_t connections() const;
+
+  struct Impl;
+
+ private:
+  Impl* impl_;
+};
+
+}  // namespace weir::net
