@@ -1,10 +1,11 @@
-// HttpClient: one keep-alive connection of a client, one request at a time. For weir-load and tests: no
-// TLS, no redirects, no proxy.
+// HttpClient: one keep-alive connection of a client, one request at a time. For weir-load and
+// tests: no TLS, no redirects, no proxy.
 //
 // Threads: the loop's.
 //
 // Invariants:
-// (1) Between request() and its on_end or on_error no other request may be begun; exactly one of the two
+// (1) Between request() and its on_end or on_error no other request may be begun; exactly one of
+// the two
 //     is called, never from within a function of this class, and not after close().
 #pragma once
 

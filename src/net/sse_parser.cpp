@@ -61,7 +61,8 @@ bool SseParser::take_line(std::string_view line) {
 
 bool SseParser::finish() {
   if (!error_.empty()) return false;
-  if (!line_.empty() || has_data_ || !name_.empty()) return fail("the stream ended within an event");
+  if (!line_.empty() || has_data_ || !name_.empty())
+    return fail("the stream ended within an event");
   return true;
 }
 

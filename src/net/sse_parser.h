@@ -1,5 +1,5 @@
-// SseParser reads a text/event-stream as it arrives: the client's side, for weir-load and tests. Strict:
-// what a browser would silently pass over is counted as an error.
+// SseParser reads a text/event-stream as it arrives: the client's side, for weir-load and tests.
+// Strict: what a browser would silently pass over is counted as an error.
 //
 // Threads: its owner's.
 #pragma once
@@ -13,8 +13,8 @@ namespace weir::net {
 
 class SseParser {
  public:
-  // `name` is empty unless the event has an `event:` line; `data` has its lines joined with '\n'. The
-  // views live for the call.
+  // `name` is empty unless the event has an `event:` line; `data` has its lines joined with '\n'.
+  // The views live for the call.
   using OnEvent = std::function<void(std::string_view name, std::string_view data)>;
 
   // An event larger than `event_bytes_max` is an error.

@@ -1,0 +1,335 @@
+// HttpClient over libuv and llhttp's response parser.
+#include "net/http_client.h"
+
+#include <llhttp.h>
+#include <netdb.h>
+#include <strings.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "net/loop_impl.h"
+
+namespace weir::net {
+
+Result<HttpTarget> HttpTarget::tcp(const std::string& host, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string service = std::to_string(port);
+  const int error = getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
+  if (error != 0)
+    return fail(ErrorCode::kConfig, "the host " + host + " is unknown: " + gai_strerror(error));
+  HttpTarget target;
+  target.address_.assign(reinterpret_cast<const char*>(found->ai_addr), found->ai_addrlen);
+  freeaddrinfo(found);
+  return target;
+}
+
+Result<HttpTarget> HttpTarget::unix_socket(const std::string& path) {
+  if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path))
+    return fail(ErrorCode::kConfig, "the path of a unix socket must have 1 to " +
+                                        std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                                        " bytes, found " + std::to_string(path.size()));
+  HttpTarget target;
+  target.address_ = path;
+  target.is_unix_ = true;
+  return target;
+}
+
+namespace {
+
+bool is_content_type(std::string_view name) {
+  return name.size() == 12 && strncasecmp(name.data(), "content-type", 12) == 0;
+}
+
+}  // namespace
+
+struct HttpClient::Impl {
+  // A connection outlives the client until its handle is closed; `client` is null once the client
+  // has given it up.
+  struct Connection {
+    union {
+      uv_handle_t base;
+      uv_tcp_t tcp;
+      uv_pipe_t pipe;
+    } handle;
+    Impl* client = nullptr;
+    uv_connect_t connecting;
+    uv_write_t writing;
+    std::string sending;
+    std::string error;
+    bool is_open = false;
+    bool is_closing = false;
+    bool is_writing = false;
+    bool was_used = false;   // A response came over it before.
+    bool has_bytes = false;  // Of the response to the present request.
+    bool is_complete = false;
+    bool keep_alive = false;
+    llhttp_t parser;
+    std::string header_name, content_type;
+    char buffer[16 << 10];
+
+    uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&handle); }
+    void close();
+    void fail(std::string message);
+    void on_connected(int status);
+    void on_read(ssize_t count);
+    void send(const std::string& bytes);
+    void start_response();
+    void complete();
+  };
+
+  Impl(Loop& owner, HttpTarget to, Callbacks calls)
+      : loop(owner.impl()), target(std::move(to)), callbacks(std::move(calls)) {
+    closer = loop.add_closer([this] { drop(); });
+  }
+
+  void connect();
+  // Gives the connection up; nothing is called for it any more.
+  void drop();
+  void on_closed(Connection& closed);
+  static const llhttp_settings_t& settings();
+
+  Loop::Impl& loop;
+  const HttpTarget target;
+  Callbacks callbacks;
+  uint64_t closer = 0;
+  Connection* connection = nullptr;
+  bool in_flight = false;
+  bool only_connect = false;
+  bool is_head = false;
+  bool may_retry = false;
+  std::string request;
+  uint64_t connections = 0;
+};
+
+void HttpClient::Impl::Connection::close() {
+  if (std::exchange(is_closing, true)) return;
+  uv_close(&handle.base, [](uv_handle_t* closed) {
+    auto* connection = static_cast<Connection*>(closed->data);
+    if (connection->client != nullptr) connection->client->on_closed(*connection);
+    delete connection;
+  });
+}
+
+void HttpClient::Impl::Connection::fail(std::string message) {
+  if (error.empty()) error = std::move(message);
+  close();
+}
+
+void HttpClient::Impl::Connection::on_connected(int status) {
+  if (is_closing) return;
+  if (status != 0) return fail(std::string("cannot connect: ") + uv_strerror(status));
+  is_open = true;
+  if (!client->target.is_unix_) uv_tcp_nodelay(&handle.tcp, 1);
+  uv_read_start(
+      stream(),
+      [](uv_handle_t* reading, size_t, uv_buf_t* buf) {
+        auto* connection = static_cast<Connection*>(reading->data);
+        *buf = uv_buf_init(connection->buffer, sizeof connection->buffer);
+      },
+      [](uv_stream_t* reading, ssize_t count, const uv_buf_t*) {
+        static_cast<Connection*>(reading->data)->on_read(count);
+      });
+  if (client->only_connect) {
+    client->in_flight = client->only_connect = false;
+    client->callbacks.on_end();
+  } else {
+    send(client->request);
+  }
+}
+
+void HttpClient::Impl::Connection::send(const std::string& bytes) {
+  start_response();
+  sending = bytes;
+  uv_buf_t buf = uv_buf_init(sending.data(), static_cast<unsigned>(sending.size()));
+  const int count = uv_try_write(stream(), &buf, 1);
+  if (count == static_cast<int>(sending.size())) return;
+  if (count < 0 && count != UV_EAGAIN) return fail(uv_strerror(count));
+  buf.base += count > 0 ? count : 0;
+  buf.len -= count > 0 ? static_cast<size_t>(count) : 0;
+  writing.data = this;
+  is_writing = true;
+  uv_write(&writing, stream(), &buf, 1, [](uv_write_t* written, int status) {
+    auto* connection = static_cast<Connection*>(written->data);
+    connection->is_writing = false;
+    if (status < 0) connection->fail(uv_strerror(status));
+  });
+}
+
+void HttpClient::Impl::Connection::start_response() {
+  has_bytes = is_complete = false;
+  content_type.clear();
+  llhttp_init(&parser, HTTP_RESPONSE, &settings());
+  parser.data = this;
+}
+
+const llhttp_settings_t& HttpClient::Impl::settings() {
+  static const auto self = [](llhttp_t* parser) -> Connection& {
+    return *static_cast<Connection*>(parser->data);
+  };
+  static const llhttp_settings_t instance = [] {
+    llhttp_settings_t s;
+    llhttp_settings_init(&s);
+    s.on_header_field = [](llhttp_t* parser, const char* at, size_t length) {
+      self(parser).header_name.append(at, length);
+      return 0;
+    };
+    s.on_header_value = [](llhttp_t* parser, const char* at, size_t length) {
+      Connection& c = self(parser);
+      if (is_content_type(c.header_name)) c.content_type.append(at, length);
+      return 0;
+    };
+    s.on_header_value_complete = [](llhttp_t* parser) {
+      self(parser).header_name.clear();
+      return 0;
+    };
+    s.on_headers_complete = [](llhttp_t* parser) -> int {
+      Connection& c = self(parser);
+      if (parser->status_code < 200) return 0;
+      c.client->callbacks.on_head(parser->status_code, c.content_type);
+      if (c.client == nullptr) return HPE_USER;
+      return c.client->is_head ? 1 : 0;
+    };
+    s.on_body = [](llhttp_t* parser, const char* at, size_t length) -> int {
+      Connection& c = self(parser);
+      c.client->callbacks.on_body({at, length});
+      return c.client == nullptr ? HPE_USER : 0;
+    };
+    s.on_message_complete = [](llhttp_t* parser) -> int {
+      Connection& c = self(parser);
+      if (parser->status_code < 200) return 0;  // 100 Continue: the answer is still to come.
+      c.is_complete = true;
+      c.keep_alive = llhttp_should_keep_alive(parser) != 0;
+      return HPE_PAUSED;
+    };
+    return s;
+  }();
+  return instance;
+}
+
+void HttpClient::Impl::Connection::on_read(ssize_t count) {
+  if (count == 0 || is_closing) return;
+  if (count < 0) {
+    if (count == UV_EOF && client->in_flight && has_bytes) {
+      llhttp_finish(&parser);  // A body may end with its connection.
+      if (is_complete) {
+        keep_alive = false;
+        return complete();
+      }
+    }
+    return fail(count == UV_EOF ? "the server closed the connection"
+                                : uv_strerror(static_cast<int>(count)));
+  }
+  if (!client->in_flight) return fail("the server sent bytes that nobody asked for");
+  has_bytes = true;
+  const llhttp_errno_t code = llhttp_execute(&parser, buffer, static_cast<size_t>(count));
+  if (client == nullptr) return;  // A callback called close().
+  if (is_complete) {
+    if (llhttp_get_error_pos(&parser) != buffer + count)
+      return fail("the server sent bytes behind its response");
+    return complete();
+  }
+  if (code != HPE_OK) fail(std::string("malformed response: ") + llhttp_get_error_reason(&parser));
+}
+
+void HttpClient::Impl::Connection::complete() {
+  was_used = true;
+  has_bytes = false;
+  Impl& owner = *client;
+  owner.in_flight = false;
+  if (!keep_alive || is_writing) {  // It answered before it had read the whole request.
+    owner.connection = nullptr;
+    client = nullptr;
+    close();
+  }
+  owner.callbacks.on_end();
+}
+
+void HttpClient::Impl::connect() {
+  connection = new Connection;
+  Connection& c = *connection;
+  c.client = this;
+  c.handle.base.data = nullptr;
+  ++connections;
+  if (target.is_unix_) {
+    CHECK(uv_pipe_init(&loop.uv, &c.handle.pipe, 0) == 0);
+  } else {
+    CHECK(uv_tcp_init(&loop.uv, &c.handle.tcp) == 0);
+  }
+  c.handle.base.data = &c;
+  c.connecting.data = &c;
+  const auto connected = [](uv_connect_t* connecting, int status) {
+    static_cast<Connection*>(connecting->data)->on_connected(status);
+  };
+  if (target.is_unix_) {
+    uv_pipe_connect(&c.connecting, &c.handle.pipe, target.address_.c_str(), connected);
+  } else {
+    const int error =
+        uv_tcp_connect(&c.connecting, &c.handle.tcp,
+                       reinterpret_cast<const sockaddr*>(target.address_.data()), connected);
+    if (error != 0) c.fail(std::string("cannot connect: ") + uv_strerror(error));
+  }
+}
+
+void HttpClient::Impl::drop() {
+  in_flight = only_connect = false;
+  if (Connection* dropped = std::exchange(connection, nullptr)) {
+    dropped->client = nullptr;
+    dropped->close();
+  }
+}
+
+void HttpClient::Impl::on_closed(Connection& closed) {
+  connection = nullptr;
+  if (!in_flight) return;  // An idle connection: the next request makes a new one.
+  if (closed.was_used && !closed.has_bytes && std::exchange(may_retry, false) && !loop.ended)
+    return connect();
+  in_flight = only_connect = false;
+  if (!loop.ended) callbacks.on_error(closed.error);
+}
+
+HttpClient::HttpClient(Loop& loop, const HttpTarget& target, Callbacks callbacks)
+    : impl_(new Impl(loop, target, std::move(callbacks))) {}
+
+HttpClient::~HttpClient() {
+  impl_->drop();
+  impl_->loop.remove_closer(impl_->closer);
+  delete impl_;
+}
+
+void HttpClient::connect() {
+  CHECK(!impl_->in_flight && impl_->connection == nullptr);
+  impl_->in_flight = impl_->only_connect = true;
+  impl_->may_retry = false;
+  impl_->connect();
+}
+
+void HttpClient::request(std::string bytes, bool is_head) {
+  CHECK(!impl_->in_flight);
+  impl_->request = std::move(bytes);
+  impl_->is_head = is_head;
+  impl_->in_flight = impl_->may_retry = true;
+  if (impl_->connection == nullptr) {
+    impl_->connect();
+  } else if (impl_->connection->is_closing) {
+    impl_->connection->was_used = true;  // on_closed() will make a new one for it.
+    impl_->connection->has_bytes = false;
+  } else {
+    impl_->connection->send(impl_->request);
+  }
+}
+
+void HttpClient::close() { impl_->drop(); }
+
+bool HttpClient::is_open() const {
+  return impl_->connection != nullptr && impl_->connection->is_open &&
+         !impl_->connection->is_closing;
+}
+
+uint64_t HttpClient::connections() const { return impl_->connections; }
+
+}  // namespace weir::net

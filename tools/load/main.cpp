@@ -1,0 +1,57 @@
+// weir-load: load for an OpenAI-compatible server over HTTP, and the figures of how it bore it.
+#include <cstdio>
+#include <fstream>
+
+#include "net/file_limit.h"
+#include "options.h"
+#include "runner.h"
+
+namespace {
+
+// 2 if the figures cannot be written.
+int tell(const weir::load::LoadOptions& options, const weir::load::Figures& figures) {
+  if (options.json_path == "-") {
+    std::fputs(figures.json().c_str(), stdout);
+  } else {
+    std::fputs(figures.table().c_str(), stdout);
+    if (!options.json_path.empty()) {
+      std::ofstream file(options.json_path);
+      file << figures.json();
+      file.close();
+      if (!file) {
+        std::fprintf(stderr, "weir-load: cannot write %s\n", options.json_path.c_str());
+        return 2;
+      }
+    }
+  }
+  return figures.has_failures() ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int status = 0;
+  const auto options = weir::load::parse_options(argc, argv, &status);
+  if (!options) return status;
+  const uint64_t files = weir::net::raise_file_limit();
+  const uint64_t wanted = static_cast<uint64_t>(options->idle) + 64 +
+                          (options->rate > 0 ? 0 : static_cast<uint64_t>(options->clients));
+  if (files < wanted) {
+    std::fprintf(stderr, "weir-load: %llu files needed, %llu allowed: raise ulimit -n\n",
+                 static_cast<unsigned long long>(wanted), static_cast<unsigned long long>(files));
+    return 2;
+  }
+  const auto target = options->unix_path.empty()
+                          ? weir::net::HttpTarget::tcp(options->host, options->port)
+                          : weir::net::HttpTarget::unix_socket(options->unix_path);
+  if (!target) {
+    std::fprintf(stderr, "weir-load: %s\n", target.error().message.c_str());
+    return 2;
+  }
+  weir::load::Runner runner(*options, *target);
+  if (const auto ran = runner.run(); !ran) {
+    std::fprintf(stderr, "weir-load: %s\n", ran.error().message.c_str());
+    return 2;
+  }
+  return tell(*options, runner.figures());
+}

@@ -1,0 +1,56 @@
+// LoadOptions: what weir-load was told on its command line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weir::load {
+
+struct Range {
+  int32_t low = 0, high = 0;  // Both included.
+};
+
+struct LoadOptions {
+  // Where.
+  std::string host = "127.0.0.1";
+  uint16_t port = 5413;
+  std::string unix_path;
+  std::string api_key;
+  std::string model;  // Empty: the first of /v1/models.
+
+  // How.
+  int32_t clients = 1;    // Closed loop: each sends its next request when the last is answered.
+  int64_t requests = 0;   // Per client; in all for an open loop. 0: until the duration ends.
+  double duration_s = 0;  // 0: until the requests are done.
+  double rate = 0;        // Open loop: requests a second. 0: closed loop.
+  double burstiness = 1;  // Shape of the gamma-distributed gaps: 1 is Poisson, less is burstier.
+  int32_t connections_max = 10'000;  // Open loop: arrivals beyond are counted, not sent.
+  int64_t warmup = 0;                // Requests before the measurement, not measured.
+  bool drop_first = false;           // Leave each client's first request out of the figures.
+  int32_t idle = 0;                  // Idle connections held meanwhile.
+  double timeout_s = 300;            // Of one request.
+
+  // What.
+  bool chat = true;  // Else /v1/completions.
+  bool stream = true;
+  bool ignore_eos = true;
+  Range prompt_words{32, 128};
+  Range output_tokens{32, 64};
+  int32_t prefix_words = 0;  // Of them all the same.
+  double temperature = 0;
+  uint64_t seed = 1;
+  double abort_share = 0;  // Of the streams, broken off by the client on the way.
+
+  // What to tell.
+  double slo_ttft_ms = 0;  // 0: none.
+  double slo_tpot_ms = 0;
+  int32_t pid = 0;        // Of the server, for its CPU time and memory.
+  std::string json_path;  // "-": standard output, and no table.
+};
+
+// Parses the command line; nothing if it is done with (--help, or an error that has been printed),
+// with the exit status in `status`.
+std::optional<LoadOptions> parse_options(int argc, char** argv, int* status);
+
+}  // namespace weir::load
