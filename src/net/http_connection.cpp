@@ -172,7 +172,8 @@ void HttpConnection::process(std::string_view bytes) {
 
 void HttpConnection::keep_for_later(std::string_view bytes) {
   pending_.append(bytes);
-  if (pending_.size() < kPipelineBytesMax) return;
+  if (end_of_input_) return;
+  if (pending_.size() < kPipelineBytesMax) return start_reading();  // It also sees a client leave.
   pause_reading();
   arm_answer_deadline();
 }
