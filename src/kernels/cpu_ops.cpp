@@ -20,16 +20,18 @@ Ops fill(Isa isa) {
   scalar::fill_attention(ops);
   scalar::fill_logits(ops);
   if (isa >= Isa::kAvx2) {
+    avx2::fill_gemm(ops);
     avx2::fill_rows(ops);
     avx2::fill_attention(ops);
     avx2::fill_logits(ops);
   }
   if (isa >= Isa::kAvx512) {
+    avx512::fill_gemm(ops);
     avx512::fill_rows(ops);
     avx512::fill_attention(ops);
     avx512::fill_logits(ops);
   }
-  if (isa >= Isa::kAvx512) avx512::fill_gemm(ops);
+  if (isa >= Isa::kAmx) amx::fill_gemm(ops);
   return ops;
 }
 

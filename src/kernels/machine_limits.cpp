@@ -17,9 +17,10 @@ namespace {
 
 // Larger than any cache that one core can hope to have for itself.
 constexpr int64_t kReadBytes = int64_t{256} << 20;
-constexpr int kRepeats = 5;
-// Long enough (1 ms and more on any processor we know) that the clock call does not matter.
-constexpr int64_t kIterations = 100'000;
+constexpr int kReadRepeats = 5;
+constexpr int kLoopRepeats = 12;
+// About a millisecond: the clock call does not matter, an interruption spoils one repeat of many.
+constexpr int64_t kIterations = 300'000;
 
 PeakLoops loops_for(Isa isa) {
   PeakLoops loops{};
@@ -36,11 +37,11 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The best rate of `kRepeats` runs, in units a second; `run` returns the units done.
+// The best rate of `repeats` runs, in units a second; `run` returns the units done.
 template <class Run>
-double best_rate(Run&& run) {
+double best_rate(int repeats, Run&& run) {
   double best = 0;
-  for (int i = 0; i < kRepeats; ++i) {
+  for (int i = 0; i < repeats; ++i) {
     const double begin = thread_seconds();
     const double units = run();
     best = std::max(best, units / (thread_seconds() - begin));
@@ -61,17 +62,17 @@ MachineLimits measure_thread(const PeakLoops& loops, std::atomic<int>& arrived, 
   std::memset(memory->data(), 1, memory->bytes());
   uint64_t seen = 0;
   meet(arrived, threads);
-  limits.read_gb_s = 1e-9 * best_rate([&] {
+  limits.read_gb_s = 1e-9 * best_rate(kLoopRepeats, [&] {
                        seen += loops.read(memory->data(), kReadBytes);
                        return static_cast<double>(kReadBytes);
                      });
   CHECK(seen != 0);
   meet(arrived, 2 * threads);
   limits.int8_tops =
-      1e-12 * best_rate([&] { return static_cast<double>(loops.int8(kIterations)); });
+      1e-12 * best_rate(kLoopRepeats, [&] { return static_cast<double>(loops.int8(kIterations)); });
   meet(arrived, 3 * threads);
   limits.f32_tflops =
-      1e-12 * best_rate([&] { return static_cast<double>(loops.f32(kIterations)); });
+      1e-12 * best_rate(kLoopRepeats, [&] { return static_cast<double>(loops.f32(kIterations)); });
   return limits;
 }
 

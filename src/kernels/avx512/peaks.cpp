@@ -1,7 +1,57 @@
+#include <immintrin.h>
+
 #include "kernels/isa.h"
+#include "kernels/unroll.h"
 
 namespace weir::kernels::avx512 {
+namespace {
 
-void fill_peaks(PeakLoops&) {}
+// Independent chains: latency 5 (Intel's vpdpbusd) times 2 a cycle, rounded up.
+constexpr int kChains = 12;
+
+int64_t int8_loop(int64_t iterations) {
+  __m512i sums[kChains];
+  repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm512_setzero_si512(); });
+  const __m512i a = _mm512_set1_epi8(1);
+  for (int64_t n = 0; n < iterations; ++n)
+    repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA {
+      asm volatile("vpdpbusd %1, %1, %0" : "+v"(sums[i.value]) : "v"(a));
+    });
+  return iterations * kChains * 64 * 2;
+}
+
+int64_t f32_loop(int64_t iterations) {
+  __m512 sums[kChains];
+  repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm512_setzero_ps(); });
+  const __m512 a = _mm512_set1_ps(0.5f);
+  for (int64_t n = 0; n < iterations; ++n)
+    repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA {
+      asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sums[i.value]) : "v"(a));
+    });
+  return iterations * kChains * 16 * 2;
+}
+
+// One stream, fetched 2 KiB ahead (what the kernels' single pass does).
+uint64_t read(const void* data, int64_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  __m512i sums[4];
+  repeat<4>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm512_setzero_si512(); });
+  for (int64_t n = 0; n < bytes; n += 256) {
+    repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
+      _mm_prefetch(at + n + 2048 + 64 * i.value, _MM_HINT_T0);
+      sums[i.value] = _mm512_add_epi64(sums[i.value], _mm512_load_si512(at + n + 64 * i.value));
+    });
+  }
+  return static_cast<uint64_t>(_mm512_reduce_add_epi64(
+      _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]), _mm512_add_epi64(sums[2], sums[3]))));
+}
+
+}  // namespace
+
+void fill_peaks(PeakLoops& loops) {
+  loops.int8 = int8_loop;
+  loops.f32 = f32_loop;
+  loops.read = read;
+}
 
 }  // namespace weir::kernels::avx512

@@ -1,0 +1,16 @@
+#include "kernels/avx2/gemm.h"
+
+#include "kernels/isa.h"
+
+namespace weir::kernels::avx2 {
+
+void fill_gemm(Ops& ops) {
+  ops.quantise_rows = quantise_rows;
+  ops.gemm_quant_int8 = gemm_quant_int8;
+  ops.gemm_quant_f32 = gemm_quant_f32;
+  ops.gemm_float_f32 = gemm_float_f32;
+  ops.dequantise_row = dequantise_row;
+  ops.widen_row = widen_row;
+}
+
+}  // namespace weir::kernels::avx2

@@ -1,0 +1,138 @@
+// gemm_quant_int8 without VNNI: half blocks of 8 columns by 1 to 4 rows.
+//
+// vpmaddubsw adds two products of an unsigned and a signed byte in 16 bits and saturates: 2 * 255 *
+// 127 would not fit, 2 * 15 * 127 does, and so does the sum of the 8 such pairs of 32 elements,
+// 30,480 (30,720 with -128, which only a row that is not finite has). So 4-bit numbers go straight
+// through, and 8-bit numbers as two nibbles, the higher one weighted by 16 where the 16-bit sums
+// widen to 32.
+#include <immintrin.h>
+
+#include "kernels/avx2/gemm.h"
+#include "kernels/avx2/widen.h"
+
+namespace weir::kernels::avx2 {
+namespace {
+
+constexpr int kTileRows = 4;
+constexpr int kLanes = 8;
+// As in avx512/gemm_int8.cpp: memory's latency times one core's share of the bandwidth.
+constexpr int64_t kStreamAhead = 2048;
+
+struct Tile {
+  const uint8_t* words;   // Of the half block: 32 bytes of each line.
+  const uint8_t* scales;  // The same: 8 scales; the biases lie a line further.
+  FloatType scale_type;
+  const int8_t* q[kTileRows];
+  const float* scale[kTileRows];
+  const float* sum[kTileRows];
+  int32_t groups;
+  int32_t steps;  // Of 32 elements in a group.
+  float* y;
+  int64_t y_stride;
+  __m256i columns;
+};
+
+WEIR_INLINE __m256i four_bytes(const int8_t* at) {
+  int32_t word;
+  __builtin_memcpy(&word, at, sizeof word);
+  return _mm256_set1_epi32(word);
+}
+
+// sums[m] += the dots of 32 elements with one nibble of 8-bit numbers, or both nibbles of 4-bit
+// ones, weighted.
+template <int kRows, bool kWide, bool kHigh>
+WEIR_INLINE void dot_nibbles(const uint8_t* words, const Tile& tile, int64_t first, int16_t weight,
+                             __m256i* sums) {
+  const __m256i low = _mm256_set1_epi8(15);
+  __m256i acc[kRows];
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { acc[m.value] = _mm256_setzero_si256(); });
+  const auto add = [&](__m256i numbers, int32_t offset) WEIR_INLINE_LAMBDA {
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      const __m256i a = four_bytes(tile.q[m.value] + first + offset);
+      acc[m.value] = _mm256_add_epi16(acc[m.value], _mm256_maddubs_epi16(numbers, a));
+    });
+  };
+  repeat<kWide ? 8 : 4>([&](auto line) WEIR_INLINE_LAMBDA {
+    const __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(words + 64 * line.value));
+    if constexpr (!kWide || !kHigh) add(_mm256_and_si256(x, low), (kWide ? 4 : 8) * line.value);
+    if constexpr (!kWide || kHigh)
+      add(_mm256_and_si256(_mm256_srli_epi16(x, 4), low),
+          kWide ? 4 * line.value : 8 * line.value + 4);
+  });
+  const __m256i weights = _mm256_set1_epi16(weight);
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    sums[m.value] = _mm256_add_epi32(sums[m.value], _mm256_madd_epi16(acc[m.value], weights));
+  });
+}
+
+template <int kRows, bool kWide>
+void run_tile(const Tile& tile) {
+  constexpr int kStepBytes = kWide ? 512 : 256;
+  const int32_t scale_line = kBlockRows * float_bytes(tile.scale_type);
+  const uint8_t* words = tile.words;
+  const uint8_t* scales = tile.scales;
+  int64_t first = 0;
+  __m256 c[kRows];
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c[m.value] = _mm256_setzero_ps(); });
+  for (int32_t g = 0; g < tile.groups; ++g, scales += 2 * scale_line) {
+    __m256i sums[kRows];
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { sums[m.value] = _mm256_setzero_si256(); });
+    for (int32_t step = 0; step < tile.steps; ++step, first += 32, words += kStepBytes) {
+      repeat<kStepBytes / 64>([&](auto line) WEIR_INLINE_LAMBDA {
+        _mm_prefetch(reinterpret_cast<const char*>(words + kStreamAhead + 64 * line.value),
+                     _MM_HINT_T0);
+      });
+      dot_nibbles<kRows, kWide, false>(words, tile, first, 1, sums);
+      if constexpr (kWide) dot_nibbles<kRows, kWide, true>(words, tile, first, 16, sums);
+    }
+    const __m256 scale = widen8(tile.scale_type, scales);
+    const __m256 bias = widen8(tile.scale_type, scales + scale_line);
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      const __m256 scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[m.value]), scale);
+      c[m.value] =
+          _mm256_fmadd_ps(scaled, _mm256_broadcast_ss(tile.scale[m.value] + g), c[m.value]);
+      c[m.value] = _mm256_fmadd_ps(bias, _mm256_broadcast_ss(tile.sum[m.value] + g), c[m.value]);
+    });
+  }
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    _mm256_maskstore_ps(tile.y + m.value * tile.y_stride, tile.columns,
+                        _mm256_add_ps(c[m.value], _mm256_setzero_ps()));
+  });
+}
+
+using Run = void (*)(const Tile&);
+constexpr Run kRun[2][kTileRows + 1] = {
+    {nullptr, run_tile<1, false>, run_tile<2, false>, run_tile<3, false>, run_tile<4, false>},
+    {nullptr, run_tile<1, true>, run_tile<2, true>, run_tile<3, true>, run_tile<4, true>}};
+
+}  // namespace
+
+void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, void*) {
+  const int32_t tiles = (range.rows + kTileRows - 1) / kTileRows;
+  Tile tile;
+  tile.scale_type = w.scale_type;
+  tile.groups = w.k / w.group;
+  tile.steps = w.group / 32;
+  tile.y_stride = range.y_stride;
+  for (int32_t column = range.begin; column < range.end; column += kLanes) {
+    const int64_t block = column / kBlockRows;
+    const int32_t lane = column % kBlockRows;
+    tile.words = w.words + block * block_word_bytes(w) + 4 * lane;
+    tile.scales = w.scales + block * block_scale_bytes(w) + lane * float_bytes(w.scale_type);
+    tile.columns = lanes_below(range.end - column);
+    for (int32_t t = 0; t < tiles; ++t) {
+      const int32_t first = static_cast<int32_t>(int64_t{range.rows} * t / tiles);
+      const int32_t end = static_cast<int32_t>(int64_t{range.rows} * (t + 1) / tiles);
+      for (int32_t m = first; m < end; ++m) {
+        const int64_t row = range.index != nullptr ? range.index[m] : m;
+        tile.q[m - first] = x.q + row * w.k;
+        tile.scale[m - first] = x.scale + row * tile.groups;
+        tile.sum[m - first] = x.sum + row * tile.groups;
+      }
+      tile.y = range.y + first * range.y_stride + column;
+      kRun[w.bits == 8][end - first](tile);
+    }
+  }
+}
+
+}  // namespace weir::kernels::avx2

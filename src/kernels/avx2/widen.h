@@ -1,0 +1,57 @@
+// Stored floats to float32, eight at a time; masks of the last few.
+//
+// For files of avx2/; everything is inlined, see unroll.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/ops.h"
+#include "kernels/unroll.h"
+
+namespace weir::kernels::avx2 {
+
+WEIR_INLINE int32_t float_bytes(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
+
+template <FloatType kType>
+WEIR_INLINE __m256 widen8(const uint8_t* at) {
+  if constexpr (kType == FloatType::kF32) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(at));
+  } else {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    if constexpr (kType == FloatType::kF16) return _mm256_cvtph_ps(bits);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+}
+
+WEIR_INLINE __m256 widen8(FloatType type, const uint8_t* at) {
+  switch (type) {
+    case FloatType::kF16:
+      return widen8<FloatType::kF16>(at);
+    case FloatType::kBF16:
+      return widen8<FloatType::kBF16>(at);
+    default:
+      return widen8<FloatType::kF32>(at);
+  }
+}
+
+// The first `count` < 8 stored floats at `at`, zeros behind them; nothing further is read.
+template <FloatType kType>
+WEIR_INLINE __m256 widen_some(const uint8_t* at, int32_t count) {
+  alignas(32) uint8_t bytes[32] = {};
+  __builtin_memcpy(bytes, at, static_cast<uint64_t>(count) * (kType == FloatType::kF32 ? 4 : 2));
+  return widen8<kType>(bytes);
+}
+
+// All bits set in the first `count` lanes; any count.
+WEIR_INLINE __m256i lanes_below(int32_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+WEIR_INLINE int64_t block_word_bytes(const QuantMatrix& w) {
+  return int64_t{kBlockRows} * w.k * w.bits / 8;
+}
+WEIR_INLINE int64_t block_scale_bytes(const QuantMatrix& w) {
+  return int64_t{2} * kBlockRows * (w.k / w.group) * float_bytes(w.scale_type);
+}
+
+}  // namespace weir::kernels::avx2

@@ -1,0 +1,116 @@
+// The tile instructions and their emulation against a formula, and the AMX kernel's layout and
+// loops on emulated tiles, where the processor has no real ones.
+#include "kernels/amx/tile.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu_ops.h"
+#include "kernels/isa.h"
+#include "kernels/quant_weights.h"
+
+namespace weir::kernels {
+namespace {
+
+struct Product {
+  int rows;
+  int depth;  // Bytes of a row of A.
+};
+
+constexpr Product kProducts[] = {{16, 64}, {16, 32}, {1, 64}, {9, 64}, {12, 32}, {5, 4}};
+
+// C += A B with the tiles given; every operand at strides of its own.
+template <class Tiles>
+std::vector<int32_t> multiply(const Product& p, const std::vector<int8_t>& a,
+                              const std::vector<uint8_t>& b, std::vector<int32_t> c) {
+  amx::TileShapes shapes;
+  shapes.rows[4] = static_cast<uint8_t>(p.rows);
+  shapes.row_bytes[4] = 64;
+  shapes.rows[6] = static_cast<uint8_t>(p.rows);
+  shapes.row_bytes[6] = static_cast<uint16_t>(p.depth);
+  shapes.rows[7] = static_cast<uint8_t>(p.depth / 4);
+  shapes.row_bytes[7] = 64;
+  std::vector<int32_t> out(c.size(), -1);
+  Tiles tiles(shapes);
+  tiles.template load<4>(c.data(), 80);
+  tiles.template load<6>(a.data(), 100);
+  tiles.template load<7>(b.data(), 128);
+  tiles.template multiply_s8_u8<4, 6, 7>();
+  tiles.template store<4>(out.data(), 80);
+  return out;
+}
+
+template <class Tiles>
+void expect_products() {
+  std::mt19937 random(1);
+  for (const Product& p : kProducts) {
+    std::vector<int8_t> a(16 * 100 + 64);
+    std::vector<uint8_t> b(16 * 128 + 64);
+    std::vector<int32_t> c(16 * 20 + 16);
+    for (int8_t& value : a) value = static_cast<int8_t>(random());
+    for (uint8_t& value : b) value = static_cast<uint8_t>(random());
+    for (int32_t& value : c) value = static_cast<int32_t>(random() % 1000) - 500;
+    const std::vector<int32_t> out = multiply<Tiles>(p, a, b, c);
+    for (int m = 0; m < 16; ++m) {
+      for (int n = 0; n < 20; ++n) {
+        const auto at = static_cast<size_t>(m * 20 + n);
+        int32_t expected = -1;  // Outside the tile: not written.
+        if (m < p.rows && n < 16) {
+          expected = c[at];
+          for (int i = 0; i < p.depth; ++i)
+            expected += a[static_cast<size_t>(m * 100 + i)] *
+                        b[static_cast<size_t>(i / 4 * 128 + n * 4 + i % 4)];
+        }
+        ASSERT_EQ(out[at], expected) << p.rows << "x" << p.depth << " at " << m << "," << n;
+      }
+    }
+  }
+}
+
+TEST(AmxTile, EmulationMultipliesAsDefined) { expect_products<amx::EmulatedTiles>(); }
+
+TEST(AmxTile, HardwareMultipliesAsDefined) {
+  if (!isa_available(Isa::kAmx)) GTEST_SKIP() << "this machine lacks AMX: " << processor_name();
+  expect_products<amx::HardwareTiles>();
+}
+
+TEST(AmxTile, KernelOnEmulatedTilesHasScalarsBits) {
+  if (!isa_available(Isa::kAvx512))
+    GTEST_SKIP() << "this machine lacks AVX-512: " << processor_name();
+  Ops emulated = ops_for(Isa::kAvx512);
+  amx::fill_gemm_emulated(emulated);
+  Aligned<uint8_t> scratch(static_cast<size_t>(kScratchBytes));
+  for (const QuantShape& shape :
+       {QuantShape{61, 192, 64, 4, FloatType::kF16}, QuantShape{48, 96, 32, 4, FloatType::kBF16},
+        QuantShape{20, 384, 128, 8, FloatType::kF32}}) {
+    const QuantWeights weights(shape, 3);
+    constexpr int32_t kRows = 45;
+    const std::vector<float> x = random_floats(static_cast<size_t>(kRows * shape.k), 5);
+    QuantBuffer q(kRows, shape.k, shape.group);
+    ops_for(Isa::kScalar).quantise_rows(x.data(), shape.k, kRows, q.rows());
+    std::vector<int32_t> index(kRows);
+    for (int32_t i = 0; i < kRows; ++i) index[static_cast<size_t>(i)] = (i * 7) % kRows;
+    for (const int32_t rows : {8, 12, 16, 17, 31, 32, 45}) {
+      for (const bool indexed : {false, true}) {
+        std::vector<float> expected(static_cast<size_t>(rows * shape.n)), found(expected.size());
+        GemmRange range;
+        range.index = indexed ? index.data() : nullptr;
+        range.rows = rows;
+        range.end = shape.n;
+        range.y_stride = shape.n;
+        range.y = expected.data();
+        ops_for(Isa::kScalar).gemm_quant_int8(weights.packed(), q.rows(), range, scratch.data());
+        range.y = found.data();
+        emulated.gemm_quant_int8(weights.packed(), q.rows(), range, scratch.data());
+        ASSERT_EQ(std::memcmp(expected.data(), found.data(), found.size() * sizeof(float)), 0)
+            << "group " << shape.group << " rows " << rows;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::kernels
