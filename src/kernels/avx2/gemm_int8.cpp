@@ -49,7 +49,8 @@ WEIR_INLINE void dot_nibbles(const uint8_t* words, const Tile& tile, int64_t fir
   const auto add = [&](__m256i numbers, int32_t offset) WEIR_INLINE_LAMBDA {
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
       const __m256i a = four_bytes(tile.q[m.value] + first + offset);
-      acc[m.value] = _mm256_add_epi16(acc[m.value], _mm256_maddubs_epi16(numbers, a));
+      // Assembly, or g++ adds the products as a tree and spills its leaves.
+      asm("vpaddw %1, %0, %0" : "+x"(acc[m.value]) : "x"(_mm256_maddubs_epi16(numbers, a)));
     });
   };
   repeat<kWide ? 8 : 4>([&](auto line) WEIR_INLINE_LAMBDA {

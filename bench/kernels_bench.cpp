@@ -1,0 +1,374 @@
+// kernels_bench: checks the linear-layer kernels of each ISA against scalar, then times them and
+// prints each rate beside what the machine can do, measured in the same run.
+//
+//   kernels_bench [--isa NAME] [--threads N] [--quick] [--json]
+//
+// Every thread divides its work by its own processor time (CLOCK_THREAD_CPUTIME_ID) and the rates
+// are added, so that other processes on the same cores do not count; the bandwidth and the caches
+// that they use still do.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/huge_pages.h"
+#include "kernels/cpu_ops.h"
+#include "kernels/machine_limits.h"
+#include "kernels/repack.h"
+
+namespace weir::kernels {
+namespace {
+
+enum class Product { kInt8, kExact, kFloat };
+
+const char* product_name(Product product) {
+  switch (product) {
+    case Product::kInt8:
+      return "int8";
+    case Product::kExact:
+      return "exact";
+    case Product::kFloat:
+      return "float";
+  }
+  return "?";
+}
+
+struct Case {
+  Product product;
+  int32_t k, n, group, bits;
+  int32_t rows;
+};
+
+// Both what a decode step reads and what a prefill computes.
+struct Measured {
+  double seconds = 0;  // Of one product, all columns, per thread.
+  double gb_s = 0;     // Bytes of weights, scales included.
+  double tops = 0;     // 2 n k operations a row.
+};
+
+HugeBuffer buffer(int64_t bytes) {
+  auto memory = HugeBuffer::allocate(static_cast<size_t>(bytes));
+  CHECK(memory.has_value());
+  return std::move(*memory);
+}
+
+void fill_random(const HugeBuffer& memory, uint32_t seed) {
+  std::mt19937 random(seed);
+  for (size_t i = 0; i + 4 <= memory.bytes(); i += 4) {
+    const uint32_t word = random();
+    std::memcpy(memory.data() + i, &word, 4);
+  }
+}
+
+// Floats in [-1, 1) without infinities, in the bytes given.
+void fill_floats(const HugeBuffer& memory, FloatType type, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  const size_t step = type == FloatType::kF32 ? 4 : 2;
+  for (size_t i = 0; i + step <= memory.bytes(); i += step) {
+    const float value = uniform(random);
+    const uint16_t half = float_to_half(value);
+    std::memcpy(memory.data() + i, step == 4 ? static_cast<const void*>(&value) : &half, step);
+  }
+}
+
+// Copies of one layer, enough of them that a pass over all does not fit a cache.
+class Layers {
+ public:
+  Layers(const Case& c, int64_t total_bytes) : case_(c) {
+    const bool is_float = c.product == Product::kFloat;
+    const int64_t words = is_float ? int64_t{c.n} * c.k * 2 : packed_word_bytes(c.n, c.k, c.bits);
+    const int64_t scales = is_float ? 0 : packed_scale_bytes(c.n, c.k, c.group, FloatType::kF16);
+    bytes_ = words + scales;
+    const int64_t count = std::max<int64_t>(1, total_bytes / bytes_);
+    for (int64_t i = 0; i < count; ++i) {
+      words_.push_back(buffer(words));
+      is_float ? fill_floats(words_.back(), FloatType::kF16, 1) : fill_random(words_.back(), 1);
+      scales_.push_back(buffer(std::max<int64_t>(scales, 64)));
+      fill_floats(scales_.back(), FloatType::kF16, 2);
+    }
+  }
+  size_t count() const { return words_.size(); }
+  int64_t bytes() const { return bytes_; }
+
+  QuantMatrix quant(size_t i) const {
+    QuantMatrix w;
+    w.n = case_.n;
+    w.k = case_.k;
+    w.group = case_.group;
+    w.bits = case_.bits;
+    w.scale_type = FloatType::kF16;
+    w.words = reinterpret_cast<const uint8_t*>(words_[i].data());
+    w.scales = reinterpret_cast<const uint8_t*>(scales_[i].data());
+    return w;
+  }
+  FloatMatrix floats(size_t i) const {
+    FloatMatrix w;
+    w.n = case_.n;
+    w.k = case_.k;
+    w.type = FloatType::kF16;
+    w.rows = words_[i].data();
+    return w;
+  }
+
+ private:
+  Case case_;
+  int64_t bytes_ = 0;
+  std::vector<HugeBuffer> words_, scales_;
+};
+
+class Activations {
+ public:
+  explicit Activations(const Case& c)
+      : case_(c),
+        x_(buffer(int64_t{c.rows} * c.k * 4)),
+        q_(buffer(int64_t{c.rows} * c.k + 64)),
+        scale_(buffer(int64_t{c.rows} * (c.k / c.group) * 4)),
+        sum_(buffer(int64_t{c.rows} * (c.k / c.group) * 4)) {
+    fill_floats(x_, FloatType::kF32, 3);
+  }
+  const float* x() const { return reinterpret_cast<const float*>(x_.data()); }
+  QuantRows rows() const {
+    QuantRows rows;
+    rows.k = case_.k;
+    rows.group = case_.group;
+    rows.q = reinterpret_cast<int8_t*>(q_.data());
+    rows.scale = reinterpret_cast<float*>(scale_.data());
+    rows.sum = reinterpret_cast<float*>(sum_.data());
+    return rows;
+  }
+
+ private:
+  Case case_;
+  HugeBuffer x_, q_, scale_, sum_;
+};
+
+void run_range(const Ops& ops, const Case& c, const Layers& layers, size_t layer,
+               const Activations& x, int32_t begin, int32_t end, float* y, void* scratch) {
+  GemmRange range;
+  range.rows = c.rows;
+  range.begin = begin;
+  range.end = end;
+  range.y = y;
+  range.y_stride = c.n;
+  switch (c.product) {
+    case Product::kInt8:
+      ops.gemm_quant_int8(layers.quant(layer), x.rows(), range, scratch);
+      break;
+    case Product::kExact:
+      ops.gemm_quant_f32(layers.quant(layer), x.x(), c.k, range, scratch);
+      break;
+    case Product::kFloat:
+      ops.gemm_float_f32(layers.floats(layer), x.x(), c.k, range, scratch);
+      break;
+  }
+}
+
+// The first 48 columns against scalar: bits, or rounding for the float product.
+bool agrees_with_scalar(const Ops& ops, const Case& c, const Layers& layers, const Activations& x,
+                        void* scratch) {
+  const int32_t end = std::min(c.n, 48);
+  std::vector<float> found(static_cast<size_t>(c.rows) * static_cast<size_t>(c.n));
+  std::vector<float> expected(found.size());
+  Case few = c;
+  few.rows = std::min(c.rows, 20);
+  run_range(ops, c, layers, 0, x, 0, end, found.data(), scratch);
+  run_range(ops_for(Isa::kScalar), few, layers, 0, x, 0, end, expected.data(), scratch);
+  for (int32_t m = 0; m < few.rows; ++m) {
+    for (int32_t column = 0; column < end; ++column) {
+      const auto at =
+          static_cast<size_t>(m) * static_cast<size_t>(c.n) + static_cast<size_t>(column);
+      const bool same = c.product == Product::kFloat
+                            ? std::abs(found[at] - expected[at]) <= 1e-5f * static_cast<float>(c.k)
+                            : std::memcmp(&found[at], &expected[at], 4) == 0;
+      if (!same) {
+        std::fprintf(stderr, "%s %s k %d n %d rows %d: row %d column %d is %g, scalar says %g\n",
+                     std::string(isa_name(ops.isa)).c_str(), product_name(c.product), c.k, c.n,
+                     c.rows, m, column, static_cast<double>(found[at]),
+                     static_cast<double>(expected[at]));
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Threads claim blocks of columns, as a team does: the work of each and its processor time.
+Measured time_case(const Ops& ops, const Case& c, const Layers& layers, const Activations& x,
+                   int threads, double seconds) {
+  const int32_t chunk = std::max(32, c.n / (8 * threads) / 16 * 16);
+  const auto chunks = static_cast<int64_t>((c.n + chunk - 1) / chunk);
+  HugeBuffer y = buffer(int64_t{c.rows} * c.n * 4);
+  std::atomic<int64_t> next{0};
+  std::vector<Measured> best(static_cast<size_t>(threads));
+  const auto work = [&](size_t member) {
+    HugeBuffer scratch = buffer(kScratchBytes);
+    // A slice passes over the layers once or takes 5 ms; the best slice counts.
+    double total = 0, begin = thread_seconds();
+    double columns = 0;
+    bool warm = false;
+    while (total < seconds) {
+      const int64_t claimed = next.fetch_add(1);
+      const auto layer = static_cast<size_t>(claimed / chunks) % layers.count();
+      const int32_t first = static_cast<int32_t>(claimed % chunks) * chunk;
+      const int32_t end = std::min(c.n, first + chunk);
+      run_range(ops, c, layers, layer, x, first, end, reinterpret_cast<float*>(y.data()),
+                scratch.data());
+      columns += end - first;
+      const double elapsed = thread_seconds() - begin;
+      if (elapsed < 5e-3) continue;
+      const double rate = columns / elapsed;
+      Measured& mine = best[member];
+      if (warm && rate > mine.tops) mine.tops = rate;
+      warm = true;
+      total += elapsed;
+      begin = thread_seconds();
+      columns = 0;
+    }
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(work, static_cast<size_t>(i));
+  work(0);
+  for (std::thread& other : others) other.join();
+  double rate = 0;  // Columns a second.
+  for (const Measured& one : best) rate += one.tops;
+  Measured sum;
+  sum.seconds = c.n / rate;
+  sum.gb_s = 1e-9 * rate * static_cast<double>(layers.bytes()) / c.n;
+  sum.tops = 1e-12 * rate * 2.0 * c.k * c.rows;
+  return sum;
+}
+
+struct Options {
+  std::vector<Isa> isas;
+  std::vector<int> threads = {1, 2};
+  bool quick = false;
+  bool json = false;
+};
+
+std::vector<Case> cases(bool quick) {
+  std::vector<Case> list;
+  const std::vector<int32_t> rows =
+      quick ? std::vector<int32_t>{1, 16, 64} : std::vector<int32_t>{1, 2, 4, 8, 12, 16, 32, 128};
+  for (const int32_t group : {32, 64, 128})
+    for (const int32_t m : rows) list.push_back({Product::kInt8, 2048, 2048, group, 4, m});
+  for (const int32_t m : rows) list.push_back({Product::kInt8, 2048, 2048, 64, 8, m});
+  if (!quick)
+    for (const int32_t m : rows) list.push_back({Product::kInt8, 576, 1536, 32, 4, m});
+  for (const int32_t m : {1, 4, 32}) list.push_back({Product::kExact, 2048, 2048, 64, 4, m});
+  for (const int32_t m : {1, 4, 32}) list.push_back({Product::kFloat, 2048, 2048, 64, 16, m});
+  return list;
+}
+
+class Report {
+ public:
+  explicit Report(bool json) : json_(json) {
+    if (json_) std::printf("[");
+  }
+  ~Report() {
+    if (json_) std::printf("\n]\n");
+  }
+  void limits(Isa isa, int threads, const MachineLimits& l) {
+    if (json_) return;
+    std::printf("\n%s, %d thread%s: read %.1f GB/s, int8 %.2f TOPS, f32 %.3f TFLOPS\n",
+                std::string(isa_name(isa)).c_str(), threads, threads == 1 ? "" : "s", l.read_gb_s,
+                l.int8_tops, l.f32_tflops);
+    std::printf("%-6s %5s %5s %5s %4s %4s %10s %8s %7s %8s %7s\n", "kernel", "k", "n", "group",
+                "bits", "rows", "us", "GB/s", "% read", "TOPS", "% peak");
+  }
+  void add(Isa isa, int threads, const MachineLimits& l, const Case& c, const Measured& m) {
+    const double peak = c.product == Product::kInt8 ? l.int8_tops : l.f32_tflops;
+    if (!json_) {
+      std::printf("%-6s %5d %5d %5d %4d %4d %10.1f %8.2f %7.1f %8.4f %7.1f\n",
+                  product_name(c.product), c.k, c.n, c.group, c.bits, c.rows, 1e6 * m.seconds,
+                  m.gb_s, 100 * m.gb_s / l.read_gb_s, m.tops, 100 * m.tops / peak);
+      std::fflush(stdout);
+      return;
+    }
+    std::printf(
+        "%s\n {\"isa\":\"%s\",\"threads\":%d,\"kernel\":\"%s\",\"k\":%d,\"n\":%d,\"group\":%d,"
+        "\"bits\":%d,\"rows\":%d,\"us\":%.2f,\"gb_s\":%.3f,\"read_gb_s\":%.3f,\"tops\":%.5f,"
+        "\"peak_tops\":%.5f}",
+        first_ ? "" : ",", std::string(isa_name(isa)).c_str(), threads, product_name(c.product),
+        c.k, c.n, c.group, c.bits, c.rows, 1e6 * m.seconds, m.gb_s, l.read_gb_s, m.tops, peak);
+    first_ = false;
+  }
+
+ private:
+  bool json_;
+  bool first_ = true;
+};
+
+int run(const Options& options) {
+  Report report(options.json);
+  HugeBuffer scratch = buffer(kScratchBytes);
+  for (const Isa isa : options.isas) {
+    const Ops& ops = ops_for(isa);
+    for (const int threads : options.threads) {
+      const MachineLimits limits = measure_limits(isa, threads);
+      report.limits(isa, threads, limits);
+      for (const Case& c : cases(options.quick)) {
+        // Few rows: from memory, as in decoding. Many: the arithmetic is what is timed.
+        const Layers layers(c, c.rows <= 8 ? int64_t{192} << 20 : int64_t{8} << 20);
+        const Activations x(c);
+        ops_for(Isa::kScalar).quantise_rows(x.x(), c.k, c.rows, x.rows());
+        if (!agrees_with_scalar(ops, c, layers, x, scratch.data())) return 1;
+        const double seconds = options.quick ? 0.05 : 0.2;
+        report.add(isa, threads, limits, c, time_case(ops, c, layers, x, threads, seconds));
+      }
+    }
+  }
+  return 0;
+}
+
+int usage() {
+  std::fprintf(stderr, "usage: kernels_bench [--isa NAME] [--threads N] [--quick] [--json]\n");
+  return 2;
+}
+
+int parse_and_run(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--quick") {
+      options.quick = true;
+    } else if (argument == "--json") {
+      options.json = true;
+    } else if (argument == "--isa" && i + 1 < argc) {
+      const auto isa = parse_isa(argv[++i]);
+      if (!isa || !isa_available(*isa)) return usage();
+      options.isas.push_back(*isa);
+    } else if (argument == "--threads" && i + 1 < argc) {
+      const int threads = std::atoi(argv[++i]);
+      if (threads < 1 || threads > 1024) return usage();
+      options.threads = {threads};
+    } else {
+      return usage();
+    }
+  }
+  if (options.isas.empty())
+    for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx})
+      if (isa_available(isa)) options.isas.push_back(isa);
+  return run(options);
+}
+
+}  // namespace
+}  // namespace weir::kernels
+
+int main(int argc, char** argv) { return weir::kernels::parse_and_run(argc, argv); }
