@@ -259,12 +259,14 @@ void Engine::Impl::submit(Request* request) {
 }
 
 // The request may have finished and be gone, so its address is all that is looked at. A new one at
-// the same address is submitted later than this message was sent, and is not known here yet.
+// the same address is submitted later than this message was sent, and is not known here yet. One
+// whose rows are all planned is not found: its log finishes with the step that runs.
 void Engine::Impl::cancel(const Request* request) {
-  for (Sequence& seq : sequences.all()) {
-    if (seq.request != request) continue;
+  for (const std::span<Sequence* const> list : {scheduler.running(), scheduler.waiting()}) {
+    const auto found = std::ranges::find(list, request, &Sequence::request);
+    if (found == list.end()) continue;
     published = true;
-    finish(&seq, FinishReason::kCancelled);
+    finish(*found, FinishReason::kCancelled);
     return;
   }
 }

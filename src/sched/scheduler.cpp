@@ -45,7 +45,8 @@ PageTokens tokens_of_page(const Sequence* seq, int32_t page) {
 // The pages that must be free before `seq` is admitted, or that it may still ask for.
 int32_t pages_wanted(const Sequence* seq) {
   const int32_t output_left = seq->limit - seq->length;
-  return pages_for(seq->length + (output_left + kOutputShareDivisor - 1) / kOutputShareDivisor);
+  const int32_t share = (output_left + kOutputShareDivisor - 1) / kOutputShareDivisor;
+  return pages_for(seq->length + std::min(share, kOutputShareMax));
 }
 
 // The full pages of `seq` that may come from the cache. The last token is always computed: its
@@ -117,6 +118,7 @@ void Scheduler::remove(Sequence* seq) {
 }
 
 void Scheduler::next_step(Step& step, int32_t prefill_tokens_max) {
+  CHECK(prefill_tokens_max > 0);  // Or nobody might have anything to do.
   step.clear();
   retire_planned();
   const bool room = plan_decodes(step);

@@ -70,9 +70,11 @@ struct Limits {
 // How many prompt tokens of later arrivals a prompt lets pass for each of its own. 4: under a flood
 // of short prompts a long one takes at most five times what it would take alone.
 inline constexpr int32_t kPatience = 4;
-// The part of the output still allowed for which pages must be free at admission: 1 / 4. Most
-// answers end far before max_tokens; those that do not cost a preemption.
+// For how much of the output still allowed pages must be free at admission: a quarter, and never
+// more than a common answer has (256 tokens, 8 pages). Most answers end far before max_tokens,
+// which is the rest of the context unless the client says less; the others may cost a preemption.
 inline constexpr int32_t kOutputShareDivisor = 4;
+inline constexpr int32_t kOutputShareMax = 256;
 
 class Scheduler {
  public:
@@ -89,7 +91,7 @@ class Scheduler {
 
   // Plans a step; empty when there is nothing to do. At most `prefill_tokens_max` tokens of it are
   // prompts: a cost model may keep steps short. The plan counts as done at once (see Sequence).
-  // REQUIRES: what all but the last planned step sampled is known.
+  // REQUIRES: what all but the last planned step sampled is known; prefill_tokens_max > 0.
   void next_step(Step& step, int32_t prefill_tokens_max);
 
   bool idle() const { return running_.empty() && waiting_.empty(); }

@@ -239,8 +239,9 @@ TEST(Engine, RandomLoadGivesTheAnswersOfSingleRuns) {
   for (const bool prefix_cache : {true, false}) {
     for (const int members : {1, 2, 3}) {
       FakeModel model;
-      run_load(model, runner_options(members, 256, prefix_cache),
-               {.seed = static_cast<uint32_t>(members), .requests = 150, .cancel_one_in = 5});
+      run_load(
+          model, runner_options(members, 256, prefix_cache),
+          {.seed = static_cast<uint32_t>(members), .requests = 150 / members, .cancel_one_in = 5});
     }
   }
 }
@@ -252,7 +253,7 @@ TEST(Engine, RandomLoadInATinyPoolIsPreemptedAndGivesTheSameAnswers) {
       EngineStats stats;
       run_load(model, runner_options(members, 12, prefix_cache),
                {.seed = 10 + static_cast<uint32_t>(members),
-                .requests = 120,
+                .requests = 120 / members,
                 .prompt_max = 100,
                 .output_max = 200,
                 .cancel_one_in = 9},
