@@ -159,7 +159,7 @@ bool Scheduler::plan_decodes(Step& step) {
 
 // Takes the page of the next token, unless pages reserved for prompts are all there is.
 bool Scheduler::make_room(Sequence* seq) {
-  if (pages_for(seq->computed + 1) > seq->page_count() && available() <= reserved()) return false;
+  if (pages_for(seq->computed + 1) > seq->pages.size() && available() <= reserved()) return false;
   grow(seq, seq->computed + 1);
   return true;
 }
@@ -179,11 +179,11 @@ void Scheduler::preempt_youngest() {
 void Scheduler::admit() {
   int32_t promised = 0;
   for (const Sequence* seq : running_)
-    promised += std::max(0, pages_wanted(seq) - seq->page_count());
+    promised += std::max(0, pages_wanted(seq) - seq->pages.size());
   while (!waiting_.empty() && std::ssize(running_) < limits_.running_max) {
     Sequence* seq = next_waiting(promised);
     if (!try_admit(seq, promised)) break;
-    promised += pages_wanted(seq) - seq->page_count();
+    promised += pages_wanted(seq) - seq->pages.size();
   }
 }
 
@@ -199,7 +199,7 @@ bool Scheduler::try_admit(Sequence* seq, int32_t promised) {
   seq->caching = cache_ != nullptr;
   if (seq->preemptions == 0) seq->matched_tokens = 0;
   match(seq);
-  if (pages_wanted(seq) - seq->page_count() + promised > available()) {
+  if (pages_wanted(seq) - seq->pages.size() + promised > available()) {
     release(seq);
     return false;
   }
@@ -251,21 +251,18 @@ void Scheduler::note_passed(const Slice& slice) {
 int32_t Scheduler::reserved() const {
   int32_t pages = 0;
   for (const Sequence* seq : running_)
-    pages += std::max(0, pages_for(seq->prefill_end) - seq->page_count());
+    pages += std::max(0, pages_for(seq->prefill_end) - seq->pages.size());
   return pages;
 }
 
 // REQUIRES: the pages are available(): free, or in the cache and held by nobody.
 void Scheduler::grow(Sequence* seq, int32_t tokens) {
-  const int32_t have = seq->page_count();
-  const int32_t missing = pages_for(tokens) - have;
+  const int32_t missing = pages_for(tokens) - seq->pages.size();
   if (missing <= 0) return;
   if (missing > pool_.free_count() && cache_ != nullptr)
     cache_->evict(missing - pool_.free_count());
-  CHECK(seq->pages.capacity() >= static_cast<size_t>(have + missing));  // Steps hold pointers.
-  seq->pages.resize(static_cast<size_t>(have + missing));
-  const std::span<kv::PageId> added = std::span(seq->pages).subspan(static_cast<size_t>(have));
-  const kv::PageId last = have > 0 ? seq->pages[static_cast<size_t>(have - 1)] : -1;
+  const kv::PageId last = seq->pages.last();
+  const std::span<kv::PageId> added = seq->pages.append(missing);
   CHECK(pool_.allocate(added, last));
   for (const kv::PageId page : added) hold(page);
 }
@@ -273,7 +270,7 @@ void Scheduler::grow(Sequence* seq, int32_t tokens) {
 void Scheduler::release(Sequence* seq) {
   share(seq);
   if (seq->cached_pages > 0) cache_->touch(seq->key);
-  for (const kv::PageId page : seq->pages) {
+  for (const kv::PageId page : seq->pages.pages()) {
     drop(page);
     pool_.release(page);
   }
@@ -288,10 +285,9 @@ void Scheduler::match(Sequence* seq) {
   while (seq->caching && seq->computed == seq->cached_pages * kv::kPageTokens &&
          seq->cached_pages < matchable_pages(seq)) {
     const PageTokens tokens = tokens_of_page(seq, seq->cached_pages);
-    const kv::PageId parent = seq->pages.empty() ? -1 : seq->pages.back();
-    const kv::PrefixCache::Inserted next = cache_->next_page(seq->key, parent, tokens);
+    const kv::PrefixCache::Inserted next = cache_->next_page(seq->key, seq->pages.last(), tokens);
     if (next.page < 0) break;
-    seq->pages.push_back(next.page);
+    seq->pages.append(1).front() = next.page;
     hold(next.page);
     seq->key = next.key;
     ++seq->cached_pages;
@@ -308,7 +304,7 @@ void Scheduler::share(Sequence* seq) {
   while (seq->caching &&
          (seq->cached_pages + 1) * kv::kPageTokens <= std::min(seq->known, seq->computed)) {
     const PageTokens tokens = tokens_of_page(seq, seq->cached_pages);
-    const kv::PageId page = seq->pages[static_cast<size_t>(seq->cached_pages)];
+    const kv::PageId page = seq->pages[seq->cached_pages];
     const kv::PrefixCache::Inserted inserted = cache_->insert(seq->key, tokens, page);
     seq->caching = inserted.page == page;
     if (!seq->caching) break;
@@ -335,9 +331,9 @@ void Scheduler::check() const {
   for (const Sequence* seq : running_) {
     CHECK(seq->state == Sequence::State::kRunning);
     CHECK(seq->computed < seq->length && seq->length <= seq->limit && seq->known <= seq->length);
-    CHECK(seq->page_count() >= pages_for(seq->computed));
+    CHECK(seq->pages.size() >= pages_for(seq->computed));
     CHECK(seq->cached_pages * kv::kPageTokens <= std::min(seq->computed, seq->known));
-    for (const kv::PageId page : seq->pages) ++holders[static_cast<size_t>(page)];
+    for (const kv::PageId page : seq->pages.pages()) ++holders[static_cast<size_t>(page)];
   }
   int64_t waiting_pages = 0;
   for (const Sequence* seq : waiting_) {

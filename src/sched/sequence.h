@@ -14,9 +14,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
-#include "kv/page_pool.h"
+#include "kv/block_table.h"
 #include "kv/prefix_cache.h"
 #include "sample/sampler.h"
 #include "sched/request.h"
@@ -51,15 +50,15 @@ struct Sequence {
   int32_t limit = 0;
 
   // The scheduler's.
-  uint64_t arrival = 0;           // Order of submission; never equal.
-  int64_t passed_tokens = 0;      // Prompt tokens of later arrivals planned before its own.
-  int32_t prefill_end = 0;        // Length when it was admitted: the tokens to compute in chunks.
-  std::vector<kv::PageId> pages;  // From position 0; only grows while the sequence runs.
-  kv::PrefixKey salt;             // What, besides tokens, must agree for pages to be shared.
-  kv::PrefixKey key;              // Of the last cached page; `salt` before the first.
-  int32_t cached_pages = 0;       // Leading pages that lie in the prefix cache.
-  bool caching = false;           // Further pages may be cached behind those.
-  int32_t matched_tokens = 0;     // Of the prompt, found in the cache before the first token.
+  uint64_t arrival = 0;        // Order of submission; never equal.
+  int64_t passed_tokens = 0;   // Prompt tokens of later arrivals planned before its own.
+  int32_t prefill_end = 0;     // Length when it was admitted: the tokens to compute in chunks.
+  kv::BlockTable pages;        // Only grows while the sequence runs.
+  kv::PrefixKey salt;          // What, besides tokens, must agree for pages to be shared.
+  kv::PrefixKey key;           // Of the last cached page; `salt` before the first.
+  int32_t cached_pages = 0;    // Leading pages that lie in the prefix cache.
+  bool caching = false;        // Further pages may be cached behind those.
+  int32_t matched_tokens = 0;  // Of the prompt, found in the cache before the first token.
   int32_t preemptions = 0;
 
   // The engine's.
@@ -75,7 +74,6 @@ struct Sequence {
                                  : request->log[index - prompt_length].token;
   }
   bool prefilling() const { return computed < prefill_end; }
-  int32_t page_count() const { return static_cast<int32_t>(pages.size()); }
 };
 
 }  // namespace weir::sched

@@ -20,7 +20,7 @@ class SequencePool {
       : count_(static_cast<size_t>(count)), sequences_(std::make_unique<Sequence[]>(count_)) {
     free_.reserve(count_);
     for (Sequence& seq : all()) {
-      seq.pages.reserve(static_cast<size_t>(pages_for(context_max)));
+      seq.pages.reserve(pages_for(context_max));
       free_.push_back(&seq);
     }
   }

@@ -68,6 +68,7 @@ class FakeModel final : public model::Model {
 
   void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
                ThreadTeam& team, int member) override {
+    if (on_forward) on_forward(member);
     if (member == 0) check(batch);
     // Sometimes member 0 plans before it stores, sometimes after: both are allowed.
     const bool plan_first = batch.tokens.size() % 2 == 0;
@@ -92,7 +93,8 @@ class FakeModel final : public model::Model {
   int64_t rows() const { return rows_; }
   int64_t steps() const { return steps_; }
   int32_t most_rows() const { return most_rows_; }
-  // Called on member 0 at the start of each pass.
+  // Called by every member, and on member 0, at the start of each pass.
+  std::function<void(int)> on_forward;
   std::function<void(const model::Batch&)> on_batch;
 
   // The length that rope uses at `position`, as far as it matters.

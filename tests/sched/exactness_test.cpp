@@ -1,0 +1,147 @@
+// With a real model: 64 requests at once get the tokens and the log-probabilities, to the bit, that
+// each gets alone; with and without the prefix cache, with pages so few that sequences are
+// preempted, in both compute modes.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "default_model.h"
+#include "kernels/cpu_ops.h"
+#include "sched/engine_runner.h"
+
+namespace weir::sched {
+namespace {
+
+using Requests = std::vector<std::unique_ptr<Request>>;
+
+constexpr int32_t kRequests = 64;
+
+// Prompts of 3 to 300 tokens, of which a third begin alike; greedy and seeded, some with penalties.
+Requests make_requests(int32_t vocab_size) {
+  std::mt19937 rng(20261121);
+  const auto random_token = [&] {
+    return static_cast<int32_t>(rng() % static_cast<unsigned>(vocab_size));
+  };
+  std::vector<int32_t> shared(130);
+  for (int32_t& token : shared) token = random_token();
+  Requests requests;
+  for (int32_t i = 0; i < kRequests; ++i) {
+    std::vector<int32_t> prompt(3 + rng() % (i % 8 == 0 ? 300 : 60));
+    for (int32_t& token : prompt) token = random_token();
+    if (i % 3 == 0) prompt.insert(prompt.begin(), shared.begin(), shared.end());
+    sample::SamplingParams params;
+    params.temperature = i % 2 == 0 ? 0.0f : 0.9f;
+    params.top_p = i % 4 == 1 ? 0.9f : 1.0f;
+    params.repetition_penalty = i % 5 == 0 ? 1.1f : 1.0f;
+    params.top_logprobs = i % 4 == 0 ? 4 : 0;
+    params.seed = static_cast<uint64_t>(i) * 77;
+    const auto max_tokens = static_cast<int32_t>(1 + rng() % 40);
+    requests.push_back(
+        std::make_unique<Request>(std::move(prompt), params, max_tokens, /*logprobs=*/true));
+    requests.back()->arrived = Clock::now();
+  }
+  return requests;
+}
+
+struct Case {
+  model::Compute compute = model::Compute::kFast;
+  int members = 2;
+};
+
+class Exactness : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    ops_ = &kernels::ops_for(kernels::detect_isa());
+    ThreadTeam team(GetParam().members, /*pin=*/false);
+    Result<std::unique_ptr<model::Model>> model = model::Model::load(
+        default_model(), {.compute = GetParam().compute, .rows_max = 256, .context_max = 1024},
+        *ops_, team);
+    ASSERT_TRUE(model.has_value()) << model.error().message;
+    model_ = std::move(*model);
+    RunnerOptions alone = options(/*page_count=*/64, /*prefix_cache=*/false);
+    alone.engine.running_max = 1;
+    expected_ = run(alone);
+  }
+
+  RunnerOptions options(int32_t page_count, bool prefix_cache) const {
+    RunnerOptions options;
+    options.engine.step_tokens_max = 256;
+    options.engine.prefix_cache = prefix_cache;
+    options.page_count = page_count;
+    options.members = GetParam().members;
+    options.kv_type = GetParam().compute == model::Compute::kExact ? kernels::FloatType::kF32
+                                                                   : kernels::FloatType::kF16;
+    return options;
+  }
+
+  // Submits all at once; with running_max 1 each runs alone.
+  Requests run(const RunnerOptions& options) {
+    Requests requests = make_requests(model_->spec().vocab_size);
+    EngineRunner runner(*model_, *ops_, options);
+    for (const auto& request : requests) {
+      const Result<void> submitted = runner.handle().submit(request.get());
+      EXPECT_TRUE(submitted) << submitted.error().message;
+    }
+    for (const auto& request : requests) runner.wait(*request);
+    runner.stop();
+    preemptions_ = runner.handle().stats().preemptions.value();
+    hits_ = runner.handle().stats().prefix_hits.value();
+    steps_ = runner.handle().stats().steps.value();
+    return requests;
+  }
+
+  static bool same(const TokenLogprob& a, const TokenLogprob& b) {
+    return a.token == b.token &&
+           std::bit_cast<uint32_t>(a.logprob) == std::bit_cast<uint32_t>(b.logprob);
+  }
+
+  void expect_equal(const Requests& requests) const {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const TokenLog& log = requests[i]->log;
+      const TokenLog& expected = expected_[i]->log;
+      ASSERT_EQ(log.size(), expected.size()) << "request " << i;
+      ASSERT_EQ(log.finish_reason(), expected.finish_reason()) << "request " << i;
+      for (int32_t t = 0; t < log.size(); ++t) {
+        ASSERT_TRUE(same(log[t], expected[t])) << "request " << i << " token " << t;
+        for (size_t k = 0; k < static_cast<size_t>(log.top_count()); ++k)
+          ASSERT_TRUE(same(log.top(t)[k], expected.top(t)[k])) << "request " << i << " token " << t;
+      }
+    }
+  }
+
+  const kernels::Ops* ops_ = nullptr;
+  std::unique_ptr<model::Model> model_;
+  Requests expected_;
+  uint64_t preemptions_ = 0, hits_ = 0, steps_ = 0;
+};
+
+TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
+  const uint64_t steps_alone = steps_;
+  {
+    SCOPED_TRACE("without the prefix cache");
+    expect_equal(run(options(/*page_count=*/1024, /*prefix_cache=*/false)));
+    EXPECT_LT(steps_, steps_alone / 8);  // They did run together.
+    EXPECT_EQ(preemptions_, 0u);
+  }
+  {
+    SCOPED_TRACE("with the prefix cache");
+    expect_equal(run(options(1024, true)));
+    EXPECT_GT(hits_, 128u * 15);  // Of 22 that begin with 130 equal tokens.
+  }
+  for (const bool prefix_cache : {false, true}) {
+    SCOPED_TRACE("preempted");
+    expect_equal(run(options(24, prefix_cache)));
+    EXPECT_GT(preemptions_, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Exactness,
+                         testing::Values(Case{model::Compute::kFast, 2},
+                                         Case{model::Compute::kExact, 2},
+                                         Case{model::Compute::kFast, 1}));
+
+}  // namespace
+}  // namespace weir::sched

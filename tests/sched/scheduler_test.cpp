@@ -1,0 +1,489 @@
+// The scheduling policy: directed tests of each rule, and a random simulation that runs the planned
+// steps one behind, as the engine does, and looks at what every page holds.
+#include "sched/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "sched/sequence_pool.h"
+
+namespace weir::sched {
+namespace {
+
+constexpr int32_t kPage = kv::kPageTokens;
+
+uint64_t chain(uint64_t hash, int32_t token) {
+  return (hash ^ static_cast<uint64_t>(token + 1)) * 0x9e3779b97f4a7c15u + (hash >> 29);
+}
+
+// A scheduler with what surrounds it in the engine: results become known one plan late, and a step
+// runs any time before its results are looked at.
+class World {
+ public:
+  struct Options {
+    Limits limits;
+    int32_t page_count = 1000;
+    bool cache = true;
+  };
+
+  explicit World(const Options& options)
+      : pool_(options.page_count),
+        scheduler_(options.limits, pool_, options.cache ? &cache_.emplace(pool_) : nullptr),
+        sequences_(options.limits.queue_max * 2, 1 << 14),
+        content_(static_cast<size_t>(options.page_count)) {}
+  World() : World(Options()) {}
+
+  Sequence* submit(std::vector<int32_t> prompt, int32_t max_tokens, uint64_t salt = 0) {
+    requests_.push_back(
+        std::make_unique<Request>(std::move(prompt), sample::SamplingParams(), max_tokens, false));
+    Sequence* seq = sequences_.take(requests_.back().get());
+    seq->salt = kv::PrefixCache::salt({reinterpret_cast<const char*>(&salt), sizeof salt});
+    scheduler_.submit(seq);
+    return seq;
+  }
+  // A prompt of which no page equals another prompt's.
+  Sequence* submit(int32_t prompt_length, int32_t max_tokens) {
+    std::vector<int32_t> prompt(static_cast<size_t>(prompt_length));
+    std::iota(prompt.begin(), prompt.end(), next_token_);
+    next_token_ += prompt_length;
+    return submit(std::move(prompt), max_tokens);
+  }
+
+  // Plans a step. `run_first`: the step before has ended by then; else it runs meanwhile.
+  const Step& next(int32_t prefill_tokens_max = 1 << 30, bool run_first = false) {
+    if (run_first) execute();
+    execute();
+    publish();
+    Planned& planned = steps_.emplace_back();
+    scheduler_.next_step(planned.step, prefill_tokens_max);
+    for (const Slice& slice : planned.step.slices) {
+      planned.tables.push_back(slice.seq->pages.data());
+      std::vector<int32_t>& tokens = planned.tokens.emplace_back();
+      for (int32_t i = 0; i < slice.first + slice.count; ++i)
+        tokens.push_back(token_at(slice.seq, i));
+      ++slice.seq->steps;
+    }
+    scheduler_.check();
+    return planned.step;
+  }
+
+  // The client cancels, or a stop token is found.
+  void end(Sequence* seq) {
+    scheduler_.remove(seq);
+    seq->request = nullptr;
+    if (seq->steps == 0) sequences_.give_back(seq);
+  }
+
+  const Scheduler& scheduler() const { return scheduler_; }
+  kv::PagePool& pool() { return pool_; }
+  std::optional<kv::PrefixCache>& cache() { return cache_; }
+  int64_t computed_rows() const { return computed_rows_; }
+
+ private:
+  struct Planned {
+    Step step;
+    std::vector<const kv::PageId*> tables;
+    std::vector<std::vector<int32_t>> tokens;  // Of each sequence, from its start.
+    bool executed = false;
+  };
+
+  // Runs the oldest step that has not run.
+  void execute() {
+    for (Planned& planned : steps_) {
+      if (planned.executed) continue;
+      planned.executed = true;
+      for (size_t i = 0; i < planned.step.slices.size(); ++i)
+        compute(planned.step.slices[i], planned.tables[i], planned.tokens[i]);
+      return;
+    }
+  }
+
+  // Checks that everything before the slice is what this sequence needs, and writes the slice. Also
+  // if the sequence has ended meanwhile: others may already count on its pages.
+  void compute(const Slice& slice, const kv::PageId* table, const std::vector<int32_t>& tokens) {
+    computed_rows_ += slice.count;
+    uint64_t hash = 0;
+    for (int32_t i = 0; i < slice.first + slice.count; ++i) {
+      hash = chain(hash, tokens[static_cast<size_t>(i)]);
+      std::vector<uint64_t>& page = content_[static_cast<size_t>(table[i / kPage])];
+      page.resize(kPage);
+      if (i >= slice.first) page[static_cast<size_t>(i % kPage)] = hash;
+      ASSERT_EQ(page[static_cast<size_t>(i % kPage)], hash) << "position " << i;
+    }
+  }
+
+  // The last token may be sampled, but not published; it depends on nothing but its position.
+  static int32_t token_at(const Sequence* seq, int32_t index) {
+    return index < seq->prompt_length ? seq->token(index) : index % 7;
+  }
+
+  // Makes known what the oldest steps that have run have sampled; the last one stays unknown.
+  void publish() {
+    while (steps_.size() > 1 && steps_.front().executed) {
+      for (const Slice& slice : steps_.front().step.slices) {
+        Sequence* seq = slice.seq;
+        if (slice.sample && seq->request != nullptr) {
+          seq->request->log.append({.token = token_at(seq, seq->known)}, {});
+          if (++seq->known == seq->limit) {
+            scheduler_.remove(seq);
+            seq->request = nullptr;
+          }
+        }
+        if (--seq->steps == 0 && seq->state == Sequence::State::kEnded) sequences_.give_back(seq);
+      }
+      steps_.erase(steps_.begin());
+    }
+  }
+
+  kv::PagePool pool_;
+  std::optional<kv::PrefixCache> cache_;
+  Scheduler scheduler_;
+  SequencePool sequences_;
+  std::vector<std::unique_ptr<Request>> requests_;
+  std::vector<Planned> steps_;
+  std::vector<std::vector<uint64_t>> content_;  // By page and slot: the hash of all tokens so far.
+  int32_t next_token_ = 100;
+  int64_t computed_rows_ = 0;
+};
+
+int32_t tokens_of(const Step& step, const Sequence* seq) {
+  int32_t tokens = 0;
+  for (const Slice& slice : step.slices) tokens += slice.seq == seq ? slice.count : 0;
+  return tokens;
+}
+
+TEST(Scheduler, ALongPromptIsComputedInSlicesAndSamplesOnlyAtItsEnd) {
+  World world;
+  Sequence* seq = world.submit(1200, 4);
+  std::vector<int32_t> counts;
+  std::vector<bool> samples;
+  while (seq->computed < 1200) {
+    const Step& step = world.next();
+    ASSERT_EQ(step.slices.size(), 1u);
+    counts.push_back(step.slices[0].count);
+    samples.push_back(step.slices[0].sample);
+  }
+  EXPECT_EQ(counts, (std::vector<int32_t>{512, 512, 176}));
+  EXPECT_EQ(samples, (std::vector<bool>{false, false, true}));
+}
+
+TEST(Scheduler, DecodingSequencesGoFirstAndAPromptTakesTheRestOfTheBudget) {
+  World world;
+  Sequence* chat = world.submit(10, 50);
+  world.next();
+  Sequence* book = world.submit(4000, 50);
+  const Step& step = world.next();
+  ASSERT_EQ(step.slices.size(), 2u);
+  EXPECT_EQ(step.slices[0].seq, chat);
+  EXPECT_EQ(step.slices[0].count, 1);
+  EXPECT_EQ(tokens_of(step, book), 511);
+}
+
+TEST(Scheduler, ACostModelMayCapThePromptTokensOfAStep) {
+  World world;
+  Sequence* chat = world.submit(10, 50);
+  world.next();
+  Sequence* book = world.submit(4000, 50);
+  const Step& step = world.next(100);
+  EXPECT_EQ(tokens_of(step, chat), 1);
+  EXPECT_EQ(tokens_of(step, book), 100);
+  EXPECT_EQ(step.prefill_tokens, 100);
+}
+
+TEST(Scheduler, ASequenceThatHasAllItsRowsIsNotPlannedAgain) {
+  World world;
+  Sequence* one = world.submit(10, 1);
+  Sequence* two = world.submit(10, 2);
+  EXPECT_EQ(world.next().token_count, 20);
+  const Step& step = world.next();  // Nobody has seen the first step's tokens.
+  EXPECT_EQ(tokens_of(step, one), 0);
+  EXPECT_EQ(tokens_of(step, two), 1);
+  EXPECT_TRUE(world.next().slices.empty());
+  EXPECT_EQ(world.scheduler().held_pages(), 0);
+}
+
+TEST(Scheduler, ThePromptWithTheFewestTokensLeftGoesFirst) {
+  World world;
+  Sequence* book = world.submit(3000, 4);
+  EXPECT_EQ(tokens_of(world.next(), book), 512);
+  Sequence* page = world.submit(600, 4);
+  Sequence* note = world.submit(40, 4);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, note), 40);
+  EXPECT_EQ(tokens_of(step, page), 472);
+  EXPECT_EQ(tokens_of(step, book), 0);
+}
+
+TEST(Scheduler, AFloodOfShortPromptsDelaysALongOneByItsPatienceOnly) {
+  World world({.limits = {.step_tokens_max = 128, .running_max = 32}, .page_count = 4000});
+  Sequence* book = world.submit(1000, 1);
+  int64_t passed = 0;
+  for (int32_t step_count = 0; book->computed < 1000; ++step_count) {
+    ASSERT_LT(step_count, 1000);
+    world.submit(100, 1);  // Two a step: more than the budget of 128.
+    world.submit(90, 1);
+    const Step& step = world.next();
+    for (const Slice& slice : step.slices) passed += slice.seq != book ? slice.count : 0;
+  }
+  EXPECT_GT(passed, 1000);                        // Short ones do go first,
+  EXPECT_LE(passed, kPatience * 1000 + 2 * 128);  // but not for ever.
+}
+
+TEST(Scheduler, AdmitsWhenThePromptAndAShareOfTheOutputFit) {
+  World world({.limits = {}, .page_count = 20});
+  Sequence* first = world.submit(8 * kPage, 8 * kPage);   // Promised: 8 + 2 pages.
+  Sequence* second = world.submit(8 * kPage, 9 * kPage);  // 8 + 3 do not fit beside them.
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, first), 8 * kPage);
+  EXPECT_EQ(second->state, Sequence::State::kWaiting);
+  world.end(first);
+  EXPECT_EQ(tokens_of(world.next(), second), 8 * kPage);
+}
+
+TEST(Scheduler, ANewerPromptDoesNotOvertakeAnOlderOneThatWaitsForPages) {
+  World world({.limits = {}, .page_count = 10});
+  Sequence* chat = world.submit(5 * kPage, 1 * kPage);
+  world.next();
+  Sequence* book = world.submit(7 * kPage, 1 * kPage);
+  Sequence* note = world.submit(5, 5);  // Would fit.
+  for (int i = 0; i < 5; ++i) {
+    const Step& step = world.next();
+    EXPECT_EQ(tokens_of(step, book) + tokens_of(step, note), 0);
+  }
+  world.end(chat);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, book), 7 * kPage);
+  EXPECT_EQ(tokens_of(step, note), 5);
+}
+
+TEST(Scheduler, WhilePagesSufficeForAllTheShortestWaitingPromptGetsTheFreePlace) {
+  World world({.limits = {.step_tokens_max = 512, .running_max = 1}});
+  Sequence* chat = world.submit(10, 50);
+  world.next();
+  Sequence* book = world.submit(900, 5);
+  Sequence* note = world.submit(20, 5);
+  world.end(chat);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, note), 20);
+  EXPECT_EQ(tokens_of(step, book), 0);
+}
+
+// Two sequences fill the pool; the older needs one page more.
+TEST(Scheduler, TheYoungestGivesItsPagesBackAndStaysOutOfThatStep) {
+  World world({.limits = {}, .page_count = 9});
+  Sequence* chat = world.submit(3 * kPage, 4 * kPage);
+  Sequence* book = world.submit(4 * kPage - 20, 2 * kPage);
+  Sequence* later = nullptr;
+  int32_t steps = 0;
+  while (world.scheduler().preemptions() == 0) {
+    ASSERT_LT(++steps, 200);
+    const Step& step = world.next();
+    if (world.scheduler().preemptions() == 0) continue;
+    ASSERT_EQ(step.slices.size(), 1u);
+    EXPECT_EQ(step.slices[0].seq, chat);
+    later = world.submit(1, 1);
+  }
+  EXPECT_EQ(book->state, Sequence::State::kWaiting);
+  EXPECT_EQ(book->preemptions, 1);
+  EXPECT_TRUE(book->pages.empty());
+  EXPECT_EQ(tokens_of(world.next(), later), 0);  // An older one waits for pages.
+  while (book->state == Sequence::State::kWaiting) world.next();
+  EXPECT_GE(book->computed, 3 * kPage);  // Its full pages were in the cache, most of them still.
+}
+
+TEST(Scheduler, ThePromptsLastTokenIsAlwaysComputed) {
+  World world;
+  std::vector<int32_t> prompt(4 * kPage, 9);
+  world.submit(prompt, 1);
+  world.next();
+  world.next();
+  Sequence* again = world.submit(prompt, 1);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, again), kPage);
+  EXPECT_EQ(again->matched_tokens, 3 * kPage);
+  EXPECT_TRUE(step.slices[0].sample);
+}
+
+TEST(Scheduler, EqualPromptsSubmittedTogetherAreComputedOnce) {
+  World world;
+  std::vector<int32_t> prompt(20 * kPage + 5);
+  std::iota(prompt.begin(), prompt.end(), 0);
+  for (int i = 0; i < 16; ++i) world.submit(prompt, 3);
+  int32_t prefill_tokens = 0;
+  for (int i = 0; i < 12; ++i) prefill_tokens += world.next().prefill_tokens;
+  EXPECT_TRUE(world.scheduler().idle());
+  EXPECT_EQ(prefill_tokens, 20 * kPage + 5 + 15 * 5);
+}
+
+TEST(Scheduler, OnlyEqualSaltsSharePages) {
+  World world;
+  const std::vector<int32_t> prompt(4 * kPage + 1, 9);
+  Sequence* first = world.submit(prompt, 1, 1);
+  Sequence* second = world.submit(prompt, 1, 2);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, first), 4 * kPage + 1);
+  EXPECT_EQ(tokens_of(step, second), 4 * kPage + 1);
+  EXPECT_EQ(world.submit(prompt, 1, 3)->matched_tokens, 0);
+}
+
+TEST(Scheduler, AShortPromptDoesNotWaitForALongOneThatComputesLater) {
+  World world;
+  std::vector<int32_t> book(3000);
+  std::iota(book.begin(), book.end(), 0);
+  std::vector<int32_t> note(book.begin(), book.begin() + 100);
+  Sequence* long_one = world.submit(book, 1);
+  Sequence* short_one = world.submit(note, 1);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, short_one), 100);
+  EXPECT_EQ(tokens_of(step, long_one), 0);  // It needs the very page that the short one computes,
+  EXPECT_EQ(tokens_of(world.next(), long_one), 512);
+  EXPECT_EQ(long_one->computed, 3 * kPage + 512);  // and finds three of them in the next step.
+}
+
+TEST(Scheduler, WithoutACacheNothingIsShared) {
+  World world({.limits = {}, .page_count = 100, .cache = false});
+  const std::vector<int32_t> prompt(4 * kPage + 1, 9);
+  world.submit(prompt, 1);
+  world.submit(prompt, 1);
+  EXPECT_EQ(world.next().prefill_tokens, 2 * (4 * kPage + 1));
+  world.next();
+  EXPECT_EQ(world.pool().free_count(), 100);
+}
+
+// --- Random simulation.
+
+struct Simulation {
+  explicit Simulation(uint32_t seed)
+      : rng(seed),
+        world({.limits = {.step_tokens_max = 96, .running_max = 6, .queue_max = 24},
+               .page_count = 14 + static_cast<int32_t>(seed % 3) * 20,
+               .cache = seed % 4 != 0}) {}
+
+  uint32_t random(uint32_t n) { return rng() % n; }
+
+  void submit() {
+    // Few different tokens and few lengths of what is shared: prefixes coincide often.
+    std::vector<int32_t> prompt(1 + random(260), 1);
+    const size_t same = random(5) * 50;
+    for (size_t i = same; i < prompt.size(); ++i)
+      prompt[i] = 2 + static_cast<int32_t>(random(2) * 1000 + i);
+    const auto fits = world.scheduler().tokens_max() - static_cast<int32_t>(prompt.size());
+    if (fits < 1) return;
+    const int32_t outputs = std::min(fits, 1 + static_cast<int32_t>(random(80)));
+    open.push_back(world.submit(std::move(prompt), outputs, random(8) == 0));
+  }
+
+  // Of what waits and runs, as it was before a plan.
+  struct Before {
+    Sequence* seq = nullptr;
+    bool waiting = false;
+    bool prefilling = false;
+    bool due = false;
+  };
+
+  std::vector<Before> look() const {
+    std::vector<Before> before;
+    for (const bool waiting : {false, true})
+      for (Sequence* seq : waiting ? world.scheduler().waiting() : world.scheduler().running())
+        before.push_back(
+            {.seq = seq,
+             .waiting = waiting,
+             .prefilling = seq->prefilling() || waiting,
+             .due = seq->passed_tokens >= int64_t{kPatience} * (seq->length - seq->computed)});
+    return before;
+  }
+
+  // Whoever was due, had pages and got nothing, has not been passed by a younger prompt, unless it
+  // waits for a page that an equal prompt computes in this step.
+  void check_fairness(const std::vector<Before>& before, const Step& step) const {
+    for (const Before& b : before) {
+      if (b.waiting || !b.prefilling || !b.due) continue;
+      if (b.seq->state != Sequence::State::kRunning || tokens_of(step, b.seq) > 0) continue;
+      bool equal = false, passed = false;
+      for (const Slice& slice : step.slices) {
+        const bool prompt = slice.count > 1 || slice.first < slice.seq->prefill_end;
+        if (!prompt) continue;
+        equal = equal || slice.seq->request->prompt[0] == b.seq->request->prompt[0];
+        passed = passed || slice.seq->arrival > b.seq->arrival;
+      }
+      ASSERT_TRUE(equal || !passed);
+    }
+  }
+
+  // Nobody was admitted past an older one for whom there are no pages.
+  void check_admission(const std::vector<Before>& before, uint64_t preemptions) const {
+    const auto waiting = world.scheduler().waiting();
+    if (waiting.empty()) return;
+    const bool places = std::ssize(world.scheduler().running()) < 6;
+    for (const Before& b : before) {
+      if (!b.waiting || b.seq->state != Sequence::State::kRunning) continue;
+      ASSERT_EQ(preemptions, world.scheduler().preemptions());
+      if (places) {
+        ASSERT_LT(b.seq->arrival, waiting.front()->arrival);
+      }
+    }
+  }
+
+  void run() {
+    int32_t arrivals = 40;
+    for (int32_t steps = 0; arrivals > 0 || !world.scheduler().idle(); ++steps) {
+      ASSERT_LT(steps, 20000) << "somebody waits for ever";
+      while (arrivals > 0 && open.size() < 24 && random(3) == 0) {
+        submit();
+        --arrivals;
+      }
+      const std::vector<Before> before = look();
+      const uint64_t preemptions = world.scheduler().preemptions();
+      const Sequence* oldest =
+          world.scheduler().running().empty() ? nullptr : world.scheduler().running().front();
+      const Step& step = world.next(random(4) == 0 ? 20 : 1 << 20, random(2) == 0);
+      ASSERT_FALSE(testing::Test::HasFatalFailure());
+      ASSERT_LE(step.token_count, 96);
+      if (!world.scheduler().idle()) {
+        ASSERT_GT(step.token_count, 0);
+      }
+      if (oldest != nullptr) {
+        ASSERT_NE(oldest->state, Sequence::State::kWaiting);
+      }
+      check_fairness(before, step);
+      check_admission(before, preemptions);
+      std::erase_if(open, [](const Sequence* seq) { return seq->request == nullptr; });
+      if (random(12) == 0 && !open.empty()) {
+        const auto gone = open.begin() + random(static_cast<uint32_t>(open.size()));
+        world.end(*gone);
+        open.erase(gone);
+      }
+    }
+    world.next();
+    world.next();
+    world.scheduler().check();
+    ASSERT_EQ(world.scheduler().held_pages(), 0);
+    if (world.cache()) world.cache()->clear();
+    ASSERT_EQ(world.pool().free_count(), world.pool().page_count());
+  }
+
+  std::mt19937 rng;
+  World world;
+  std::vector<Sequence*> open;
+};
+
+TEST(Scheduler, RandomLoadKeepsTheInvariantsAndServesEverybody) {
+  uint64_t preemptions = 0;
+  for (uint32_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Simulation simulation(seed);
+    simulation.run();
+    if (HasFatalFailure()) return;
+    preemptions += simulation.world.scheduler().preemptions();
+  }
+  EXPECT_GT(preemptions, 500u);
+}
+
+}  // namespace
+}  // namespace weir::sched
