@@ -152,10 +152,7 @@ Value floor_divide(Runtime& rt, const Value& a, const Value& b) {
 }
 
 Value modulo(Runtime& rt, const Value& a, const Value& b) {
-  if (a.is(Type::kStr)) {
-    if (b.is(Type::kUndefined)) return rt.fail_undefined(b);
-    return format_percent(rt, a, b);
-  }
+  if (a.is(Type::kStr)) return format_percent(rt, a, b);
   if (!both_numbers(a, b)) return unsupported(rt, "%", a, b);
   if (b.as_double() == 0) return zero_division(rt, "integer modulo by zero");
   if (!both_integral(a, b)) return Value::of(floor_mod(a.as_double(), b.as_double()));

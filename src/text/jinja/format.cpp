@@ -158,7 +158,11 @@ class PercentFormatter {
   }
 
  private:
-  bool is_mapping() const { return values_.is(Type::kDict) || values_.is(Type::kList); }
+  // What has items may be left alone: Python cannot know whether it is a mapping.
+  bool is_mapping() const {
+    return values_.is(Type::kDict) || values_.is(Type::kList) || values_.is(Type::kRange) ||
+           values_.is(Type::kUndefined);
+  }
 
   bool fail(std::string message) {
     rt_.fail(std::move(message));

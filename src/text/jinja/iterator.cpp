@@ -2,6 +2,7 @@
 #include "text/jinja/iterator.h"
 
 #include "text/jinja/codepoint.h"
+#include "text/jinja/object.h"
 
 namespace weir::text::jinja {
 
@@ -36,6 +37,14 @@ Iterator* make(Runtime& rt, Iterator::Kind kind, const void* over) {
       iterator->list = static_cast<const List*>(over);
   }
   return iterator;
+}
+
+// Going over `loop` itself takes its items away from the loop.
+Value next_of_loop(Runtime& rt, void* state) {
+  auto* loop = static_cast<Loop*>(state);
+  const Value item = loop->next(rt);
+  if (item.is_missing() || item.is_error()) return item;
+  return rt.tuple(item, Value::of(Type::kLoop, loop));
 }
 
 }  // namespace
@@ -105,6 +114,8 @@ Iterator* iterate(Runtime& rt, const Value& value, const char* before, const cha
       return make(rt, Iterator::Kind::kRange, value.range);
     case Type::kIterator:
       return value.iterator;
+    case Type::kLoop:
+      return make_generator(rt, next_of_loop, value.loop).iterator;
     default:
       rt.fail(before, type_name(value.type), after);
       return nullptr;

@@ -86,7 +86,8 @@ Value own_item(Runtime& rt, const Value& value, const Value& key) {
 }  // namespace
 
 Value get_attribute(Runtime& rt, const Value& value, const Str& name) {
-  if (value.is(Type::kUndefined)) return rt.fail_undefined(value);
+  if (value.is(Type::kUndefined) && !is_unsafe_method(value.type, name.view()))
+    return rt.fail_undefined(value);
   const Value attribute = own_attribute(rt, value, name.view());
   if (!attribute.is_missing()) return attribute;
   if (value.is(Type::kDict)) {
@@ -126,7 +127,7 @@ bool slice_bound(Runtime& rt, const Value& value, std::optional<int64_t>& bound)
 
 // Python's slice.indices(): a range of indices that all exist.
 struct Indices {
-  int64_t start = 0, count = 0, step = 1;
+  int64_t start = 0, stop = 0, count = 0, step = 1;
 };
 
 Indices slice_indices(int64_t size, std::optional<int64_t> start, std::optional<int64_t> stop,
@@ -142,7 +143,7 @@ Indices slice_indices(int64_t size, std::optional<int64_t> start, std::optional<
   const int64_t from = clip(start, step < 0 ? size - 1 : 0);
   // -1 from outside means the last item, so a missing stop is written as the bound it becomes.
   const int64_t to = stop ? clip(stop, 0) : step < 0 ? -1 : size;
-  return {from, Range{from, to, step}.size(), step};
+  return {from, to, Range{from, to, step}.size(), step};
 }
 
 Value slice_text(Runtime& rt, const Str& str, const Indices& indices) {
@@ -192,10 +193,8 @@ Value get_slice(Runtime& rt, const Value& value, const Value& start, const Value
     const Range& range = *value.range;
     int64_t width = 0;
     if (__builtin_mul_overflow(range.step, indices.step, &width)) width = range.step;
-    return Value::of(
-        Type::kRange,
-        rt.arena().make<Range>(range.at(indices.start),
-                               range.at(indices.start + indices.step * indices.count), width));
+    return Value::of(Type::kRange, rt.arena().make<Range>(range.at(indices.start),
+                                                          range.at(indices.stop), width));
   }
   const auto count = static_cast<size_t>(indices.count);
   if (!rt.reserve(count * sizeof(Value))) return Value::error();

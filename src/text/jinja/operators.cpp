@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "text/jinja/iterator.h"
+#include "text/jinja/object.h"
 #include "text/jinja/repr.h"
 
 namespace weir::text::jinja {
@@ -223,6 +223,8 @@ Value length_of(Runtime& rt, const Value& value) {
       return Value::of(static_cast<int64_t>(value.view->dict->size()));
     case Type::kRange:
       return Value::of(value.range->size());
+    case Type::kLoop:
+      return value.loop->count(rt);
     default:
       return rt.fail("object of type '", type_name(value.type), "' has no len()");
   }

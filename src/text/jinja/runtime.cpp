@@ -19,16 +19,14 @@ bool Runtime::exhausted() {
   if (steps_ < 0) {
     fail("the template did not end within ", std::to_string(limits_.steps), " steps");
   } else {
-    fail("the template's values need more than ", std::to_string(limits_.memory_bytes),
-                 " bytes");
+    fail("the template's values need more than ", std::to_string(limits_.memory_bytes), " bytes");
   }
   return false;
 }
 
 bool Runtime::reserve(size_t bytes) {
   if (bytes > limits_.memory_bytes - std::min(arena_.used(), limits_.memory_bytes)) {
-    fail("the template's values need more than ", std::to_string(limits_.memory_bytes),
-                 " bytes");
+    fail("the template's values need more than ", std::to_string(limits_.memory_bytes), " bytes");
     return false;
   }
   return charge_bytes(bytes);

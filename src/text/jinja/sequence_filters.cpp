@@ -47,7 +47,7 @@ Value first(const Call& call) {
 }
 
 Value last(const Call& call) {
-  if (call.self.is(Type::kUndefined)) return call.rt.fail_undefined(call.self);
+  if (call.self.is(Type::kUndefined)) return first(call);
   Iterator* items = iterate_reversed(call.rt, call.self);
   if (!items) return call.rt.fail("'", type_name(call.self.type), "' object is not reversible");
   const Value item = items->next(call.rt);

@@ -72,12 +72,11 @@ Value by_method(const Call& call, std::string_view method) {
 Value is_lower_test(const Call& call) { return by_method(call, "islower"); }
 Value is_upper_test(const Call& call) { return by_method(call, "isupper"); }
 
-Value is_filter(const Call& call) {
-  return Value::of(call.self.is(Type::kStr) && find_filter(call.self.text()) != nullptr);
-}
-
-Value is_test(const Call& call) {
-  return Value::of(call.self.is(Type::kStr) && find_test(call.self.text()) != nullptr);
+template <const Builtin* (*find)(std::string_view)>
+Value is_known(const Call& call) {
+  if (!hashable(call.self))
+    return call.rt.fail("unhashable type: '", type_name(call.self.type), "'");
+  return Value::of(call.self.is(Type::kStr) && find(call.self.text()) != nullptr);
 }
 
 Value is_same(const Call& call) {
@@ -124,7 +123,7 @@ constexpr Builtin kTests[] = {
     {"escaped", "", is_escaped},
     {"even", "", is_even},
     {"false", "", is_boolean<false>},
-    {"filter", "", is_filter},
+    {"filter", "", is_known<find_filter>},
     {"float", "", is_type<Type::kFloat>},
     {"ge", "/ other", is_ordered<Comparison::kGreaterEqual>},
     {"greaterthan", "/ other", is_ordered<Comparison::kGreater>},
@@ -144,7 +143,7 @@ constexpr Builtin kTests[] = {
     {"sameas", "other", is_same},
     {"sequence", "", is_sequence},
     {"string", "", is_type<Type::kStr>},
-    {"test", "", is_test},
+    {"test", "", is_known<find_test>},
     {"true", "", is_boolean<true>},
     {"undefined", "", is_type<Type::kUndefined>},
     {"upper", "", is_upper_test},

@@ -126,11 +126,9 @@ Value title(const Call& call) {
 }
 
 Value truncate(const Call& call) {
-  if (!call.self.is(Type::kStr)) return call.rt.fail("truncate expected a string");
   int64_t length = 255, leeway = 5;
   if (call.has(0) && !to_int(call, call[0], length)) return Value::error();
   if (!to_optional_int(call, call[3], leeway)) return Value::error();
-  const std::string_view text = call.self.text();
   std::string_view end = "...";
   if (call.has(2)) {
     if (!call[2].is(Type::kStr)) return call.rt.fail("truncate expected end to be a string");
@@ -141,9 +139,12 @@ Value truncate(const Call& call) {
     return call.rt.fail("expected length >= ", std::to_string(end_length), ", got ",
                         std::to_string(length));
   if (leeway < 0) return call.rt.fail("expected leeway >= 0, got ", std::to_string(leeway));
-  if (!call.rt.charge_bytes(text.size())) return Value::error();
-  const int64_t size = call.self.str->length();
-  if (size <= length || size - length <= leeway) return call.self;
+  const Value size = length_of(call.rt, call.self);
+  if (size.is_error()) return size;
+  if (size.integer <= length || size.integer - length <= leeway) return call.self;
+  if (!call.self.is(Type::kStr))
+    return call.rt.fail("truncate expected a string, found ", type_name(call.self.type));
+  const std::string_view text = call.self.text();
   std::string_view kept =
       text.substr(0, codepoint_offset(text, static_cast<size_t>(length - end_length)));
   if (!call.has(1) || !truthy(call[1])) kept = kept.substr(0, kept.rfind(' '));
