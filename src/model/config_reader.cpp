@@ -83,6 +83,29 @@ std::string quoted(std::string_view path, std::string_view key) {
 
 }  // namespace
 
+Result<JsonDoc> parse_config(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kWords = {
+      {{"Infinity", "1e308"}, {"NaN", "null"}}};
+  std::string json;
+  json.reserve(text.size());
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    size_t length = 1;
+    std::string_view put = text.substr(i, 1);
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) {
+      put = text.substr(i, length = 2);
+    } else if (text[i] == '"') {
+      in_string = !in_string;
+    } else if (!in_string) {
+      for (const auto& [word, number] : kWords)
+        if (text.substr(i).starts_with(word)) length = word.size(), put = number;
+    }
+    json.append(put);
+    i += length;
+  }
+  return JsonDoc::parse(json);
+}
+
 ConfigReader::ConfigReader(JsonObject root) : state_(std::make_shared<State>()) {
   node_ = &state_->nodes.emplace_back(Node{"", root, {}});
 }

@@ -19,6 +19,10 @@
 
 namespace weir::model {
 
+// Parses a config.json as Python writes it: Infinity and NaN, which JSON does not know, become a
+// number too large for any use, and null.
+Result<JsonDoc> parse_config(std::string_view text);
+
 class ConfigReader {
  public:
   // `root` outlives the reader.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "model/config_reader.h"
 #include "model/families.h"
 #include "model/layers/attention.h"
 #include "model/layers/ffn.h"
@@ -22,7 +22,7 @@ Result<JsonDoc> read_config(const ModelFiles& files) {
     return fail(ErrorCode::kConfig, file.name() + ": expected at most " +
                                         std::to_string(kConfigBytesMax) + " bytes, found " +
                                         std::to_string(file.bytes().size()));
-  auto doc = JsonDoc::parse(file.text());
+  auto doc = parse_config(file.text());
   if (!doc) return fail(ErrorCode::kConfig, file.name() + ": " + doc.error().message);
   return doc;
 }

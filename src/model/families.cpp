@@ -60,13 +60,20 @@ Result<void> check_attention(const Attention& a, size_t layer) {
     return wrong(layer, "expected short_factor and long_factor of " + std::to_string(half) +
                             " numbers, found " + std::to_string(r.short_factor.size()) + " and " +
                             std::to_string(r.long_factor.size()));
-  if (r.dim > 0 && !(r.theta > 1 && r.factor > 0 && r.original_context >= 0))
+  if (r.dim > 0 && !(r.theta > 1 && r.factor > 0))
     return wrong(layer, "expected rope_theta above 1 and a positive factor, found " +
                             std::to_string(r.theta) + " and " + std::to_string(r.factor));
+  if (r.scaling > Rope::kLinear && !(r.original_context >= 1))
+    return wrong(layer, "expected original_max_position_embeddings of at least 1, found " +
+                            std::to_string(r.original_context));
   return {};
 }
 
 Result<void> check_moe(const MoeFfn& moe, size_t layer) {
+  constexpr int kExpertsMax = 4096;  // Eight times the most published.
+  if (moe.num_experts > kExpertsMax)
+    return wrong(layer, "expected at most " + std::to_string(kExpertsMax) + " experts, found " +
+                            std::to_string(moe.num_experts));
   if (moe.num_experts < 1 || moe.top_k < 1 || moe.top_k > moe.num_experts)
     return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) +
                             " experts per token, found " + std::to_string(moe.top_k));

@@ -119,10 +119,10 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
     m.params = format_.of(path);
     const std::string note = " (" + std::to_string(m.params.bits) + " bits in groups of " +
                              std::to_string(m.params.group) + ")";
-    if (k % m.params.group != 0) {
-      reject(checkpoint_.name() + ": tensor '" + path +
-             ".weight': expected a width that is a multiple of " + std::to_string(m.params.group) +
-             ", found " + std::to_string(k));
+    if (k % m.params.group != 0 || k > kernels::kMaxLayerK) {
+      reject(checkpoint_.name() + ": tensor '" + path + ".weight': expected a width up to " +
+             std::to_string(kernels::kMaxLayerK) + " that is a multiple of " +
+             std::to_string(m.params.group) + ", found " + std::to_string(k));
       return std::nullopt;
     }
     shape.back() = int64_t{k} * m.params.bits / 32;

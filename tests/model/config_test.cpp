@@ -74,6 +74,19 @@ TEST(Config, NamesKeyExpectedAndFound) {
             std::string::npos);
 }
 
+TEST(Config, ReadsWhatPythonWritesForInfinityAndNaN) {
+  const auto doc =
+      parse_config(R"({"a":[0.0,Infinity,-Infinity],"b":NaN,"c":"Infinity \"NaN\" \\","d":NaN})");
+  ASSERT_TRUE(doc) << doc.error().message;
+  JsonObject root;
+  ASSERT_EQ(doc->root().get(root), simdjson::SUCCESS);
+  const ConfigReader reader(root);
+  EXPECT_GT(reader.floats("a")[1], 1e38f);
+  EXPECT_FALSE(reader.has("b"));
+  EXPECT_EQ(reader.string_or("c", ""), "Infinity \"NaN\" \\");
+  EXPECT_FALSE(parse_config("{\"a\":Infinit}"));
+}
+
 TEST(Config, RefusesSizesThatNoModelHas) {
   EXPECT_NE(error_of(R"("head_dim":4000)").find("expected a head_dim from 1 to 1024, found 4000"),
             std::string::npos);
@@ -177,8 +190,11 @@ std::vector<std::string> golden_configs() {
   return paths;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenConfig, testing::ValuesIn(golden_configs()),
-                         [](const auto& info) { return fs::path(info.param).stem().string(); });
+std::string golden_name(const testing::TestParamInfo<std::string>& info) {
+  return fs::path(info.param).stem().string();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenConfig, testing::ValuesIn(golden_configs()), golden_name);
 
 }  // namespace
 }  // namespace weir::model

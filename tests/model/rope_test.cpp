@@ -46,9 +46,13 @@ TEST(Rope, Llama3KeepsHighFrequenciesAndSlowsLowOnes) {
   const auto plain = frequencies({.theta = 500000, .dim = 32}, 1);
   for (size_t i = 0; i < f.size(); ++i) {
     const double wavelength = 2 * std::numbers::pi / static_cast<double>(plain[i]);
-    if (wavelength < 16) EXPECT_FLOAT_EQ(f[i], plain[i]);
-    if (wavelength > 64) EXPECT_FLOAT_EQ(f[i], plain[i] / 8);
-    if (wavelength > 16 && wavelength < 64) EXPECT_TRUE(f[i] < plain[i] && f[i] > plain[i] / 8);
+    if (wavelength < 16) {
+      EXPECT_FLOAT_EQ(f[i], plain[i]);
+    } else if (wavelength > 64) {
+      EXPECT_FLOAT_EQ(f[i], plain[i] / 8);
+    } else {
+      EXPECT_TRUE(f[i] < plain[i] && f[i] > plain[i] / 8);
+    }
   }
 }
 

@@ -58,7 +58,6 @@ TEST_F(WeightsTest, NamesAMissingTensor) {
 }
 
 TEST_F(WeightsTest, NamesATensorThatNobodyWants) {
-  open("llama_llama3rope");  // Its shards are not read here; a made-up file is.
   open("llama");
   edit("self_attn.rotary_emb.inv_freq", "self_attn.rotary_emb.inv_frex");
   const std::string message = error();

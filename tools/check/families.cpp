@@ -1,7 +1,7 @@
 #include "model/families.h"
-#include "base/json.h"
 #include "check.h"
 #include "family_fixture.h"
+#include "model/config_reader.h"
 #include "model/quant_format.h"
 #include "runtime.h"
 
@@ -12,7 +12,7 @@ namespace {
 // Why this build cannot run the fixture at all, or nothing.
 Result<std::string> reason_to_skip(const std::string& folder) {
   WEIR_ASSIGN(const std::string text, read_file(folder + "/config.json", size_t{1} << 20));
-  WEIR_ASSIGN(const JsonDoc config, JsonDoc::parse(text));
+  WEIR_ASSIGN(const JsonDoc config, model::parse_config(text));
   std::string_view architecture;
   if (config.root()["architectures"].at(0).get(architecture) != simdjson::SUCCESS)
     return std::string("family not known yet: config.json names no architecture");
