@@ -35,7 +35,7 @@ class Answers(unittest.TestCase):
             logprobs = [t for e in events for c in e["choices"] for t in ((c.get("logprobs") or {}).get("content") or [])]
             return text_of(events), logprobs
 
-        for arguments in ([], ["--no-prefix-cache"], ["--kv-memory", "9M", "--ctx-size", "512"]):
+        for arguments in ([], ["--no-prefix-cache"], ["--kv-memory", "9M"]):
             with Server(*arguments) as server:
                 alone = [answer(server, body) for body in bodies]
                 together = [None] * len(bodies)

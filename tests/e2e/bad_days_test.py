@@ -16,7 +16,7 @@ class BadDays(unittest.TestCase):
     def assert_idle(self, server):
         eventually(lambda: server.metric("weir_requests_running") == 0 and server.metric("weir_requests_waiting") == 0,
                    what="no request is left")
-        eventually(lambda: server.metric("weir_kv_usage_ratio") == 0, what="no page is held")
+        eventually(lambda: server.metric("weir_kv_usage") == 0, what="no page is held")
 
     def assert_alive(self, server):
         answer = server.post("/v1/chat/completions", {**CHAT, "max_tokens": 4})
@@ -139,14 +139,14 @@ class BadDays(unittest.TestCase):
             self.assert_alive(server)
             before = server.resident_bytes()
             lazy = []
-            for _ in range(20):
+            for _ in range(10):
                 s = socket.socket()
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 s.connect((server.host, server.port))
-                s.sendall(raw({**CHAT, "stream": True, "max_tokens": 1900, "logprobs": True, "top_logprobs": 20}))
+                s.sendall(raw({**CHAT, "stream": True, "max_tokens": 600, "logprobs": True, "top_logprobs": 20}))
                 lazy.append(s)
             self.assert_alive(server)
-            eventually(lambda: server.metric("weir_requests_running") == 0, 60, "they compute to their ends")
+            eventually(lambda: server.metric("weir_requests_running") == 0, 240, "they compute to their ends")
             self.assertLess(server.resident_bytes() - before, 64 << 20)
             self.assert_alive(server)
             for s in lazy:

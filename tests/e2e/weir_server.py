@@ -84,9 +84,10 @@ class Server:
         raise KeyError(name)
 
     def resident_bytes(self):
-        for line in open(f"/proc/{self.process.pid}/status"):
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) << 10
+        with open(f"/proc/{self.process.pid}/status") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) << 10
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
