@@ -1,0 +1,176 @@
+// attention_bench: checks attention of an ISA against the scalar reference, then times it on one
+// thread: decode as the rate at which it reads keys and values, beside the plain read of the same
+// run; prefill as arithmetic (4 dims operations a visible token and query), beside the FMA peak.
+//
+//   attention_bench [--isa NAME]
+//
+// Time is the thread's own processor time, so that other processes on the core do not count.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/huge_pages.h"
+#include "kernels/cpu_ops.h"
+#include "kernels/machine_limits.h"
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+namespace {
+
+// Keys and values of all sequences of a run: more than the caches hold.
+constexpr int64_t kMemoryBytes = int64_t{192} << 20;
+constexpr int kRuns = 5;
+
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+HugeBuffer buffer(int64_t bytes) {
+  auto memory = HugeBuffer::allocate(static_cast<size_t>(bytes));
+  CHECK(memory.has_value());
+  return std::move(*memory);
+}
+
+// One KV head of f16 pages, and queries to put to it.
+struct Bed {
+  Bed(int32_t head_dims, int32_t query_group, int32_t rows, int32_t page_count, bool shuffled)
+      : dims(head_dims),
+        group(query_group),
+        memory(buffer(bytes(head_dims, page_count))),
+        scratch(buffer(kScratchBytes)) {
+    kv.base = reinterpret_cast<uint8_t*>(memory.data());
+    kv.kv_heads = 1;
+    kv.k_dim = kv.v_dim = dims;
+    kv.head_bytes = kv.page_bytes = bytes(dims, 1);
+    std::mt19937 random(1);
+    std::normal_distribution<float> value(0, 1);
+    q.resize(static_cast<size_t>(rows * group * dims));
+    out.resize(q.size());
+    for (float& x : q) x = value(random);
+    std::vector<float> k(static_cast<size_t>(dims) * 64);
+    for (float& x : k) x = value(random);
+    const Ops& ops = ops_for(Isa::kScalar);
+    for (int32_t page = 0; page < page_count; ++page)
+      for (int32_t slot = 0; slot < kPageTokens; ++slot)
+        ops.store_kv(kv, page, slot, k.data() + (page + slot) % 60 * dims,
+                     k.data() + (page * 7 + slot) % 61 * dims);
+    pages.resize(static_cast<size_t>(page_count));
+    std::iota(pages.begin(), pages.end(), 0);
+    if (shuffled) std::shuffle(pages.begin(), pages.end(), random);
+  }
+  static int64_t bytes(int32_t dims, int32_t page_count) {
+    return int64_t{dims} * 2 * kPageTokens * 2 * page_count;
+  }
+
+  AttendArgs args(int32_t rows, int32_t first_position, size_t first_page) {
+    AttendArgs a;
+    a.q = q.data();
+    a.q_stride = a.out_stride = int64_t{group} * dims;
+    a.out = out.data();
+    a.rows = rows;
+    a.first_position = first_position;
+    a.pages = pages.data() + first_page;
+    a.group = group;
+    a.scale = 1 / std::sqrt(static_cast<float>(dims));
+    a.scratch = scratch.data();
+    return a;
+  }
+
+  int32_t dims, group;
+  HugeBuffer memory, scratch;
+  KvPages kv;
+  std::vector<float> q, out;
+  std::vector<int32_t> pages;
+};
+
+// Stops the program if `ops` and scalar differ by more than rounding.
+void check_against_scalar(const Ops& ops, Bed& bed, int32_t rows, int32_t first_position) {
+  const AttendArgs args = bed.args(rows, first_position, 0);
+  ops.attend(bed.kv, args);
+  const std::vector<float> got = bed.out;
+  ops_for(Isa::kScalar).attend(bed.kv, args);
+  for (size_t i = 0; i < got.size(); ++i)
+    if (!(std::abs(got[i] - bed.out[i]) <= 1e-5f)) {
+      std::fprintf(stderr, "attention differs from scalar at %zu: %g, expected %g\n", i, got[i],
+                   bed.out[i]);
+      std::exit(1);
+    }
+}
+
+void decode(const Ops& ops, int32_t dims, int32_t group, int32_t tokens, bool shuffled,
+            const MachineLimits& limits) {
+  const int64_t bytes = Bed::bytes(dims, tokens / kPageTokens);
+  const auto sequences = static_cast<int32_t>(kMemoryBytes / bytes);
+  Bed bed(dims, group, 1, sequences * (tokens / kPageTokens), shuffled);
+  check_against_scalar(ops, bed, 1, std::min(tokens, 300) - 1);
+  double best = 1e9;
+  for (int run = 0; run < kRuns; ++run) {
+    const double begin = thread_seconds();
+    for (int32_t s = 0; s < sequences; ++s)
+      ops.attend(bed.kv, bed.args(1, tokens - 1, static_cast<size_t>(s * (tokens / kPageTokens))));
+    best = std::min(best, thread_seconds() - begin);
+  }
+  const double gb_s = static_cast<double>(bytes * sequences) / best / 1e9;
+  std::printf("decode   d=%-3d group=%d context %5d pages %s  %6.1f GB/s  %3.0f %% of read\n", dims,
+              group, tokens, shuffled ? "random  " : "in order", gb_s,
+              100 * gb_s / limits.read_gb_s);
+}
+
+void prefill(const Ops& ops, int32_t dims, int32_t group, int32_t first, int32_t rows,
+             const MachineLimits& limits) {
+  Bed bed(dims, group, rows, (first + rows) / kPageTokens, false);
+  check_against_scalar(ops, bed, rows, 0);
+  double best = 1e9;
+  for (int run = 0; run < kRuns; ++run) {
+    const double begin = thread_seconds();
+    ops.attend(bed.kv, bed.args(rows, first, 0));
+    best = std::min(best, thread_seconds() - begin);
+  }
+  const double visible = rows * (first + 0.5 * (rows + 1)) * group;
+  const double tflops = visible * 4 * dims / best / 1e12;
+  std::printf(
+      "prefill  d=%-3d group=%d rows %d at %5d          %8.3f TFLOPS  %3.0f %% of FMA peak\n", dims,
+      group, rows, first, tflops, 100 * tflops / limits.f32_tflops);
+}
+
+int run(std::optional<Isa> forced) {
+  const auto isa = choose_isa(forced);
+  if (!isa) {
+    std::fprintf(stderr, "%s\n", isa.error().message.c_str());
+    return 1;
+  }
+  const Ops& ops = ops_for(*isa);
+  const MachineLimits limits = measure_limits(*isa, 1);
+  std::printf("%s, %s, 1 thread: read %.1f GB/s, FMA %.3f TFLOPS\n", processor_name().c_str(),
+              isa_name(*isa).data(), limits.read_gb_s, limits.f32_tflops);
+  for (const int32_t dims : {64, 128})
+    for (const int32_t group : {1, 3, 4, 8})
+      for (const bool shuffled : {false, true}) decode(ops, dims, group, 2048, shuffled, limits);
+  for (const int32_t dims : {64, 128})
+    for (const int32_t first : {0, 4096}) prefill(ops, dims, 3, first, 512, limits);
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::kernels
+
+int main(int argc, char** argv) {
+  std::optional<weir::kernels::Isa> isa;
+  if (argc == 3 && std::string_view(argv[1]) == "--isa") isa = weir::kernels::parse_isa(argv[2]);
+  if (argc != 1 && !isa) {
+    std::fprintf(stderr, "usage: attention_bench [--isa scalar|avx2|avx512|amx]\n");
+    return 2;
+  }
+  return weir::kernels::run(isa);
+}
