@@ -75,9 +75,9 @@ class PrefixCache {
   Inserted insert(const PrefixKey& parent, std::span<const int32_t> tokens, PageId page);
 
   // One step of match(), for a caller who goes on later: lends the page that holds `tokens` behind
-  // the cached page `parent_page` of key `parent` (-1 and a salt: the first page), retained; page -1
-  // if there is none. It does not count as use: touch() the last one.
-  // REQUIRES: tokens.size() == kPageTokens.
+  // the cached page `parent_page` of key `parent` (-1 and a salt: the first page), retained; page
+  // -1 if there is none. It does not count as use: touch() the last one. REQUIRES: tokens.size() ==
+  // kPageTokens.
   Inserted next_page(const PrefixKey& parent, PageId parent_page, std::span<const int32_t> tokens);
 
   // The chain that ends with `key` counts as used now. Unknown keys are ignored.

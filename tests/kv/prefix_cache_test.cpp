@@ -71,6 +71,23 @@ TEST(PrefixCache, LendsNoMoreThanTheCallerHasRoomFor) {
   EXPECT_EQ(found.key, PrefixCache::child(PrefixCache::child(kSalt, page_of(1)), page_of(2)));
 }
 
+TEST(PrefixCache, LendsPageByPageWhatItLendsAtOnce) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  const std::vector<PageId> pages = add(pool, cache, prompt({1, 2, 3}));
+  PrefixKey key = kSalt;
+  PageId last = -1;
+  for (int32_t i = 0; i < 3; ++i) {
+    const PrefixCache::Inserted next = cache.next_page(key, last, page_of(i + 1));
+    ASSERT_EQ(next.page, pages[static_cast<size_t>(i)]);
+    EXPECT_EQ(pool.refs(next.page), 3);
+    key = next.key;
+    last = next.page;
+  }
+  EXPECT_EQ(cache.next_page(key, last, page_of(4)).page, -1);
+  EXPECT_EQ(cache.next_page(kSalt, -1, page_of(2)).page, -1);
+}
+
 TEST(PrefixCache, KeepsSaltsAndParentsApart) {
   PagePool pool(16);
   PrefixCache cache(pool);

@@ -22,7 +22,7 @@ struct Query {
   int32_t end = 0;
   float max = 0;              // Of the scores so far, times log2(e); -inf at first.
   float factor = 0;           // What the last block's new maximum does to all that was summed.
-  float sum[kSumLanes] = {};  // Of the exponentials so far.
+  float sum[kSumLanes] = {};  // Of the exponentials so far, by token % 16; added up at the end.
 };
 
 // The part of a block that a query sees, relative to the block's begin; empty if begin >= end.
