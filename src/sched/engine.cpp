@@ -32,8 +32,9 @@ namespace {
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 Limits limits_of(const EngineOptions& options, const model::Model& model) {
-  return {.step_tokens_max = std::min(options.step_tokens_max, model.options().rows_max),
-          .running_max = options.running_max,
+  const int32_t step_tokens_max = std::min(options.step_tokens_max, model.options().rows_max);
+  return {.step_tokens_max = step_tokens_max,
+          .running_max = std::min(options.running_max, step_tokens_max),
           .queue_max = std::max(options.queue_max, options.running_max)};
 }
 
@@ -219,7 +220,6 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
     stats.prefix_queries.add(static_cast<uint64_t>(seq->prompt_length));
     stats.prefix_hits.add(static_cast<uint64_t>(seq->matched_tokens));
   }
-  stats.generated_tokens.add();
   published = true;
   const TokenLogprob chosen = ran.chosen[sample];
   if (std::ranges::find(seq->params.stop_token_ids, chosen.token) !=
@@ -228,6 +228,7 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
     return;
   }
   request.log.append(chosen, ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample])));
+  stats.generated_tokens.add();
   ++seq->known;
   if (seq->known == seq->limit) finish(seq, FinishReason::kLength);
 }
@@ -241,8 +242,11 @@ void Engine::Impl::release(const StepBuffer& step) {
   }
 }
 
+// At most one ring full: who submits and cancels without end does not hold up a step.
 void Engine::Impl::drain_inbox() {
-  while (const std::optional<Message> message = handle.inbox_.try_pop()) {
+  for (size_t i = 0; i < handle.inbox_.capacity(); ++i) {
+    const std::optional<Message> message = handle.inbox_.try_pop();
+    if (!message) return;
     if (message->kind == Message::Kind::kSubmit) {
       submit(message->request);
     } else {
@@ -358,9 +362,8 @@ void Engine::Impl::finish_all() {
 
 void Engine::Impl::check() const {
   scheduler.check();
-  int32_t open = 0;
-  for (const Sequence& seq : const_cast<Impl*>(this)->sequences.all())
-    open += seq.request != nullptr ? 1 : 0;
+  const auto open = std::ranges::count_if(
+      sequences.all(), [](const Sequence& seq) { return seq.request != nullptr; });
   CHECK(open <= handle.open());
   CHECK(std::ssize(scheduler.running()) + std::ssize(scheduler.waiting()) <= open);
 }

@@ -1,3 +1,4 @@
+// EngineHandle: what is refused at once, and the bell that wakes the engine.
 #include "sched/engine_handle.h"
 
 #include <algorithm>

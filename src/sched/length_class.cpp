@@ -1,3 +1,4 @@
+// LengthClass: the original contexts of a model's layers, and on which side of them a prompt is.
 #include "sched/length_class.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Scheduler: a plan is retire, decode, admit, prefill, commit, in this order (next_step()); below
+// it the pages.
 #include "sched/scheduler.h"
 
 #include <algorithm>

@@ -26,6 +26,7 @@ class SequencePool {
   }
 
   std::span<Sequence> all() { return {sequences_.get(), count_}; }
+  std::span<const Sequence> all() const { return {sequences_.get(), count_}; }
 
   Sequence* take(Request* request) {
     CHECK(!free_.empty());

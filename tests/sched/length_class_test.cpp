@@ -1,3 +1,4 @@
+// Which prompts may share pages where rope depends on the length.
 #include "sched/length_class.h"
 
 #include <gtest/gtest.h>
