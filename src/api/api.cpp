@@ -111,7 +111,8 @@ struct Api::Impl {
   const ApiConfig config;
   const Exchange::Policy policy;
   ApiStats stats;
-  MemoryBudget budget;
+  MemoryBudget budget;       // For token logs.
+  MemoryBudget body_budget;  // For bodies being parsed.
   net::Routes routes;
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
@@ -123,7 +124,8 @@ struct Api::Impl {
 Api::Impl::Impl(ApiConfig config_in)
     : config(std::move(config_in)),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s},
-      budget(config.log_bytes_max) {
+      budget(config.log_bytes_max),
+      body_budget(config.preparing_bytes_max) {
   CHECK(config.tokenizer && config.engine && config.loop);
   host.tokenizer = config.tokenizer;
   host.engine = config.engine;
@@ -218,23 +220,26 @@ void Api::Impl::in_pool(const ExchangePtr& exchange,
                         std::function<Result<T>(const std::string& body)> work,
                         std::function<void(Result<T>)> done) {
   struct Task {
+    MemoryLease lease;  // For the body.
     std::string body;
     std::optional<Result<T>> result;
   };
   const auto task = std::make_shared<Task>();
   task->body = exchange->take_body();
-  const bool accepted =
-      preparing < config.preparing_max &&
-      config.loop->run_in_pool(
-          [task, work = std::move(work)] {
-            task->result = work(task->body);
-            task->body = {};  // The request may be long, and its answer may take long.
-          },
-          [this, exchange, task, done = std::move(done)] {
-            stats.preparing.set(--preparing);
-            if (exchange->responder().closed()) return exchange->abandon();
-            done(std::move(*task->result));
-          });
+  auto lease = body_budget.take(task->body.size());
+  if (lease) task->lease = std::move(*lease);
+  const bool accepted = lease && preparing < config.preparing_max &&
+                        config.loop->run_in_pool(
+                            [task, work = std::move(work)] {
+                              task->result = work(task->body);
+                              task->body = {};
+                              task->lease = {};
+                            },
+                            [this, exchange, task, done = std::move(done)] {
+                              stats.preparing.set(--preparing);
+                              if (exchange->responder().closed()) return exchange->abandon();
+                              done(std::move(*task->result));
+                            });
   if (accepted)
     stats.preparing.set(++preparing);
   else
@@ -318,9 +323,7 @@ void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
   std::string body;
   JsonWriter json(body);
   json.begin_object().field("object", "list").key("data").begin_array();
-  write_model(json, config.model_id);
-  for (const std::string& alias : config.aliases)
-    if (alias != config.model_id) write_model(json, alias);
+  write_model(json, config.model_id);  // Not the aliases: a list to choose from has each once.
   json.end_array().end_object();
   exchange->respond_json(std::move(body));
 }

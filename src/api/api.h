@@ -24,34 +24,35 @@ namespace weir::api {
 // What the composition root knows. Pointers are borrowed and outlive the Api.
 struct ApiConfig {
   // --- The model.
-  std::string model_id;              // As /v1/models names it.
-  std::vector<std::string> aliases;  // Other names that requests may use.
-  int64_t created = 0;               // Seconds since the epoch.
-  int32_t context_max = 0;           // Positions of one sequence, prompt and output.
-  int32_t vocab_size = 0;            // Rows of logits; ids beyond are refused.
-  GenerationDefaults defaults;       // Merged with the command line; eos_ids included.
+  std::string model_id{};              // As /v1/models names it.
+  std::vector<std::string> aliases{};  // Other names that requests may use.
+  int64_t created = 0;                 // Seconds since the epoch.
+  int32_t context_max = 0;             // Positions of one sequence, prompt and output.
+  int32_t vocab_size = 0;              // Rows of logits; ids beyond are refused.
+  GenerationDefaults defaults{};       // Merged with the command line; eos_ids included.
   const text::Tokenizer* tokenizer = nullptr;
   const text::ChatTemplate* chat_template = nullptr;      // Nullptr: /v1/chat/completions refuses.
   const text::ChatTemplate* tool_use_template = nullptr;  // For conversations with tools, if any.
   // `bos_token` and friends: variables of every template.
-  std::vector<std::pair<std::string, std::string>> special_tokens;
+  std::vector<std::pair<std::string, std::string>> special_tokens{};
 
   // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
   sched::EngineHandle* engine = nullptr;
   net::Loop* loop = nullptr;
 
   // --- Policy.
-  std::vector<std::string> api_keys;      // Empty: everybody may.
-  std::vector<std::string> cors_origins;  // "*": any. Empty: no CORS headers.
+  std::vector<std::string> api_keys{};      // Empty: everybody may.
+  std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;
-  int32_t prompt_max = 0;        // Most tokens of a prompt; 0: what the context allows.
-  int32_t preparing_max = 1024;            // Requests being parsed and tokenised at once.
+  int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.
+  int32_t preparing_max = 1024;            // Requests being parsed and tokenised at once,
+  size_t preparing_bytes_max = 256 << 20;  // and the bytes of their bodies.
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
   uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
   int32_t retry_after_s = 1;               // What 429 and 503 advise.
-  std::string version;                     // "0.1.0"
+  std::string version{};                   // "0.1.0"
 };
 
 class Api {

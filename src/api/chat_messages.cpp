@@ -58,8 +58,9 @@ Result<std::string_view> part_text(std::string_view path, JsonValue part) {
     return unsupported(type_path, "this model does not support images");
   if (type == "input_audio") return unsupported(type_path, "this model does not support audio");
   if (type == "file" || type == "video_url")
-    return unsupported(type_path, "this model does not support parts of type " + std::string(type));
-  return out_of_range(type_path, "expected \"text\", found \"" + std::string(type) + "\"");
+    return unsupported(type_path,
+                       "this model does not support parts of type " + std::string(shown(type)));
+  return out_of_range(type_path, "expected \"text\", found \"" + std::string(shown(type)) + "\"");
 }
 
 // A string, or the text parts joined by line feeds.
@@ -108,7 +109,7 @@ Result<void> write_tool_calls(std::string_view path, JsonValue value, JsonWriter
       WEIR_ASSIGN(const std::string_view text, as_string(join(call_path, "type"), *type));
       if (text != "function")
         return unsupported(join(call_path, "type"),
-                           "expected \"function\", found \"" + std::string(text) + "\"");
+                           "expected \"function\", found \"" + std::string(shown(text)) + "\"");
     }
     const auto function_value = json_get(call, "function");
     const std::string function_path = join(call_path, "function");
@@ -148,7 +149,7 @@ Result<void> write_message(std::string_view path, JsonValue element, JsonWriter&
   if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end())
     return out_of_range(join(path, "role"),
                         "expected developer, system, user, assistant, tool or function, found \"" +
-                            std::string(role) + "\"");
+                            std::string(shown(role)) + "\"");
   const auto calls = json_get(message, "tool_calls");
   const bool has_calls = calls && (!calls->is_array() || calls->get_array().value_unsafe().size());
   const auto content = json_get(message, "content");
@@ -205,7 +206,7 @@ Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
     WEIR_ASSIGN(const std::string_view type, required_string(path, tool, "type"));
     if (type != "function")
       return unsupported(join(path, "type"),
-                         "expected \"function\", found \"" + std::string(type) + "\"");
+                         "expected \"function\", found \"" + std::string(shown(type)) + "\"");
     const auto function_value = json_get(tool, "function");
     if (!function_value) return missing(join(path, "function"));
     WEIR_ASSIGN(const JsonObject function, as_object(join(path, "function"), *function_value));

@@ -7,6 +7,8 @@
 
 namespace weir::api {
 
+std::string_view shown(std::string_view text) { return text.substr(0, 64); }
+
 tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected,
                                  JsonValue found) {
   return fail(ErrorCode::kInvalid,
@@ -210,7 +212,7 @@ Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
     out.tool_choice_refused = "required";
   else if (choice != "auto")
     return out_of_range(in.path, "expected none, auto, required or a named function, found \"" +
-                                     std::string(choice) + "\"");
+                                     std::string(shown(choice)) + "\"");
   return {};
 }
 
@@ -227,10 +229,10 @@ Result<void> parse_response_format(const FieldInput& in, GenerateRequest&) {
     return unsupported(
         "response_format.type",
         "this server does not constrain its output yet; expected \"text\", found \"" +
-            std::string(type) + "\"");
+            std::string(shown(type)) + "\"");
   return out_of_range(
       "response_format.type",
-      "expected text, json_object or json_schema, found \"" + std::string(type) + "\"");
+      "expected text, json_object or json_schema, found \"" + std::string(shown(type)) + "\"");
 }
 
 Result<void> parse_modalities(const FieldInput& in, GenerateRequest&) {
@@ -244,7 +246,7 @@ Result<void> parse_modalities(const FieldInput& in, GenerateRequest&) {
       return wrong_type(at(in.path, index), "a string", value);
     if (text != "text")
       return unsupported(at(in.path, index),
-                         "expected \"text\", found \"" + std::string(text.substr(0, 32)) + "\"");
+                         "expected \"text\", found \"" + std::string(shown(text)) + "\"");
     ++index;
   }
   return {};

@@ -120,6 +120,9 @@ Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
 // Checks the tools and keeps them as JSON.
 Result<void> parse_tools(const FieldInput& in, GenerateRequest& out);
 
+// A client's text within an error message: its beginning.
+std::string_view shown(std::string_view text);
+
 // Errors about a field.
 tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected, JsonValue found);
 tl::unexpected<Error> out_of_range(std::string_view path, std::string message);

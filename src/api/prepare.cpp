@@ -77,26 +77,43 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
   return params;
 }
 
-Result<std::vector<std::vector<int32_t>>> tokenise(const ApiConfig& config, Endpoint endpoint,
-                                                   const GenerateRequest& request, int64_t now) {
+// A text of many times the context's bytes is not tokenised to its end only to be refused: its
+// beginning shows whether it fits. A beginning that does fit (long runs of spaces) proves nothing.
+Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const PrepareInput& in,
+                                      std::string_view text, const text::EncodeOptions& options) {
+  // Tokens of text have 3 to 5 bytes on average; 16 leaves no doubt.
+  const size_t certain_bytes = static_cast<size_t>(in.tokens_max) * 16;
+  if (text.size() > 2 * certain_bytes) {
+    const auto tokens = static_cast<int64_t>(
+        config.tokenizer->encode(text.substr(0, certain_bytes), options).size());
+    if (tokens > in.tokens_max)
+      return tl::unexpected<Error>(
+          context_error(in.endpoint, in.tokens_max, tokens, /*counted_all=*/false));
+  }
+  return config.tokenizer->encode(text, options);
+}
+
+Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& config,
+                                                           const PrepareInput& in,
+                                                           const GenerateRequest& request) {
   std::vector<std::vector<int32_t>> prompts;
-  if (endpoint == Endpoint::kChat) {
-    WEIR_ASSIGN(const std::string text, render_chat(config, request, now));
+  if (in.endpoint == Endpoint::kChat) {
+    WEIR_ASSIGN(const std::string text, render_chat(config, request, in.now));
     // Templates write the BOS token themselves.
-    prompts.push_back(
-        config.tokenizer->encode(text, {.add_special = false, .parse_special = true}));
-  } else {
-    for (const Prompt& prompt : request.prompts) {
-      if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt))
-        prompts.push_back(*ids);
-      else
-        prompts.push_back(config.tokenizer->encode(std::get<std::string>(prompt),
-                                                   {.add_special = true, .parse_special = true}));
+    WEIR_ASSIGN(prompts.emplace_back(),
+                tokenise(config, in, text, {.add_special = false, .parse_special = true}));
+  }
+  for (const Prompt& prompt : request.prompts) {
+    if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
+      prompts.push_back(*ids);
+      continue;
     }
+    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, in, std::get<std::string>(prompt),
+                                                 {.add_special = true, .parse_special = true}));
   }
   for (const std::vector<int32_t>& prompt : prompts)
     if (prompt.empty())
-      return out_of_range(endpoint == Endpoint::kChat ? "messages" : "prompt",
+      return out_of_range(in.endpoint == Endpoint::kChat ? "messages" : "prompt",
                           "expected at least one token, found an empty text");
   return prompts;
 }
@@ -139,11 +156,12 @@ Result<OwnedRequest> build_request(MemoryBudget& budget, const std::vector<int32
 
 }  // namespace
 
-Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens) {
+Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens, bool counted_all) {
   const std::string what = endpoint == Endpoint::kChat ? "messages" : "prompt";
   return Error{ErrorCode::kContextLength,
                "This model's maximum context length is " + std::to_string(tokens_max) +
-                   " tokens. However, your " + what + " resulted in " + std::to_string(tokens) +
+                   " tokens. However, your " + what + " resulted in " +
+                   (counted_all ? "" : "at least ") + std::to_string(tokens) +
                    " tokens, which exceeds the context window (context_length_exceeded). Please "
                    "reduce the length of the " +
                    what + ".",
@@ -197,7 +215,7 @@ Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& bud
   WEIR_ASSIGN(GenerateRequest request,
               parse_generate(in.endpoint, in.body, RequestLimits{config.vocab_size}));
   WEIR_TRY(check_model(config, request.model));
-  WEIR_ASSIGN(const auto prompts, tokenise(config, in.endpoint, request, in.now));
+  WEIR_ASSIGN(const auto prompts, tokenise_prompts(config, in, request));
 
   PreparedAnswer answer;
   AnswerOptions& options = answer.options;

@@ -59,7 +59,7 @@ Result<void> check_model(const ApiConfig& config, std::string_view model);
 Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& request,
                                 int64_t now);
 
-// The error whose wording clients recognise (api.md 1.4 of the reference).
-Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens);
+// The error whose wording clients recognise. `counted_all`: false if counting stopped at `tokens`.
+Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens, bool counted_all = true);
 
 }  // namespace weir::api

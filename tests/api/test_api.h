@@ -1,0 +1,266 @@
+// A whole server in the test's process: HTTP over a socket, the real engine, and a model that says
+// the alphabet. Which token follows which is written down, so answers are known to the byte.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <regex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "api/api.h"
+#include "net/test_server.h"
+#include "sched/engine_runner.h"
+#include "sched/fake_model.h"
+
+namespace weir::api {
+
+using net::RawClient;
+using namespace std::chrono_literals;
+
+// Tokens 0..255 are bytes; kEnd ends an answer; kMark is a special token that does not.
+inline constexpr int32_t kEnd = 256, kMark = 257, kVocab = 258;
+
+// What follows a token: upper-case letters go round for ever; after ']', which ends every chat
+// prompt, comes a greeting with a two-byte character, then the end.
+inline std::array<int32_t, kVocab> successors() {
+  std::array<int32_t, kVocab> next{};
+  next.fill(kEnd);
+  const auto chain = [&](std::string_view text) {
+    for (size_t i = 0; i + 1 < text.size(); ++i)
+      next[static_cast<uint8_t>(text[i])] = static_cast<uint8_t>(text[i + 1]);
+  };
+  chain("ABCDEFGHIJKLMNOPQRSTUVWXYZA");
+  chain("]hey \xc3\xa9!");
+  return next;
+}
+
+class AlphabetModel final : public model::Model {
+ public:
+  explicit AlphabetModel(int32_t context) : logits_(size_t{kRows} * kVocab) {
+    spec_.vocab_size = kVocab;
+    spec_.context_max = options_.context_max = context;
+    options_.rows_max = kRows;
+    model::LayerSpec layer;
+    layer.mixers.emplace_back();
+    spec_.layers.push_back(layer);
+  }
+
+  const model::ModelSpec& spec() const override { return spec_; }
+  const model::ModelOptions& options() const override { return options_; }
+  model::ModelMemory memory() const override { return {}; }
+  int32_t context_max() const override { return spec_.context_max; }
+  int64_t weight_bytes_per_token() const override { return 0; }
+  int64_t macs_per_token() const override { return 0; }
+  std::vector<kv::KvShape> kv_shapes() const override {
+    return {{.kv_heads = 1, .k_dim = 1, .v_dim = 1}};
+  }
+
+  void forward(const model::Batch& batch, const kv::KvCache&, model::ForwardClient& client,
+               ThreadTeam& team, int member) override {
+    if (member == 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(step_us.load()));
+      client.while_computing();
+    }
+    team.barrier();
+    for (int32_t i; (i = team.claim()) < std::ssize(batch.sample_rows);) {
+      int32_t token = batch.tokens[static_cast<size_t>(batch.sample_rows[static_cast<size_t>(i)])];
+      if (token < 0) token = batch.sampled[-token - 1];
+      const std::span<float> logits =
+          std::span(logits_).subspan(static_cast<size_t>(i) * kVocab, kVocab);
+      std::fill(logits.begin(), logits.end(), 0.0f);
+      logits[static_cast<size_t>(next_[static_cast<size_t>(token)])] = 30;
+      client.on_logits(i, logits, member);
+    }
+  }
+
+  std::atomic<int64_t> step_us{0};  // How long a step takes.
+
+ private:
+  static constexpr int32_t kRows = 512;
+  const std::array<int32_t, kVocab> next_ = successors();
+  model::ModelSpec spec_;
+  model::ModelOptions options_;
+  std::vector<float> logits_;
+};
+
+// tokenizer.json of a byte-level BPE without merges: one token a byte, by GPT-2's names of bytes.
+inline std::string byte_tokenizer_json() {
+  std::string out = R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)";
+  const auto added = [&](int32_t id, const char* content) {
+    out += R"({"id":)" + std::to_string(id) + R"(,"content":")" + content +
+           R"(","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,)"
+           R"("special":true})";
+  };
+  added(kEnd, "<end>");
+  out += ',';
+  added(kMark, "<mark>");
+  out += R"(],"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,)"
+         R"("trim_offsets":true,"use_regex":false},"post_processor":null,)"
+         R"("decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,)"
+         R"("use_regex":true},"model":{"type":"BPE","dropout":null,"unk_token":null,)"
+         R"("continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,)"
+         R"("byte_fallback":false,"vocab":{)";
+  uint32_t unprintable = 256;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const bool printable =
+        (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    const uint32_t code = printable ? byte : unprintable++;
+    std::string name;
+    if (code < 0x80) {
+      name += static_cast<char>(code);
+    } else {
+      name += static_cast<char>(0xc0 | code >> 6);
+      name += static_cast<char>(0x80 | (code & 63));
+    }
+    if (byte > 0) out += ',';
+    append_json_string(out, name);
+    out += ':' + std::to_string(byte);
+  }
+  return out + R"(},"merges":[]}})";
+}
+
+struct TestOptions {
+  ApiConfig config{};  // Model, machinery and template are filled in.
+  int32_t context = 4096;
+  int32_t queue_max = 64;
+  int64_t step_us = 0;
+  bool with_template = true;
+  net::HttpLimits limits{};
+};
+
+class TestApi {
+ public:
+  explicit TestApi(TestOptions options = {}) : model_(options.context) {
+    model_.step_us = options.step_us;
+    sched::RunnerOptions runner;
+    runner.engine.queue_max = options.queue_max;
+    runner.engine.context_max = options.context;
+    runner.page_count = options.context / kernels::kPageTokens * 8;
+    runner.wake = [this] { loop_.wake(); };
+    runner_ = std::make_unique<sched::EngineRunner>(model_, sched::test_ops(), runner);
+
+    auto tokenizer = text::Tokenizer::load(byte_tokenizer_json());
+    CHECK(tokenizer.has_value());
+    tokenizer_ = std::move(*tokenizer);
+    auto parsed = text::ChatTemplate::parse(
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+        "{% if tools %}[tools]{{ tools | length }}{% endif %}"
+        "{% if add_generation_prompt %}[assistant]{% endif %}");
+    CHECK(parsed.has_value());
+    template_ = std::make_unique<text::ChatTemplate>(std::move(*parsed));
+
+    ApiConfig config = options.config;
+    if (config.model_id.empty()) config.model_id = "m";
+    config.created = 1700000000;
+    config.context_max = options.context;
+    config.vocab_size = kVocab;
+    config.defaults.eos_ids = {kEnd};
+    config.tokenizer = tokenizer_.get();
+    if (options.with_template) config.chat_template = template_.get();
+    config.engine = &runner_->handle();
+    config.loop = &loop_;
+    config.version = "0.0.1";
+    api_ = std::make_unique<Api>(std::move(config));
+    server_ = std::make_unique<net::HttpServer>(
+        loop_, options.limits,
+        [this](net::HttpRequest request, net::HttpResponderPtr responder) {
+          api_->handle(std::move(request), std::move(responder));
+        },
+        &Api::error_body);
+    server_->error_headers([this](int status, const net::HttpRequest& request) {
+      return api_->error_headers(status, request);
+    });
+    server_->on_headers([this](const net::HttpRequest& request, uint64_t length) {
+      return api_->check_headers(request, length);
+    });
+    api_->set_http_stats(&server_->stats());
+    CHECK(server_->listen_tcp("127.0.0.1", 0).has_value());
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+
+  // Asks until it holds, for at most 5 s.
+  bool eventually(const std::function<bool()>& holds) const {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!holds()) {
+      if (net::elapsed_ms(begin) > 5'000) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+  template <class F>
+  auto on_loop(F call) {
+    std::promise<decltype(call())> promise;
+    loop_.post([&] {
+      if constexpr (std::is_void_v<decltype(call())>) {
+        call();
+        promise.set_value();
+      } else {
+        promise.set_value(call());
+      }
+    });
+    return promise.get_future().get();
+  }
+
+  // Every test ends with this: clients gone, nothing of ours is left with the engine.
+  ~TestApi() {
+    EXPECT_TRUE(eventually([this] { return on_loop([this] { return api_->idle(); }); }));
+    EXPECT_EQ(engine().open(), 0);
+    loop_.stop();
+    thread_.join();
+    server_.reset();
+    api_.reset();
+    runner_->stop();
+  }
+
+  net::RawClient::Response get(const std::string& path, const std::string& headers = {}) const {
+    RawClient client(port());
+    client.send(net::get(path, headers));
+    return client.read_response();
+  }
+  net::RawClient::Response post(const std::string& path, const std::string& body,
+                                const std::string& headers = {}) const {
+    RawClient client(port());
+    client.send(net::post(path, body, headers));
+    return client.read_response();
+  }
+  net::RawClient::Response chat(const std::string& more = {}) const {
+    return post("/v1/chat/completions", chat_body(more));
+  }
+  net::RawClient::Response complete(const std::string& more = {}) const {
+    return post("/v1/completions", R"({"model":"m","prompt":"A","temperature":0)" + more + "}");
+  }
+  static std::string chat_body(const std::string& more = {}) {
+    return R"({"model":"m","messages":[{"role":"user","content":"Hi"}],"temperature":0)" + more +
+           "}";
+  }
+
+  uint16_t port() const { return server_->port(); }
+  Api& api() { return *api_; }
+  AlphabetModel& model() { return model_; }
+  sched::EngineHandle& engine() { return runner_->handle(); }
+  void stop_engine() { runner_->stop(); }
+
+ private:
+  AlphabetModel model_;
+  net::Loop loop_;
+  std::unique_ptr<sched::EngineRunner> runner_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::unique_ptr<text::ChatTemplate> template_;
+  std::unique_ptr<Api> api_;
+  std::unique_ptr<net::HttpServer> server_;
+  std::thread thread_;
+};
+
+// Replaces what differs from run to run: ids and times.
+inline std::string normalised(std::string text) {
+  text = std::regex_replace(text, std::regex(R"("id":"(chatcmpl|cmpl)-[0-9a-f]{32}")"),
+                            R"("id":"$1-ID")");
+  return std::regex_replace(text, std::regex(R"("created":[0-9]{10,})"), R"("created":TIME)");
+}
+
+}  // namespace weir::api
