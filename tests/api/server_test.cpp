@@ -85,7 +85,7 @@ TEST(Errors, RepeatOnlyTheBeginningOfWhatTheClientSent) {
 
 TEST(Errors, SayWhenTooManyBodiesAreBeingPrepared) {
   TestOptions options;
-  options.config.preparing_bytes_max = 50;
+  options.config.preparing_bytes_max = 30;
   TestApi server(options);
   EXPECT_EQ(server.complete().status, 429);
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt":"A"})").status, 200);
