@@ -48,10 +48,10 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   text = std::move(out);
 }
 
-void replace(std::string& text, const Pattern& pattern, std::string_view content) {
+bool replace(std::string& text, const Pattern& pattern, std::string_view content) {
   std::vector<Match> matches;
-  pattern.find_matches(text, matches);
-  if (matches.empty()) return;
+  const bool complete = pattern.find_matches(text, matches);
+  if (matches.empty()) return complete;
   std::string out;
   size_t copied = 0;
   for (const Match& match : matches) {
@@ -61,6 +61,7 @@ void replace(std::string& text, const Pattern& pattern, std::string_view content
   }
   out.append(text, copied);
   text = std::move(out);
+  return complete;
 }
 
 // Up to `left` and `right` times `content` (one character).
@@ -236,7 +237,7 @@ void Decoder::run(const Step& step, std::vector<std::string>& tokens) {
   }
 }
 
-void Decoder::append_piece(std::string& out, std::string_view token) const {
+bool Decoder::append_piece(std::string& out, std::string_view token) const {
   std::string text(token);
   bool fused = false;  // What follows looks at the whole text.
   for (const Step& step : steps_) {
@@ -255,14 +256,14 @@ void Decoder::append_piece(std::string& out, std::string_view token) const {
         if (const int byte = byte_of(text); byte >= 0) {
           // A byte by itself may be no character, which nothing after this could look at.
           out += static_cast<char>(byte);
-          return;
+          return true;
         }
         break;
       case Kind::kStrip:
         if (!fused) strip(text, step.content, step.left, step.right);
         break;
       case Kind::kReplace:
-        if (valid_utf8(text)) replace(text, *step.pattern, step.replacement);
+        if (valid_utf8(text) && !replace(text, *step.pattern, step.replacement)) return false;
         break;
       case Kind::kMetaspace:
         replace_all(text, step.content, " ");
@@ -276,6 +277,7 @@ void Decoder::append_piece(std::string& out, std::string_view token) const {
     }
   }
   out += text;
+  return true;
 }
 
 size_t Decoder::leading_spaces() const {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/concat.h"
 #include "base/utf8.h"
 
 namespace weir::text {
@@ -15,18 +16,14 @@ namespace {
 // Brackets in brackets; each level is one level of our own recursion.
 constexpr int kClassDepthMax = 16;
 
-// Class contents. White_Space; Oniguruma's word characters.
+// Class contents: White_Space; word characters, to which Oniguruma counts Latin-1's superscripts
+// and fractions, but no other ones.
 constexpr std::string_view kSpace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view kWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kHex = "0-9A-Fa-f";
 constexpr std::string_view kAny = R"(\x{0}-\x{10ffff})";
-
-std::string concat(std::initializer_list<std::string_view> parts) {
-  std::string text;
-  for (const std::string_view part : parts) text += part;
-  return text;
-}
 
 struct Name {
   std::string_view name;
@@ -110,7 +107,8 @@ constexpr auto kNames = std::to_array<Name>({
     {"po", R"(\p{Po})"},
     {"privateuse", R"(\p{Co})"},
     {"ps", R"(\p{Ps})"},
-    {"punct", R"(\p{P}$+<=>^`|~)"},
+    {"punct", R"(\p{P})"},
+    {"punctorsymbol", R"(\p{P}\p{S})"},
     {"punctuation", R"(\p{P})"},
     {"s", R"(\p{S})"},
     {"sc", R"(\p{Sc})"},
@@ -529,7 +527,8 @@ class Translator {
       const std::string_view name = inside.substr(negated ? 1 : 0);
       if (!name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == name.npos) {
         at_ = end + 2;
-        return named(name, negated, set);
+        // The one name that means something else in brackets: symbols are in it as well.
+        return named(name == "punct" ? "punctorsymbol" : name, negated, set);
       }
     }
     if (take("[")) return set.add_alternative(bracket(depth + 1));

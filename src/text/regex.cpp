@@ -18,15 +18,20 @@ namespace {
 // Longest known pre-tokenizer pattern: 2 KB.
 constexpr size_t kPatternBytesMax = 32 * 1024;
 
-// Backtracking per start of a match: each count is some nanoseconds, so an expression of
-// exponential cost gives up within tens of milliseconds. Real patterns need a few counts per
-// character of one word, and a word may be the whole prompt: hence the part that grows with it.
-constexpr uint32_t kMatchLimit = 1'000'000;
-constexpr uint32_t kMatchLimitPerByte = 16;
+// Backtracking steps per start of a match, some nanoseconds each. Real patterns take up to
+// 50 for each character of the run that they try (measured: Kimi K2's on capitals); an expression
+// of exponential cost ends here within a millisecond on a short text.
+constexpr size_t kMatchLimit = 10'000;
+constexpr size_t kMatchLimitPerByte = 64;
+// Groups that repeat (class intersections become some) take tens of bytes of stack per character.
+constexpr size_t kJitStackMin = 32 * 1024, kJitStackMax = 8 * 1024 * 1024;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
 
 struct MatchDataDeleter {
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+};
+struct JitStackDeleter {
+  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
 };
 struct MatchContextDeleter {
   void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
@@ -37,15 +42,19 @@ struct MatchState {
   std::unique_ptr<pcre2_match_data, MatchDataDeleter> data{pcre2_match_data_create(1, nullptr)};
   std::unique_ptr<pcre2_match_context, MatchContextDeleter> context{
       pcre2_match_context_create(nullptr)};
-  uint32_t limit = 0;
+  std::unique_ptr<pcre2_jit_stack, JitStackDeleter> stack{
+      pcre2_jit_stack_create(kJitStackMin, kJitStackMax, nullptr)};
 
-  void set_limit(size_t subject_bytes) {
-    const size_t wanted = kMatchLimit + subject_bytes * kMatchLimitPerByte;
-    const auto bounded = static_cast<uint32_t>(std::min<size_t>(wanted, UINT32_MAX));
-    if (bounded == limit) return;
-    limit = bounded;
-    pcre2_set_match_limit(context.get(), limit);
+  MatchState() {
+    CHECK(data && context);
     pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+    // No stack: JIT uses 32 KB of the thread's own.
+    if (stack) pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+  }
+  void set_limit(size_t subject_bytes) {
+    const size_t limit = kMatchLimit + subject_bytes * kMatchLimitPerByte;
+    pcre2_set_match_limit(context.get(),
+                          static_cast<uint32_t>(std::min<size_t>(limit, UINT32_MAX)));
   }
 };
 
@@ -118,11 +127,11 @@ Result<Pattern> Pattern::parse(std::optional<JsonValue> json, const std::string&
   return regex(text);
 }
 
-bool Pattern::next(std::string_view subject, size_t from, Match& match) const {
+Pattern::Outcome Pattern::next(std::string_view subject, size_t from, Match& match) const {
   if (!compiled_) {
     match.begin = subject.find(literal_, from);
     match.end = match.begin + literal_.size();
-    return match.begin != std::string_view::npos;
+    return match.begin != std::string_view::npos ? Outcome::kFound : Outcome::kNone;
   }
   const auto run = [&](uint32_t options) {
     return pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(subject.data()),
@@ -132,24 +141,25 @@ bool Pattern::next(std::string_view subject, size_t from, Match& match) const {
   int code = run(0);
   // The interpreter keeps its backtracking on the heap.
   if (code == PCRE2_ERROR_JIT_STACKLIMIT) code = run(PCRE2_NO_JIT);
-  if (code < 0) return false;
+  if (code == PCRE2_ERROR_NOMATCH) return Outcome::kNone;
+  if (code < 0) return Outcome::kTooCostly;
   const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_state.data.get());
   match = {bounds[0], bounds[1]};
-  return match.begin >= from && match.end >= match.begin;  // \K may move a start about.
+  // \K in a lookaround may move a start about.
+  return match.begin >= from && match.end >= match.begin ? Outcome::kFound : Outcome::kTooCostly;
 }
 
-void Pattern::find_matches(std::string_view subject, std::vector<Match>& matches) const {
+bool Pattern::find_matches(std::string_view subject, std::vector<Match>& matches) const {
   matches.clear();
-  if (compiled_) {
-    CHECK(match_state.data && match_state.context);
-    match_state.set_limit(subject.size());
-  }
+  if (compiled_) match_state.set_limit(subject.size());
   std::optional<size_t> last_end;
   size_t from = 0;
-  Match match;
-  while (from <= subject.size() && next(subject, from, match)) {
+  while (from <= subject.size()) {
+    Match match;
+    const Outcome outcome = next(subject, from, match);
+    if (outcome != Outcome::kFound) return outcome == Outcome::kNone;
     if (match.begin == match.end && match.end == last_end) {
-      if (from >= subject.size()) return;
+      if (from == subject.size()) break;
       decode_utf8(subject, from);
       continue;
     }
@@ -157,6 +167,7 @@ void Pattern::find_matches(std::string_view subject, std::vector<Match>& matches
     from = match.end;
     last_end = match.end;
   }
+  return true;
 }
 
 }  // namespace weir::text

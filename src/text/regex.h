@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,14 +32,15 @@ class Pattern {
   ~Pattern();
 
   // All matches from left to right, none overlapping; empty ones too, but not right behind a match.
-  // A match that would cost more than the limits ends the search: the rest counts as unmatched.
-  // REQUIRES: `subject` is valid UTF-8.
-  void find_matches(std::string_view subject, std::vector<Match>& matches) const;
+  // A match that would cost more than the limits ends the search: the rest counts as unmatched, and
+  // the result is false. REQUIRES: `subject` is valid UTF-8.
+  bool find_matches(std::string_view subject, std::vector<Match>& matches) const;
 
  private:
   struct Compiled;
   Pattern();
-  bool next(std::string_view subject, size_t from, Match& match) const;
+  enum class Outcome : uint8_t { kFound, kNone, kTooCostly };
+  Outcome next(std::string_view subject, size_t from, Match& match) const;
 
   std::string literal_;
   std::unique_ptr<Compiled> compiled_;  // Null: a literal.

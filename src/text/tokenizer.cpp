@@ -90,7 +90,10 @@ Result<void> Tokenizer::Impl::fill_pieces() {
   piece_offsets.reserve(static_cast<size_t>(id_end) + 1);
   piece_offsets.push_back(0);
   for (int32_t id = 0; id < id_end; ++id) {
-    if (has(id)) decoder.append_piece(pieces, token(id));
+    if (has(id) && !decoder.append_piece(pieces, token(id)))
+      return fail(ErrorCode::kConfig,
+                  "tokenizer.json: decoder: a regular expression takes too long with token " +
+                      std::string(token(id).substr(0, 64)));
     if (pieces.size() > kPiecesBytesMax)
       return fail(ErrorCode::kConfig, "tokenizer.json: expected at most " +
                                           std::to_string(kPiecesBytesMax) +

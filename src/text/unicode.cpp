@@ -118,8 +118,7 @@ bool is_nonspacing_mark(char32_t c) { return category(c) == UTF8PROC_CATEGORY_MN
 
 bool is_control_or_other(char32_t c) {
   const utf8proc_category_t kind = category(c);
-  return kind == UTF8PROC_CATEGORY_CN ||
-         (kind >= UTF8PROC_CATEGORY_CC && kind <= UTF8PROC_CATEGORY_CO);
+  return kind >= UTF8PROC_CATEGORY_CC && kind <= UTF8PROC_CATEGORY_CO;
 }
 
 void append_lower(std::string& out, char32_t c) {

@@ -17,7 +17,7 @@ bool is_numeric(char32_t c);           // N.
 bool is_punctuation(char32_t c);       // P, and all ASCII punctuation.
 bool is_mark(char32_t c);              // M.
 bool is_nonspacing_mark(char32_t c);   // Mn.
-bool is_control_or_other(char32_t c);  // C.
+bool is_control_or_other(char32_t c);  // C, but not unassigned.
 
 // The full lower-case mapping, without context (no final sigma).
 void append_lower(std::string& out, char32_t c);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/concat.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "text/tokenizer.h"
@@ -67,10 +68,7 @@ inline std::string own_tokenizer_json() {
 
 // A tokenizer.json with these parts, each JSON.
 inline std::string tokenizer_json(std::string_view model, std::string_view rest = "") {
-  std::string json = "{\"version\": \"1.0\", \"model\": ";
-  json.append(model);
-  if (!rest.empty()) json.append(", ").append(rest);
-  return json += "}";
+  return concat({"{\"version\": \"1.0\", \"model\": ", model, rest.empty() ? "" : ", ", rest, "}"});
 }
 
 }  // namespace weir::text

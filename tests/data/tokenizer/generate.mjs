@@ -12,7 +12,7 @@ const TEXTS = [
   'x\u00b2+y\u00b3=10\u20ac', 'e\u0301\u0316\u0301 \u0316\u0301o', '\u0001\ufeff\u200b zero\u0085w\u00a0x',
   '\ud83e\udd9c\ud83d\udc69\u200d\ud83d\udc67 \u1e0b\u0323', '\u0663\u0664 \u2167 \u2460 7',
   'foo_bar-baz [x] (y)', '\u2026\u2014\u201cq\u201d $5', '\u2581x \u2581\u2581y', '\u3000wide\u3000',
-  'ab--cd-e-', '--', 'line one\nline two\n\n three', 'xx \u0939\u093f\u0928\u094d\u0926\u0940', '\ud55c\uad6d\uc5b4 \u1112\u1161',
+  'ab--cd-e-', '--', 'line one\nline two\n\n three', '\u00b2\u2460\u00a2+x\u2460', 'xx \u0939\u093f\u0928\u094d\u0926\u0940', '\ud55c\uad6d\uc5b4 \u1112\u1161',
 ];
 const SPECIAL_TEXTS = [
   '<s>hi</s>', 'a <mask> b', 'a<mask>b  <mask>  c', 'word <w> xwordx word word', 'Word WORD <W>',
@@ -132,6 +132,7 @@ const REGEXES = {
   anchors: '^.|.$|\\A\\s|\\bo|\\Be', dot: '(?m:.)o|.e', escapes: '\\u00e9|\\x6f|\\x{6c}|\\t|\\.|[\\]\\-\\[]|\\n',
   intervals: 'l{2}|e{,2}x|o{1,}|(?:ab){1}+|-{2}?', names: '\\p{Letter}\\p{^Lu}|\\p{Greek}|\\p{space}|\\P{ascii}|\\p{Word}',
   groups: '(?<n>o)|(?=w)|(?<=l)o|(?>a|ab)c|(?#note)z', 'character ranges': '[\\u4e00-\\u9fa5]+|[\\x61-\\x63]|[+--]|[a\\-z]|[]x]',
+  posix: '[[:punct:]]+', word: '\\w+', 'punct property': '\\p{Punct}+', 'word border': '\\b',
   caseless: '(?i)hello|(?-i:W)|CAF\u00c9', 'empty matches': 'x*', lookbehind: '(?<![a-z])[a-z]|\\s+(?=\\S)',
 };
 for (const [name, Regex] of Object.entries(REGEXES))
