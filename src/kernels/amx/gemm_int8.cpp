@@ -5,7 +5,7 @@
 // weights ([k / 4][16 columns][4]); 16 activation rows are the other operand as they lie. One tile
 // instruction does what 64 dots do; then the epilogue is the cost: per group and row a load of the
 // sums, a conversion and three multiply-adds, where the tile instruction takes one cycle a row. So
-// the sums of a group are stored while those of the one before are scaled.
+// the sums of some groups are under way while those of the ones before are scaled.
 #include <immintrin.h>
 
 #include "kernels/amx/tile.h"
@@ -30,8 +30,13 @@ constexpr int64_t kNumberBytes = int64_t{kMaxLayerK} * kBlockRows;
 constexpr int64_t kGatherBytes = kScratchBytes - kPanelBytes - kNumberBytes - 64;
 static_assert(kGatherBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / 32 * 8));
 
-// Tile numbers: sums of even and odd groups, activations, weights.
-constexpr int kSums0 = 0, kSums1 = 1, kActivations = 2, kWeights = 3;
+// Groups whose dots are under way or stored and not yet scaled. A load does not see what a tile
+// store holds until the store has left the processor's queue, when everything before it is done:
+// with two groups in flight each waits for the other, some 140 cycles a group (Sapphire Rapids).
+constexpr int kInFlight = 4;
+// Tile numbers: sums, one per group in flight; activations; weights.
+constexpr int kActivations = kInFlight, kWeights = kInFlight + 1;
+static_assert(kWeights < kTileCount);
 
 struct Tile {
   const uint8_t* numbers;  // [k / 4][16][4]
@@ -50,7 +55,7 @@ struct Tile {
 TileShapes shapes_for(int32_t rows, int32_t group) {
   TileShapes shapes;
   const int32_t depth = group < 64 ? group : 64;  // Elements of k in a tile.
-  for (int sums = kSums0; sums <= kSums1; ++sums) {
+  for (int sums = 0; sums < kInFlight; ++sums) {
     shapes.rows[sums] = static_cast<uint8_t>(rows);
     shapes.row_bytes[sums] = 64;
   }
@@ -89,20 +94,21 @@ WEIR_INLINE void scale_group(const Tile& tile, int32_t g, const int32_t* dots, _
 
 template <int kRows, class Tiles>
 void run_tile(Tiles& tiles, const Tile& tile) {
-  alignas(64) int32_t dots[2][kTileRows * kBlockRows];
+  alignas(64) int32_t dots[kInFlight][kTileRows * kBlockRows];
   __m512 c[kRows];
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c[m.value] = _mm512_setzero_ps(); });
-  dot_group<kSums0>(tiles, tile, 0, dots[0]);
+  repeat<kInFlight>([&](auto i) WEIR_INLINE_LAMBDA {
+    if (i.value < tile.groups) dot_group<i.value>(tiles, tile, i.value, dots[i.value]);
+  });
   int32_t g = 0;
-  for (; g + 2 < tile.groups; g += 2) {
-    dot_group<kSums1>(tiles, tile, g + 1, dots[1]);
-    scale_group<kRows>(tile, g, dots[0], c);
-    dot_group<kSums0>(tiles, tile, g + 2, dots[0]);
-    scale_group<kRows>(tile, g + 1, dots[1], c);
+  for (; g + kInFlight <= tile.groups; g += kInFlight) {
+    repeat<kInFlight>([&](auto i) WEIR_INLINE_LAMBDA {
+      scale_group<kRows>(tile, g + i.value, dots[i.value], c);
+      const int32_t next = g + i.value + kInFlight;
+      if (next < tile.groups) dot_group<i.value>(tiles, tile, next, dots[i.value]);
+    });
   }
-  if (g + 1 < tile.groups) dot_group<kSums1>(tiles, tile, g + 1, dots[1]);
-  scale_group<kRows>(tile, g, dots[0], c);
-  if (g + 1 < tile.groups) scale_group<kRows>(tile, g + 1, dots[1], c);
+  for (int32_t i = 0; g < tile.groups; ++g, ++i) scale_group<kRows>(tile, g, dots[i], c);
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
     _mm512_mask_storeu_ps(tile.y + m.value * tile.y_stride, tile.columns,
                           _mm512_add_ps(c[m.value], _mm512_setzero_ps()));
@@ -125,7 +131,7 @@ const uint8_t* spread_block(const QuantMatrix& w, const uint8_t* words, uint8_t*
 
 template <class Tiles, int kRows = kTileRows>
 void run_rows(int32_t rows, Tiles& tiles, const Tile& tile) {
-  if constexpr (kRows > 1) {
+  if constexpr (kRows > kRowsMin) {
     if (rows < kRows) return run_rows<Tiles, kRows - 1>(rows, tiles, tile);
   }
   run_tile<kRows>(tiles, tile);
