@@ -274,6 +274,39 @@ TEST(Scheduler, WhilePagesSufficeForAllTheShortestWaitingPromptGetsTheFreePlace)
   EXPECT_EQ(tokens_of(step, book), 0);
 }
 
+TEST(Scheduler, WaitingForAPlaceMakesALongPromptDueToo) {
+  World world({.limits = {.step_tokens_max = 128, .running_max = 1, .queue_max = 200}});
+  world.submit(100, 1);
+  Sequence* book = world.submit(1000, 1);
+  int64_t passed = 0;
+  for (int32_t step_count = 0; book->computed == 0; ++step_count) {
+    ASSERT_LT(step_count, 200);
+    world.submit(100, 1);
+    for (const Slice& slice : world.next().slices)
+      passed += slice.seq->arrival > book->arrival ? slice.count : 0;
+  }
+  EXPECT_GT(passed, 1000);
+  EXPECT_LE(passed, kPatience * 1000 + 128);
+}
+
+// Each plan looks whether the oldest one fits, and takes what it finds in the cache for that.
+TEST(Scheduler, APromptThatWaitsCountsItsCachedTokensOnce) {
+  World world({.limits = {}, .page_count = 10});
+  const std::vector<int32_t> prompt(4 * kPage + 1, 9);
+  world.submit(prompt, 1);
+  world.next();
+  world.next();
+  Sequence* chat = world.submit(4 * kPage, kPage);
+  world.next();
+  std::vector<int32_t> longer(prompt.begin(), prompt.end() - 1);
+  longer.insert(longer.end(), 3 * kPage, 8);
+  Sequence* book = world.submit(longer, kPage);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(tokens_of(world.next(), book), 0);
+  world.end(chat);
+  EXPECT_EQ(tokens_of(world.next(), book), 3 * kPage);
+  EXPECT_EQ(book->matched_tokens, 4 * kPage);
+}
+
 // Two sequences fill the pool; the older needs one page more.
 TEST(Scheduler, TheYoungestGivesItsPagesBackAndStaysOutOfThatStep) {
   World world({.limits = {}, .page_count = 9});
