@@ -2,9 +2,11 @@
 """Renders a folder of chat templates with Python's jinja2: the answers our interpreter must give.
 
 usage: render_templates.py FOLDER
+       render_templates.py FILE.json
 
 FOLDER holds templates/ and contexts.json (name to variables); renders.json is written: template
-file, then context, to {"ok": text} or {"err": message}. Needs Debian's python3-jinja2. The
+file, then context, to {"ok": text} or {"err": message}. FILE holds {"variables": {...}, "cases":
+[{"template": ..., "ok" or "err": ...}]}; the answers are written anew. Needs Debian's python3-jinja2. The
 environment is the one that transformers sets up for chat templates; the clock stands at
 2026-01-02 03:04:05.
 """
@@ -71,10 +73,21 @@ def render(env, source, variables):
         return {"err": f"{kind}: {error}"}
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    folder = pathlib.Path(sys.argv[1])
+def write(path, value):
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def render_cases(path):
+    cases = json.loads(path.read_text())
+    env = environment()
+    for case in cases["cases"]:
+        case.pop("ok", None)
+        case.pop("err", None)
+        case.update(render(env, case["template"], json.loads(json.dumps(cases["variables"]))))
+    write(path, cases)
+
+
+def render_folder(folder):
     contexts = json.loads((folder / "contexts.json").read_text())
     env = environment()
     renders = {}
@@ -84,8 +97,17 @@ def main():
             name: render(env, source, json.loads(json.dumps(variables)))
             for name, variables in contexts.items()
         }
-    text = json.dumps(renders, ensure_ascii=False, indent=1)
-    (folder / "renders.json").write_text(text + "\n")
+    write(folder / "renders.json", renders)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    path = pathlib.Path(sys.argv[1])
+    if path.is_dir():
+        render_folder(path)
+    else:
+        render_cases(path)
 
 
 if __name__ == "__main__":

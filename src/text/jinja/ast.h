@@ -175,4 +175,7 @@ struct Tree {
 // gives up at about 100 to 300.
 constexpr int kTreeHeightMax = 250;
 
+// Keywords of a call and parameters of a macro are compared one with another.
+constexpr size_t kKeywordsMax = 1'000;
+
 }  // namespace weir::text::jinja

@@ -55,7 +55,7 @@ bool Interpreter::evaluate_arguments(const Expr& expr, EvaluatedArguments& out) 
     return false;
   }
   for (const Entry& entry : mapping.dict->entries()) {
-    if (!rt_.charge()) return false;
+    if (!rt_.charge(1 + expr.keywords.size())) return false;
     if (!entry.key.is(Type::kStr)) {
       rt_.fail("keywords must be strings");
       return false;
@@ -137,6 +137,7 @@ bool Interpreter::bind_macro(const Macro& macro, const Arguments& arguments, Sco
       to = arguments.positional[i];
       continue;
     }
+    if (!rt_.charge(used.size())) return false;
     for (size_t k = 0; k < used.size(); ++k) {
       if (arguments.keywords[k].name != parts.names[i]) continue;
       to = arguments.keywords[k].value;

@@ -34,6 +34,7 @@ bool set_entry(Runtime& rt, Dict& dict, const Value& key, const Value& value) {
     rt.fail("unhashable type: '", type_name(key.type), "'");
     return false;
   }
+  if (key.is(Type::kStr) && !rt.charge_bytes(key.str->bytes)) return false;
   dict.set(rt.arena(), key, value);
   return rt.charge();
 }
@@ -111,6 +112,8 @@ Value strftime_now(const Call& call) {
   if (!call[0].is(Type::kStr))
     return call.rt.fail("strftime() argument 1 must be str, not ", type_name(call[0].type));
   constexpr size_t kFormatMax = 1024;
+  constexpr size_t kSteps = 4'000;  // Of the longest format.
+  if (!call.rt.charge(kSteps)) return Value::error();
   if (call[0].str->bytes > kFormatMax) return call.rt.fail("strftime_now's format is too long");
   // Python's own: microseconds. No zone, as datetime.now() has none. The rest is the C library's;
   // a first character tells an empty result from one that does not fit.
@@ -152,6 +155,7 @@ constexpr Builtin kFunctions[] = {
 
 Value dict_get(const Call& call) {
   if (!hashable(call[0])) return call.rt.fail("unhashable type: '", type_name(call[0].type), "'");
+  if (call[0].is(Type::kStr) && !call.rt.charge_bytes(call[0].str->bytes)) return Value::error();
   if (const Value* found = call.self.dict->find(call[0])) return *found;
   return call.has(1) ? call[1] : Value::none();
 }

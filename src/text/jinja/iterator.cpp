@@ -70,7 +70,8 @@ Value Iterator::next(Runtime& rt) {
       return entry_value(rt, view->dict->entries()[position++], view->kind);
     case Kind::kGenerator: {
       if (!state) return Value::missing();
-      const Value value = step(rt, state);
+      const Value value = rt.enter_generator() ? step(rt, state) : Value::error();
+      rt.leave_generator();
       if (value.is_missing()) state = nullptr;
       return value;
     }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 
 #include "base/json.h"
 #include "text/jinja/codepoint.h"
@@ -16,54 +15,63 @@ namespace weir::text::jinja {
 
 namespace {
 
-Value from_json_value(Runtime& rt, JsonValue json);
+class JsonReader {
+ public:
+  // `copies`: strings are copied, the document may go.
+  JsonReader(Runtime& rt, bool copies) : rt_(rt), copies_(copies) {}
 
-Value from_array(Runtime& rt, JsonArray array) {
-  // simdjson's size() saturates at 2^24 - 1; the list is built without trusting it.
-  ListBuilder list(rt);
-  for (const JsonValue item : array) {
-    const Value value = from_json_value(rt, item);
-    if (value.is_error() || !list.add(value)) return Value::error();
-  }
-  return list.take();
-}
-
-Value from_object(Runtime& rt, JsonObject object) {
-  Dict* dict = rt.arena().make<Dict>();
-  dict->reserve(rt.arena(), object.size());
-  for (const auto& field : object) {
-    const Value value = from_json_value(rt, field.value);
-    if (value.is_error() || !rt.charge()) return Value::error();
-    dict->set(rt.arena(), rt.borrow(field.key), value);
-  }
-  return Value::of(Type::kDict, dict);
-}
-
-Value from_json_value(Runtime& rt, JsonValue json) {
-  if (!rt.charge()) return Value::error();
-  switch (json.type()) {
-    case JsonType::ARRAY:
-      return from_array(rt, json.get_array().value_unsafe());
-    case JsonType::OBJECT:
-      return from_object(rt, json.get_object().value_unsafe());
-    case JsonType::STRING:
-      return rt.borrow(json.get_string().value_unsafe());
-    case JsonType::INT64:
-      return Value::of(json.get_int64().value_unsafe());
-    case JsonType::UINT64: {
-      // simdjson says UINT64 for what int64 cannot hold.
-      const Value digits = rt.string(std::to_string(json.get_uint64().value_unsafe()));
-      return Value::of(Type::kBigInt, digits.str);
+  Value read(JsonValue json) {
+    if (!rt_.charge()) return Value::error();
+    switch (json.type()) {
+      case JsonType::ARRAY:
+        return read_array(json.get_array().value_unsafe());
+      case JsonType::OBJECT:
+        return read_object(json.get_object().value_unsafe());
+      case JsonType::STRING:
+        return read_string(json.get_string().value_unsafe());
+      case JsonType::INT64:
+        return Value::of(json.get_int64().value_unsafe());
+      case JsonType::UINT64: {
+        // simdjson says UINT64 for what int64 cannot hold.
+        const Value digits = rt_.string(std::to_string(json.get_uint64().value_unsafe()));
+        return Value::of(Type::kBigInt, digits.str);
+      }
+      case JsonType::DOUBLE:
+        return Value::of(json.get_double().value_unsafe());
+      case JsonType::BOOL:
+        return Value::of(json.get_bool().value_unsafe());
+      case JsonType::NULL_VALUE:
+        return Value::none();
     }
-    case JsonType::DOUBLE:
-      return Value::of(json.get_double().value_unsafe());
-    case JsonType::BOOL:
-      return Value::of(json.get_bool().value_unsafe());
-    case JsonType::NULL_VALUE:
-      return Value::none();
+    return Value::error();
   }
-  return Value::error();
-}
+
+ private:
+  Value read_string(std::string_view text) { return copies_ ? rt_.string(text) : rt_.borrow(text); }
+
+  Value read_array(JsonArray array) {
+    ListBuilder list(rt_);
+    for (const JsonValue item : array) {
+      const Value value = read(item);
+      if (value.is_error() || !list.add(value)) return Value::error();
+    }
+    return list.take();
+  }
+
+  Value read_object(JsonObject object) {
+    Dict* dict = rt_.arena().make<Dict>();
+    dict->reserve(rt_.arena(), object.size());
+    for (const auto& field : object) {
+      const Value value = read(field.value);
+      if (value.is_error() || !rt_.charge_bytes(field.key.size())) return Value::error();
+      dict->set(rt_.arena(), read_string(field.key), value);
+    }
+    return Value::of(Type::kDict, dict);
+  }
+
+  Runtime& rt_;
+  bool copies_;
+};
 
 struct Style {
   bool ensure_ascii = false;
@@ -74,41 +82,47 @@ struct Style {
   std::string_view key_separator = ": ";
 };
 
+// A character as \uXXXX, or two of them.
+void append_unicode_escape(std::string& out, char32_t c) {
+  char buffer[16];
+  if (c < 0x10000) {
+    std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned>(c));
+  } else {
+    const unsigned high = 0xd800 + static_cast<unsigned>((c - 0x10000) >> 10);
+    const unsigned low = 0xdc00 + static_cast<unsigned>((c - 0x10000) & 0x3ff);
+    std::snprintf(buffer, sizeof buffer, "\\u%04x\\u%04x", high, low);
+  }
+  out += buffer;
+}
+
+// What stands for the character in JSON; empty for itself.
+std::string escape_of(char32_t c, bool ensure_ascii) {
+  static constexpr std::string_view kSpecial = "\"\\\n\r\t\f\b", kLetters = "\"\\nrtfb";
+  std::string out;
+  if (c < 0x80 && kSpecial.find(static_cast<char>(c)) != std::string_view::npos) {
+    out += '\\';
+    out += kLetters[kSpecial.find(static_cast<char>(c))];
+  } else if (c < 0x20 || (ensure_ascii && c >= 0x7f)) {
+    append_unicode_escape(out, c);
+  }
+  return out;
+}
+
 bool append_escaped(TextBuilder& out, std::string_view text, bool ensure_ascii) {
-  std::string escaped = "\"";
+  if (!out.add('"')) return false;
   const char* at = text.data();
   const char* end = at + text.size();
-  char buffer[16];
+  const char* plain = at;  // Of what has not been added yet.
   while (at < end) {
     const char* start = at;
     const char32_t c = next_codepoint(at);
-    if (c == '"' || c == '\\') {
-      escaped += '\\';
-      escaped += static_cast<char>(c);
-    } else if (c == '\n') {
-      escaped += "\\n";
-    } else if (c == '\r') {
-      escaped += "\\r";
-    } else if (c == '\t') {
-      escaped += "\\t";
-    } else if (c == '\f') {
-      escaped += "\\f";
-    } else if (c == '\b') {
-      escaped += "\\b";
-    } else if (c < 0x20 || (ensure_ascii && c >= 0x7f && c < 0x10000)) {
-      std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned>(c));
-      escaped += buffer;
-    } else if (ensure_ascii && c >= 0x10000) {
-      const unsigned high = 0xd800 + static_cast<unsigned>((c - 0x10000) >> 10);
-      const unsigned low = 0xdc00 + static_cast<unsigned>((c - 0x10000) & 0x3ff);
-      std::snprintf(buffer, sizeof buffer, "\\u%04x\\u%04x", high, low);
-      escaped += buffer;
-    } else {
-      escaped.append(start, at);
-    }
+    if (c >= 0x20 && c != '"' && c != '\\' && (!ensure_ascii || c < 0x7f)) continue;
+    if (!out.add({plain, static_cast<size_t>(start - plain)}) ||
+        !out.add(escape_of(c, ensure_ascii)))
+      return false;
+    plain = at;
   }
-  escaped += '"';
-  return out.add(escaped);
+  return out.add({plain, static_cast<size_t>(end - plain)}) && out.add('"');
 }
 
 // Writes one value; holds what stays the same through the recursion.
@@ -245,12 +259,8 @@ bool read_style(const Call& call, Style& style) {
 
 }  // namespace
 
-Value read_json(Runtime& rt, std::string_view text, const char* what) {
-  Result<JsonDoc> doc = JsonDoc::parse(text);
-  if (!doc) return rt.fail(what, ": ", doc.error().message);
-  const auto kept = std::make_shared<JsonDoc>(std::move(*doc));
-  rt.keep(kept);
-  return from_json_value(rt, kept->root());
+Value value_of_json(Runtime& rt, const JsonDoc& doc) {
+  return JsonReader(rt, false).read(doc.root());
 }
 
 Value filter_tojson(const Call& call) {
@@ -264,8 +274,13 @@ Value filter_tojson(const Call& call) {
 Value filter_from_json(const Call& call) {
   if (!call.self.is(Type::kStr))
     return call.rt.fail("from_json expected a string, found ", type_name(call.self.type));
-  if (!call.rt.reserve(2 * call.self.str->bytes)) return Value::error();
-  return read_json(call.rt, call.self.text(), "from_json");
+  // simdjson's parser takes up to 16 bytes for each of the text, and has its own start-up costs.
+  constexpr size_t kParserBytes = 16, kParserSteps = 50;
+  if (!call.rt.reserve(kParserBytes * call.self.str->bytes) || !call.rt.charge(kParserSteps))
+    return Value::error();
+  const Result<JsonDoc> doc = JsonDoc::parse(call.self.text());
+  if (!doc) return call.rt.fail("from_json: ", doc.error().message);
+  return JsonReader(call.rt, true).read(doc->root());
 }
 
 }  // namespace weir::text::jinja

@@ -6,11 +6,14 @@
 
 #include "text/jinja/builtin.h"
 
+namespace weir {
+class JsonDoc;
+}
+
 namespace weir::text::jinja {
 
-// The value of a JSON document, which the Runtime then keeps: strings borrow it. Fails, with
-// `what` in front of the message, if it is malformed.
-Value read_json(Runtime& rt, std::string_view text, const char* what);
+// The value of a JSON document. Its strings borrow the document, which must outlive the rendering.
+Value value_of_json(Runtime& rt, const JsonDoc& doc);
 
 // tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)
 Value filter_tojson(const Call& call);

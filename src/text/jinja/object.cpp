@@ -48,6 +48,7 @@ Value own_attribute(Runtime& rt, const Value& value, std::string_view name) {
 
 // value[key] where there is one, else kMissing.
 Value own_item(Runtime& rt, const Value& value, const Value& key) {
+  if (key.is(Type::kStr) && !rt.charge_bytes(key.str->bytes)) return Value::error();
   if (value.is(Type::kDict)) {
     const Value* found = hashable(key) ? value.dict->find(key) : nullptr;
     return found ? *found : Value::missing();
@@ -157,7 +158,8 @@ Value slice_text(Runtime& rt, const Str& str, const Indices& indices) {
     const std::string_view tail = text.substr(codepoint_offset(text, start));
     return rt.borrow(tail.substr(0, codepoint_offset(tail, count)), str.markup);
   }
-  if (!rt.reserve(text.size())) return Value::error();
+  // One offset a character, and the result.
+  if (!rt.reserve(text.size() * (sizeof(uint32_t) + 1))) return Value::error();
   std::vector<uint32_t> offsets;  // Of each code point; strings have less than 4 GiB by limit.
   offsets.reserve(static_cast<size_t>(str.length()) + 1);
   for (size_t at = 0; at < text.size(); at += sequence_bytes(text[at]))

@@ -181,6 +181,7 @@ Value contains(Runtime& rt, const Value& container, const Value& item) {
       if (!rt.charge_bytes(container.str->bytes)) return Value::error();
       return Value::of(find_text(container.text(), item.text()) != std::string_view::npos);
     case Type::kDict:
+      if (item.is(Type::kStr) && !rt.charge_bytes(item.str->bytes)) return Value::error();
       if (!hashable(item)) return rt.fail("unhashable type: '", type_name(item.type), "'");
       return Value::of(container.dict->find(item) != nullptr);
     case Type::kRange:

@@ -112,14 +112,20 @@ bool append_repr_within(Runtime& rt, TextBuilder& out, const Value& value, int d
   }
 }
 
-void append_escape(std::string& out, char32_t c) {
+// What stands for the character in a literal with these quotes; empty for itself.
+std::string escape_of(char32_t c, char quote) {
+  if (c == static_cast<char32_t>(quote) || c == '\\') return {'\\', static_cast<char>(c)};
+  if (c == '\n') return "\\n";
+  if (c == '\r') return "\\r";
+  if (c == '\t') return "\\t";
+  if (is_printable(c)) return {};
   char buffer[16];
   std::snprintf(buffer, sizeof buffer,
                 c < 0x100     ? "\\x%02x"
                 : c < 0x10000 ? "\\u%04x"
                               : "\\U%08x",
                 static_cast<unsigned>(c));
-  out += buffer;
+  return buffer;
 }
 
 }  // namespace
@@ -127,29 +133,18 @@ void append_escape(std::string& out, char32_t c) {
 bool append_quoted(TextBuilder& out, std::string_view text) {
   const bool single = text.find('\'') != std::string_view::npos;
   const char quote = single && text.find('"') == std::string_view::npos ? '"' : '\'';
-  std::string quoted(1, quote);
+  if (!out.add(quote)) return false;
   const char* at = text.data();
   const char* end = at + text.size();
+  const char* plain = at;  // Of what has not been added yet.
   while (at < end) {
     const char* start = at;
-    const char32_t c = next_codepoint(at);
-    if (c == static_cast<char32_t>(quote) || c == '\\') {
-      quoted += '\\';
-      quoted += static_cast<char>(c);
-    } else if (c == '\n') {
-      quoted += "\\n";
-    } else if (c == '\r') {
-      quoted += "\\r";
-    } else if (c == '\t') {
-      quoted += "\\t";
-    } else if (is_printable(c)) {
-      quoted.append(start, at);
-    } else {
-      append_escape(quoted, c);
-    }
+    const std::string escape = escape_of(next_codepoint(at), quote);
+    if (escape.empty()) continue;
+    if (!out.add({plain, static_cast<size_t>(start - plain)}) || !out.add(escape)) return false;
+    plain = at;
   }
-  quoted += quote;
-  return out.add(quoted);
+  return out.add({plain, static_cast<size_t>(end - plain)}) && out.add(quote);
 }
 
 bool append_str(Runtime& rt, TextBuilder& out, const Value& value) {

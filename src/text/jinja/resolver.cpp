@@ -3,159 +3,15 @@
 #include "text/jinja/resolver.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "text/jinja/message.h"
+#include "text/jinja/symbols.h"
 
 namespace weir::text::jinja {
 
 namespace {
-
-// What is a function in Python: has its own scope when it runs.
-struct Function {
-  Function* parent = nullptr;
-  int depth = 0;
-  uint32_t slot_count = 0;
-  std::map<std::pair<int, std::string_view>, uint32_t> slots = {};  // By frame level and name.
-
-  uint32_t slot(int level, std::string_view name) {
-    const auto [found, is_new] = slots.try_emplace({level, name}, slot_count);
-    if (is_new) ++slot_count;
-    return found->second;
-  }
-};
-
-struct Place {
-  Function* function = nullptr;
-  uint32_t slot = 0;
-};
-
-// How a slot gets its value when its frame is entered.
-struct Source {
-  enum class Kind : uint8_t { kParameter, kResolve, kAlias, kUndefined };
-  Kind kind = Kind::kUndefined;
-  Place from;             // kAlias.
-  std::string_view name;  // kResolve.
-};
-
-// What a frame knows about a name.
-struct NameState {
-  Place place;
-  Source source;
-  bool stored = false;
-};
-
-// The names of one frame; frames inside it see them. `level` keeps slots of nested frames apart.
-class Symbols {
- public:
-  Symbols(const Symbols* parent, Function* function, int level)
-      : parent_(parent), function_(function), level_(level) {}
-
-  int level() const { return level_; }
-  const std::unordered_map<std::string_view, NameState>& names() const { return names_; }
-
-  const Place* find(std::string_view name) const {
-    for (const Symbols* at = this; at; at = at->parent_)
-      if (const auto found = at->names_.find(name); found != at->names_.end())
-        return &found->second.place;
-    return nullptr;
-  }
-
-  void load(std::string_view name) {
-    if (!find(name)) set(name, {place(name), {Source::Kind::kResolve, {}, name}, false});
-  }
-
-  void store(std::string_view name) {
-    if (const auto found = names_.find(name); found != names_.end()) {
-      if (!found->second.stored) set(name, {found->second.place, found->second.source, true});
-      return;
-    }
-    const Place* outer = outer_place(name);
-    set(name, {place(name), outer ? Source{Source::Kind::kAlias, *outer, {}} : Source{}, true});
-  }
-
-  Place declare_parameter(std::string_view name) {
-    set(name, {place(name), {Source::Kind::kParameter, {}, {}}, true});
-    return place(name);
-  }
-
-  // The branches of an if are analysed one by one, each from the same start: begin_branch(), the
-  // analysis, end_branch(); then merge().
-  using Changes = std::vector<std::pair<std::string_view, NameState>>;
-  struct Branch {
-    std::vector<std::pair<std::string_view, std::optional<NameState>>> former;
-    std::vector<std::pair<std::string_view, std::optional<NameState>>>* outer = nullptr;
-  };
-
-  void begin_branch(Branch& branch) {
-    branch.outer = log_;
-    log_ = &branch.former;
-  }
-
-  // Takes back what the branch changed, and returns it.
-  Changes end_branch(Branch& branch) {
-    log_ = branch.outer;
-    Changes changes;
-    std::set<std::string_view> seen;
-    for (const auto& [name, former] : branch.former)
-      if (seen.insert(name).second) changes.emplace_back(name, names_.at(name));
-    for (auto entry = branch.former.rbegin(); entry != branch.former.rend(); ++entry) {
-      if (entry->second) {
-        names_[entry->first] = *entry->second;
-      } else {
-        names_.erase(entry->first);
-      }
-    }
-    return changes;
-  }
-
-  // A name that only some branches store keeps its former meaning in the others.
-  void merge(std::span<const Changes> branches) {
-    std::map<std::string_view, size_t> counts;
-    for (const Changes& branch : branches)
-      for (const auto& [name, state] : branch)
-        if (state.stored && !stored(name)) ++counts[name];
-    for (const Changes& branch : branches)
-      for (const auto& [name, state] : branch)
-        set(name, {state.place, state.source, state.stored || stored(name)});
-    for (const auto& [name, count] : counts) {
-      if (count == branches.size()) continue;
-      const Place* outer = outer_place(name);
-      NameState state = names_.at(name);
-      state.source = outer ? Source{Source::Kind::kAlias, *outer, {}}
-                           : Source{Source::Kind::kResolve, {}, name};
-      set(name, state);
-    }
-  }
-
- private:
-  Place place(std::string_view name) { return {function_, function_->slot(level_, name)}; }
-  const Place* outer_place(std::string_view name) const {
-    return parent_ ? parent_->find(name) : nullptr;
-  }
-  bool stored(std::string_view name) const {
-    const auto found = names_.find(name);
-    return found != names_.end() && found->second.stored;
-  }
-
-  void set(std::string_view name, const NameState& state) {
-    const auto [entry, is_new] = names_.try_emplace(name, state);
-    if (log_)
-      log_->emplace_back(name, is_new ? std::nullopt : std::optional<NameState>(entry->second));
-    entry->second = state;
-  }
-
-  const Symbols* parent_;
-  Function* function_;
-  int level_;
-  std::unordered_map<std::string_view, NameState> names_;
-  // Former states, while a branch is analysed.
-  std::vector<std::pair<std::string_view, std::optional<NameState>>>* log_ = nullptr;
-};
 
 // Applies `visit` to each direct child expression that is there.
 template <class Visit>
@@ -304,10 +160,9 @@ class Resolver {
     std::vector<Symbols::Changes> branches;
     for (const std::span<Statement* const> body :
          {statement.body, statement.elifs, statement.otherwise}) {
-      Symbols::Branch branch;
-      symbols.begin_branch(branch);
-      for (const Statement* inner : body) analyse(*inner, symbols);
-      branches.push_back(symbols.end_branch(branch));
+      branches.push_back(symbols.branch([&] {
+        for (const Statement* inner : body) analyse(*inner, symbols);
+      }));
     }
     symbols.merge(branches);
   }

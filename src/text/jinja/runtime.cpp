@@ -86,6 +86,10 @@ bool TextBuilder::fill(std::string_view text, size_t times) {
   if (times > rt_.limits().memory_bytes / text.size())
     return rt_.reserve(rt_.limits().memory_bytes + 1);
   if (!rt_.reserve(text.size() * times)) return false;
+  if (text.size() == 1) {
+    text_.append(times, text[0]);
+    return true;
+  }
   for (; times > 0; --times) text_ += text;
   return true;
 }

@@ -23,16 +23,18 @@ struct Limits {
   // A step is a node evaluated, an iteration or 32 bytes worked on: some 20 ns. Half a second.
   int64_t steps = 20'000'000;
   // A prompt of a million tokens has 4 to 5 MB.
-  size_t output_bytes = 64 << 20;
-  // Of values; some hundred times a long conversation.
-  size_t memory_bytes = 256 << 20;
-  // Nodes being evaluated inside one another; some 300 calls of a macro, where Python gives up at
-  // about 170. A level costs up to 600 bytes of stack, 2 KB with sanitizers.
-  int depth = 2'000;
+  size_t output_bytes = 32 << 20;
+  // Of values; some twenty times such a prompt.
+  size_t memory_bytes = 128 << 20;
+  // Nodes being evaluated inside one another: 200 to 300 calls of a macro; Python gives up at about
+  // 170. A level costs up to 600 bytes of stack, 2 KB with sanitizers.
+  int depth = 1'000;
 };
 
 // Jinja's sandbox's own limit on what range() gives.
 constexpr int64_t kRangeMax = 100'000;
+// Generators that draw on one another, where Python gives up at about 300.
+constexpr int kGeneratorDepthMax = 200;
 // Lists and dictionaries inside one another, where an operation follows them to the ground.
 constexpr int kNestingMax = 400;
 
@@ -65,6 +67,14 @@ class Runtime {
   }
   // Pays for going over that many bytes of text.
   bool charge_bytes(size_t bytes) { return charge(1 + (bytes >> 5)); }
+  // A generator asks another one. False, with the error set, where that goes too deep; each call
+  // needs its leave_generator(), then too.
+  bool enter_generator() {
+    if (++generator_depth_ <= kGeneratorDepthMax) return true;
+    fail("maximum recursion depth exceeded");
+    return false;
+  }
+  void leave_generator() { --generator_depth_; }
   // To be asked before allocating what untrusted input chose the size of. Pays for filling it, too.
   bool reserve(size_t bytes);
 
@@ -93,9 +103,6 @@ class Runtime {
   // Fails with the reason why it is undefined.
   Value fail_undefined(const Value& value);
 
-  // Keeps something alive whose memory the values borrow.
-  void keep(std::shared_ptr<const void> owner) { owners_.push_back(std::move(owner)); }
-
  private:
   Value fail_with(std::string message);
   Value sequence(Type type, std::span<const Value> items);
@@ -104,8 +111,8 @@ class Runtime {
   Limits limits_;
   int64_t now_;
   int64_t steps_;
+  int generator_depth_ = 0;
   Arena arena_;
-  std::vector<std::shared_ptr<const void>> owners_;
   bool failed_ = false;
   bool raised_ = false;
   std::string message_;

@@ -30,6 +30,14 @@ bool is_line_end(char32_t c) {
          c == 0x2029;
 }
 
+// Adds a piece; lists of pieces are bounded as all values are.
+bool add_piece(Runtime& rt, std::vector<std::string_view>& pieces, std::string_view piece) {
+  if (pieces.size() >= rt.limits().memory_bytes / (sizeof(Value) + sizeof(Str)))
+    return rt.reserve(rt.limits().memory_bytes + 1);
+  pieces.push_back(piece);
+  return rt.charge();
+}
+
 // A set of characters, quick for the usual case of ASCII ones.
 class CharSet {
  public:
@@ -64,12 +72,11 @@ bool split_on(Runtime& rt, std::string_view text, std::string_view separator, in
   while (splits_max < 0 || splits_max-- > 0) {
     const size_t at = find_text(text, separator, from);
     if (at == kNotFound) break;
-    if (!rt.charge_bytes(at - from)) return false;
-    pieces.push_back(text.substr(from, at - from));
+    if (!rt.charge_bytes(at - from) || !add_piece(rt, pieces, text.substr(from, at - from)))
+      return false;
     from = at + separator.size();
   }
-  pieces.push_back(text.substr(from));
-  return rt.charge_bytes(text.size() - from);
+  return add_piece(rt, pieces, text.substr(from)) && rt.charge_bytes(text.size() - from);
 }
 
 bool split_on_from_right(Runtime& rt, std::string_view text, std::string_view separator,
@@ -78,8 +85,9 @@ bool split_on_from_right(Runtime& rt, std::string_view text, std::string_view se
   while (splits_max < 0 || splits_max-- > 0) {
     const size_t at = find_last_text(text, separator);
     if (at == kNotFound) break;
-    if (!rt.charge_bytes(separator.size() > 16 ? 32 * text.size() : text.size() - at)) return false;
-    pieces.push_back(text.substr(at + separator.size()));
+    if (!rt.charge_bytes(separator.size() > 16 ? 32 * text.size() : text.size() - at) ||
+        !add_piece(rt, pieces, text.substr(at + separator.size())))
+      return false;
     text = text.substr(0, at);
   }
   pieces.push_back(text);
@@ -93,15 +101,13 @@ bool split_words(Runtime& rt, std::string_view text, int64_t splits_max,
     text = strip_left(text);
     if (text.empty()) return true;
     if (splits_max == 0) {
-      pieces.push_back(text);
-      return rt.charge_bytes(text.size());
+      return add_piece(rt, pieces, text) && rt.charge_bytes(text.size());
     }
     if (splits_max > 0) --splits_max;
     size_t end = 0;
     while (end < text.size() && !is_space(codepoint_at(text, end)))
       end += sequence_bytes(text[end]);
-    if (!rt.charge_bytes(end)) return false;
-    pieces.push_back(text.substr(0, end));
+    if (!rt.charge_bytes(end) || !add_piece(rt, pieces, text.substr(0, end))) return false;
     text.remove_prefix(end);
   }
 }
@@ -119,8 +125,8 @@ bool split_words_from_right(Runtime& rt, std::string_view text, int64_t splits_m
     size_t start = text.size();
     while (start > 0 && !is_space(codepoint_at(text, previous(text, start))))
       start = previous(text, start);
-    if (!rt.charge_bytes(text.size() - start)) return false;
-    pieces.push_back(text.substr(start));
+    if (!rt.charge_bytes(text.size() - start) || !add_piece(rt, pieces, text.substr(start)))
+      return false;
     text = text.substr(0, start);
   }
   std::reverse(pieces.begin(), pieces.end());
@@ -139,8 +145,9 @@ bool split_lines(Runtime& rt, std::string_view text, bool keep_ends,
       const bool pair = text.substr(next).starts_with("\r\n");
       next += pair ? 2 : sequence_bytes(text[next]);
     }
-    if (!rt.charge_bytes(next - start)) return false;
-    pieces.push_back(text.substr(start, (keep_ends ? next : end) - start));
+    if (!rt.charge_bytes(next - start) ||
+        !add_piece(rt, pieces, text.substr(start, (keep_ends ? next : end) - start)))
+      return false;
     start = next;
   }
   return true;

@@ -273,7 +273,10 @@ Value starts_or_ends(const Call& call) {
   const auto matches = [&](const Value& affix) {
     return exists && (at_end ? text.ends_with(affix.text()) : text.starts_with(affix.text()));
   };
-  if (call[0].is(Type::kStr)) return Value::of(matches(call[0]));
+  if (call[0].is(Type::kStr)) {
+    if (!call.rt.charge_bytes(call[0].str->bytes)) return Value::error();
+    return Value::of(matches(call[0]));
+  }
   if (!call[0].is(Type::kTuple)) return wrong_type(call, 0, "a string or a tuple of strings");
   for (const Value& affix : call[0].list->span()) {
     if (!affix.is(Type::kStr)) return wrong_type(call, 0, "a tuple of strings");
@@ -285,14 +288,14 @@ Value starts_or_ends(const Call& call) {
 
 Value removeprefix(const Call& call) {
   std::string_view text = self_text(call), affix;
-  if (!text_argument(call, 0, affix)) return Value::error();
+  if (!text_argument(call, 0, affix) || !call.rt.charge_bytes(affix.size())) return Value::error();
   if (text.starts_with(affix)) text.remove_prefix(affix.size());
   return call.rt.borrow(text);
 }
 
 Value removesuffix(const Call& call) {
   std::string_view text = self_text(call), affix;
-  if (!text_argument(call, 0, affix)) return Value::error();
+  if (!text_argument(call, 0, affix) || !call.rt.charge_bytes(affix.size())) return Value::error();
   if (text.ends_with(affix)) text.remove_suffix(affix.size());
   return call.rt.borrow(text);
 }
@@ -336,6 +339,7 @@ Value pad(const Call& call) {
       return call.rt.fail("The fill character must be exactly one character long");
     if (!safe_argument(call, 1, fill)) return Value::error();
   }
+  if (!call.rt.charge_bytes(self_text(call).size())) return Value::error();
   const int64_t length = call.self.str->length();
   if (width <= length) return part(call, self_text(call));
   const int64_t room = width - length;
@@ -354,6 +358,7 @@ Value zfill(const Call& call) {
   int64_t width = 0;
   if (!to_int(call, call[0], width)) return Value::error();
   std::string_view text = self_text(call);
+  if (!call.rt.charge_bytes(text.size())) return Value::error();
   const int64_t room = std::max<int64_t>(width - call.self.str->length(), 0);
   TextBuilder out(call.rt);
   if (!text.empty() && (text[0] == '+' || text[0] == '-')) {

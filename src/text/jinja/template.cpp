@@ -49,7 +49,10 @@ std::string Template::place(int32_t line) const {
 Result<std::string> Template::render(std::string_view variables, int64_t now,
                                      const Limits& limits) const {
   Runtime rt(limits, now);
-  const Value values = read_json(rt, variables, "chat template variables");
+  const Result<JsonDoc> doc = JsonDoc::parse(variables);
+  if (!doc)
+    return fail(ErrorCode::kInvalid, message("chat template variables: ", doc.error().message));
+  const Value values = value_of_json(rt, *doc);
   if (!values.is_error() && !values.is(Type::kDict))
     return fail(ErrorCode::kInvalid,
                 message("chat template variables: expected a JSON object, found a ",

@@ -19,7 +19,7 @@
 namespace weir::text::jinja {
 
 // Published chat templates have at most 20 KB.
-constexpr size_t kSourceBytesMax = 1 << 20;
+constexpr size_t kSourceBytesMax = 256 << 10;
 
 class Template {
  public:
