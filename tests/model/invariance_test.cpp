@@ -1,0 +1,104 @@
+// What a token's logits may not depend on: the number of threads, where the pages lie, and how the
+// model was loaded; on the model compiled into the binary, whose recorded answers it must give.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "default_model.h"
+#include "kernels/cpu_ops.h"
+#include "model/session.h"
+
+namespace weir::model {
+namespace {
+
+constexpr int32_t kTokens = 100;
+
+std::vector<int32_t> some_tokens() {
+  std::vector<int32_t> tokens(kTokens);
+  for (int32_t i = 0; i < kTokens; ++i) tokens[static_cast<size_t>(i)] = (i * 7919 + 13) % 8000;
+  return tokens;
+}
+
+std::unique_ptr<Model> load_default(ThreadTeam& team, Compute compute, kernels::Isa isa) {
+  const ModelOptions options = {.compute = compute, .rows_max = 128, .context_max = 512};
+  auto model = Model::load(default_model(), options, kernels::ops_for(isa), team);
+  EXPECT_TRUE(model) << model.error().message;
+  return model ? std::move(*model) : nullptr;
+}
+
+// The last token's logits after `batch` with its pages as given.
+std::vector<float> last_logits(Model& model, ThreadTeam& team, const std::vector<int32_t>& pages) {
+  struct Keep final : ForwardClient {
+    void on_logits(int32_t, std::span<float> l, int) override { logits.assign(l.begin(), l.end()); }
+    std::vector<float> logits;
+  } keep;
+  auto cache = kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF16, 16);
+  EXPECT_TRUE(cache) << cache.error().message;
+  const std::vector<int32_t> tokens = some_tokens(), sample = {kTokens - 1};
+  const BatchSlice slice = {.rows = kTokens, .prompt_length = kTokens, .pages = pages.data()};
+  const Batch batch = {tokens, nullptr, {&slice, 1}, sample};
+  team.run([&](int member) { model.forward(batch, *cache, keep, team, member); });
+  return keep.logits;
+}
+
+class InvarianceTest : public testing::TestWithParam<Compute> {};
+
+TEST_P(InvarianceTest, LogitsAreTheSameOnAnyNumberOfThreads) {
+  std::vector<float> one;
+  for (const int threads : {1, 2, 3}) {
+    ThreadTeam team(threads, /*pin=*/false);
+    const auto model = load_default(team, GetParam(), kernels::detect_isa());
+    ASSERT_NE(model, nullptr);
+    const std::vector<float> logits = last_logits(*model, team, {0, 1, 2, 3});
+    if (threads == 1) one = logits;
+    EXPECT_EQ(logits, one) << threads << " threads";
+  }
+}
+
+TEST_P(InvarianceTest, LogitsAreTheSameWhereverThePagesLie) {
+  ThreadTeam team(1, /*pin=*/false);
+  const auto model = load_default(team, GetParam(), kernels::detect_isa());
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(last_logits(*model, team, {0, 1, 2, 3}), last_logits(*model, team, {11, 2, 15, 7}));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InvarianceTest, testing::Values(Compute::kExact, Compute::kFast),
+                         [](const auto& compute) {
+                           return compute.param == Compute::kExact ? "Exact" : "Fast";
+                         });
+
+TEST(DefaultModel, GivesTheRecordedGreedyAnswer) {
+  const auto text = read_file(WEIR_SOURCE_DIR "/models/weir-tiny-moe/expected.json", 1 << 20);
+  ASSERT_TRUE(text) << text.error().message;
+  const auto doc = JsonDoc::parse(*text);
+  ASSERT_TRUE(doc) << doc.error().message;
+  const JsonValue recorded = doc->root()["cases"].at(0).value();
+  const auto ids = [&](const char* key) {
+    std::vector<int32_t> out;
+    for (const int64_t id : recorded[key].get_array()) out.push_back(static_cast<int32_t>(id));
+    return out;
+  };
+  std::vector<int32_t> next = ids("prompt_ids"), answer;
+  const std::vector<int32_t> expected = ids("greedy_ids");
+  ASSERT_GE(expected.size(), 8u);
+
+  ThreadTeam team(1, /*pin=*/false);
+  const auto model = load_default(team, Compute::kExact, kernels::detect_isa());
+  ASSERT_NE(model, nullptr);
+  auto session = Session::create(*model, team, {.kv_type = kernels::FloatType::kF32});
+  ASSERT_TRUE(session) << session.error().message;
+  while (answer.size() < expected.size()) {
+    const Session::Slice slice = {0, next};
+    int32_t token = 0;
+    session->forward({&slice, 1}, [&](size_t, size_t, std::span<float> logits) {
+      token = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+    });
+    answer.push_back(token);
+    next = {token};
+  }
+  EXPECT_EQ(answer, expected);
+}
+
+}  // namespace
+}  // namespace weir::model
