@@ -38,9 +38,10 @@ class QuantSpace {
   static int64_t bytes(int64_t elements, uint8_t groups);
   static QuantSpace place(std::byte* memory, int64_t elements, uint8_t groups);
 
-  // Quantises rows [begin, end) of x [rows, k], in the group sizes of `groups`.
+  // Quantises columns [column, column + columns) of rows [begin, end) of x [rows, k], in the group
+  // sizes of `groups`, of which `column` and `columns` are multiples.
   void quantise(const kernels::Ops& ops, uint8_t groups, const float* x, int32_t k, int32_t begin,
-                int32_t end) const;
+                int32_t end, int32_t column, int32_t columns) const;
 
  private:
   struct Form {

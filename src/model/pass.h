@@ -51,18 +51,19 @@ void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
 
 // Columns of weights a claim covers, when `columns` in all are shared out: about eight claims a
 // member, but at least 64 columns, below which a claim costs more than it balances, and at most
-// 512, whose results for 512 rows fit the L2 cache. A multiple of kernels::kBlockRows.
-inline int32_t column_block(const Pass& pass, int64_t columns) {
+// 512, whose results for 512 rows fit the L2 cache. A multiple of `multiple`.
+inline int32_t column_block(const Pass& pass, int64_t columns, int32_t multiple = 64) {
   const int64_t share = columns / (8 * pass.team.members());
-  return static_cast<int32_t>(std::clamp<int64_t>(share / 64 * 64, 64, 512));
+  return static_cast<int32_t>(std::clamp<int64_t>(share / multiple * multiple, multiple, 512));
 }
 
 // Calls fn(i, begin, end) for ranges of columns of several weights, widths[i] wide.
 template <size_t kCount, class F>
-void claim_columns(const Pass& pass, const std::array<int32_t, kCount>& widths, F&& fn) {
+void claim_columns(const Pass& pass, const std::array<int32_t, kCount>& widths, F&& fn,
+                   int32_t multiple = 64) {
   int64_t columns = 0, blocks = 0;
   for (const int32_t width : widths) columns += width;
-  const int32_t size = column_block(pass, columns);
+  const int32_t size = column_block(pass, columns, multiple);
   for (const int32_t width : widths) blocks += (width + size - 1) / size;
   claim_blocks(pass, blocks, [&](int64_t block) {
     size_t i = 0;

@@ -39,6 +39,8 @@ AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int 
   if (layer.post_mixer)
     output_.norm = binder.norm(index, "post_mixer_norm", *layer.post_mixer, hidden_);
   output_.scale = layer.residual_scale;
+  quantises_heads_ =
+      o_.int8 && spec_.num_heads / spec_.num_kv_heads * spec_.head_dim % o_.quant.group == 0;
   input_.groups = static_cast<uint8_t>(q_.group_bit() | k_.group_bit() | v_.group_bit());
 }
 
@@ -67,9 +69,10 @@ void AttentionLayer::compute(const Pass& pass) const {
   pass.team.barrier();
   attend(pass);
   pass.team.barrier();
-  if (const uint8_t groups = o_.group_bit()) {
+  if (o_.int8 && !quantises_heads_) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
-      pass.ws.inner_quant.quantise(pass.ops, groups, pass.ws.attended, o_.k, begin, end);
+      pass.ws.inner_quant.quantise(pass.ops, o_.group_bit(), pass.ws.attended, o_.k, begin, end, 0,
+                                   o_.k);
     });
     pass.team.barrier();
   }
@@ -157,14 +160,16 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const Workspace& ws = pass.ws;
   const int32_t group = spec_.num_heads / spec_.num_kv_heads;
   const int32_t first = tile * kTileRows;
-  const int64_t at =
-      int64_t{slice.row_begin + first} * q_.n + int64_t{kv_head} * group * spec_.head_dim;
+  const int32_t rows = std::min(kTileRows, slice.rows - first);
+  const int32_t row = slice.row_begin + first;
+  const int32_t column = kv_head * group * spec_.head_dim;
+  const int64_t at = int64_t{row} * q_.n + column;
   const kernels::AttendArgs args = {
       .q = ws.q + at,
       .q_stride = q_.n,
       .out = ws.attended + at,
       .out_stride = q_.n,
-      .rows = std::min(kTileRows, slice.rows - first),
+      .rows = rows,
       .first_position = slice.first_position + first,
       .pages = slice.pages,
       .kv_head = kv_head,
@@ -176,6 +181,9 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .scratch = pass.scratch(),
   };
   pass.ops.attend(pass.kv.layer(index_), args);
+  if (quantises_heads_)
+    ws.inner_quant.quantise(pass.ops, o_.group_bit(), ws.attended, o_.k, row, row + rows, column,
+                            group * spec_.head_dim);
 }
 
 void AttentionLayer::output(const Pass& pass) const {

@@ -36,6 +36,9 @@ class AttentionLayer final : public Layer {
   SublayerInput input_;
   SublayerOutput output_;
   Linear q_, k_, v_, o_;
+  // The heads that attend together fill whole groups of o_proj's activations, so that whoever
+  // computed them can quantise them at once.
+  bool quantises_heads_ = false;
   const float* q_norm_ = nullptr;
   const float* k_norm_ = nullptr;
   const float* sinks_ = nullptr;  // [heads]

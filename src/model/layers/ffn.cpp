@@ -19,8 +19,11 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
 }
 
 void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t* index,
-                          int32_t rows, int32_t begin, int32_t end, float* hidden,
-                          float* spare) const {
+                          int32_t rows, int32_t begin, int32_t end, const Inner& out) const {
+  const int32_t columns = end - begin;
+  const int64_t first = int64_t{out.row} * spec.width;
+  float* hidden = out.hidden + first;
+  float* spare = out.spare + first;
   kernels::GemmRange range = {.index = index,
                               .rows = rows,
                               .begin = begin,
@@ -29,19 +32,20 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t
                               .y_stride = spec.width};
   multiply(pass.ops, up, in, range, pass.scratch());
   add_bias(pass.ops, up, range);
-  const int32_t columns = end - begin;
-  if (!spec.gated) {
-    for (int64_t row = 0; row < rows; ++row)
-      pass.ops.act(spec.act, columns, hidden + row * spec.width + begin);
-    return;
+  if (spec.gated) {
+    range.y = hidden;
+    multiply(pass.ops, gate, in, range, pass.scratch());
+    add_bias(pass.ops, gate, range);
   }
-  range.y = hidden;
-  multiply(pass.ops, gate, in, range, pass.scratch());
-  add_bias(pass.ops, gate, range);
   for (int64_t row = 0; row < rows; ++row) {
     float* y = hidden + row * spec.width + begin;
-    pass.ops.gated_act(y, spare + row * spec.width + begin, spec.act, columns, y);
+    if (spec.gated)
+      pass.ops.gated_act(y, spare + row * spec.width + begin, spec.act, columns, y);
+    else
+      pass.ops.act(spec.act, columns, y);
   }
+  out.quant->quantise(pass.ops, down.group_bit(), out.hidden, spec.width, out.row, out.row + rows,
+                      begin, columns);
 }
 
 FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index)
@@ -66,16 +70,14 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void FfnLayer::compute(const Pass& pass) const {
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
-  claim_columns(pass, std::array{ffn_.spec.width}, [&](size_t, int32_t begin, int32_t end) {
-    ffn_.activate(pass, in, nullptr, pass.rows(), begin, end, ws.gate, ws.up);
-  });
+  const FfnWeights::Inner out = {.hidden = ws.gate, .spare = ws.up, .quant = &ws.inner_quant};
+  claim_columns(
+      pass, std::array{ffn_.spec.width},
+      [&](size_t, int32_t begin, int32_t end) {
+        ffn_.activate(pass, in, nullptr, pass.rows(), begin, end, out);
+      },
+      ffn_.column_multiple());
   pass.team.barrier();
-  if (const uint8_t groups = ffn_.down.group_bit()) {
-    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
-      ws.inner_quant.quantise(pass.ops, groups, ws.gate, ffn_.spec.width, begin, end);
-    });
-    pass.team.barrier();
-  }
   const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
   claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {
     const kernels::GemmRange range = {

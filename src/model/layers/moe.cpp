@@ -29,8 +29,14 @@ MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index)
                                  Precision::kFloatActivations);
   if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
   output_.scale = layer.residual_scale;
-  for (const FfnWeights& expert : experts_) input_.groups |= expert.input_groups();
-  if (shared_) input_.groups |= shared_->input_groups();
+  for (const FfnWeights& expert : experts_) {
+    input_.groups |= expert.input_groups();
+    column_multiple_ = std::max(column_multiple_, expert.column_multiple());
+  }
+  if (shared_) {
+    input_.groups |= shared_->input_groups();
+    column_multiple_ = std::max(column_multiple_, shared_->column_multiple());
+  }
 }
 
 void MoeLayer::raise(WorkspaceSizes& sizes) const {
@@ -124,7 +130,6 @@ void MoeLayer::compute(const Pass& pass) const {
   plan(pass);
   activate(pass);
   pass.team.barrier();
-  quantise(pass);
   project_down(pass);
   pass.team.barrier();
 }
@@ -139,9 +144,10 @@ struct ExpertColumns {
   int64_t total = 0;
 };
 
-ExpertColumns share_out(const Pass& pass, int32_t active, int32_t width, int32_t shared_width) {
+ExpertColumns share_out(const Pass& pass, int32_t active, int32_t width, int32_t shared_width,
+                        int32_t multiple) {
   ExpertColumns c;
-  c.size = column_block(pass, int64_t{active} * width + shared_width);
+  c.size = column_block(pass, int64_t{active} * width + shared_width, multiple);
   c.blocks = (width + c.size - 1) / c.size;
   c.routed = active * c.blocks;
   c.total = c.routed + (shared_width + c.size - 1) / c.size;
@@ -155,38 +161,23 @@ void MoeLayer::activate(const Pass& pass) const {
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
   const int32_t width = spec_.expert.width, shared_width = shared_ ? shared_->spec.width : 0;
-  const ExpertColumns columns = share_out(pass, p.active_count, width, shared_width);
+  const ExpertColumns columns =
+      share_out(pass, p.active_count, width, shared_width, column_multiple_);
   claim_blocks(pass, columns.total, [&](int64_t block) {
     if (block >= columns.routed) {
       const auto begin = static_cast<int32_t>(block - columns.routed) * columns.size;
-      shared_->activate(pass, in, nullptr, pass.rows(), begin,
-                        std::min(begin + columns.size, shared_width), ws.shared_gate, ws.shared_up);
+      shared_->activate(
+          pass, in, nullptr, pass.rows(), begin, std::min(begin + columns.size, shared_width),
+          {.hidden = ws.shared_gate, .spare = ws.shared_up, .quant = &ws.shared_quant});
       return;
     }
     const int32_t e = p.active[block / columns.blocks];
     const auto begin = static_cast<int32_t>(block % columns.blocks) * columns.size;
-    const int64_t at = int64_t{p.begin[e]} * width;
     experts_[static_cast<size_t>(e)].activate(
         pass, in, p.row + p.begin[e], p.begin[e + 1] - p.begin[e], begin,
-        std::min(begin + columns.size, width), ws.gate + at, ws.up + at);
+        std::min(begin + columns.size, width),
+        {.hidden = ws.gate, .spare = ws.up, .quant = &ws.inner_quant, .row = p.begin[e]});
   });
-}
-
-void MoeLayer::quantise(const Pass& pass) const {
-  const Workspace& ws = pass.ws;
-  uint8_t groups = 0;
-  for (const FfnWeights& expert : experts_) groups |= expert.down.group_bit();
-  const uint8_t shared_groups = shared_ ? shared_->down.group_bit() : uint8_t{0};
-  if (groups == 0 && shared_groups == 0) return;
-  // The shared expert's rows are taken with the first slots of the same number.
-  claim_rows(pass, pass.rows() * spec_.top_k, [&](int32_t begin, int32_t end) {
-    ws.inner_quant.quantise(pass.ops, groups, ws.gate, spec_.expert.width, begin, end);
-    end = std::min(end, pass.rows());
-    if (begin < end)
-      ws.shared_quant.quantise(pass.ops, shared_groups, ws.shared_gate, shared_->spec.width, begin,
-                               end);
-  });
-  pass.team.barrier();
 }
 
 void MoeLayer::project_down(const Pass& pass) const {
@@ -194,7 +185,7 @@ void MoeLayer::project_down(const Pass& pass) const {
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
   const Activations shared_inner = {.x = ws.shared_gate, .quant = &ws.shared_quant};
-  const ExpertColumns columns = share_out(pass, p.active_count, hidden_, shared_ ? hidden_ : 0);
+  const ExpertColumns columns = share_out(pass, p.active_count, hidden_, shared_ ? hidden_ : 0, 64);
   claim_blocks(pass, columns.total, [&](int64_t block) {
     const bool routed = block < columns.routed;
     const int32_t e = routed ? p.active[block / columns.blocks] : 0;

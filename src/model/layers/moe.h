@@ -25,7 +25,6 @@ class MoeLayer final : public Layer {
   void choose(float* scores, int32_t* choice, float* weight) const;
   void plan(const Pass& pass) const;
   void activate(const Pass& pass) const;
-  void quantise(const Pass& pass) const;
   void project_down(const Pass& pass) const;
 
   MoeFfn spec_;
@@ -36,6 +35,7 @@ class MoeLayer final : public Layer {
   std::vector<FfnWeights> experts_;
   std::optional<FfnWeights> shared_;
   Linear shared_gate_;
+  int32_t column_multiple_ = 0;  // Of all experts.
 };
 
 }  // namespace weir::model

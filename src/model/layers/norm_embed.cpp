@@ -21,7 +21,7 @@ void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32
   else
     std::copy(ws.x + int64_t{begin} * hidden, ws.x + int64_t{end} * hidden,
               ws.normed + int64_t{begin} * hidden);
-  ws.normed_quant.quantise(pass.ops, groups, ws.normed, hidden, begin, end);
+  ws.normed_quant.quantise(pass.ops, groups, ws.normed, hidden, begin, end, 0, hidden);
 }
 
 void SublayerOutput::add_columns(const Pass& pass, const kernels::GemmRange& range) const {
@@ -99,7 +99,8 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
       normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1,
                 ws.normed + int64_t{i} * hidden);
     }
-    ws.normed_quant.quantise(pass.ops, weight_.group_bit(), ws.normed, hidden, begin, end);
+    ws.normed_quant.quantise(pass.ops, weight_.group_bit(), ws.normed, hidden, begin, end, 0,
+                             hidden);
   });
   pass.team.barrier();
   for (int32_t first = 0; first < samples; first += kRowsMax) {
