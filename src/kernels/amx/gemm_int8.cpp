@@ -2,10 +2,11 @@
 // exact whoever adds them, and the floats follow in the order of ops.h.
 //
 // A line of the packed matrix, its nibbles spread to bytes, is a row of the tile that holds the
-// weights ([k / 4][16 columns][4]); 16 activation rows are the other operand as they lie. One tile
-// instruction does what 64 dots do; then the epilogue is the cost: per group and row a load of the
-// sums, a conversion and three multiply-adds, where the tile instruction takes one cycle a row. So
-// the sums of some groups are under way while those of the ones before are scaled.
+// weights ([k / 4][16 columns][4]); 16 activation rows are the other operand as they lie. Two tiles
+// of either kind make four products from four loads. The dots of a few groups are stored, then
+// scaled and added with the sums in registers: for each group and row a conversion and three
+// multiply-adds, where the tile instruction takes one cycle. So the epilogue is the cost, and it
+// runs on the dots of one chunk of groups while the tiles work at the next.
 #include <immintrin.h>
 
 #include "kernels/amx/tile.h"
@@ -24,96 +25,148 @@ constexpr int kTileRows = 16;
 constexpr int32_t kRowsMin = 8;
 constexpr int32_t kRowsMinGroup32 = 12;
 
-// Parts of the scratch: scales of one block, its numbers as bytes, gathered rows.
+// A product's shape: blocks of 16 columns by tiles of 16 rows.
+constexpr int kBlocks = 2;
+constexpr int kRowTiles = 2;
+constexpr int kTileFloats = kTileRows * kBlockRows;
+// Groups whose dots are stored before they are scaled; sums leave the registers that rarely.
+constexpr int kChunk = 4;
+
+// Parts of the scratch: scales of the blocks, their numbers as bytes, gathered rows.
 constexpr int64_t kPanelBytes = int64_t{kMaxLayerK} / 32 * int64_t{sizeof(GroupScales)};
 constexpr int64_t kNumberBytes = int64_t{kMaxLayerK} * kBlockRows;
-constexpr int64_t kGatherBytes = kScratchBytes - kPanelBytes - kNumberBytes - 64;
+constexpr int64_t kGatherAt = kBlocks * (kPanelBytes + kNumberBytes);
+constexpr int64_t kGatherBytes = kScratchBytes - kGatherAt;
 static_assert(kGatherBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / 32 * 8));
 
-// Groups whose dots are under way or stored and not yet scaled. A load does not see what a tile
-// store holds until the store has left the processor's queue, when everything before it is done:
-// with two groups in flight each waits for the other, some 140 cycles a group (Sapphire Rapids).
-constexpr int kInFlight = 4;
-// Tile numbers: sums, one per group in flight; activations; weights.
-constexpr int kActivations = kInFlight, kWeights = kInFlight + 1;
-static_assert(kWeights < kTileCount);
+// Tile numbers: sums of row tile r and block b at 2 r + b; activations; weights.
+constexpr int kActivations = 4, kWeights = 6;
 
-struct Tile {
+struct Block {
   const uint8_t* numbers;  // [k / 4][16][4]
   const GroupScales* panel;
+  __mmask16 columns;
+};
+
+struct Product {
+  Block block[kBlocks];
   const int8_t* q;
-  int64_t q_stride;
+  int64_t k;
   const float* scale;
   const float* sum;
   int32_t groups;
   int32_t group;
   float* y;
   int64_t y_stride;
-  __mmask16 columns;
+};
+
+// Dots by row tile, block and group; sums between chunks.
+struct Buffers {
+  alignas(64) int32_t dots[2][kRowTiles * kBlocks][kChunk][kTileFloats];
+  alignas(64) float sums[kRowTiles * kBlocks][kTileFloats];
 };
 
 TileShapes shapes_for(int32_t rows, int32_t group) {
   TileShapes shapes;
   const int32_t depth = group < 64 ? group : 64;  // Elements of k in a tile.
-  for (int sums = 0; sums < kInFlight; ++sums) {
-    shapes.rows[sums] = static_cast<uint8_t>(rows);
-    shapes.row_bytes[sums] = 64;
+  for (int i = 0; i < kActivations; ++i) {
+    shapes.rows[i] = static_cast<uint8_t>(rows);
+    shapes.row_bytes[i] = 64;
   }
-  shapes.rows[kActivations] = static_cast<uint8_t>(rows);
-  shapes.row_bytes[kActivations] = static_cast<uint16_t>(depth);
-  shapes.rows[kWeights] = static_cast<uint8_t>(depth / 4);
-  shapes.row_bytes[kWeights] = 64;
+  for (int i = 0; i < 2; ++i) {
+    shapes.rows[kActivations + i] = static_cast<uint8_t>(rows);
+    shapes.row_bytes[kActivations + i] = static_cast<uint16_t>(depth);
+    shapes.rows[kWeights + i] = static_cast<uint8_t>(depth / 4);
+    shapes.row_bytes[kWeights + i] = 64;
+  }
   return shapes;
 }
 
-// The dots of group `g`, 16 rows by 16 columns, to `out`.
-template <int kSums, class Tiles>
-WEIR_INLINE void dot_group(Tiles& tiles, const Tile& tile, int32_t g, int32_t* out) {
-  const int64_t first = int64_t{g} * tile.group;
-  tiles.template zero<kSums>();
-  for (int32_t i = 0; i < tile.group; i += 64) {
-    tiles.template load<kActivations>(tile.q + first + i, tile.q_stride);
-    tiles.template load<kWeights>(tile.numbers + (first + i) * kBlockRows, 64);
-    tiles.template multiply_s8_u8<kSums, kActivations, kWeights>();
-  }
-  tiles.template store<kSums>(out, 64);
-}
-
-template <int kRows>
-WEIR_INLINE void scale_group(const Tile& tile, int32_t g, const int32_t* dots, __m512* c) {
-  const __m512 scale = _mm512_load_ps(tile.panel[g].scale);
-  const __m512 bias = _mm512_load_ps(tile.panel[g].bias);
-  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-    const int64_t at = int64_t{m.value} * tile.groups + g;
-    const __m512 dot = _mm512_cvtepi32_ps(_mm512_load_si512(dots + m.value * kBlockRows));
-    __m512& sum = c[m.value];
-    sum = _mm512_fmadd_ps(_mm512_mul_ps(dot, scale), _mm512_set1_ps(tile.scale[at]), sum);
-    sum = _mm512_fmadd_ps(bias, _mm512_set1_ps(tile.sum[at]), sum);
+// The dots of group `g` to slot `slot` of `dots`.
+template <int kUsedTiles, int kUsedBlocks, class Tiles>
+WEIR_INLINE void dot_group(Tiles& tiles, const Product& p, int32_t g, int32_t slot,
+                           int32_t (*dots)[kChunk][kTileFloats]) {
+  repeat<kUsedTiles * kUsedBlocks>([&](auto t) WEIR_INLINE_LAMBDA {
+    tiles.template zero<t.value / kUsedBlocks * kBlocks + t.value % kUsedBlocks>();
   });
-}
-
-template <int kRows, class Tiles>
-void run_tile(Tiles& tiles, const Tile& tile) {
-  alignas(64) int32_t dots[kInFlight][kTileRows * kBlockRows];
-  __m512 c[kRows];
-  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c[m.value] = _mm512_setzero_ps(); });
-  repeat<kInFlight>([&](auto i) WEIR_INLINE_LAMBDA {
-    if (i.value < tile.groups) dot_group<i.value>(tiles, tile, i.value, dots[i.value]);
-  });
-  int32_t g = 0;
-  for (; g + kInFlight <= tile.groups; g += kInFlight) {
-    repeat<kInFlight>([&](auto i) WEIR_INLINE_LAMBDA {
-      scale_group<kRows>(tile, g + i.value, dots[i.value], c);
-      const int32_t next = g + i.value + kInFlight;
-      if (next < tile.groups) dot_group<i.value>(tiles, tile, next, dots[i.value]);
+  for (int32_t i = 0; i < p.group; i += 64) {
+    const int64_t first = int64_t{g} * p.group + i;
+    repeat<kUsedBlocks>([&](auto b) WEIR_INLINE_LAMBDA {
+      tiles.template load<kWeights + b.value>(p.block[b.value].numbers + first * kBlockRows, 64);
+    });
+    repeat<kUsedTiles>([&](auto r) WEIR_INLINE_LAMBDA {
+      tiles.template load<kActivations + r.value>(p.q + r.value * kTileRows * p.k + first, p.k);
+      repeat<kUsedBlocks>([&](auto b) WEIR_INLINE_LAMBDA {
+        tiles.template multiply_s8_u8<kBlocks * r.value + b.value, kActivations + r.value,
+                                      kWeights + b.value>();
+      });
     });
   }
-  for (int32_t i = 0; g < tile.groups; ++g, ++i) scale_group<kRows>(tile, g, dots[i], c);
+  repeat<kUsedTiles * kUsedBlocks>([&](auto t) WEIR_INLINE_LAMBDA {
+    constexpr int kSums = t.value / kUsedBlocks * kBlocks + t.value % kUsedBlocks;
+    tiles.template store<kSums>(dots[kSums][slot], 64);
+  });
+}
+
+// Adds the scaled dots of groups [first, first + count) to one tile's sums, or begins them; the
+// last chunk writes y.
+template <int kRows>
+void scale_tile(const Product& p, int32_t tile, int32_t first, int32_t count,
+                const int32_t (*dots)[kTileFloats], float* sums) {
+  const Block& block = p.block[tile % kBlocks];
+  const int64_t row = int64_t{tile / kBlocks} * kTileRows;
+  const float* x_scale = p.scale + row * p.groups;
+  const float* x_sum = p.sum + row * p.groups;
+  __m512 c[kRows];
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-    _mm512_mask_storeu_ps(tile.y + m.value * tile.y_stride, tile.columns,
+    c[m.value] = first == 0 ? _mm512_setzero_ps() : _mm512_load_ps(sums + m.value * kBlockRows);
+  });
+  for (int32_t g = first; g < first + count; ++g) {
+    const __m512 scale = _mm512_load_ps(block.panel[g].scale);
+    const __m512 bias = _mm512_load_ps(block.panel[g].bias);
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      const int64_t at = int64_t{m.value} * p.groups + g;
+      const __m512 dot =
+          _mm512_cvtepi32_ps(_mm512_load_si512(dots[g - first] + m.value * kBlockRows));
+      __m512& sum = c[m.value];
+      sum = _mm512_fmadd_ps(_mm512_mul_ps(dot, scale), _mm512_set1_ps(x_scale[at]), sum);
+      sum = _mm512_fmadd_ps(bias, _mm512_set1_ps(x_sum[at]), sum);
+    });
+  }
+  if (first + count < p.groups) {
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      _mm512_store_ps(sums + m.value * kBlockRows, c[m.value]);
+    });
+    return;
+  }
+  float* y = p.y + row * p.y_stride + tile % kBlocks * kBlockRows;
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    _mm512_mask_storeu_ps(y + m.value * p.y_stride, block.columns,
                           _mm512_add_ps(c[m.value], _mm512_setzero_ps()));
   });
 }
+
+int32_t chunk_at(const Product& p, int32_t g) {
+  return p.groups - g < kChunk ? p.groups - g : kChunk;
+}
+
+template <int kRows, int kUsedTiles, int kUsedBlocks, class Tiles>
+void run_product(Tiles& tiles, const Product& p) {
+  Buffers buffers;
+  for (int32_t i = 0; i < chunk_at(p, 0); ++i)
+    dot_group<kUsedTiles, kUsedBlocks>(tiles, p, i, i, buffers.dots[0]);
+  for (int32_t g = 0, half = 0; g < p.groups; g += kChunk, half ^= 1) {
+    const int32_t next = g + kChunk, count = next < p.groups ? chunk_at(p, next) : 0;
+    // In turns, so that both kinds of work are before the processor at any time.
+    for (int32_t i = 0; i < kChunk; ++i) {
+      if (i < count)
+        dot_group<kUsedTiles, kUsedBlocks>(tiles, p, next + i, i, buffers.dots[half ^ 1]);
+      if (i / kBlocks < kUsedTiles && i % kBlocks < kUsedBlocks)
+        scale_tile<kRows>(p, i, g, chunk_at(p, g), buffers.dots[half][i], buffers.sums[i]);
+    }
+  }
+}
+static_assert(kChunk >= kRowTiles * kBlocks);
 
 // One block's words as bytes. 8-bit words are bytes already.
 const uint8_t* spread_block(const QuantMatrix& w, const uint8_t* words, uint8_t* numbers) {
@@ -129,40 +182,59 @@ const uint8_t* spread_block(const QuantMatrix& w, const uint8_t* words, uint8_t*
   return numbers;
 }
 
-template <class Tiles, int kRows = kTileRows>
-void run_rows(int32_t rows, Tiles& tiles, const Tile& tile) {
+// One product of `height` rows (16, or fewer at the end).
+template <int kUsedBlocks, class Tiles, int kRows = kTileRows>
+void run_low_product(int32_t height, Tiles& tiles, const Product& p) {
   if constexpr (kRows > kRowsMin) {
-    if (rows < kRows) return run_rows<Tiles, kRows - 1>(rows, tiles, tile);
+    if (height < kRows) return run_low_product<kUsedBlocks, Tiles, kRows - 1>(height, tiles, p);
   }
-  run_tile<kRows>(tiles, tile);
+  run_product<kRows, 1, kUsedBlocks>(tiles, p);
 }
 
-// Rows [first, first + count * tiles of `height`) of x, all columns of the range.
+template <int kUsedBlocks, class Tiles>
+void run_rows(const QuantMatrix& w, const QuantRows& x, int32_t first, int32_t rows, int32_t height,
+              float* y, Tiles& tiles, Product& p) {
+  for (int32_t row = first; row < first + rows;) {
+    p.q = x.q + int64_t{row} * w.k;
+    p.scale = x.scale + int64_t{row} * p.groups;
+    p.sum = x.sum + int64_t{row} * p.groups;
+    p.y = y + row * p.y_stride;
+    if (first + rows - row >= kRowTiles * kTileRows) {
+      run_product<kTileRows, kRowTiles, kUsedBlocks>(tiles, p);
+      row += kRowTiles * kTileRows;
+    } else {
+      run_low_product<kUsedBlocks>(height, tiles, p);
+      row += height;
+    }
+  }
+}
+
+// Rows [first, first + rows) of x in tiles of `height`, all columns of the range.
 template <class Tiles>
 void gemm_tiles(const QuantMatrix& w, const QuantRows& x, int32_t first, int32_t rows,
                 int32_t height, const GemmRange& range, float* y, uint8_t* scratch) {
-  auto* panel = reinterpret_cast<GroupScales*>(scratch);
-  uint8_t* numbers = scratch + kPanelBytes;
   const TileShapes shapes = shapes_for(height, w.group);
   Tiles tiles(shapes);
-  Tile tile;
-  tile.panel = panel;
-  tile.q_stride = w.k;
-  tile.groups = w.k / w.group;
-  tile.group = w.group;
-  tile.y_stride = range.y_stride;
-  for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
-    const int64_t block = column / kBlockRows;
-    avx512::widen_scales(w, w.scales + block * avx512::block_scale_bytes(w), panel);
-    tile.numbers = spread_block(w, w.words + block * avx512::block_word_bytes(w), numbers);
-    tile.columns = avx512::column_mask(column, range.end);
-    for (int64_t row = first; row < first + rows; row += height) {
-      tile.q = x.q + row * w.k;
-      tile.scale = x.scale + row * tile.groups;
-      tile.sum = x.sum + row * tile.groups;
-      tile.y = y + row * range.y_stride + column;
-      run_rows(height, tiles, tile);
+  Product p;
+  p.k = w.k;
+  p.groups = w.k / w.group;
+  p.group = w.group;
+  p.y_stride = range.y_stride;
+  for (int32_t column = range.begin; column < range.end; column += kBlocks * kBlockRows) {
+    int used = 0;
+    for (; used < kBlocks && column + used * kBlockRows < range.end; ++used) {
+      const int64_t block = column / kBlockRows + used;
+      auto* panel = reinterpret_cast<GroupScales*>(scratch + used * kPanelBytes);
+      avx512::widen_scales(w, w.scales + block * avx512::block_scale_bytes(w), panel);
+      p.block[used].panel = panel;
+      p.block[used].numbers = spread_block(w, w.words + block * avx512::block_word_bytes(w),
+                                           scratch + kBlocks * kPanelBytes + used * kNumberBytes);
+      p.block[used].columns = avx512::column_mask(column + used * kBlockRows, range.end);
     }
+    if (used == kBlocks)
+      run_rows<kBlocks>(w, x, first, rows, height, y + column, tiles, p);
+    else
+      run_rows<1>(w, x, first, rows, height, y + column, tiles, p);
   }
 }
 
@@ -200,7 +272,7 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
   for (int32_t first = 0; first < range.rows; first += chunk) {
     const int32_t rows = range.rows - first < chunk ? range.rows - first : chunk;
     QuantRows gathered = x;
-    gathered.q = reinterpret_cast<int8_t*>(bytes + kPanelBytes + kNumberBytes);
+    gathered.q = reinterpret_cast<int8_t*>(bytes + kGatherAt);
     gathered.scale = reinterpret_cast<float*>(gathered.q + int64_t{rows} * w.k);
     gathered.sum = gathered.scale + int64_t{rows} * groups;
     avx512::gather_rows(x, range.index + first, rows, gathered);
