@@ -188,7 +188,14 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
     gathered.q = static_cast<int8_t*>(scratch) + kPanelBytes;
     gathered.scale = reinterpret_cast<float*>(gathered.q + int64_t{rows} * w.k);
     gathered.sum = gathered.scale + int64_t{rows} * groups;
-    gather_rows(x, range.index + first, rows, gathered);
+    gather_rows(x.q, range.index + first, rows, w.k, gathered.q);
+    for (int32_t m = 0; m < rows; ++m) {
+      const int64_t from = int64_t{range.index[first + m]} * groups, to = int64_t{m} * groups;
+      for (int32_t g = 0; g < groups; ++g) {
+        gathered.scale[to + g] = x.scale[from + g];
+        gathered.sum[to + g] = x.sum[from + g];
+      }
+    }
     asm volatile("" : : : "memory");  // The tiles' assembly reads what was just written.
     gemm_rows(w, gathered, rows, range, range.y + first * range.y_stride, panel);
   }

@@ -73,20 +73,14 @@ WEIR_INLINE __mmask16 column_mask(int32_t column, int32_t end) {
   return end - column >= kBlockRows ? 0xffff : static_cast<__mmask16>((1u << (end - column)) - 1);
 }
 
-// Rows of an indexed range copied side by side, so that tiles may address them by a stride.
-WEIR_INLINE void gather_rows(const QuantRows& x, const int32_t* index, int32_t rows,
-                             const QuantRows& out) {
-  const int32_t groups = x.k / x.group;
-  for (int32_t m = 0; m < rows; ++m) {
-    const int8_t* from = x.q + int64_t{index[m]} * x.k;
-    int8_t* to = out.q + int64_t{m} * x.k;
-    for (int32_t i = 0; i < x.k; i += 32)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+// The q of an indexed range's rows copied side by side, so that tiles may address them by a stride.
+WEIR_INLINE void gather_rows(const int8_t* q, const int32_t* index, int32_t rows, int64_t k,
+                             int8_t* out) {
+  for (int32_t m = 0; m < rows; ++m, out += k) {
+    const int8_t* from = q + index[m] * k;
+    for (int64_t i = 0; i < k; i += 32)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
                           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
-    for (int32_t g = 0; g < groups; ++g) {
-      out.scale[int64_t{m} * groups + g] = x.scale[int64_t{index[m]} * groups + g];
-      out.sum[int64_t{m} * groups + g] = x.sum[int64_t{index[m]} * groups + g];
-    }
   }
 }
 
