@@ -289,8 +289,9 @@ void Server::become_ready(TextParts text) {
 
 void Server::print_plan() const {
   const model::ModelSpec& spec = model_->spec();
-  log::info("model " + choice_.files.name() + " family=" + spec.family + " layers=" +
-            std::to_string(spec.layers.size()) + " width=" + std::to_string(spec.hidden_size) +
+  log::info("model " + choice_.files.name() + " family=" + spec.family + " weights='" +
+            model_->memory().formats + "' layers=" + std::to_string(spec.layers.size()) +
+            " width=" + std::to_string(spec.hidden_size) +
             " vocab=" + std::to_string(spec.vocab_size) +
             (text_->chat_template ? "" : " (no chat template: only /v1/completions)"));
   log::info("kernels isa=" + std::string(kernels::isa_name(choice_.isa)) +

@@ -144,6 +144,33 @@ TEST(Tidy, FilesStayReadable) {
   }
 }
 
+// Where a function's body may begin: a brace at the end of a line at namespace or class level that
+// opens neither a type, a statement nor a table.
+bool opens_function(const std::string& line, size_t indent) {
+  if (indent > 2 || !line.ends_with("{") || line.ends_with("= {") || line.ends_with("({"))
+    return false;
+  for (const std::string_view word : {"namespace", "struct", "class", "enum", "extern", "union"})
+    if (line.compare(indent, word.size(), word) == 0) return false;
+  return true;
+}
+
+TEST(Tidy, AFunctionFitsOnAScreen) {
+  constexpr size_t kLinesMax = 70;
+  size_t functions = 0;
+  for (const Source& source : sources()) {
+    for (size_t i = 0; i < source.lines.size(); ++i) {
+      const size_t indent = source.lines[i].find_first_not_of(' ');
+      if (indent == std::string::npos || !opens_function(source.lines[i], indent)) continue;
+      const std::string end(indent, ' ');
+      size_t last = i + 1;
+      while (last < source.lines.size() && !source.lines[last].starts_with(end + "}")) ++last;
+      EXPECT_LE(last - i - 1, kLinesMax) << source.path << ":" << i + 1;
+      ++functions;
+    }
+  }
+  EXPECT_GT(functions, 1000u) << "the rule that finds functions finds too few";
+}
+
 TEST(Tidy, NoPromisesInsteadOfWork) {
   // Spelled in two parts, so that this file passes its own test.
   const std::vector<std::string> banned = {

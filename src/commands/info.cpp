@@ -19,6 +19,7 @@ Result<void> show_info(const Options& options) {
               model::Model::bind(choice.files, model_options, kernels::ops_for(choice.isa),
                                  choice.threads));
   std::printf("%s\n%s\n", choice.files.name().c_str(), model::describe(model->spec()).c_str());
+  std::printf("weights: %s\n", model->memory().formats.c_str());
   std::printf("weights read per token: %s; multiply-adds per token: %.1f M\n",
               human_bytes(model->weight_bytes_per_token()).c_str(),
               static_cast<double>(model->macs_per_token()) / 1e6);

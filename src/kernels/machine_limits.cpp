@@ -17,7 +17,6 @@ namespace {
 
 // Larger than any cache that one core can hope to have for itself.
 constexpr int64_t kReadBytes = int64_t{256} << 20;
-constexpr int kReadRepeats = 5;
 constexpr int kLoopRepeats = 12;
 // About a millisecond: the clock call does not matter, an interruption spoils one repeat of many.
 constexpr int64_t kIterations = 300'000;

@@ -14,6 +14,7 @@ namespace weir::kernels {
 template <int kValue>
 struct Index {
   static constexpr int value = kValue;
+  [[gnu::always_inline]] constexpr operator int() const { return kValue; }
 };
 
 template <int kCount, class F>

@@ -100,7 +100,8 @@ Result<void> Decoder::make_workspace(int members) {
 ModelMemory Decoder::memory() const {
   return {.packed_weights = store_.packed_bytes(),
           .mapped_weights = store_.mapped_bytes(),
-          .scratch = workspace_->bytes()};
+          .scratch = workspace_->bytes(),
+          .formats = store_.formats()};
 }
 
 int32_t Decoder::context_max() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace weir::model {
 
@@ -58,6 +59,8 @@ Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) 
   m.group = s.group;
   m.bits = kernels::container_bits(s.bits);
   m.scale_type = s.scale_type;
+  numbers_of_format_[std::to_string(s.bits) + "-bit g" + std::to_string(s.group)] +=
+      int64_t{s.n} * s.k;
   WEIR_ASSIGN(std::byte * words, allocate(kernels::packed_word_bytes(s.n, s.k, m.bits)));
   WEIR_ASSIGN(std::byte * scales,
               allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
@@ -75,6 +78,7 @@ Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) 
 Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byte* data,
                                             int64_t elements) {
   const int64_t bytes = elements * dtype_bytes(tensor.type);
+  numbers_of_format_[dtype_name(tensor.type)] += elements;
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_bytes(tensor.type)) == 0) {
     mapped_bytes_ += bytes;
     return data;
@@ -82,6 +86,26 @@ Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byt
   WEIR_ASSIGN(std::byte * copy, allocate(bytes));
   std::memcpy(copy, data, static_cast<size_t>(bytes));
   return copy;
+}
+
+std::string WeightStore::formats() const {
+  std::vector<std::pair<int64_t, std::string>> by_size;
+  int64_t total = 0;
+  for (const auto& [name, numbers] : numbers_of_format_) {
+    by_size.emplace_back(numbers, name);
+    total += numbers;
+  }
+  std::sort(by_size.rbegin(), by_size.rend());
+  std::string text;
+  for (const auto& [numbers, name] : by_size) {
+    if (!text.empty()) text += ", ";
+    text += name;
+    const int64_t percent = (200 * numbers + total) / (2 * total);
+    if (by_size.size() == 1) continue;
+    text += percent == 0 ? std::string(" <1") : std::to_string(percent).insert(0, 1, ' ');
+    text += " %";
+  }
+  return text;
 }
 
 Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,

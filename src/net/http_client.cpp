@@ -109,9 +109,9 @@ struct HttpClient::Impl {
 void HttpClient::Impl::Connection::close() {
   if (std::exchange(is_closing, true)) return;
   uv_close(&handle.base, [](uv_handle_t* closed) {
-    auto* connection = static_cast<Connection*>(closed->data);
-    if (connection->client != nullptr) connection->client->on_closed(*connection);
-    delete connection;
+    auto* current = static_cast<Connection*>(closed->data);
+    if (current->client != nullptr) current->client->on_closed(*current);
+    delete current;
   });
 }
 
@@ -128,8 +128,8 @@ void HttpClient::Impl::Connection::on_connected(int status) {
   uv_read_start(
       stream(),
       [](uv_handle_t* reading, size_t, uv_buf_t* buf) {
-        auto* connection = static_cast<Connection*>(reading->data);
-        *buf = uv_buf_init(connection->buffer, sizeof connection->buffer);
+        auto* current = static_cast<Connection*>(reading->data);
+        *buf = uv_buf_init(current->buffer, sizeof current->buffer);
       },
       [](uv_stream_t* reading, ssize_t count, const uv_buf_t*) {
         static_cast<Connection*>(reading->data)->on_read(count);
@@ -154,9 +154,9 @@ void HttpClient::Impl::Connection::send(const std::string& bytes) {
   writing.data = this;
   is_writing = true;
   uv_write(&writing, stream(), &buf, 1, [](uv_write_t* written, int status) {
-    auto* connection = static_cast<Connection*>(written->data);
-    connection->is_writing = false;
-    if (status < 0) connection->fail(uv_strerror(status));
+    auto* current = static_cast<Connection*>(written->data);
+    current->is_writing = false;
+    if (status < 0) current->fail(uv_strerror(status));
   });
 }
 

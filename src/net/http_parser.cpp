@@ -34,12 +34,12 @@ struct HttpParser::Impl {
     parser.data = self;
   }
 
-  static HttpParser& self(llhttp_t* parser) { return *static_cast<HttpParser*>(parser->data); }
+  static HttpParser& self(llhttp_t* called) { return *static_cast<HttpParser*>(called->data); }
 
   // Trailers come through the header callbacks too; nobody needs them.
   template <int (HttpParser::*Member)()>
-  static int in_head(llhttp_t* parser) {
-    HttpParser& p = self(parser);
+  static int in_head(llhttp_t* called) {
+    HttpParser& p = self(called);
     return p.phase_ == Phase::kHead ? (p.*Member)() : 0;
   }
 
@@ -47,26 +47,26 @@ struct HttpParser::Impl {
     static const llhttp_settings_t instance = [] {
       llhttp_settings_t s;
       llhttp_settings_init(&s);
-      s.on_url = [](llhttp_t* parser, const char* at, size_t length) {
-        self(parser).target_.append(at, length);
+      s.on_url = [](llhttp_t* called, const char* at, size_t length) {
+        self(called).target_.append(at, length);
         return 0;
       };
-      s.on_header_field = [](llhttp_t* parser, const char* at, size_t length) {
-        HttpParser& p = self(parser);
+      s.on_header_field = [](llhttp_t* called, const char* at, size_t length) {
+        HttpParser& p = self(called);
         if (p.phase_ == Phase::kHead) p.name_.append(at, length);
         return 0;
       };
-      s.on_header_value = [](llhttp_t* parser, const char* at, size_t length) {
-        HttpParser& p = self(parser);
+      s.on_header_value = [](llhttp_t* called, const char* at, size_t length) {
+        HttpParser& p = self(called);
         return p.phase_ == Phase::kHead ? p.on_header_value(at, length) : 0;
       };
       s.on_header_value_complete = in_head<&HttpParser::on_header_end>;
       s.on_headers_complete = in_head<&HttpParser::on_head_end>;
-      s.on_body = [](llhttp_t* parser, const char* at, size_t length) {
-        return self(parser).on_body(at, length);
+      s.on_body = [](llhttp_t* called, const char* at, size_t length) {
+        return self(called).on_body(at, length);
       };
-      s.on_message_complete = [](llhttp_t* parser) {
-        self(parser).event_ = Event::kRequest;
+      s.on_message_complete = [](llhttp_t* called) {
+        self(called).event_ = Event::kRequest;
         return static_cast<int>(HPE_PAUSED);
       };
       return s;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "api/test_api.h"
+#include "text/regex.h"
 
 namespace weir::api {
 namespace {
@@ -168,12 +169,14 @@ TEST(Pages, RenderMetricsInPrometheusFormat) {
             std::string::npos);
   EXPECT_NE(page.body.find("weir_http_answers_total{status=\"4xx\"} 1\n"), std::string::npos);
   EXPECT_NE(page.body.find("weir_time_to_first_token_seconds_count 1\n"), std::string::npos);
-  const std::regex sample(R"([a-zA-Z_:][a-zA-Z0-9_:]*(\{.*\})? [-+0-9.eE]+)");
-  const std::regex comment(R"(# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+)");
+  const auto well_formed = text::Pattern::regex(
+      R"(\A([a-zA-Z_:][a-zA-Z0-9_:]*(\{.*\})? [-+0-9.eE]+|# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+)\z)");
+  ASSERT_TRUE(well_formed);
   std::istringstream lines(page.body);
   std::set<std::string> typed;
   for (std::string line; std::getline(lines, line);) {
-    EXPECT_TRUE(std::regex_match(line, sample) || std::regex_match(line, comment)) << line;
+    std::vector<text::Match> matches;
+    EXPECT_TRUE(well_formed->find_matches(line, matches) && matches.size() == 1) << line;
     if (line.starts_with("# TYPE ")) {
       EXPECT_TRUE(typed.insert(line).second) << "twice: " << line;
     }

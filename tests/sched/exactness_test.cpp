@@ -141,7 +141,12 @@ TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
 INSTANTIATE_TEST_SUITE_P(Modes, Exactness,
                          testing::Values(Case{model::Compute::kFast, 2},
                                          Case{model::Compute::kExact, 2},
-                                         Case{model::Compute::kFast, 1}));
+                                         Case{model::Compute::kFast, 1}),
+                         [](const testing::TestParamInfo<Case>& tested) {
+                           const bool exact = tested.param.compute == model::Compute::kExact;
+                           return std::string(exact ? "Exact" : "Fast") + "Threads" +
+                                  std::to_string(tested.param.members);
+                         });
 
 }  // namespace
 }  // namespace weir::sched

@@ -21,10 +21,13 @@ namespace {
 using avx512::GroupScales;
 
 constexpr int kTileRows = 16;
-// Below these counts VNNI is as fast: a tile costs the same for one row as for 16, twice as much
-// per weight at group 32, whose tiles are half filled.
-constexpr int32_t kRowsMin = 8;
-constexpr int32_t kRowsMinGroup32 = 12;
+// Scaling the dots costs the same for a group of 32 as for one of 128, and bounds the tiles: at
+// group 32, whose tiles are also half filled, VNNI is faster at every number of rows; at 64 up to
+// about 64 rows and at 128 up to about 24 (Sapphire Rapids, k = n = 2048; docs/worklog.md).
+constexpr int32_t kGroupMin = 64;
+constexpr int32_t rows_min(int32_t group) { return group < 128 ? 64 : 24; }
+// The rows after the last whole tile: a tile costs the same for one row as for 16.
+constexpr int32_t kLastRowsMin = 8;
 
 // A product's shape: blocks of 16 columns by tiles of 16 rows.
 constexpr int kBlocks = 2;
@@ -36,11 +39,11 @@ constexpr int kChunk = 4;
 
 // Parts of the scratch: scales of the blocks, their numbers as bytes; then rows: their factors, and
 // copies of them where they are indexed.
-constexpr int64_t kPanelBytes = int64_t{kMaxLayerK} / 32 * int64_t{sizeof(GroupScales)};
+constexpr int64_t kPanelBytes = int64_t{kMaxLayerK} / kGroupMin * int64_t{sizeof(GroupScales)};
 constexpr int64_t kNumberBytes = int64_t{kMaxLayerK} * kBlockRows;
 constexpr int64_t kRowsAt = kBlocks * (kPanelBytes + kNumberBytes);
 constexpr int64_t kRowsBytes = kScratchBytes - kRowsAt;
-static_assert(kRowsBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / 32 * 8));
+static_assert(kRowsBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / kGroupMin * 8));
 
 // Tile numbers: sums of row tile r and block b at 2 r + b; activations; weights.
 constexpr int kActivations = 4, kWeights = 6;
@@ -79,17 +82,16 @@ struct Buffers {
   alignas(64) float sums[kRowTiles * kBlocks][kTileFloats];
 };
 
-TileShapes shapes_for(int32_t rows, int32_t group) {
+TileShapes shapes_for(int32_t rows) {
   TileShapes shapes;
-  const int32_t depth = group < 64 ? group : 64;  // Elements of k in a tile.
   for (int i = 0; i < kActivations; ++i) {
     shapes.rows[i] = static_cast<uint8_t>(rows);
     shapes.row_bytes[i] = 64;
   }
   for (int i = 0; i < 2; ++i) {
     shapes.rows[kActivations + i] = static_cast<uint8_t>(rows);
-    shapes.row_bytes[kActivations + i] = static_cast<uint16_t>(depth);
-    shapes.rows[kWeights + i] = static_cast<uint8_t>(depth / 4);
+    shapes.row_bytes[kActivations + i] = 64;
+    shapes.rows[kWeights + i] = 16;
     shapes.row_bytes[kWeights + i] = 64;
   }
   return shapes;
@@ -191,7 +193,7 @@ const uint8_t* spread_block(const QuantMatrix& w, const uint8_t* words, uint8_t*
 // One product of `height` rows (16, or fewer at the end).
 template <int kUsedBlocks, class Tiles, int kRows = kTileRows>
 void run_low_product(int32_t height, Tiles& tiles, const Product& p) {
-  if constexpr (kRows > kRowsMin) {
+  if constexpr (kRows > kLastRowsMin) {
     if (height < kRows) return run_low_product<kUsedBlocks, Tiles, kRows - 1>(height, tiles, p);
   }
   run_product<kRows, 1, kUsedBlocks>(tiles, p);
@@ -218,7 +220,7 @@ void run_rows(const Rows& all, int32_t count, int32_t height, float* y, Tiles& t
 template <class Tiles>
 void gemm_tiles(const QuantMatrix& w, const Rows& rows, int32_t count, int32_t height,
                 const GemmRange& range, float* y, uint8_t* scratch) {
-  const TileShapes shapes = shapes_for(height, w.group);
+  const TileShapes shapes = shapes_for(height);
   Tiles tiles(shapes);
   Product p;
   p.k = w.k;
@@ -306,11 +308,12 @@ void gemm_few(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, 
 template <class Tiles>
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch) {
+  if (w.group < kGroupMin || range.rows < rows_min(w.group))
+    return avx512::gemm_quant_int8(w, x, range, scratch);
   auto* bytes = static_cast<uint8_t*>(scratch);
   const int32_t groups = w.k / w.group;
-  const int32_t rows_min = w.group == 32 ? kRowsMinGroup32 : kRowsMin;
   const int32_t rest = range.rows % kTileRows;
-  const int32_t tiled = rest >= rows_min ? range.rows : range.rows - rest;
+  const int32_t tiled = rest >= kLastRowsMin ? range.rows : range.rows - rest;
   // As many rows at a time as the scratch holds, all of them in most models.
   const int64_t row_bytes = groups * int64_t{8} + (range.index != nullptr ? w.k : 0);
   const int64_t fit = kRowsBytes / row_bytes / kTileRows * kTileRows;

@@ -49,8 +49,10 @@ WEIR_INLINE void dot_nibbles(const uint8_t* words, const Tile& tile, int64_t fir
   const auto add = [&](__m256i numbers, int32_t offset) WEIR_INLINE_LAMBDA {
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
       const __m256i a = four_bytes(tile.q[m.value] + first + offset);
+      const __m256i products = _mm256_maddubs_epi16(numbers, a);
+      __m256i& sum = acc[m.value];
       // Assembly, or g++ adds the products as a tree and spills its leaves.
-      asm("vpaddw %1, %0, %0" : "+x"(acc[m.value]) : "x"(_mm256_maddubs_epi16(numbers, a)));
+      asm("vpaddw %1, %0, %0" : "+x"(sum) : "x"(products));
     });
   };
   repeat<kWide ? 8 : 4>([&](auto line) WEIR_INLINE_LAMBDA {

@@ -13,12 +13,13 @@ constexpr int kChains = 10;  // Latency 4 or 5 times 2 a cycle.
 int64_t int8_loop(int64_t iterations) {
   __m256i sums[kChains];
   repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm256_setzero_si256(); });
-  __m256i a = _mm256_set1_epi8(1);
+  const __m256i a = _mm256_set1_epi8(1);
   for (int64_t n = 0; n < iterations; ++n)
     repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA {
-      __m256i products;
-      asm volatile("vpmaddubsw %1, %1, %0" : "=x"(products) : "x"(a));
-      asm volatile("vpaddw %1, %0, %0" : "+x"(sums[i.value]) : "x"(products));
+      __m256i products = a;
+      __m256i& sum = sums[i.value];
+      asm volatile("vpmaddubsw %0, %0, %0" : "+x"(products));
+      asm volatile("vpaddw %1, %0, %0" : "+x"(sum) : "x"(products));
     });
   return iterations * kChains * 32 * 2;
 }

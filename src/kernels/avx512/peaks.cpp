@@ -15,7 +15,9 @@ int64_t int8_loop(int64_t iterations) {
   const __m512i a = _mm512_set1_epi8(1);
   for (int64_t n = 0; n < iterations; ++n)
     repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA {
-      asm volatile("vpdpbusd %1, %1, %0" : "+v"(sums[i.value]) : "v"(a));
+      const __m512i ones = a;
+      __m512i& sum = sums[i.value];
+      asm volatile("vpdpbusd %1, %1, %0" : "+v"(sum) : "v"(ones));
     });
   return iterations * kChains * 64 * 2;
 }

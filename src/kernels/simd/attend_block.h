@@ -94,11 +94,11 @@ template <class V>
 
   constexpr int kSums = kSumLanes / V::kLanes;
   Float sum[kSums];
-  unroll<kSums>([&](auto i) __attribute__((always_inline)) {
+  repeat<kSums>([&](auto i) __attribute__((always_inline)) {
     sum[i] = V::load(query.sum + i * V::kLanes) * factor;
   });
   for (int t = seen.begin / kSumLanes * kSumLanes; t < seen.end; t += kSumLanes) {
-    unroll<kSums>([&](auto i) __attribute__((always_inline)) {
+    repeat<kSums>([&](auto i) __attribute__((always_inline)) {
       const int at = t + i * V::kLanes;
       const Float weight =
           V::keep(lanes_of<V>(seen, at), exp2_nonpositive<V>(V::load(score + at) - max));
@@ -106,7 +106,7 @@ template <class V>
       sum[i] = sum[i] + weight;
     });
   }
-  unroll<kSums>([&](auto i) __attribute__((always_inline)) {
+  repeat<kSums>([&](auto i) __attribute__((always_inline)) {
     V::store(query.sum + i * V::kLanes, sum[i]);
   });
 }

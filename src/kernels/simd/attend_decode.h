@@ -58,21 +58,21 @@ template <class V, class E, int G, int N>
                                             int32_t k_dim, const float* q, float* score) {
   constexpr int kPages = max(N * V::kLanes / kPageTokens, 1);
   typename V::Float sum[G][N];
-  unroll<G * N>([&](auto i) __attribute__((always_inline)) { sum[i / N][i % N] = V::zero(); });
+  repeat<G * N>([&](auto i) __attribute__((always_inline)) { sum[i / N][i % N] = V::zero(); });
   for (int64_t d = 0; d < k_dim; ++d) {
-    unroll<kPages>([&](auto p) __attribute__((always_inline)) {
+    repeat<kPages>([&](auto p) __attribute__((always_inline)) {
       __builtin_prefetch(ahead[p] + d * kPageTokens);
     });
     typename V::Float k[N];
-    unroll<N>([&](auto v)
+    repeat<N>([&](auto v)
                   __attribute__((always_inline)) { k[v] = V::load(keys[v] + d * kPageTokens); });
-    unroll<G>([&](auto h) __attribute__((always_inline)) {
+    repeat<G>([&](auto h) __attribute__((always_inline)) {
       const typename V::Float x = V::broadcast(q[h * k_dim + d]);
-      unroll<N>([&](auto v)
+      repeat<N>([&](auto v)
                     __attribute__((always_inline)) { sum[h][v] = V::fma(x, k[v], sum[h][v]); });
     });
   }
-  unroll<G * N>([&](auto i) __attribute__((always_inline)) {
+  repeat<G * N>([&](auto i) __attribute__((always_inline)) {
     constexpr int kH = decltype(i)::value / N, kV = decltype(i)::value % N;
     V::store(score + kH * kBlockTokens + kV * V::kLanes, sum[kH][kV]);
   });
@@ -106,7 +106,7 @@ void add_values(const BlockPages<V, E>& at, Span<V> seen, const float* weight,
                 const Query<V>* queries, int32_t v_dim, int32_t d, Lanes lanes, float* out,
                 int32_t out_stride) {
   typename V::Float sum[G][N];
-  unroll<G * N>([&](auto i) __attribute__((always_inline)) {
+  repeat<G * N>([&](auto i) __attribute__((always_inline)) {
     constexpr int kH = decltype(i)::value / N, kV = decltype(i)::value % N;
     sum[kH][kV] =
         V::load(out + kH * out_stride + d + kV * V::kLanes) * V::broadcast(queries[kH].factor);
@@ -121,17 +121,17 @@ void add_values(const BlockPages<V, E>& at, Span<V> seen, const float* weight,
       // N vectors of halves are N / 2 lines of 64 bytes with 16 lanes.
       for (int i = 0; i < N * V::kLanes; i += 32) __builtin_prefetch(ahead + offset + i);
       typename V::Float v[N];
-      unroll<N>([&](auto i) __attribute__((always_inline)) {
+      repeat<N>([&](auto i) __attribute__((always_inline)) {
         v[i] = V::load(values + offset + i * V::kLanes, lanes);
       });
-      unroll<G>([&](auto h) __attribute__((always_inline)) {
+      repeat<G>([&](auto h) __attribute__((always_inline)) {
         const typename V::Float w = V::broadcast(weight[h * kBlockTokens + t]);
-        unroll<N>([&](auto i)
+        repeat<N>([&](auto i)
                       __attribute__((always_inline)) { sum[h][i] = V::fma(w, v[i], sum[h][i]); });
       });
     }
   }
-  unroll<G * N>([&](auto i) __attribute__((always_inline)) {
+  repeat<G * N>([&](auto i) __attribute__((always_inline)) {
     constexpr int kH = decltype(i)::value / N, kV = decltype(i)::value % N;
     V::store(out + kH * out_stride + d + kV * V::kLanes, sum[kH][kV]);
   });

@@ -73,18 +73,18 @@ template <class V, int M>
                                                float* weights) {
   constexpr int kN = V::kKeyVecs;
   typename V::Float sum[M][kN];
-  unroll<M * kN>([&](auto i) __attribute__((always_inline)) { sum[i / kN][i % kN] = V::zero(); });
+  repeat<M * kN>([&](auto i) __attribute__((always_inline)) { sum[i / kN][i % kN] = V::zero(); });
   for (int32_t d = 0; d < k_dim; ++d, keys += kPageTokens, q += M) {
     typename V::Float k[kN];
-    unroll<kN>([&](auto v)
+    repeat<kN>([&](auto v)
                    __attribute__((always_inline)) { k[v] = V::load(keys + v * V::kLanes); });
-    unroll<M>([&](auto m) __attribute__((always_inline)) {
+    repeat<M>([&](auto m) __attribute__((always_inline)) {
       const typename V::Float x = V::broadcast(q[m]);
-      unroll<kN>([&](auto v)
+      repeat<kN>([&](auto v)
                      __attribute__((always_inline)) { sum[m][v] = V::fma(x, k[v], sum[m][v]); });
     });
   }
-  unroll<M * kN>([&](auto i) __attribute__((always_inline)) {
+  repeat<M * kN>([&](auto i) __attribute__((always_inline)) {
     constexpr int kM = decltype(i)::value / kN, kV = decltype(i)::value % kN;
     V::store(weights + kM * kBlockTokens + kV * V::kLanes, sum[kM][kV]);
   });
@@ -96,22 +96,22 @@ template <class V, int M, int N>
 void tile_values(const float* values, int32_t v_stride, const float* weights, Span<V> common,
                  float* sums) {
   typename V::Float sum[M][N];
-  unroll<M * N>([&](auto i) __attribute__((always_inline)) {
+  repeat<M * N>([&](auto i) __attribute__((always_inline)) {
     constexpr int kM = decltype(i)::value / N, kV = decltype(i)::value % N;
     sum[kM][kV] = V::load(sums + kM * v_stride + kV * V::kLanes);
   });
   values += int64_t{common.begin} * v_stride;
   for (int t = common.begin; t < common.end; ++t, values += v_stride) {
     typename V::Float v[N];
-    unroll<N>([&](auto i)
+    repeat<N>([&](auto i)
                   __attribute__((always_inline)) { v[i] = V::load(values + i * V::kLanes); });
-    unroll<M>([&](auto m) __attribute__((always_inline)) {
+    repeat<M>([&](auto m) __attribute__((always_inline)) {
       const typename V::Float w = V::broadcast(weights[m * kBlockTokens + t]);
-      unroll<N>([&](auto i)
+      repeat<N>([&](auto i)
                     __attribute__((always_inline)) { sum[m][i] = V::fma(w, v[i], sum[m][i]); });
     });
   }
-  unroll<M * N>([&](auto i) __attribute__((always_inline)) {
+  repeat<M * N>([&](auto i) __attribute__((always_inline)) {
     constexpr int kM = decltype(i)::value / N, kV = decltype(i)::value % N;
     V::store(sums + kM * v_stride + kV * V::kLanes, sum[kM][kV]);
   });

@@ -18,7 +18,7 @@ float largest_of(const float* x, int32_t n) {
   Float max[4] = {none, none, none, none};
   int32_t i = 0;
   for (; i + 4 * kL <= n; i += 4 * kL) {
-    unroll<4>([&](auto a) __attribute__((always_inline)) {
+    repeat<4>([&](auto a) __attribute__((always_inline)) {
       max[a] = V::max(V::load(x + i + a * kL), max[a]);
     });
   }

@@ -1,9 +1,13 @@
 // Elementary functions of vectors, each within about 3e-7 of the true value, relatively. The
 // polynomials are minimax fits (Remez exchange, then rounded to float32); the error that a comment
 // gives is the fit's own, rounding adds about 1e-7. NaN stays NaN.
+//
+// The templates of this folder are included by files with ISA flags, so they obey the rule of
+// ops.h. What depends on the ISA is a template over its Vec, whose name has the ISA in it; the rest
+// is always inlined: no function compiled with ISA flags can reach a file without them.
 #pragma once
 
-#include "kernels/simd/unroll.h"
+#include "kernels/unroll.h"
 
 namespace weir::kernels::simd {
 
@@ -14,12 +18,15 @@ inline constexpr float kLn2Low = -2.12194440e-4f;
 // Powers of two below 2^-126 are denormal, and slow: they become 0.
 inline constexpr float kExponentMin = -126.0f;
 
+[[gnu::always_inline]] constexpr int min(int a, int b) { return a < b ? a : b; }
+[[gnu::always_inline]] constexpr int max(int a, int b) { return a > b ? a : b; }
+
 // p[0] + x p[1] + x^2 p[2] ...
 template <class V, int N>
 [[gnu::always_inline]] inline typename V::Float polynomial(typename V::Float x,
                                                            const float (&p)[N]) {
   typename V::Float sum = V::broadcast(p[N - 1]);
-  unroll<N - 1>([&](auto i) __attribute__((always_inline)) {
+  repeat<N - 1>([&](auto i) __attribute__((always_inline)) {
     sum = V::fma(sum, x, V::broadcast(p[N - 2 - i]));
   });
   return sum;

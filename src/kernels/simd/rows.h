@@ -25,7 +25,7 @@ template <class V, class F>
   typename V::Float sum[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
   int32_t i = 0;
   for (; i + 4 * kL <= n; i += 4 * kL) {
-    unroll<4>([&](auto a) __attribute__((always_inline)) {
+    repeat<4>([&](auto a) __attribute__((always_inline)) {
       sum[a] = sum[a] + term(i + a * kL, typename V::All{});
     });
   }

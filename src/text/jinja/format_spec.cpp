@@ -2,8 +2,10 @@
 #include "text/jinja/format_spec.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 
 #include "text/jinja/codepoint.h"
 #include "text/jinja/number.h"
@@ -52,14 +54,13 @@ std::string sign_text(bool negative, char sign) {
   return negative ? "-" : sign == '+' ? "+" : sign == ' ' ? " " : "";
 }
 
-std::string digits_in_base(uint64_t number, unsigned base, bool upper) {
-  std::string digits;
-  do {
-    digits += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[number % base];
-    number /= base;
-  } while (number != 0);
-  std::reverse(digits.begin(), digits.end());
-  return digits;
+std::string digits_in_base(uint64_t number, int base, bool upper) {
+  char digits[64];  // Base 2.
+  char* const end = std::to_chars(digits, std::end(digits), number, base).ptr;
+  if (upper)
+    std::transform(digits, end, digits,
+                   [](char c) { return c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return {digits, end};
 }
 
 // The digits of a float without its sign.
