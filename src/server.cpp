@@ -25,6 +25,7 @@
 #include "net/loop.h"
 #include "sched/engine.h"
 #include "text/tokenizer_config.h"
+#include "vocabulary_check.h"
 
 namespace weir {
 
@@ -240,6 +241,9 @@ Result<void> Server::load(ThreadTeam& team) {
   if (!text) return tl::unexpected(text.error());
   plan_ = std::move(*plan);
   model_ = std::move(*model);
+  WEIR_ASSIGN(const std::string lacking,
+              check_vocabulary(*text->tokenizer, model_->spec().vocab_size));
+  if (!lacking.empty()) log::warn("model " + lacking);
 
   WEIR_ASSIGN(kv::KvCache cache,
               kv::KvCache::create(model_->kv_shapes(), choice_.kv_type, plan_.kv_pages));

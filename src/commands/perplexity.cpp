@@ -12,6 +12,7 @@
 #include "kv/kv_cache.h"
 #include "model_choice.h"
 #include "text/tokenizer.h"
+#include "vocabulary_check.h"
 
 namespace weir {
 
@@ -99,6 +100,7 @@ Result<void> measure_perplexity(const Options& options) {
     return fail(ErrorCode::kConfig, "--ctx: expected 2 to " + std::to_string(model->context_max()) +
                                         "; found " + std::to_string(window));
   const std::vector<int32_t> ids = tokenizer->encode(text);
+  WEIR_TRY(check_tokens(ids, *tokenizer, model->spec().vocab_size));
   if (ids.size() < 2)
     return fail(ErrorCode::kConfig, options.file +
                                         ": expected a text of at least 2 tokens; found " +

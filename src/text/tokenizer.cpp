@@ -212,4 +212,10 @@ std::optional<int32_t> Tokenizer::id(std::string_view token) const {
 
 int32_t Tokenizer::vocab_size() const { return impl_->id_end; }
 
+std::vector<int32_t> Tokenizer::surrounding_ids() const {
+  std::vector<int32_t> ids = impl_->post_processor.before;
+  ids.insert(ids.end(), impl_->post_processor.behind.begin(), impl_->post_processor.behind.end());
+  return ids;
+}
+
 }  // namespace weir::text
