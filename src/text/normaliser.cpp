@@ -86,13 +86,12 @@ bool strip(std::string_view text, bool left, bool right, std::string& out) {
 }
 
 bool replace(std::string_view text, const Pattern& pattern, std::string_view content,
-             std::string& out) {
+             size_t bytes_max, std::string& out) {
   std::vector<Match> matches;
   pattern.find_matches(text, matches);
-  const size_t bytes_max = expansion_max(text.size());
   size_t copied = 0;
   for (const Match& match : matches) {
-    if (out.size() > bytes_max) break;
+    if (out.size() > bytes_max) return true;
     out.append(text.substr(copied, match.begin - copied)).append(content);
     copied = match.end;
   }
@@ -188,7 +187,7 @@ bool Normaliser::apply(std::string& text) const {
   std::string out;
   for (const Step& step : steps_) {
     out.clear();
-    const bool kept = run(step, text, out);
+    const bool kept = run(step, text, bytes_max, out);
     if (out.size() > bytes_max) continue;
     same_start = same_start && kept;
     text.swap(out);
@@ -196,10 +195,11 @@ bool Normaliser::apply(std::string& text) const {
   return same_start;
 }
 
-bool Normaliser::run(const Step& step, const std::string& text, std::string& out) {
+bool Normaliser::run(const Step& step, const std::string& text, size_t bytes_max,
+                     std::string& out) {
   switch (step.kind) {
     case Kind::kForm:
-      append_normalised(out, text, step.form);
+      append_normalised(out, text, step.form, bytes_max);
       return true;
     case Kind::kLowercase:
       each_character(text, [&](char32_t c) { append_lower(out, c); });
@@ -208,13 +208,13 @@ bool Normaliser::run(const Step& step, const std::string& text, std::string& out
       if (!text.empty()) out.append(step.content).append(text);
       return true;
     case Kind::kReplace:
-      return replace(text, *step.pattern, step.content, out);
+      return replace(text, *step.pattern, step.content, bytes_max, out);
     case Kind::kStrip:
       return strip(text, step.strip_left, step.strip_right, out);
     case Kind::kStripAccents:
       return filter(text, out, is_mark, same);
     case Kind::kCharsmap:
-      step.charsmap->append_normalised(out, text, expansion_max(text.size()));
+      step.charsmap->append_normalised(out, text, bytes_max);
       return true;
     case Kind::kNmt:
       return filter(text, out, nmt_drops, [](char32_t c) { return nmt_is_space(c) ? U' ' : c; });

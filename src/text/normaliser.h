@@ -54,8 +54,9 @@ class Normaliser {
 
   Result<void> add(JsonValue json, int depth);
   Result<void> add_bert(JsonValue json);
-  // False as apply()'s.
-  static bool run(const Step& step, const std::string& text, std::string& out);
+  // False as apply()'s. What may grow a text many times stops once `out` is longer than
+  // `bytes_max`.
+  static bool run(const Step& step, const std::string& text, size_t bytes_max, std::string& out);
 
   std::vector<Step> steps_;
 };

@@ -52,15 +52,16 @@ void order_canonically(std::vector<utf8proc_int32_t>& characters) {
   }
 }
 
-// One stretch in which characters may act on each other.
-void append_stretch(std::string& out, std::string_view text, NormalForm form,
+// One stretch in which characters may act on each other. One of more than `bytes_max` characters is
+// cut behind so many, and not composed: the caller throws it away.
+void append_stretch(std::string& out, std::string_view text, NormalForm form, size_t bytes_max,
                     std::vector<utf8proc_int32_t>& characters) {
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
   const bool composed = form == NormalForm::kNfc || form == NormalForm::kNfkc;
   const auto decompose = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
                                                         (compatible ? UTF8PROC_COMPAT : 0));
   characters.clear();
-  for (size_t i = 0; i < text.size();) {
+  for (size_t i = 0; i < text.size() && characters.size() <= bytes_max;) {
     const auto c = static_cast<utf8proc_int32_t>(decode_utf8(text, i));
     utf8proc_int32_t expansion[32];  // The longest, of U+FDFA, has 18.
     int boundary = 0;
@@ -70,7 +71,7 @@ void append_stretch(std::string& out, std::string_view text, NormalForm form,
     characters.insert(characters.end(), expansion, expansion + count);
   }
   order_canonically(characters);
-  if (composed) {
+  if (composed && characters.size() <= bytes_max) {
     const utf8proc_ssize_t count = utf8proc_normalize_utf32(
         characters.data(), static_cast<utf8proc_ssize_t>(characters.size()),
         static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
@@ -131,13 +132,13 @@ void append_lower(std::string& out, char32_t c) {
   }
 }
 
-void append_normalised(std::string& out, std::string_view text, NormalForm form) {
+void append_normalised(std::string& out, std::string_view text, NormalForm form, size_t bytes_max) {
   // ASCII is in every normal form, and two ASCII characters side by side never act on each other:
   // only the stretches around other characters, with the ASCII character before, need work.
   std::vector<utf8proc_int32_t> characters;
   const auto ascii = [&](size_t i) { return static_cast<uint8_t>(text[i]) < 0x80; };
   size_t plain = 0;  // Everything before is in `out`.
-  for (size_t i = 0; i < text.size();) {
+  for (size_t i = 0; i < text.size() && out.size() <= bytes_max;) {
     if (ascii(i)) {
       ++i;
       continue;
@@ -146,10 +147,10 @@ void append_normalised(std::string& out, std::string_view text, NormalForm form)
     size_t end = i + 1;
     while (end < text.size() && !(ascii(end) && (end + 1 == text.size() || ascii(end + 1)))) ++end;
     out.append(text.substr(plain, begin - plain));
-    append_stretch(out, text.substr(begin, end - begin), form, characters);
+    append_stretch(out, text.substr(begin, end - begin), form, bytes_max, characters);
     plain = i = end;
   }
-  out.append(text.substr(plain));
+  if (out.size() <= bytes_max) out.append(text.substr(plain));
 }
 
 void grapheme_ends(std::string_view text, std::vector<size_t>& ends) {

@@ -24,8 +24,9 @@ void append_lower(std::string& out, char32_t c);
 
 enum class NormalForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 
-// Appends `text` in a normal form. REQUIRES: valid UTF-8.
-void append_normalised(std::string& out, std::string_view text, NormalForm form);
+// Appends `text` in a normal form; stops once `out` is longer than `bytes_max`. REQUIRES: valid
+// UTF-8.
+void append_normalised(std::string& out, std::string_view text, NormalForm form, size_t bytes_max);
 
 // Ends of the extended grapheme clusters of `text`, ascending; the last is text.size().
 // REQUIRES: valid UTF-8.
