@@ -97,6 +97,56 @@ TEST(Jinja, BoundsTheMemoryOfValues) {
   EXPECT_TRUE(fails_with(render("{{ '{:999999999}'.format(1) }}"), "format"));
 }
 
+// Steps are to bound time: what costs more than a step must pay for it. Each of these is a few
+// steps by its statements and very many by what they go over.
+TEST(Jinja, PaysForWorkThatOneExpressionDoes) {
+  Limits limits;
+  limits.steps = 50'000;
+  const auto gives_up = [&](const std::string& source, const std::string& variables = "{}") {
+    const std::string result = render(source, variables, limits);
+    return fails_with(result, "steps") ? std::string("gave up") : result.substr(0, 200);
+  };
+  // 2^14 items by sharing.
+  const std::string shared =
+      "{% set ns = namespace(t=(1, 2)) %}{% for i in range(13) %}{% set ns.t = (ns.t, ns.t) %}"
+      "{% endfor %}";
+  const std::string often = "{% for i in range(100) %}";
+  EXPECT_EQ(gives_up(shared + often + "{{ ns.t in {} }}{% endfor %}"), "gave up");
+  EXPECT_EQ(gives_up(shared + often + "{{ {}[ns.t] }}{% endfor %}"), "gave up");
+  EXPECT_EQ(gives_up(shared + often + "{% set x = {ns.t: 1} %}{% endfor %}"), "gave up");
+  EXPECT_EQ(gives_up(shared + often + "{{ {}.get(ns.t) }}{% endfor %}"), "gave up");
+  EXPECT_EQ(gives_up(shared + often + "{{ dict([[ns.t, 1]])|length }}{% endfor %}"), "gave up");
+  EXPECT_EQ(gives_up(shared + often + "{{ [ns.t]|unique|list|length }}{% endfor %}"), "gave up");
+  EXPECT_EQ(gives_up(shared + "{% set d = {ns.t: 1} %}{% set e = {ns.t: 1} %}" + often +
+                     "{{ d == e }}{% endfor %}"),
+            "gave up");
+  // Frames with many variables.
+  std::string sets;
+  for (int i = 0; i < 500; ++i) sets += "{% set v" + std::to_string(i) + " = 1 %}";
+  const std::string inner = "{% if false %}" + sets + "{% endif %}";
+  EXPECT_EQ(gives_up("{% for i in range(1000) %}" + inner + "{% endfor %}"), "gave up");
+  EXPECT_EQ(
+      gives_up("{% for i in range(1000) %}{% for j in [] %}" + inner + "{% endfor %}{% endfor %}"),
+      "gave up");
+  EXPECT_EQ(gives_up("{% for i in range(1000) %}{% with %}" + inner + "{% endwith %}{% endfor %}"),
+            "gave up");
+  // Long keys and many keywords.
+  const std::string key(100'000, 'k');
+  const std::string named = R"({"a": {")" + key + R"(": 1}, "b": {")" + key + R"(": 1}, "m": {)" +
+                            [] {
+                              std::string entries;
+                              for (int i = 0; i < 1000; ++i)
+                                entries += (i ? ", " : "") + ("\"k" + std::to_string(i)) + "\": 1";
+                              return entries;
+                            }() +
+                            "}}";
+  EXPECT_EQ(gives_up(often + "{{ a == b }}{% endfor %}", named), "gave up");
+  EXPECT_EQ(gives_up(often + "{{ ''.format_map(m) }}{% endfor %}", named), "gave up");
+  std::string fields;
+  for (int i = 0; i < 100; ++i) fields += "{k999}";
+  EXPECT_EQ(gives_up("{{ '" + fields + "'.format_map(m) }}", named), "gave up");
+}
+
 TEST(Jinja, BoundsTheOutput) {
   Limits limits;
   limits.output_bytes = 1000;

@@ -60,6 +60,8 @@ bool Interpreter::evaluate_arguments(const Expr& expr, EvaluatedArguments& out) 
       rt_.fail("keywords must be strings");
       return false;
     }
+    if (!hashable(rt_, entry.key))
+      return false;  // A string is; kwargs will have it as a key again.
     // Only those written out can be the same as another: a mapping's are all different.
     for (const KeywordExpr& keyword : expr.keywords) {
       if (keyword.name != entry.key.text()) continue;
@@ -209,8 +211,8 @@ Value Interpreter::call_macro(const Macro& macro, const Arguments& arguments) {
   if (!scope || !bind_macro(macro, arguments, *scope)) return Value::error();
   Scope* const outer = std::exchange(scope_, scope);
   const size_t start = out_->size();
-  enter(definition.frame);
-  const bool fine = deeper() && fill_defaults(macro, *scope) && run(definition.body) == Flow::kNext;
+  const bool fine = deeper() && enter(definition.frame) && fill_defaults(macro, *scope) &&
+                    run(definition.body) == Flow::kNext;
   --depth_;
   scope_ = outer;
   return fine ? captured(start) : Value::error();

@@ -83,6 +83,7 @@ Value Interpreter::variable(const Expr& expr) {
 
 Value Interpreter::attribute(const Expr& expr, const Value& of) {
   // The usual case without detours: an item of a mapping that no method hides.
+  if (!rt_.charge(expr.name->bytes >> 5)) return Value::error();
   if (of.is(Type::kDict) && !expr.dict_method && !is_unsafe_method(Type::kDict, expr.name->view()))
     if (const Value* found = of.dict->find(expr.name->view())) return *found;
   return get_attribute(rt_, of, *expr.name);
@@ -105,7 +106,7 @@ Value Interpreter::dict(const Expr& expr) {
     if (key.is_error()) return key;
     const Value value = evaluate(*expr.items[i + 1]);
     if (value.is_error()) return value;
-    if (!hashable(key)) return rt_.fail("unhashable type: '", type_name(key.type), "'");
+    if (!hashable(rt_, key)) return rt_.fail("unhashable type: '", type_name(key.type), "'");
     made->set(rt_.arena(), key, value);
   }
   return Value::of(Type::kDict, made);

@@ -142,6 +142,7 @@ class BracesFormatter {
     int64_t index = next_;
     const bool numbered = !name.empty() && name[0] >= '0' && name[0] <= '9';
     if (!name.empty() && !numbered) {
+      if (!rt_.charge(arguments_.keywords.size())) return Value::error();
       for (const Keyword& keyword : arguments_.keywords)
         if (keyword.name == name) return keyword.value;
       return rt_.fail("no argument '", name, "' for the format string");

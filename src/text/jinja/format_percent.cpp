@@ -63,6 +63,7 @@ class PercentFormatter {
     if (depth > 0) return fail("incomplete format key");
     const std::string_view key = format.substr(1, end - 2);
     format.remove_prefix(end);
+    if (!rt_.charge_bytes(key.size())) return false;
     const Value* found = values_.dict->find(key);
     if (!found) return fail(message("no key '", key, "' for the format string"));
     value = *found;

@@ -30,11 +30,10 @@ Value range(const Call& call) {
 }
 
 bool set_entry(Runtime& rt, Dict& dict, const Value& key, const Value& value) {
-  if (!hashable(key)) {
+  if (!hashable(rt, key)) {
     rt.fail("unhashable type: '", type_name(key.type), "'");
     return false;
   }
-  if (key.is(Type::kStr) && !rt.charge_bytes(key.str->bytes)) return false;
   dict.set(rt.arena(), key, value);
   return rt.charge();
 }
@@ -154,8 +153,8 @@ constexpr Builtin kFunctions[] = {
 // ---- dict --------------------------------------------------------------------------------------
 
 Value dict_get(const Call& call) {
-  if (!hashable(call[0])) return call.rt.fail("unhashable type: '", type_name(call[0].type), "'");
-  if (call[0].is(Type::kStr) && !call.rt.charge_bytes(call[0].str->bytes)) return Value::error();
+  if (!hashable(call.rt, call[0]))
+    return call.rt.fail("unhashable type: '", type_name(call[0].type), "'");
   if (const Value* found = call.self.dict->find(call[0])) return *found;
   return call.has(1) ? call[1] : Value::none();
 }

@@ -11,8 +11,7 @@ bool Interpreter::render(const Tree& tree, std::string& out) {
   out_ = &out;
   scope_ = make_scope(nullptr, tree.slot_count);
   if (!scope_) return false;
-  enter(tree.frame);
-  return run(tree.body) != Flow::kError;
+  return enter(tree.frame) && run(tree.body) != Flow::kError;
 }
 
 Scope* Interpreter::make_scope(Scope* parent, uint32_t slot_count) {
@@ -28,7 +27,8 @@ Value& Interpreter::slot(Slot where) {
   return scope->slots[where.index];
 }
 
-void Interpreter::enter(const Frame& frame) {
+bool Interpreter::enter(const Frame& frame) {
+  if (!rt_.charge(frame.loads.size())) return false;
   for (const Load& load : frame.loads) {
     Value& to = scope_->slots[load.slot];
     switch (load.kind) {
@@ -39,6 +39,7 @@ void Interpreter::enter(const Frame& frame) {
         to = slot(load.from);
         break;
       case Load::Kind::kResolve: {
+        if (!rt_.charge(load.name.size() >> 5)) return false;
         const Value* found = variables_.find(load.name);
         to = found         ? *found
              : load.global ? Value::of(Type::kFunction, load.global)
@@ -47,10 +48,12 @@ void Interpreter::enter(const Frame& frame) {
       }
     }
   }
+  return true;
 }
 
-void Interpreter::leave(const Frame& frame) {
+bool Interpreter::leave(const Frame& frame) {
   for (const uint32_t index : frame.slots) scope_->slots[index] = Value::missing();
+  return rt_.charge(frame.slots.size());
 }
 
 bool Interpreter::output(std::string_view text) {
@@ -171,12 +174,11 @@ Interpreter::Flow Interpreter::loop(const Statement& statement, const Value& ite
   bool ran = false;
   Flow flow = iterate_body(statement, source, state, ran);
   if (flow != Flow::kNext) return flow;
-  leave(statement.frame);
+  if (!leave(statement.frame)) return Flow::kError;
   if (ran || statement.otherwise.empty()) return Flow::kNext;
-  enter(statement.otherwise_frame);
+  if (!enter(statement.otherwise_frame)) return Flow::kError;
   flow = run(statement.otherwise);
-  leave(statement.otherwise_frame);
-  return flow;
+  return leave(statement.otherwise_frame) ? flow : Flow::kError;
 }
 
 // `ran`: some iteration came to its end, or to a break; Jinja's else looks at the former only.
@@ -188,7 +190,7 @@ Interpreter::Flow Interpreter::iterate_body(const Statement& statement, Iterator
     if (item.is_missing()) return Flow::kNext;
     if (!assign(*statement.target, item)) return Flow::kError;
     if (state) scope_->slots[statement.loop_slot] = Value::of(Type::kLoop, state);
-    enter(statement.frame);
+    if (!enter(statement.frame)) return Flow::kError;
     const Flow flow = run(statement.body);
     if (flow == Flow::kError) return flow;
     if (flow == Flow::kBreak) return Flow::kNext;
@@ -217,10 +219,10 @@ Value Interpreter::next_filtered(Runtime& rt, void* opaque) {
   const Statement& statement = *state.statement;
   Scope* const outer = self.scope_;
   self.scope_ = state.scope;
-  if (!state.started) self.enter(statement.test_frame);
+  Value item = Value::error();
+  const bool ready = state.started || self.enter(statement.test_frame);
   state.started = true;
-  Value item;
-  for (;;) {
+  while (ready) {
     item = state.source->next(rt);
     if (item.is_missing() || item.is_error()) break;
     Value verdict = Value::error();
@@ -234,7 +236,7 @@ Value Interpreter::next_filtered(Runtime& rt, void* opaque) {
 
 Interpreter::Flow Interpreter::run_set_block(const Statement& statement) {
   const size_t start = out_->size();
-  enter(statement.frame);
+  if (!enter(statement.frame)) return Flow::kError;
   const Flow flow = run(statement.body);
   if (flow != Flow::kNext) {
     out_->resize(std::min(start, out_->size()));
@@ -246,13 +248,13 @@ Interpreter::Flow Interpreter::run_set_block(const Statement& statement) {
     text = evaluate(*statement.value);
     filtered_text_ = outer;
   }
-  leave(statement.frame);
+  if (!leave(statement.frame)) return Flow::kError;
   return !text.is_error() && assign(*statement.target, text) ? Flow::kNext : Flow::kError;
 }
 
 Interpreter::Flow Interpreter::run_filter_block(const Statement& statement) {
   const size_t start = out_->size();
-  enter(statement.frame);
+  if (!enter(statement.frame)) return Flow::kError;
   const Flow flow = run(statement.body);
   if (flow != Flow::kNext) {
     out_->resize(std::min(start, out_->size()));
@@ -263,20 +265,19 @@ Interpreter::Flow Interpreter::run_filter_block(const Statement& statement) {
   const Value outer = std::exchange(filtered_text_, text);
   text = evaluate(*statement.value);
   filtered_text_ = outer;
-  leave(statement.frame);
+  if (!leave(statement.frame)) return Flow::kError;
   if (!text.is_error()) text = to_str(rt_, text);
   return !text.is_error() && output(text.text()) ? Flow::kNext : Flow::kError;
 }
 
 Interpreter::Flow Interpreter::run_with(const Statement& statement) {
-  enter(statement.frame);
+  if (!enter(statement.frame)) return Flow::kError;
   for (size_t i = 0; i < statement.targets.size(); ++i) {
     const Value value = evaluate(*statement.exprs[i]);
     if (value.is_error() || !assign(*statement.targets[i], value)) return Flow::kError;
   }
   const Flow flow = run(statement.body);
-  leave(statement.frame);
-  return flow;
+  return leave(statement.frame) ? flow : Flow::kError;
 }
 
 Interpreter::Flow Interpreter::run_call_block(const Statement& statement) {
@@ -297,6 +298,7 @@ bool Interpreter::assign(const Expr& target, const Value& value) {
         rt_.fail("cannot assign attribute on non-namespace object");
         return false;
       }
+      if (!rt_.charge(target.attribute->bytes >> 5)) return false;
       space.space->attributes->set(rt_.arena(), Value::of(target.attribute), value);
       return true;
     }

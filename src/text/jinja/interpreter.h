@@ -48,8 +48,9 @@ class Interpreter {
   bool unpack(const Expr& target, const Value& value);
   Iterator* filtered(const Statement& statement, Iterator* source);
   static Value next_filtered(Runtime& rt, void* state);
-  void enter(const Frame& frame);
-  void leave(const Frame& frame);
+  // Both pay for what they go over: a frame has as many variables as its template names.
+  bool enter(const Frame& frame);
+  bool leave(const Frame& frame);
   Scope* make_scope(Scope* parent, uint32_t slot_count);
   Value& slot(Slot where);
   bool output(std::string_view text);

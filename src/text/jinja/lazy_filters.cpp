@@ -147,8 +147,7 @@ Value next_unique(Runtime& rt, void* state) {
     if (item.is_missing() || item.is_error()) return item;
     const Value key = pipe.path.get(rt, item);
     if (key.is_error()) return key;
-    if (!hashable(key)) return rt.fail("unhashable type: '", type_name(key.type), "'");
-    if (key.is(Type::kStr) && !rt.charge_bytes(key.str->bytes)) return Value::error();
+    if (!hashable(rt, key)) return rt.fail("unhashable type: '", type_name(key.type), "'");
     if (pipe.seen->find(key)) continue;
     pipe.seen->set(rt.arena(), key, Value::of(true));
     return item;

@@ -48,11 +48,11 @@ Value own_attribute(Runtime& rt, const Value& value, std::string_view name) {
 
 // value[key] where there is one, else kMissing.
 Value own_item(Runtime& rt, const Value& value, const Value& key) {
-  if (key.is(Type::kStr) && !rt.charge_bytes(key.str->bytes)) return Value::error();
   if (value.is(Type::kDict)) {
-    const Value* found = hashable(key) ? value.dict->find(key) : nullptr;
-    return found ? *found : Value::missing();
+    const Value* found = hashable(rt, key) ? value.dict->find(key) : nullptr;
+    return found ? *found : rt.failed() ? Value::error() : Value::missing();
   }
+  if (key.is(Type::kStr) && !rt.charge_bytes(key.str->bytes)) return Value::error();
   if (!key.is_integral()) return Value::missing();
   int64_t size = 0;
   switch (value.type) {
@@ -89,6 +89,7 @@ Value own_item(Runtime& rt, const Value& value, const Value& key) {
 Value get_attribute(Runtime& rt, const Value& value, const Str& name) {
   if (value.is(Type::kUndefined) && !is_unsafe_method(value.type, name.view()))
     return rt.fail_undefined(value);
+  if (!rt.charge(name.bytes >> 5)) return Value::error();
   const Value attribute = own_attribute(rt, value, name.view());
   if (!attribute.is_missing()) return attribute;
   if (value.is(Type::kDict)) {
@@ -99,6 +100,7 @@ Value get_attribute(Runtime& rt, const Value& value, const Str& name) {
 
 Value get_own_attribute(Runtime& rt, const Value& value, const Str& name) {
   if (value.is(Type::kUndefined)) return rt.fail_undefined(value);
+  if (!rt.charge(name.bytes >> 5)) return Value::error();
   const Value attribute = own_attribute(rt, value, name.view());
   return attribute.is_missing() ? missing_attribute(rt, value, Value::of(&name)) : attribute;
 }

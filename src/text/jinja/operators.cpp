@@ -52,6 +52,7 @@ bool equal_lists(Runtime& rt, const List& a, const List& b, int depth) {
 bool equal_dicts(Runtime& rt, const Dict& a, const Dict& b, int depth) {
   if (a.size() != b.size()) return false;
   for (const Entry& entry : a.entries()) {
+    if (!hashable(rt, entry.key)) return false;  // It is a key; this pays for finding it.
     const Value* other = b.find(entry.key);
     if (!other || !equal_within(rt, entry.value, *other, depth)) return false;
   }
@@ -181,8 +182,7 @@ Value contains(Runtime& rt, const Value& container, const Value& item) {
       if (!rt.charge_bytes(container.str->bytes)) return Value::error();
       return Value::of(find_text(container.text(), item.text()) != std::string_view::npos);
     case Type::kDict:
-      if (item.is(Type::kStr) && !rt.charge_bytes(item.str->bytes)) return Value::error();
-      if (!hashable(item)) return rt.fail("unhashable type: '", type_name(item.type), "'");
+      if (!hashable(rt, item)) return rt.fail("unhashable type: '", type_name(item.type), "'");
       return Value::of(container.dict->find(item) != nullptr);
     case Type::kRange:
       if (item.is_integral()) {

@@ -395,6 +395,7 @@ Value format(const Call& call) { return format_braces(call.rt, *call.self.str, c
 
 Value format_map(const Call& call) {
   if (!call[0].is(Type::kDict)) return wrong_type(call, 0, "a mapping");
+  if (!call.rt.charge(call[0].dict->size())) return Value::error();
   std::vector<Keyword> keywords;
   for (const Entry& entry : call[0].dict->entries())
     if (entry.key.is(Type::kStr)) keywords.push_back({entry.key.text(), entry.value});

@@ -74,7 +74,7 @@ Value is_upper_test(const Call& call) { return by_method(call, "isupper"); }
 
 template <const Builtin* (*find)(std::string_view)>
 Value is_known(const Call& call) {
-  if (!hashable(call.self))
+  if (!hashable(call.rt, call.self))
     return call.rt.fail("unhashable type: '", type_name(call.self.type), "'");
   return Value::of(call.self.is(Type::kStr) && find(call.self.text()) != nullptr);
 }

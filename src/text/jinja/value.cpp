@@ -7,6 +7,7 @@
 #include <random>
 
 #include "text/jinja/codepoint.h"
+#include "text/jinja/runtime.h"
 
 namespace weir::text::jinja {
 
@@ -15,15 +16,19 @@ namespace {
 // Nesting of tuples that may be a key.
 constexpr int kKeyDepthMax = 16;
 
-bool hashable_within(const Value& value, int depth) {
+bool hashable_within(Runtime& rt, const Value& value, int depth) {
+  if (!rt.charge()) return false;
   switch (value.type) {
+    case Type::kStr:
+    case Type::kBigInt:
+      return rt.charge(value.str->bytes >> 5);
     case Type::kList:
     case Type::kDict:
       return false;
     case Type::kTuple:
       if (depth == 0) return false;
       for (const Value& item : value.list->span())
-        if (!hashable_within(item, depth - 1)) return false;
+        if (!hashable_within(rt, item, depth - 1)) return false;
       return true;
     default:
       return true;
@@ -89,7 +94,7 @@ int64_t Range::at(int64_t index) const {
                                                  std::numeric_limits<int64_t>::max()));
 }
 
-bool hashable(const Value& value) { return hashable_within(value, kKeyDepthMax); }
+bool hashable(Runtime& rt, const Value& value) { return hashable_within(rt, value, kKeyDepthMax); }
 
 uint64_t hash_of(const Value& value) {
   switch (value.type) {

@@ -59,6 +59,7 @@ struct Loop;
 struct Cycler;
 struct Joiner;
 struct Undefined;
+class Runtime;
 
 struct Value {
   Type type = Type::kMissing;
@@ -176,10 +177,10 @@ class Dict {
   size_t size() const { return size_; }
   std::span<const Entry> entries() const { return {entries_, size_}; }
 
-  // nullptr if absent. REQUIRES: hashable(key).
+  // nullptr if absent. REQUIRES: key is hashable.
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
-  // Inserts or assigns; a key that is there keeps its place. REQUIRES: hashable(key).
+  // Inserts or assigns; a key that is there keeps its place. REQUIRES: key is hashable.
   void set(Arena& arena, const Value& key, const Value& value);
   void reserve(Arena& arena, size_t capacity);
 
@@ -223,8 +224,10 @@ struct Joiner {
   bool used = false;
 };
 
-// None, numbers, strings and tuples of such; objects by identity. Tuples too deep are not.
-bool hashable(const Value& value);
+// None, numbers, strings and tuples of such; objects by identity. Tuples too deep are not. Pays for
+// one look-up of the key: hashing and comparing follow a tuple's items to the ground, and tuples
+// that share items are small and have very many. False, with the error set, too if it cannot.
+bool hashable(Runtime& rt, const Value& value);
 uint64_t hash_of(const Value& value);
 // Equality of hashable values, as dictionaries need it.
 bool same_key(const Value& a, const Value& b);
