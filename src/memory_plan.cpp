@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 
+#include "api/body_memory.h"
 #include "kernels/ops.h"
 
 namespace weir {
@@ -22,6 +23,16 @@ constexpr int64_t kConnectionBytes = 2048;
 // A request that waits or runs: prompt ids, token log, stream state. 64 KiB hold a prompt of 4,096
 // ids and as many answered tokens with their log-probabilities.
 constexpr int64_t kRequestBytes = 64 << 10;
+// Without --max-body: enough for a few photographs in base64, and on small machines a hundredth of
+// the memory, so that all bodies together (see plan_bodies) take a ninth.
+constexpr int64_t kBodyDefaultMax = 32 * kMiB;
+constexpr int64_t kBodyDefaultMin = kMiB;
+constexpr int64_t kBodiesPerLimit = 100;
+// Two of the largest may arrive at once: one that doubles its memory needs half again.
+constexpr int64_t kArrivingBodies = 2;
+// Large machines give more to bodies that arrive and are prepared: these shares, up to these sizes.
+constexpr int64_t kArrivingShare = 64, kArrivingMax = 512 * kMiB;
+constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
 // Without --parallel: how many sequences may decode at once at the most, and how many tokens of KV
 // each is planned with.
 constexpr int32_t kParallelDefaultMax = 256;
@@ -97,6 +108,18 @@ MemoryLimit memory_limit(const Options& options) {
   return {free / 10 * 9, in_cgroup ? "cgroup" : "MemAvailable"};
 }
 
+BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
+  BodyPlan plan;
+  plan.largest = options.max_body > 0
+                     ? options.max_body
+                     : std::clamp(limit.bytes / kBodiesPerLimit, kBodyDefaultMin, kBodyDefaultMax);
+  plan.arriving = std::max(kArrivingBodies * plan.largest,
+                           std::min(limit.bytes / kArrivingShare, kArrivingMax));
+  plan.preparing = std::max(static_cast<int64_t>(api::kPreparingPerByte) * plan.largest,
+                            std::min(limit.bytes / kPreparingShare, kPreparingMax));
+  return plan;
+}
+
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model) {
   MemoryPlan plan;
@@ -117,6 +140,9 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   add("step scratch", model.scratch, "activations and logits of one step");
   plan.request_bytes = kRequestBytes * options.queue;
   add("requests", plan.request_bytes, std::to_string(options.queue) + " at most");
+  plan.bodies = plan_bodies(options, limit);
+  add("bodies", plan.bodies.arriving + plan.bodies.preparing,
+      "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
   add("connections", kConnectionBytes * options.max_connections,
       std::to_string(options.max_connections) + " at most");
   add("program", kProgramBytes, "code, tokenizer, stacks, allocator");
@@ -141,7 +167,8 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
             human_bytes(plan.total) + ", together " + human_bytes(needed) + "; " +
             (options.kv_memory > 0 ? "--kv-memory gives " + human_bytes(kv_bytes) + ", " : "") +
             limit.from + " allows " + human_bytes(limit.bytes) +
-            " (a smaller --ctx-size or a larger --mem-limit or --kv-memory helps)");
+            " (a smaller --ctx-size, --max-body or --queue, or a larger --mem-limit or --kv-memory "
+            "helps)");
   }
   plan.kv_pages =
       static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max() / 2));

@@ -13,6 +13,13 @@
 
 namespace weir {
 
+// Requests on their way in. Without --max-body it shrinks with the memory there is.
+struct BodyPlan {
+  int64_t largest = 0;    // One body.
+  int64_t arriving = 0;   // All bodies being received.
+  int64_t preparing = 0;  // All being parsed and tokenised, with what becomes of them.
+};
+
 // What the plan needs to know of a model.
 struct ModelFootprint {
   int64_t packed_weights = 0;  // Anonymous memory, repacked at load.
@@ -39,6 +46,7 @@ struct MemoryPlan {
   int32_t kv_pages = 0;
   int32_t parallel = 0;       // Sequences that decode at once.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
+  BodyPlan bodies;
 };
 
 struct MemoryLimit {
@@ -49,6 +57,9 @@ struct MemoryLimit {
 // What this process may take: the option, else the smaller of the cgroup's limit (less what it
 // uses) and MemAvailable, less a tenth. Call before taking any.
 MemoryLimit memory_limit(const Options& options);
+
+// The plan's part that is needed before the model is known.
+BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit);
 
 // An error says what does not fit, by how much, and which option changes it.
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,

@@ -103,7 +103,8 @@ const std::array kRows = {
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
         "Open connections; more are refused", "16384"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",
-        "Largest request body; a larger one gets 413", "64M"},
+        "Largest request body; a larger one gets 413",
+        "32M, on small machines a hundredth of memory"},
     Row{"idle-timeout", "SECONDS", &Options::idle_timeout, kServeOnly, "Network",
         "Close a kept-alive connection after this long without a request", "120"},
 
@@ -327,6 +328,7 @@ Result<void> validate(const Options& o) {
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(in_range("--port", o.port, 0, 65535));
   WEIR_TRY(in_range("--max-connections", o.max_connections, 1, 1 << 20));
+  WEIR_TRY(in_range("--max-body", static_cast<double>(o.max_body), 0, double{1 << 30}));
   WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
   WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
   WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));

@@ -51,7 +51,7 @@ struct Options {
   std::string api_key;  // Several separated by commas.
   std::string cors;
   int32_t max_connections = 16384;
-  int64_t max_body = int64_t{64} << 20;
+  int64_t max_body = 0;        // Bytes; 0: what memory_plan.cpp finds fit.
   int32_t idle_timeout = 120;  // Seconds.
 
   std::string log_level = "info";

@@ -153,7 +153,9 @@ class Server {
 Result<void> Server::listen() {
   net::HttpLimits limits;
   limits.connections_max = options_.max_connections;
-  limits.body_bytes_max = static_cast<size_t>(options_.max_body);
+  const BodyPlan bodies = plan_bodies(options_, limit_);
+  limits.body_bytes_max = static_cast<size_t>(bodies.largest);
+  limits.arriving_bytes_max = static_cast<size_t>(bodies.arriving);
   limits.idle_timeout_ms = static_cast<uint64_t>(options_.idle_timeout) * 1000;
   http_ = std::make_unique<net::HttpServer>(
       loop_, limits,
@@ -165,7 +167,7 @@ Result<void> Server::listen() {
     return api_ ? api_->check_headers(request, content_length) : 0;
   });
   http_->error_headers([this](int status, const net::HttpRequest& request) {
-    return api_ ? api_->error_headers(status, request) : net::HttpResponder::Headers{};
+    return api_ ? api_->error_headers(status, request) : api::Api::loading_headers(status);
   });
   WEIR_TRY(http_->listen_tcp(options_.host, static_cast<uint16_t>(options_.port)));
   if (!options_.unix_socket.empty()) WEIR_TRY(http_->listen_unix(options_.unix_socket));
@@ -284,6 +286,7 @@ void Server::become_ready(TextParts text) {
   config.cors_origins = split_commas(options_.cors);
   config.max_tokens_default = options_.max_tokens;
   config.log_bytes_max = static_cast<size_t>(plan_.request_bytes);
+  config.preparing_bytes_max = static_cast<size_t>(plan_.bodies.preparing);
   config.version = kVersion;
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());

@@ -6,6 +6,7 @@
 
 #include "api/api_error.h"
 #include "api/api_stats.h"
+#include "api/body_memory.h"
 #include "api/exchange.h"
 #include "api/prepare.h"
 #include "api/stream.h"
@@ -20,6 +21,7 @@ namespace {
 
 // Bodies up to this size are read even without a key, so that a browser gets an answer with all its
 // headers; longer ones are refused before they are read.
+// Chunked ones too: nobody knows their length.
 constexpr uint64_t kUnauthorisedBodyMax = 1 << 20;
 
 // How often silent streams, and requests whose client has left, are looked at.
@@ -69,6 +71,17 @@ bool is_json(std::string_view content_type) {
           starts_with_ignoring_case(content_type.substr(content_type.size() - 5), "+json"));
 }
 
+Error unauthorised() {
+  return {ErrorCode::kUnauthorized,
+          "Incorrect or missing API key: expected a key of this server in 'Authorization: Bearer "
+          "KEY'.",
+          {},
+          "invalid_api_key"};
+}
+
+// RFC 9110 11.6.1: a 401 says how to do better.
+const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Bearer"};
+
 bool is_free_path(std::string_view path) { return path == "/health" || path == "/v1/health"; }
 
 }  // namespace
@@ -112,7 +125,7 @@ struct Api::Impl {
   const Exchange::Policy policy;
   ApiStats stats;
   MemoryBudget budget;       // For token logs.
-  MemoryBudget body_budget;  // For bodies being parsed.
+  MemoryBudget body_budget;  // For what bodies take while they are prepared.
   net::Routes routes;
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
@@ -192,12 +205,7 @@ bool Api::Impl::admit(Exchange& exchange) const {
   const net::HttpRequest& request = exchange.request();
   if (!config.api_keys.empty() && !is_free_path(request.path) &&
       !has_key(request, config.api_keys)) {
-    exchange.respond_error(Error{ErrorCode::kUnauthorized,
-                                 "Incorrect or missing API key: expected a key of this server in "
-                                 "'Authorization: Bearer KEY'.",
-                                 {},
-                                 "invalid_api_key"},
-                           {{"WWW-Authenticate", "Bearer"}});
+    exchange.respond_error(unauthorised(), {kChallenge});
     return false;
   }
   if (request.method == "POST" && !request.body.empty() &&
@@ -220,19 +228,25 @@ void Api::Impl::in_pool(const ExchangePtr& exchange,
                         std::function<Result<T>(const std::string& body)> work,
                         std::function<void(Result<T>)> done) {
   struct Task {
-    MemoryLease lease;  // For the body.
+    MemoryLease lease;  // For the body and what becomes of it.
     std::string body;
     std::optional<Result<T>> result;
   };
   const auto task = std::make_shared<Task>();
   task->body = exchange->take_body();
-  auto lease = body_budget.take(task->body.size());
+  const size_t bytes = preparing_bytes(task->body);
+  if (bytes > body_budget.bytes_max())
+    return exchange->respond_error(
+        Error{ErrorCode::kTooLarge, "The body needs " + std::to_string(bytes) +
+                                        " bytes of memory to be parsed, more than this server "
+                                        "gives to all requests: expected fewer or longer values."});
+  auto lease = body_budget.take(bytes);
   if (lease) task->lease = std::move(*lease);
   const bool accepted = lease && preparing < config.preparing_max &&
                         config.loop->run_in_pool(
                             [task, work = std::move(work)] {
                               task->result = work(task->body);
-                              task->body = {};
+                              std::string().swap(task->body);
                               task->lease = {};
                             },
                             [this, exchange, task, done = std::move(done)] {
@@ -386,11 +400,15 @@ void Api::handle(net::HttpRequest request, net::HttpResponderPtr responder) {
 }
 
 std::pair<std::string, std::string> Api::error_body(int status, std::string_view message) {
-  return {"application/json", error_json(error_of_status(status, std::string(message)))};
+  return {"application/json",
+          error_json(status == 401 ? unauthorised()  // check_headers() refused.
+                                   : error_of_status(status, std::string(message)))};
 }
 
 net::HttpResponder::Headers Api::error_headers(int status, const net::HttpRequest& request) const {
-  return Exchange::common_headers(impl_->policy, request, status);
+  net::HttpResponder::Headers headers = Exchange::common_headers(impl_->policy, request, status);
+  if (status == 401) headers.push_back(kChallenge);
+  return headers;
 }
 
 int Api::check_headers(const net::HttpRequest& request, uint64_t content_length) const {
@@ -405,6 +423,11 @@ void Api::answer_loading(const net::HttpRequest&, net::HttpResponder& responder)
   responder.respond(http_status(error.code),
                     {{"Content-Type", "application/json"}, {"Retry-After", "1"}},
                     error_json(error));
+}
+
+net::HttpResponder::Headers Api::loading_headers(int status) {
+  if (status != 503) return {};
+  return {{"Retry-After", "1"}};
 }
 
 void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stats; }

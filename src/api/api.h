@@ -47,7 +47,7 @@ struct ApiConfig {
   int32_t max_tokens_default = 0;
   int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.
   int32_t preparing_max = 1024;            // Requests being parsed and tokenised at once,
-  size_t preparing_bytes_max = 256 << 20;  // and the bytes of their bodies.
+  size_t preparing_bytes_max = 256 << 20;  // and their memory (body_memory.h).
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
   uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
@@ -74,6 +74,8 @@ class Api {
   // The answer to everything while the model is still loading: 503 with Retry-After. For a handler
   // that stands in until the Api can be built.
   static void answer_loading(const net::HttpRequest& request, net::HttpResponder& responder);
+  // error_headers() until then.
+  static net::HttpResponder::Headers loading_headers(int status);
 
   // Cancels every open answer; each ends with an error event or response. For a shutdown that has
   // waited long enough.

@@ -69,13 +69,18 @@ class HttpResponder {
 using HttpResponderPtr = std::shared_ptr<HttpResponder>;
 
 struct HttpLimits {
-  int32_t connections_max = 16384;      // 503 beyond.
-  size_t header_bytes_max = 64 << 10;   // Request line and headers: 431 beyond.
-  size_t body_bytes_max = 64 << 20;     // 413 beyond, from Content-Length where it is given.
+  int32_t connections_max = 16384;     // 503 beyond.
+  size_t header_bytes_max = 64 << 10;  // Request line and headers: 431 beyond.
+  size_t body_bytes_max = 32 << 20;    // 413 beyond, from Content-Length where it is given.
+  // Of all bodies that are being received, together: 503 for the one that would exceed it.
+  size_t arriving_bytes_max = 256 << 20;
   uint64_t header_timeout_ms = 10'000;  // From first byte to end of headers: 408.
   uint64_t body_timeout_ms = 30'000;    // Without a byte of the body: 408.
-  uint64_t idle_timeout_ms = 120'000;   // Keep-alive without a request: closed silently.
-  uint64_t write_timeout_ms = 60'000;   // Without the client taking a byte: closed.
+  // A body that comes more slowly than this, once body_timeout_ms have passed: 408. Slower than any
+  // line by which somebody would send images; a body of 32 MiB may still take half an hour.
+  uint64_t body_bytes_per_s_min = 16 << 10;
+  uint64_t idle_timeout_ms = 120'000;  // Keep-alive without a request: closed silently.
+  uint64_t write_timeout_ms = 60'000;  // Without the client taking a byte: closed.
   // After an answer that ends the connection: how long the client may take to read it and to close.
   uint64_t linger_timeout_ms = 5'000;
   size_t stream_pause_bytes = 64 << 10;
@@ -88,6 +93,7 @@ struct HttpStats {
   Counter requests;
   Counter refused_connections;
   Counter malformed;
+  Counter refused_bodies;  // Beyond arriving_bytes_max.
   Gauge open_connections;
 };
 
@@ -102,8 +108,9 @@ class HttpServer {
   // nothing yet.
   using ErrorHeaders =
       std::function<HttpResponder::Headers(int status, const HttpRequest& request)>;
-  // Looks at a request before its body is read (`content_length` is 0 for none or for a chunked
-  // one): 0 to go on, else a status to refuse with.
+  // Looks at a request before its body is read (`content_length` is 0 for none, kUnknownLength for
+  // a chunked one): 0 to go on, else a status to refuse with.
+  static constexpr uint64_t kUnknownLength = UINT64_MAX;
   using OnHeaders = std::function<int(const HttpRequest& request, uint64_t content_length)>;
 
   // `handler` is called on the loop, once per request, when its body is complete.

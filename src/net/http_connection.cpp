@@ -31,7 +31,7 @@ constexpr unsigned kTcpKeepAliveS = 60;
 HttpConnection::HttpConnection(ServerState& server, Transport transport)
     : server_(server),
       transport_(transport),
-      parser_(server.limits.header_bytes_max, server.limits.body_bytes_max) {
+      parser_(server.limits.header_bytes_max, server.limits.body_bytes_max, &server.bodies) {
   timer.owner = this;
   if (transport == Transport::kTcp) {
     uv_tcp_init(server.loop, &handle_.tcp);
@@ -156,7 +156,8 @@ void HttpConnection::process(std::string_view bytes) {
         dispatch();
         break;
       case HttpParser::Event::kError:
-        server_.stats.malformed.add();
+        (parser_.error_status() == 503 ? server_.stats.refused_bodies : server_.stats.malformed)
+            .add();
         refuse(parser_.error_status(), parser_.error_message());
         break;
     }
@@ -184,12 +185,17 @@ void HttpConnection::arm_read_deadline() {
                           : parser_.in_request() ? Awaited::kHeaders
                                                  : Awaited::kRequest;
   // Headers and the next request have one deadline; each piece of a body moves it.
-  if (awaited == awaited_ && awaited != Awaited::kBody) return;
-  awaited_ = awaited;
-  const uint64_t timeout_ms = awaited == Awaited::kBody      ? limits.body_timeout_ms
-                              : awaited == Awaited::kHeaders ? limits.header_timeout_ms
-                                                             : limits.idle_timeout_ms;
-  server_.arm(timer, server_.now_ms() + timeout_ms);
+  const bool begins = std::exchange(awaited_, awaited) != awaited;
+  const uint64_t now_ms = server_.now_ms();
+  if (awaited == Awaited::kBody) {
+    if (begins) body_begin_ms_ = now_ms;
+    const uint64_t earned_ms = parser_.body_bytes() * 1000 / limits.body_bytes_per_s_min;
+    const uint64_t begin_ms = std::min(now_ms, body_begin_ms_ + earned_ms);
+    return server_.arm(timer, begin_ms + limits.body_timeout_ms);
+  }
+  if (!begins) return;
+  server_.arm(timer, now_ms + (awaited == Awaited::kHeaders ? limits.header_timeout_ms
+                                                            : limits.idle_timeout_ms));
 }
 
 void HttpConnection::arm_answer_deadline() {
@@ -238,9 +244,10 @@ void HttpConnection::run_deferred() {
 
 // The headers are complete: refuse, ask for the body, or just go on.
 void HttpConnection::begin_body() {
-  const int status = server_.on_headers && !server_.orphaned
-                         ? server_.on_headers(parser_.request(), parser_.content_length())
-                         : 0;
+  const uint64_t length =
+      parser_.is_chunked() ? HttpServer::kUnknownLength : parser_.content_length();
+  const int status =
+      server_.on_headers && !server_.orphaned ? server_.on_headers(parser_.request(), length) : 0;
   if (is_closed()) return;
   if (status == 0) {
     if (parser_.expects_continue() && parser_.has_body()) {
@@ -275,6 +282,7 @@ void HttpConnection::dispatch() {
 void HttpConnection::refuse(int status, std::string_view message) {
   keep_alive_ = false;
   server_.disarm(timer);
+  parser_.discard_body();  // Nobody will read it, and the client may linger.
   head_only_ = parser_.request().method == "HEAD";
   send_error(status, message, parser_.request());
 }

@@ -9,7 +9,8 @@
 //     the answer is complete but not all of it is written. kLingering: our side is shut down; what
 //     still comes is thrown away. kClosed: uv_close() was called.
 // (2) The application is called only from the loop: never from within a call of its own.
-// (3) Bounded memory: the parser's limits, kPipelineBytesMax and one read, stream_queue_bytes_max.
+// (3) Bounded memory: the parser's limits, kPipelineBytesMax and one read, stream_queue_bytes_max;
+//     of all bodies together arriving_bytes_max.
 // (4) It frees itself when its handle is closed.
 #pragma once
 
@@ -109,6 +110,7 @@ class HttpConnection {
   const Transport transport_;
   State state_ = State::kReading;
   Awaited awaited_ = Awaited::kNothing;  // What the timer waits for in kReading.
+  uint64_t body_begin_ms_ = 0;           // When the timer began to wait for this body.
   bool processing_ = false;
   bool reading_ = false;
   bool writing_ = false;

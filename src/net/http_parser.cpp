@@ -77,12 +77,13 @@ struct HttpParser::Impl {
   llhttp_t parser;
 };
 
-HttpParser::HttpParser(size_t header_bytes_max, size_t body_bytes_max)
+HttpParser::HttpParser(size_t header_bytes_max, size_t body_bytes_max, BodyBudget* bodies)
     : impl_(std::make_unique<Impl>(this)),
       header_bytes_max_(header_bytes_max),
-      body_bytes_max_(body_bytes_max) {}
+      body_bytes_max_(body_bytes_max),
+      bodies_(bodies) {}
 
-HttpParser::~HttpParser() = default;
+HttpParser::~HttpParser() { drop_body(); }
 
 HttpParser::Event HttpParser::feed(std::string_view& bytes) {
   CHECK(phase_ != Phase::kFailed && event_ != Event::kRequest);
@@ -139,18 +140,26 @@ HttpRequest HttpParser::take_request() {
   discard_ = false;
   head_bytes_ = 0;
   body_bytes_ = wire_bytes_ = 0;
-  return std::exchange(request_, HttpRequest{});
+  HttpRequest request = std::exchange(request_, HttpRequest{});
+  drop_body();  // It is the taker's now.
+  return request;
 }
 
 void HttpParser::discard_body() {
   discard_ = true;
+  drop_body();
+}
+
+void HttpParser::drop_body() {
   std::string().swap(request_.body);
+  if (bodies_ != nullptr) bodies_->give_back(std::exchange(body_taken_, 0));
 }
 
 int HttpParser::fail(int status, std::string message) {
   phase_ = Phase::kFailed;
   error_status_ = status;
   error_message_ = std::move(message);
+  drop_body();
   return HPE_USER;
 }
 
@@ -275,12 +284,28 @@ int HttpParser::on_body(const char* at, size_t length) {
   if (body_bytes_ > body_bytes_max_)
     return fail(
         413, "the body is larger than the limit of " + std::to_string(body_bytes_max_) + " bytes");
-  if (!discard_) {
-    // The announced length is trusted only as far as bytes have come: a client that announces much
-    // and sends little costs little.
-    request_.body.append(at, length);
-  }
+  if (discard_) return 0;
+  const size_t size = request_.body.size() + length;
+  if (size > request_.body.capacity() && !grow_body(size))
+    return fail(503, "the server is receiving as many bytes of bodies as it may hold");
+  request_.body.append(at, length);
   return 0;
+}
+
+// Doubles the body's memory. The announced length is trusted only as far as bytes have come (a
+// client that announces much and sends little costs little), but never exceeded.
+bool HttpParser::grow_body(size_t size) {
+  const size_t end = chunked_ ? body_bytes_max_ : static_cast<size_t>(content_length_);
+  const size_t capacity = std::max(size, std::min(2 * request_.body.capacity(), end));
+  if (bodies_ != nullptr) {
+    if (!bodies_->take(capacity - body_taken_)) return false;
+    body_taken_ = capacity;
+  }
+  std::string grown;  // A string that grows by itself doubles whatever it is asked for.
+  grown.reserve(capacity);
+  grown.append(request_.body);
+  request_.body.swap(grown);
+  return true;
 }
 
 }  // namespace weir::net

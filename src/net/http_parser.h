@@ -4,7 +4,8 @@
 // Threads: its owner's.
 //
 // Invariants:
-// (1) It holds at most one request, of at most header_bytes_max + body_bytes_max bytes.
+// (1) It holds at most one request, of at most header_bytes_max + body_bytes_max bytes. What its
+//     body holds is taken from the budget of all bodies, until the request is taken or given up.
 // (2) After kError nothing more may be fed: the borders between requests are lost.
 #pragma once
 
@@ -17,6 +18,24 @@
 
 namespace weir::net {
 
+// Memory that the bodies of all connections may hold together while they arrive.
+class BodyBudget {
+ public:
+  explicit BodyBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  bool take(size_t bytes) {
+    if (bytes > bytes_max_ - used_) return false;
+    used_ += bytes;
+    return true;
+  }
+  void give_back(size_t bytes) { used_ -= bytes; }
+  size_t used() const { return used_; }
+
+ private:
+  const size_t bytes_max_;
+  size_t used_ = 0;
+};
+
 class HttpParser {
  public:
   enum class Event : uint8_t {
@@ -26,7 +45,8 @@ class HttpParser {
     kError,    // error_status() and error_message() say why.
   };
 
-  HttpParser(size_t header_bytes_max, size_t body_bytes_max);
+  // `bodies` may be nullptr: no common bound. It outlives the parser.
+  HttpParser(size_t header_bytes_max, size_t body_bytes_max, BodyBudget* bodies = nullptr);
   ~HttpParser();
   HttpParser(const HttpParser&) = delete;
   HttpParser& operator=(const HttpParser&) = delete;
@@ -49,8 +69,9 @@ class HttpParser {
   bool is_chunked() const { return chunked_; }
   uint64_t content_length() const { return content_length_; }  // 0 if chunked.
   bool has_body() const { return chunked_ || content_length_ > 0; }
+  uint64_t body_bytes() const { return body_bytes_; }  // That have come, kept or not.
 
-  // The rest of this body is read but not kept.
+  // What has come of this body is dropped, and the rest is read but not kept.
   void discard_body();
 
   int error_status() const { return error_status_; }
@@ -71,10 +92,14 @@ class HttpParser {
   int check_framing();
   int set_target();
   int on_body(const char* at, size_t length);
+  bool grow_body(size_t size);
+  void drop_body();
 
   std::unique_ptr<Impl> impl_;
   const size_t header_bytes_max_;
   const size_t body_bytes_max_;
+  BodyBudget* const bodies_;
+  size_t body_taken_ = 0;  // From bodies_: the capacity of request_.body.
 
   HttpRequest request_;
   std::string target_;

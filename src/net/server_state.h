@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "net/http.h"
+#include "net/http_parser.h"
 #include "net/http_response.h"
 #include "net/timer_wheel.h"
 
@@ -48,6 +49,7 @@ struct ServerState {
 
   uv_loop_t* const loop;
   const HttpLimits limits;
+  BodyBudget bodies{limits.arriving_bytes_max};
   HttpStats stats;
   HttpServer::Handler handler;
   HttpServer::ErrorBody error_body;

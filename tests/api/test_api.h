@@ -255,6 +255,19 @@ class TestApi {
   std::thread thread_;
 };
 
+// The code of an error in OpenAI's shape, or what is wrong with the shape.
+inline std::string error_code(const std::string& body) {
+  const auto doc = JsonDoc::parse(body);
+  if (!doc) return "not JSON: " + body;
+  const auto error = json_get(doc->root().get_object().value_unsafe(), "error");
+  if (!error) return "no error: " + body;
+  const JsonObject object = error->get_object().value_unsafe();
+  for (const char* key : {"message", "type", "param", "code"})
+    if (object.at_key(key).error() != simdjson::SUCCESS) return "lacks " + std::string(key);
+  const auto code = json_get(object, "code");
+  return code ? std::string(code->get_string().value_unsafe()) : "null";
+}
+
 // Replaces every run of at least `length` characters of `set` behind `prefix` by `name`.
 inline void replace_runs(std::string& text, std::string_view prefix, std::string_view set,
                          size_t length, std::string_view name) {

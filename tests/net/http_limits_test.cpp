@@ -12,6 +12,7 @@ namespace {
 HttpLimits short_limits() {
   HttpLimits limits;
   limits.header_timeout_ms = limits.body_timeout_ms = limits.idle_timeout_ms = 80;
+  limits.body_bytes_per_s_min = 10;  // A byte may take 100 ms.
   limits.linger_timeout_ms = 300;
   return limits;
 }

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
+#include "api/body_memory.h"
+
 namespace weir {
 namespace {
 
@@ -48,6 +53,28 @@ TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
   options.ctx_size = 10000;
   EXPECT_FALSE(plan_memory(options, {100000 * kMiB, "test"}, small_model()))
       << "longer than the model was made for";
+}
+
+TEST(MemoryPlan, GivesBodiesANinthUnlessToldTheirSize) {
+  const BodyPlan small = plan_bodies({}, {500 * kMiB, "test"});
+  EXPECT_EQ(small.largest, 5 * kMiB);
+  EXPECT_LE(small.arriving + small.preparing, 56 * kMiB);
+  const BodyPlan large = plan_bodies({}, {64'000 * kMiB, "test"});
+  EXPECT_EQ(large.largest, 32 * kMiB);
+  // Whatever the size, one body fits, and the plan has room for all.
+  for (const int64_t mib : {1, 32, 300, 1024}) {
+    Options options;
+    options.max_body = mib * kMiB;
+    const auto plan = plan_memory(options, {100'000 * kMiB, "test"}, small_model());
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->bodies.largest, mib * kMiB);
+    EXPECT_GE(plan->bodies.arriving, 2 * mib * kMiB);
+    EXPECT_GE(plan->bodies.preparing,
+              static_cast<int64_t>(api::preparing_bytes(std::string(1 << 20, 'x'))) * mib);
+    const auto line = std::ranges::find(plan->lines, "bodies", &MemoryPlan::Line::what);
+    ASSERT_NE(line, plan->lines.end());
+    EXPECT_EQ(line->bytes, plan->bodies.arriving + plan->bodies.preparing);
+  }
 }
 
 TEST(HumanBytes, PicksAUnit) {
