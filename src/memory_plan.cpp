@@ -6,7 +6,7 @@
 #include <fstream>
 #include <limits>
 
-#include "api/body_memory.h"
+#include "api/memory_cost.h"
 #include "kernels/ops.h"
 
 namespace weir {
@@ -138,7 +138,10 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   add("weights, packed", model.packed_weights, "anonymous memory, kernel layout");
   add("weights, mapped", model.mapped_weights, "read in place from the file");
   add("step scratch", model.scratch, "activations and logits of one step");
-  plan.request_bytes = kRequestBytes * options.queue;
+  // One request with all its context and alternatives must fit, whatever the queue.
+  const auto longest =
+      static_cast<int64_t>(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax));
+  plan.request_bytes = std::max(kRequestBytes * options.queue, longest);
   add("requests", plan.request_bytes, std::to_string(options.queue) + " at most");
   plan.bodies = plan_bodies(options, limit);
   add("bodies", plan.bodies.arriving + plan.bodies.preparing,

@@ -73,22 +73,27 @@ void AnswerShape::append_usage(std::string& out, const Usage& usage) const {
 
 void AnswerShape::append_done(std::string& out) { out.append("data: [DONE]\n\n"); }
 
-std::string AnswerShape::whole(const std::vector<WholeChoice>& choices, const Usage& usage) const {
-  std::string out = "{" + whole_facts_ + ",\"choices\":[";
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (i > 0) out += ',';
-    out.append("{\"index\":");
-    JsonWriter(out).value(static_cast<int64_t>(i));
-    out.append(chat_ ? R"(,"message":{"role":"assistant","content":)" : R"(,"text":)");
-    append_json_string(out, choices[i].text);
-    if (chat_) out.append(R"(,"refusal":null,"annotations":[]})");
-    out.append(R"(,"logprobs":)").append(choices[i].logprobs);
-    out.append(R"(,"finish_reason":")").append(choices[i].finish_reason).append("\"}");
-  }
+void AnswerShape::begin_whole(std::string& out) const {
+  out.append("{").append(whole_facts_).append(",\"choices\":[");
+}
+
+void AnswerShape::begin_whole_choice(std::string& out, int32_t index, std::string_view text) const {
+  out.append(index > 0 ? ",{\"index\":" : "{\"index\":");
+  JsonWriter(out).value(index);
+  out.append(chat_ ? R"(,"message":{"role":"assistant","content":)" : R"(,"text":)");
+  append_json_string(out, text);
+  if (chat_) out.append(R"(,"refusal":null,"annotations":[]})");
+  out.append(R"(,"logprobs":)");
+}
+
+void AnswerShape::end_whole_choice(std::string& out, std::string_view reason) {
+  out.append(R"(,"finish_reason":")").append(reason).append("\"}");
+}
+
+void AnswerShape::end_whole(std::string& out, const Usage& usage) {
   out.append("],\"usage\":");
   write_usage(out, usage);
   out += '}';
-  return out;
 }
 
 }  // namespace weir::api

@@ -19,12 +19,6 @@ struct Usage {
   int64_t completion_tokens = 0;
 };
 
-struct WholeChoice {
-  std::string_view text;
-  std::string_view logprobs = "null";  // JSON.
-  std::string_view finish_reason;
-};
-
 class AnswerShape {
  public:
   struct Facts {
@@ -45,7 +39,11 @@ class AnswerShape {
   void append_usage(std::string& out, const Usage& usage) const;
   static void append_done(std::string& out);
 
-  std::string whole(const std::vector<WholeChoice>& choices, const Usage& usage) const;
+  // A whole answer. Between begin and end of a choice stands the JSON of its log-probabilities.
+  void begin_whole(std::string& out) const;
+  void begin_whole_choice(std::string& out, int32_t index, std::string_view text) const;
+  static void end_whole_choice(std::string& out, std::string_view reason);
+  static void end_whole(std::string& out, const Usage& usage);
 
  private:
   void begin_choice(std::string& out, int32_t index) const;

@@ -6,8 +6,8 @@
 
 #include "api/api_error.h"
 #include "api/api_stats.h"
-#include "api/body_memory.h"
 #include "api/exchange.h"
+#include "api/memory_cost.h"
 #include "api/prepare.h"
 #include "api/stream.h"
 #include "api/token_endpoints.h"

@@ -47,7 +47,7 @@ struct ApiConfig {
   int32_t max_tokens_default = 0;
   int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.
   int32_t preparing_max = 1024;            // Requests being parsed and tokenised at once,
-  size_t preparing_bytes_max = 256 << 20;  // and their memory (body_memory.h).
+  size_t preparing_bytes_max = 256 << 20;  // and their memory (memory_cost.h).
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
   uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.

@@ -116,6 +116,12 @@ void LogprobList::add_completion(TokenLogprob chosen, std::span<const TokenLogpr
   map += '}';
 }
 
+size_t LogprobList::json_bytes() const {
+  size_t bytes = 64;  // Of the names.
+  for (const std::string& list : lists_) bytes += list.size();
+  return bytes;
+}
+
 void LogprobList::write_and_clear(std::string& out) {
   if (endpoint_ == Endpoint::kChat) {
     out.append("{\"content\":[").append(lists_[0]).append("],\"refusal\":null}");

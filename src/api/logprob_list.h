@@ -26,6 +26,8 @@ class LogprobList {
   void drop_from(int64_t text_bytes);
 
   bool empty() const { return marks_.empty(); }
+  // About the length of the JSON value.
+  size_t json_bytes() const;
   // Appends the JSON value, {"content":[...]} or {"tokens":[...], ...}, and forgets its tokens.
   void write_and_clear(std::string& out);
 

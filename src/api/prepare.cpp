@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 
+#include "api/memory_cost.h"
+
 namespace weir::api {
 
 namespace {
@@ -131,27 +133,89 @@ int32_t output_limit(const ApiConfig& config, Endpoint endpoint, const GenerateR
   return static_cast<int32_t>(std::clamp<int64_t>(limit, 1, left));
 }
 
-Result<OwnedRequest> build_request(MemoryBudget& budget, const std::vector<int32_t>& prompt,
-                                   sample::SamplingParams params, int32_t max_tokens,
-                                   bool logprobs) {
-  const size_t bytes = sizeof(sched::Request) + prompt.size() * sizeof(int32_t) +
-                       static_cast<size_t>(max_tokens) * sizeof(TokenLogprob) *
-                           (1 + static_cast<size_t>(params.top_logprobs));
-  std::optional<MemoryLease> lease = budget.take(bytes);
-  if (!lease && bytes > budget.bytes_max())
+// How much each prompt's choices may say; a prompt that is too long is refused.
+Result<std::vector<int32_t>> output_limits(const ApiConfig& config, const PrepareInput& in,
+                                           const GenerateRequest& request,
+                                           const std::vector<std::vector<int32_t>>& prompts) {
+  std::vector<int32_t> limits;
+  for (const std::vector<int32_t>& prompt : prompts) {
+    const auto length = static_cast<int64_t>(prompt.size());
+    if (length >= in.tokens_max)
+      return tl::unexpected<Error>(context_error(in.endpoint, in.tokens_max, length));
+    if (config.prompt_max > 0 && length > config.prompt_max)
+      return fail(ErrorCode::kContextLength,
+                  "Input tokens exceed the configured limit of " +
+                      std::to_string(config.prompt_max) + " tokens: this prompt has " +
+                      std::to_string(length) + " (context_length_exceeded).",
+                  in.endpoint == Endpoint::kChat ? "messages" : "prompt");
+    limits.push_back(
+        output_limit(config, in.endpoint, request, in.tokens_max - static_cast<int32_t>(length)));
+  }
+  return limits;
+}
+
+AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) {
+  AnswerOptions options;
+  options.endpoint = endpoint;
+  options.stream = request.stream;
+  options.include_usage = request.include_usage;
+  options.logprobs = request.logprobs;
+  options.top_logprobs =
+      request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
+  options.skip_special_tokens = request.skip_special_tokens;
+  options.include_stop = request.include_stop_str_in_output;
+  options.stop = request.stop;
+  options.choices_per_prompt = request.choices_per_prompt();
+  return options;
+}
+
+// Memory of all choices of an answer.
+struct AnswerCost {
+  size_t requests = 0;  // Each choice has a lease of its own part, until it ends.
+  size_t whole = 0;     // Until the answer is sent.
+};
+
+AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<int32_t>>& prompts,
+                   const std::vector<int32_t>& limits) {
+  AnswerCost cost;
+  const auto choices = static_cast<size_t>(options.choices_per_prompt);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    cost.requests += choices * request_bytes(prompts[i].size(), limits[i], options.top_logprobs);
+    if (!options.stream)
+      cost.whole += choices * answer_bytes(limits[i], options.logprobs, options.top_logprobs);
+  }
+  return cost;
+}
+
+// What could never be served is refused for good: "try again later" would be a lie.
+Result<void> check_ever_fits(const ApiConfig& config, const MemoryBudget& budget,
+                             const AnswerOptions& options, size_t prompts, const AnswerCost& cost) {
+  const size_t choices = prompts * static_cast<size_t>(options.choices_per_prompt);
+  if (choices > static_cast<size_t>(config.engine->queue_max()))
+    return fail(
+        ErrorCode::kInvalid,
+        "Invalid value for 'n': expected at most " + std::to_string(config.engine->queue_max()) +
+            " choices of all prompts together, as many as this server's queue holds; found " +
+            std::to_string(choices) + ".",
+        "n");
+  const size_t bytes = cost.requests + cost.whole;
+  if (bytes > budget.bytes_max())
     return fail(ErrorCode::kInvalid,
-                "Invalid value for 'max_tokens': " + std::to_string(max_tokens) + " tokens with " +
-                    std::to_string(params.top_logprobs) +
-                    " alternatives each need more memory than this server gives to all requests.",
-                "max_tokens");
-  if (!lease)
-    return fail(ErrorCode::kOverloaded,
-                "The memory for open requests is used up; try again later, or ask for fewer "
-                "max_tokens, top_logprobs or n.");
-  OwnedRequest owned;
-  owned.lease = std::move(*lease);
-  owned.request = std::make_unique<sched::Request>(prompt, std::move(params), max_tokens, logprobs);
-  return owned;
+                "Invalid value for '" + std::string(choices > 1 ? "n" : "max_tokens") +
+                    "': the answer may need " + std::to_string(bytes) +
+                    " bytes of memory, more than the " + std::to_string(budget.bytes_max()) +
+                    " that this server gives to all requests (--queue); expected a smaller n, "
+                    "max_tokens or number of logprobs, or a streamed answer.",
+                choices > 1 ? "n" : "max_tokens");
+  return {};
+}
+
+Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes) {
+  std::optional<MemoryLease> taken = budget.take(bytes);
+  if (taken) return std::move(*taken);
+  return fail(ErrorCode::kOverloaded,
+              "The memory for open requests is used up; try again later, or ask for fewer "
+              "max_tokens, top_logprobs or n.");
 }
 
 }  // namespace
@@ -217,40 +281,28 @@ Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& bud
   WEIR_TRY(check_model(config, request.model));
   WEIR_ASSIGN(const auto prompts, tokenise_prompts(config, in, request));
 
+  WEIR_ASSIGN(const std::vector<int32_t> limits, output_limits(config, in, request, prompts));
+
   PreparedAnswer answer;
-  AnswerOptions& options = answer.options;
-  options.endpoint = in.endpoint;
-  options.stream = request.stream;
-  options.include_usage = request.include_usage;
-  options.logprobs = request.logprobs;
-  options.top_logprobs =
-      request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
-  options.skip_special_tokens = request.skip_special_tokens;
-  options.include_stop = request.include_stop_str_in_output;
-  options.stop = request.stop;
-  options.choices_per_prompt = request.choices_per_prompt();
+  const AnswerOptions& options = answer.options = answer_options(in.endpoint, request);
+  const AnswerCost cost = cost_of(options, prompts, limits);
+  WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
+  WEIR_ASSIGN(answer.whole, lease(budget, cost.whole));
 
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
                             ? std::hash<std::string>()(*request.cache_salt) | 1
                             : 0;
-  for (const std::vector<int32_t>& prompt : prompts) {
-    const auto length = static_cast<int64_t>(prompt.size());
-    if (length >= in.tokens_max)
-      return tl::unexpected<Error>(context_error(in.endpoint, in.tokens_max, length));
-    if (config.prompt_max > 0 && length > config.prompt_max)
-      return fail(ErrorCode::kContextLength,
-                  "Input tokens exceed the configured limit of " +
-                      std::to_string(config.prompt_max) + " tokens: this prompt has " +
-                      std::to_string(length) + " (context_length_exceeded).",
-                  in.endpoint == Endpoint::kChat ? "messages" : "prompt");
-    const int32_t limit =
-        output_limit(config, in.endpoint, request, in.tokens_max - static_cast<int32_t>(length));
-    for (int32_t i = 0; i < options.choices_per_prompt; ++i) {
-      sample::SamplingParams params = sampling_of(config, request, seed + static_cast<uint64_t>(i));
-      params.min_tokens = std::min(params.min_tokens, limit);
-      WEIR_ASSIGN(OwnedRequest owned,
-                  build_request(budget, prompt, std::move(params), limit, request.logprobs));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    for (int32_t choice = 0; choice < options.choices_per_prompt; ++choice) {
+      sample::SamplingParams params =
+          sampling_of(config, request, seed + static_cast<uint64_t>(choice));
+      params.min_tokens = std::min(params.min_tokens, limits[i]);
+      OwnedRequest owned;
+      WEIR_ASSIGN(owned.lease,
+                  lease(budget, request_bytes(prompts[i].size(), limits[i], options.top_logprobs)));
+      owned.request = std::make_unique<sched::Request>(prompts[i], std::move(params), limits[i],
+                                                       request.logprobs);
       owned.request->cache_salt = salt;
       owned.request->arrived = in.arrived;
       answer.requests.push_back(std::move(owned));

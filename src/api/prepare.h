@@ -37,6 +37,7 @@ struct AnswerOptions {
 
 struct PreparedAnswer {
   AnswerOptions options;
+  MemoryLease whole;                   // For what is collected of an answer that is not streamed.
   std::vector<OwnedRequest> requests;  // By choice index.
 };
 

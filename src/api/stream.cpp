@@ -10,6 +10,9 @@ namespace weir::api {
 
 namespace {
 
+// Of a whole answer, and of each choice, beside texts and log-probabilities: about 400 and 150.
+constexpr size_t kShapeBytes = 512;
+
 double seconds(sched::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -35,6 +38,7 @@ Stream::Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
     : host_(host),
       exchange_(std::move(exchange)),
       options_(std::move(prepared.options)),
+      whole_(std::move(prepared.whole)),
       shape_(facts),
       last_write_(exchange_->arrived()) {
   choices_.reserve(prepared.requests.size());
@@ -159,8 +163,6 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   if (options_.stream) {
     if (!std::exchange(choice.role_sent, true)) shape_.append_role(out_, index);
     shape_.append_finish(out_, index, choice.finish_reason, take_logprobs(choice));
-  } else if (choice.logprobs) {
-    choice.logprobs->write_and_clear(choice.logprobs_json);
   }
   retire(choice);
 }
@@ -199,14 +201,25 @@ void Stream::complete() {
   done_ = true;
   host_.stats->answer_time.observe(seconds(sched::Clock::now() - exchange_->arrived()));
   if (!options_.stream) {
-    std::vector<WholeChoice> whole;
-    for (const Choice& choice : choices_) {
-      WholeChoice& shown = whole.emplace_back();
-      shown.text = choice.text;
-      shown.finish_reason = choice.finish_reason;
-      if (!choice.logprobs_json.empty()) shown.logprobs = choice.logprobs_json;
+    std::string body;
+    size_t bytes = 0;
+    for (const Choice& choice : choices_)
+      bytes += choice.text.size() + (choice.logprobs ? choice.logprobs->json_bytes() : 0);
+    body.reserve(bytes + (choices_.size() + 1) * kShapeBytes);
+    shape_.begin_whole(body);
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      Choice& choice = choices_[i];
+      shape_.begin_whole_choice(body, static_cast<int32_t>(i), choice.text);
+      std::string().swap(choice.text);  // What stands in the body is not held twice.
+      if (choice.logprobs)
+        choice.logprobs->write_and_clear(body);
+      else
+        body += "null";
+      choice.logprobs.reset();
+      AnswerShape::end_whole_choice(body, choice.finish_reason);
     }
-    return exchange_->respond_json(shape_.whole(whole, usage()));
+    AnswerShape::end_whole(body, usage());
+    return exchange_->respond_json(std::move(body));
   }
   if (options_.include_usage) shape_.append_usage(out_, usage());
   AnswerShape::append_done(out_);

@@ -68,7 +68,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
     bool ended = false;
     int64_t shown_bytes = 0;  // Of text.
     std::string text;         // Of a whole answer.
-    std::string logprobs_json;
     std::string_view finish_reason;
     int64_t prompt_tokens = 0, cached_tokens = 0;
     sched::Clock::time_point last_token{};
@@ -91,6 +90,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   StreamHost& host_;
   const ExchangePtr exchange_;
   const AnswerOptions options_;
+  const MemoryLease whole_;
   const AnswerShape shape_;
   std::vector<Choice> choices_;
   AnswerFigures figures_;

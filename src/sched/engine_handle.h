@@ -54,6 +54,9 @@ class EngineHandle {
   // where that is smaller. 0 before the engine is built.
   int32_t max_tokens_fit() const { return tokens_max_.load(std::memory_order_acquire); }
 
+  // Requests that may wait or run at once.
+  int32_t queue_max() const { return queue_max_; }
+
   // No more submissions; what was submitted goes on.
   void drain() { draining_.store(true, std::memory_order_release); }
   bool draining() const { return draining_.load(std::memory_order_acquire); }

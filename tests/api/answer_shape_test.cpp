@@ -75,22 +75,35 @@ TEST(AnswerShape, WritesCompletionEvents) {
 }
 
 TEST(AnswerShape, WritesWholeAnswers) {
-  const std::vector<WholeChoice> choices = {
-      {.text = "a", .finish_reason = "stop"},
-      {.text = "", .logprobs = "{}", .finish_reason = "length"}};
   const Usage usage{.prompt_tokens = 7, .cached_tokens = 4, .completion_tokens = 3};
-  EXPECT_EQ(shape(Endpoint::kChat, false).whole(choices, usage),
+  const auto append = [](const AnswerShape& shape, std::string& out, int32_t index,
+                         const char* text, const char* logprobs, const char* reason) {
+    shape.begin_whole_choice(out, index, text);
+    out += logprobs;
+    AnswerShape::end_whole_choice(out, reason);
+  };
+  const AnswerShape chat = shape(Endpoint::kChat, false);
+  std::string out;
+  chat.begin_whole(out);
+  append(chat, out, 0, "a", "null", "stop");
+  append(chat, out, 1, "", "{}", "length");
+  AnswerShape::end_whole(out, usage);
+  EXPECT_EQ(out,
             R"({"id":"id-1","object":"chat.completion","created":1700000000,"model":"org/\"m\"",)"
             R"("choices":[{"index":0,"message":{"role":"assistant","content":"a","refusal":null,)"
             R"("annotations":[]},"logprobs":null,"finish_reason":"stop"},)"
             R"({"index":1,"message":{"role":"assistant","content":"","refusal":null,)"
             R"("annotations":[]},"logprobs":{},"finish_reason":"length"}],"usage":)" +
                 std::string(kUsage) + "}");
+  const AnswerShape completions = shape(Endpoint::kCompletions, false);
+  out.clear();
+  completions.begin_whole(out);
+  append(completions, out, 0, "a", "null", "stop");
+  AnswerShape::end_whole(out, usage);
   EXPECT_EQ(
-      shape(Endpoint::kCompletions, false).whole({choices[0]}, usage),
-      R"({"id":"id-1","object":"text_completion","created":1700000000,"model":"org/\"m\"",)"
-      R"("choices":[{"index":0,"text":"a","logprobs":null,"finish_reason":"stop"}],"usage":)" +
-          std::string(kUsage) + "}");
+      out, R"({"id":"id-1","object":"text_completion","created":1700000000,"model":"org/\"m\"",)"
+           R"("choices":[{"index":0,"text":"a","logprobs":null,"finish_reason":"stop"}],"usage":)" +
+               std::string(kUsage) + "}");
 }
 
 }  // namespace

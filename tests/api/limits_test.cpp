@@ -1,7 +1,7 @@
 // Limits that all requests share: the queue, the memory of logs and of bodies being prepared.
 #include <gtest/gtest.h>
 
-#include "api/body_memory.h"
+#include "api/memory_cost.h"
 #include "api/test_api.h"
 
 namespace weir::api {
@@ -50,20 +50,73 @@ TEST(Clients, AreSentAwayWhenTheQueueIsFull) {
   first.close();
   EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
   // A request that fits only in part is refused as a whole, and leaves nothing behind.
-  EXPECT_EQ(server.chat(R"(,"n":3)").status, 429);
-  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
+  RawClient second(server.port());
+  second.send(net::post("/v1/completions", R"({"prompt":"A","max_tokens":4000})"));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 1; }));
+  EXPECT_EQ(server.chat(R"(,"n":2)").status, 429);
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 1; }));
   EXPECT_EQ(server.chat().status, 200);
+  // One that never fits is told so.
+  for (const char* body : {R"({"prompt":"A","n":3})", R"({"prompt":["A","B","C"]})"}) {
+    const auto never = server.post("/v1/completions", body);
+    EXPECT_EQ(never.status, 400);
+    EXPECT_NE(never.body.find(R"("param":"n")"), std::string::npos) << never.body;
+    EXPECT_EQ(never.header("Retry-After"), "");
+  }
 }
 
 TEST(Clients, AreSentAwayWhenTheLogsWouldTakeTooMuchMemory) {
   TestOptions options;
   options.config.log_bytes_max = 100'000;
+  options.step_us = 1000;
   TestApi server(options);
-  const auto never = server.complete(R"(,"max_tokens":4000,"logprobs":5)");
-  EXPECT_EQ(never.status, 400);
-  const auto later = server.complete(R"(,"max_tokens":3000,"n":100)");
-  EXPECT_EQ(later.status, 429);
-  EXPECT_EQ(server.complete(R"(,"max_tokens":3000)").status, 200);
+  const auto streamed = [](const std::string& more, const char* stream = "true") {
+    return net::post("/v1/completions",
+                     R"({"prompt":"A","stream":)" + std::string(stream) + more + "}");
+  };
+  RawClient first(server.port()), second(server.port());
+  first.send(streamed(R"(,"max_tokens":4000,"n":2)"));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 2; }));
+  second.send(streamed(R"(,"max_tokens":4000,"n":2)"));
+  EXPECT_EQ(second.read_response().status, 429);
+  first.close();
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
+  // What would not fit an idle server either is told so: alone, in sum, and as one whole answer.
+  const std::pair<std::string, std::string> never[] = {
+      {R"(,"max_tokens":4000,"logprobs":5)", "max_tokens"},
+      {R"(,"max_tokens":3000,"n":5)", "n"},
+      {R"(,"max_tokens":1000,"logprobs":1)", "max_tokens"}};
+  for (const auto& [more, param] : never) {
+    RawClient client(server.port());
+    client.send(streamed(more, more.ends_with("1") ? "false" : "true"));
+    const auto refused = client.read_response();
+    EXPECT_EQ(refused.status, 400) << more;
+    EXPECT_NE(refused.body.find("\"param\":\"" + param + "\""), std::string::npos) << refused.body;
+    EXPECT_EQ(refused.header("Retry-After"), "");
+  }
+  RawClient fits(server.port());
+  fits.send(streamed(R"(,"max_tokens":30,"logprobs":1)"));
+  EXPECT_EQ(fits.read_response().status, 200);
+}
+
+TEST(Logs, OfWholeAnswersAreLeasedUntilTheyAreSent) {
+  TestOptions options;
+  // Room for the JSON of one such answer, but not of two.
+  options.config.log_bytes_max = 3 * answer_bytes(100, true, 5) / 2;
+  options.step_us = 2'000;
+  TestApi server(options);
+  const std::string whole =
+      net::post("/v1/completions", R"({"prompt":"A","max_tokens":100,"logprobs":5})");
+  RawClient first(server.port()), second(server.port());
+  first.send(whole);
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 1; }));
+  second.send(whole);
+  EXPECT_EQ(second.read_response().status, 429);
+  EXPECT_EQ(first.read_response().status, 200);
+  second.send(whole);
+  const auto answer = second.read_response();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_LE(answer.body.size() * kAnswerCopies, answer_bytes(100, true, 5));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "api/body_memory.h"
+#include "api/memory_cost.h"
 
 namespace weir {
 namespace {
@@ -53,6 +53,16 @@ TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
   options.ctx_size = 10000;
   EXPECT_FALSE(plan_memory(options, {100000 * kMiB, "test"}, small_model()))
       << "longer than the model was made for";
+}
+
+TEST(MemoryPlan, HoldsOneRequestOfTheWholeContextHoweverShortTheQueue) {
+  Options options;
+  options.queue = 1;
+  const auto plan = plan_memory(options, {1000 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(plan);
+  EXPECT_GE(plan->request_bytes, int64_t{8192} * 21 * 8);
+  // A prompt's token costs less than one of the answer.
+  EXPECT_GE(plan->request_bytes, static_cast<int64_t>(api::request_bytes(8191, 1, 20)));
 }
 
 TEST(MemoryPlan, GivesBodiesANinthUnlessToldTheirSize) {

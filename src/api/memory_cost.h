@@ -1,0 +1,53 @@
+// What a request costs in memory: its body while it is prepared, its prompt and log while it is
+// open, its answer while it is collected. The API leases these, and the memory plan adds them up.
+//
+// Threads: any.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "sched/request.h"
+
+namespace weir::api {
+
+// Of each byte of a body: itself, simdjson's padded copy and its strings, the fields of the
+// request, the template's variables (a JSON document again) and the prompt. Measured with bodies of
+// 30 MiB: a chat of one long text peaks at 7 to 8.6 bytes, a completion at 5.
+inline constexpr size_t kPreparingPerByte = 9;
+// Of each JSON value beside its bytes: simdjson's index and tape (24), and an id or an element of
+// the template's variables (16). Measured: 18 to 40.
+inline constexpr size_t kPreparingPerValue = 40;
+
+// An upper bound that needs no parsing: what opens or parts values is counted in strings, too.
+inline size_t preparing_bytes(std::string_view body) {
+  const auto values = std::count_if(body.begin(), body.end(), [](char c) {
+    return (c == ',') | (c == ':') | (c == '[') | (c == '{');
+  });
+  return kPreparingPerByte * body.size() + kPreparingPerValue * static_cast<size_t>(values);
+}
+
+// One choice, from its submission to its end.
+inline size_t request_bytes(size_t prompt_tokens, int32_t max_tokens, int32_t top_logprobs) {
+  return sizeof(sched::Request) + prompt_tokens * sizeof(int32_t) +
+         static_cast<size_t>(max_tokens) * sizeof(TokenLogprob) *
+             (1 + static_cast<size_t>(top_logprobs));
+}
+
+// Of each token of an answer that is sent whole: its text, and the JSON of each log-probability
+// (in chats, the longer shape, 70 to 80 bytes for a word).
+inline constexpr size_t kTextPerToken = 8;
+inline constexpr size_t kLogprobJson = 80;
+// A growing text has up to twice its length; the body is built beside it, and sent from a copy when
+// it is gone.
+inline constexpr size_t kAnswerCopies = 3;
+
+// The answer of one choice, while it is collected to be sent whole.
+inline size_t answer_bytes(int32_t max_tokens, bool logprobs, int32_t top_logprobs) {
+  const size_t json = logprobs ? kLogprobJson * (1 + static_cast<size_t>(top_logprobs)) : 0;
+  return static_cast<size_t>(max_tokens) * kAnswerCopies * (kTextPerToken + json);
+}
+
+}  // namespace weir::api
