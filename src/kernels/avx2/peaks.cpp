@@ -30,7 +30,9 @@ int64_t f32_loop(int64_t iterations) {
   const __m256 a = _mm256_set1_ps(0.5f);
   for (int64_t n = 0; n < iterations; ++n)
     repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA {
-      asm volatile("vfmadd231ps %1, %1, %0" : "+x"(sums[i.value]) : "x"(a));
+      const __m256 halves = a;
+      __m256& sum = sums[i.value];
+      asm volatile("vfmadd231ps %1, %1, %0" : "+x"(sum) : "x"(halves));
     });
   return iterations * kChains * 8 * 2;
 }

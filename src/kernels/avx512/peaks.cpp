@@ -28,7 +28,9 @@ int64_t f32_loop(int64_t iterations) {
   const __m512 a = _mm512_set1_ps(0.5f);
   for (int64_t n = 0; n < iterations; ++n)
     repeat<kChains>([&](auto i) WEIR_INLINE_LAMBDA {
-      asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sums[i.value]) : "v"(a));
+      const __m512 halves = a;
+      __m512& sum = sums[i.value];
+      asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum) : "v"(halves));
     });
   return iterations * kChains * 16 * 2;
 }
