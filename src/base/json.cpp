@@ -42,6 +42,15 @@ const char* json_type_name(JsonValue value) {
   return "?";
 }
 
+std::string json_excerpt(JsonValue value) {
+  constexpr size_t kShownBytes = 80;
+  std::string text = simdjson::minify(value);
+  if (text.size() <= kShownBytes) return text;
+  size_t end = kShownBytes;
+  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // Not within a character.
+  return text.substr(0, end) + "...";
+}
+
 std::optional<JsonValue> json_get(JsonObject object, std::string_view key) {
   JsonValue found;
   if (object.at_key(key).get(found) != simdjson::SUCCESS) return std::nullopt;

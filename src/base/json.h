@@ -38,6 +38,9 @@ class JsonDoc {
 // "string", "number", ... as JSON names them; for messages.
 const char* json_type_name(JsonValue value);
 
+// The value as compact JSON, cut to a length that a message bears.
+std::string json_excerpt(JsonValue value);
+
 // The member of an object, if it is there and not null. The first of duplicate keys wins.
 std::optional<JsonValue> json_get(JsonObject object, std::string_view key);
 

@@ -67,13 +67,6 @@ constexpr std::array<std::string_view, 53> kMeaningless = {
 };
 static_assert(std::is_sorted(kMeaningless.begin(), kMeaningless.end()));
 
-std::string shown(JsonValue value) {
-  constexpr size_t kShown = 80;
-  std::string text = simdjson::minify(value);
-  if (text.size() > kShown) text = text.substr(0, kShown) + "...";
-  return text;
-}
-
 std::string quoted(std::string_view path, std::string_view key) {
   constexpr size_t kShown = 120;
   std::string out = "'";
@@ -114,6 +107,11 @@ bool ConfigReader::has(std::string_view key) const {
   return json_get(node_->object, key).has_value();
 }
 
+bool ConfigReader::is_null(std::string_view key) const {
+  JsonValue value;
+  return node_->object.at_key(key).get(value) == simdjson::SUCCESS && value.is_null();
+}
+
 std::optional<JsonValue> ConfigReader::find(std::string_view key) const {
   node_->read.emplace(key);
   return json_get(node_->object, key);
@@ -127,7 +125,7 @@ void ConfigReader::reject(std::string message) const {
 void ConfigReader::wrong_type(std::string_view key, std::string_view expected,
                               JsonValue found) const {
   reject(quoted(node_->path, key) + ": expected " + std::string(expected) + ", found " +
-         shown(found));
+         json_excerpt(found));
 }
 
 int ConfigReader::require_int(std::string_view key, int min, int max) const {
@@ -296,7 +294,8 @@ Result<void> ConfigReader::finish() const {
         continue;
       return fail(ErrorCode::kConfig, "config.json: " + quoted(node.path, key) +
                                           ": expected only keys that this family knows, found " +
-                                          shown(value) + "; it may change what the model computes");
+                                          json_excerpt(value) +
+                                          "; it may change what the model computes");
     }
   }
   return {};

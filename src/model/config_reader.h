@@ -30,6 +30,9 @@ class ConfigReader {
 
   bool has(std::string_view key) const;  // There and not null. Does not count as reading.
 
+  // There and null: says "none" where an absent key says "as the family has it". Counts neither.
+  bool is_null(std::string_view key) const;
+
   // Integers within [min, max]; anything else is an error that says so.
   int require_int(std::string_view key, int min = 0, int max = INT32_MAX) const;
   int int_or(std::string_view key, int fallback, int min = INT32_MIN, int max = INT32_MAX) const;

@@ -71,16 +71,16 @@ class EntryParser {
     if (shape.size() > Tensor::kMaxRank)
       return wrong("expected at most " + std::to_string(Tensor::kMaxRank) + " dimensions, found " +
                    std::to_string(shape.size()));
-    bytes_ = static_cast<uint64_t>(dtype_bytes(tensor.type));
+    bytes_ = dtype_bytes(tensor.type);
     for (const JsonValue item : shape) {
       uint64_t size = 0;
       if (item.get(size) != simdjson::SUCCESS)
-        return wrong("expected non-negative integers in 'shape', found " + simdjson::minify(item));
+        return wrong("expected non-negative integers in 'shape', found " + json_excerpt(item));
       // Nothing in a file is larger than its data; a tensor of zero bytes may claim any other
-      // sizes.
+      // sizes, as far as their product is a number before the zero makes it none.
       if (size > uint64_t{1} << 40 || __builtin_mul_overflow(bytes_, size, &bytes_))
         return wrong("expected a shape within the file's " + std::to_string(data_bytes_) +
-                     " bytes of data, found " + simdjson::minify(JsonValue(*value)));
+                     " bytes of data, found " + json_excerpt(*value));
       tensor.shape[static_cast<size_t>(tensor.rank++)] = static_cast<int64_t>(size);
     }
     return {};
@@ -97,13 +97,12 @@ class EntryParser {
     for (const JsonValue item : offsets)
       valid = valid && item.get(range[count++]) == simdjson::SUCCESS;
     if (!valid || range[0] > range[1])
-      return wrong("expected data_offsets [begin, end], found " +
-                   simdjson::minify(JsonValue(*value)));
+      return wrong("expected data_offsets [begin, end], found " + json_excerpt(*value));
     if (range[1] > data_bytes_)
       return wrong("expected data_offsets within the file's " + std::to_string(data_bytes_) +
-                   " bytes of data, found " + simdjson::minify(JsonValue(*value)) +
+                   " bytes of data, found " + json_excerpt(*value) +
                    ": the file is cut short, or its header is damaged");
-    if (range[1] - range[0] != bytes_)
+    if (range[1] - range[0] != static_cast<uint64_t>(bytes_))
       return wrong("expected " + std::to_string(bytes_) + " bytes for " + to_string(out.tensor) +
                    ", found " + std::to_string(range[1] - range[0]));
     out.offset = range[0];
@@ -112,7 +111,7 @@ class EntryParser {
 
   const std::string where_;
   const uint64_t data_bytes_;
-  uint64_t bytes_ = 0;
+  int64_t bytes_ = 0;  // As Tensor counts them.
 };
 
 // `tensors` with offsets relative to the data. They must tile it: an overlap would let one tensor

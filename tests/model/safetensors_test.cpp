@@ -77,6 +77,26 @@ TEST(Safetensors, NamesTheDamage) {
                "expected 4 bytes for F16 [2], found 2");
 }
 
+TEST(Safetensors, RefusesShapesWhoseProductIsNoNumber) {
+  // 2^63 elements of a byte, before the zero.
+  expect_error(R"({"a":{"dtype":"U8","shape":[1099511627776,8388608,0],"data_offsets":[0,0]}})", 0,
+               "expected a shape within the file's 0 bytes");
+}
+
+TEST(Safetensors, ShortensWhatItShows) {
+  std::string many = "[1";
+  for (int i = 0; i < 5000; ++i) many += ",1";
+  many += "]";
+  const std::string longer = "[" + many + "]";
+  for (const std::string& entry :
+       {R"("shape":)" + longer + R"(,"data_offsets":[0,1])",
+        R"("shape":[1],"data_offsets":)" + many, R"("shape":[1],"data_offsets":)" + longer}) {
+    const std::string message = error_of(file_of(R"({"a":{"dtype":"U8",)" + entry + "}}", 1));
+    EXPECT_NE(message, "");
+    EXPECT_LT(message.size(), 300u) << message;
+  }
+}
+
 TEST(Safetensors, RefusesOverlapsHolesLeftOversAndDuplicates) {
   expect_error(
       R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
