@@ -67,7 +67,8 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const ModelFiles& files, const Mo
 Result<void> Decoder::bind_weights(const QuantFormat& format) {
   WeightBinder binder(*checkpoint_, spec_, format, options_.compute == Compute::kFast, store_);
   embedding_ = std::make_unique<Embedding>(binder, spec_);
-  for (int i = 0; i < static_cast<int>(spec_.layers.size()); ++i) {
+  // A config may ask for thousands of layers of thousands of experts, of which the file has none.
+  for (int i = 0; i < static_cast<int>(spec_.layers.size()) && !binder.failed(); ++i) {
     const LayerSpec& layer = spec_.layers[static_cast<size_t>(i)];
     const Rope& rope = std::get<Attention>(layer.mixers[0]).rope;
     auto table = std::ranges::find(ropes_, rope, &RopeTable::rope);
@@ -79,6 +80,7 @@ Result<void> Decoder::bind_weights(const QuantFormat& format) {
     else if (std::holds_alternative<MoeFfn>(layer.ffn))
       layers_.push_back(std::make_unique<MoeLayer>(binder, spec_, i));
   }
+  if (binder.failed()) return binder.finish();
   head_ = std::make_unique<Head>(binder, spec_, *embedding_);
   return binder.finish();
 }

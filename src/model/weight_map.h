@@ -69,6 +69,8 @@ class WeightBinder {
   // Tensors of this module need not be bound.
   void ignore(int layer, std::string_view part);
 
+  // Something was wrong: what else would be bound, and the memory it takes, is of no use.
+  bool failed() const { return error_.has_value(); }
   // The first error; else the first tensor that nobody bound.
   Result<void> finish() const;
 

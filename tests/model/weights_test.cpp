@@ -1,6 +1,7 @@
 // Binding a checkpoint to a spec: every tensor bound or named, with the message that says which
 // tensor, what was expected and what was found.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstring>
@@ -55,6 +56,20 @@ TEST_F(WeightsTest, NamesAMissingTensor) {
   EXPECT_EQ(error(),
             "m/model.safetensors: tensor 'model.norm.weight': expected F32, F16 or BF16 [64], "
             "found no such tensor");
+}
+
+// The first tensor is missing. Binding on would take a list of experts for each of 2048 layers: for
+// as long as that takes memory is the measure, here of what malloc gave.
+TEST_F(WeightsTest, StopsAtTheFirstError) {
+  config_ = R"({"architectures":["MixtralForCausalLM"],"vocab_size":256,"hidden_size":64,)"
+            R"("num_hidden_layers":2048,"num_attention_heads":4,"num_key_value_heads":2,)"
+            R"("intermediate_size":64,"max_position_embeddings":64,"num_local_experts":4096})";
+  weights_ = std::string("\2\0\0\0\0\0\0\0{}", 10);
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  EXPECT_NE(error().find("embed_tokens"), std::string::npos) << error();
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 256 << 10) << "KiB";
 }
 
 TEST_F(WeightsTest, NamesATensorThatNobodyWants) {
