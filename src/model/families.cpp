@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <initializer_list>
 
 #include "model/families/family.h"
 
@@ -44,6 +46,68 @@ Result<void> wrong(size_t layer, const std::string& what) {
   return fail(ErrorCode::kConfig, "config.json: layer " + std::to_string(layer) + ": " + what);
 }
 
+struct Number {
+  const char* key;  // In config.json; the number may be derived from it.
+  float value;
+};
+
+// Whatever multiplies or divides.
+Result<void> check_positive(size_t layer, std::initializer_list<Number> numbers) {
+  for (const Number& n : numbers)
+    if (!(n.value > 0 && std::isfinite(n.value)))
+      return wrong(layer, std::string("expected a positive and finite number by ") + n.key +
+                              ", found " + std::to_string(n.value));
+  return {};
+}
+
+// What is added, and caps of which 0 is none.
+Result<void> check_not_negative(size_t layer, std::initializer_list<Number> numbers) {
+  for (const Number& n : numbers)
+    if (!(n.value >= 0 && std::isfinite(n.value)))
+      return wrong(layer, std::string("expected a finite number of at least 0 by ") + n.key +
+                              ", found " + std::to_string(n.value));
+  return {};
+}
+
+Result<void> check_rope(const Rope& r, size_t layer) {
+  const auto half = static_cast<size_t>(r.dim / 2);
+  if (r.scaling == Rope::kLongRope &&
+      (r.short_factor.size() != half || r.long_factor.size() != half))
+    return wrong(layer, "expected short_factor and long_factor of " + std::to_string(half) +
+                            " numbers, found " + std::to_string(r.short_factor.size()) + " and " +
+                            std::to_string(r.long_factor.size()));
+  for (const float factor : r.short_factor)
+    WEIR_TRY(check_positive(layer, {{"short_factor", factor}}));
+  for (const float factor : r.long_factor)
+    WEIR_TRY(check_positive(layer, {{"long_factor", factor}}));
+  if (r.dim > 0 && !(r.theta > 1 && std::isfinite(r.theta)))
+    return wrong(layer, "expected a finite rope_theta above 1, found " + std::to_string(r.theta));
+  WEIR_TRY(check_positive(layer, {{"factor", r.factor}, {"attention_factor", r.attention_factor}}));
+  if (r.scaling > Rope::kLinear && !(r.original_context >= 1 && std::isfinite(r.original_context)))
+    return wrong(layer, "expected original_max_position_embeddings of at least 1, found " +
+                            std::to_string(r.original_context));
+  if (r.scaling == Rope::kDynamic && r.dim <= 2)  // Its exponent is dim / (dim - 2).
+    return wrong(layer, "expected more than 2 rotary dimensions with rope_type dynamic, found " +
+                            std::to_string(r.dim));
+  if (r.scaling == Rope::kLlama3) {
+    WEIR_TRY(check_positive(
+        layer, {{"low_freq_factor", r.low_freq_factor}, {"high_freq_factor", r.high_freq_factor}}));
+    if (r.high_freq_factor <= r.low_freq_factor)
+      return wrong(layer, "expected a high_freq_factor above the low_freq_factor " +
+                              std::to_string(r.low_freq_factor) + ", found " +
+                              std::to_string(r.high_freq_factor));
+  }
+  if (r.scaling == Rope::kYarn)
+    return check_positive(layer, {{"beta_fast", r.beta_fast}, {"beta_slow", r.beta_slow}});
+  return {};
+}
+
+Result<void> check_norms(const LayerSpec& l, size_t layer) {
+  for (const std::optional<Norm>* norm : {&l.pre_mixer, &l.post_mixer, &l.pre_ffn, &l.post_ffn})
+    if (*norm) WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", (*norm)->eps}}));
+  return check_positive(layer, {{"residual_multiplier", l.residual_scale}});
+}
+
 Result<void> check_attention(const Attention& a, size_t layer) {
   if (a.num_heads < 1 || a.num_kv_heads < 1 || a.num_heads % a.num_kv_heads != 0)
     return wrong(layer, "expected query heads to be a multiple of key-value heads, found " +
@@ -54,19 +118,10 @@ Result<void> check_attention(const Attention& a, size_t layer) {
   if (r.dim < 0 || r.dim > a.head_dim || r.dim % 2 != 0)
     return wrong(layer, "expected an even number of rotary dimensions up to " +
                             std::to_string(a.head_dim) + ", found " + std::to_string(r.dim));
-  const auto half = static_cast<size_t>(r.dim / 2);
-  if (r.scaling == Rope::kLongRope &&
-      (r.short_factor.size() != half || r.long_factor.size() != half))
-    return wrong(layer, "expected short_factor and long_factor of " + std::to_string(half) +
-                            " numbers, found " + std::to_string(r.short_factor.size()) + " and " +
-                            std::to_string(r.long_factor.size()));
-  if (r.dim > 0 && !(r.theta > 1 && r.factor > 0))
-    return wrong(layer, "expected rope_theta above 1 and a positive factor, found " +
-                            std::to_string(r.theta) + " and " + std::to_string(r.factor));
-  if (r.scaling > Rope::kLinear && !(r.original_context >= 1))
-    return wrong(layer, "expected original_max_position_embeddings of at least 1, found " +
-                            std::to_string(r.original_context));
-  return {};
+  WEIR_TRY(check_rope(r, layer));
+  WEIR_TRY(check_not_negative(
+      layer, {{"rms_norm_eps", a.qk_norm_eps}, {"attn_logit_softcapping", a.logit_softcap}}));
+  return check_positive(layer, {{"query_pre_attn_scalar or attention_multiplier", a.scale}});
 }
 
 Result<void> check_moe(const MoeFfn& moe, size_t layer) {
@@ -91,10 +146,16 @@ std::vector<std::string_view> known_architectures() {
 }
 
 Result<void> check_spec(const ModelSpec& spec) {
+  const size_t last = spec.layers.empty() ? 0 : spec.layers.size() - 1;
+  WEIR_TRY(check_not_negative(last, {{"rms_norm_eps", spec.final_norm.eps},
+                                     {"final_logit_softcapping", spec.logit_softcap}}));
+  WEIR_TRY(check_positive(
+      last, {{"embedding_multiplier", spec.embed_scale}, {"logits_scaling", spec.logit_scale}}));
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
     if (layer.mixers.size() != 1)
       return wrong(i, "expected one mixer, found " + std::to_string(layer.mixers.size()));
+    WEIR_TRY(check_norms(layer, i));
     WEIR_TRY(check_attention(std::get<Attention>(layer.mixers[0]), i));
     if (const auto* moe = std::get_if<MoeFfn>(&layer.ffn)) WEIR_TRY(check_moe(*moe, i));
   }

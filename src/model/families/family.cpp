@@ -94,14 +94,14 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
 
 }  // namespace
 
-ModelSpec decoder(const ConfigReader& c, bool tied_by_default) {
+ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
   ModelSpec m;
   m.vocab_size = c.require_int("vocab_size", 1, kVocabMax);
   m.hidden_size = c.require_int("hidden_size", 1, kWidthMax);
   m.context_max = c.require_int("max_position_embeddings", 1, kContextMax);
-  m.tied_unless_stored = tied_by_default && !c.has("tie_word_embeddings");
-  m.tied_head = c.bool_or("tie_word_embeddings", tied_by_default);
-  m.final_norm = rms(c);
+  m.tied_unless_stored = defaults.tied_head && !c.has("tie_word_embeddings");
+  m.tied_head = c.bool_or("tie_word_embeddings", defaults.tied_head);
+  m.final_norm = rms(c, defaults);
   m.eos_ids = c.ints("eos_token_id");
   // How weights are stored is read by quant_format.h, not by families.
   c.ignore("quantization");
@@ -111,8 +111,8 @@ ModelSpec decoder(const ConfigReader& c, bool tied_by_default) {
 
 int num_layers(const ConfigReader& c) { return c.require_int("num_hidden_layers", 1, kLayersMax); }
 
-Norm rms(const ConfigReader& c) {
-  return Norm{.kind = Norm::kRms, .eps = c.float_or("rms_norm_eps", 1e-6f)};
+Norm rms(const ConfigReader& c, const Defaults& defaults) {
+  return Norm{.kind = Norm::kRms, .eps = c.float_or("rms_norm_eps", defaults.rms_norm_eps)};
 }
 
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback) {
@@ -134,32 +134,40 @@ Act activation(const ConfigReader& c, std::string_view key, std::string_view fal
   return Act::kSilu;
 }
 
-DenseFfn gated_ffn(const ConfigReader& c, int width) {
-  return DenseFfn{.width = width, .act = activation(c, "hidden_act", "silu"), .gated = true};
+int ffn_width(const ConfigReader& c, std::string_view key) {
+  return c.require_int(key, 1, kWidthMax);
 }
 
-Rope rope(const ConfigReader& c, int head_dim, std::string_view layer_type) {
+DenseFfn gated_ffn(const ConfigReader& c, std::string_view width_key) {
+  return DenseFfn{
+      .width = ffn_width(c, width_key), .act = activation(c, "hidden_act", "silu"), .gated = true};
+}
+
+Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type) {
   auto r = c.child("rope_parameters");
-  if (r && !layer_type.empty() && r->has(layer_type)) r = r->child(layer_type);
+  if (r && r->has(layer_type)) r = r->child(layer_type);
   const bool legacy = !r;
   if (legacy) r = c.child("rope_scaling");
   c.ignore("rope_scaling");
   Rope out;
-  out.theta = rope_float(c, r, "rope_theta", 10000);
+  out.theta = rope_float(c, r, "rope_theta", theta);
   const float partial = rope_float(c, r, "partial_rotary_factor", 1);
   out.dim = static_cast<int>(static_cast<float>(head_dim) * std::clamp(partial, 0.0f, 1.0f));
   if (r) read_scaling(c, *r, out);
   return out;
 }
 
-Attention gqa(const ConfigReader& c) {
+Attention gqa(const ConfigReader& c, const Defaults& defaults) {
   Attention a;
   a.num_heads = c.require_int("num_attention_heads", 1, kWidthMax);
-  a.num_kv_heads = c.int_or("num_key_value_heads", a.num_heads, 1, kWidthMax);
+  const auto or_derived = [&](std::string_view key, int fallback, int derived) {
+    return c.int_or(key, fallback == 0 || c.is_null(key) ? derived : fallback, 1, kWidthMax);
+  };
+  a.num_kv_heads = or_derived("num_key_value_heads", defaults.num_key_value_heads, a.num_heads);
   const int hidden = c.require_int("hidden_size", 1, kWidthMax);
-  a.head_dim = c.int_or("head_dim", a.num_heads ? hidden / a.num_heads : 0, 1, kWidthMax);
+  a.head_dim = or_derived("head_dim", defaults.head_dim, a.num_heads ? hidden / a.num_heads : 0);
   a.scale = a.head_dim > 0 ? 1 / std::sqrt(static_cast<float>(a.head_dim)) : 0;
-  a.rope = rope(c, a.head_dim, "full_attention");
+  a.rope = rope(c, a.head_dim, defaults.rope_theta, "full_attention");
   return a;
 }
 
@@ -185,9 +193,32 @@ void gemma_norm_names(ModelSpec& m) {
                {"post_ffn_norm", "post_feedforward_layernorm"}};
 }
 
-bool slides(const std::vector<std::string>& layer_types, int layer, bool otherwise) {
-  const auto i = static_cast<size_t>(layer);
-  return i < layer_types.size() ? layer_types[i] == "sliding_attention" : otherwise;
+int sliding_window(const ConfigReader& c, int fallback) {
+  return c.int_or("sliding_window", c.is_null("sliding_window") ? 0 : fallback, 0);
+}
+
+float softcap(const ConfigReader& c, std::string_view key, float fallback) {
+  return c.float_or(key, c.is_null(key) ? 0 : fallback);
+}
+
+std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise) {
+  const std::vector<std::string> types = c.strings("layer_types");
+  std::vector<bool> slides(static_cast<size_t>(num_layers(c)));
+  if (c.has("layer_types") && types.size() != slides.size())
+    c.reject("layer_types: expected one for each of " + std::to_string(slides.size()) +
+             " layers, found " + std::to_string(types.size()));
+  for (size_t i = 0; i < slides.size(); ++i) {
+    if (i >= types.size()) {
+      slides[i] = otherwise(static_cast<int>(i));
+      continue;
+    }
+    slides[i] = types[i] == "sliding_attention";
+    if (!slides[i] && types[i] != "full_attention")
+      c.reject("layer_types[" + std::to_string(i) +
+               "]: expected sliding_attention or full_attention, found \"" +
+               types[i].substr(0, 80) + "\"");
+  }
+  return slides;
 }
 
 }  // namespace weir::model::family

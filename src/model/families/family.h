@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string_view>
+#include <vector>
 
 #include "model/config_reader.h"
 #include "model/spec.h"
@@ -13,17 +15,28 @@ namespace weir::model::family {
 
 using Describe = ModelSpec (*)(const ConfigReader& c);
 
-// Vocabulary, width, context, final norm, tied head (`tied_by_default`: where config.json is
-// silent). Reads num_hidden_layers' sibling keys only; layers are the family's.
-ModelSpec decoder(const ConfigReader& c, bool tied_by_default = false);
+// What a family takes for the keys that config.json leaves out (reference: families, section 1;
+// the values are those of the family's configuration in transformers).
+struct Defaults {
+  float rms_norm_eps = 1e-6f;
+  float rope_theta = 10000;
+  int num_key_value_heads = 0;  // 0: as many as query heads, which null always means.
+  int head_dim = 0;             // 0: hidden_size / num_attention_heads, which null always means.
+  bool tied_head = false;
+};
+
+// Vocabulary, width, context, final norm, tied head. Reads num_hidden_layers' sibling keys only;
+// layers are the family's.
+ModelSpec decoder(const ConfigReader& c, const Defaults& defaults);
 int num_layers(const ConfigReader& c);
-Norm rms(const ConfigReader& c);
+Norm rms(const ConfigReader& c, const Defaults& defaults);
 // Heads, head size, scale, rope.
-Attention gqa(const ConfigReader& c);
+Attention gqa(const ConfigReader& c, const Defaults& defaults);
 // theta and scaling in both spellings: rope_theta with rope_scaling, and rope_parameters, which may
 // be a map by layer type ("full_attention").
-Rope rope(const ConfigReader& c, int head_dim, std::string_view layer_type = {});
-DenseFfn gated_ffn(const ConfigReader& c, int width);  // hidden_act.
+Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type);
+DenseFfn gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
+int ffn_width(const ConfigReader& c, std::string_view key);
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback);
 
 // x + mixer(norm(x)), then x + ffn(norm(x)).
@@ -32,8 +45,13 @@ LayerSpec pre_norm(Norm norm, Mixer mixer, Ffn ffn);
 LayerSpec sandwich_norm(Norm norm, Mixer mixer, Ffn ffn);
 void gemma_norm_names(ModelSpec& m);
 
-// True where layer i slides: by `layer_types` if given, else by `otherwise`.
-bool slides(const std::vector<std::string>& layer_types, int layer, bool otherwise);
+// sliding_window in tokens; 0 is none, and so is null.
+int sliding_window(const ConfigReader& c, int fallback);
+// A cap on logits; 0 is none, and so is null.
+float softcap(const ConfigReader& c, std::string_view key, float fallback);
+// True for each layer that slides: by `layer_types` if given, which must then name each layer
+// sliding_attention or full_attention, else by `otherwise`.
+std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
 ModelSpec gemma2(const ConfigReader& c);
 ModelSpec gemma3_text(const ConfigReader& c);

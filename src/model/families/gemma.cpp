@@ -7,68 +7,81 @@ namespace weir::model::family {
 
 namespace {
 
-ModelSpec gemma(const ConfigReader& c) {
+constexpr Defaults kGemma2 = {.num_key_value_heads = 4, .head_dim = 256, .tied_head = true};
+constexpr Defaults kGemma3 = {
+    .rope_theta = 1e6f, .num_key_value_heads = 4, .head_dim = 256, .tied_head = true};
+constexpr int kWindow = 4096;  // Where sliding_window is left out.
+
+ModelSpec gemma(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
   c.expect_bool("attention_bias", false);
   c.ignore("hidden_act");  // Says "gelu" where the tanh form is meant.
-  ModelSpec m = decoder(c, /*tied_by_default=*/true);
+  ModelSpec m = decoder(c, defaults);
   m.embed_scale = std::sqrt(static_cast<float>(m.hidden_size));
-  m.logit_softcap = c.float_or("final_logit_softcapping", 0);
+  m.logit_softcap = softcap(c, "final_logit_softcapping", logit_softcap);
   m.final_norm.weight_offset = 1;
   gemma_norm_names(m);
   return m;
 }
 
 DenseFfn gemma_ffn(const ConfigReader& c) {
-  return DenseFfn{.width = c.require_int("intermediate_size", 1),
+  return DenseFfn{.width = ffn_width(c, "intermediate_size"),
                   .act = activation(c, "hidden_activation", "gelu_pytorch_tanh")};
 }
 
-Attention gemma_attention(const ConfigReader& c) {
-  Attention attn = gqa(c);
+Attention gemma_attention(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
+  Attention attn = gqa(c, defaults);
   attn.scale = 1 / std::sqrt(c.float_or("query_pre_attn_scalar", 256));
-  attn.logit_softcap = c.float_or("attn_logit_softcapping", 0);
+  attn.logit_softcap = softcap(c, "attn_logit_softcapping", logit_softcap);
   return attn;
+}
+
+// Sliding layers have a base of their own and no scaling, unless rope_parameters is a map that says
+// what they have.
+Rope sliding_rope(const ConfigReader& c, const Attention& full) {
+  const float theta = c.float_or("rope_local_base_freq", 10000);
+  const auto map = c.child("rope_parameters");
+  const auto own = map ? map->child("sliding_attention") : std::nullopt;
+  if (!own) return Rope{.theta = theta, .dim = full.rope.dim};
+  Rope r = rope(c, full.head_dim, theta, "sliding_attention");
+  if (!own->has("rope_theta")) r.theta = theta;  // Not the full layers' rope_theta beside the map.
+  return r;
+}
+
+void add_layers(const ConfigReader& c, const Attention& sliding, const Attention& full,
+                const std::function<bool(int)>& slides, ModelSpec& m) {
+  const DenseFfn ffn = gemma_ffn(c);
+  for (const bool slide : sliding_layers(c, slides))
+    m.layers.push_back(sandwich_norm(m.final_norm, slide ? sliding : full, ffn));
 }
 
 }  // namespace
 
 ModelSpec gemma2(const ConfigReader& c) {
-  ModelSpec m = gemma(c);
-  const Attention full = gemma_attention(c);
+  ModelSpec m = gemma(c, kGemma2, 30);
+  const Attention full = gemma_attention(c, kGemma2, 50);
   Attention sliding = full;
-  sliding.window = c.int_or("sliding_window", 4096, 1);
-  const std::vector<std::string> types = c.strings("layer_types");
-  for (int i = 0; i < num_layers(c); ++i) {
-    const Attention& attn = slides(types, i, i % 2 == 0) ? sliding : full;
-    m.layers.push_back(sandwich_norm(m.final_norm, attn, gemma_ffn(c)));
-  }
+  sliding.window = sliding_window(c, kWindow);
+  add_layers(
+      c, sliding, full, [](int layer) { return layer % 2 == 0; }, m);
   return m;
 }
 
 ModelSpec gemma3_text(const ConfigReader& c) {
   c.expect_bool("use_bidirectional_attention", false);
-  ModelSpec m = gemma(c);
-  Attention full = gemma_attention(c);
+  ModelSpec m = gemma(c, kGemma3, 0);
+  Attention full = gemma_attention(c, kGemma3, 0);
   full.qk_norm = Attention::kPerHead;
   full.qk_norm_offset = 1;
   full.qk_norm_eps = m.final_norm.eps;
 
   Attention sliding = full;
-  sliding.window = c.int_or("sliding_window", 4096, 1);
-  if (c.child("rope_parameters")) {
-    sliding.rope = rope(c, full.head_dim, "sliding_attention");
-    c.ignore("rope_local_base_freq");
-  } else {
-    sliding.rope = Rope{.theta = c.float_or("rope_local_base_freq", 10000), .dim = full.rope.dim};
-  }
+  sliding.window = sliding_window(c, kWindow);
+  sliding.rope = sliding_rope(c, full);
 
   const int pattern =
       c.int_or("sliding_window_pattern", c.int_or("_sliding_window_pattern", 6, 1), 1);
-  const std::vector<std::string> types = c.strings("layer_types");
-  for (int i = 0; i < num_layers(c); ++i) {
-    const Attention& attn = slides(types, i, (i + 1) % pattern != 0) ? sliding : full;
-    m.layers.push_back(sandwich_norm(m.final_norm, attn, gemma_ffn(c)));
-  }
+  add_layers(
+      c, sliding, full, [=](int layer) { return (layer + 1) % pattern != 0; }, m);
   return m;
 }
 

@@ -5,14 +5,16 @@ namespace weir::model::family {
 
 namespace {
 
+constexpr Defaults kDefaults;
+
 ModelSpec dense(const ConfigReader& c) {
-  ModelSpec m = decoder(c);
-  Attention attn = gqa(c);
+  ModelSpec m = decoder(c, kDefaults);
+  Attention attn = gqa(c, kDefaults);
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
-  DenseFfn ffn = gated_ffn(c, c.require_int("intermediate_size", 1));
+  DenseFfn ffn = gated_ffn(c, "intermediate_size");
   ffn.bias = c.bool_or("mlp_bias", false);
   c.expect_int("pretraining_tp", 1);
-  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(rms(c), attn, ffn));
+  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(m.final_norm, attn, ffn));
   return m;
 }
 

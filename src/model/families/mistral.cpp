@@ -6,9 +6,12 @@ namespace weir::model::family {
 
 namespace {
 
-Attention windowed(const ConfigReader& c) {
-  Attention attn = gqa(c);
-  attn.window = c.int_or("sliding_window", 0, 0);
+constexpr Defaults kMistral = {.num_key_value_heads = 8};
+constexpr Defaults kMixtral = {.rms_norm_eps = 1e-5f, .rope_theta = 1e6f, .num_key_value_heads = 8};
+
+Attention windowed(const ConfigReader& c, const Defaults& defaults, int window) {
+  Attention attn = gqa(c, defaults);
+  attn.window = sliding_window(c, window);
   c.expect_bool("attention_bias", false);
   return attn;
 }
@@ -16,21 +19,23 @@ Attention windowed(const ConfigReader& c) {
 }  // namespace
 
 ModelSpec mistral(const ConfigReader& c) {
-  ModelSpec m = decoder(c);
-  const DenseFfn ffn = gated_ffn(c, c.require_int("intermediate_size", 1));
-  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(rms(c), windowed(c), ffn));
+  ModelSpec m = decoder(c, kMistral);
+  const DenseFfn ffn = gated_ffn(c, "intermediate_size");
+  m.layers.assign(static_cast<size_t>(num_layers(c)),
+                  pre_norm(m.final_norm, windowed(c, kMistral, 4096), ffn));
   return m;
 }
 
 ModelSpec mixtral(const ConfigReader& c) {
-  ModelSpec m = decoder(c);
+  ModelSpec m = decoder(c, kMixtral);
   const MoeFfn ffn = {
-      .num_experts = c.require_int("num_local_experts", 1),
+      .num_experts = c.int_or("num_local_experts", 8, 1),
       .top_k = c.int_or("num_experts_per_tok", 2, 1),
-      .expert = gated_ffn(c, c.require_int("intermediate_size", 1)),
+      .expert = gated_ffn(c, "intermediate_size"),
       .router = {.score = Router::kSoftmax, .renormalise = true},
   };
-  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(rms(c), windowed(c), ffn));
+  m.layers.assign(static_cast<size_t>(num_layers(c)),
+                  pre_norm(m.final_norm, windowed(c, kMixtral, 0), ffn));
   m.renames = {
       {"mlp.gate", "block_sparse_moe.gate"},
       {"mlp.experts.*.gate_proj", "block_sparse_moe.experts.*.w1"},

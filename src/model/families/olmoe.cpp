@@ -4,18 +4,23 @@
 
 namespace weir::model::family {
 
+namespace {
+
+constexpr Defaults kDefaults = {.rms_norm_eps = 1e-5f};
+
+}  // namespace
+
 ModelSpec olmoe(const ConfigReader& c) {
   c.expect_absent("clip_qkv");
-  ModelSpec m = decoder(c);
-  m.final_norm.eps = c.float_or("rms_norm_eps", 1e-5f);
-  Attention attn = gqa(c);
+  ModelSpec m = decoder(c, kDefaults);
+  Attention attn = gqa(c, kDefaults);
   attn.qk_norm = Attention::kAllHeads;
   attn.qk_norm_eps = m.final_norm.eps;
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
   const MoeFfn ffn = {
       .num_experts = c.int_or("num_experts", 64, 1),
       .top_k = c.int_or("num_experts_per_tok", 8, 1),
-      .expert = gated_ffn(c, c.require_int("intermediate_size", 1)),
+      .expert = gated_ffn(c, "intermediate_size"),
       .router = {.score = Router::kSoftmax, .renormalise = c.bool_or("norm_topk_prob", false)},
   };
   m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(m.final_norm, attn, ffn));

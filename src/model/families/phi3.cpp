@@ -3,14 +3,19 @@
 
 namespace weir::model::family {
 
+namespace {
+
+constexpr Defaults kDefaults = {.rms_norm_eps = 1e-5f};
+
+}  // namespace
+
 ModelSpec phi3(const ConfigReader& c) {
   c.expect_bool("attention_bias", false);
-  ModelSpec m = decoder(c);
-  m.final_norm.eps = c.float_or("rms_norm_eps", 1e-5f);
-  Attention attn = gqa(c);
-  attn.window = c.int_or("sliding_window", 0, 0);
+  ModelSpec m = decoder(c, kDefaults);
+  Attention attn = gqa(c, kDefaults);
+  attn.window = sliding_window(c, 0);
   c.ignore("original_max_position_embeddings");  // Only LongRoPE asks.
-  const DenseFfn ffn = gated_ffn(c, c.require_int("intermediate_size", 1));
+  const DenseFfn ffn = gated_ffn(c, "intermediate_size");
   m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(m.final_norm, attn, ffn));
   m.fused = {{"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
              {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}};

@@ -1,0 +1,244 @@
+// Families: what each takes for keys that config.json leaves out or gives as null, which layers
+// slide, and numbers that no model can have. The defaults are those of transformers' configuration
+// of each family, as reference/families.md asks (section 1: "a missing key takes the family's
+// default"); they are written here a second time, by architecture.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/concat.h"
+#include "model/families.h"
+
+namespace weir::model {
+namespace {
+
+// The keys that every family requires. Widths suit heads of 16 as well as 128 and 256.
+Result<ModelSpec> spec_of(std::string_view architecture, std::string_view more = "") {
+  const std::string config = concat(
+      {R"({"architectures":[")", architecture,
+       R"("],"vocab_size":256,"hidden_size":512,"num_hidden_layers":4,"num_attention_heads":32,)",
+       R"("intermediate_size":80,"moe_intermediate_size":96,"max_position_embeddings":128)",
+       more.empty() ? "" : ",", more, "}"});
+  auto doc = JsonDoc::parse(config);
+  EXPECT_TRUE(doc) << config;
+  return spec_from_config(doc->root());
+}
+
+// The same for families that have no experts, to which moe_intermediate_size is unknown.
+Result<ModelSpec> dense_spec_of(std::string_view architecture, std::string_view more = "") {
+  const std::string config = concat(
+      {R"({"architectures":[")", architecture,
+       R"("],"vocab_size":256,"hidden_size":512,"num_hidden_layers":4,"num_attention_heads":32,)",
+       R"("intermediate_size":80,"max_position_embeddings":128)", more.empty() ? "" : ",", more,
+       "}"});
+  auto doc = JsonDoc::parse(config);
+  EXPECT_TRUE(doc) << config;
+  return spec_from_config(doc->root());
+}
+
+const Attention& attention(const ModelSpec& spec, size_t layer = 0) {
+  return std::get<Attention>(spec.layers[layer].mixers[0]);
+}
+
+std::string error_of(const Result<ModelSpec>& spec) { return spec ? "" : spec.error().message; }
+
+void expect_error(const Result<ModelSpec>& spec, std::string_view part) {
+  EXPECT_NE(error_of(spec).find(part), std::string::npos)
+      << "expected " << part << " in: " << error_of(spec);
+}
+
+struct Expected {
+  const char* architecture;
+  float eps, theta;
+  int kv_heads, head_dim, window;  // Of layer 0.
+  bool tied = false;
+};
+
+TEST(Family, TakesItsOwnDefaultsForKeysThatAreLeftOut) {
+  const Expected kDense[] = {
+      {"LlamaForCausalLM", 1e-6f, 1e4f, 32, 16, 0},
+      {"GraniteForCausalLM", 1e-6f, 1e4f, 32, 16, 0},
+      {"MistralForCausalLM", 1e-6f, 1e4f, 8, 16, 4096},
+      {"MixtralForCausalLM", 1e-5f, 1e6f, 8, 16, 0},
+      {"Phi3ForCausalLM", 1e-5f, 1e4f, 32, 16, 0},
+      {"OlmoeForCausalLM", 1e-5f, 1e4f, 32, 16, 0},
+      {"Qwen2ForCausalLM", 1e-6f, 1e4f, 32, 16, 0},
+      {"Qwen3ForCausalLM", 1e-6f, 1e4f, 32, 128, 0},
+      {"Gemma2ForCausalLM", 1e-6f, 1e4f, 4, 256, 4096, true},
+      {"Gemma3ForCausalLM", 1e-6f, 1e4f, 4, 256, 4096, true},  // Layer 0 slides: the local base.
+  };
+  for (const Expected& e : kDense) {
+    const auto spec = dense_spec_of(e.architecture);
+    ASSERT_TRUE(spec) << e.architecture << ": " << error_of(spec);
+    EXPECT_EQ(spec->final_norm.eps, e.eps) << e.architecture;
+    EXPECT_EQ(spec->layers[0].pre_mixer->eps, e.eps) << e.architecture;
+    EXPECT_EQ(attention(*spec).rope.theta, e.theta) << e.architecture;
+    EXPECT_EQ(attention(*spec).num_kv_heads, e.kv_heads) << e.architecture;
+    EXPECT_EQ(attention(*spec).head_dim, e.head_dim) << e.architecture;
+    EXPECT_EQ(attention(*spec).window, e.window) << e.architecture;
+    EXPECT_EQ(spec->tied_head, e.tied) << e.architecture;
+  }
+  const auto qwen3_moe = spec_of("Qwen3MoeForCausalLM");
+  ASSERT_TRUE(qwen3_moe) << error_of(qwen3_moe);
+  EXPECT_EQ(attention(*qwen3_moe).num_kv_heads, 4);
+  EXPECT_EQ(std::get<MoeFfn>(qwen3_moe->layers[0].ffn).num_experts, 128);
+  const auto qwen2_moe = spec_of("Qwen2MoeForCausalLM", R"("shared_expert_intermediate_size":64)");
+  ASSERT_TRUE(qwen2_moe) << error_of(qwen2_moe);
+  EXPECT_EQ(attention(*qwen2_moe).num_kv_heads, 16);
+  EXPECT_EQ(std::get<MoeFfn>(qwen2_moe->layers[0].ffn).num_experts, 60);
+}
+
+TEST(Family, GemmasCapLogitsUnlessTheySayNull) {
+  const auto gemma2 = dense_spec_of("Gemma2ForCausalLM");
+  ASSERT_TRUE(gemma2) << error_of(gemma2);
+  EXPECT_EQ(gemma2->logit_softcap, 30);
+  EXPECT_EQ(attention(*gemma2).logit_softcap, 50);
+  const auto uncapped = dense_spec_of(
+      "Gemma2ForCausalLM", R"("final_logit_softcapping":null,"attn_logit_softcapping":null)");
+  ASSERT_TRUE(uncapped) << error_of(uncapped);
+  EXPECT_EQ(uncapped->logit_softcap, 0);
+  EXPECT_EQ(attention(*uncapped).logit_softcap, 0);
+  const auto gemma3 = dense_spec_of("Gemma3ForCausalLM");
+  ASSERT_TRUE(gemma3) << error_of(gemma3);
+  EXPECT_EQ(gemma3->logit_softcap, 0);
+  EXPECT_EQ(attention(*gemma3).logit_softcap, 0);
+  EXPECT_EQ(attention(*gemma3, 3).rope.theta, 1e4f);
+  const auto full = dense_spec_of("Gemma3ForCausalLM", R"("sliding_window_pattern":4)");
+  ASSERT_TRUE(full) << error_of(full);
+  EXPECT_EQ(attention(*full, 3).rope.theta, 1e6f);
+}
+
+TEST(Family, ReadsNullAsNoneWhereTheDefaultIsSomething) {
+  for (const char* architecture : {"MistralForCausalLM", "Gemma2ForCausalLM"}) {
+    const auto spec = dense_spec_of(architecture, R"("sliding_window":null)");
+    ASSERT_TRUE(spec) << error_of(spec);
+    EXPECT_EQ(attention(*spec).window, 0) << architecture;
+  }
+  const char* windowed = R"("use_sliding_window":true,"max_window_layers":2)";
+  const auto absent = dense_spec_of("Qwen2ForCausalLM", windowed);
+  ASSERT_TRUE(absent) << error_of(absent);
+  EXPECT_EQ(attention(*absent, 1).window, 0);
+  EXPECT_EQ(attention(*absent, 2).window, 4096);
+  const auto null =
+      dense_spec_of("Qwen2ForCausalLM", concat({windowed, R"(,"sliding_window":null)"}));
+  ASSERT_TRUE(null) << error_of(null);
+  EXPECT_EQ(attention(*null, 2).window, 0);
+  const auto heads = dense_spec_of(
+      "MistralForCausalLM", R"("num_key_value_heads":null,"head_dim":null,"rms_norm_eps":null)");
+  ASSERT_TRUE(heads) << error_of(heads);
+  EXPECT_EQ(attention(*heads).num_kv_heads, 32);
+  EXPECT_EQ(attention(*heads).head_dim, 16);
+}
+
+TEST(Family, ReadsLayerTypesForEveryLayerOrRefusesThem) {
+  const auto types = [](std::string_view list) {
+    return concat({R"("sliding_window":8,"layer_types":[)", list, "]"});
+  };
+  constexpr std::string_view kGood =
+      R"("full_attention","sliding_attention","full_attention","sliding_attention")";
+  for (const char* architecture :
+       {"Gemma2ForCausalLM", "Gemma3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    const std::string window =
+        std::string_view(architecture).starts_with("Qwen") ? R"(,"use_sliding_window":true)" : "";
+    const auto spec = dense_spec_of(architecture, types(kGood) + window);
+    ASSERT_TRUE(spec) << architecture << ": " << error_of(spec);
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_EQ(attention(*spec, i).window, i % 2 == 0 ? 0 : 8) << architecture << " " << i;
+    expect_error(dense_spec_of(architecture, types(R"("full_attention")") + window),
+                 "layer_types: expected one for each of 4 layers, found 1");
+    expect_error(dense_spec_of(architecture, types("") + window), "of 4 layers, found 0");
+    expect_error(
+        dense_spec_of(architecture, types(concat({kGood, R"(,"full_attention")"})) + window),
+        "of 4 layers, found 5");
+    expect_error(
+        dense_spec_of(
+            architecture,
+            types(R"("full_attention","chunked_attention","full_attention","x")") + window),
+        "layer_types[1]: expected sliding_attention or full_attention, found "
+        "\"chunked_attention\"");
+  }
+}
+
+TEST(Family, Gemma3sSlidingLayersHaveTheirOwnRope) {
+  const auto thetas = [](std::string_view more) {
+    const auto spec =
+        dense_spec_of("Gemma3ForCausalLM",
+                      concat({R"("sliding_window_pattern":4)", more.empty() ? "" : ",", more}));
+    EXPECT_TRUE(spec) << error_of(spec);
+    return spec ? std::pair(attention(*spec, 0).rope.theta, attention(*spec, 3).rope.theta)
+                : std::pair(0.0f, 0.0f);
+  };
+  EXPECT_EQ(thetas(""), std::pair(1e4f, 1e6f));
+  EXPECT_EQ(thetas(R"("rope_local_base_freq":5000)"), std::pair(5e3f, 1e6f));
+  EXPECT_EQ(thetas(R"("rope_parameters":{"rope_theta":2000000})"), std::pair(1e4f, 2e6f));
+  EXPECT_EQ(thetas(R"("rope_parameters":{"full_attention":{"rope_theta":2000000}})"),
+            std::pair(1e4f, 2e6f));
+  EXPECT_EQ(
+      thetas(
+          R"("rope_theta":3000000,"rope_parameters":{"sliding_attention":{"rope_type":"default"},)"
+          R"("full_attention":{"rope_type":"default"}})"),
+      std::pair(1e4f, 3e6f));
+}
+
+TEST(Family, RefusesNumbersThatNoModelHas) {
+  const auto llama = [](std::string_view more) { return dense_spec_of("LlamaForCausalLM", more); };
+  expect_error(llama(R"("rms_norm_eps":-1)"), "at least 0 by rms_norm_eps, found -1");
+  expect_error(llama(R"("rms_norm_eps":1e300)"), "rms_norm_eps, found inf");
+  expect_error(llama(R"("rope_theta":1e300)"), "rope_theta above 1, found inf");
+  expect_error(llama(R"("rope_scaling":{"type":"linear","factor":0})"), "by factor, found 0");
+  expect_error(llama(R"("rope_scaling":{"type":"yarn","factor":4,"attention_factor":-2})"),
+               "by attention_factor, found -2");
+  expect_error(llama(R"("rope_scaling":{"type":"yarn","factor":4,"beta_slow":0})"),
+               "by beta_slow, found 0");
+  expect_error(llama(R"("rope_scaling":{"type":"llama3","factor":4,"low_freq_factor":4,)"
+                     R"("high_freq_factor":4})"),
+               "high_freq_factor above");
+  expect_error(
+      llama(R"("rope_scaling":{"type":"dynamic","factor":4},"partial_rotary_factor":0.125)"),
+      "more than 2 rotary dimensions");
+  const std::string factors = R"([1,1,1,1,1,1,1,1])", zero = R"([1,1,1,0,1,1,1,1])";
+  expect_error(dense_spec_of("Phi3ForCausalLM",
+                             concat({R"("rope_scaling":{"type":"longrope","short_factor":)", zero,
+                                     R"(,"long_factor":)", factors, "}"})),
+               "by short_factor, found 0");
+  expect_error(dense_spec_of("Phi3ForCausalLM",
+                             concat({R"("rope_scaling":{"type":"longrope","short_factor":)",
+                                     factors, R"(,"long_factor":)", zero, "}"})),
+               "by long_factor, found 0");
+  for (const char* value : {"0", "-1"}) {
+    expect_error(dense_spec_of("Gemma2ForCausalLM", concat({R"("query_pre_attn_scalar":)", value})),
+                 "by query_pre_attn_scalar");
+    for (const char* key :
+         {"logits_scaling", "attention_multiplier", "residual_multiplier", "embedding_multiplier"})
+      expect_error(dense_spec_of("GraniteForCausalLM", concat({"\"", key, "\":", value})), key);
+  }
+  for (const char* key : {"final_logit_softcapping", "attn_logit_softcapping"})
+    expect_error(dense_spec_of("Gemma2ForCausalLM", concat({"\"", key, "\":-1"})), key);
+}
+
+TEST(Family, RefusesWidthsThatNoModelHas) {
+  const auto with_width = [](std::string_view architecture, std::string_view key) {
+    std::string keys;
+    for (const char* each :
+         {"intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size"})
+      if (key == each || std::string_view(each) == "intermediate_size" ||
+          (architecture.starts_with("Qwen") && std::string_view(each) == "moe_intermediate_size"))
+        keys += concat({",\"", each, "\":", key == each ? "2000000000" : "64"});
+    auto doc = JsonDoc::parse(concat(
+        {R"({"architectures":[")", architecture,
+         R"("],"vocab_size":256,"hidden_size":512,"num_hidden_layers":4,"num_attention_heads":32,)",
+         R"("max_position_embeddings":128)", keys, "}"}));
+    return spec_from_config(doc->root());
+  };
+  for (const char* architecture :
+       {"LlamaForCausalLM", "GraniteForCausalLM", "MistralForCausalLM", "MixtralForCausalLM",
+        "Phi3ForCausalLM", "OlmoeForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM",
+        "Qwen3MoeForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"})
+    expect_error(with_width(architecture, "intermediate_size"), "from 1 to 1048576");
+  expect_error(with_width("Qwen3MoeForCausalLM", "moe_intermediate_size"), "from 1 to 1048576");
+  expect_error(with_width("Qwen2MoeForCausalLM", "shared_expert_intermediate_size"),
+               "from 1 to 1048576");
+}
+
+}  // namespace
+}  // namespace weir::model
