@@ -14,11 +14,6 @@ constexpr float kImpossible = -9999;
 
 float finite(float logprob) { return std::isfinite(logprob) ? logprob : kImpossible; }
 
-int64_t characters(std::string_view bytes) {
-  return std::count_if(bytes.begin(), bytes.end(),
-                       [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
-}
-
 // A token's name in completions: its text, or OpenAI's notation where it is part of a character.
 std::string completion_token(std::string_view piece) {
   std::string quoted;
@@ -42,16 +37,14 @@ void comma(std::string& out) {
 }  // namespace
 
 void LogprobList::add(TokenLogprob chosen, std::span<const TokenLogprob> top,
-                      std::string_view shown) {
-  Mark mark{text_bytes_, {}};
+                      const text::Detokenizer::Place& begin) {
+  Mark mark{begin.bytes, {}};
   for (size_t i = 0; i < 4; ++i) mark.list[i] = lists_[i].size();
   marks_.push_back(mark);
   if (endpoint_ == Endpoint::kChat)
     add_chat(chosen, top);
   else
-    add_completion(chosen, top);
-  text_bytes_ += static_cast<int64_t>(shown.size());
-  text_characters_ += characters(shown);
+    add_completion(chosen, top, begin.characters);
 }
 
 void LogprobList::drop_from(int64_t text_bytes) {
@@ -87,12 +80,13 @@ void LogprobList::add_chat(TokenLogprob chosen, std::span<const TokenLogprob> to
   out += "]}";
 }
 
-void LogprobList::add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top) {
+void LogprobList::add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top,
+                                 int64_t text_offset) {
   const std::string name = completion_token(tokenizer_.piece(chosen.token));
   for (std::string& list : lists_) comma(list);
   lists_[0] += name;
   JsonWriter(lists_[1]).value(finite(chosen.logprob));
-  JsonWriter(lists_[3]).value(text_characters_);
+  JsonWriter(lists_[3]).value(text_offset);
 
   // A map by name: of tokens that look alike the likelier one stays. The chosen token is always in.
   std::string& map = lists_[2];

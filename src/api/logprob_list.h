@@ -11,6 +11,7 @@
 
 #include "api/generate_request.h"
 #include "base/token_log.h"
+#include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
 namespace weir::api {
@@ -20,8 +21,9 @@ class LogprobList {
   LogprobList(Endpoint endpoint, const text::Tokenizer& tokenizer, int32_t top_count)
       : endpoint_(endpoint), tokenizer_(tokenizer), top_count_(top_count) {}
 
-  // `shown`: what the token adds to the text; less than its piece if it is special or first.
-  void add(TokenLogprob chosen, std::span<const TokenLogprob> top, std::string_view shown);
+  // `begin`: where the token begins in the text.
+  void add(TokenLogprob chosen, std::span<const TokenLogprob> top,
+           const text::Detokenizer::Place& begin);
   // Takes back the tokens that begin at or after this byte of the text: they lie in a stop string.
   void drop_from(int64_t text_bytes);
 
@@ -39,7 +41,7 @@ class LogprobList {
   };
 
   void add_chat(TokenLogprob chosen, std::span<const TokenLogprob> top);
-  void add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top);
+  void add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top, int64_t text_offset);
   void append_chat_token(std::string& out, TokenLogprob token) const;
 
   const Endpoint endpoint_;
@@ -48,8 +50,6 @@ class LogprobList {
   std::vector<Mark> marks_;
   // Chat uses the first; completions: tokens, token_logprobs, top_logprobs, text_offset.
   std::string lists_[4];
-  int64_t text_bytes_ = 0;       // Of all tokens so far,
-  int64_t text_characters_ = 0;  // and characters: what text_offset counts.
 };
 
 }  // namespace weir::api

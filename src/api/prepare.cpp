@@ -163,6 +163,7 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   options.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
   options.skip_special_tokens = request.skip_special_tokens;
+  options.begins_text = endpoint == Endpoint::kChat && !request.continue_final_message;
   options.include_stop = request.include_stop_str_in_output;
   options.stop = request.stop;
   options.choices_per_prompt = request.choices_per_prompt();

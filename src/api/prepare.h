@@ -30,6 +30,8 @@ struct AnswerOptions {
   bool logprobs = false;
   int32_t top_logprobs = 0;
   bool skip_special_tokens = true;
+  // The answer begins a text of its own. One that goes on from the prompt keeps its first space.
+  bool begins_text = true;
   bool include_stop = false;
   std::vector<std::string> stop;
   int32_t choices_per_prompt = 1;

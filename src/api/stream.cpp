@@ -12,6 +12,10 @@ namespace {
 
 // Of a whole answer, and of each choice, beside texts and log-probabilities: about 400 and 150.
 constexpr size_t kShapeBytes = 512;
+// Log-probabilities wait for the text of their tokens. Special tokens that are left out have none,
+// so beyond this length an event without text carries them: far below what a connection may queue
+// (HttpLimits::stream_queue_bytes_max), and more tokens than a stop string is likely to hold back.
+constexpr size_t kWaitingLogprobBytesMax = 256 << 10;
 
 double seconds(sched::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -20,7 +24,8 @@ double seconds(sched::Clock::duration duration) {
 text::Detokenizer::Options detokenizer_options(const AnswerOptions& options) {
   return {.stop = options.stop,
           .include_stop = options.include_stop,
-          .skip_special = options.skip_special_tokens};
+          .skip_special = options.skip_special_tokens,
+          .strip_leading_space = options.begins_text};
 }
 
 }  // namespace
@@ -83,11 +88,14 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
   const FinishReason reason = log.finish_reason();
   const int32_t size = log.size();
   const int32_t before = choice.read;
+  bool full = false;
   while (choice.read < size && !choice.detokenizer.stopped()) {
-    if (out_.size() >= host_.pause_bytes) return false;
+    full = out_.size() >= host_.pause_bytes;
+    if (full) break;
     take_token(choice, index);
   }
   if (choice.read > before) observe(choice, before, now);
+  if (full) return false;
   if (choice.detokenizer.stopped())
     end_choice(choice, index, FinishReason::kStop);
   else if (reason != FinishReason::kNone)
@@ -115,17 +123,13 @@ void Stream::observe(Choice& choice, int32_t before, sched::Clock::time_point no
 void Stream::take_token(Choice& choice, int32_t index) {
   const TokenLog& log = choice.owned.request->log;
   const TokenLogprob chosen = log[choice.read];
-  if (choice.logprobs) {
-    std::string_view shown = host_.tokenizer->piece(chosen.token);
-    if (options_.skip_special_tokens && host_.tokenizer->is_special(chosen.token)) shown = {};
-    if (choice.first && shown.starts_with(' ') && host_.tokenizer->strips_leading_space())
-      shown.remove_prefix(1);
-    choice.first = choice.first && shown.empty();
-    choice.logprobs->add(chosen, log.top(choice.read), shown);
-  }
-  ++choice.read;
   const std::string_view text = choice.detokenizer.push(chosen.token);
-  if (!text.empty()) show(choice, index, text);
+  if (choice.logprobs)
+    choice.logprobs->add(chosen, log.top(choice.read), choice.detokenizer.token_begin());
+  ++choice.read;
+  if (!text.empty() || (options_.stream && choice.logprobs &&
+                        choice.logprobs->json_bytes() > kWaitingLogprobBytesMax))
+    show(choice, index, text);
 }
 
 void Stream::show(Choice& choice, int32_t index, std::string_view text) {
@@ -156,6 +160,7 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   } else if (const std::string_view rest = choice.detokenizer.finish(); !rest.empty()) {
     show(choice, index, rest);
   }
+  choice.cached_tokens = choice.owned.request->cached_tokens;  // Also where no token came.
   const bool length = reason == FinishReason::kLength;
   (length ? host_.stats->finished_length : host_.stats->finished_stop).add();
   choice.finish_reason = length ? "length" : "stop";

@@ -62,8 +62,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     OwnedRequest owned;  // Empty once the choice has ended.
     text::Detokenizer detokenizer;
     std::optional<LogprobList> logprobs;
-    int32_t read = 0;   // Tokens taken from the log.
-    bool first = true;  // No token has shown any text yet.
+    int32_t read = 0;  // Tokens taken from the log.
     bool role_sent = false;
     bool ended = false;
     int64_t shown_bytes = 0;  // Of text.

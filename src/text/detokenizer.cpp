@@ -39,6 +39,7 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, Options options)
 
 std::string_view Detokenizer::push(int32_t token) {
   out_.clear();
+  token_begin_ = {taken_.bytes + std::ssize(bytes_), taken_.characters};
   if (stopped_ || (options_.skip_special && tokenizer_.is_special(token))) return out_;
   take_bytes(drop_leading_spaces(tokenizer_.piece(token)));
   return release();
@@ -68,6 +69,7 @@ std::string_view Detokenizer::drop_leading_spaces(std::string_view piece) {
 
 // Whole characters go on as text; an incomplete one waits for the next token.
 void Detokenizer::take_bytes(std::string_view piece) {
+  const size_t held = bytes_.size();
   bytes_ += piece;
   size_t done = 0, valid = 0;  // bytes_[valid, done): valid text not yet taken.
   while (done < bytes_.size() && !stopped_) {
@@ -77,6 +79,7 @@ void Detokenizer::take_bytes(std::string_view piece) {
       take_text(std::string_view(bytes_).substr(valid, done - valid));
       if (!stopped_) take_text(kReplacementCharacter);
       valid = done + front.bytes;
+      if (valid == held) token_begin_ = taken_;  // What was held is no part of this token's text.
     }
     done += front.bytes;
   }
@@ -85,6 +88,9 @@ void Detokenizer::take_bytes(std::string_view piece) {
 }
 
 void Detokenizer::take_text(std::string_view text) {
+  taken_.bytes += std::ssize(text);
+  taken_.characters += std::ranges::count_if(
+      text, [](char byte) { return (static_cast<uint8_t>(byte) & 0xc0) != 0x80; });
   if (stops_.empty()) {
     pending_ += text;
     return;

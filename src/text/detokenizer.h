@@ -39,6 +39,15 @@ class Detokenizer {
   // The end: what was held back (an incomplete character as U+FFFD).
   std::string_view finish();
 
+  // Where the text of the last token begins in the whole text, in bytes and in characters: what is
+  // held back counts, and an invalid byte as the U+FFFD that it becomes. A token within a character
+  // begins behind those bytes of it that came before.
+  struct Place {
+    int64_t bytes = 0;
+    int64_t characters = 0;
+  };
+  const Place& token_begin() const { return token_begin_; }
+
   // A stop string was met; text after it is never returned. Of several, the one that ends first
   // counts; of those that end together, the longest.
   bool stopped() const { return stopped_; }
@@ -66,6 +75,8 @@ class Detokenizer {
   std::string pending_;  // Text held back: the beginning of a stop string.
   std::string out_;
   std::string stop_string_;
+  Place taken_;  // Where the text given to take_text() ends.
+  Place token_begin_;
   size_t leading_spaces_ = 0;  // Still to be dropped.
   bool stopped_ = false;
 };

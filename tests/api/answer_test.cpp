@@ -145,6 +145,77 @@ TEST(ChatCompletions, LeavesTheTokensOfAStopStringOutOfLogprobs) {
   EXPECT_EQ(body.find(R"("token":" ")"), std::string::npos) << body;
 }
 
+TEST(ChatCompletions, CountTheTextOfLogprobsAsTheClientSeesIt) {
+  TestApi server;
+  // A byte that is no character is shown as one of three bytes, at once or when the next has come.
+  for (const auto& [prompt, first, second, third] :
+       {std::array{"0", "\\xff", "1", "2"}, std::array{"3", "\\xe2", "4", ""}}) {
+    const auto complete = [&](const std::string& more) {
+      return server
+          .post("/v1/completions", R"({"prompt":")" + std::string(prompt) +
+                                       R"(","temperature":0,"logprobs":1)" + more + "}")
+          .body;
+    };
+    const std::string head = R"("logprobs":{"tokens":["bytes:\)" + std::string(first) + "\"";
+    const std::string whole = complete("");
+    EXPECT_NE(whole.find(head + ",\"" + second), std::string::npos) << whole;
+    EXPECT_NE(whole.find(*third ? R"("text_offset":[0,1,2]})" : R"("text_offset":[0,1]})"),
+              std::string::npos)
+        << whole;
+    const std::string stopped = complete(R"(,"stop":")" + std::string(second) + "\"");
+    EXPECT_NE(stopped.find(head + "]"), std::string::npos) << stopped;
+  }
+}
+
+TEST(ChatCompletions, SendLogprobsWithoutTextBeforeTheyAreTooMany) {
+  TestApi server({.context = 8192});
+  // Special tokens only, which are not shown: 6,000 of them with 20 alternatives have 6 MB of JSON.
+  const auto answer =
+      server.chat(R"(,"stream":true,"logprobs":true,"top_logprobs":20,"logit_bias":{"257":100},)"
+                  R"("max_tokens":6000)");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(answer.body.ends_with("data: [DONE]\n\n"));
+  EXPECT_GT(answer.body.size(), 4u << 20);
+  size_t longest = 0;
+  for (size_t at = 0, end; (end = answer.body.find("\n\n", at)) != std::string::npos; at = end + 2)
+    longest = std::max(longest, end - at);
+  EXPECT_LT(longest, 300u << 10);
+}
+
+TEST(Completions, KeepTheFirstSpaceThatAnAnswerOfItsOwnLoses) {
+  TestApi server({.strips_space = true});
+  const auto text = [&](const std::string& path, const std::string& body) {
+    const std::string answer = server.post(path, body).body;
+    const std::string key = path.ends_with("chat/completions") ? R"("content":")" : R"("text":")";
+    const size_t begin = answer.find(key) + key.size();
+    return answer.substr(begin, answer.find('"', begin) - begin);
+  };
+  EXPECT_EQ(text("/v1/completions", R"({"prompt":"5","temperature":0})"), " \xc3\xa9!");
+  EXPECT_EQ(text("/v1/chat/completions",
+                 TestApi::chat_body(R"(,"logit_bias":{"32":100},"max_tokens":3)")),
+            "  ");
+  EXPECT_EQ(text("/v1/chat/completions",
+                 R"({"temperature":0,"continue_final_message":true,"add_generation_prompt":false,
+                     "messages":[{"role":"user","content":"x"},{"role":"assistant","content":"5"}]})"),
+            " \xc3\xa9!");
+}
+
+TEST(Completions, CountTokensThatCameWhileTheClientWasSlowAndPromptsWithoutAnAnswer) {
+  TestOptions options;
+  options.config.stream_pause_bytes = 1000;  // Three events.
+  TestApi server(options);
+  EXPECT_EQ(server.complete(R"(,"max_tokens":500,"stream":true)").status, 200);
+  EXPECT_NE(
+      server.get("/metrics").body.find("vllm:generation_tokens_total{model_name=\"m\"} 500\n"),
+      std::string::npos);
+  // '!' is followed by the end: nothing is generated, but the prompt was found.
+  const std::string body = R"({"prompt":")" + std::string(200, '!') + R"(","temperature":0})";
+  EXPECT_NE(server.post("/v1/completions", body).body.find(R"("completion_tokens":0)"),
+            std::string::npos);
+  const std::string again = server.post("/v1/completions", body).body;
+  EXPECT_NE(again.find(R"("cached_tokens":192)"), std::string::npos) << again;
+}
+
 TEST(ChatCompletions, ContinuesTheLastMessage) {
   TestApi server;
   const auto answer = server.post(

@@ -25,7 +25,8 @@ using namespace std::chrono_literals;
 inline constexpr int32_t kEnd = 256, kMark = 257, kVocab = 258;
 
 // What follows a token: upper-case letters go round for ever; after ']', which ends every chat
-// prompt, comes a greeting with a two-byte character, then the end.
+// prompt, comes a greeting with a two-byte character, then the end; after '0' and '3' bytes that
+// are no characters; after '5' a space.
 inline std::array<int32_t, kVocab> successors() {
   std::array<int32_t, kVocab> next{};
   next.fill(kEnd);
@@ -35,6 +36,13 @@ inline std::array<int32_t, kVocab> successors() {
   };
   chain("ABCDEFGHIJKLMNOPQRSTUVWXYZA");
   chain("]hey \xc3\xa9!");
+  chain(
+      "0\xff"
+      "12");
+  chain(
+      "3\xe2"
+      "4");
+  next['5'] = ' ';
   return next;
 }
 
@@ -88,7 +96,8 @@ class AlphabetModel final : public model::Model {
 };
 
 // tokenizer.json of a byte-level BPE without merges: one token a byte, by GPT-2's names of bytes.
-inline std::string byte_tokenizer_json() {
+// `strips`: decoding takes a space from the beginning, as with Llama 2's tokenizer.
+inline std::string byte_tokenizer_json(bool strips = false) {
   std::string out = R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)";
   const auto added = [&](int32_t id, const char* content) {
     out += R"({"id":)" + std::to_string(id) + R"(,"content":")" + content +
@@ -100,8 +109,10 @@ inline std::string byte_tokenizer_json() {
   added(kMark, "<mark>");
   out += R"(],"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,)"
          R"("trim_offsets":true,"use_regex":false},"post_processor":null,)"
-         R"("decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,)"
-         R"("use_regex":true},"model":{"type":"BPE","dropout":null,"unk_token":null,)"
+         R"("decoder":{"type":"Sequence","decoders":[{"type":"ByteLevel","add_prefix_space":true,)"
+         R"("trim_offsets":true,"use_regex":true})" +
+         std::string(strips ? R"(,{"type":"Strip","content":" ","start":1,"stop":0})" : "") +
+         R"(]},"model":{"type":"BPE","dropout":null,"unk_token":null,)"
          R"("continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,)"
          R"("byte_fallback":false,"vocab":{)";
   uint32_t unprintable = 256;
@@ -129,6 +140,7 @@ struct TestOptions {
   int32_t queue_max = 64;
   int64_t step_us = 0;
   bool with_template = true;
+  bool strips_space = false;  // The tokenizer, from the beginning of a text.
   net::HttpLimits limits{};
 };
 
@@ -143,7 +155,7 @@ class TestApi {
     runner.wake = [this] { loop_.wake(); };
     runner_ = std::make_unique<sched::EngineRunner>(model_, sched::test_ops(), runner);
 
-    auto tokenizer = text::Tokenizer::load(byte_tokenizer_json());
+    auto tokenizer = text::Tokenizer::load(byte_tokenizer_json(options.strips_space));
     CHECK(tokenizer.has_value());
     tokenizer_ = std::move(*tokenizer);
     auto parsed = text::ChatTemplate::parse(
