@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -28,7 +30,8 @@ struct Switch {
   bool value = true;
 };
 using Field =
-    std::variant<std::string Options::*, int32_t Options::*, double Options::*, Bytes, Switch>;
+    std::variant<std::string Options::*, int32_t Options::*, std::optional<int32_t> Options::*,
+                 std::optional<double> Options::*, Bytes, Switch>;
 
 struct Row {
   std::string_view name;   // Without the dashes.
@@ -107,6 +110,8 @@ const std::array kRows = {
         "32M, on small machines a hundredth of memory"},
     Row{"idle-timeout", "SECONDS", &Options::idle_timeout, kServeOnly, "Network",
         "Close a kept-alive connection after this long without a request", "120"},
+    Row{"drain-seconds", "SECONDS", &Options::drain_seconds, kServeOnly, "Network",
+        "After SIGTERM, cancel the answers that are still open after this long", "25"},
 
     Row{"prompt", "TOKENS", &Options::bench_prompt, kBenchOnly, "Benchmark",
         "Prompt length of the prefill measurement", "512"},
@@ -240,7 +245,7 @@ std::string unknown_flag(std::string_view flag, const CommandRow& command) {
 std::optional<int64_t> parse_bytes(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return std::nullopt;
+  if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   double factor = 1;
   if (!unit.empty()) {
@@ -275,7 +280,9 @@ void add_row(CLI::App& app, Options& options, const Row& row) {
     added = app.add_option(flag, options.*(*text));
   } else if (const auto* number = std::get_if<int32_t Options::*>(&row.field)) {
     added = app.add_option(flag, options.*(*number));
-  } else if (const auto* real = std::get_if<double Options::*>(&row.field)) {
+  } else if (const auto* count = std::get_if<std::optional<int32_t> Options::*>(&row.field)) {
+    added = app.add_option(flag, options.*(*count));
+  } else if (const auto* real = std::get_if<std::optional<double> Options::*>(&row.field)) {
     added = app.add_option(flag, options.*(*real));
   } else if (const auto* bytes = std::get_if<Bytes>(&row.field)) {
     int64_t& target = options.*(bytes->field);
@@ -294,49 +301,24 @@ void add_row(CLI::App& app, Options& options, const Row& row) {
   added->envname(environment_name(row.name));
 }
 
-Result<void> one_of(const char* flag, const std::string& value,
-                    std::initializer_list<std::string_view> allowed) {
-  std::string list;
-  for (const std::string_view each : allowed) {
-    if (value == each) return {};
-    if (each.empty()) continue;
-    list += list.empty() ? "" : ", ";
-    list += each;
+// CLI11 passes over what it does not know in a config file. Keys of other commands may stand there.
+Result<void> check_config_file(CLI::App& app, const CommandRow& command) {
+  const std::string path = app.get_config_ptr()->as<std::string>();
+  if (path.empty()) return {};
+  for (const CLI::ConfigItem& item : app.get_config_formatter()->from_file(path)) {
+    if (!item.parents.empty())
+      return fail(ErrorCode::kConfig, path + ": expected lines of name=value; found the section '" +
+                                          item.parents.front() + "'");
+    if (std::ranges::find(kRows, item.name, &Row::name) == kRows.end())
+      return fail(ErrorCode::kConfig, path + ": " + unknown_flag(item.name, command));
   }
-  return fail(ErrorCode::kConfig,
-              std::string(flag) + ": expected one of " + list + "; found '" + value + "'");
-}
-
-Result<void> in_range(const char* flag, double value, double low, double high) {
-  if (value >= low && value <= high) return {};
-  const auto text = [](double v) { return std::to_string(static_cast<int64_t>(v)); };
-  return fail(ErrorCode::kConfig, std::string(flag) + ": expected a number from " + text(low) +
-                                      " to " + text(high) + "; found " + std::to_string(value));
-}
-
-Result<void> validate(const Options& o) {
-  constexpr double kIntMax = 2147483647;
-  WEIR_TRY(one_of("--compute", o.compute, {"fast", "exact"}));
-  WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
-  WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
-  WEIR_TRY(in_range("--threads", o.threads, 0, 1024));
-  WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
-  WEIR_TRY(in_range("--parallel", o.parallel, 0, 4096));
-  WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
-  WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, 8192));
-  WEIR_TRY(in_range("--max-tokens", o.max_tokens, 1, kIntMax));
-  WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
-  WEIR_TRY(in_range("--port", o.port, 0, 65535));
-  WEIR_TRY(in_range("--max-connections", o.max_connections, 1, 1 << 20));
-  WEIR_TRY(in_range("--max-body", static_cast<double>(o.max_body), 0, double{1 << 30}));
-  WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
-  WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
-  WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
-  WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));
-  WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
-  if (o.command == Command::kPerplexity && o.file.empty())
-    return fail(ErrorCode::kConfig, "weir perplexity: expected --file TEXT; found none");
   return {};
+}
+
+// An empty variable counts as given: who writes WEIR_API_KEY= does not want a server for everybody.
+bool is_given(const CLI::App& app, std::string_view name) {
+  return app.get_option(std::string("--").append(name))->count() > 0 ||
+         ::getenv(environment_name(name).c_str()) != nullptr;
 }
 
 }  // namespace
@@ -385,7 +367,16 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
   }
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty())
     return fail(ErrorCode::kConfig, unknown_flag(extras.front(), *command));
-  WEIR_TRY(validate(parsed.options));
+  try {
+    WEIR_TRY(check_config_file(app, *command));
+  } catch (const CLI::Error& error) {
+    return fail(ErrorCode::kConfig, error.what());
+  }
+  if ((command->bit & kServeOnly) && is_given(app, "api-key") &&
+      split_list(parsed.options.api_key).empty())
+    return fail(ErrorCode::kConfig, "--api-key: expected KEY[,KEY]; found '" +
+                                        parsed.options.api_key + "', which names no key");
+  WEIR_TRY(check_options(parsed.options));
   return parsed;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -35,14 +37,14 @@ struct Options {
   int32_t prefill_size = 512;
   bool prefix_cache = true;
 
-  // Sampling defaults; NaN or -1: generation_config.json's, else the API's.
+  // Sampling defaults; without: generation_config.json's, else the API's.
   int32_t max_tokens = 2048;
   int32_t max_prompt_tokens = 0;
-  double temp = -1;
-  double top_p = -1;
-  int32_t top_k = -1;
-  double min_p = -1;
-  double repeat_penalty = -1;
+  std::optional<double> temp;
+  std::optional<double> top_p;
+  std::optional<int32_t> top_k;
+  std::optional<double> min_p;
+  std::optional<double> repeat_penalty;
 
   // Network.
   std::string host = "127.0.0.1";
@@ -53,6 +55,7 @@ struct Options {
   int32_t max_connections = 16384;
   int64_t max_body = 0;        // Bytes; 0: what memory_plan.cpp finds fit.
   int32_t idle_timeout = 120;  // Seconds.
+  int32_t drain_seconds = 25;
 
   std::string log_level = "info";
 
@@ -77,6 +80,12 @@ struct ParsedOptions {
 // Reads `argv`, then the environment (WEIR_...), then --config FILE; the command line wins. An
 // unknown flag's error names the nearest known one.
 Result<ParsedOptions> parse_options(int argc, const char* const* argv);
+
+// Errors name the option, what was expected and what was found (options_check.cpp).
+Result<void> check_options(const Options& options);
+
+// The parts of "a, b": trimmed, empty ones left out.
+std::vector<std::string> split_list(std::string_view list);
 
 // The reference page of all options, in Markdown; a test keeps docs/options.md equal to it.
 std::string options_page();

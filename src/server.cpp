@@ -36,20 +36,16 @@ using std::chrono::steady_clock;
 // Messages in flight to the engine beyond one submission and one cancellation per queued request.
 constexpr size_t kInboxSlack = 64;
 
+// How often a drain looks whether it has lasted long enough.
+constexpr uint64_t kDrainTickMs = 50;
+// After a drain's time: how long clients may take to read how their answers ended. With the default
+// of --drain-seconds it ends before Kubernetes kills, 30 s after SIGTERM.
+constexpr auto kLastWordsTime = std::chrono::seconds(3);
+
 size_t power_of_two_above(size_t n) {
   size_t power = 1;
   while (power < n) power *= 2;
   return power;
-}
-
-std::vector<std::string> split_commas(const std::string& list) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    if (end > begin) parts.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 // Which malloc serves this process: mimalloc when its symbols are there.
@@ -96,12 +92,11 @@ Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
                 text::ChatTemplate::parse(*parts.config.tool_use_template));
   }
   api::GenerationDefaults& d = parts.defaults;
-  if (options.temp >= 0) d.temperature = static_cast<float>(options.temp);
-  if (options.top_p >= 0) d.top_p = static_cast<float>(options.top_p);
-  if (options.top_k >= 0) d.top_k = options.top_k;
-  if (options.min_p >= 0) d.min_p = static_cast<float>(options.min_p);
-  if (options.repeat_penalty >= 0)
-    d.repetition_penalty = static_cast<float>(options.repeat_penalty);
+  if (options.temp) d.temperature = static_cast<float>(*options.temp);
+  if (options.top_p) d.top_p = static_cast<float>(*options.top_p);
+  if (options.top_k) d.top_k = *options.top_k;
+  if (options.min_p) d.min_p = static_cast<float>(*options.min_p);
+  if (options.repeat_penalty) d.repetition_penalty = static_cast<float>(*options.repeat_penalty);
   return parts;
 }
 
@@ -121,6 +116,7 @@ class Server {
   Result<void> listen();
   void answer(net::HttpRequest request, net::HttpResponderPtr responder);
   void on_signal();
+  void hurry_drain();
   void finish_when_idle();
 
   // Engine thread.
@@ -141,7 +137,10 @@ class Server {
   std::unique_ptr<TextParts> text_;
   std::unique_ptr<api::Api> api_;  // Set on the loop's thread when the model is loaded.
   bool draining_ = false;
+  bool cancelled_ = false;  // The drain's time is over.
   bool finishing_ = false;
+  bool stopped_ = false;
+  steady_clock::time_point drain_begin_;
 
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<kv::KvCache> cache_;
@@ -186,18 +185,37 @@ void Server::on_signal() {
     std::_Exit(draining_ ? 1 : 0);
   }
   draining_ = true;
-  log::info("server drains open=" + std::to_string(handle_.open()) +
-            " (open answers finish; a second signal stops at once)");
+  drain_begin_ = steady_clock::now();
+  log::info("server drains open=" + std::to_string(handle_.open()) + " (open answers have " +
+            std::to_string(options_.drain_seconds) +
+            " s to finish; a second signal stops at once)");
   handle_.drain();
   http_->drain([this] { finish_when_idle(); });
+  loop_.every(kDrainTickMs, [this] { hurry_drain(); });
 }
 
-// The last connection is gone; requests whose clients left early may still be ending.
+// A client that does not read, or sends no end of its request, must not hold the server for ever.
+void Server::hurry_drain() {
+  const auto late =
+      steady_clock::now() - drain_begin_ - std::chrono::seconds(options_.drain_seconds);
+  if (late < steady_clock::duration::zero() || finishing_) return;
+  if (!cancelled_) {
+    cancelled_ = true;
+    log::warn("server cancels what is still open=" + std::to_string(handle_.open()));
+    api_->cancel_all();
+    http_->close_unfinished_requests();
+  }
+  if (late > kLastWordsTime) finish_when_idle();
+}
+
+// The last connection is gone, or need not be waited for; requests whose clients left early may
+// still be ending.
 void Server::finish_when_idle() {
   if (finishing_) return;
   finishing_ = true;
   loop_.every(5, [this] {
-    if (!api_->idle()) return;
+    if (stopped_ || !api_->idle()) return;
+    stopped_ = true;  // From here on engine_ is its thread's alone.
     engine_->stop();
     loop_.stop();
   });
@@ -282,8 +300,8 @@ void Server::become_ready(TextParts text) {
   config.special_tokens = text_->config.special_tokens;
   config.engine = &handle_;
   config.loop = &loop_;
-  config.api_keys = split_commas(options_.api_key);
-  config.cors_origins = split_commas(options_.cors);
+  config.api_keys = split_list(options_.api_key);
+  config.cors_origins = split_list(options_.cors);
   config.max_tokens_default = options_.max_tokens;
   config.log_bytes_max = static_cast<size_t>(plan_.request_bytes);
   config.preparing_bytes_max = static_cast<size_t>(plan_.bodies.preparing);

@@ -130,6 +130,9 @@ class HttpServer {
   // called when the last has gone.
   void drain(std::function<void()> done);
 
+  // For a drain that has lasted long enough: closes the connections whose request is not complete.
+  void close_unfinished_requests();
+
   const HttpStats& stats() const;
 
   // Optional: refuses early (413, 405, 404, 401 ...). The connection is kept if the rest of the

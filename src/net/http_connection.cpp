@@ -80,6 +80,10 @@ void HttpConnection::close_when_idle() {
   if (state_ == State::kReading && !parser_.in_request() && pending_.empty()) close();
 }
 
+void HttpConnection::close_if_reading() {
+  if (state_ == State::kReading) close();
+}
+
 void HttpConnection::forget_callbacks() {
   if (answer_) answer_->forget_callbacks();
 }

@@ -43,6 +43,8 @@ class HttpConnection {
   void close();
   // For a drain: closes now if no request has begun, else after the answer.
   void close_when_idle();
+  // Also if a request has begun.
+  void close_if_reading();
   // Drops the application's callbacks without calling them.
   void forget_callbacks();
 

@@ -357,6 +357,10 @@ void HttpServer::drain(std::function<void()> done) {
   if (!any) impl_->wake_drained();
 }
 
+void HttpServer::close_unfinished_requests() {
+  for (HttpConnection* c = impl_->connections; c != nullptr; c = c->next) c->close_if_reading();
+}
+
 const HttpStats& HttpServer::stats() const { return impl_->stats; }
 
 void HttpServer::on_headers(OnHeaders call) { impl_->on_headers = std::move(call); }

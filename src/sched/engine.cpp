@@ -378,8 +378,10 @@ Engine::~Engine() = default;
 void Engine::run() { impl_->run(); }
 
 void Engine::stop() {
+  // Once run() has seen `stopping` it returns, and its thread may destroy the engine.
+  EngineHandle& handle = impl_->handle;
   impl_->stopping.store(true, std::memory_order_release);
-  impl_->handle.ring_bell();
+  handle.ring_bell();
 }
 
 bool Engine::idle() const { return impl_->scheduler.idle(); }

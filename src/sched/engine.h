@@ -35,7 +35,8 @@ class Engine {
 
   // Runs until stop(). REQUIRES: called on the thread that built the team.
   void run();
-  // Any thread. Running sequences end with kCancelled.
+  // Any thread, once. Running sequences end with kCancelled. The thread of run() may destroy the
+  // engine as soon as run() has returned, even while this call returns.
   void stop();
 
   // True when nothing waits or runs; for tests, from the engine thread.

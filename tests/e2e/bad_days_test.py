@@ -154,6 +154,34 @@ class BadDays(unittest.TestCase):
             for s in lazy:
                 s.close()
 
+    def test_a_drain_ends_whatever_clients_do(self):
+        with Server("--drain-seconds", "1") as server:
+            self.assert_alive(server)
+            half_head, half_body, deaf, reader = server.socket(), server.socket(), server.socket(), server.socket()
+            half_head.sendall(b"POST /v1/completions HTTP/1.1\r\nHo")
+            half_body.sendall(raw(CHAT)[:-5])
+            # One answer is far too long to end in time; its client reads, another's does not.
+            endless = raw({**CHAT, "stream": True, "n": 64, "max_tokens": 1900, "logprobs": True, "top_logprobs": 20})
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.sendall(endless)
+            reader.sendall(endless)
+            eventually(lambda: server.metric("weir_requests_running") >= 10, what="they run")
+            received = []
+
+            def read():
+                while data := reader.recv(1 << 20):
+                    received[:] = [(received[0] if received else b"")[-4096:] + data]
+
+            thread = threading.Thread(target=read)
+            thread.start()
+            start = time.time()
+            self.assertEqual(server.terminate(20), 0)
+            self.assertLess(time.time() - start, 10)
+            thread.join(10)
+            self.assertIn(b'data: {"error":{"message":"The server is shutting down."', received[0][-4096:])
+            for s in (half_head, half_body, deaf, reader):
+                s.close()
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

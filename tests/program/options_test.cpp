@@ -38,6 +38,17 @@ TEST(Options, RefusesValuesOutOfRangeAndSaysTheRange) {
                                                                  {"--mem-limit", "4Q"},
                                                                  {"--mem-limit", "-1"},
                                                                  {"--prefill-size", "1"},
+                                                                 {"--mem-limit", "nan"},
+                                                                 {"--max-body", "2G"},
+                                                                 {"--temp", "-1"},
+                                                                 {"--temp", "nan"},
+                                                                 {"--top-p", "7"},
+                                                                 {"--top-k", "-2"},
+                                                                 {"--min-p", "1.5"},
+                                                                 {"--repeat-penalty", "0"},
+                                                                 {"--api-key", ""},
+                                                                 {"--api-key", " , "},
+                                                                 {"--drain-seconds", "-1"},
                                                                  {"frobnicate"},
                                                                  {"perplexity"}}) {
     EXPECT_FALSE(parse(words)) << words[0];
@@ -52,6 +63,45 @@ TEST(Options, TheCommandLineWinsOverTheEnvironment) {
   ASSERT_TRUE(from_environment && from_line);
   EXPECT_EQ(from_environment->options.port, 7777);
   EXPECT_EQ(from_line->options.port, 8888);
+}
+
+TEST(Options, TellUnsetFromZero) {
+  const auto parsed = parse({"--temp", "0", "--top-k", "-1", "--api-key", " a, b ,"});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.temp, 0);
+  EXPECT_EQ(parsed->options.top_k, -1);
+  EXPECT_FALSE(parsed->options.top_p);
+  EXPECT_EQ(split_list(parsed->options.api_key), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Options, AnEmptyKeyInTheEnvironmentIsNoOpenServer) {
+  ::setenv("WEIR_API_KEY", "", 1);
+  const auto served = parse({}), measured = parse({"bench"});
+  ::unsetenv("WEIR_API_KEY");
+  EXPECT_FALSE(served);
+  EXPECT_TRUE(measured) << "bench has no such option";
+}
+
+TEST(Options, AConfigFileIsReadAndItsMistakesAreNamed) {
+  const std::string path = testing::TempDir() + "/weir_options_test.conf";
+  const auto with = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    return parse({"--config", path.c_str(), "--queue", "9"});
+  };
+  // Keys of other commands may stand there; the command line wins.
+  const auto good = with("port=7070\nqueue=5\nrepetitions=3\nno-prefix-cache=true\n# why\n");
+  ASSERT_TRUE(good) << good.error().message;
+  EXPECT_EQ(good->options.port, 7070);
+  EXPECT_EQ(good->options.queue, 9);
+  EXPECT_FALSE(good->options.prefix_cache);
+  const auto mistyped = with("port=7070\nkv-cahce=f16\n");
+  ASSERT_FALSE(mistyped);
+  EXPECT_NE(mistyped.error().message.find("'kv-cahce'; did you mean '--kv-cache'"),
+            std::string::npos)
+      << mistyped.error().message;
+  EXPECT_FALSE(with("[serve]\nport=7070\n"));
+  EXPECT_FALSE(with("api-key=\n"));
+  std::remove(path.c_str());
 }
 
 TEST(Options, HelpListsEveryOptionOfTheCommand) {

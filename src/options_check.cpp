@@ -1,0 +1,96 @@
+// What values options may have.
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <optional>
+
+#include "api/generate_request.h"
+#include "base/check.h"
+#include "options.h"
+
+namespace weir {
+
+namespace {
+
+Result<void> one_of(const char* flag, const std::string& value,
+                    std::initializer_list<std::string_view> allowed) {
+  std::string list;
+  for (const std::string_view each : allowed) {
+    if (value == each) return {};
+    if (each.empty()) continue;
+    list += list.empty() ? "" : ", ";
+    list += each;
+  }
+  return fail(ErrorCode::kConfig,
+              std::string(flag) + ": expected one of " + list + "; found '" + value + "'");
+}
+
+Result<void> in_range(const char* flag, double value, double low, double high) {
+  if (value >= low && value <= high) return {};
+  const auto text = [](double number) {
+    char buffer[32];
+    return std::string(
+        buffer,
+        std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::general, 12).ptr);
+  };
+  return fail(ErrorCode::kConfig, std::string(flag) + ": expected a number from " + text(low) +
+                                      " to " + text(high) + "; found " + text(value));
+}
+
+// A default of requests may be what a request may say.
+template <class T>
+Result<void> in_range_of_field(const char* flag, const std::optional<T>& value,
+                               std::string_view name) {
+  if (!value) return {};
+  const auto field = std::ranges::find(api::generate_fields(), name, &api::Field::name);
+  CHECK(field != api::generate_fields().end());
+  return in_range(flag, static_cast<double>(*value), field->min, field->max);
+}
+
+}  // namespace
+
+std::vector<std::string> split_list(std::string_view list) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    std::string_view part = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    while (part.starts_with(' ') || part.starts_with('\t')) part.remove_prefix(1);
+    while (part.ends_with(' ') || part.ends_with('\t')) part.remove_suffix(1);
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+Result<void> check_options(const Options& o) {
+  constexpr double kIntMax = 2147483647;
+  WEIR_TRY(one_of("--compute", o.compute, {"fast", "exact"}));
+  WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
+  WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
+  WEIR_TRY(in_range("--threads", o.threads, 0, 1024));
+  WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
+  WEIR_TRY(in_range("--parallel", o.parallel, 0, 4096));
+  WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
+  WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, 8192));
+  WEIR_TRY(in_range_of_field("--temp", o.temp, "temperature"));
+  WEIR_TRY(in_range_of_field("--top-p", o.top_p, "top_p"));
+  WEIR_TRY(in_range_of_field("--top-k", o.top_k, "top_k"));
+  WEIR_TRY(in_range_of_field("--min-p", o.min_p, "min_p"));
+  WEIR_TRY(in_range_of_field("--repeat-penalty", o.repeat_penalty, "repetition_penalty"));
+  WEIR_TRY(in_range("--max-tokens", o.max_tokens, 1, kIntMax));
+  WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
+  WEIR_TRY(in_range("--port", o.port, 0, 65535));
+  WEIR_TRY(in_range("--max-connections", o.max_connections, 1, 1 << 20));
+  WEIR_TRY(in_range("--max-body", static_cast<double>(o.max_body), 0, double{1 << 30}));
+  WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
+  WEIR_TRY(in_range("--drain-seconds", o.drain_seconds, 0, 86400));
+  WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
+  WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
+  WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));
+  WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
+  if (o.command == Command::kPerplexity && o.file.empty())
+    return fail(ErrorCode::kConfig, "weir perplexity: expected --file TEXT; found none");
+  return {};
+}
+
+}  // namespace weir
