@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "base/check.h"
@@ -23,6 +24,14 @@ constexpr size_t kPatternBytesMax = 32 * 1024;
 // of exponential cost ends here within a millisecond on a short text.
 constexpr size_t kMatchLimit = 10'000;
 constexpr size_t kMatchLimitPerByte = 64;
+// A search sees so much of the text first, four times as much whenever it came to the end of that.
+constexpr size_t kWindowMin = 512;
+// What all searches of a text may see together. The steps above are counted anew at each start, and
+// steps that run along many characters count once: without this, "a(?=a*b)|a" is quadratic. Real
+// patterns see what they match and little more; a lookahead to the end of a run of digits sees half
+// its length squared, which suits runs of some 3,000.
+constexpr size_t kSeenMin = size_t{4} << 20;
+constexpr size_t kSeenPerByte = 64;
 // Groups that repeat (class intersections become some) take tens of bytes of stack per character.
 constexpr size_t kJitStackMin = 32 * 1024, kJitStackMax = 8 * 1024 * 1024;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
@@ -108,7 +117,7 @@ Result<Pattern> Pattern::regex(std::string_view oniguruma) {
     return fail(ErrorCode::kConfig, "regular expression " + std::string(oniguruma.substr(0, 200)) +
                                         ": " + pcre2_message(error));
   // Without JIT (MemoryDenyWriteExecute) matching is some five times slower, not different.
-  pcre2_jit_compile(pattern.compiled_->code, PCRE2_JIT_COMPLETE);
+  pcre2_jit_compile(pattern.compiled_->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
   return pattern;
 }
 
@@ -127,36 +136,55 @@ Result<Pattern> Pattern::parse(std::optional<JsonValue> json, const std::string&
   return regex(text);
 }
 
-Pattern::Outcome Pattern::next(std::string_view subject, size_t from, Match& match) const {
-  if (!compiled_) {
-    match.begin = subject.find(literal_, from);
-    match.end = match.begin + literal_.size();
-    return match.begin != std::string_view::npos ? Outcome::kFound : Outcome::kNone;
+Pattern::Outcome Pattern::next_literal(std::string_view subject, size_t from, Match& match) const {
+  // glibc's memmem is linear; string_view::find is quadratic for hostile literals.
+  const void* found =
+      memmem(subject.data() + from, subject.size() - from, literal_.data(), literal_.size());
+  if (found == nullptr) return Outcome::kNone;
+  match.begin = static_cast<size_t>(static_cast<const char*>(found) - subject.data());
+  match.end = match.begin + literal_.size();
+  return Outcome::kFound;
+}
+
+// Matches within growing windows, so that what a search looks at can be paid for: a hard partial
+// match is one that came to the end of its window, and so does not count.
+Pattern::Outcome Pattern::next(std::string_view subject, size_t from, size_t& budget,
+                               Match& match) const {
+  if (!compiled_) return next_literal(subject, from, match);
+  for (size_t window = kWindowMin;; window *= 4) {
+    size_t end = std::min(subject.size() - from, window) + from;
+    while (end < subject.size() && (static_cast<uint8_t>(subject[end]) & 0xc0) == 0x80) ++end;
+    if (end - from > budget) return Outcome::kTooCostly;
+    budget -= end - from;
+    const bool whole = end == subject.size();
+    const auto run = [&](uint32_t options) {
+      return pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(subject.data()), end, from,
+                         PCRE2_NO_UTF_CHECK | (whole ? 0 : PCRE2_PARTIAL_HARD) | options,
+                         match_state.data.get(), match_state.context.get());
+    };
+    match_state.set_limit(end - from);
+    int code = run(0);
+    // The interpreter keeps its backtracking on the heap.
+    if (code == PCRE2_ERROR_JIT_STACKLIMIT) code = run(PCRE2_NO_JIT);
+    if (!whole && (code == PCRE2_ERROR_PARTIAL || code == PCRE2_ERROR_NOMATCH)) continue;
+    if (code == PCRE2_ERROR_NOMATCH) return Outcome::kNone;
+    if (code < 0) return Outcome::kTooCostly;
+    const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_state.data.get());
+    match = {bounds[0], bounds[1]};
+    if (!whole && match.end >= end) continue;  // An empty match at the end looked at no character.
+    // \K in a lookaround may move a start about.
+    return match.begin >= from && match.end >= match.begin ? Outcome::kFound : Outcome::kTooCostly;
   }
-  const auto run = [&](uint32_t options) {
-    return pcre2_match(compiled_->code, reinterpret_cast<PCRE2_SPTR>(subject.data()),
-                       subject.size(), from, PCRE2_NO_UTF_CHECK | options, match_state.data.get(),
-                       match_state.context.get());
-  };
-  int code = run(0);
-  // The interpreter keeps its backtracking on the heap.
-  if (code == PCRE2_ERROR_JIT_STACKLIMIT) code = run(PCRE2_NO_JIT);
-  if (code == PCRE2_ERROR_NOMATCH) return Outcome::kNone;
-  if (code < 0) return Outcome::kTooCostly;
-  const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match_state.data.get());
-  match = {bounds[0], bounds[1]};
-  // \K in a lookaround may move a start about.
-  return match.begin >= from && match.end >= match.begin ? Outcome::kFound : Outcome::kTooCostly;
 }
 
 bool Pattern::find_matches(std::string_view subject, std::vector<Match>& matches) const {
   matches.clear();
-  if (compiled_) match_state.set_limit(subject.size());
+  size_t budget = kSeenMin + subject.size() * kSeenPerByte;
   std::optional<size_t> last_end;
   size_t from = 0;
   while (from <= subject.size()) {
     Match match;
-    const Outcome outcome = next(subject, from, match);
+    const Outcome outcome = next(subject, from, budget, match);
     if (outcome != Outcome::kFound) return outcome == Outcome::kNone;
     if (match.begin == match.end && match.end == last_end) {
       if (from == subject.size()) break;

@@ -32,15 +32,18 @@ class Pattern {
   ~Pattern();
 
   // All matches from left to right, none overlapping; empty ones too, but not right behind a match.
-  // A match that would cost more than the limits ends the search: the rest counts as unmatched, and
-  // the result is false. REQUIRES: `subject` is valid UTF-8.
+  // A match that would cost more than the limits, for itself or with those before it, ends the
+  // search: the rest counts as unmatched, and the result is false. REQUIRES: `subject` is valid
+  // UTF-8.
   bool find_matches(std::string_view subject, std::vector<Match>& matches) const;
 
  private:
   struct Compiled;
   Pattern();
   enum class Outcome : uint8_t { kFound, kNone, kTooCostly };
-  Outcome next(std::string_view subject, size_t from, Match& match) const;
+  // `budget`: bytes that searches may still look at.
+  Outcome next(std::string_view subject, size_t from, size_t& budget, Match& match) const;
+  Outcome next_literal(std::string_view subject, size_t from, Match& match) const;
 
   std::string literal_;
   std::unique_ptr<Compiled> compiled_;  // Null: a literal.

@@ -85,6 +85,52 @@ TEST(Regex, ReportsThatItGaveUp) {
   EXPECT_FALSE(pattern->find_matches(std::string(200, 'a') + "b", matches));
 }
 
+// Each match looks to the end of the text, which costs 2 x 10^10 steps together.
+TEST(Regex, GivesUpWhereAllMatchesTogetherCostTooMuch) {
+  const auto pattern = Pattern::regex("a(?=a*b)|a");
+  ASSERT_TRUE(pattern.has_value());
+  std::vector<Match> matches;
+  EXPECT_TRUE(pattern->find_matches(std::string(1000, 'a'), matches));
+  EXPECT_EQ(matches.size(), 1000u);
+  EXPECT_FALSE(pattern->find_matches(std::string(200'000, 'a'), matches));
+}
+
+// A search sees 512 bytes first: nothing may depend on where that ends.
+TEST(Regex, FindsTheSameHoweverLongItsMatchesAre) {
+  const auto ends_of = [](const char* expression, const std::string& text) {
+    const auto pattern = Pattern::regex(expression);
+    EXPECT_TRUE(pattern.has_value()) << expression;
+    std::vector<Match> matches;
+    EXPECT_TRUE(pattern->find_matches(text, matches)) << expression;
+    std::vector<size_t> ends;
+    for (const Match& match : matches) ends.push_back(match.end);
+    return ends;
+  };
+  using Ends = std::vector<size_t>;
+  for (const size_t around : {512u, 2048u}) {
+    for (size_t n = around - 8; n < around + 8; ++n) {
+      const std::string as(n, 'a');
+      EXPECT_EQ(ends_of("a+", as), (Ends{n}));
+      EXPECT_EQ(ends_of("a+", as + "b"), (Ends{n}));
+      EXPECT_EQ(ends_of("a+$", as + "b"), Ends{});
+      EXPECT_EQ(ends_of("a+$", as + "\nb"), (Ends{n}));
+      EXPECT_EQ(ends_of("a+\\b", as + "b"), Ends{});
+      EXPECT_EQ(ends_of("a+?(?=b)|b", as + "b"), (Ends{n, n + 1}));
+      EXPECT_EQ(ends_of("a+(?!b)", as + "b"), (Ends{n - 1}));
+      EXPECT_EQ(ends_of("a+(?!b)", as), (Ends{n}));
+      EXPECT_EQ(ends_of("(?<=a)b", as + "b"), (Ends{n + 1}));
+      EXPECT_EQ(ends_of("b", as + "b" + as), (Ends{n + 1}));
+      EXPECT_EQ(ends_of("\\z", as), (Ends{n}));
+      EXPECT_EQ(ends_of("(?=b)|\\z", as + "b"), (Ends{n, n + 1}));
+      std::string accents;
+      while (accents.size() < n) accents += "\xc3\xa9";
+      EXPECT_EQ(ends_of("\\p{L}+", accents + "!"), (Ends{accents.size()}));
+      EXPECT_EQ(ends_of("\\s+(?!\\S)|\\s+|\\p{L}+", std::string(n, ' ') + "x"),
+                (Ends{n - 1, n, n + 1}));
+    }
+  }
+}
+
 TEST(Pattern, FindsLiteralsWithoutOverlap) {
   std::vector<Match> matches;
   EXPECT_TRUE(Pattern::literal("aa").find_matches("aaaaa", matches));
