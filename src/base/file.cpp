@@ -18,7 +18,9 @@ std::string reason() { return std::strerror(errno); }
 
 class Fd {
  public:
-  explicit Fd(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  // Opening a FIFO would wait for a writer; on a regular file O_NONBLOCK says nothing.
+  explicit Fd(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~Fd() {
     if (fd_ >= 0) ::close(fd_);
   }

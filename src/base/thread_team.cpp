@@ -125,7 +125,7 @@ void ThreadTeam::run_erased(Erased call, void* fn) {
 }
 
 void ThreadTeam::work(int member) {
-  int32_t seen = 0;
+  uint32_t seen = 0;
   while (true) {
     int spins = 0;
     while (launch_.value.load(std::memory_order_acquire) == seen) {
@@ -147,7 +147,7 @@ void ThreadTeam::barrier() {
     work_.value.store(0, std::memory_order_relaxed);
     return;
   }
-  const int32_t phase = phase_.value.load(std::memory_order_relaxed);
+  const uint32_t phase = phase_.value.load(std::memory_order_relaxed);
   if (arrived_.value.fetch_add(1, std::memory_order_acq_rel) == members_ - 1) {
     arrived_.value.store(0, std::memory_order_relaxed);
     work_.value.store(0, std::memory_order_relaxed);

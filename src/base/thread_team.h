@@ -50,9 +50,11 @@ class ThreadTeam {
 
  private:
   using Erased = void (*)(void* fn, int member);
-  struct alignas(kCacheLineBytes) Counter {
-    std::atomic<int32_t> value{0};
+  template <class T>
+  struct alignas(kCacheLineBytes) Aligned {
+    std::atomic<T> value{0};
   };
+  using Counter = Aligned<int32_t>;
 
   void run_erased(Erased call, void* fn);
   void work(int member);
@@ -60,10 +62,10 @@ class ThreadTeam {
   const int members_;
   Erased call_ = nullptr;
   void* fn_ = nullptr;
-  Counter launch_;    // Counts runs; workers wait for it to change.
-  Counter finished_;  // Workers done with the current run.
-  Counter arrived_;   // Members at the current barrier.
-  Counter phase_;     // Counts barriers.
+  Aligned<uint32_t> launch_;  // Counts runs, and wraps; workers wait for it to change.
+  Counter finished_;          // Workers done with the current run.
+  Counter arrived_;           // Members at the current barrier.
+  Aligned<uint32_t> phase_;   // Counts barriers, and wraps: after some weeks of serving.
   Counter work_;
   Counter sleeping_;  // Workers asleep on launch_.
   std::atomic<bool> stopping_{false};
