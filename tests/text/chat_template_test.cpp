@@ -1,9 +1,11 @@
 #include "text/chat_template.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "../../tools/check/template_fixture.h"
@@ -33,6 +35,28 @@ TEST(ChatTemplate, RendersPublishedTemplatesAsPythonsJinjaDoes) {
   if (!std::filesystem::exists(folder))
     GTEST_SKIP() << "no " << folder << "; WEIR_FIXTURES names the fixtures' folder";
   expect_all_equal(folder, 52 * 9);
+}
+
+TEST(ChatTemplate, IsNotExcusedFromParsingByARecordedError) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("weir_templates_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder / "templates");
+  const auto write = [&](const char* name, const char* text) {
+    std::ofstream(folder / name) << text;
+  };
+  write("contexts.json", R"({"a": {"x": 1}, "b": {"x": 2}})");
+  write("renders.json",
+        R"({"mixed": {"a": {"ok": ""}, "b": {"err": "?"}}, "never": {"a": {"err": "?"}}})");
+  for (const char* name : {"templates/mixed", "templates/never"}) write(name, "{% nonsense %}");
+  const auto compared = check::compare_templates(folder.string());
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(compared.has_value()) << compared.error().message;
+  ASSERT_EQ(compared->size(), 2u);
+  EXPECT_EQ((*compared)[0].name, "mixed");
+  EXPECT_EQ((*compared)[0].refused, 0);
+  EXPECT_EQ((*compared)[0].differences.size(), 2u);
+  EXPECT_EQ((*compared)[1].refused, 1);
+  EXPECT_EQ((*compared)[1].differences.size(), 0u);
 }
 
 TEST(ChatTemplate, ShowsTheLineOfAMalformedTemplate) {

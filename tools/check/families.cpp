@@ -42,10 +42,11 @@ Result<void> check_family(const std::string& folder, const Runtime& runtime, Rep
       runtime.compute == model::Compute::kExact && runtime.kv_type == kernels::FloatType::kF32;
   const std::string failure = family_failure(fixture, c, exact);
   char detail[160];
-  std::snprintf(detail, sizeof detail,
-                "one pass %.1e, greedy %.1e (bound %.1e), %d of %zu tokens equal",
-                static_cast<double>(c.pass_difference), static_cast<double>(c.greedy_difference),
-                static_cast<double>(fixture.bound), c.greedy_equal, fixture.gen_ids.size());
+  std::snprintf(
+      detail, sizeof detail,
+      "one pass %.1e (relative rms %.1e), greedy %.1e (bound %.1e), %d of %zu tokens equal",
+      c.pass_difference, c.pass_error, c.greedy_difference, static_cast<double>(fixture.bound),
+      c.greedy_equal, fixture.gen_ids.size());
   failure.empty() ? report.pass(name, detail) : report.fail(name, failure + "; " + detail);
   return {};
 }

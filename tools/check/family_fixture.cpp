@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/json.h"
+#include "difference.h"
 #include "model/safetensors.h"
 #include "model/session.h"
 
@@ -14,6 +15,11 @@ namespace {
 
 using model::Checkpoint;
 using model::Session;
+
+// Of logits with int8 activations and 16-bit keys and values. The fixtures have 64 channels, which
+// rounding hits harder than a real model's: up to 0.042 (mlxconv_mixtral). A wrong layer gives 0.5
+// and more.
+constexpr double kInexactErrorMax = 0.15;
 
 Result<std::vector<int32_t>> read_ids(const Checkpoint& file, std::string_view name) {
   const model::StoredTensor* stored = file.find(name);
@@ -37,16 +43,6 @@ Result<std::vector<float>> read_floats(const Checkpoint& file, std::string_view 
   std::vector<float> values(static_cast<size_t>(stored->tensor.elements()));
   std::memcpy(values.data(), stored->tensor.data, values.size() * sizeof(float));
   return values;
-}
-
-// NaN counts as infinitely different.
-float largest_difference(std::span<const float> a, std::span<const float> b) {
-  float worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const float d = std::fabs(a[i] - b[i]);
-    worst = std::isnan(d) ? INFINITY : std::max(worst, d);
-  }
-  return worst;
 }
 
 // Greedy decoding of one sequence; logits of each step in a row.
@@ -161,6 +157,7 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
     std::ranges::copy(row, logits.begin() + static_cast<std::ptrdiff_t>(token * vocab));
   });
   out.pass_difference = largest_difference(logits, fixture.logits);
+  out.pass_error = relative_rms(logits, fixture.logits);
 
   const Greedy alone = run_greedy(fixture, session, vocab, prompt, 0);
   const Greedy chunked = run_greedy(fixture, session, vocab, 7, 0);
@@ -180,15 +177,19 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
 }
 
 std::string family_failure(const FamilyFixture& fixture, const FamilyComparison& c, bool exact) {
-  const auto number = [](float value) { return std::to_string(static_cast<double>(value)); };
+  const auto number = [](double value) { return std::to_string(value); };
   if (!c.chunked_equal) return "logits with the prompt in chunks differ from those in one piece";
   if (!c.batched_equal) return "logits beside other sequences differ from those alone";
-  if (!exact) return {};
-  const std::string bound = "expected logits within " + number(fixture.bound) +
+  if (!exact) {
+    if (c.pass_error < kInexactErrorMax) return {};
+    return "one pass: expected logits within " + number(kInexactErrorMax) +
+           " of the reference's by their root mean square, found " + number(c.pass_error);
+  }
+  const std::string bound = "expected logits within " + number(static_cast<double>(fixture.bound)) +
                             " of the reference's, found a difference of ";
-  if (!(c.pass_difference < fixture.bound)) return "one pass: " + bound + number(c.pass_difference);
-  if (!(c.greedy_difference < fixture.bound))
-    return "greedy: " + bound + number(c.greedy_difference);
+  const auto limit = static_cast<double>(fixture.bound);
+  if (!(c.pass_difference < limit)) return "one pass: " + bound + number(c.pass_difference);
+  if (!(c.greedy_difference < limit)) return "greedy: " + bound + number(c.greedy_difference);
   if (c.greedy_equal < static_cast<int32_t>(fixture.gen_ids.size()))
     return "greedy: expected " + std::to_string(fixture.gen_ids.size()) + " equal tokens, found " +
            std::to_string(c.greedy_equal);

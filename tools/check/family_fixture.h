@@ -28,17 +28,19 @@ struct FamilyFixture {
 };
 
 struct FamilyComparison {
-  float pass_difference = 0;    // Of the logits of one pass.
-  float greedy_difference = 0;  // Of the logits of greedy decoding, as far as the tokens agree.
-  int32_t greedy_equal = 0;     // Tokens before the first that differs.
-  bool chunked_equal = false;   // To the last bit, the prompt in chunks.
-  bool batched_equal = false;   // To the last bit, beside other sequences.
+  double pass_difference = 0;    // Of the logits of one pass, the largest.
+  double pass_error = 0;         // Of the same, the root mean square, relative to the reference's.
+  double greedy_difference = 0;  // Of the logits of greedy decoding, as far as the tokens agree.
+  int32_t greedy_equal = 0;      // Tokens before the first that differs.
+  bool chunked_equal = false;    // To the last bit, the prompt in chunks.
+  bool batched_equal = false;    // To the last bit, beside other sequences.
 };
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
                                         ThreadTeam& team, kernels::FloatType kv_type);
 
-// What is wrong, or nothing. `exact`: the logits must agree within the fixture's bound.
+// What is wrong, or nothing. `exact`: the logits must agree within the fixture's bound; otherwise
+// within what int8 activations and 16-bit keys and values explain.
 std::string family_failure(const FamilyFixture& fixture, const FamilyComparison& comparison,
                            bool exact);
 

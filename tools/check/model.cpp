@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "check.h"
+#include "difference.h"
 #include "model/session.h"
 #include "runtime.h"
 
@@ -116,7 +117,7 @@ void compare_step(const Case& c, size_t step, std::span<const float> logits,
   for (const auto& [id, logprob] : c.top[step]) {
     const double difference =
         std::fabs(static_cast<double>(logits[static_cast<size_t>(id)] - lse) - logprob);
-    out.logprob_difference = std::max(out.logprob_difference, difference);
+    out.logprob_difference = worse_of(out.logprob_difference, difference);
   }
 }
 

@@ -41,8 +41,15 @@ std::string difference(const std::string& context, std::string_view expected,
          std::string(found.substr(std::min(from, found.size()), kShown)) + "`";
 }
 
-void compare_pair(const Result<text::ChatTemplate>& chat_template, const std::string& context,
-                  const std::string& variables, JsonObject recorded, TemplateComparison& out) {
+bool is_error(JsonValue recorded) {
+  JsonObject object;
+  return recorded.get(object) == simdjson::SUCCESS && !json_get(object, "ok");
+}
+
+// `never_renders`: all of the template's pairs are errors, so that it may not parse either.
+void compare_pair(const Result<text::ChatTemplate>& chat_template, bool never_renders,
+                  const std::string& context, const std::string& variables, JsonObject recorded,
+                  TemplateComparison& out) {
   Result<std::string> found = tl::unexpected<Error>(Error{});
   if (chat_template) {
     found = chat_template->render(variables, kTemplateNow);
@@ -52,7 +59,10 @@ void compare_pair(const Result<text::ChatTemplate>& chat_template, const std::st
   const std::optional<JsonValue> text = json_get(recorded, "ok");
   std::string_view expected;
   const bool fails = !text || text->get(expected) != simdjson::SUCCESS;
-  if (fails && !found) {
+  if (fails && !chat_template && !never_renders) {
+    out.differences.push_back(context + ": expected an error of rendering, found one of parsing: " +
+                              found.error().message);
+  } else if (fails && !found) {
     ++out.refused;
   } else if (fails) {
     out.differences.push_back(context + ": expected an error, found `" + found->substr(0, 60) +
@@ -73,8 +83,7 @@ Result<std::vector<TemplateComparison>> compare_templates(const std::string& fol
   WEIR_ASSIGN(const JsonDoc renders, read_json(folder + "/renders.json"));
   std::map<std::string, std::string> variables;
   const JsonObject context_list = contexts.root().get_object().value_unsafe();
-  for (const auto& field : context_list)
-    variables[std::string(field.key)] = to_json(field.value);
+  for (const auto& field : context_list) variables[std::string(field.key)] = to_json(field.value);
   std::vector<TemplateComparison> all;
   const JsonObject render_list = renders.root().get_object().value_unsafe();
   for (const auto& field : render_list) {
@@ -85,6 +94,8 @@ Result<std::vector<TemplateComparison>> compare_templates(const std::string& fol
     JsonObject pairs;
     if (field.value.get(pairs) != simdjson::SUCCESS)
       return fail(ErrorCode::kConfig, folder + "/renders.json: expected an object for " + out.name);
+    const bool never_renders = std::all_of(pairs.begin(), pairs.end(),
+                                           [](const auto& pair) { return is_error(pair.value); });
     for (const auto& pair : pairs) {
       const std::string context(pair.key);
       JsonObject recorded;
@@ -92,7 +103,7 @@ Result<std::vector<TemplateComparison>> compare_templates(const std::string& fol
         return fail(ErrorCode::kConfig, folder + "/renders.json: expected {ok} or {err} for " +
                                             out.name + " with a context of contexts.json, found " +
                                             context);
-      compare_pair(chat_template, context, variables[context], recorded, out);
+      compare_pair(chat_template, never_renders, context, variables[context], recorded, out);
     }
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
