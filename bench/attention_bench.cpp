@@ -151,7 +151,12 @@ int run(std::optional<Isa> forced) {
     return 1;
   }
   const Ops& ops = ops_for(*isa);
-  const MachineLimits limits = measure_limits(*isa, 1);
+  const auto measured = measure_limits(*isa, 1);
+  if (!measured) {
+    std::fprintf(stderr, "%s\n", measured.error().message.c_str());
+    return 1;
+  }
+  const MachineLimits& limits = *measured;
   std::printf("%s, %s, 1 thread: read %.1f GB/s, FMA %.3f TFLOPS\n", processor_name().c_str(),
               isa_name(*isa).data(), limits.read_gb_s, limits.f32_tflops);
   for (const int32_t dims : {64, 128})

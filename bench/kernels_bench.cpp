@@ -321,7 +321,12 @@ int run(const Options& options) {
   for (const Isa isa : options.isas) {
     const Ops& ops = ops_for(isa);
     for (const int threads : options.threads) {
-      const MachineLimits limits = measure_limits(isa, threads);
+      const auto measured = measure_limits(isa, threads);
+      if (!measured) {
+        std::fprintf(stderr, "%s\n", measured.error().message.c_str());
+        return 1;
+      }
+      const MachineLimits& limits = *measured;
       report.limits(isa, threads, limits);
       for (const Case& c : cases(options.quick)) {
         // Few rows: from memory, as in decoding. Many: the arithmetic is what is timed.

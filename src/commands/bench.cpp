@@ -225,7 +225,8 @@ Result<void> run_bench(const Options& options) {
   WEIR_ASSIGN(const std::vector<int32_t> batches, parse_batches(options.bench_batch));
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
-  const kernels::MachineLimits limits = kernels::measure_limits(choice.isa, choice.threads);
+  WEIR_ASSIGN(const kernels::MachineLimits limits,
+              kernels::measure_limits(choice.isa, choice.threads));
   ThreadTeam team(choice.threads, false);
   const int32_t batch_max = *std::ranges::max_element(batches);
   model::ModelOptions model_options;

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <map>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,8 +19,11 @@
 namespace weir::kernels {
 namespace {
 
-// Larger than any cache that one core can hope to have for itself.
-constexpr int64_t kReadBytes = int64_t{256} << 20;
+// Larger than the caches of most machines together.
+constexpr int64_t kReadBytesMin = int64_t{256} << 20;
+// Each thread's part is a multiple of a page, and so of what a loop reads at once.
+constexpr int64_t kPartBytes = 4096;
+constexpr int kCpusMax = 4096;
 constexpr int kLoopRepeats = 12;
 // About a millisecond: the clock call does not matter, an interruption spoils one repeat of many.
 constexpr int64_t kIterations = 300'000;
@@ -54,16 +61,41 @@ void meet(std::atomic<int>& arrived, int everybody) {
   while (arrived.load() < everybody) std::this_thread::yield();
 }
 
-MachineLimits measure_thread(const PeakLoops& loops, std::atomic<int>& arrived, int threads) {
+// A number from a file of /sys, or -1.
+int64_t read_number(const std::string& path) {
+  long long number = -1;
+  if (std::FILE* file = std::fopen(path.c_str(), "r")) {
+    if (std::fscanf(file, "%lld", &number) != 1) number = -1;
+    std::fclose(file);
+  }
+  return number;
+}
+
+// All last-level caches together: a machine may have one for every few cores.
+int64_t last_level_bytes() {
+  std::map<int64_t, int64_t> bytes_by_id;
+  for (int cpu = 0; cpu < kCpusMax; ++cpu) {
+    const std::string cache =
+        "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index3/";
+    const int64_t kib = read_number(cache + "size");  // "32768K".
+    if (kib > 0) bytes_by_id[read_number(cache + "id")] = kib << 10;
+  }
+  int64_t bytes = 0;
+  for (const auto& [id, one] : bytes_by_id) bytes += one;
+  return bytes;
+}
+
+// `part` is this thread's share of the memory, which it is the first to touch.
+MachineLimits measure_thread(const PeakLoops& loops, std::span<std::byte> part,
+                             std::atomic<int>& arrived, int threads) {
   MachineLimits limits;
-  auto memory = HugeBuffer::allocate(static_cast<size_t>(kReadBytes));
-  CHECK(memory.has_value());
-  std::memset(memory->data(), 1, memory->bytes());
+  std::memset(part.data(), 1, part.size());
+  const auto bytes = static_cast<int64_t>(part.size());
   uint64_t seen = 0;
   meet(arrived, threads);
   limits.read_gb_s = 1e-9 * best_rate(kLoopRepeats, [&] {
-                       seen += loops.read(memory->data(), kReadBytes);
-                       return static_cast<double>(kReadBytes);
+                       seen += loops.read(part.data(), bytes);
+                       return static_cast<double>(bytes);
                      });
   CHECK(seen != 0);
   meet(arrived, 2 * threads);
@@ -77,15 +109,26 @@ MachineLimits measure_thread(const PeakLoops& loops, std::atomic<int>& arrived, 
 
 }  // namespace
 
-MachineLimits measure_limits(Isa isa, int threads) {
+int64_t read_bytes() {
+  static const int64_t bytes = std::max(kReadBytesMin, 4 * last_level_bytes());
+  return bytes;
+}
+
+Result<MachineLimits> measure_limits(Isa isa, int threads) {
   CHECK(isa_available(isa) && threads >= 1);
+  const int64_t part = std::max<int64_t>(read_bytes() / threads / kPartBytes, 1) * kPartBytes;
+  WEIR_ASSIGN(const HugeBuffer memory, HugeBuffer::allocate(static_cast<size_t>(part * threads)));
+  const auto part_of = [&](size_t thread) {
+    return std::span(memory.data() + static_cast<int64_t>(thread) * part,
+                     static_cast<size_t>(part));
+  };
   const PeakLoops loops = loops_for(isa);
   std::atomic<int> arrived{0};
   std::vector<MachineLimits> each(static_cast<size_t>(threads));
   std::vector<std::thread> others;
   for (size_t i = 1; i < each.size(); ++i)
-    others.emplace_back([&, i] { each[i] = measure_thread(loops, arrived, threads); });
-  each[0] = measure_thread(loops, arrived, threads);
+    others.emplace_back([&, i] { each[i] = measure_thread(loops, part_of(i), arrived, threads); });
+  each[0] = measure_thread(loops, part_of(0), arrived, threads);
   for (std::thread& other : others) other.join();
   MachineLimits sum;
   for (const MachineLimits& one : each) {

@@ -2,9 +2,10 @@
 // nothing else. `weir bench` and kernels_bench print every rate as a share of these.
 //
 // Threads: measure_limits starts its own threads and waits for them; call it while nothing else
-// runs. It takes some 200 ms and 256 MiB a thread while it runs.
+// runs. It takes some 200 ms, and read_bytes() of memory while it runs.
 #pragma once
 
+#include "base/result.h"
 #include "kernels/ops.h"
 
 namespace weir::kernels {
@@ -17,7 +18,10 @@ struct MachineLimits {
   double f32_tflops = 0;  // float32 fused multiply-adds from registers, times two.
 };
 
-// REQUIRES: isa_available(isa), threads >= 1.
-MachineLimits measure_limits(Isa isa, int threads);
+// What the threads together read: four times the last-level caches, at least 256 MiB.
+int64_t read_bytes();
+
+// An error if there is not so much memory. REQUIRES: isa_available(isa), threads >= 1.
+Result<MachineLimits> measure_limits(Isa isa, int threads);
 
 }  // namespace weir::kernels
