@@ -1,12 +1,12 @@
 #include "memory_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <fstream>
 #include <limits>
 
 #include "api/memory_cost.h"
+#include "cgroup.h"
 #include "kernels/ops.h"
 
 namespace weir {
@@ -40,38 +40,12 @@ constexpr int32_t kTokensPerSequence = 1024;
 // Without --kv-memory: the cache is planned for at most this many full contexts.
 constexpr int64_t kFullContextsMax = 64;
 
-int64_t read_number(const char* path) {
-  std::ifstream file(path);
-  std::string word;
-  if (!(file >> word) || word == "max") return -1;
-  return std::strtoll(word.c_str(), nullptr, 10);
-}
-
 int64_t mem_available() {
   std::ifstream file("/proc/meminfo");
   std::string key, unit;
   int64_t value = 0;
   while (file >> key >> value >> unit)
     if (key == "MemAvailable:") return value << 10;
-  return -1;
-}
-
-// What the cgroup (v2, then v1) still allows, or -1.
-int64_t cgroup_left() {
-  struct Names {
-    const char* limit;
-    const char* used;
-  };
-  static constexpr std::array kNames = {
-      Names{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-      Names{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-  for (const Names& names : kNames) {
-    const int64_t limit = read_number(names.limit), used = read_number(names.used);
-    // Version 1 says "no limit" with a number near 2^63.
-    if (limit > 0 && limit < (int64_t{1} << 60))
-      return std::max<int64_t>(0, limit - std::max<int64_t>(0, used));
-  }
   return -1;
 }
 
@@ -101,7 +75,7 @@ ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type) 
 
 MemoryLimit memory_limit(const Options& options) {
   if (options.mem_limit > 0) return {options.mem_limit, "--mem-limit"};
-  const int64_t available = mem_available(), cgroup = cgroup_left();
+  const int64_t available = mem_available(), cgroup = cgroup_memory_left();
   const bool in_cgroup = cgroup >= 0 && (available < 0 || cgroup < available);
   const int64_t free = in_cgroup ? cgroup : available;
   if (free < 0) return {std::numeric_limits<int64_t>::max() / 4, "unknown"};
@@ -182,8 +156,9 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                       : static_cast<int32_t>(std::clamp<int64_t>(
                             int64_t{plan.kv_pages} * kernels::kPageTokens / kTokensPerSequence, 1,
                             kParallelDefaultMax));
-  // Every running sequence must fit one step with one token.
-  plan.parallel = std::min(plan.parallel, options.prefill_size);
+  // Every running sequence must fit one step with one token, and prompts need room beside them:
+  // else a server that is full of answers would never begin another.
+  plan.parallel = std::min(plan.parallel, options.prefill_size / 2);
   return plan;
 }
 

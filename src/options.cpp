@@ -70,7 +70,8 @@ const std::array kRows = {
         "Memory for keys and values", "up to half of what is left beside the weights"},
 
     Row{"parallel", "N", &Options::parallel, kPlanning, "Scheduling",
-        "Sequences that decode at once", "what the KV memory holds, at most 256"},
+        "Sequences that decode at once, at most half of --prefill-size",
+        "what the KV memory holds, at most 256"},
     Row{"queue", "N", &Options::queue, kServeOnly, "Scheduling",
         "Requests running or waiting; more are answered 429", "1024"},
     Row{"prefill-size", "TOKENS", &Options::prefill_size, kPlanning, "Scheduling",

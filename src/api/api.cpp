@@ -384,7 +384,10 @@ void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParam
 
 void Api::Impl::detokenize_ids(const ExchangePtr& exchange, const net::RouteParams&) {
   in_pool<std::string>(
-      exchange, [this](const std::string& body) { return detokenize(config, body); },
+      exchange,
+      [this, tokens = tokens_max()](const std::string& body) {
+        return detokenize(config, body, tokens);
+      },
       [exchange](Result<std::string> answer) {
         if (!answer) return exchange->respond_error(answer.error());
         exchange->respond_json(std::move(*answer));

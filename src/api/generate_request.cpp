@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace weir::api {
 
@@ -55,6 +56,16 @@ std::optional<int64_t> exact_integer(JsonValue value) {
   return std::nullopt;
 }
 
+Result<int64_t> integer_of(std::string_view path, JsonValue value) {
+  if (const std::optional<int64_t> integer = exact_integer(value)) return *integer;
+  uint64_t beyond = 0;
+  if (value.type() == JsonType::UINT64 && value.get(beyond) == simdjson::SUCCESS)
+    return out_of_range(path, "expected an integer up to " +
+                                  std::to_string(std::numeric_limits<int64_t>::max()) + ", found " +
+                                  std::to_string(beyond));
+  return wrong_type(path, "an integer", value);
+}
+
 bool is_number(JsonValue value) {
   return value.type() == JsonType::INT64 || value.type() == JsonType::UINT64 ||
          value.type() == JsonType::DOUBLE;
@@ -67,12 +78,11 @@ Result<void> check_range(std::string_view path, double number, double min, doubl
 }
 
 Result<int32_t> token_id(std::string_view path, JsonValue value, const RequestLimits& limits) {
-  const std::optional<int64_t> id = exact_integer(value);
-  if (!id) return wrong_type(path, "an integer", value);
-  if (*id < 0 || *id >= limits.vocab_size)
+  WEIR_ASSIGN(const int64_t id, integer_of(path, value));
+  if (id < 0 || id >= limits.vocab_size)
     return out_of_range(path, "expected a token id below " + std::to_string(limits.vocab_size) +
-                                  ", found " + std::to_string(*id));
-  return static_cast<int32_t>(*id);
+                                  ", found " + std::to_string(id));
+  return static_cast<int32_t>(id);
 }
 
 Result<void> parse_stop(const FieldInput& in, GenerateRequest& out) {
@@ -190,9 +200,8 @@ Result<void> parse_prompt(const FieldInput& in, GenerateRequest& out) {
 
 // Completions: `logprobs` is the number of alternatives.
 Result<void> parse_completion_logprobs(const FieldInput& in, GenerateRequest& out) {
-  const std::optional<int64_t> count = exact_integer(in.value);
-  if (!count) return wrong_type(in.path, "an integer", in.value);
-  WEIR_TRY(check_range(in.path, static_cast<double>(*count), 0, 5));
+  WEIR_ASSIGN(const int64_t count, integer_of(in.path, in.value));
+  WEIR_TRY(check_range(in.path, static_cast<double>(count), 0, 5));
   out.logprobs = true;
   out.top_logprobs = count;
   return {};
@@ -403,10 +412,9 @@ struct Store {
     return check_range(in.path, number, field.min, field.max);
   }
   Result<void> operator()(std::optional<int64_t> G::*member) const {
-    const std::optional<int64_t> number = exact_integer(in.value);
-    if (!number) return wrong_type(in.path, "an integer", in.value);
+    WEIR_ASSIGN(const int64_t number, integer_of(in.path, in.value));
     out.*member = number;
-    return check_range(in.path, static_cast<double>(*number), field.min, field.max);
+    return check_range(in.path, static_cast<double>(number), field.min, field.max);
   }
   Result<void> operator()(std::string G::*member) const {
     std::string_view text;

@@ -1,5 +1,6 @@
 #include "api/token_endpoints.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -38,6 +39,7 @@ Result<void> check_optional_model(const ApiConfig& config, JsonObject object) {
 
 struct Text {
   std::string text;
+  std::string_view field = "messages";
   text::EncodeOptions options;
 };
 
@@ -61,6 +63,7 @@ Result<Text> text_of(const ApiConfig& config, JsonObject object, int64_t now) {
   std::string_view text;
   if (value->get(text) != simdjson::SUCCESS) return wrong_type(key, "a string", *value);
   result.text = text;
+  result.field = key;
   WEIR_ASSIGN(result.options.add_special, is_prompt ? flag(object, "add_special_tokens", true)
                                                     : flag(object, "add_special", false));
   WEIR_ASSIGN(result.options.parse_special, flag(object, "parse_special", true));
@@ -90,6 +93,12 @@ Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int
   WEIR_ASSIGN(const Text text, text_of(config, object, now));
   WEIR_ASSIGN(const bool with_pieces, flag(object, "with_pieces", false));
   WEIR_ASSIGN(const bool with_strings, flag(object, "return_token_strs", false));
+  // 16 bytes a token: more than any prompt that fits has.
+  const size_t bytes_max = std::max(kTokenizeBytesMax, static_cast<size_t>(tokens_max) * 16);
+  if (text.text.size() > bytes_max)
+    return out_of_range(text.field, "expected at most " + std::to_string(bytes_max) +
+                                        " bytes of text, found " +
+                                        std::to_string(text.text.size()));
   const std::vector<int32_t> ids = config.tokenizer->encode(text.text, text.options);
 
   std::string out;
@@ -116,7 +125,7 @@ Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int
   return out;
 }
 
-Result<std::string> detokenize(const ApiConfig& config, std::string_view body) {
+Result<std::string> detokenize(const ApiConfig& config, std::string_view body, int32_t tokens_max) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, object_of(doc));
   WEIR_TRY(check_optional_model(config, object));
@@ -125,8 +134,11 @@ Result<std::string> detokenize(const ApiConfig& config, std::string_view body) {
   JsonArray tokens;
   if (value->get(tokens) != simdjson::SUCCESS)
     return wrong_type("tokens", "an array of token ids", *value);
+  const size_t ids_max = std::max(kDetokenizeIdsMax, static_cast<size_t>(tokens_max));
   std::vector<int32_t> ids;
   for (const JsonValue element : tokens) {
+    if (ids.size() == ids_max)
+      return out_of_range("tokens", "expected at most " + std::to_string(ids_max) + " ids");
     int64_t id = 0;
     const std::string path = "tokens[" + std::to_string(ids.size()) + "]";
     if (element.get(id) != simdjson::SUCCESS) return wrong_type(path, "an integer", element);

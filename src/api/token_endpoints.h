@@ -17,6 +17,11 @@ Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int
                              int32_t tokens_max);
 
 // {"tokens"} to {"content", "prompt"}.
-Result<std::string> detokenize(const ApiConfig& config, std::string_view body);
+Result<std::string> detokenize(const ApiConfig& config, std::string_view body, int32_t tokens_max);
+
+// These endpoints hold no place in the engine's queue, so their work and their answers have bounds
+// of their own: whatever may become a prompt here, and somewhat more for those who cut documents.
+inline constexpr size_t kTokenizeBytesMax = 1 << 20;
+inline constexpr size_t kDetokenizeIdsMax = 1 << 17;
 
 }  // namespace weir::api

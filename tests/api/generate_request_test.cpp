@@ -150,6 +150,15 @@ TEST(GenerateRequest, RefusesValuesOutOfRange) {
     const std::string name = std::string(text).substr(1, std::string(text).find('"', 1) - 1);
     EXPECT_EQ(result.error().param, name) << text;
   }
+  for (const char* field : {"seed", "top_k", "stop_token_ids"}) {
+    const bool list = std::string_view(field) == "stop_token_ids";
+    const auto huge = chat("\"" + std::string(field) +
+                           "\":" + (list ? "[18446744073709551615]" : "18446744073709551615"));
+    ASSERT_FALSE(huge);
+    EXPECT_NE(huge.error().message.find("up to 9223372036854775807, found 18446744073709551615"),
+              std::string::npos)
+        << huge.error().message;
+  }
   expect_refused(chat(R"("seed":1e30)"), "seed", "invalid_type", "seed");
   expect_refused(chat(R"("max_tokens":1.5)"), "max_tokens", "invalid_type", "fraction");
   expect_refused(chat(R"("logit_bias":{"5":101})"), "logit_bias.5", "invalid_value", "bias");

@@ -3,6 +3,7 @@
 
 #include "api/memory_cost.h"
 #include "api/test_api.h"
+#include "api/token_endpoints.h"
 
 namespace weir::api {
 namespace {
@@ -31,6 +32,29 @@ TEST(Bodies, AreLeasedWhatParsingThemTakes) {
   // And what was leased is given back.
   for (int i = 0; i < 5; ++i)
     EXPECT_EQ(server.post("/tokenize", R"({"content":")" + text + "\"}").status, 200);
+}
+
+TEST(Bodies, OfTheTokenEndpointsHaveBoundsOfTheirOwn) {
+  TestApi server;
+  const auto text = [&](size_t bytes) {
+    return server.post("/tokenize", R"({"content":")" + std::string(bytes, 'x') + "\"}");
+  };
+  EXPECT_EQ(text(kTokenizeBytesMax).status, 200);
+  const auto refused = text(kTokenizeBytesMax + 1);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find(R"("param":"content")"), std::string::npos) << refused.body;
+  EXPECT_EQ(server
+                .post("/tokenize", R"({"messages":[{"role":"user","content":")" +
+                                       std::string(kTokenizeBytesMax, 'x') + "\"}]}")
+                .status,
+            400);
+  const auto ids = [&](size_t count) {
+    std::string list = "65";
+    for (size_t i = 1; i < count; ++i) list += ",65";
+    return server.post("/detokenize", R"({"tokens":[)" + list + "]}").status;
+  };
+  EXPECT_EQ(ids(kDetokenizeIdsMax), 200);
+  EXPECT_EQ(ids(kDetokenizeIdsMax + 1), 400);
 }
 
 TEST(Bodies, CountValuesWhereverTheyBegin) {

@@ -55,6 +55,14 @@ TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
       << "longer than the model was made for";
 }
 
+TEST(MemoryPlan, LeavesHalfOfAStepToPrompts) {
+  Options options;
+  options.parallel = options.prefill_size = 64;
+  const auto plan = plan_memory(options, {100000 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->parallel, 32);
+}
+
 TEST(MemoryPlan, HoldsOneRequestOfTheWholeContextHoweverShortTheQueue) {
   Options options;
   options.queue = 1;

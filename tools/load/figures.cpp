@@ -70,8 +70,7 @@ void Figures::add(const Outcome& o) {
 // The smallest sample that at least this share does not exceed.
 double Figures::percentile(Samples samples, double share) {
   if (samples.empty()) return 0;
-  const auto rank = static_cast<size_t>(share * static_cast<double>(samples.size()));
-  const auto at = samples.begin() + static_cast<ptrdiff_t>(std::min(rank, samples.size() - 1));
+  const auto at = samples.begin() + static_cast<ptrdiff_t>(percentile_rank(share, samples.size()));
   std::nth_element(samples.begin(), at, samples.end());
   return *at;
 }

@@ -8,6 +8,14 @@
 
 namespace weir::load {
 
+// The place, counted from 0, of the smallest of `count` sorted samples that at least `share` of
+// them do not exceed. REQUIRES: count > 0.
+inline uint64_t percentile_rank(double share, uint64_t count) {
+  // 0.07 * 100 is 7.000000000000001, but the seventh is meant.
+  const double place = std::ceil(share * static_cast<double>(count) - 1e-6) - 1;
+  return std::min(static_cast<uint64_t>(std::max(place, 0.0)), count - 1);
+}
+
 class GapHistogram {
  public:
   void add(int64_t ns) {
@@ -21,7 +29,8 @@ class GapHistogram {
   uint64_t count() const { return count_; }
   double max_ms() const { return static_cast<double>(max_ns_) / 1e6; }
   double percentile_ms(double share) const {
-    const auto rank = static_cast<uint64_t>(share * static_cast<double>(count_));
+    if (count_ == 0) return 0;
+    const uint64_t rank = percentile_rank(share, count_);
     uint64_t seen = 0;
     for (size_t i = 0; i < counts_.size(); ++i) {
       seen += counts_[i];

@@ -31,11 +31,21 @@ int tell(const weir::load::LoadOptions& options, const weir::load::Figures& figu
 
 int main(int argc, char** argv) {
   int status = 0;
-  const auto options = weir::load::parse_options(argc, argv, &status);
+  auto options = weir::load::parse_options(argc, argv, &status);
   if (!options) return status;
   const uint64_t files = weir::net::raise_file_limit();
-  const uint64_t wanted = static_cast<uint64_t>(options->idle) + 64 +
-                          (options->rate > 0 ? 0 : static_cast<uint64_t>(options->clients));
+  const bool open_loop = options->rate > 0;
+  const uint64_t beside = static_cast<uint64_t>(options->idle) + 64;
+  // An open loop needs as many connections as the server lets pile up: with fewer files than
+  // --connections-max arrivals would fail for a reason that is not the server's.
+  if (open_loop && files > beside &&
+      files - beside < static_cast<uint64_t>(options->connections_max)) {
+    options->connections_max = static_cast<int32_t>(files - beside);
+    std::fprintf(stderr,
+                 "weir-load: %llu files allowed: --connections-max is %d; raise ulimit -n\n",
+                 static_cast<unsigned long long>(files), options->connections_max);
+  }
+  const uint64_t wanted = beside + static_cast<uint64_t>(open_loop ? 1 : options->clients);
   if (files < wanted) {
     std::fprintf(stderr, "weir-load: %llu files needed, %llu allowed: raise ulimit -n\n",
                  static_cast<unsigned long long>(wanted), static_cast<unsigned long long>(files));
