@@ -23,6 +23,16 @@ constexpr std::string_view kTexts[] = {
     "<s>a<mask> b</s> aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
 };
 
+// 64 KB: what a step does for each pair of characters shows as a hang.
+std::string long_text() {
+  std::string text;
+  while (text.size() < 64 << 10) {
+    for (const std::string_view part : kTexts) text += part;
+    text.append(1000, 'a');
+  }
+  return text;
+}
+
 void check_text(const Tokenizer& tokenizer, std::string_view text) {
   const std::vector<int32_t> ids = tokenizer.encode(text, {.add_special = true});
   for (const int32_t id : ids) CHECK(id >= 0);
@@ -45,6 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const std::string_view text : kTexts) check_text(**tokenizer, text);
   // The file itself is text too, and likely to have its own tokens in it.
   check_text(**tokenizer, json.substr(0, 4096));
+  static const std::string text = long_text();
+  (*tokenizer)->encode(text, {.add_special = true});
   for (int32_t id = -2; id < 300; ++id) {
     (*tokenizer)->piece(id);
     (*tokenizer)->is_special(id);

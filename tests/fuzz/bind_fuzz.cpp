@@ -1,0 +1,70 @@
+// A checkpoint as config.json (the first line) and a safetensors header (the rest), with zeros for
+// data: binding gives a model that says what it is and packs its weights, or an error, in bounded
+// memory.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/thread_team.h"
+#include "kernels/cpu_ops.h"
+#include "model/decoder.h"
+
+namespace {
+
+constexpr size_t kLengthBytes = sizeof(uint64_t);
+constexpr size_t kHeaderBytesMax = size_t{1} << 20;
+constexpr size_t kDataBytesMax = size_t{4} << 20;
+
+// Where the last tensor ends, so that headers need not agree with a length of their own.
+size_t data_bytes(std::string_view header) {
+  const auto doc = weir::JsonDoc::parse(header, 16);
+  weir::JsonObject root;
+  if (!doc || doc->root().get(root) != simdjson::SUCCESS) return 0;
+  uint64_t end = 0;
+  for (const auto field : root) {
+    uint64_t one = 0;
+    if (field.value["data_offsets"].at(1).get(one) == simdjson::SUCCESS) end = std::max(end, one);
+  }
+  return std::min<uint64_t>(end, kDataBytesMax);
+}
+
+// The file's bytes in front of data that stay zero.
+std::span<const std::byte> checkpoint(std::string_view header) {
+  static std::vector<std::byte> memory(kLengthBytes + kHeaderBytesMax + kDataBytesMax);
+  const uint64_t length = header.size();
+  std::byte* begin = memory.data() + kHeaderBytesMax - header.size();
+  std::memcpy(begin, &length, kLengthBytes);
+  std::memcpy(begin + kLengthBytes, header.data(), header.size());
+  return {begin, kLengthBytes + header.size() + data_bytes(header)};
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const size_t line = input.find('\n');
+  if (line == std::string_view::npos || input.size() > kHeaderBytesMax) return 0;
+  const auto config = std::as_bytes(std::span(data, line));
+  const auto files = weir::ModelFiles::embedded(
+      "fuzz", {{"config.json", config}, {"model.safetensors", checkpoint(input.substr(line + 1))}});
+  const weir::model::ModelOptions options = {.rows_max = 4, .context_max = 64};
+  const auto& ops = weir::kernels::ops_for(weir::kernels::Isa::kScalar);
+  const auto model = weir::model::Decoder::bind(files, options, ops, 1);
+  if (!model) {
+    CHECK(!model.error().message.empty() && model.error().message.size() < 2000);
+    return 0;
+  }
+  weir::ThreadTeam team(1, false);
+  (*model)->pack(team, {});
+  CHECK(!(*model)->memory().formats.empty());
+  CHECK((*model)->weight_bytes_per_token() > 0 && (*model)->macs_per_token() > 0);
+  CHECK((*model)->kv_shapes().size() == (*model)->spec().layers.size());
+  return 0;
+}
