@@ -25,13 +25,14 @@ constexpr size_t kPatternBytesMax = 32 * 1024;
 constexpr size_t kMatchLimit = 10'000;
 constexpr size_t kMatchLimitPerByte = 64;
 // A search sees so much of the text first, four times as much whenever it came to the end of that.
-constexpr size_t kWindowMin = 512;
+constexpr size_t kWindowMin = 64;
 // What all searches of a text may see together. The steps above are counted anew at each start, and
 // steps that run along many characters count once: without this, "a(?=a*b)|a" is quadratic. Real
-// patterns see what they match and little more; a lookahead to the end of a run of digits sees half
-// its length squared, which suits runs of some 3,000.
+// patterns see little more than what they match: at worst, where each match is one byte, a first
+// window a byte. One that looks ahead to the end of a run of digits sees half the square of its
+// length by threes, which suits runs of some 4,000.
 constexpr size_t kSeenMin = size_t{4} << 20;
-constexpr size_t kSeenPerByte = 64;
+constexpr size_t kSeenPerByte = 4 * kWindowMin;
 // Groups that repeat (class intersections become some) take tens of bytes of stack per character.
 constexpr size_t kJitStackMin = 32 * 1024, kJitStackMax = 8 * 1024 * 1024;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
