@@ -149,7 +149,8 @@ class BadDays(unittest.TestCase):
                 lazy.append(s)
             self.assert_alive(server)
             eventually(lambda: server.metric("weir_requests_running") == 0, 240, "they compute to their ends")
-            self.assertLess(server.resident_bytes() - before, 64 << 20)
+            if not server.is_sanitised():  # AddressSanitizer keeps what was freed.
+                self.assertLess(server.resident_bytes() - before, 64 << 20)
             self.assert_alive(server)
             for s in lazy:
                 s.close()

@@ -83,6 +83,10 @@ class Server:
                 return float(line.rsplit(" ", 1)[1])
         raise KeyError(name)
 
+    def is_sanitised(self):
+        with open(f"/proc/{self.process.pid}/maps") as maps:
+            return any("libasan" in line or "libtsan" in line for line in maps)
+
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/status") as status:
             for line in status:

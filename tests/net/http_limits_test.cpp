@@ -9,6 +9,8 @@
 namespace weir::net {
 namespace {
 
+using namespace std::string_literals;
+
 HttpLimits short_limits() {
   HttpLimits limits;
   limits.header_timeout_ms = limits.body_timeout_ms = limits.idle_timeout_ms = 80;
@@ -273,7 +275,7 @@ TEST(HttpLimits, ANulInAHeaderIsRefused) {
   TestServer server;
   server.start();
   RawClient client(server.port());
-  client.send(std::string("GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", 38));
+  client.send("GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n"s);
   EXPECT_EQ(client.read_response().status, 400);
 }
 

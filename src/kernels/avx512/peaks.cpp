@@ -46,8 +46,13 @@ uint64_t read(const void* data, int64_t bytes) {
       sums[i.value] = _mm512_add_epi64(sums[i.value], _mm512_load_si512(at + n + 64 * i.value));
     });
   }
-  return static_cast<uint64_t>(_mm512_reduce_add_epi64(
-      _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]), _mm512_add_epi64(sums[2], sums[3]))));
+  // Not _mm512_reduce_add_epi64: its last additions are signed, and overflow.
+  alignas(64) uint64_t lanes[8];
+  _mm512_store_si512(lanes, _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]),
+                                             _mm512_add_epi64(sums[2], sums[3])));
+  uint64_t sum = 0;
+  for (const uint64_t lane : lanes) sum += lane;
+  return sum;
 }
 
 }  // namespace
