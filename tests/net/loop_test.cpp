@@ -114,7 +114,7 @@ TEST(Loop, StopDropsPoolWorkThatHasNotBegun) {
     for (int i = 0; i < 100; ++i)
       loop.run_in_pool(
           [&] {
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
             ++worked;
           },
           [held] { FAIL() << "called after stop()"; });
