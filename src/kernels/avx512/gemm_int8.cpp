@@ -28,6 +28,7 @@ static_assert(kGatherBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / 32
 struct Tile {
   const uint8_t* words;
   const GroupScales* panel;
+  const uint8_t* f16_scales;
   int64_t ahead;  // Distance of the prefetch from the line at hand.
   const int8_t* q;
   int64_t q_stride;
@@ -56,8 +57,28 @@ WEIR_INLINE void dot(__m512i& acc, __m512i u8, const int8_t* base, int64_t strid
           [offset] "i"(kOffset));
 }
 
-template <int kRows, bool kWide, bool kUseMagic>
+// Where a tile's scales come from, and how a dot becomes a float.
+enum class Scaling { kStoredF16, kPanelMagic, kPanelConverted };
+
+// Group `g`'s scales, -kMagic * scales and biases.
+template <Scaling kScaling>
+WEIR_INLINE void load_scales(const Tile& tile, int32_t g, __m512& scale, __m512& minus_magic,
+                             __m512& bias) {
+  if constexpr (kScaling == Scaling::kStoredF16) {
+    const uint8_t* at = tile.f16_scales + int64_t{g} * 4 * kBlockRows;
+    scale = widen16(FloatType::kF16, at);
+    bias = widen16(FloatType::kF16, at + 2 * kBlockRows);
+    minus_magic = _mm512_mul_ps(scale, _mm512_set1_ps(-kMagic));
+  } else {
+    scale = _mm512_load_ps(tile.panel[g].scale);
+    minus_magic = _mm512_load_ps(tile.panel[g].minus_magic);
+    bias = _mm512_load_ps(tile.panel[g].bias);
+  }
+}
+
+template <int kRows, bool kWide, Scaling kScaling>
 void run_tile(const Tile& tile) {
+  constexpr bool kUseMagic = kScaling != Scaling::kPanelConverted;
   constexpr int kBases = (kRows + 2) / 3;
   constexpr int kLines = kWide ? 8 : 4;  // Of 32 elements.
   const int8_t* base[kBases];
@@ -97,9 +118,8 @@ void run_tile(const Tile& tile) {
       words += 64 * kLines;
       repeat<kBases>([&](auto i) WEIR_INLINE_LAMBDA { base[i.value] += 32; });
     }
-    const __m512 scale = _mm512_load_ps(tile.panel[g].scale);
-    const __m512 minus_magic = _mm512_load_ps(tile.panel[g].minus_magic);
-    const __m512 bias = _mm512_load_ps(tile.panel[g].bias);
+    __m512 scale, minus_magic, bias;
+    load_scales<kScaling>(tile, g, scale, minus_magic, bias);
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
       const int64_t at = int64_t{m.value} * tile.groups + g;
       const __m512 scaled =
@@ -115,25 +135,37 @@ void run_tile(const Tile& tile) {
   });
 }
 
-template <bool kWide, bool kUseMagic>
+template <bool kWide, Scaling kScaling>
 void run_rows(int32_t rows, const Tile& tile) {
   using Run = void (*)(const Tile&);
   static constexpr Run kRun[kTileRows + 1] = {
       nullptr,
-      run_tile<1, kWide, kUseMagic>,
-      run_tile<2, kWide, kUseMagic>,
-      run_tile<3, kWide, kUseMagic>,
-      run_tile<4, kWide, kUseMagic>,
-      run_tile<5, kWide, kUseMagic>,
-      run_tile<6, kWide, kUseMagic>,
-      run_tile<7, kWide, kUseMagic>,
-      run_tile<8, kWide, kUseMagic>,
-      run_tile<9, kWide, kUseMagic>,
-      run_tile<10, kWide, kUseMagic>,
-      run_tile<11, kWide, kUseMagic>,
-      run_tile<12, kWide, kUseMagic>,
+      run_tile<1, kWide, kScaling>,
+      run_tile<2, kWide, kScaling>,
+      run_tile<3, kWide, kScaling>,
+      run_tile<4, kWide, kScaling>,
+      run_tile<5, kWide, kScaling>,
+      run_tile<6, kWide, kScaling>,
+      run_tile<7, kWide, kScaling>,
+      run_tile<8, kWide, kScaling>,
+      run_tile<9, kWide, kScaling>,
+      run_tile<10, kWide, kScaling>,
+      run_tile<11, kWide, kScaling>,
+      run_tile<12, kWide, kScaling>,
   };
   kRun[rows](tile);
+}
+
+template <bool kWide>
+void run_scaled(Scaling scaling, int32_t rows, const Tile& tile) {
+  switch (scaling) {
+    case Scaling::kStoredF16:
+      return run_rows<kWide, Scaling::kStoredF16>(rows, tile);
+    case Scaling::kPanelMagic:
+      return run_rows<kWide, Scaling::kPanelMagic>(rows, tile);
+    case Scaling::kPanelConverted:
+      return run_rows<kWide, Scaling::kPanelConverted>(rows, tile);
+  }
 }
 
 // Rows that lie side by side; y is the first one's.
@@ -143,10 +175,14 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
   const int32_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
     const int64_t block = column / kBlockRows;
-    const bool magic = widen_scales(w, w.scales + block * scale_bytes, panel);
+    // One tile reads each scale once: straight from the matrix.
+    const bool stored = tiles == 1 && w.scale_type == FloatType::kF16;
+    const uint8_t* scales = w.scales + block * scale_bytes;
+    const bool magic = !stored && widen_scales(w, scales, panel);
     Tile tile;
     tile.words = w.words + block * word_bytes;
     tile.panel = panel;
+    tile.f16_scales = scales;
     tile.q_stride = w.k;
     tile.groups = w.k / w.group;
     tile.steps = w.group / 32;
@@ -162,10 +198,11 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
       tile.scale = x.scale + first * tile.groups;
       tile.sum = x.sum + first * tile.groups;
       tile.y = y + first * range.y_stride + column;
-      if (w.bits == 8)
-        magic ? run_rows<true, true>(count, tile) : run_rows<true, false>(count, tile);
-      else
-        magic ? run_rows<false, true>(count, tile) : run_rows<false, false>(count, tile);
+      const Scaling scaling = stored  ? Scaling::kStoredF16
+                              : magic ? Scaling::kPanelMagic
+                                      : Scaling::kPanelConverted;
+      w.bits == 8 ? run_scaled<true>(scaling, count, tile)
+                  : run_scaled<false>(scaling, count, tile);
     }
   }
 }
