@@ -332,7 +332,7 @@ int run(const Options& options) {
         // Few rows: from memory, as in decoding. Many: the arithmetic is what is timed.
         const Layers layers(c, c.rows <= 8 ? int64_t{192} << 20 : int64_t{8} << 20);
         const Activations x(c);
-        ops_for(Isa::kScalar).quantise_rows(x.x(), c.k, c.rows, x.rows());
+        ops_for(Isa::kScalar).quantise_rows(x.x(), c.k, c.rows, c.k, x.rows());
         if (!agrees_with_scalar(ops, c, layers, x, scratch.data())) return 1;
         const double seconds = options.quick ? 0.05 : 0.2;
         report.add(isa, threads, limits, c, time_case(ops, c, layers, x, threads, seconds));

@@ -139,8 +139,10 @@ struct Ops {
 
   // --- Linear layers. y[m][c] = sum_k x[m][k] * w[c][k]. `scratch`: kScratchBytes.
 
-  // Quantises `rows` rows of k floats (x_stride apart) into out's rows 0...
-  void (*quantise_rows)(const float* x, int64_t x_stride, int32_t rows, QuantRows out);
+  // Quantises `columns` floats of each of `rows` rows (x_stride apart) into the first columns of
+  // out's rows 0... REQUIRES: columns % out.group == 0.
+  void (*quantise_rows)(const float* x, int64_t x_stride, int32_t rows, int32_t columns,
+                        QuantRows out);
   // Per output, groups ascending:
   //   c = fma(float(dot) * w_scale, x_scale, c);  c = fma(w_bias, x_sum, c)
   // with dot the exact int32 dot product of the group; at the end c + 0, so that no sum is -0. The

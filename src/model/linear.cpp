@@ -59,18 +59,11 @@ void QuantSpace::quantise(const kernels::Ops& ops, uint8_t groups, const float* 
                           int32_t begin, int32_t end, int32_t column, int32_t columns) const {
   for (size_t i = 0; i < kGroups.size(); ++i) {
     if (!(groups >> i & 1)) continue;
-    const int32_t group = kGroups[i];
-    const Form& form = forms_[i];
-    // A row at a time: the kernel takes rows that follow one another.
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t at = row * k + column, scale_at = row * (k / group) + column / group;
-      ops.quantise_rows(x + at, k, 1,
-                        {.k = columns,
-                         .group = group,
-                         .q = form.q + at,
-                         .scale = form.scale + scale_at,
-                         .sum = form.sum + scale_at});
-    }
+    kernels::QuantRows out = view(k, kGroups[i]);
+    out.q += int64_t{begin} * k + column;
+    out.scale += (int64_t{begin} * k + column) / out.group;
+    out.sum += (int64_t{begin} * k + column) / out.group;
+    ops.quantise_rows(x + int64_t{begin} * k + column, k, end - begin, columns, out);
   }
 }
 

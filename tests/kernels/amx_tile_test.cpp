@@ -90,7 +90,7 @@ TEST(AmxTile, KernelOnEmulatedTilesHasScalarsBits) {
     constexpr int32_t kRows = 45;
     const std::vector<float> x = random_floats(static_cast<size_t>(kRows * shape.k), 5);
     QuantBuffer q(kRows, shape.k, shape.group);
-    ops_for(Isa::kScalar).quantise_rows(x.data(), shape.k, kRows, q.rows());
+    ops_for(Isa::kScalar).quantise_rows(x.data(), shape.k, kRows, shape.k, q.rows());
     std::vector<int32_t> index(kRows);
     for (int32_t i = 0; i < kRows; ++i) index[static_cast<size_t>(i)] = (i * 7) % kRows;
     for (const int32_t rows : {8, 12, 16, 17, 31, 32, 45}) {

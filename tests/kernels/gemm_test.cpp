@@ -71,7 +71,7 @@ struct Layer {
       append_float(float_rows, shape.scale_type,
                    static_cast<float>(weights.value(static_cast<int32_t>(i / shape.k),
                                                     static_cast<int32_t>(i % shape.k))));
-    ops_for(Isa::kScalar).quantise_rows(x.data(), x_stride, source_rows, q.rows());
+    ops_for(Isa::kScalar).quantise_rows(x.data(), x_stride, source_rows, shape.k, q.rows());
   }
 
   FloatMatrix float_matrix() const {
@@ -204,8 +204,8 @@ TEST_P(GemmIsa, AgreesWithScalarOnEveryShapeAndRowCount) {
         exact.push_back(layer.reference(i / shape.n, i % shape.n, magnitude));
         tolerance.push_back(magnitude * (shape.k + 2) * 0x1p-24);
       }
-      for (const int32_t rows : {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13,
-                                 15, 16, 17, 24, 25, 31, 32, 33, 40, 48, 64, 70, 79}) {
+      for (const int32_t rows : {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13, 15,
+                                 16, 17, 24, 25, 31, 32, 33, 40, 48, 64, 70, 79}) {
         Output out(rows, shape.n);
         layer.run(GetParam(), out, 0, shape.n);
         ASSERT_TRUE(out.untouched_outside(0, shape.n));
@@ -289,9 +289,9 @@ TEST_P(GemmIsa, QuantisedActivationsHaveScalarsBits) {
         x[static_cast<size_t>(3 * (k + 5) + i)] = static_cast<float>(i) - 0.5f;
       x[static_cast<size_t>(3 * (k + 5))] = 127;
       QuantBuffer expected(kRows, k, group), found(kRows, k, group);
-      ops_for(Isa::kScalar).quantise_rows(x.data(), k + 5, kRows, expected.rows());
+      ops_for(Isa::kScalar).quantise_rows(x.data(), k + 5, kRows, k, expected.rows());
       std::memset(found.q().data() + kRows * k, 0x5a, 64);
-      ops_for(GetParam()).quantise_rows(x.data(), k + 5, kRows, found.rows());
+      ops_for(GetParam()).quantise_rows(x.data(), k + 5, kRows, k, found.rows());
       for (int32_t i = 0; i < kRows * k; ++i)
         ASSERT_EQ(found.q()[static_cast<size_t>(i)], expected.q()[static_cast<size_t>(i)])
             << "k " << k << " group " << group << " at " << i;
@@ -305,6 +305,24 @@ TEST_P(GemmIsa, QuantisedActivationsHaveScalarsBits) {
   }
 }
 
+TEST_P(GemmIsa, SomeColumnsOfRowsAreQuantisedInPlace) {
+  constexpr int32_t kRows = 3, kColumns = 384, kFirst = 128, kCount = 128;
+  const std::vector<float> x = random_floats(kRows * kColumns, 29);
+  QuantBuffer whole(kRows, kColumns, 64), part(kRows, kColumns, 64);
+  ops_for(Isa::kScalar).quantise_rows(x.data(), kColumns, kRows, kColumns, whole.rows());
+  QuantRows out = part.rows();
+  out.q += kFirst;
+  out.scale += kFirst / 64;
+  out.sum += kFirst / 64;
+  ops_for(GetParam()).quantise_rows(x.data() + kFirst, kColumns, kRows, kCount, out);
+  for (size_t i = 0; i < kRows * kColumns; ++i) {
+    const bool inside = i % kColumns >= kFirst && i % kColumns < kFirst + kCount;
+    ASSERT_EQ(part.q()[i], inside ? whole.q()[i] : 0) << i;
+    ASSERT_EQ(part.scale()[i / 64], inside ? whole.scale()[i / 64] : 0.0f) << i;
+    ASSERT_EQ(part.sum()[i / 64], inside ? whole.sum()[i / 64] : 0.0f) << i;
+  }
+}
+
 TEST_P(GemmIsa, AnActivationThatIsNotFiniteSpoilsItsRowAndNoOther) {
   const QuantShape shape = {32, 128, 32, 4, FloatType::kF16};
   const QuantWeights weights(shape, 37);
@@ -312,7 +330,7 @@ TEST_P(GemmIsa, AnActivationThatIsNotFiniteSpoilsItsRowAndNoOther) {
     std::vector<float> x = random_floats(3 * 128, 41);
     x[128 + 70] = bad;
     QuantBuffer q(3, 128, 32);
-    ops_for(GetParam()).quantise_rows(x.data(), 128, 3, q.rows());
+    ops_for(GetParam()).quantise_rows(x.data(), 128, 3, 128, q.rows());
     Output out(3, 32);
     GemmRange range;
     range.rows = 3;
@@ -354,7 +372,7 @@ TEST_P(GemmIsa, ExtremeProductsAreExact) {
         QuantBuffer q(rows, shape.k, group);
         std::vector<float> x(static_cast<size_t>(rows * shape.k), 127.0f);
         for (int32_t i = 0; i < shape.k; ++i) x[static_cast<size_t>(i)] = -127.0f;
-        ops_for(GetParam()).quantise_rows(x.data(), shape.k, rows, q.rows());
+        ops_for(GetParam()).quantise_rows(x.data(), shape.k, rows, shape.k, q.rows());
         Output out(rows, 16);
         GemmRange range;
         range.rows = rows;

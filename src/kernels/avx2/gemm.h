@@ -5,7 +5,7 @@
 
 namespace weir::kernels::avx2 {
 
-void quantise_rows(const float* x, int64_t x_stride, int32_t rows, QuantRows out);
+void quantise_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, QuantRows out);
 void dequantise_row(const QuantMatrix& w, int32_t row, float* out);
 void widen_row(const FloatMatrix& w, int32_t row, float* out);
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,

@@ -78,10 +78,10 @@ WEIR_INLINE int32_t word_at(const uint8_t* at) {
 
 }  // namespace
 
-void quantise_rows(const float* x, int64_t x_stride, int32_t rows, QuantRows out) {
+void quantise_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, QuantRows out) {
   const int32_t groups = out.k / out.group;
   for (int32_t m = 0; m < rows; ++m) {
-    for (int32_t g = 0; g < groups; ++g) {
+    for (int32_t g = 0; g < columns / out.group; ++g) {
       const int64_t at = int64_t{m} * groups + g;
       quantise_group(x + m * x_stride + int64_t{g} * out.group, out.group, out.q + at * out.group,
                      out.scale + at, out.sum + at);

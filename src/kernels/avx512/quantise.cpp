@@ -42,13 +42,13 @@ WEIR_INLINE void quantise_group(const float* x, int8_t* q, float* scale, float* 
 
 }  // namespace
 
-void quantise_rows(const float* x, int64_t x_stride, int32_t rows, QuantRows out) {
-  const int32_t groups = out.k / out.group;
+void quantise_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, QuantRows out) {
+  const int32_t stride = out.k / out.group, groups = columns / out.group;
   for (int32_t m = 0; m < rows; ++m) {
     const float* values = x + m * x_stride;
     int8_t* q = out.q + int64_t{m} * out.k;
-    float* scale = out.scale + int64_t{m} * groups;
-    float* sum = out.sum + int64_t{m} * groups;
+    float* scale = out.scale + int64_t{m} * stride;
+    float* sum = out.sum + int64_t{m} * stride;
     for (int32_t g = 0; g < groups; ++g, values += out.group, q += out.group) {
       if (out.group == 32)
         quantise_group<2>(values, q, scale + g, sum + g);

@@ -27,10 +27,10 @@ GroupScale group_scale(const float* x, int32_t group) {
 
 }  // namespace
 
-void quantise_rows(const float* x, int64_t x_stride, int32_t rows, QuantRows out) {
+void quantise_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, QuantRows out) {
   const int32_t groups = out.k / out.group;
   for (int32_t m = 0; m < rows; ++m) {
-    for (int32_t g = 0; g < groups; ++g) {
+    for (int32_t g = 0; g < columns / out.group; ++g) {
       const float* values = x + m * x_stride + int64_t{g} * out.group;
       int8_t* q = out.q + int64_t{m} * out.k + int64_t{g} * out.group;
       const GroupScale s = group_scale(values, out.group);
