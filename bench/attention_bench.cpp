@@ -62,9 +62,10 @@ struct Bed {
     for (float& x : k) x = value(random);
     const Ops& ops = ops_for(Isa::kScalar);
     for (int32_t page = 0; page < page_count; ++page)
-      for (int32_t slot = 0; slot < kPageTokens; ++slot)
-        ops.store_kv(kv, page, slot, k.data() + (page + slot) % 60 * dims,
-                     k.data() + (page * 7 + slot) % 61 * dims);
+      for (int32_t slot = 0; slot < kPageTokens; ++slot) {
+        ops.store_keys(kv, page, slot, 0, 1, k.data() + (page + slot) % 60 * dims);
+        ops.store_values(kv, page, slot, 0, 1, k.data() + (page * 7 + slot) % 61 * dims);
+      }
     pages.resize(static_cast<size_t>(page_count));
     std::iota(pages.begin(), pages.end(), 0);
     if (shuffled) std::shuffle(pages.begin(), pages.end(), random);

@@ -185,9 +185,12 @@ struct Ops {
 
   // --- Attention.
 
-  // Writes one token's keys [kv_heads][k_dim] and values [kv_heads][v_dim] into slot
-  // `position % 32` of a page, rounded to the page's type.
-  void (*store_kv)(const KvPages& kv, int32_t page, int32_t slot, const float* k, const float* v);
+  // Writes one token's keys [heads][k_dim], or values [heads][v_dim], of KV heads `first` and on
+  // into slot `position % 32` of a page, rounded to the page's type.
+  void (*store_keys)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                     const float* k);
+  void (*store_values)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                       const float* v);
   void (*attend)(const KvPages& kv, const AttendArgs& args);
 
   // --- Logits. n is the vocabulary.

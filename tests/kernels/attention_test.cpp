@@ -43,6 +43,13 @@ uint8_t* aligned(std::vector<uint8_t>& bytes) {
 
 // One sequence: its queries, its keys and values in pages (in random order, all other bytes NaN),
 // and the same keys and values, as rounded, in double.
+// One token's keys and values of all heads.
+void store_kv(const Ops& ops, const KvPages& kv, int32_t page, int32_t slot, const float* k,
+              const float* v) {
+  ops.store_keys(kv, page, slot, 0, kv.kv_heads, k);
+  ops.store_values(kv, page, slot, 0, kv.kv_heads, v);
+}
+
 class Sequence {
  public:
   Sequence(const Ops& ops, const Case& c, uint32_t seed) : ops_(ops), c_(c), random_(seed) {
@@ -143,8 +150,8 @@ class Sequence {
     const std::vector<float> v(static_cast<size_t>(c_.kv_heads * c_.v_dim), NAN);
     for (int32_t j = 0; j < c_.tokens; ++j)
       if (j > position || (c_.window > 0 && j <= position - c_.window))
-        ops_.store_kv(kv_, pages_[static_cast<size_t>(j / kPageTokens)], j % kPageTokens, k.data(),
-                      v.data());
+        store_kv(ops_, kv_, pages_[static_cast<size_t>(j / kPageTokens)], j % kPageTokens, k.data(),
+                 v.data());
   }
 
  private:
@@ -164,9 +171,9 @@ class Sequence {
     draw(v_, int64_t{c_.tokens} * c_.kv_heads * c_.v_dim, 1);
     draw(sinks_, c_.kv_heads * c_.group, 2);
     for (int32_t j = 0; j < c_.tokens; ++j)
-      ops_.store_kv(kv_, pages_[static_cast<size_t>(j / kPageTokens)], j % kPageTokens,
-                    k_.data() + index(j, c_.kv_heads, 0, c_.k_dim, 0),
-                    v_.data() + index(j, c_.kv_heads, 0, c_.v_dim, 0));
+      store_kv(ops_, kv_, pages_[static_cast<size_t>(j / kPageTokens)], j % kPageTokens,
+               k_.data() + index(j, c_.kv_heads, 0, c_.k_dim, 0),
+               v_.data() + index(j, c_.kv_heads, 0, c_.v_dim, 0));
     if (c_.type == FloatType::kF32) return;
     for (std::vector<float>* x : {&k_, &v_})
       for (float& v : *x) v = half_to_float(float_to_half(v));
@@ -344,7 +351,11 @@ TEST_P(Attention, StoresAsRoundedAndOnlyItsSlot) {
       for (float& x : k) x = value(random);
       for (float& x : v) x = value(random) * 1e-5f;  // Halves that are not normal among them.
       const int32_t slot = static_cast<int32_t>(random() % kPageTokens);
-      GetParam()->store_kv(kv, 1, slot, k.data(), v.data());
+      // Head by head, the second first.
+      for (const int32_t h : {1, 0}) {
+        GetParam()->store_keys(kv, 1, slot, h, 1, k.data() + h * dims);
+        GetParam()->store_values(kv, 1, slot, h, 1, v.data() + h * v_dim);
+      }
       const auto put = [&](int64_t at, float x) {
         const uint16_t half = float_to_half(x);
         uint8_t* to = want.data() + kv.page_bytes + at;

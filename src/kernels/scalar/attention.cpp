@@ -42,13 +42,18 @@ float get(const KvPages& kv, const uint8_t* begin, int64_t index) {
   return half_to_float(half);
 }
 
-void store_kv(const KvPages& kv, int32_t page, int32_t slot, const float* k, const float* v) {
-  for (int32_t h = 0; h < kv.kv_heads; ++h, k += kv.k_dim, v += kv.v_dim) {
-    uint8_t* keys = head_of(kv, page, h);
-    uint8_t* values = keys + int64_t{kv.k_dim} * kPageTokens * element_bytes(kv);
-    for (int32_t d = 0; d < kv.k_dim; ++d) put(kv, keys, int64_t{d} * kPageTokens + slot, k[d]);
-    for (int32_t d = 0; d < kv.v_dim; ++d) put(kv, values, int64_t{slot} * kv.v_dim + d, v[d]);
-  }
+void store_keys(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                const float* k) {
+  for (int32_t h = first; h < first + heads; ++h, k += kv.k_dim)
+    for (int32_t d = 0; d < kv.k_dim; ++d)
+      put(kv, head_of(kv, page, h), int64_t{d} * kPageTokens + slot, k[d]);
+}
+
+void store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                  const float* v) {
+  const int64_t at = int64_t{kv.k_dim} * kPageTokens + int64_t{slot} * kv.v_dim;
+  for (int32_t h = first; h < first + heads; ++h, v += kv.v_dim)
+    for (int32_t d = 0; d < kv.v_dim; ++d) put(kv, head_of(kv, page, h), at + d, v[d]);
 }
 
 // What a query head remembers from block to block; its output so far lies in `out`, not divided.
@@ -112,7 +117,8 @@ void attend(const KvPages& kv, const AttendArgs& args) {
 }  // namespace
 
 void fill_attention(Ops& ops) {
-  ops.store_kv = store_kv;
+  ops.store_keys = store_keys;
+  ops.store_values = store_values;
   ops.attend = attend;
 }
 

@@ -36,42 +36,55 @@ void attend(const KvPages& kv, const AttendArgs& args) {
   }
 }
 
-template <class V>
-void store_half(const KvPages& kv, uint16_t* keys, uint16_t* values, const float* k,
-                const float* v) {
-  uint16_t halves[V::kLanes];
-  for (int32_t d = 0; d < kv.k_dim; d += V::kLanes) {
-    const int32_t n = min(kv.k_dim - d, V::kLanes);
-    V::store(halves, V::load(k + d, V::first(n)));
-    for (int32_t i = 0; i < n; ++i) keys[int64_t{d + i} * kPageTokens] = halves[i];
-  }
-  int32_t d = 0;
-  for (; d + V::kLanes <= kv.v_dim; d += V::kLanes) V::store(values + d, V::load(v + d));
-  if (d < kv.v_dim) {
-    V::store(halves, V::load(v + d, V::first(kv.v_dim - d)));
-    for (int32_t i = 0; d + i < kv.v_dim; ++i) values[d + i] = halves[i];
-  }
+[[gnu::always_inline]] inline uint8_t* page_head(const KvPages& kv, int32_t page, int32_t head) {
+  return kv.base + page * kv.page_bytes + head * kv.head_bytes;
 }
 
 template <class V>
-void store_kv(const KvPages& kv, int32_t page, int32_t slot, const float* k, const float* v) {
-  for (int32_t h = 0; h < kv.kv_heads; ++h, k += kv.k_dim, v += kv.v_dim) {
-    uint8_t* head = kv.base + page * kv.page_bytes + h * kv.head_bytes;
-    const int64_t values = int64_t{kv.k_dim} * kPageTokens + int64_t{slot} * kv.v_dim;
+void store_keys(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                const float* k) {
+  uint16_t halves[V::kLanes];
+  for (int32_t h = first; h < first + heads; ++h, k += kv.k_dim) {
+    uint8_t* head = page_head(kv, page, h);
     if (kv.type == FloatType::kF32) {
-      auto* to = reinterpret_cast<float*>(head);
-      for (int32_t d = 0; d < kv.k_dim; ++d) to[int64_t{d} * kPageTokens + slot] = k[d];
-      for (int32_t d = 0; d < kv.v_dim; ++d) to[values + d] = v[d];
-    } else {
-      auto* to = reinterpret_cast<uint16_t*>(head);
-      store_half<V>(kv, to + slot, to + values, k, v);
+      auto* to = reinterpret_cast<float*>(head) + slot;
+      for (int32_t d = 0; d < kv.k_dim; ++d) to[int64_t{d} * kPageTokens] = k[d];
+      continue;
+    }
+    auto* to = reinterpret_cast<uint16_t*>(head) + slot;
+    for (int32_t d = 0; d < kv.k_dim; d += V::kLanes) {
+      const int32_t n = min(kv.k_dim - d, V::kLanes);
+      V::store(halves, V::load(k + d, V::first(n)));
+      for (int32_t i = 0; i < n; ++i) to[int64_t{d + i} * kPageTokens] = halves[i];
     }
   }
 }
 
 template <class V>
+void store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                  const float* v) {
+  uint16_t halves[V::kLanes];
+  const int64_t at = int64_t{kv.k_dim} * kPageTokens + int64_t{slot} * kv.v_dim;
+  for (int32_t h = first; h < first + heads; ++h, v += kv.v_dim) {
+    uint8_t* head = page_head(kv, page, h);
+    if (kv.type == FloatType::kF32) {
+      auto* to = reinterpret_cast<float*>(head) + at;
+      for (int32_t d = 0; d < kv.v_dim; ++d) to[d] = v[d];
+      continue;
+    }
+    auto* to = reinterpret_cast<uint16_t*>(head) + at;
+    int32_t d = 0;
+    for (; d + V::kLanes <= kv.v_dim; d += V::kLanes) V::store(to + d, V::load(v + d));
+    if (d == kv.v_dim) continue;
+    V::store(halves, V::load(v + d, V::first(kv.v_dim - d)));
+    for (int32_t i = 0; d + i < kv.v_dim; ++i) to[d + i] = halves[i];
+  }
+}
+
+template <class V>
 void fill_attention(Ops& ops) {
-  ops.store_kv = store_kv<V>;
+  ops.store_keys = store_keys<V>;
+  ops.store_values = store_values<V>;
   ops.attend = attend<V>;
 }
 

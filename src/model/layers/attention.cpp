@@ -1,5 +1,7 @@
 #include "model/layers/attention.h"
 
+#include <numeric>
+
 namespace weir::model {
 
 namespace {
@@ -63,10 +65,13 @@ void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void AttentionLayer::compute(const Pass& pass) const {
   project(pass);
   pass.team.barrier();
-  claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
-    for (int32_t row = begin; row < end; ++row) place(pass, row);
-  });
-  pass.team.barrier();
+  if (spec_.qk_norm == Attention::kAllHeads) {
+    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+      for (const Part part : {kQ, kK, kV})
+        place(pass, part, begin, end, 0, part == kQ ? spec_.num_heads : spec_.num_kv_heads);
+    });
+    pass.team.barrier();
+  }
   attend(pass);
   pass.team.barrier();
   if (o_.int8 && !quantises_heads_) {
@@ -89,19 +94,27 @@ void AttentionLayer::project(const Pass& pass) const {
   const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
   const std::array weights = {&q_, &k_, &v_};
   const std::array outputs = {ws.q, ws.k, ws.v};
-  claim_columns(pass, std::array{q_.n, k_.n, v_.n}, [&](size_t i, int32_t begin, int32_t end) {
-    const kernels::GemmRange range = {.rows = pass.rows(),
-                                      .begin = begin,
-                                      .end = end,
-                                      .y = outputs[i],
-                                      .y_stride = weights[i]->n};
-    multiply(pass.ops, *weights[i], in, range, pass.scratch());
-    add_bias(pass.ops, *weights[i], range);
-  });
+  claim_columns(
+      pass, std::array{q_.n, k_.n, v_.n},
+      [&](size_t i, int32_t begin, int32_t end) {
+        const kernels::GemmRange range = {.rows = pass.rows(),
+                                          .begin = begin,
+                                          .end = end,
+                                          .y = outputs[i],
+                                          .y_stride = weights[i]->n};
+        multiply(pass.ops, *weights[i], in, range, pass.scratch());
+        add_bias(pass.ops, *weights[i], range);
+        // A norm over all heads has to wait for the other columns.
+        if (spec_.qk_norm != Attention::kAllHeads)
+          place(pass, static_cast<Part>(i), 0, pass.rows(), begin / spec_.head_dim,
+                end / spec_.head_dim);
+      },
+      std::lcm(64, spec_.head_dim));
 }
 
 void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads,
                                      const float* weight) const {
+  if (spec_.qk_norm == Attention::kNoQkNorm) return;
   if (spec_.qk_norm == Attention::kAllHeads) {
     pass.ops.rms_norm(x, weight, spec_.qk_norm_eps, heads * spec_.head_dim, x);
     return;
@@ -112,28 +125,30 @@ void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads,
   }
 }
 
-// Norm and rope of a row's Q and K; K and V into their page.
-void AttentionLayer::place(const Pass& pass, int32_t row) const {
+// Heads [first, last) of some rows of Q, K or V: Q and K get their norm and rope, K and V go to
+// their page.
+void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t end, int32_t first,
+                           int32_t last) const {
   const Workspace& ws = pass.ws;
-  float* q = ws.q + int64_t{row} * q_.n;
-  float* k = ws.k + int64_t{row} * k_.n;
-  if (spec_.qk_norm != Attention::kNoQkNorm) {
-    normalise_heads(pass, q, spec_.num_heads, q_norm_);
-    normalise_heads(pass, k, spec_.num_kv_heads, k_norm_);
-  }
+  const int32_t heads = last - first;
+  float* x = part == kQ ? ws.q : part == kK ? ws.k : ws.v;
+  const int64_t stride = part == kQ ? q_.n : part == kK ? k_.n : v_.n;
   const Rope& rope = spec_.rope;
-  if (rope.dim > 0) {
-    const Angles angles = ws.angles[int64_t{rope_index_} * pass.rows() + row];
-    const bool interleaved = rope.layout == Rope::kInterleaved;
-    pass.ops.rope(q, spec_.num_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
-                  interleaved);
-    pass.ops.rope(k, spec_.num_kv_heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
-                  interleaved);
+  for (int32_t row = begin; row < end; ++row) {
+    float* head = x + row * stride + int64_t{first} * spec_.head_dim;
+    if (part != kV) normalise_heads(pass, head, heads, part == kQ ? q_norm_ : k_norm_);
+    if (part != kV && rope.dim > 0) {
+      const Angles angles = ws.angles[int64_t{rope_index_} * pass.rows() + row];
+      pass.ops.rope(head, heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
+                    rope.layout == Rope::kInterleaved);
+    }
+    if (part == kQ) continue;
+    const int32_t position = ws.position[row], slot = position % kernels::kPageTokens;
+    const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
+    const int32_t page = slice.pages[position / kernels::kPageTokens];
+    const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;
+    store(pass.kv.layer(index_), page, slot, first, heads, head);
   }
-  const int32_t position = ws.position[row];
-  const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
-  pass.ops.store_kv(pass.kv.layer(index_), slice.pages[position / kernels::kPageTokens],
-                    position % kernels::kPageTokens, k, ws.v + int64_t{row} * v_.n);
 }
 
 void AttentionLayer::attend(const Pass& pass) const {

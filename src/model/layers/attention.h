@@ -22,8 +22,11 @@ class AttentionLayer final : public Layer {
   int64_t macs() const override;
 
  private:
+  enum Part { kQ, kK, kV };
+
   void project(const Pass& pass) const;
-  void place(const Pass& pass, int32_t row) const;
+  void place(const Pass& pass, Part part, int32_t begin, int32_t end, int32_t first,
+             int32_t last) const;
   void attend(const Pass& pass) const;
   void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
   void output(const Pass& pass) const;
