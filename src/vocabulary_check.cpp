@@ -38,9 +38,10 @@ Result<std::string> check_vocabulary(const text::Tokenizer& tokenizer, int32_t v
     if (count++ == 0) first = id;
   }
   if (count == 0) return std::string();
-  return concat({"tokenizer.json has ", std::to_string(count),
-                 " tokens beyond the model's vocab_size ", std::to_string(vocab_size), ", first ",
-                 shown(tokenizer, first), ": prompts that have them are refused"});
+  return concat({"has no row for ", std::to_string(count), count == 1 ? " token" : " tokens",
+                 " of tokenizer.json, beyond vocab_size ", std::to_string(vocab_size), ": ",
+                 shown(tokenizer, first), count == 1 ? "" : " and following",
+                 "; prompts that have them are refused"});
 }
 
 }  // namespace weir

@@ -17,9 +17,9 @@ using model::Checkpoint;
 using model::Session;
 
 // Of logits with int8 activations and 16-bit keys and values. The fixtures have 64 channels, which
-// rounding hits harder than a real model's: up to 0.042 (mlxconv_mixtral). A wrong layer gives 0.5
-// and more.
-constexpr double kInexactErrorMax = 0.15;
+// rounding hits harder than a real model's: up to 0.042 (mlxconv_mixtral), and 0.10 where a near
+// tie chooses another expert (mlx_qwen3_moe_q3_g64). A wrong layer gives 0.5 and more.
+constexpr double kInexactErrorMax = 0.25;
 
 Result<std::vector<int32_t>> read_ids(const Checkpoint& file, std::string_view name) {
   const model::StoredTensor* stored = file.find(name);
