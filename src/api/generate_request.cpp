@@ -18,7 +18,7 @@ tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expecte
               std::string(path), "invalid_type");
 }
 
-tl::unexpected<Error> out_of_range(std::string_view path, std::string message) {
+tl::unexpected<Error> out_of_range(std::string_view path, const std::string& message) {
   return fail(ErrorCode::kInvalid,
               "Invalid value for '" + std::string(path) + "': " + message + ".", std::string(path),
               "invalid_value");
@@ -29,7 +29,7 @@ tl::unexpected<Error> missing(std::string_view path) {
               std::string(path), "missing_required_parameter");
 }
 
-tl::unexpected<Error> unsupported(std::string_view path, std::string message) {
+tl::unexpected<Error> unsupported(std::string_view path, const std::string& message) {
   return fail(ErrorCode::kUnsupported, "Unsupported '" + std::string(path) + "': " + message + ".",
               std::string(path), "unsupported_parameter");
 }
@@ -466,10 +466,10 @@ Result<void> check_completions(const GenerateRequest& request) {
 Result<void> check_both(const GenerateRequest& request) {
   if (request.has_stream_options && !request.stream)
     return out_of_range("stream_options", "expected stream to be true beside it");
-  if (request.min_tokens && request.token_limit() && *request.min_tokens > *request.token_limit())
-    return out_of_range("min_tokens", "expected at most max_tokens, " +
-                                          std::to_string(*request.token_limit()) + ", found " +
-                                          std::to_string(*request.min_tokens));
+  const auto limit = request.token_limit();
+  if (request.min_tokens && limit && *request.min_tokens > *limit)
+    return out_of_range("min_tokens", "expected at most max_tokens, " + std::to_string(*limit) +
+                                          ", found " + std::to_string(*request.min_tokens));
   return {};
 }
 

@@ -125,8 +125,8 @@ std::string_view shown(std::string_view text);
 
 // Errors about a field.
 tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected, JsonValue found);
-tl::unexpected<Error> out_of_range(std::string_view path, std::string message);
+tl::unexpected<Error> out_of_range(std::string_view path, const std::string& message);
 tl::unexpected<Error> missing(std::string_view path);
-tl::unexpected<Error> unsupported(std::string_view path, std::string message);
+tl::unexpected<Error> unsupported(std::string_view path, const std::string& message);
 
 }  // namespace weir::api

@@ -124,8 +124,8 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
 int32_t output_limit(const ApiConfig& config, Endpoint endpoint, const GenerateRequest& request,
                      int32_t left) {
   int64_t limit = left;
-  if (request.token_limit())
-    limit = *request.token_limit();
+  if (const auto asked = request.token_limit())
+    limit = *asked;
   else if (endpoint == Endpoint::kCompletions)
     limit = kCompletionTokensDefault;
   else if (config.max_tokens_default > 0)

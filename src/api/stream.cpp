@@ -53,7 +53,7 @@ Stream::Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
 
 Result<void> Stream::submit() {
   for (size_t i = 0; i < choices_.size(); ++i) {
-    const Result<void> submitted = host_.engine->submit(choices_[i].owned.request.get());
+    Result<void> submitted = host_.engine->submit(choices_[i].owned.request.get());
     if (submitted) continue;
     for (size_t k = 0; k < i; ++k) retire(choices_[k]);
     for (size_t k = i; k < choices_.size(); ++k) choices_[k].owned = {};  // Never lent.

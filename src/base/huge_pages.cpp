@@ -22,12 +22,13 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED)
     return fail(ErrorCode::kCapacity, "no memory for " + std::to_string(bytes >> 20) + " MiB");
-  const auto begin = reinterpret_cast<uintptr_t>(raw);
-  const uintptr_t aligned = (begin + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-  if (aligned > begin) ::munmap(raw, aligned - begin);
-  if (const uintptr_t tail = begin + mapped - (aligned + rounded); tail > 0)
-    ::munmap(reinterpret_cast<void*>(aligned + rounded), tail);
-  buffer.data_ = reinterpret_cast<std::byte*>(aligned);
+  auto* const begin = static_cast<std::byte*>(raw);
+  const size_t head =
+      (kHugePageBytes - reinterpret_cast<uintptr_t>(raw) % kHugePageBytes) % kHugePageBytes;
+  const size_t tail = kHugePageBytes - head;
+  if (head > 0) ::munmap(begin, head);
+  ::munmap(begin + head + rounded, tail);  // Never empty: the head is less than a huge page.
+  buffer.data_ = begin + head;
   buffer.bytes_ = rounded;
   (void)::madvise(buffer.data_, rounded, MADV_HUGEPAGE);  // Advice: 4 KiB pages work too.
   return buffer;

@@ -235,6 +235,8 @@ size_t find_text(std::string_view text, std::string_view needle, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;
   // glibc's memmem is linear (two-way); string_view::find is quadratic for hostile needles.
+  // A single character needs neither.
+  if (needle.size() == 1) return text.find(needle[0], from);
   const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
   return found ? static_cast<size_t>(static_cast<const char*>(found) - text.data())
                : std::string_view::npos;
