@@ -17,6 +17,9 @@ constexpr size_t kHeadersMax = 256;
 // Each chunk has at least 5 bytes of framing ("1\r\n" and "\r\n"), so a body of one-byte chunks
 // sends 6 bytes for one; more than that is chunk extensions or padding without end.
 constexpr uint64_t kFramingPerByte = 8;
+// Framing is judged where a body ends and at every multiple of this many bytes of it, so that the
+// answer does not depend on how the network cut the bytes.
+constexpr uint64_t kFramingStride = 4096;
 
 constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
@@ -109,6 +112,8 @@ HttpParser::Event HttpParser::feed(std::string_view& bytes) {
                       std::to_string(header_bytes_max_) + " bytes");
         return Event::kError;
       }
+    } else if (chunked_) {
+      part = part.substr(0, kFramingStride - wire_bytes_ % kFramingStride);
     }
     // A body that is complete without a byte still needs the call.
     fed_begin_ = part.empty() ? "" : part.data();
@@ -120,14 +125,16 @@ HttpParser::Event HttpParser::feed(std::string_view& bytes) {
     if (used > 0) last_byte_ = fed_begin_[used - 1];
     (was_body ? wire_bytes_ : head_bytes_) += used;
     bytes.remove_prefix(used);
+    if (code != HPE_OK && code != HPE_PAUSED)
+      return fail_syntax(code, llhttp_get_error_reason(&impl_->parser));
+    if (was_body && (code == HPE_PAUSED || wire_bytes_ % kFramingStride == 0) &&
+        wire_bytes_ > header_bytes_max_ + kFramingPerByte * (body_bytes_ + 1)) {
+      fail(400, "the chunked body has more framing than content");
+      return Event::kError;
+    }
     if (code == HPE_PAUSED) {
       paused_ = true;
       return event_;
-    }
-    if (code != HPE_OK) return fail_syntax(code, llhttp_get_error_reason(&impl_->parser));
-    if (wire_bytes_ > header_bytes_max_ + kFramingPerByte * (body_bytes_ + 1)) {
-      fail(400, "the chunked body has more framing than content");
-      return Event::kError;
     }
   } while (!bytes.empty());
   return Event::kMore;
