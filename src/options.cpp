@@ -76,6 +76,8 @@ const std::array kRows = {
         "Requests running or waiting; more are answered 429", "1024"},
     Row{"prefill-size", "TOKENS", &Options::prefill_size, kPlanning, "Scheduling",
         "Most tokens of one step, prompt chunks included", "512"},
+    Row{"max-step-ms", "MS", &Options::max_step_ms, kServeOnly, "Scheduling",
+        "Cut prompts so that a step takes no longer: smoother streams, slower prompts", "no limit"},
     Row{"no-prefix-cache", "", Switch{&Options::prefix_cache, false}, kServeOnly, "Scheduling",
         "Compute every prompt from its first token", "off"},
 

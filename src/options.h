@@ -35,6 +35,7 @@ struct Options {
   int32_t parallel = 0;  // Sequences that decode at once; 0: what memory holds.
   int32_t queue = 1024;
   int32_t prefill_size = 512;
+  std::optional<double> max_step_ms;
   bool prefix_cache = true;
 
   // Sampling defaults; without: generation_config.json's, else the API's.

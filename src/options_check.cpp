@@ -72,6 +72,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--parallel", o.parallel, 0, 4096));
   WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
   WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, 8192));
+  if (o.max_step_ms) WEIR_TRY(in_range("--max-step-ms", *o.max_step_ms, 0, 60'000));
   WEIR_TRY(in_range_of_field("--temp", o.temp, "temperature"));
   WEIR_TRY(in_range_of_field("--top-p", o.top_p, "top_p"));
   WEIR_TRY(in_range_of_field("--top-k", o.top_k, "top_k"));

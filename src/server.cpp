@@ -271,6 +271,7 @@ Result<void> Server::load(ThreadTeam& team) {
 
   sched::EngineOptions engine_options;
   engine_options.step_tokens_max = options_.prefill_size;
+  engine_options.step_seconds_max = options_.max_step_ms.value_or(0) / 1000;
   engine_options.running_max = plan_.parallel;
   engine_options.queue_max = options_.queue;
   engine_options.context_max = plan_.context_max;

@@ -24,10 +24,15 @@
 #include "sched/scheduler.h"
 #include "sched/sequence_pool.h"
 #include "sched/step_buffer.h"
+#include "sched/step_cost.h"
 
 namespace weir::sched {
 
 namespace {
+
+// Of the limit of a step, what is planned for: predictions err, and the planner cannot take back a
+// step that turns out long.
+constexpr double kPlannedShare = 0.9;
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -41,6 +46,14 @@ Limits limits_of(const EngineOptions& options, const model::Model& model) {
 int32_t context_of(const EngineOptions& options, const model::Model& model) {
   if (options.context_max <= 0) return model.context_max();
   return std::min(options.context_max, model.context_max());
+}
+
+StepWork work_of(const Step& step) {
+  StepWork work{.decode_rows = step.token_count - step.prefill_tokens,
+                .prompt_tokens = step.prefill_tokens};
+  for (const Slice& slice : std::span(step.slices).subspan(static_cast<size_t>(work.decode_rows)))
+    work.keys_seen += StepCost::keys_seen(slice.first, slice.count);
+  return work;
 }
 
 // What must agree, besides tokens, for pages to be shared. The model, the KV type and the compute
@@ -73,6 +86,7 @@ struct Engine::Impl final : model::ForwardClient {
   void cancel(const Request* request);
   void finish(Sequence* seq, FinishReason reason);
   void plan(StepBuffer& next, bool other_runs);
+  int32_t prefill_tokens_max() const;
   void begin(Sequence* seq);
   void flatten(StepBuffer& next, bool other_runs);
   void release(const StepBuffer& step);
@@ -81,6 +95,7 @@ struct Engine::Impl final : model::ForwardClient {
   void update_gauges();
 
   const Limits limits;
+  const double step_seconds_max;
   const int32_t context_max;
   model::Model& model;
   kv::KvCache& kv;
@@ -94,6 +109,7 @@ struct Engine::Impl final : model::ForwardClient {
   kv::PagePool pages;
   std::optional<kv::PrefixCache> prefix_cache;
   Scheduler scheduler;
+  StepCost cost;
   SequencePool sequences;
   StepBuffer buffers[2];
   std::vector<sample::SamplerScratch> scratch;  // By team member.
@@ -109,6 +125,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
                    const kernels::Ops& ops_in, ThreadTeam& team_in, EngineHandle& handle_in,
                    std::function<void()> wake_in)
     : limits(limits_of(options, model_in)),
+      step_seconds_max(options.step_seconds_max),
       context_max(context_of(options, model_in)),
       model(model_in),
       kv(kv_in),
@@ -168,8 +185,10 @@ void Engine::Impl::execute(StepBuffer& step) {
   team.run([&](int member) { model.forward(batch, kv, *this, team, member); });
   CHECK(spare == nullptr);  // The model has called while_computing().
   running = nullptr;
+  const double taken = seconds(Clock::now() - begin);
+  cost.observe(work_of(step.step), taken);
   stats.steps.add();
-  stats.step_time.observe(seconds(Clock::now() - begin));
+  stats.step_time.observe(taken);
 }
 
 void Engine::Impl::while_computing() {
@@ -287,7 +306,7 @@ void Engine::Impl::finish(Sequence* seq, FinishReason reason) {
 void Engine::Impl::plan(StepBuffer& next, bool other_runs) {
   const uint64_t preemptions = scheduler.preemptions();
   next.clear();
-  scheduler.next_step(next.step, limits.step_tokens_max);
+  scheduler.next_step(next.step, prefill_tokens_max());
   for (const Slice& slice : next.step.slices) {
     ++slice.seq->steps;
     if (!slice.seq->sampler) begin(slice.seq);
@@ -295,6 +314,19 @@ void Engine::Impl::plan(StepBuffer& next, bool other_runs) {
   flatten(next, other_runs);
   stats.prompt_tokens.add(static_cast<uint64_t>(next.step.prefill_tokens));
   stats.preemptions.add(scheduler.preemptions() - preemptions);
+}
+
+int32_t Engine::Impl::prefill_tokens_max() const {
+  if (step_seconds_max <= 0) return limits.step_tokens_max;
+  int32_t decode_rows = 0, position = 0;
+  for (const Sequence* seq : scheduler.running()) {
+    if (seq->prefilling())
+      position = std::max(position, seq->computed);
+    else
+      ++decode_rows;
+  }
+  return std::min(limits.step_tokens_max,
+                  cost.tokens_within(kPlannedShare * step_seconds_max, decode_rows, position));
 }
 
 // The first slice of a request.

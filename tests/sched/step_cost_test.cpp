@@ -1,0 +1,79 @@
+#include "sched/step_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace weir::sched {
+namespace {
+
+constexpr double kDecodeRow = 0.2e-3, kDecodeStep = 4e-3, kToken = 0.3e-3, kKey = 0.1e-6;
+
+double true_seconds(const StepWork& work) {
+  return (work.decode_rows > 0 ? kDecodeStep + kDecodeRow * work.decode_rows : 0) +
+         kToken * work.prompt_tokens + kKey * work.keys_seen;
+}
+
+StepWork chunk(int32_t rows, int32_t position, int32_t tokens) {
+  return {.decode_rows = rows,
+          .prompt_tokens = tokens,
+          .keys_seen = StepCost::keys_seen(position, tokens)};
+}
+
+TEST(StepCost, CountsTheKeysThatAChunkSees) {
+  for (const int32_t position : {0, 7, 100}) {
+    int64_t seen = 0;
+    for (int32_t i = 0; i < 9; ++i) seen += position + i + 1;
+    EXPECT_EQ(StepCost::keys_seen(position, 9), static_cast<double>(seen));
+  }
+}
+
+TEST(StepCost, StartsWithAShortChunkAndNeverStopsPrompts) {
+  StepCost cost;
+  const int32_t first = cost.tokens_within(1, 8, 0);
+  EXPECT_GE(first, StepCost::kTokensMin);
+  EXPECT_LE(first, 64);
+  cost.observe({.decode_rows = 8}, 0.01);
+  cost.observe(chunk(8, 0, 64), 0.03);
+  EXPECT_EQ(cost.tokens_within(0.005, 8, 0), StepCost::kTokensMin);  // Less than decoding takes.
+  EXPECT_EQ(cost.tokens_within(1e-9, 0, 100000), StepCost::kTokensMin);
+}
+
+TEST(StepCost, ChunksFillTheLimitWhateverTheirPosition) {
+  StepCost cost;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> noise(0.97, 1.03);
+  for (int i = 0; i < 100; ++i) {
+    cost.observe({.decode_rows = 8}, noise(random) * true_seconds({.decode_rows = 8}));
+    const StepWork work = chunk(8, static_cast<int32_t>(random() % 4000), 16 + random() % 500);
+    cost.observe(work, noise(random) * true_seconds(work));
+  }
+  for (const int32_t position : {0, 1000, 4000}) {
+    for (const double limit : {0.020, 0.050, 0.150}) {
+      const int32_t tokens = cost.tokens_within(limit, 8, position);
+      EXPECT_NEAR(true_seconds(chunk(8, position, tokens)), limit, 0.1 * limit)
+          << "position " << position << " tokens " << tokens;
+    }
+  }
+}
+
+TEST(StepCost, FollowsAMachineThatBecomesSlower) {
+  StepCost cost;
+  for (int i = 0; i < 200; ++i) {
+    const double factor = i < 100 ? 1 : 3;
+    cost.observe({.decode_rows = 4}, factor * true_seconds({.decode_rows = 4}));
+    const StepWork work = chunk(4, i * 37 % 2000, 32 + i % 7 * 64);
+    cost.observe(work, factor * true_seconds(work));
+  }
+  const int32_t tokens = cost.tokens_within(0.1, 4, 500);
+  EXPECT_NEAR(3 * true_seconds(chunk(4, 500, tokens)), 0.1, 0.015);
+}
+
+TEST(StepCost, StepsOfOneSizeAreEnough) {
+  StepCost cost;
+  for (int i = 0; i < 20; ++i) cost.observe(chunk(0, 0, 64), 64 * kToken);
+  EXPECT_NEAR(cost.tokens_within(0.03, 0, 0), 100, 2);
+}
+
+}  // namespace
+}  // namespace weir::sched
