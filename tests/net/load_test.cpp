@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <future>
 
 #include "base/json.h"
 #include "test_server.h"
@@ -35,7 +36,14 @@ class FakeModel {
     thread_.join();
   }
 
-  // Of the loop's thread; read after the run.
+  // Waits for the loop's thread: what it has written until now may be read.
+  void settle() {
+    std::promise<void> settled;
+    loop.post([&] { settled.set_value(); });
+    settled.get_future().wait();
+  }
+
+  // Of the loop's thread; read after settle().
   std::vector<std::string> bodies;
   std::string authorization;
   int closed = 0;
@@ -141,9 +149,10 @@ class WeirLoad : public testing::Test {
   void SetUp() override {
     if (::access(kProgram.c_str(), X_OK) != 0) GTEST_SKIP() << kProgram << " is not built";
   }
-  JsonDoc run_json(const FakeModel& model, const std::string& arguments, int expected_status = 0) {
+  JsonDoc run_json(FakeModel& model, const std::string& arguments, int expected_status = 0) {
     const Outcome run =
         run_program("--port " + std::to_string(model.server.port()) + " --json - " + arguments);
+    model.settle();
     EXPECT_EQ(run.status, expected_status) << run.output;
     Result<JsonDoc> doc = JsonDoc::parse(run.output);
     EXPECT_TRUE(doc) << run.output;
