@@ -264,13 +264,17 @@ struct Options {
 
 std::vector<Case> cases(bool quick) {
   std::vector<Case> list;
-  const std::vector<int32_t> rows =
-      quick ? std::vector<int32_t>{1, 16, 64} : std::vector<int32_t>{1, 2, 4, 8, 12, 16, 32, 128};
+  const std::vector<int32_t> rows = quick ? std::vector<int32_t>{1, 16, 64}
+                                          : std::vector<int32_t>{1, 2, 4, 8, 12, 16, 32, 128, 512};
   for (const int32_t group : {32, 64, 128})
     for (const int32_t m : rows) list.push_back({Product::kInt8, 2048, 2048, group, 4, m});
   for (const int32_t m : rows) list.push_back({Product::kInt8, 2048, 2048, 64, 8, m});
   if (!quick)
-    for (const int32_t m : rows) list.push_back({Product::kInt8, 576, 1536, 32, 4, m});
+    for (const int32_t m : rows) {
+      list.push_back({Product::kInt8, 576, 1536, 32, 4, m});
+      list.push_back({Product::kInt8, 1536, 576, 32, 4, m});
+      list.push_back({Product::kInt8, 576, 576, 32, 4, m});
+    }
   for (const int32_t m : {1, 4, 32}) list.push_back({Product::kExact, 2048, 2048, 64, 4, m});
   for (const int32_t m : {1, 4, 32}) list.push_back({Product::kFloat, 2048, 2048, 64, 16, m});
   return list;

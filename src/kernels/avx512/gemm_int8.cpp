@@ -32,6 +32,7 @@ struct Tile {
   int64_t ahead;  // Distance of the prefetch from the line at hand.
   const int8_t* q;
   int64_t q_stride;
+  const int8_t* next_q;  // The rows of the tile that comes next, which lie side by side.
   const float* scale;
   const float* sum;
   int32_t groups;
@@ -88,6 +89,7 @@ void run_tile(const Tile& tile) {
   const uint8_t* words = tile.words;
   const int64_t ahead = tile.ahead;
   const __m512i low = _mm512_set1_epi8(15);
+  const char* next = reinterpret_cast<const char*>(tile.next_q);
   __m512 c[kRows];
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c[m.value] = _mm512_setzero_ps(); });
 
@@ -116,6 +118,12 @@ void run_tile(const Tile& tile) {
         }
       });
       words += 64 * kLines;
+      // As many bytes of the next rows as these have read: their lines come from L2, in streams too
+      // short for the processor to foresee.
+      if constexpr (kRows >= 8)
+        repeat<(kRows + 1) / 2>(
+            [&](auto i) WEIR_INLINE_LAMBDA { _mm_prefetch(next + 64 * i.value, _MM_HINT_T0); });
+      next += 32 * kRows;
       repeat<kBases>([&](auto i) WEIR_INLINE_LAMBDA { base[i.value] += 32; });
     }
     __m512 scale, minus_magic, bias;
@@ -195,6 +203,7 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
       const int32_t count = static_cast<int32_t>(int64_t{rows} * (t + 1) / tiles - first);
       tile.ahead = tiles == 1 ? kStreamAhead : t == 0 ? word_bytes : 0;
       tile.q = x.q + first * w.k;
+      tile.next_q = x.q + (t + 1 < tiles ? first + count : 0) * w.k;
       tile.scale = x.scale + first * tile.groups;
       tile.sum = x.sum + first * tile.groups;
       tile.y = y + first * range.y_stride + column;
