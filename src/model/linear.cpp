@@ -55,15 +55,16 @@ QuantSpace QuantSpace::place(std::byte* memory, int64_t elements, uint8_t groups
   return space;
 }
 
-void QuantSpace::quantise(const kernels::Ops& ops, uint8_t groups, const float* x, int32_t k,
-                          int32_t begin, int32_t end, int32_t column, int32_t columns) const {
+void QuantSpace::quantise(const kernels::Ops& ops, uint8_t groups, const float* x, int64_t x_stride,
+                          int32_t k, int32_t begin, int32_t end, int32_t column,
+                          int32_t columns) const {
   for (size_t i = 0; i < kGroups.size(); ++i) {
     if (!(groups >> i & 1)) continue;
     kernels::QuantRows out = view(k, kGroups[i]);
     out.q += int64_t{begin} * k + column;
     out.scale += (int64_t{begin} * k + column) / out.group;
     out.sum += (int64_t{begin} * k + column) / out.group;
-    ops.quantise_rows(x + int64_t{begin} * k + column, k, end - begin, columns, out);
+    ops.quantise_rows(x, x_stride, end - begin, columns, out);
   }
 }
 

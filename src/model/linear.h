@@ -38,10 +38,11 @@ class QuantSpace {
   static int64_t bytes(int64_t elements, uint8_t groups);
   static QuantSpace place(std::byte* memory, int64_t elements, uint8_t groups);
 
-  // Quantises columns [column, column + columns) of rows [begin, end) of x [rows, k], in the group
-  // sizes of `groups`, of which `column` and `columns` are multiples.
-  void quantise(const kernels::Ops& ops, uint8_t groups, const float* x, int32_t k, int32_t begin,
-                int32_t end, int32_t column, int32_t columns) const;
+  // Quantises columns [column, column + columns) of rows [begin, end) of k elements, in the group
+  // sizes of `groups`, of which `column` and `columns` are multiples. `x` is the first of them, and
+  // rows of x are x_stride apart.
+  void quantise(const kernels::Ops& ops, uint8_t groups, const float* x, int64_t x_stride,
+                int32_t k, int32_t begin, int32_t end, int32_t column, int32_t columns) const;
 
  private:
   struct Form {

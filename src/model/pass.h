@@ -73,4 +73,21 @@ void claim_columns(const Pass& pass, const std::array<int32_t, kCount>& widths, 
   });
 }
 
+// Calls fn(begin, end) for blocks of at most `size` columns.
+template <class F>
+void for_column_blocks(int32_t begin, int32_t end, int32_t size, F&& fn) {
+  for (; begin < end; begin += size) fn(begin, std::min(begin + size, end));
+}
+
+// A product's range whose result is the member's block buffer `which` (0 or 1), at most
+// Workspace::kBlockColumns wide: as if the whole row were there, of which only these columns are.
+inline kernels::GemmRange block_range(const Pass& pass, int which, int32_t rows, int32_t begin,
+                                      int32_t end) {
+  return {.rows = rows,
+          .begin = begin,
+          .end = end,
+          .y = pass.ws.block(pass.member, which) - begin,
+          .y_stride = Workspace::kBlockColumns};
+}
+
 }  // namespace weir::model

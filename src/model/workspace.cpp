@@ -37,7 +37,8 @@ class Cutter {
 void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
   const int64_t rows = s.rows, slots = rows * std::max(s.top_k, 1);
   const int64_t inner = std::max({rows * s.q_width, rows * s.ffn_width, slots * s.expert_width});
-  const int64_t ffn = std::max(rows * s.ffn_width, slots * s.expert_width);
+  const int64_t ffn =
+      s.ffn_floats ? std::max(rows * s.ffn_width, slots * s.expert_width) : int64_t{0};
   w.x = c.take<float>(rows * s.hidden);
   w.normed = c.take<float>(rows * s.hidden);
   w.delta = c.take<float>(rows * s.hidden);
@@ -58,8 +59,8 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
   w.gate = c.take<float>(ffn);
   w.up = c.take<float>(ffn);
   if (s.experts > 0) {
-    w.shared_gate = c.take<float>(rows * s.shared_width);
-    w.shared_up = c.take<float>(rows * s.shared_width);
+    w.shared_gate = c.take<float>(s.ffn_floats ? rows * s.shared_width : 0);
+    w.shared_up = c.take<float>(s.ffn_floats ? rows * s.shared_width : 0);
     w.shared_out = c.take<float>(s.shared_width > 0 ? rows * s.hidden : 0);
     w.shared_weight = c.take<float>(rows);
     w.expert_out = c.take<float>(slots * s.hidden);
@@ -77,6 +78,8 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
   }
   w.logits = c.take<float>(int64_t{s.logit_rows} * s.vocab);
   w.kernel_scratch = c.take<std::byte>(s.members * kernels::kScratchBytes);
+  w.block_floats = rows * Workspace::kBlockColumns;
+  w.blocks = c.take<float>(2 * s.members * w.block_floats);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct WorkspaceSizes {
   int32_t ffn_width = 0;     // Dense.
   int32_t expert_width = 0;  // Of one expert.
   int32_t shared_width = 0;
+  bool ffn_floats = false;  // Some down_proj reads floats.
   int32_t experts = 0, top_k = 0;
   int32_t logit_rows = 0, vocab = 0;
   std::vector<int32_t> rope_dims;
@@ -43,7 +44,12 @@ struct ExpertPlan {
 struct Workspace {
   static Result<std::unique_ptr<Workspace>> create(const WorkspaceSizes& sizes);
 
+  // Columns of a block buffer: the largest group of activations, which are quantised together.
+  static constexpr int32_t kBlockColumns = 128;
+
   void* scratch(int member) const { return kernel_scratch + member * kernels::kScratchBytes; }
+  // One of a member's two buffers of [rows, kBlockColumns]: columns that nobody else looks at.
+  float* block(int member, int which) const { return blocks + (2 * member + which) * block_floats; }
   int64_t bytes() const { return static_cast<int64_t>(memory.bytes()); }
 
   // Per row.
@@ -63,6 +69,7 @@ struct Workspace {
   float* attended = nullptr;  // [rows, q_width]
 
   // Feed-forward: slots are rows, or (row, choice) pairs of routed experts.
+  // The floats of gate and up are kept only for a down_proj that reads floats.
   float* gate = nullptr;         // [slots, width]
   float* up = nullptr;           // [slots, width]
   float* shared_gate = nullptr;  // [rows, shared_width]
@@ -78,6 +85,8 @@ struct Workspace {
 
   float* logits = nullptr;  // [logit_rows, vocab]
   std::byte* kernel_scratch = nullptr;
+  float* blocks = nullptr;  // [members][2][rows, kBlockColumns]
+  int64_t block_floats = 0;
 
   HugeBuffer memory;
 };

@@ -76,8 +76,9 @@ void AttentionLayer::compute(const Pass& pass) const {
   pass.team.barrier();
   if (o_.int8 && !quantises_heads_) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
-      pass.ws.inner_quant.quantise(pass.ops, o_.group_bit(), pass.ws.attended, o_.k, begin, end, 0,
-                                   o_.k);
+      pass.ws.inner_quant.quantise(pass.ops, o_.group_bit(),
+                                   pass.ws.attended + int64_t{begin} * o_.k, o_.k, o_.k, begin, end,
+                                   0, o_.k);
     });
     pass.team.barrier();
   }
@@ -197,19 +198,15 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   };
   pass.ops.attend(pass.kv.layer(index_), args);
   if (quantises_heads_)
-    ws.inner_quant.quantise(pass.ops, o_.group_bit(), ws.attended, o_.k, row, row + rows, column,
-                            group * spec_.head_dim);
+    ws.inner_quant.quantise(pass.ops, o_.group_bit(), ws.attended + at, o_.k, o_.k, row, row + rows,
+                            column, group * spec_.head_dim);
 }
 
 void AttentionLayer::output(const Pass& pass) const {
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.attended, .quant = &ws.inner_quant};
   claim_columns(pass, std::array{o_.n}, [&](size_t, int32_t begin, int32_t end) {
-    const kernels::GemmRange range = {
-        .rows = pass.rows(), .begin = begin, .end = end, .y = ws.delta, .y_stride = o_.n};
-    multiply(pass.ops, o_, in, range, pass.scratch());
-    add_bias(pass.ops, o_, range);
-    if (output_.adds_columns()) output_.add_columns(pass, range);
+    output_.project(pass, o_, in, begin, end);
   });
 }
 

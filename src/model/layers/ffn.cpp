@@ -20,32 +20,41 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
 
 void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t* index,
                           int32_t rows, int32_t begin, int32_t end, const Inner& out) const {
-  const int32_t columns = end - begin;
-  const int64_t first = int64_t{out.row} * spec.width;
-  float* hidden = out.hidden + first;
-  float* spare = out.spare + first;
-  kernels::GemmRange range = {.index = index,
-                              .rows = rows,
-                              .begin = begin,
-                              .end = end,
-                              .y = spec.gated ? spare : hidden,
-                              .y_stride = spec.width};
-  multiply(pass.ops, up, in, range, pass.scratch());
-  add_bias(pass.ops, up, range);
+  if (!down.int8) {
+    kernels::GemmRange range = {
+        .index = index, .rows = rows, .begin = begin, .end = end, .y_stride = spec.width};
+    range.y = out.hidden + int64_t{out.row} * spec.width;
+    activate_range(pass, in, range, out.spare + int64_t{out.row} * spec.width);
+    return;
+  }
+  // Only the quantised form is read later: the floats come and go in blocks that stay in the cache.
+  for_column_blocks(begin, end, column_multiple(), [&](int32_t first, int32_t last) {
+    kernels::GemmRange range = block_range(pass, 0, rows, first, last);
+    range.index = index;
+    activate_range(pass, in, range, block_range(pass, 1, rows, first, last).y);
+    out.quant->quantise(pass.ops, down.group_bit(), range.y + first, range.y_stride, spec.width,
+                        out.row, out.row + rows, first, last - first);
+  });
+}
+
+void FfnWeights::activate_range(const Pass& pass, const Activations& in,
+                                const kernels::GemmRange& out, float* spare) const {
+  kernels::GemmRange range = out;
   if (spec.gated) {
-    range.y = hidden;
     multiply(pass.ops, gate, in, range, pass.scratch());
     add_bias(pass.ops, gate, range);
+    range.y = spare;
   }
-  for (int64_t row = 0; row < rows; ++row) {
-    float* y = hidden + row * spec.width + begin;
+  multiply(pass.ops, up, in, range, pass.scratch());
+  add_bias(pass.ops, up, range);
+  const int32_t columns = out.end - out.begin;
+  for (int64_t row = 0; row < out.rows; ++row) {
+    const int64_t at = row * out.y_stride + out.begin;
     if (spec.gated)
-      pass.ops.gated_act(y, spare + row * spec.width + begin, spec.act, columns, y);
+      pass.ops.gated_act(out.y + at, spare + at, spec.act, columns, out.y + at);
     else
-      pass.ops.act(spec.act, columns, y);
+      pass.ops.act(spec.act, columns, out.y + at);
   }
-  out.quant->quantise(pass.ops, down.group_bit(), out.hidden, spec.width, out.row, out.row + rows,
-                      begin, columns);
 }
 
 FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index)
@@ -60,6 +69,7 @@ FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index)
 
 void FfnLayer::raise(WorkspaceSizes& sizes) const {
   sizes.ffn_width = std::max(sizes.ffn_width, ffn_.spec.width);
+  sizes.ffn_floats |= !ffn_.down.int8;
   sizes.groups |= input_.groups | ffn_.down.group_bit();
 }
 
@@ -80,11 +90,7 @@ void FfnLayer::compute(const Pass& pass) const {
   pass.team.barrier();
   const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
   claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {
-    const kernels::GemmRange range = {
-        .rows = pass.rows(), .begin = begin, .end = end, .y = ws.delta, .y_stride = hidden_};
-    multiply(pass.ops, ffn_.down, inner, range, pass.scratch());
-    add_bias(pass.ops, ffn_.down, range);
-    if (output_.adds_columns()) output_.add_columns(pass, range);
+    output_.project(pass, ffn_.down, inner, begin, end);
   });
   pass.team.barrier();
 }

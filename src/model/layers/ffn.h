@@ -27,17 +27,23 @@ struct FfnWeights {
   // Columns of a claim must be a multiple of this, so that they can be quantised at once.
   int32_t column_multiple() const { return down.int8 ? std::max(64, down.quant.group) : 64; }
 
-  // Where activate() leaves its rows, from row `row` on: what down_proj reads.
+  // Where activate() leaves its rows, from row `row` on: what down_proj reads, floats or their
+  // quantised form.
   struct Inner {
     float* hidden = nullptr;  // [rows, width]
     float* spare = nullptr;   // [rows, width]
     const QuantSpace* quant = nullptr;
     int32_t row = 0;
   };
-  // Columns [begin, end) of act(gate(in)) * up(in), or of act(up(in)), and their quantised form,
-  // for `rows` rows that `index` picks.
+  // Columns [begin, end) of act(gate(in)) * up(in), or of act(up(in)), for `rows` rows that `index`
+  // picks.
   void activate(const Pass& pass, const Activations& in, const int32_t* index, int32_t rows,
                 int32_t begin, int32_t end, const Inner& out) const;
+
+ private:
+  // The same to out.y, as floats; `spare` has its shape.
+  void activate_range(const Pass& pass, const Activations& in, const kernels::GemmRange& out,
+                      float* spare) const;
 };
 
 class FfnLayer final : public Layer {

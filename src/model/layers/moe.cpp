@@ -45,8 +45,14 @@ void MoeLayer::raise(WorkspaceSizes& sizes) const {
   sizes.expert_width = std::max(sizes.expert_width, spec_.expert.width);
   if (shared_) sizes.shared_width = std::max(sizes.shared_width, shared_->spec.width);
   sizes.groups |= input_.groups;
-  for (const FfnWeights& expert : experts_) sizes.groups |= expert.down.group_bit();
-  if (shared_) sizes.groups |= shared_->down.group_bit();
+  for (const FfnWeights& expert : experts_) {
+    sizes.groups |= expert.down.group_bit();
+    sizes.ffn_floats |= !expert.down.int8;
+  }
+  if (shared_) {
+    sizes.groups |= shared_->down.group_bit();
+    sizes.ffn_floats |= !shared_->down.int8;
+  }
 }
 
 int64_t MoeLayer::weight_bytes() const {

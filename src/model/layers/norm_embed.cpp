@@ -21,14 +21,29 @@ void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32
   else
     std::copy(ws.x + int64_t{begin} * hidden, ws.x + int64_t{end} * hidden,
               ws.normed + int64_t{begin} * hidden);
-  ws.normed_quant.quantise(pass.ops, groups, ws.normed, hidden, begin, end, 0, hidden);
+  ws.normed_quant.quantise(pass.ops, groups, ws.normed + int64_t{begin} * hidden, hidden, hidden,
+                           begin, end, 0, hidden);
 }
 
-void SublayerOutput::add_columns(const Pass& pass, const kernels::GemmRange& range) const {
-  for (int64_t row = 0; row < range.rows; ++row) {
-    const int64_t at = row * range.y_stride + range.begin;
-    pass.ops.add_scaled(range.y + at, scale, range.end - range.begin, pass.ws.x + at);
+void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activations& in,
+                             int32_t begin, int32_t end) const {
+  Workspace& ws = pass.ws;
+  if (norm) {
+    const kernels::GemmRange range = {
+        .rows = pass.rows(), .begin = begin, .end = end, .y = ws.delta, .y_stride = weight.n};
+    multiply(pass.ops, weight, in, range, pass.scratch());
+    add_bias(pass.ops, weight, range);
+    return;
   }
+  // Added to the residual stream at once, from a block of columns that stays in the cache.
+  for_column_blocks(begin, end, 64, [&](int32_t first, int32_t last) {
+    const kernels::GemmRange range = block_range(pass, 0, pass.rows(), first, last);
+    multiply(pass.ops, weight, in, range, pass.scratch());
+    add_bias(pass.ops, weight, range);
+    for (int64_t row = 0; row < range.rows; ++row)
+      pass.ops.add_scaled(range.y + row * range.y_stride + first, scale, last - first,
+                          ws.x + row * weight.n + first);
+  });
 }
 
 void SublayerOutput::add_rows(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const {
@@ -99,8 +114,8 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
       normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1,
                 ws.normed + int64_t{i} * hidden);
     }
-    ws.normed_quant.quantise(pass.ops, weight_.group_bit(), ws.normed, hidden, begin, end, 0,
-                             hidden);
+    ws.normed_quant.quantise(pass.ops, weight_.group_bit(), ws.normed + int64_t{begin} * hidden,
+                             hidden, hidden, begin, end, 0, hidden);
   });
   pass.team.barrier();
   for (int32_t first = 0; first < samples; first += kRowsMax) {

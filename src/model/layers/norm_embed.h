@@ -30,7 +30,10 @@ struct SublayerOutput {
 
   // Without a norm, columns can be added as soon as they are computed.
   bool adds_columns() const { return !norm; }
-  void add_columns(const Pass& pass, const kernels::GemmRange& range) const;
+  // Columns [begin, end) of weight(in) for all rows: to the residual stream, or, where a norm
+  // comes, to Workspace::delta for add_rows().
+  void project(const Pass& pass, const Linear& weight, const Activations& in, int32_t begin,
+               int32_t end) const;
   void add_rows(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const;
 };
 
