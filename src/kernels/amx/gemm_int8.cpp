@@ -6,8 +6,8 @@
 // of either kind make four products from four loads. The dots of a few groups are stored, then
 // scaled and added with the sums in registers: for each group and row a conversion and three
 // multiply-adds, where the tile instruction takes one cycle. So the epilogue is the cost: the
-// scales and sums of 16 rows are brought side by side first, as 32 strided loads a group cost 40 %
-// of it (Sapphire Rapids: 20 ns a group and tile against 12).
+// scales and sums of 16 rows are brought side by side first, as 32 strided loads a group cost 8
+// of its 20 ns a group and tile (Sapphire Rapids).
 #include <immintrin.h>
 
 #include "kernels/amx/tile.h"
@@ -23,7 +23,7 @@ using avx512::GroupScales;
 constexpr int kTileRows = 16;
 // Scaling the dots costs the same for a group of 32 as for one of 128, and bounds the tiles: at
 // group 32, whose tiles are also half filled, VNNI is faster at every number of rows; at 64 up to
-// about 64 rows and at 128 up to about 24 (Sapphire Rapids, k = n = 2048; docs/worklog.md).
+// about 64 rows and at 128 up to about 24 (Sapphire Rapids, k = n = 2048; bench/README.md).
 constexpr int32_t kGroupMin = 64;
 constexpr int32_t rows_min(int32_t group) { return group < 128 ? 64 : 24; }
 // The rows after the last whole tile: a tile costs the same for one row as for 16.
