@@ -205,16 +205,7 @@ class TestApi {
   }
   template <class F>
   auto on_loop(F call) {
-    std::promise<decltype(call())> promise;
-    loop_.post([&] {
-      if constexpr (std::is_void_v<decltype(call())>) {
-        call();
-        promise.set_value();
-      } else {
-        promise.set_value(call());
-      }
-    });
-    return promise.get_future().get();
+    return net::run_on_loop(loop_, std::move(call));
   }
 
   // Every test ends with this: clients gone, nothing of ours is left with the engine.

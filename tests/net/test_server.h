@@ -36,6 +36,21 @@ inline int64_t elapsed_ms(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
+// Runs `call` on the loop's thread and waits for what it returns.
+template <class F>
+auto run_on_loop(Loop& loop, F call) {
+  std::promise<decltype(call())> promise;
+  loop.post([&] {
+    if constexpr (std::is_void_v<decltype(call())>) {
+      call();
+      promise.set_value();
+    } else {
+      promise.set_value(call());
+    }
+  });
+  return promise.get_future().get();
+}
+
 // One connection. Every wait ends after 5 s, so a broken server fails a test rather than hangs it.
 class RawClient {
  public:
@@ -255,16 +270,7 @@ class TestServer {
   // Runs `call` on the loop's thread and waits for it.
   template <class F>
   auto on_loop(F call) {
-    std::promise<decltype(call())> promise;
-    loop.post([&] {
-      if constexpr (std::is_void_v<decltype(call())>) {
-        call();
-        promise.set_value();
-      } else {
-        promise.set_value(call());
-      }
-    });
-    return promise.get_future().get();
+    return run_on_loop(loop, std::move(call));
   }
 
   // Waits until `condition`, which is asked on the loop's thread, holds.
