@@ -122,6 +122,8 @@ const std::array kRows = {
         "Tokens decoded in each measurement", "128"},
     Row{"batch", "N[,N]", &Options::bench_batch, kBenchOnly, "Benchmark",
         "Sequences that decode together", "1,2,4,8,16,32"},
+    Row{"depth", "N[,N]", &Options::bench_depth, kBenchOnly, "Benchmark",
+        "Tokens that each sequence has before decoding is timed", "8"},
     Row{"repetitions", "N", &Options::repetitions, kBenchOnly, "Benchmark",
         "Repetitions of each measurement; the median is reported", "5"},
     Row{"json", "", Switch{&Options::json}, kBenchOnly, "Benchmark",

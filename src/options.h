@@ -64,6 +64,7 @@ struct Options {
   int32_t bench_prompt = 512;
   int32_t bench_decode = 128;
   std::string bench_batch = "1,2,4,8,16,32";
+  std::string bench_depth = "8";
   int32_t repetitions = 5;
   bool json = false;
 

@@ -21,9 +21,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Tokens that each sequence has before decoding is timed, as llama-batched-bench's -npp 8.
-constexpr int32_t kDecodeContext = 8;
-
 double seconds_since(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
@@ -117,27 +114,28 @@ class Bench : public model::ForwardClient {
   std::vector<model::BatchSlice> slices_;
 };
 
-Result<std::vector<int32_t>> parse_batches(const std::string& list) {
-  std::vector<int32_t> batches;
+// "1,8,32": numbers from 1 to `max`.
+Result<std::vector<int32_t>> parse_list(const std::string& name, const std::string& list,
+                                        int32_t max) {
+  std::vector<int32_t> numbers;
   for (const char* at = list.data(); at < list.data() + list.size();) {
-    int32_t batch = 0;
-    const auto [end, error] = std::from_chars(at, list.data() + list.size(), batch);
-    if (error != std::errc() || batch < 1 || batch > 4096 ||
+    int32_t number = 0;
+    const auto [end, error] = std::from_chars(at, list.data() + list.size(), number);
+    if (error != std::errc() || number < 1 || number > max ||
         (end != list.data() + list.size() && *end != ','))
-      return fail(
-          ErrorCode::kConfig,
-          "--batch: expected numbers from 1 to 4096 separated by commas; found '" + list + "'");
-    batches.push_back(batch);
+      return fail(ErrorCode::kConfig, name + ": expected numbers from 1 to " + std::to_string(max) +
+                                          " separated by commas; found '" + list + "'");
+    numbers.push_back(number);
     at = end + 1;
   }
-  if (batches.empty()) return fail(ErrorCode::kConfig, "--batch: expected at least one number");
-  return batches;
+  if (numbers.empty()) return fail(ErrorCode::kConfig, name + ": expected at least one number");
+  return numbers;
 }
 
 struct Measured {
   Spread prefill;  // Tokens a second.
   struct Decode {
-    int32_t batch = 0;
+    int32_t depth = 0, batch = 0;
     Spread speed;
   };
   std::vector<Decode> decode;
@@ -187,7 +185,7 @@ void print_table(const Setting& s, const Measured& m) {
   };
   row("prefill " + std::to_string(s.options.bench_prompt), m.prefill, 0);
   for (const Measured::Decode& d : m.decode)
-    row("decode x" + std::to_string(d.batch), d.speed, d.batch);
+    row("decode x" + std::to_string(d.batch) + " @" + std::to_string(d.depth), d.speed, d.batch);
 }
 
 void print_json(const Setting& s, const Measured& m) {
@@ -210,7 +208,8 @@ void print_json(const Setting& s, const Measured& m) {
   w.key("decode").begin_array();
   for (const Measured::Decode& d : m.decode) {
     const double gb = gb_per_s(s, d.speed.median / d.batch);
-    w.begin_object().field("batch", d.batch).field("tokens_per_second", d.speed.median);
+    w.begin_object().field("depth", d.depth).field("batch", d.batch);
+    w.field("tokens_per_second", d.speed.median);
     w.field("low", d.speed.low).field("high", d.speed.high).field("weights_gb_s", gb);
     w.field("share_of_read", gb / s.limits.read_gb_s);
     w.field("share_of_peak", tops(s, d.speed.median) / peak_tops(s)).end_object();
@@ -222,7 +221,9 @@ void print_json(const Setting& s, const Measured& m) {
 }  // namespace
 
 Result<void> run_bench(const Options& options) {
-  WEIR_ASSIGN(const std::vector<int32_t> batches, parse_batches(options.bench_batch));
+  WEIR_ASSIGN(const std::vector<int32_t> batches, parse_list("--batch", options.bench_batch, 4096));
+  WEIR_ASSIGN(const std::vector<int32_t> depths,
+              parse_list("--depth", options.bench_depth, 1 << 20));
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   WEIR_ASSIGN(const kernels::MachineLimits limits,
@@ -234,9 +235,9 @@ Result<void> run_bench(const Options& options) {
   model_options.rows_max = std::max(512, batch_max);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.files, model_options, ops, team));
-  const int32_t decode_end = kDecodeContext + options.bench_decode;
+  const int32_t decode_end = *std::ranges::max_element(depths) + options.bench_decode;
   if (std::max(options.bench_prompt, decode_end) > model->context_max())
-    return fail(ErrorCode::kConfig, "--prompt, --decode: the model's context has " +
+    return fail(ErrorCode::kConfig, "--prompt, --depth, --decode: the model's context has " +
                                         std::to_string(model->context_max()) +
                                         " positions; found " +
                                         std::to_string(std::max(options.bench_prompt, decode_end)));
@@ -258,15 +259,17 @@ Result<void> run_bench(const Options& options) {
     speeds.push_back(options.bench_prompt / seconds_since(start));
   }
   measured.prefill = spread(speeds);
-  for (const int32_t batch : batches) {
-    speeds.clear();
-    for (int32_t r = 0; r < options.repetitions; ++r) {
-      bench.prefill(batch, kDecodeContext, decode_pages);
-      const auto start = steady_clock::now();
-      bench.decode(batch, kDecodeContext, options.bench_decode, decode_pages);
-      speeds.push_back(static_cast<double>(batch) * options.bench_decode / seconds_since(start));
+  for (const int32_t depth : depths) {
+    for (const int32_t batch : batches) {
+      speeds.clear();
+      bench.prefill(batch, depth, decode_pages);
+      for (int32_t r = 0; r < options.repetitions; ++r) {
+        const auto start = steady_clock::now();
+        bench.decode(batch, depth, options.bench_decode, decode_pages);
+        speeds.push_back(static_cast<double>(batch) * options.bench_decode / seconds_since(start));
+      }
+      measured.decode.push_back({depth, batch, spread(speeds)});
     }
-    measured.decode.push_back({batch, spread(speeds)});
   }
   const Setting setting{options, choice, *model, limits};
   options.json ? print_json(setting, measured) : print_table(setting, measured);
