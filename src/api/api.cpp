@@ -13,6 +13,7 @@
 #include "api/token_endpoints.h"
 #include "base/check.h"
 #include "base/json.h"
+#include "base/trace.h"
 #include "net/routes.h"
 
 namespace weir::api {
@@ -298,6 +299,7 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
 }
 
 void Api::Impl::poll_streams() {
+  const trace::Scope scope(trace::Kind::kNetwork, "events");
   const sched::Clock::time_point now = sched::Clock::now();
   for (const std::shared_ptr<Stream>& stream : streams) stream->poll(now);
   reap();

@@ -5,6 +5,7 @@
 
 #include "api/api_error.h"
 #include "base/check.h"
+#include "base/trace.h"
 
 namespace weir::api {
 
@@ -123,7 +124,10 @@ void Stream::observe(Choice& choice, int32_t before, sched::Clock::time_point no
 void Stream::take_token(Choice& choice, int32_t index) {
   const TokenLog& log = choice.owned.request->log;
   const TokenLogprob chosen = log[choice.read];
-  const std::string_view text = choice.detokenizer.push(chosen.token);
+  const std::string_view text = [&] {
+    const trace::Scope scope(trace::Kind::kNetwork, "detokenise");
+    return choice.detokenizer.push(chosen.token);
+  }();
   if (choice.logprobs)
     choice.logprobs->add(chosen, log.top(choice.read), choice.detokenizer.token_begin());
   ++choice.read;

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/check.h"
+#include "base/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -118,23 +119,29 @@ void ThreadTeam::run_erased(Erased call, void* fn) {
   launch_.value.fetch_add(1, std::memory_order_seq_cst);
   if (sleeping_.value.load(std::memory_order_seq_cst) > 0) launch_.value.notify_all();
   call(fn, 0);
+  const trace::Scope wait(trace::Kind::kWait, "join");
   for (int spins = 0; finished_.value.load(std::memory_order_acquire) != members_ - 1; ++spins) {
     relax();
     if (spins > kSpinsBeforeYield) sched_yield();
   }
 }
 
+void ThreadTeam::await_launch(uint32_t seen) {
+  const trace::Scope wait(trace::Kind::kWait, "idle");
+  int spins = 0;
+  while (launch_.value.load(std::memory_order_acquire) == seen) {
+    relax();
+    if (++spins < kSpinsBeforeSleep) continue;
+    sleeping_.value.fetch_add(1, std::memory_order_seq_cst);
+    launch_.value.wait(seen, std::memory_order_seq_cst);
+    sleeping_.value.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
 void ThreadTeam::work(int member) {
   uint32_t seen = 0;
   while (true) {
-    int spins = 0;
-    while (launch_.value.load(std::memory_order_acquire) == seen) {
-      relax();
-      if (++spins < kSpinsBeforeSleep) continue;
-      sleeping_.value.fetch_add(1, std::memory_order_seq_cst);
-      launch_.value.wait(seen, std::memory_order_seq_cst);
-      sleeping_.value.fetch_sub(1, std::memory_order_seq_cst);
-    }
+    await_launch(seen);
     seen = launch_.value.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) return;
     call_(fn_, member);
@@ -147,6 +154,7 @@ void ThreadTeam::barrier() {
     work_.value.store(0, std::memory_order_relaxed);
     return;
   }
+  const trace::Scope wait(trace::Kind::kWait, "barrier");
   const uint32_t phase = phase_.value.load(std::memory_order_relaxed);
   if (arrived_.value.fetch_add(1, std::memory_order_acq_rel) == members_ - 1) {
     arrived_.value.store(0, std::memory_order_relaxed);

@@ -58,6 +58,8 @@ class ThreadTeam {
 
   void run_erased(Erased call, void* fn);
   void work(int member);
+  // Returns when launch_ is no longer `seen`.
+  void await_launch(uint32_t seen);
 
   const int members_;
   Erased call_ = nullptr;

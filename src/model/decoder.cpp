@@ -152,9 +152,12 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
 
 void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
                       ThreadTeam& team, int member) {
+  const trace::Scope forward(trace::Kind::kWhole, "forward",
+                             static_cast<int32_t>(batch.tokens.size()));
   const Pass pass{batch, kv, ops_, team, *workspace_, member};
   CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
   claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+    const trace::Scope scope(trace::Kind::kKernel, "embed");
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
     layers_.front()->enter(pass, begin, end);
   });
@@ -165,6 +168,7 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
     layers_[i]->compute(pass);
     if (i + 1 == layers_.size()) break;
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+      const trace::Scope scope(trace::Kind::kKernel, "norm");
       layers_[i]->leave(pass, begin, end);
       layers_[i + 1]->enter(pass, begin, end);
     });

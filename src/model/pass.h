@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/thread_team.h"
+#include "base/trace.h"
 #include "kernels/ops.h"
 #include "kv/kv_cache.h"
 #include "model/batch.h"

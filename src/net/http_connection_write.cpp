@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/trace.h"
 #include "net/http_answer.h"
 #include "net/http_connection.h"
 #include "net/http_response.h"
@@ -107,6 +108,7 @@ void HttpConnection::send(std::span<const std::string_view> parts) {
   sent_bytes_ += total;
   size_t taken = 0;
   if (!writing_) {
+    const trace::Scope scope(trace::Kind::kNetwork, "write");
     const int count = uv_try_write(stream(), bufs, static_cast<unsigned>(parts.size()));
     if (count < 0 && count != UV_EAGAIN) return close();
     taken = count < 0 ? 0 : static_cast<size_t>(count);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/trace.h"
 #include "kv/prefix_cache.h"
 #include "sample/sampler.h"
 #include "sched/length_class.h"
@@ -175,6 +176,7 @@ void Engine::Impl::run() {
 }
 
 void Engine::Impl::execute(StepBuffer& step) {
+  const trace::Scope scope(trace::Kind::kWhole, "step", step.step.token_count);
   const Clock::time_point begin = Clock::now();
   running = &step;
   spare = &step == &buffers[0] ? &buffers[1] : &buffers[0];
@@ -216,6 +218,7 @@ void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
   plan(ran, other_runs);
   update_gauges();
   if (std::exchange(published, false)) {
+    const trace::Scope scope(trace::Kind::kEngine, "wake");
     stats.wakes.add();
     wake();
   }
@@ -223,6 +226,7 @@ void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
 
 void Engine::Impl::publish(StepBuffer& ran) {
   if (ran.empty()) return;
+  const trace::Scope scope(trace::Kind::kEngine, "publish");
   const Clock::time_point now = Clock::now();
   for (size_t i = 0; i < ran.samples.size(); ++i) publish_token(ran, i, now);
   release(ran);
@@ -263,6 +267,7 @@ void Engine::Impl::release(const StepBuffer& step) {
 
 // At most one ring full: who submits and cancels without end does not hold up a step.
 void Engine::Impl::drain_inbox() {
+  const trace::Scope scope(trace::Kind::kEngine, "inbox");
   for (size_t i = 0; i < handle.inbox_.capacity(); ++i) {
     const std::optional<Message> message = handle.inbox_.try_pop();
     if (!message) return;
@@ -304,6 +309,7 @@ void Engine::Impl::finish(Sequence* seq, FinishReason reason) {
 }
 
 void Engine::Impl::plan(StepBuffer& next, bool other_runs) {
+  const trace::Scope scope(trace::Kind::kEngine, "plan");
   const uint64_t preemptions = scheduler.preemptions();
   next.clear();
   scheduler.next_step(next.step, prefill_tokens_max());
@@ -368,6 +374,7 @@ void Engine::Impl::update_gauges() {
 
 // Sleeps unless the bell has rung since it stood at `bell`.
 void Engine::Impl::wait_for_work(uint32_t bell) {
+  const trace::Scope scope(trace::Kind::kWait, "sleep");
   CHECK(scheduler.idle());
 #ifndef NDEBUG
   check();

@@ -67,6 +67,7 @@ void AttentionLayer::compute(const Pass& pass) const {
   pass.team.barrier();
   if (spec_.qk_norm == Attention::kAllHeads) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+      const trace::Scope scope(trace::Kind::kKernel, "rope");
       for (const Part part : {kQ, kK, kV})
         place(pass, part, begin, end, 0, part == kQ ? spec_.num_heads : spec_.num_kv_heads);
     });
@@ -76,6 +77,7 @@ void AttentionLayer::compute(const Pass& pass) const {
   pass.team.barrier();
   if (o_.int8 && !quantises_heads_) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+      const trace::Scope scope(trace::Kind::kKernel, "quantise");
       pass.ws.inner_quant.quantise(pass.ops, o_.group_bit(),
                                    pass.ws.attended + int64_t{begin} * o_.k, o_.k, o_.k, begin, end,
                                    0, o_.k);
@@ -91,6 +93,7 @@ void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
 }
 
 void AttentionLayer::project(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "qkv_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
   const std::array weights = {&q_, &k_, &v_};
@@ -153,6 +156,7 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
 }
 
 void AttentionLayer::attend(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "attention");
   const std::span<const BatchSlice> slices = pass.batch.slices;
   int64_t total = 0;
   for (const BatchSlice& slice : slices) total += tiles_of(slice);
@@ -203,6 +207,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
 }
 
 void AttentionLayer::output(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "o_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.attended, .quant = &ws.inner_quant};
   claim_columns(pass, std::array{o_.n}, [&](size_t, int32_t begin, int32_t end) {

@@ -78,6 +78,14 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 }
 
 void FfnLayer::compute(const Pass& pass) const {
+  activate(pass);
+  pass.team.barrier();
+  project_down(pass);
+  pass.team.barrier();
+}
+
+void FfnLayer::activate(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
   const FfnWeights::Inner out = {.hidden = ws.gate, .spare = ws.up, .quant = &ws.inner_quant};
@@ -87,12 +95,14 @@ void FfnLayer::compute(const Pass& pass) const {
         ffn_.activate(pass, in, nullptr, pass.rows(), begin, end, out);
       },
       ffn_.column_multiple());
-  pass.team.barrier();
-  const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
+}
+
+void FfnLayer::project_down(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "down_proj");
+  const Activations inner = {.x = pass.ws.gate, .quant = &pass.ws.inner_quant};
   claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {
     output_.project(pass, ffn_.down, inner, begin, end);
   });
-  pass.team.barrier();
 }
 
 void FfnLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {

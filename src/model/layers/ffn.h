@@ -58,6 +58,9 @@ class FfnLayer final : public Layer {
   int64_t macs() const override { return ffn_.macs(); }
 
  private:
+  void activate(const Pass& pass) const;
+  void project_down(const Pass& pass) const;
+
   int32_t hidden_;
   SublayerInput input_;
   SublayerOutput output_;

@@ -71,6 +71,7 @@ void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 }
 
 void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
+  const trace::Scope scope(trace::Kind::kKernel, "router");
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.normed + int64_t{begin} * hidden_};
   const int32_t rows = end - begin, experts = spec_.num_experts;
@@ -112,6 +113,7 @@ void MoeLayer::choose(float* scores, int32_t* choice, float* weight) const {
 }
 
 void MoeLayer::plan(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "expert_groups");
   const int32_t* choice = pass.ws.choice;
   ExpertPlan& p = pass.ws.plans[static_cast<size_t>(pass.member)];
   const int32_t experts = spec_.num_experts, slots = pass.rows() * spec_.top_k;
@@ -163,6 +165,7 @@ ExpertColumns share_out(const Pass& pass, int32_t active, int32_t width, int32_t
 }  // namespace
 
 void MoeLayer::activate(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
@@ -187,6 +190,7 @@ void MoeLayer::activate(const Pass& pass) const {
 }
 
 void MoeLayer::project_down(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};

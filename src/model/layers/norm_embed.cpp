@@ -81,6 +81,7 @@ Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embeddi
 }
 
 void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
+  const trace::Scope scope(trace::Kind::kKernel, "lm_head");
   const Workspace& ws = pass.ws;
   const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
   // The rows of this chunk among all that were normalised.
@@ -108,6 +109,7 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
   const Workspace& ws = pass.ws;
   const int32_t hidden = weight_.k;
   claim_rows(pass, samples, [&](int32_t begin, int32_t end) {
+    const trace::Scope scope(trace::Kind::kKernel, "norm");
     for (int32_t i = begin; i < end; ++i) {
       const int32_t row = pass.batch.sample_rows[static_cast<size_t>(i)];
       last.leave(pass, row, row + 1);
@@ -123,6 +125,7 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
     compute_logits(pass, first, rows);
     pass.team.barrier();
     claim_blocks(pass, rows, [&](int64_t row) {
+      const trace::Scope scope(trace::Kind::kKernel, "sample");
       client.on_logits(first + static_cast<int32_t>(row),
                        std::span(ws.logits + row * weight_.n, static_cast<size_t>(weight_.n)),
                        pass.member);
