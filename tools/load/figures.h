@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "histogram.h"
 #include "load_client.h"
 #include "options.h"
@@ -15,14 +17,33 @@
 
 namespace weir::load {
 
+// The outcomes of one class of requests, or of all.
+struct Tally {
+  // Milliseconds, one a request.
+  using Samples = std::vector<float>;
+
+  // `good`: it kept what the objectives promise.
+  void add(const Outcome& outcome, bool good, bool stream);
+
+  int64_t ok = 0, refused = 0, failed = 0, aborted = 0, good = 0;
+  int64_t without_usage = 0;
+  int64_t prompt_tokens = 0, output_tokens = 0;
+  Samples ttft, tpot, e2e, refusal;
+};
+
 class Figures {
  public:
-  explicit Figures(const LoadOptions& options) : options_(options) {}
+  explicit Figures(const LoadOptions& options)
+      : options_(options),
+        gaps_(static_cast<size_t>(options.class_count())),
+        classes_(static_cast<size_t>(options.class_count())) {}
 
   void add(const Outcome& outcome);
 
+  // By class; clients add to them.
+  std::span<GapHistogram> gaps() { return gaps_; }
+
   // Beside the outcomes:
-  GapHistogram gaps;
   double wall_s = 0;
   int64_t not_sent = 0;      // Open loop: arrivals beyond connections_max.
   uint64_t connections = 0;  // Made by the clients.
@@ -31,24 +52,26 @@ class Figures {
   std::string model;
   ProcessUsage server;
 
-  bool has_failures() const { return failed_ > 0; }
-  int64_t ok() const { return ok_; }
+  bool has_failures() const { return all_.failed > 0; }
 
   std::string table() const;
   std::string json() const;
+  // With --log: a line of JSON for each outcome, in order of their ends.
+  const std::string& log() const { return log_; }
 
  private:
-  // Milliseconds, one a request; sorted when told.
-  using Samples = std::vector<float>;
-  static double percentile(Samples samples, double share);
+  bool is_good(const Outcome& outcome) const;
+  void log_outcome(const Outcome& outcome, bool good);
+  GapHistogram all_gaps() const;
+  void write_tally(JsonWriter& json, const Tally& tally, const GapHistogram& gaps) const;
 
   const LoadOptions& options_;
-  int64_t ok_ = 0, refused_ = 0, failed_ = 0, aborted_ = 0, good_ = 0;
-  int64_t without_usage_ = 0;
-  int64_t prompt_tokens_ = 0, output_tokens_ = 0;
-  Samples ttft_, tpot_, e2e_, refusal_;
+  std::vector<GapHistogram> gaps_;  // By class.
+  std::vector<Tally> classes_;
+  Tally all_;
   std::map<int, int64_t> by_status_;       // 0: no answer.
   std::map<std::string, int64_t> errors_;  // At most kErrorsMax texts.
+  std::string log_;
 };
 
 }  // namespace weir::load

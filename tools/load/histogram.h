@@ -26,6 +26,12 @@ class GapHistogram {
     max_ns_ = std::max(max_ns_, ns);
   }
 
+  void add(const GapHistogram& other) {
+    for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+    count_ += other.count_;
+    max_ns_ = std::max(max_ns_, other.max_ns_);
+  }
+
   uint64_t count() const { return count_; }
   double max_ms() const { return static_cast<double>(max_ns_) / 1e6; }
   double percentile_ms(double share) const {

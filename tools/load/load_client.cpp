@@ -1,6 +1,7 @@
 // LoadClient: a request's bytes, and the reading of its answer.
 #include "load_client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -101,7 +102,7 @@ Reply read_reply(std::string_view text) {
 }  // namespace
 
 LoadClient::LoadClient(net::Loop& loop, const net::HttpTarget& target, const LoadOptions& options,
-                       GapHistogram& gaps, Done done)
+                       std::span<GapHistogram> gaps, Done done)
     : options_(options),
       gaps_(gaps),
       done_(std::move(done)),
@@ -122,6 +123,7 @@ void LoadClient::start(Job job, int64_t due_ns, bool measured) {
   job_ = std::move(job);
   outcome_ = Outcome{};
   outcome_.due_ns = due_ns;
+  outcome_.class_index = job_.class_index;
   sse_.reset();
   body_.clear();
   is_stream_ = saw_finish_ = saw_done_ = false;
@@ -185,7 +187,9 @@ void LoadClient::on_text() {
   if (outcome_.pieces++ == 0) {
     outcome_.first_ns = now;
   } else if (measured_) {
-    gaps_.add(now - outcome_.last_ns);
+    const int64_t gap = now - outcome_.last_ns;
+    gaps_[static_cast<size_t>(outcome_.class_index)].add(gap);
+    outcome_.gap_max_ns = std::max(outcome_.gap_max_ns, gap);
   }
   outcome_.last_ns = now;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,11 +26,13 @@ int64_t now_ns();
 struct Outcome {
   enum class Kind : uint8_t { kOk, kRefused, kFailed, kAborted };
   Kind kind = Kind::kFailed;
+  int32_t class_index = 0;
   int status = 0;  // 0: no answer.
   std::string error;
   int64_t due_ns = 0;  // When it was sent; in an open loop, when it was to be sent.
   int64_t first_ns = 0, last_ns = 0, end_ns = 0;  // First and last text, end of the answer.
-  int64_t pieces = 0;                             // Events with text.
+  int64_t gap_max_ns = 0;
+  int64_t pieces = 0;  // Events with text.
   int64_t prompt_tokens = 0, output_tokens = 0;
   bool has_usage = false;
 };
@@ -38,9 +41,9 @@ class LoadClient {
  public:
   using Done = std::function<void(LoadClient&, const Outcome&)>;
 
-  // `gaps` takes every gap between two pieces of text of measured requests.
+  // `gaps` takes, by class, every gap between two pieces of text of measured requests.
   LoadClient(net::Loop& loop, const net::HttpTarget& target, const LoadOptions& options,
-             GapHistogram& gaps, Done done);
+             std::span<GapHistogram> gaps, Done done);
 
   // REQUIRES: no job is under way.
   void start(Job job, int64_t due_ns, bool measured);
@@ -68,7 +71,7 @@ class LoadClient {
   void finish(Outcome::Kind kind);
 
   const LoadOptions& options_;
-  GapHistogram& gaps_;
+  const std::span<GapHistogram> gaps_;
   const Done done_;
   net::HttpClient http_;
   std::string head_;  // Of every request.

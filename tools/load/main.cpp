@@ -8,22 +8,24 @@
 
 namespace {
 
+bool write_file(const std::string& path, const std::string& text) {
+  if (path.empty()) return true;
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) std::fprintf(stderr, "weir-load: cannot write %s\n", path.c_str());
+  return static_cast<bool>(file);
+}
+
 // 2 if the figures cannot be written.
 int tell(const weir::load::LoadOptions& options, const weir::load::Figures& figures) {
   if (options.json_path == "-") {
     std::fputs(figures.json().c_str(), stdout);
   } else {
     std::fputs(figures.table().c_str(), stdout);
-    if (!options.json_path.empty()) {
-      std::ofstream file(options.json_path);
-      file << figures.json();
-      file.close();
-      if (!file) {
-        std::fprintf(stderr, "weir-load: cannot write %s\n", options.json_path.c_str());
-        return 2;
-      }
-    }
+    if (!write_file(options.json_path, figures.json())) return 2;
   }
+  if (!write_file(options.log_path, figures.log())) return 2;
   return figures.has_failures() ? 1 : 0;
 }
 

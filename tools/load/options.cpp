@@ -28,6 +28,42 @@ std::string parse_range(const std::string& text, Range& out) {
   return {};
 }
 
+// "long=0.1:3000:32".
+std::string parse_class(const std::string& text, MixClass& out) {
+  const std::string expected = "expected NAME=SHARE:WORDS:TOKENS with 0 < SHARE < 1, found " + text;
+  const size_t equals = text.find('='), first = text.find(':', equals + 1);
+  const size_t second = text.find(':', first + 1);
+  if (equals == std::string::npos || equals == 0 || first == std::string::npos ||
+      second == std::string::npos)
+    return expected;
+  out.name = text.substr(0, equals);
+  const char* share_end = text.data() + first;
+  const auto [rest, error] = std::from_chars(text.data() + equals + 1, share_end, out.share);
+  if (error != std::errc() || rest != share_end || !(out.share > 0) || !(out.share < 1) ||
+      out.name == kRestName)
+    return expected;
+  std::string wrong = parse_range(text.substr(first + 1, second - first - 1), out.prompt_words);
+  if (wrong.empty()) wrong = parse_range(text.substr(second + 1), out.output_tokens);
+  return wrong;
+}
+
+void add_mix(CLI::App& app, std::vector<MixClass>& mix) {
+  app.add_option_function<std::vector<std::string>>(
+         "--mix",
+         [&mix](const std::vector<std::string>& texts) {
+           double shares = 0;
+           for (const std::string& text : texts) {
+             const std::string error = parse_class(text, mix.emplace_back());
+             if (!error.empty()) throw CLI::ValidationError("--mix", error);
+             shares += mix.back().share;
+           }
+           if (shares >= 1) throw CLI::ValidationError("--mix", "the shares leave nothing");
+         },
+         "Another class of requests; repeatable, figures for each")
+      ->type_name("NAME=SHARE:WORDS:TOKENS")
+      ->allow_extra_args(false);
+}
+
 void add_range(CLI::App& app, const std::string& name, Range& range, const std::string& help) {
   app.add_option_function<std::string>(
          name,
@@ -91,6 +127,7 @@ void add_work(CLI::App& app, LoadOptions& o) {
                "Let answers end by themselves: do not send ignore_eos");
   add_range(app, "--prompt-words", o.prompt_words, "Words of a prompt, uniformly distributed");
   add_range(app, "--output-tokens", o.output_tokens, "max_tokens of a request, likewise");
+  add_mix(app, o.mix);
   app.add_option("--prefix-words", o.prefix_words,
                  "Words that all prompts begin with, before their own")
       ->check(CLI::Range(0, 1'000'000))
@@ -107,11 +144,18 @@ void add_work(CLI::App& app, LoadOptions& o) {
 void add_report(CLI::App& app, LoadOptions& o) {
   app.add_option("--slo-ttft", o.slo_ttft_ms, "Goodput: time to the first token, at most, in ms");
   app.add_option("--slo-tpot", o.slo_tpot_ms, "Goodput: time per output token, at most, in ms");
+  app.add_option("--slo-e2e", o.slo_e2e_ms, "Goodput: time of the whole answer, at most, in ms");
   app.add_option("--pid", o.pid, "The server's process, for its CPU time and memory");
   app.add_option("--json", o.json_path, "Write the figures to this file ('-': standard output)");
+  app.add_option("--log", o.log_path,
+                 "Write a line of JSON for each measured request to this file");
 }
 
 }  // namespace
+
+const std::string& LoadOptions::class_name(int32_t index) const {
+  return index == 0 ? kRestName : mix[static_cast<size_t>(index) - 1].name;
+}
 
 std::optional<LoadOptions> parse_options(int argc, char** argv, int* status) {
   LoadOptions o;
@@ -124,6 +168,7 @@ std::optional<LoadOptions> parse_options(int argc, char** argv, int* status) {
       "Examples:\n"
       "  weir-load --clients 8 --requests 20\n"
       "  weir-load --rate 20 --duration 30 --slo-ttft 200 --slo-tpot 50 --json run.json\n"
+      "  weir-load --rate 4 --duration 30 --mix long=0.1:2500:32 --slo-e2e 5000\n"
       "  weir-load --clients 0 --idle 10000 --duration 30\n"
       "Times are in milliseconds. TTFT: first token. TPOT: (E2E - TTFT) / (tokens - 1) of a "
       "request.\n"

@@ -4,11 +4,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace weir::load {
 
 struct Range {
   int32_t low = 0, high = 0;  // Both included.
+};
+
+inline const std::string kRestName = "rest";
+
+// A kind of request beside the others, as a share of all.
+struct MixClass {
+  std::string name;
+  double share = 0;
+  Range prompt_words, output_tokens;
 };
 
 struct LoadOptions {
@@ -37,7 +47,8 @@ struct LoadOptions {
   bool ignore_eos = true;
   Range prompt_words{32, 128};
   Range output_tokens{32, 64};
-  int32_t prefix_words = 0;  // Of them all the same.
+  std::vector<MixClass> mix;  // What is left of the shares is the class kRestName.
+  int32_t prefix_words = 0;   // Of them all the same.
   double temperature = 0;
   uint64_t seed = 1;
   double abort_share = 0;  // Of the streams, broken off by the client on the way.
@@ -45,8 +56,15 @@ struct LoadOptions {
   // What to tell.
   double slo_ttft_ms = 0;  // 0: none.
   double slo_tpot_ms = 0;
+  double slo_e2e_ms = 0;
   int32_t pid = 0;        // Of the server, for its CPU time and memory.
   std::string json_path;  // "-": standard output, and no table.
+  std::string log_path;   // A JSON object a line for each measured request.
+
+  bool has_objectives() const { return slo_ttft_ms > 0 || slo_tpot_ms > 0 || slo_e2e_ms > 0; }
+  // Of all requests, the rest first.
+  int32_t class_count() const { return 1 + static_cast<int32_t>(mix.size()); }
+  const std::string& class_name(int32_t index) const;
 };
 
 // Parses the command line; nothing if it is done with (--help, or an error that has been printed),

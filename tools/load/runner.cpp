@@ -180,7 +180,7 @@ bool Runner::may_start(int64_t now, const LoadClient& client) const {
 
 LoadClient& Runner::add_client() {
   clients_.push_back(std::make_unique<LoadClient>(
-      loop_, target_, options_, figures_.gaps,
+      loop_, target_, options_, figures_.gaps(),
       [this](LoadClient& client, const Outcome& outcome) { on_done(client, outcome); }));
   return *clients_.back();
 }

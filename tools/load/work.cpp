@@ -38,6 +38,7 @@ double unit(uint64_t& state) { return static_cast<double>(next(state) >> 11) * 0
 
 // Streams of the generator for things that are not requests.
 constexpr uint64_t kPrefixStream = ~uint64_t{0};
+constexpr uint64_t kClassStream = uint64_t{1} << 63;  // Of request k: this and k.
 
 uint64_t stream_state(uint64_t seed, uint64_t stream) {
   uint64_t state = seed;
@@ -64,11 +65,26 @@ std::string Work::words(uint64_t& state, int32_t count) const {
   return text;
 }
 
+int32_t Work::class_of(uint64_t index) const {
+  uint64_t state = stream_state(options_.seed, kClassStream | index);
+  double place = unit(state);
+  for (size_t i = 0; i < options_.mix.size(); ++i) {
+    place -= options_.mix[i].share;
+    if (place < 0) return static_cast<int32_t>(i) + 1;
+  }
+  return 0;
+}
+
 Job Work::job(uint64_t index) const {
   uint64_t state = stream_state(options_.seed, index + 1);
   Job job;
-  job.output_tokens = pick(state, options_.output_tokens.low, options_.output_tokens.high);
-  const int32_t word_count = pick(state, options_.prompt_words.low, options_.prompt_words.high);
+  job.class_index = class_of(index);
+  const bool rest = job.class_index == 0;
+  const MixClass other = rest ? MixClass{} : options_.mix[static_cast<size_t>(job.class_index) - 1];
+  const Range tokens = rest ? options_.output_tokens : other.output_tokens;
+  const Range prompt_words = rest ? options_.prompt_words : other.prompt_words;
+  job.output_tokens = pick(state, tokens.low, tokens.high);
+  const int32_t word_count = pick(state, prompt_words.low, prompt_words.high);
   if (unit(state) < options_.abort_share)
     job.abort_after = pick(state, 1, job.output_tokens > 1 ? job.output_tokens / 2 : 1);
   const uint64_t sampling_seed = next(state) >> 33;

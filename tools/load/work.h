@@ -15,6 +15,7 @@ namespace weir::load {
 struct Job {
   std::string body;  // JSON.
   int32_t output_tokens = 0;
+  int32_t class_index = 0;  // 0: the rest, 1: the first of --mix.
   int32_t abort_after = 0;  // Pieces of text after which the client leaves; 0: it stays.
 };
 
@@ -28,6 +29,7 @@ class Work {
 
  private:
   std::string words(uint64_t& state, int32_t count) const;
+  int32_t class_of(uint64_t index) const;
 
   const LoadOptions& options_;
   const std::string model_;
