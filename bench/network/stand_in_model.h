@@ -1,0 +1,80 @@
+// StandInModel: takes no time to compute, but lets each step begin no sooner than a period after
+// the one before. From the sampler on everything is the real thing: engine, token logs, text,
+// events, sockets.
+//
+// Threads: as model::Model, on a team of one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/utf8.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+
+namespace weir::bench {
+
+class StandInModel final : public model::Model {
+ public:
+  static constexpr int32_t kRowsMax = 2048;
+  static constexpr int32_t kContextMax = 4096;
+
+  // Says tokens of `tokenizer` at random, but only such as are whole characters: each is an event.
+  StandInModel(const text::Tokenizer& tokenizer, int64_t period_us) : period_(period_us) {
+    spec_.vocab_size = tokenizer.vocab_size();
+    spec_.context_max = options_.context_max = kContextMax;
+    options_.rows_max = kRowsMax;
+    model::LayerSpec layer;
+    layer.mixers.emplace_back();
+    spec_.layers.push_back(layer);
+    logits_.resize(static_cast<size_t>(spec_.vocab_size));
+    for (int32_t id = 0; id < spec_.vocab_size; ++id)
+      if (!tokenizer.piece(id).empty() && !tokenizer.is_special(id) &&
+          valid_utf8(tokenizer.piece(id)))
+        words_.push_back(id);
+  }
+
+  const model::ModelSpec& spec() const override { return spec_; }
+  const model::ModelOptions& options() const override { return options_; }
+  model::ModelMemory memory() const override { return {}; }
+  int32_t context_max() const override { return kContextMax; }
+  int64_t weight_bytes_per_token() const override { return 0; }
+  int64_t macs_per_token() const override { return 0; }
+  std::vector<kv::KvShape> kv_shapes() const override {
+    return {{.kv_heads = 1, .k_dim = 1, .v_dim = 1}};
+  }
+
+  void forward(const model::Batch& batch, const kv::KvCache&, model::ForwardClient& client,
+               ThreadTeam&, int) override {
+    if (on_step) on_step(std::ssize(batch.sample_rows), std::ssize(batch.tokens));
+    const auto now = std::chrono::steady_clock::now();
+    next_ = std::max(now, next_ + std::chrono::microseconds(period_));
+    std::this_thread::sleep_until(next_);
+    client.while_computing();
+    for (int32_t i = 0; i < std::ssize(batch.sample_rows); ++i) {
+      random_ = random_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator.
+      const auto word = static_cast<size_t>(words_[(random_ >> 33) % words_.size()]);
+      logits_[word] = 30;
+      client.on_logits(i, logits_, 0);
+      logits_[word] = 0;
+    }
+  }
+
+  // Called with a step's rows that are sampled, and all its rows, before it takes its time.
+  std::function<void(int64_t samples, int64_t rows)> on_step;
+
+ private:
+  const int64_t period_;
+  std::chrono::steady_clock::time_point next_;
+  model::ModelSpec spec_;
+  model::ModelOptions options_;
+  std::vector<float> logits_;
+  std::vector<int32_t> words_;
+  uint64_t random_ = 1;
+};
+
+}  // namespace weir::bench
