@@ -135,6 +135,9 @@ const std::array kRows = {
 
     Row{"log-level", "debug|info|warn|error", &Options::log_level, kServeOnly, "Logging",
         "What is written to standard error", "info"},
+    Row{"trace", "FILE", &Options::trace, kServeOnly | kBenchOnly, "Logging",
+        "At the end write what the threads did last, for Perfetto; bench: of streams over loopback",
+        "none"},
 };
 
 struct CommandRow {

@@ -59,6 +59,7 @@ struct Options {
   int32_t drain_seconds = 25;
 
   std::string log_level = "info";
+  std::string trace;  // File for a trace of what the threads did; empty: none.
 
   // `weir bench`.
   int32_t bench_prompt = 512;

@@ -102,8 +102,9 @@ Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
 
 class Server {
  public:
-  Server(const Options& options, ModelChoice choice)
+  Server(const Options& options, const ServeHooks& hooks, ModelChoice choice)
       : options_(options),
+        hooks_(hooks),
         choice_(std::move(choice)),
         handle_(options.queue,
                 power_of_two_above(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
@@ -127,6 +128,7 @@ class Server {
   void print_address() const;
 
   const Options options_;
+  const ServeHooks& hooks_;
   const ModelChoice choice_;
   sched::EngineHandle handle_;
   const MemoryLimit limit_;
@@ -229,6 +231,10 @@ void Server::engine_main() {
     loop_.stop();
     return;
   }
+  if (trace::Recorder* recorder = hooks_.recorder)
+    team.run([&](int member) {
+      recorder->attach(member == 0 ? "engine" : "team " + std::to_string(member));
+    });
   engine_->run();
   engine_.reset();  // On the thread that owns what it holds.
 }
@@ -310,6 +316,8 @@ void Server::become_ready(TextParts text) {
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   print_plan();
+  if (hooks_.on_ready)
+    return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
   print_address();
 }
 
@@ -360,7 +368,9 @@ Result<void> Server::run() {
   loop_.on_signal(SIGTERM, [this](int) { on_signal(); });
   loop_.on_signal(SIGINT, [this](int) { on_signal(); });
   std::thread engine_thread([this] { engine_main(); });
+  if (hooks_.recorder) hooks_.recorder->attach("network loop");
   loop_.run();
+  trace::Recorder::detach();
   engine_thread.join();
   api_.reset();
   http_.reset();
@@ -372,11 +382,18 @@ Result<void> Server::run() {
 }  // namespace
 
 Result<void> serve(const Options& options) {
+  if (options.trace.empty()) return serve(options, {});
+  trace::Recorder recorder;
+  WEIR_TRY(serve(options, {.recorder = &recorder, .on_ready = {}}));
+  return recorder.write(options.trace);
+}
+
+Result<void> serve(const Options& options, const ServeHooks& hooks) {
   log::configure(level_of(options.log_level));
   std::signal(SIGPIPE, SIG_IGN);
   net::raise_file_limit();
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
-  Server server(options, std::move(choice));
+  Server server(options, hooks, std::move(choice));
   return server.run();
 }
 

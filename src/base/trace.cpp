@@ -40,6 +40,12 @@ std::string_view kind_name(Kind kind) {
   return "";
 }
 
+void sort_by_begin(std::vector<Span>& spans) {
+  std::ranges::sort(spans, [](const Span& a, const Span& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
+}
+
 // Every page is touched now rather than while recording.
 Lane::Lane(std::string thread, size_t spans_max)
     : thread_(std::move(thread)), mask_(spans_max - 1), spans_(spans_max) {
@@ -80,10 +86,7 @@ std::string Recorder::json() const {
     const auto thread = static_cast<int32_t>(i + 1);
     write_name(json, "thread_name", thread, lanes_[i]->thread());
     std::vector<Span> spans = lanes_[i]->spans();
-    // They were recorded as they ended; who encloses another comes before it.
-    std::ranges::sort(spans, [](const Span& a, const Span& b) {
-      return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-    });
+    sort_by_begin(spans);
     for (const Span& span : spans) {
       json.begin_object().field("ph", "X").field("name", span.name);
       json.field("cat", kind_name(span.kind)).field("pid", kProcess).field("tid", thread);

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/thread_team.h"
+#include "commands/bench_trace.h"
 #include "kernels/machine_limits.h"
 #include "kv/kv_cache.h"
 #include "memory_plan.h"
@@ -224,6 +225,7 @@ Result<void> run_bench(const Options& options) {
   WEIR_ASSIGN(const std::vector<int32_t> batches, parse_list("--batch", options.bench_batch, 4096));
   WEIR_ASSIGN(const std::vector<int32_t> depths,
               parse_list("--depth", options.bench_depth, 1 << 20));
+  if (!options.trace.empty()) return trace_serving(options, batches);
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   WEIR_ASSIGN(const kernels::MachineLimits limits,
