@@ -1,7 +1,7 @@
 // kernels_bench: checks the linear-layer kernels of each ISA against scalar, then times them and
 // prints each rate beside what the machine can do, measured in the same run.
 //
-//   kernels_bench [--isa NAME] [--threads N] [--quick] [--json]
+//   kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] [--quick] [--json]
 //
 // Every thread divides its work by its own processor time (CLOCK_THREAD_CPUTIME_ID) and the rates
 // are added, so that other processes on the same cores do not count; the bandwidth and the caches
@@ -29,12 +29,14 @@
 namespace weir::kernels {
 namespace {
 
-enum class Product { kInt8, kExact, kFloat };
+enum class Product { kInt8, kBf16, kExact, kFloat };
 
 const char* product_name(Product product) {
   switch (product) {
     case Product::kInt8:
       return "int8";
+    case Product::kBf16:
+      return "bf16";
     case Product::kExact:
       return "exact";
     case Product::kFloat:
@@ -132,12 +134,18 @@ class Activations {
   explicit Activations(const Case& c)
       : case_(c),
         x_(buffer(int64_t{c.rows} * c.k * 4)),
+        bf16_(buffer(int64_t{c.rows} * (c.k + 32) * 2)),
         q_(buffer(int64_t{c.rows} * c.k + 64)),
         scale_(buffer(int64_t{c.rows} * (c.k / c.group) * 4)),
         sum_(buffer(int64_t{c.rows} * (c.k / c.group) * 4)) {
     fill_floats(x_, FloatType::kF32, 3);
   }
   const float* x() const { return reinterpret_cast<const float*>(x_.data()); }
+  Bf16Rows bf16() const {
+    return {.k = case_.k,
+            .stride = int64_t{case_.k} + 32,
+            .x = reinterpret_cast<uint16_t*>(bf16_.data())};
+  }
   QuantRows rows() const {
     QuantRows rows;
     rows.k = case_.k;
@@ -150,7 +158,7 @@ class Activations {
 
  private:
   Case case_;
-  HugeBuffer x_, q_, scale_, sum_;
+  HugeBuffer x_, bf16_, q_, scale_, sum_;
 };
 
 void run_range(const Ops& ops, const Case& c, const Layers& layers, size_t layer,
@@ -164,6 +172,9 @@ void run_range(const Ops& ops, const Case& c, const Layers& layers, size_t layer
   switch (c.product) {
     case Product::kInt8:
       ops.gemm_quant_int8(layers.quant(layer), x.rows(), range, scratch);
+      break;
+    case Product::kBf16:
+      ops.gemm_quant_bf16(layers.quant(layer), x.bf16(), range, scratch);
       break;
     case Product::kExact:
       ops.gemm_quant_f32(layers.quant(layer), x.x(), c.k, range, scratch);
@@ -258,11 +269,12 @@ Measured time_case(const Ops& ops, const Case& c, const Layers& layers, const Ac
 struct Options {
   std::vector<Isa> isas;
   std::vector<int> threads = {1, 2};
+  std::string product;  // The only one to time; empty: all.
   bool quick = false;
   bool json = false;
 };
 
-std::vector<Case> cases(bool quick) {
+std::vector<Case> cases(const Ops& ops, bool quick) {
   std::vector<Case> list;
   const std::vector<int32_t> rows = quick ? std::vector<int32_t>{1, 16, 64}
                                           : std::vector<int32_t>{1, 2, 4, 8, 12, 16, 32, 128, 512};
@@ -275,6 +287,14 @@ std::vector<Case> cases(bool quick) {
       list.push_back({Product::kInt8, 1536, 576, 32, 4, m});
       list.push_back({Product::kInt8, 576, 576, 32, 4, m});
     }
+  if (ops.prompts_in_bf16) {
+    for (const int32_t m : {16, 32, 128, 512}) {
+      list.push_back({Product::kBf16, 2048, 2048, 64, 4, m});
+      list.push_back({Product::kBf16, 2048, 2048, 64, 8, m});
+      list.push_back({Product::kBf16, 576, 1536, 32, 4, m});
+      list.push_back({Product::kBf16, 1536, 576, 32, 4, m});
+    }
+  }
   for (const int32_t m : {1, 4, 32}) list.push_back({Product::kExact, 2048, 2048, 64, 4, m});
   for (const int32_t m : {1, 4, 32}) list.push_back({Product::kFloat, 2048, 2048, 64, 16, m});
   return list;
@@ -297,7 +317,9 @@ class Report {
                 "bits", "rows", "us", "GB/s", "% read", "TOPS", "% peak");
   }
   void add(Isa isa, int threads, const MachineLimits& l, const Case& c, const Measured& m) {
-    const double peak = c.product == Product::kInt8 ? l.int8_tops : l.f32_tflops;
+    const double peak = c.product == Product::kInt8   ? l.int8_tops
+                        : c.product == Product::kBf16 ? l.bf16_tflops
+                                                      : l.f32_tflops;
     if (!json_) {
       std::printf("%-6s %5d %5d %5d %4d %4d %10.1f %8.2f %7.1f %8.4f %7.1f\n",
                   product_name(c.product), c.k, c.n, c.group, c.bits, c.rows, 1e6 * m.seconds,
@@ -332,11 +354,13 @@ int run(const Options& options) {
       }
       const MachineLimits& limits = *measured;
       report.limits(isa, threads, limits);
-      for (const Case& c : cases(options.quick)) {
+      for (const Case& c : cases(ops, options.quick)) {
+        if (!options.product.empty() && options.product != product_name(c.product)) continue;
         // Few rows: from memory, as in decoding. Many: the arithmetic is what is timed.
         const Layers layers(c, c.rows <= 8 ? int64_t{192} << 20 : int64_t{8} << 20);
         const Activations x(c);
         ops_for(Isa::kScalar).quantise_rows(x.x(), c.k, c.rows, c.k, x.rows());
+        ops_for(Isa::kScalar).round_rows(x.x(), c.k, c.rows, c.k, x.bf16());
         if (!agrees_with_scalar(ops, c, layers, x, scratch.data())) return 1;
         const double seconds = options.quick ? 0.05 : 0.2;
         report.add(isa, threads, limits, c, time_case(ops, c, layers, x, threads, seconds));
@@ -347,7 +371,7 @@ int run(const Options& options) {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: kernels_bench [--isa NAME] [--threads N] [--quick] [--json]\n");
+  std::fprintf(stderr, "usage: kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] [--quick] [--json]\n");
   return 2;
 }
 
@@ -359,6 +383,8 @@ int parse_and_run(int argc, char** argv) {
       options.quick = true;
     } else if (argument == "--json") {
       options.json = true;
+    } else if (argument == "--product" && i + 1 < argc) {
+      options.product = argv[++i];
     } else if (argument == "--isa" && i + 1 < argc) {
       const auto isa = parse_isa(argv[++i]);
       if (!isa || !isa_available(*isa)) return usage();

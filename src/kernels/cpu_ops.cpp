@@ -16,6 +16,7 @@ Ops fill(Isa isa) {
   Ops ops;
   ops.isa = isa;
   scalar::fill_gemm(ops);
+  scalar::fill_gemm_bf16(ops);
   scalar::fill_rows(ops);
   scalar::fill_attention(ops);
   scalar::fill_logits(ops);
@@ -31,7 +32,10 @@ Ops fill(Isa isa) {
     avx512::fill_attention(ops);
     avx512::fill_logits(ops);
   }
-  if (isa >= Isa::kAmx) amx::fill_gemm(ops);
+  if (isa >= Isa::kAmx) {
+    amx::fill_gemm(ops);
+    amx::fill_gemm_bf16(ops);
+  }
   return ops;
 }
 

@@ -17,6 +17,8 @@ struct PeakLoops {
   // multiply-add counting as two.
   int64_t (*int8)(int64_t iterations);
   int64_t (*f32)(int64_t iterations);
+  // bf16 tiles; null where prompts are not computed in bf16.
+  int64_t (*bf16)(int64_t iterations);
   // Reads `bytes`, a multiple of 1024, at a 64-byte aligned address; returns a value that depends
   // on all of them.
   uint64_t (*read)(const void* data, int64_t bytes);
@@ -24,6 +26,7 @@ struct PeakLoops {
 
 namespace scalar {
 void fill_gemm(Ops& ops);
+void fill_gemm_bf16(Ops& ops);
 void fill_rows(Ops& ops);
 void fill_attention(Ops& ops);
 void fill_logits(Ops& ops);
@@ -48,8 +51,10 @@ void fill_peaks(PeakLoops& loops);
 
 namespace amx {
 void fill_gemm(Ops& ops);
+void fill_gemm_bf16(Ops& ops);
 // The same kernels with tiles emulated in memory, for tests on processors with AVX-512 alone.
 void fill_gemm_emulated(Ops& ops);
+void fill_gemm_bf16_emulated(Ops& ops);
 void fill_peaks(PeakLoops& loops);
 }  // namespace amx
 

@@ -104,6 +104,10 @@ MachineLimits measure_thread(const PeakLoops& loops, std::span<std::byte> part,
   meet(arrived, 3 * threads);
   limits.f32_tflops =
       1e-12 * best_rate(kLoopRepeats, [&] { return static_cast<double>(loops.f32(kIterations)); });
+  if (loops.bf16 == nullptr) return limits;
+  meet(arrived, 4 * threads);
+  limits.bf16_tflops =
+      1e-12 * best_rate(kLoopRepeats, [&] { return static_cast<double>(loops.bf16(kIterations)); });
   return limits;
 }
 
@@ -135,6 +139,7 @@ Result<MachineLimits> measure_limits(Isa isa, int threads) {
     sum.read_gb_s += one.read_gb_s;
     sum.int8_tops += one.int8_tops;
     sum.f32_tflops += one.f32_tflops;
+    sum.bf16_tflops += one.bf16_tflops;
   }
   return sum;
 }

@@ -16,6 +16,7 @@ struct MachineLimits {
   double read_gb_s = 0;   // Streaming read from memory, 10^9 bytes a second.
   double int8_tops = 0;   // int8 multiply-adds from registers (AMX tiles on kAmx), times two.
   double f32_tflops = 0;  // float32 fused multiply-adds from registers, times two.
+  double bf16_tflops = 0;  // bf16 tiles, times two; 0 where prompts are not computed in bf16.
 };
 
 // What the threads together read: four times the last-level caches, at least 256 MiB.

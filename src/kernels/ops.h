@@ -36,6 +36,11 @@ inline constexpr int64_t kScratchBytes = 4 << 20;
 // The longest row of a linear layer; what kernels keep in the scratch is sized by it.
 inline constexpr int32_t kMaxLayerK = 65536;
 
+// A bf16 weight is cut, not rounded, which costs two instructions less; its magnitude loses half a
+// unit in the last place on average. This factor gives it back: 1 + 2^-8 E(m) / E(m^2) minimises
+// the squared error for a mantissa m spread evenly over [1, 2).
+inline constexpr float kUnbias = 1 + 0x1p-8f * 9 / 14;
+
 // A linear layer's weight [n, k] with affine groups along k:
 //   w[r][c] = scale[r][c / group] * q[r][c] + bias[r][c / group],  q an unsigned integer.
 // Packed at load (repack.h) as blocks of 16 rows: for word index w ascending, the 16 rows' 32-bit
@@ -78,6 +83,15 @@ struct QuantRows {
   int8_t* q = nullptr;
   float* scale = nullptr;
   float* sum = nullptr;
+};
+
+// Activations rounded to bf16 (nearest, ties to even; denormals to 0), `stride` numbers from a row
+// to the next. Within each 8 elements of k the order is 0 4 1 5 2 6 3 7: the pairs that a packed
+// word gives without a permutation. Rows are 64-byte aligned.
+struct Bf16Rows {
+  int32_t k = 0;
+  int64_t stride = 0;
+  uint16_t* x = nullptr;
 };
 
 // Which rows of the activations, and where the result goes.
@@ -136,6 +150,10 @@ struct AttendArgs {
 
 struct Ops {
   Isa isa = Isa::kScalar;
+  // In fast mode quantised weights meet the tokens of prompts in bf16 (gemm_quant_bf16): where many
+  // rows share the widening of a weight, tiles are several times faster than int8. Generated
+  // tokens, which come a few at a time, stay in int8.
+  bool prompts_in_bf16 = false;
 
   // --- Linear layers. y[m][c] = sum_k x[m][k] * w[c][k]. `scratch`: kScratchBytes.
 
@@ -148,6 +166,20 @@ struct Ops {
   // with dot the exact int32 dot product of the group; at the end c + 0, so that no sum is -0. The
   // same bits on every ISA. REQUIRES: x.group == w.group, x.k == w.k.
   void (*gemm_quant_int8)(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                          void* scratch);
+  // Rounds `columns` floats of each of `rows` rows (x_stride apart) into the first columns of out's
+  // rows 0... REQUIRES: columns % 32 == 0.
+  void (*round_rows)(const float* x, int64_t x_stride, int32_t rows, int32_t columns, Bf16Rows out);
+  // Weights widened to bf16, products of pairs as tdpbf16ps defines them. Per output, blocks of 32
+  // elements ascending:
+  //   c += e + o;  e = sum of w[i] x[i], one fma after the other over i = 0 1 2 3 8 9 10 11 16 ...;
+  //   o likewise over i = 4 5 6 7 12 13 14 15 20 ...
+  // with w[i] = the upper 16 bits of the float32 fma(magic, s, b - magic s), where s and b are scale
+  // and bias times kUnbias, and magic = 256 + q for 8 bits; for 4 bits magic = 128 + q for the i of
+  // e, and 128 + q + (0x4300 + q') / 2^16 for the i of o, q' being the number at i - 4, whose bits
+  // lie below (0x4300 / 2^16 goes into the bias as well; what is left is below 2^-12 of a step).
+  // The same bits on every ISA, denormals aside. REQUIRES: x.k == w.k.
+  void (*gemm_quant_bf16)(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
   // Exact float32 activations: weight v = fma(scale, q, bias) in float32, then c = fma(v, x, c),
   // k ascending in one accumulator. The same bits on every ISA.

@@ -12,7 +12,8 @@ struct BatchSlice {
   int32_t row_begin = 0;  // Index of its first token in Batch::tokens.
   int32_t rows = 0;
   int32_t first_position = 0;  // Position of its first token in the sequence.
-  // Length-dependent rope (decisions 25) takes max(prompt_length, p + 1) as the length at p.
+  // Tokens from here on were generated. Length-dependent rope (decisions 25) takes
+  // max(prompt_length, p + 1) as the length at p.
   int32_t prompt_length = 0;
   const int32_t* pages = nullptr;  // The sequence's pages, covering all positions of the slice.
 };
@@ -24,6 +25,13 @@ struct Batch {
   const int32_t* sampled = nullptr;
   std::span<const BatchSlice> slices;    // Ascending and contiguous in rows.
   std::span<const int32_t> sample_rows;  // Rows whose logits are wanted, ascending.
+
+  // The first row of a prompt, where all generated tokens come before (Model::prompts_differ()).
+  int32_t prompt_begin() const {
+    for (const BatchSlice& slice : slices)
+      if (slice.first_position < slice.prompt_length) return slice.row_begin;
+    return static_cast<int32_t>(tokens.size());
+  }
 };
 
 }  // namespace weir::model

@@ -65,7 +65,9 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const ModelFiles& files, const Mo
 }
 
 Result<void> Decoder::bind_weights(const QuantFormat& format) {
-  WeightBinder binder(*checkpoint_, spec_, format, options_.compute == Compute::kFast, store_);
+  WeightBinder binder(*checkpoint_, spec_, format,
+                      {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()},
+                      store_);
   embedding_ = std::make_unique<Embedding>(binder, spec_);
   // A config may ask for thousands of layers of thousands of experts, of which the file has none.
   for (int i = 0; i < static_cast<int>(spec_.layers.size()) && !binder.failed(); ++i) {
@@ -92,7 +94,7 @@ Result<void> Decoder::make_workspace(int members) {
   sizes.hidden = spec_.hidden_size;
   sizes.logit_rows = std::min(options_.rows_max, Head::kRowsMax);
   sizes.vocab = spec_.vocab_size;
-  sizes.groups = head_->group_bit();
+  sizes.forms = head_->forms();
   for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
   for (const auto& layer : layers_) layer->raise(sizes);
   WEIR_ASSIGN(workspace_, Workspace::create(sizes));
@@ -104,6 +106,10 @@ ModelMemory Decoder::memory() const {
           .mapped_weights = store_.mapped_bytes(),
           .scratch = workspace_->bytes(),
           .formats = store_.formats()};
+}
+
+bool Decoder::prompts_differ() const {
+  return options_.compute == Compute::kFast && ops_.prompts_in_bf16;
 }
 
 int32_t Decoder::context_max() const {
@@ -154,7 +160,8 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
                       ThreadTeam& team, int member) {
   const trace::Scope forward(trace::Kind::kWhole, "forward",
                              static_cast<int32_t>(batch.tokens.size()));
-  const Pass pass{batch, kv, ops_, team, *workspace_, member};
+  const Pass pass{batch,   kv,     ops_, team, *workspace_,
+                  member, prompts_differ() ? batch.prompt_begin() : kNoPrompts};
   CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
   claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "embed");

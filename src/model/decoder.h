@@ -25,6 +25,7 @@ class Decoder final : public Model {
   const ModelOptions& options() const override { return options_; }
   ModelMemory memory() const override;
   int32_t context_max() const override;
+  bool prompts_differ() const override;
   int64_t weight_bytes_per_token() const override;
   int64_t macs_per_token() const override;
   std::vector<kv::KvShape> kv_shapes() const override;

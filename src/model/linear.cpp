@@ -1,6 +1,8 @@
 #include "model/linear.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "kernels/repack.h"
 
@@ -10,6 +12,10 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 constexpr int64_t kTail = 64;  // Bytes that kernels may read behind the last row (ops.h).
+
+// Numbers between two rows in bf16: 64 bytes, so that the rows of a tile do not all fall into one
+// set of the cache where k is a power of two.
+constexpr int32_t kBf16Gap = 32;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -23,57 +29,105 @@ int64_t Linear::weight_bytes() const {
          kernels::packed_scale_bytes(n, k, quant.group, quant.scale_type);
 }
 
-uint8_t Linear::group_bit() const {
-  return int8 ? static_cast<uint8_t>(1u << QuantSpace::index_of(quant.group)) : uint8_t{0};
+uint8_t Linear::forms() const {
+  if (!int8) return 0;
+  return ActivationForms::int8_bit(quant.group) |
+         (bf16_prompts ? ActivationForms::kBf16 : uint8_t{0});
 }
 
-kernels::QuantRows QuantSpace::view(int32_t k, int32_t group) const {
-  const Form& form = forms_[static_cast<size_t>(index_of(group))];
+kernels::QuantRows ActivationForms::int8(int32_t k, int32_t group) const {
+  const Int8& form = int8_[static_cast<size_t>(index_of(group))];
   return {.k = k, .group = group, .q = form.q, .scale = form.scale, .sum = form.sum};
 }
 
-int64_t QuantSpace::bytes(int64_t elements, uint8_t groups) {
+kernels::Bf16Rows ActivationForms::bf16(int32_t k) const {
+  return {.k = k, .stride = k + kBf16Gap, .x = bf16_};
+}
+
+int64_t ActivationForms::bytes(int64_t elements, int64_t rows, uint8_t forms) {
   int64_t total = 0;
-  for (size_t i = 0; i < kGroups.size(); ++i)
-    if (groups >> i & 1)
-      total += aligned(elements + kTail) + 2 * aligned(elements / kGroups[i] * 4);
+  for (const int32_t group : kGroups)
+    if (forms & int8_bit(group))
+      total += aligned(elements + kTail) + 2 * aligned(elements / group * 4);
+  if (forms & kBf16) total += aligned((elements + rows * kBf16Gap) * 2);
   return total;
 }
 
-QuantSpace QuantSpace::place(std::byte* memory, int64_t elements, uint8_t groups) {
-  QuantSpace space;
+ActivationForms ActivationForms::place(std::byte* memory, int64_t elements, int64_t rows,
+                                       uint8_t forms) {
+  const auto take = [&]<class T>(T*& piece, int64_t bytes) {
+    piece = reinterpret_cast<T*>(memory);
+    memory += aligned(bytes);
+  };
+  ActivationForms space;
   for (size_t i = 0; i < kGroups.size(); ++i) {
-    if (!(groups >> i & 1)) continue;
-    Form& form = space.forms_[i];
-    form.q = reinterpret_cast<int8_t*>(memory);
-    memory += aligned(elements + kTail);
-    form.scale = reinterpret_cast<float*>(memory);
-    memory += aligned(elements / kGroups[i] * 4);
-    form.sum = reinterpret_cast<float*>(memory);
-    memory += aligned(elements / kGroups[i] * 4);
+    if (!(forms & int8_bit(kGroups[i]))) continue;
+    take(space.int8_[i].q, elements + kTail);
+    take(space.int8_[i].scale, elements / kGroups[i] * 4);
+    take(space.int8_[i].sum, elements / kGroups[i] * 4);
   }
+  if (forms & kBf16) take(space.bf16_, (elements + rows * kBf16Gap) * 2);
   return space;
 }
 
-void QuantSpace::quantise(const kernels::Ops& ops, uint8_t groups, const float* x, int64_t x_stride,
-                          int32_t k, int32_t begin, int32_t end, int32_t column,
-                          int32_t columns) const {
-  for (size_t i = 0; i < kGroups.size(); ++i) {
-    if (!(groups >> i & 1)) continue;
-    kernels::QuantRows out = view(k, kGroups[i]);
-    out.q += int64_t{begin} * k + column;
-    out.scale += (int64_t{begin} * k + column) / out.group;
-    out.sum += (int64_t{begin} * k + column) / out.group;
-    ops.quantise_rows(x, x_stride, end - begin, columns, out);
+void ActivationForms::convert(const kernels::Ops& ops, uint8_t forms, const float* x,
+                              int64_t x_stride, const Part& part, int32_t prompt_begin) const {
+  const int32_t prompts =
+      forms & kBf16 ? std::clamp(prompt_begin, part.begin, part.end) : part.end;
+  for (const int32_t group : kGroups) {
+    if (!(forms & int8_bit(group)) || part.begin == prompts) continue;
+    kernels::QuantRows out = int8(part.k, group);
+    const int64_t at = int64_t{part.begin} * part.k + part.column;
+    out.q += at;
+    out.scale += at / group;
+    out.sum += at / group;
+    ops.quantise_rows(x, x_stride, prompts - part.begin, part.columns, out);
   }
+  if (prompts == part.end) return;
+  kernels::Bf16Rows out = bf16(part.k);
+  out.x += prompts * out.stride + part.column;
+  ops.round_rows(x + (prompts - part.begin) * x_stride, x_stride, part.end - prompts, part.columns,
+                 out);
 }
+
+namespace {
+
+// How many rows of the range come before the prompts.
+int32_t rows_before(const kernels::GemmRange& range, int32_t prompt_begin) {
+  if (range.index == nullptr) return std::min(range.rows, prompt_begin);
+  const std::span rows(range.index, static_cast<size_t>(range.rows));
+  return static_cast<int32_t>(std::ranges::lower_bound(rows, prompt_begin) - rows.begin());
+}
+
+void multiply_forms(const kernels::Ops& ops, const Linear& weight, const Activations& in,
+                    const kernels::GemmRange& range, void* scratch) {
+  const int32_t first = weight.bf16_prompts ? rows_before(range, in.prompt_begin) : range.rows;
+  if (first > 0) {
+    kernels::GemmRange generated = range;
+    generated.rows = first;
+    ops.gemm_quant_int8(weight.quant, in.forms->int8(weight.k, weight.quant.group), generated,
+                        scratch);
+  }
+  if (first == range.rows) return;
+  kernels::GemmRange prompts = range;
+  prompts.rows -= first;
+  prompts.y += first * range.y_stride;
+  kernels::Bf16Rows rows = in.forms->bf16(weight.k);
+  if (range.index != nullptr)
+    prompts.index += first;
+  else
+    rows.x += first * rows.stride;
+  ops.gemm_quant_bf16(weight.quant, rows, prompts, scratch);
+}
+
+}  // namespace
 
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch) {
   if (!weight.quantised) {
     ops.gemm_float_f32(weight.floats, in.x, weight.k, range, scratch);
   } else if (weight.int8) {
-    ops.gemm_quant_int8(weight.quant, in.quant->view(weight.k, weight.quant.group), range, scratch);
+    multiply_forms(ops, weight, in, range, scratch);
   } else {
     ops.gemm_quant_f32(weight.quant, in.x, weight.k, range, scratch);
   }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/ops.h"
 
@@ -15,50 +16,71 @@ struct Linear {
   int32_t n = 0;
   int32_t k = 0;
   bool quantised = false;
-  bool int8 = false;  // On activations quantised to int8 (Compute::kFast).
+  // Compute::kFast: on generated tokens quantised to int8, and on prompts likewise or in bf16.
+  bool int8 = false;
+  bool bf16_prompts = false;
   kernels::QuantMatrix quant{};
   kernels::FloatMatrix floats{};
   const float* bias = nullptr;  // [n] or null.
 
   int64_t weight_bytes() const;
   int64_t macs() const { return int64_t{n} * k; }
-  // Which forms of its input it needs: a bit per group size, 0 for float rows.
-  uint8_t group_bit() const;
+  // Which forms of its input it needs, as ActivationForms counts them; 0 for float rows.
+  uint8_t forms() const;
 };
 
-// Memory for activations quantised to int8, for each group size that some layer asks for.
-class QuantSpace {
+// Where no row is a prompt's, or prompts are treated like other rows.
+inline constexpr int32_t kNoPrompts = std::numeric_limits<int32_t>::max();
+
+// Memory for activations in the forms that the layers of a model ask for: int8 for each group size,
+// and bf16 for rows of prompts. Rows of prompts come behind the others, from `prompt_begin` on.
+class ActivationForms {
  public:
   static constexpr std::array<int32_t, 3> kGroups = {32, 64, 128};
   static constexpr int index_of(int32_t group) { return group == 32 ? 0 : group == 64 ? 1 : 2; }
+  // Forms as bits: int8 in groups of kGroups[i]; bf16.
+  static constexpr uint8_t int8_bit(int32_t group) {
+    return static_cast<uint8_t>(1 << index_of(group));
+  }
+  static constexpr uint8_t kBf16 = 1 << 3;
 
   // The whole space as rows of k elements.
-  kernels::QuantRows view(int32_t k, int32_t group) const;
-  // Bytes for `elements` activations in the group sizes of `groups`.
-  static int64_t bytes(int64_t elements, uint8_t groups);
-  static QuantSpace place(std::byte* memory, int64_t elements, uint8_t groups);
+  kernels::QuantRows int8(int32_t k, int32_t group) const;
+  kernels::Bf16Rows bf16(int32_t k) const;
+  // Bytes for `elements` activations in at most `rows` rows.
+  static int64_t bytes(int64_t elements, int64_t rows, uint8_t forms);
+  static ActivationForms place(std::byte* memory, int64_t elements, int64_t rows, uint8_t forms);
 
-  // Quantises columns [column, column + columns) of rows [begin, end) of k elements, in the group
-  // sizes of `groups`, of which `column` and `columns` are multiples. `x` is the first of them, and
-  // rows of x are x_stride apart.
-  void quantise(const kernels::Ops& ops, uint8_t groups, const float* x, int64_t x_stride,
-                int32_t k, int32_t begin, int32_t end, int32_t column, int32_t columns) const;
+  // Some columns of some rows of k elements.
+  struct Part {
+    int32_t k = 0;
+    int32_t begin = 0, end = 0;  // Rows.
+    int32_t column = 0, columns = 0;
+  };
+  // Converts a part: rows before `prompt_begin` to the int8 forms of `forms`, of whose groups
+  // `column` and `columns` are multiples, those from it on to bf16. `x` is the part's first element,
+  // and rows of x are x_stride apart.
+  void convert(const kernels::Ops& ops, uint8_t forms, const float* x, int64_t x_stride,
+               const Part& part, int32_t prompt_begin) const;
 
  private:
-  struct Form {
+  struct Int8 {
     int8_t* q = nullptr;
     float* scale = nullptr;
     float* sum = nullptr;
   };
-  std::array<Form, 3> forms_{};
+  std::array<Int8, 3> int8_{};
+  uint16_t* bf16_ = nullptr;
 };
 
 struct Activations {
   const float* x = nullptr;  // [rows, k]
-  const QuantSpace* quant = nullptr;
+  const ActivationForms* forms = nullptr;
+  int32_t prompt_begin = kNoPrompts;
 };
 
-// Columns [range.begin, range.end) of the layer's output, without bias.
+// Columns [range.begin, range.end) of the layer's output, without bias. REQUIRES: rows of an index
+// ascend.
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch);
 

@@ -23,7 +23,7 @@
 namespace weir::model {
 
 // decisions 21: kExact is float32 activations throughout; kFast quantises activations to int8 per
-// group for quantised weights.
+// group for quantised weights, and rounds those of prompts to bf16 where that is faster.
 enum class Compute : uint8_t { kFast, kExact };
 
 struct ModelOptions {
@@ -71,6 +71,10 @@ class Model {
   virtual const ModelOptions& options() const = 0;
   virtual ModelMemory memory() const = 0;
   virtual int32_t context_max() const = 0;
+  // Tokens of prompts are computed in other arithmetic than generated ones, so that the same token
+  // at the same place leaves other keys and values. Then generated tokens come first in a batch,
+  // and no slice has both.
+  virtual bool prompts_differ() const { return false; }
   // Bytes of weights that one decoded token reads (all of a dense model; the chosen experts of a
   // MoE).
   virtual int64_t weight_bytes_per_token() const = 0;

@@ -27,6 +27,8 @@ struct Pass {
   ThreadTeam& team;
   Workspace& ws;
   int member = 0;
+  // Rows from here on are tokens of prompts, where those are computed in other arithmetic.
+  int32_t prompt_begin = kNoPrompts;
 
   int32_t rows() const { return static_cast<int32_t>(batch.tokens.size()); }
   void* scratch() const { return ws.scratch(member); }

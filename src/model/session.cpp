@@ -1,5 +1,7 @@
 #include "model/session.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace weir::model {
@@ -50,24 +52,39 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
   std::vector<int32_t> tokens, sample_rows;
   std::vector<BatchSlice> batch_slices;
   std::vector<Collector::Sample> samples;
-  for (size_t i = 0; i < slices.size(); ++i) {
+  // Tokens [begin, end) of slice i.
+  const auto add = [&](size_t i, int32_t begin, int32_t end) {
+    if (begin >= end) return;
     const Slice& slice = slices[i];
-    Sequence& sequence = sequences_.at(static_cast<size_t>(slice.sequence));
-    const auto rows = static_cast<int32_t>(slice.tokens.size());
+    const Sequence& sequence = sequences_[static_cast<size_t>(slice.sequence)];
     const auto row_begin = static_cast<int32_t>(tokens.size());
-    const auto capacity = static_cast<int32_t>(sequence.pages.size()) * kernels::kPageTokens;
-    CHECK(rows > 0 && sequence.length + rows <= capacity);
     batch_slices.push_back({.row_begin = row_begin,
-                            .rows = rows,
-                            .first_position = sequence.length,
+                            .rows = end - begin,
+                            .first_position = sequence.length + begin,
                             .prompt_length = sequence.prompt_length,
                             .pages = sequence.pages.data()});
-    tokens.insert(tokens.end(), slice.tokens.begin(), slice.tokens.end());
-    for (int32_t r = slice.all_logits ? 0 : rows - 1; r < rows; ++r) {
-      sample_rows.push_back(row_begin + r);
+    tokens.insert(tokens.end(), slice.tokens.begin() + begin, slice.tokens.begin() + end);
+    const auto last = static_cast<int32_t>(slice.tokens.size()) - 1;
+    for (int32_t r = slice.all_logits ? begin : std::max(begin, last); r < end; ++r) {
+      sample_rows.push_back(row_begin + r - begin);
       samples.push_back({i, static_cast<size_t>(r)});
     }
-    sequence.length += rows;
+  };
+  // How many tokens of slice i belong to the prompt.
+  const auto of_prompt = [&](size_t i) {
+    const Sequence& sequence = sequences_.at(static_cast<size_t>(slices[i].sequence));
+    return std::clamp(sequence.prompt_length - sequence.length, 0,
+                      static_cast<int32_t>(slices[i].tokens.size()));
+  };
+  // Generated tokens first, as Model::prompts_differ() wants it.
+  for (size_t i = 0; i < slices.size(); ++i)
+    add(i, of_prompt(i), static_cast<int32_t>(slices[i].tokens.size()));
+  for (size_t i = 0; i < slices.size(); ++i) add(i, 0, of_prompt(i));
+  for (const Slice& slice : slices) {
+    Sequence& sequence = sequences_[static_cast<size_t>(slice.sequence)];
+    sequence.length += static_cast<int32_t>(slice.tokens.size());
+    CHECK(!slice.tokens.empty() &&
+          sequence.length <= std::ssize(sequence.pages) * kernels::kPageTokens);
   }
   const Batch batch = {.tokens = tokens, .slices = batch_slices, .sample_rows = sample_rows};
   Collector collector(samples, on_logits);

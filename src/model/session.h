@@ -39,8 +39,8 @@ class Session {
 
   static Result<Session> create(Model& model, ThreadTeam& team, const Options& options);
 
-  // Forgets a sequence's tokens. `prompt_length`: how many tokens its prompt will have in all, for
-  // ropes that depend on it (decisions 25).
+  // Forgets a sequence's tokens. `prompt_length`: how many tokens its prompt will have in all;
+  // later ones count as generated.
   void begin(int32_t sequence, int32_t prompt_length);
   // One forward pass. REQUIRES: each sequence in one slice at most, and no more tokens in all than
   // the model's rows_max; no sequence longer than tokens_max.

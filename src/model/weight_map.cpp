@@ -176,7 +176,8 @@ Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision pre
   source.stored.scales = data[1];
   source.stored.biases = data[2];
   out.quantised = true;
-  out.int8 = int8_ && precision == Precision::kAsComputed;
+  out.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
+  out.bf16_prompts = out.int8 && arithmetic_.bf16_prompts;
   out.quant = unwrap(store_.add_packed(source));
   return out;
 }

@@ -45,10 +45,19 @@ struct NormWeights {
 
 class WeightBinder {
  public:
-  // `int8`: quantised weights meet int8 activations.
+  // What quantised weights meet: see Linear.
+  struct Arithmetic {
+    bool int8 = false;
+    bool bf16_prompts = false;
+  };
+
   WeightBinder(const Checkpoint& checkpoint, const ModelSpec& spec, const QuantFormat& format,
-               bool int8, WeightStore& store)
-      : checkpoint_(checkpoint), spec_(spec), format_(format), int8_(int8), store_(store) {}
+               const Arithmetic& arithmetic, WeightStore& store)
+      : checkpoint_(checkpoint),
+        spec_(spec),
+        format_(format),
+        arithmetic_(arithmetic),
+        store_(store) {}
 
   struct Part {
     std::string_view name;
@@ -101,7 +110,7 @@ class WeightBinder {
   const Checkpoint& checkpoint_;
   const ModelSpec& spec_;
   const QuantFormat& format_;
-  const bool int8_;
+  const Arithmetic arithmetic_;
   WeightStore& store_;
   std::set<std::string, std::less<>> taken_;
   std::optional<Error> error_;

@@ -17,9 +17,10 @@ class Cutter {
   T* take(int64_t count) {
     return reinterpret_cast<T*>(take_bytes(count * static_cast<int64_t>(sizeof(T))));
   }
-  QuantSpace take_quant(int64_t elements, uint8_t groups) {
-    std::byte* memory = take_bytes(QuantSpace::bytes(elements, groups));
-    return base_ == nullptr ? QuantSpace{} : QuantSpace::place(memory, elements, groups);
+  ActivationForms take_forms(int64_t elements, int64_t rows, uint8_t forms) {
+    std::byte* memory = take_bytes(ActivationForms::bytes(elements, rows, forms));
+    return base_ == nullptr ? ActivationForms{}
+                            : ActivationForms::place(memory, elements, rows, forms);
   }
   int64_t bytes() const { return used_; }
 
@@ -47,9 +48,9 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
   w.angles = c.take<Angles>(rows * static_cast<int64_t>(s.rope_dims.size()));
   w.own_angles.clear();
   for (const int32_t dim : s.rope_dims) w.own_angles.push_back(c.take<float>(rows * dim));
-  w.normed_quant = c.take_quant(rows * s.hidden, s.groups);
-  w.inner_quant = c.take_quant(inner, s.groups);
-  w.shared_quant = c.take_quant(rows * s.shared_width, s.groups);
+  w.normed_forms = c.take_forms(rows * s.hidden, rows, s.forms);
+  w.inner_forms = c.take_forms(inner, slots, s.forms);
+  w.shared_forms = c.take_forms(rows * s.shared_width, rows, s.forms);
 
   w.q = c.take<float>(rows * s.q_width);
   w.k = c.take<float>(rows * s.kv_width);
@@ -73,6 +74,7 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
       plan.begin = c.take<int32_t>(s.experts + 1);
       plan.row = c.take<int32_t>(slots);
       plan.slot = c.take<int32_t>(slots);
+      plan.prompt_begin = c.take<int32_t>(s.experts);
       plan.active = c.take<int32_t>(s.experts);
     }
   }

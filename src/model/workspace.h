@@ -27,7 +27,7 @@ struct WorkspaceSizes {
   int32_t experts = 0, top_k = 0;
   int32_t logit_rows = 0, vocab = 0;
   std::vector<int32_t> rope_dims;
-  uint8_t groups = 0;  // Quantised forms of activations: a bit per QuantSpace::kGroups.
+  uint8_t forms = 0;  // Of activations, as ActivationForms counts them.
 };
 
 // Which rows each expert computes in one step: a counting sort of the router's choices. A slot is
@@ -37,7 +37,8 @@ struct ExpertPlan {
   int32_t* begin = nullptr;   // [experts + 1]: first slot of each expert.
   int32_t* row = nullptr;     // [slots]
   int32_t* slot = nullptr;    // [rows][top_k], by rank in the router's order.
-  int32_t* active = nullptr;  // Experts with rows.
+  int32_t* prompt_begin = nullptr;  // [experts]: the expert's first slot of a prompt's row.
+  int32_t* active = nullptr;        // Experts with rows.
   int32_t active_count = 0;
 };
 
@@ -60,7 +61,7 @@ struct Workspace {
   int32_t* slice = nullptr;        // Index of the row's slice.
   Angles* angles = nullptr;        // [ropes][rows]
   std::vector<float*> own_angles;  // Per rope: [rows, dim].
-  QuantSpace normed_quant, inner_quant, shared_quant;
+  ActivationForms normed_forms, inner_forms, shared_forms;
 
   // Attention.
   float* q = nullptr;         // [rows, q_width]

@@ -41,7 +41,8 @@ Limits limits_of(const EngineOptions& options, const model::Model& model) {
   const int32_t step_tokens_max = std::min(options.step_tokens_max, model.options().rows_max);
   return {.step_tokens_max = step_tokens_max,
           .running_max = std::min(options.running_max, step_tokens_max),
-          .queue_max = std::max(options.queue_max, options.running_max)};
+          .queue_max = std::max(options.queue_max, options.running_max),
+          .prompts_differ = model.prompts_differ()};
 }
 
 int32_t context_of(const EngineOptions& options, const model::Model& model) {

@@ -12,8 +12,6 @@ namespace weir::sched {
 
 namespace {
 
-using PageTokens = std::array<int32_t, kv::kPageTokens>;
-
 bool older(const Sequence* a, const Sequence* b) { return a->arrival < b->arrival; }
 
 // Keeps the order of arrival. Lists are short, and a move of pointers is cheap.
@@ -37,13 +35,6 @@ bool goes_first(const Sequence* a, const Sequence* b) {
   return older(a, b);
 }
 
-PageTokens tokens_of_page(const Sequence* seq, int32_t page) {
-  PageTokens tokens;
-  for (int32_t i = 0; i < kv::kPageTokens; ++i)
-    tokens[static_cast<size_t>(i)] = seq->token(page * kv::kPageTokens + i);
-  return tokens;
-}
-
 // The pages that must be free before `seq` is admitted, or that it may still ask for.
 int32_t pages_wanted(const Sequence* seq) {
   const int32_t output_left = seq->limit - seq->length;
@@ -54,24 +45,6 @@ int32_t pages_wanted(const Sequence* seq) {
 // The full pages of `seq` that may come from the cache. The last token is always computed: its
 // logits are wanted.
 int32_t matchable_pages(const Sequence* seq) { return (seq->length - 1) / kv::kPageTokens; }
-
-// True if a slice of the step computes, at least in part, the page that `seq` needs next.
-bool computed_in_step(const Sequence* seq, const Step& step) {
-  const int32_t page = seq->computed / kv::kPageTokens;
-  const int32_t end = (page + 1) * kv::kPageTokens;
-  if (page >= matchable_pages(seq)) return false;
-  for (const Slice& slice : step.slices) {
-    const Sequence* other = slice.seq;
-    if (slice.first >= end || slice.first + slice.count <= end - kv::kPageTokens) continue;
-    if (other->known < end || !(other->salt == seq->salt) || !other->caching) continue;
-    // Equal keys stand for equal pages before this one.
-    const bool same_chain = other->cached_pages == seq->cached_pages && other->key == seq->key;
-    int32_t equal = same_chain ? end - kv::kPageTokens : 0;
-    while (equal < end && other->token(equal) == seq->token(equal)) ++equal;
-    if (equal == end) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -155,6 +128,7 @@ bool Scheduler::plan_decodes(Step& step) {
     if (i == running_.size()) break;
     step.slices.push_back({.seq = seq, .first = seq->computed, .count = 1, .sample = true});
     ++step.token_count;
+    ++step.generated_slices;
   }
   return room;
 }
@@ -222,13 +196,22 @@ void Scheduler::plan_prefills(Step& step, int32_t tokens_max) {
     match(seq);  // What others have computed since it was admitted.
     if (computed_in_step(seq, step)) continue;
     const int32_t left = tokens_left(seq);
-    const int32_t count = std::min(left, tokens_max - step.prefill_tokens);
+    int32_t count = std::min(left, tokens_max - step.prefill_tokens);
+    // What a preempted sequence had generated comes in a slice of its own.
+    if (limits_.prompts_differ && seq->computed < seq->prompt_length)
+      count = std::min(count, seq->prompt_length - seq->computed);
     grow(seq, seq->computed + count);
-    step.slices.push_back(
-        {.seq = seq, .first = seq->computed, .count = count, .sample = count == left});
-    step.token_count += count;
-    step.prefill_tokens += count;
+    add_prefill(step,
+                {.seq = seq, .first = seq->computed, .count = count, .sample = count == left});
   }
+}
+
+void Scheduler::add_prefill(Step& step, const Slice& slice) const {
+  const bool generated = limits_.prompts_differ && slice.first >= slice.seq->prompt_length;
+  step.slices.insert(generated ? step.slices.begin() + step.generated_slices++ : step.slices.end(),
+                     slice);
+  step.token_count += slice.count;
+  step.prefill_tokens += slice.count;
 }
 
 // From here on the step counts as done.
@@ -279,6 +262,38 @@ void Scheduler::release(Sequence* seq) {
   seq->pages.clear();
   seq->computed = 0;
   seq->cached_pages = 0;
+}
+
+// A token as pages are shared by it: where it matters, generated ones are told from those of prompts
+// by their complement, which no token id equals.
+int32_t Scheduler::marked_token(const Sequence* seq, int32_t index) const {
+  const int32_t token = seq->token(index);
+  return limits_.prompts_differ && index >= seq->prompt_length ? ~token : token;
+}
+
+Scheduler::PageTokens Scheduler::tokens_of_page(const Sequence* seq, int32_t page) const {
+  PageTokens tokens;
+  for (int32_t i = 0; i < kv::kPageTokens; ++i)
+    tokens[static_cast<size_t>(i)] = marked_token(seq, page * kv::kPageTokens + i);
+  return tokens;
+}
+
+// True if a slice of the step computes, at least in part, the page that `seq` needs next.
+bool Scheduler::computed_in_step(const Sequence* seq, const Step& step) const {
+  const int32_t page = seq->computed / kv::kPageTokens;
+  const int32_t end = (page + 1) * kv::kPageTokens;
+  if (page >= matchable_pages(seq)) return false;
+  for (const Slice& slice : step.slices) {
+    const Sequence* other = slice.seq;
+    if (slice.first >= end || slice.first + slice.count <= end - kv::kPageTokens) continue;
+    if (other->known < end || !(other->salt == seq->salt) || !other->caching) continue;
+    // Equal keys stand for equal pages before this one.
+    const bool same_chain = other->cached_pages == seq->cached_pages && other->key == seq->key;
+    int32_t equal = same_chain ? end - kv::kPageTokens : 0;
+    while (equal < end && marked_token(other, equal) == marked_token(seq, equal)) ++equal;
+    if (equal == end) return true;
+  }
+  return false;
 }
 
 // Takes the pages from the cache that continue what is computed, if all of that is cached.

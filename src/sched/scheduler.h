@@ -31,6 +31,7 @@
 // (4) The oldest running sequence is never preempted for another one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -49,15 +50,17 @@ struct Slice {
   bool sample = false;  // The slice ends at the last token: its logits choose the next one.
 };
 
-// What one forward pass computes: single decode tokens, then slices of prompts.
+// What one forward pass computes: single decode tokens, then slices to prefill. Where the arithmetic
+// of prompts differs, slices of generated tokens come before those of prompts.
 struct Step {
   std::vector<Slice> slices;
   int32_t token_count = 0;
   int32_t prefill_tokens = 0;
+  int32_t generated_slices = 0;  // The first ones, where the arithmetic of prompts differs.
 
   void clear() {
     slices.clear();
-    token_count = prefill_tokens = 0;
+    token_count = prefill_tokens = generated_slices = 0;
   }
 };
 
@@ -65,6 +68,10 @@ struct Limits {
   int32_t step_tokens_max = 512;
   int32_t running_max = 64;
   int32_t queue_max = 1024;  // Sequences waiting or running.
+  // Keys and values of a prompt's token differ from those of the same token generated
+  // (Model::prompts_differ()): pages are shared only between tokens of one kind, and a slice has
+  // only one kind.
+  bool prompts_differ = false;
 };
 
 // How many prompt tokens of later arrivals a prompt lets pass for each of its own. 4: under a flood
@@ -107,12 +114,15 @@ class Scheduler {
   void check() const;
 
  private:
+  using PageTokens = std::array<int32_t, kv::kPageTokens>;
+
   void retire_planned();
   bool plan_decodes(Step& step);
   void admit();
   bool try_admit(Sequence* seq, int32_t promised);
   Sequence* next_waiting(int32_t promised) const;
   void plan_prefills(Step& step, int32_t tokens_max);
+  void add_prefill(Step& step, const Slice& slice) const;
   void commit(const Step& step);
   void note_passed(const Slice& slice);
 
@@ -120,6 +130,9 @@ class Scheduler {
   void preempt_youngest();
   void release(Sequence* seq);
   void grow(Sequence* seq, int32_t tokens);
+  int32_t marked_token(const Sequence* seq, int32_t index) const;
+  PageTokens tokens_of_page(const Sequence* seq, int32_t page) const;
+  bool computed_in_step(const Sequence* seq, const Step& step) const;
   void match(Sequence* seq);
   void share(Sequence* seq);
 

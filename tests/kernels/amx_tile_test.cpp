@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "base/dtype.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/isa.h"
 #include "kernels/quant_weights.h"
@@ -22,10 +24,8 @@ struct Product {
 
 constexpr Product kProducts[] = {{16, 64}, {16, 32}, {1, 64}, {9, 64}, {12, 32}, {5, 4}};
 
-// C += A B with the tiles given; every operand at strides of its own.
-template <class Tiles>
-std::vector<int32_t> multiply(const Product& p, const std::vector<int8_t>& a,
-                              const std::vector<uint8_t>& b, std::vector<int32_t> c) {
+// Sums in tile 4, A in tile 6, B in tile 7.
+amx::TileShapes shapes_of(const Product& p) {
   amx::TileShapes shapes;
   shapes.rows[4] = static_cast<uint8_t>(p.rows);
   shapes.row_bytes[4] = 64;
@@ -33,6 +33,14 @@ std::vector<int32_t> multiply(const Product& p, const std::vector<int8_t>& a,
   shapes.row_bytes[6] = static_cast<uint16_t>(p.depth);
   shapes.rows[7] = static_cast<uint8_t>(p.depth / 4);
   shapes.row_bytes[7] = 64;
+  return shapes;
+}
+
+// C += A B with the tiles given; every operand at strides of its own.
+template <class Tiles>
+std::vector<int32_t> multiply(const Product& p, const std::vector<int8_t>& a,
+                              const std::vector<uint8_t>& b, std::vector<int32_t> c) {
+  const amx::TileShapes shapes = shapes_of(p);
   std::vector<int32_t> out(c.size(), -1);
   Tiles tiles(shapes);
   tiles.template load<4>(c.data(), 80);
@@ -70,43 +78,100 @@ void expect_products() {
   }
 }
 
-TEST(AmxTile, EmulationMultipliesAsDefined) { expect_products<amx::EmulatedTiles>(); }
+// The same for bf16: pairs of a row of A with pairs of a column of B.
+template <class Tiles>
+void expect_bf16_products() {
+  std::mt19937 random(1);
+  const auto random_bf16 = [&] {
+    return float_to_bf16(static_cast<float>(static_cast<int32_t>(random() % 20001) - 10000) / 777);
+  };
+  for (const Product& p : kProducts) {
+    const int pairs = p.depth / 4;
+    std::vector<uint16_t> a(16 * 50 + 32), b(16 * 64 + 32);
+    std::vector<float> c(16 * 20 + 16), out(c.size(), -1);
+    for (uint16_t& value : a) value = random_bf16();
+    for (uint16_t& value : b) value = random_bf16();
+    for (float& value : c) value = static_cast<float>(random() % 1000) / 7 - 50;
+    const amx::TileShapes shapes = shapes_of(p);
+    Tiles tiles(shapes);
+    tiles.template load<4>(c.data(), 80);
+    tiles.template load<6>(a.data(), 100);
+    tiles.template load<7>(b.data(), 128);
+    tiles.template multiply_bf16<4, 6, 7>();
+    tiles.template store<4>(out.data(), 80);
+    for (int m = 0; m < 16; ++m) {
+      for (int n = 0; n < 20; ++n) {
+        const auto at = static_cast<size_t>(m * 20 + n);
+        float expected = -1;  // Outside the tile: not written.
+        if (m < p.rows && n < 16) {
+          float even = 0, odd = 0;
+          for (int i = 0; i < pairs; ++i) {
+            const auto in_a = static_cast<size_t>(m * 50 + 2 * i);
+            const auto in_b = static_cast<size_t>(i * 64 + 2 * n);
+            even = std::fma(bf16_to_float(a[in_a]), bf16_to_float(b[in_b]), even);
+            odd = std::fma(bf16_to_float(a[in_a + 1]), bf16_to_float(b[in_b + 1]), odd);
+          }
+          expected = c[at] + (even + odd);
+        }
+        ASSERT_EQ(out[at], expected) << p.rows << "x" << pairs << " at " << m << "," << n;
+      }
+    }
+  }
+}
+
+TEST(AmxTile, EmulationMultipliesAsDefined) { 
+  expect_products<amx::EmulatedTiles>();
+  expect_bf16_products<amx::EmulatedTiles>();
+}
 
 TEST(AmxTile, HardwareMultipliesAsDefined) {
   if (!isa_available(Isa::kAmx)) GTEST_SKIP() << "this machine lacks AMX: " << processor_name();
   expect_products<amx::HardwareTiles>();
+  expect_bf16_products<amx::HardwareTiles>();
 }
 
-TEST(AmxTile, KernelOnEmulatedTilesHasScalarsBits) {
+TEST(AmxTile, KernelsOnEmulatedTilesHaveScalarsBits) {
   if (!isa_available(Isa::kAvx512))
     GTEST_SKIP() << "this machine lacks AVX-512: " << processor_name();
   Ops emulated = ops_for(Isa::kAvx512);
   amx::fill_gemm_emulated(emulated);
+  amx::fill_gemm_bf16_emulated(emulated);
   Aligned<uint8_t> scratch(static_cast<size_t>(kScratchBytes));
   for (const QuantShape& shape :
        {QuantShape{61, 192, 64, 4, FloatType::kF16}, QuantShape{48, 96, 32, 4, FloatType::kBF16},
-        QuantShape{20, 384, 128, 8, FloatType::kF32}}) {
+        QuantShape{20, 384, 128, 8, FloatType::kF32},
+        QuantShape{35, 1120, 32, 4, FloatType::kF16}}) {
     const QuantWeights weights(shape, 3);
     constexpr int32_t kRows = 45;
     const std::vector<float> x = random_floats(static_cast<size_t>(kRows * shape.k), 5);
     QuantBuffer q(kRows, shape.k, shape.group);
+    Bf16Buffer bf16(kRows, shape.k);
     ops_for(Isa::kScalar).quantise_rows(x.data(), shape.k, kRows, shape.k, q.rows());
+    ops_for(Isa::kScalar).round_rows(x.data(), shape.k, kRows, shape.k, bf16.rows());
     std::vector<int32_t> index(kRows);
     for (int32_t i = 0; i < kRows; ++i) index[static_cast<size_t>(i)] = (i * 7) % kRows;
-    for (const int32_t rows : {8, 12, 16, 17, 31, 32, 45}) {
+    const auto multiply = [&](const Ops& ops, bool in_bf16, GemmRange range,
+                              std::vector<float>& y) {
+      range.y = y.data();
+      if (in_bf16)
+        ops.gemm_quant_bf16(weights.packed(), bf16.rows(), range, scratch.data());
+      else
+        ops.gemm_quant_int8(weights.packed(), q.rows(), range, scratch.data());
+    };
+    for (const int32_t rows : {1, 8, 12, 16, 17, 31, 32, 45}) {
       for (const bool indexed : {false, true}) {
-        std::vector<float> expected(static_cast<size_t>(rows * shape.n)), found(expected.size());
-        GemmRange range;
-        range.index = indexed ? index.data() : nullptr;
-        range.rows = rows;
-        range.end = shape.n;
-        range.y_stride = shape.n;
-        range.y = expected.data();
-        ops_for(Isa::kScalar).gemm_quant_int8(weights.packed(), q.rows(), range, scratch.data());
-        range.y = found.data();
-        emulated.gemm_quant_int8(weights.packed(), q.rows(), range, scratch.data());
-        ASSERT_EQ(std::memcmp(expected.data(), found.data(), found.size() * sizeof(float)), 0)
-            << "group " << shape.group << " rows " << rows;
+        for (const bool in_bf16 : {false, true}) {
+          std::vector<float> expected(static_cast<size_t>(rows * shape.n)), found(expected.size());
+          GemmRange range;
+          range.index = indexed ? index.data() : nullptr;
+          range.rows = rows;
+          range.end = shape.n;
+          range.y_stride = shape.n;
+          multiply(ops_for(Isa::kScalar), in_bf16, range, expected);
+          multiply(emulated, in_bf16, range, found);
+          ASSERT_EQ(std::memcmp(expected.data(), found.data(), found.size() * sizeof(float)), 0)
+              << (in_bf16 ? "bf16" : "int8") << " group " << shape.group << " rows " << rows;
+        }
       }
     }
   }

@@ -53,9 +53,9 @@ struct Output {
 
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-// One layer with its activations, for any of the three kinds of product.
+// One layer with its activations, for any of the kinds of product.
 struct Layer {
-  enum class Kind { kInt8, kExact, kFloat };
+  enum class Kind { kInt8, kBf16, kExact, kFloat };
 
   Layer(Kind layer_kind, const QuantShape& layer_shape, int32_t source_rows, uint32_t seed)
       : kind(layer_kind),
@@ -63,7 +63,8 @@ struct Layer {
         weights(layer_shape, seed),
         x_stride(layer_shape.k + 3),
         x(random_floats(static_cast<size_t>(source_rows * (layer_shape.k + 3)), seed + 1)),
-        q(source_rows, layer_shape.k, layer_shape.group) {
+        q(source_rows, layer_shape.k, layer_shape.group),
+        bf16(source_rows, layer_shape.k) {
     // Zero groups and large ones among the activations.
     for (int32_t i = 0; i < shape.k && i < shape.group; ++i) x[static_cast<size_t>(i)] = 0;
     for (size_t i = 0; i < x.size(); i += 7) x[i] *= 30;
@@ -72,6 +73,7 @@ struct Layer {
                    static_cast<float>(weights.value(static_cast<int32_t>(i / shape.k),
                                                     static_cast<int32_t>(i % shape.k))));
     ops_for(Isa::kScalar).quantise_rows(x.data(), x_stride, source_rows, shape.k, q.rows());
+    ops_for(Isa::kScalar).round_rows(x.data(), x_stride, source_rows, shape.k, bf16.rows());
   }
 
   FloatMatrix float_matrix() const {
@@ -94,6 +96,8 @@ struct Layer {
     const Ops& ops = ops_for(isa);
     if (kind == Kind::kInt8)
       ops.gemm_quant_int8(weights.packed(), q.rows(), range, scratch().data());
+    else if (kind == Kind::kBf16)
+      ops.gemm_quant_bf16(weights.packed(), bf16.rows(), range, scratch().data());
     else if (kind == Kind::kExact)
       ops.gemm_quant_f32(weights.packed(), x.data(), x_stride, range, scratch().data());
     else
@@ -120,6 +124,12 @@ struct Layer {
             std::abs(a) * (std::abs(double{weights.bias(column, g)}) +
                            std::abs(double{weights.scale(column, g)}) * weights.quantum(column, i));
       }
+      if (kind == Kind::kBf16) {
+        // Cut, raised and rounded, each by less than 2^-8; and what a pair's second carries below
+        // its bits. In units of the rounding that the caller allows for.
+        const double scale = std::abs(double{weights.scale(column, i / shape.group)});
+        largest = (largest * 0x1p-6 + std::abs(a) * scale * 0x1p-12) * 0x1p24 / (shape.k + 2);
+      }
       sum += w * a;
       magnitude += largest;
     }
@@ -132,12 +142,24 @@ struct Layer {
   int64_t x_stride;
   std::vector<float> x;
   QuantBuffer q;
+  Bf16Buffer bf16;
   std::vector<uint8_t> float_rows;
 };
 
-const Layer::Kind kKinds[] = {Layer::Kind::kInt8, Layer::Kind::kExact, Layer::Kind::kFloat};
+const Layer::Kind kKinds[] = {Layer::Kind::kInt8, Layer::Kind::kBf16, Layer::Kind::kExact,
+                              Layer::Kind::kFloat};
 const char* kind_name(Layer::Kind kind) {
-  return kind == Layer::Kind::kInt8 ? "int8" : kind == Layer::Kind::kExact ? "exact" : "float";
+  switch (kind) {
+    case Layer::Kind::kInt8:
+      return "int8";
+    case Layer::Kind::kBf16:
+      return "bf16";
+    case Layer::Kind::kExact:
+      return "exact";
+    case Layer::Kind::kFloat:
+      return "float";
+  }
+  return "?";
 }
 
 // Shapes that reach every path: one group, odd block counts, n not a multiple of 16, each bit width
@@ -148,7 +170,8 @@ std::vector<QuantShape> shapes() {
           {33, 96, 32, 8, FloatType::kF16},   {80, 256, 64, 8, FloatType::kBF16},
           {17, 128, 128, 8, FloatType::kF32}, {64, 1152, 32, 4, FloatType::kF16},
           {40, 640, 128, 8, FloatType::kF16}, {5, 64, 64, 3, FloatType::kF16},
-          {176, 64, 32, 6, FloatType::kF32}};
+          {176, 64, 32, 6, FloatType::kF32},  {37, 2080, 32, 4, FloatType::kF16},
+          {150, 1088, 64, 4, FloatType::kBF16}};
 }
 
 TEST(Gemm, NamesTheIsasThatThisMachineTests) {
@@ -273,6 +296,22 @@ TEST_P(GemmIsa, AnEmptyRangeOrNoRowsWritesNothing) {
     Output none(0, 48);
     layer.run(GetParam(), none, 0, 48);
     EXPECT_TRUE(none.untouched_outside(0, 0));
+  }
+}
+
+TEST_P(GemmIsa, RoundedActivationsHaveScalarsBits) {
+  for (const int32_t k : {32, 96, 576}) {
+    constexpr int32_t kRows = 3;
+    std::vector<float> x = random_floats(static_cast<size_t>(kRows * (k + 5)), 13);
+    // Ties, zeros, denormals, the largest, and what is not finite.
+    const float special[] = {1.00390625f, 1.01171875f, -0.0f,    1e-40f,   -1e-39f,
+                             3.4e38f,     -3.4e38f,    INFINITY, -INFINITY};
+    for (size_t i = 0; i < std::size(special); ++i) x[i] = special[i];
+    Bf16Buffer expected(kRows, k), found(kRows, k);
+    ops_for(Isa::kScalar).round_rows(x.data(), k + 5, kRows, k, expected.rows());
+    ops_for(GetParam()).round_rows(x.data(), k + 5, kRows, k, found.rows());
+    for (size_t i = 0; i < expected.x().size(); ++i)
+      ASSERT_EQ(found.x()[i], expected.x()[i]) << "k " << k << " at " << i;
   }
 }
 

@@ -171,6 +171,21 @@ class QuantBuffer {
   QuantRows rows_;
 };
 
+// Activation rows rounded to bf16, with a stride that is not k.
+class Bf16Buffer {
+ public:
+  Bf16Buffer(int32_t rows, int32_t k)
+      : x_(static_cast<size_t>(int64_t{rows} * (k + kGap))),
+        rows_{.k = k, .stride = int64_t{k} + kGap, .x = x_.data()} {}
+  const Bf16Rows& rows() const { return rows_; }
+  const Aligned<uint16_t>& x() const { return x_; }
+
+ private:
+  static constexpr int32_t kGap = 32;
+  Aligned<uint16_t> x_;
+  Bf16Rows rows_;
+};
+
 inline std::vector<float> random_floats(size_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0.0f, 1.0f);

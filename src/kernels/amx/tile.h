@@ -51,6 +51,11 @@ class HardwareTiles {
   WEIR_INLINE void multiply_s8_u8() {
     asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
   }
+  // Tile kC of float32 += tile kA of bf16 [rows][2 n] times tile kB of bf16 [n][columns][2].
+  template <int kC, int kA, int kB>
+  WEIR_INLINE void multiply_bf16() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
+  }
 };
 
 // Not inlined: nobody waits for it but the compiler.
@@ -76,13 +81,16 @@ class EmulatedTiles {
       __builtin_memcpy(static_cast<uint8_t*>(at) + r * stride, tiles_[kTile][r],
                        shapes_.row_bytes[kTile]);
   }
+  // The processor faults where shapes do not fit; here the sums go wrong, and the test fails.
+  template <int kC, int kA, int kB>
+  bool fit() const {
+    return shapes_.rows[kB] == shapes_.row_bytes[kA] / 4 && shapes_.rows[kC] == shapes_.rows[kA] &&
+           shapes_.row_bytes[kC] == shapes_.row_bytes[kB];
+  }
   template <int kC, int kA, int kB>
   [[gnu::noinline]] void multiply_s8_u8() {
-    // The processor faults where shapes do not fit; here the sums go wrong, and the test fails.
     const int quads = shapes_.row_bytes[kA] / 4;
-    const bool fits = shapes_.rows[kB] == quads && shapes_.rows[kC] == shapes_.rows[kA] &&
-                      shapes_.row_bytes[kC] == shapes_.row_bytes[kB];
-    for (int m = 0; fits && m < shapes_.rows[kC]; ++m) {
+    for (int m = 0; fit<kC, kA, kB>() && m < shapes_.rows[kC]; ++m) {
       for (int n = 0; n < shapes_.row_bytes[kC] / 4; ++n) {
         int32_t sum;
         __builtin_memcpy(&sum, tiles_[kC][m] + 4 * n, 4);
@@ -92,8 +100,34 @@ class EmulatedTiles {
       }
     }
   }
+  template <int kC, int kA, int kB>
+  [[gnu::noinline]] void multiply_bf16() {
+    const int pairs = shapes_.row_bytes[kA] / 4;
+    for (int m = 0; fit<kC, kA, kB>() && m < shapes_.rows[kC]; ++m) {
+      for (int n = 0; n < shapes_.row_bytes[kC] / 4; ++n) {
+        float even = 0, odd = 0, sum;
+        for (int i = 0; i < pairs; ++i) {
+          even = __builtin_fmaf(bf16<kA>(m, 2 * i), bf16<kB>(i, 2 * n), even);
+          odd = __builtin_fmaf(bf16<kA>(m, 2 * i + 1), bf16<kB>(i, 2 * n + 1), odd);
+        }
+        __builtin_memcpy(&sum, tiles_[kC][m] + 4 * n, 4);
+        sum += even + odd;
+        __builtin_memcpy(tiles_[kC][m] + 4 * n, &sum, 4);
+      }
+    }
+  }
 
  private:
+  template <int kTile>
+  float bf16(int row, int i) const {
+    uint16_t half;
+    __builtin_memcpy(&half, tiles_[kTile][row] + 2 * i, 2);
+    const uint32_t bits = uint32_t{half} << 16;
+    float value;
+    __builtin_memcpy(&value, &bits, 4);
+    return value;
+  }
+
   TileShapes shapes_;
   uint8_t tiles_[kTileCount][16][64] = {};
 };

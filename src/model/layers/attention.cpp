@@ -41,15 +41,15 @@ AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int 
   if (layer.post_mixer)
     output_.norm = binder.norm(index, "post_mixer_norm", *layer.post_mixer, hidden_);
   output_.scale = layer.residual_scale;
-  quantises_heads_ =
+  converts_heads_ =
       o_.int8 && spec_.num_heads / spec_.num_kv_heads * spec_.head_dim % o_.quant.group == 0;
-  input_.groups = static_cast<uint8_t>(q_.group_bit() | k_.group_bit() | v_.group_bit());
+  input_.forms = static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms());
 }
 
 void AttentionLayer::raise(WorkspaceSizes& sizes) const {
   sizes.q_width = std::max(sizes.q_width, q_.n);
   sizes.kv_width = std::max(sizes.kv_width, k_.n);
-  sizes.groups |= input_.groups | o_.group_bit();
+  sizes.forms |= input_.forms | o_.forms();
 }
 
 int64_t AttentionLayer::weight_bytes() const {
@@ -75,12 +75,10 @@ void AttentionLayer::compute(const Pass& pass) const {
   }
   attend(pass);
   pass.team.barrier();
-  if (o_.int8 && !quantises_heads_) {
+  if (o_.int8 && !converts_heads_) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
       const trace::Scope scope(trace::Kind::kKernel, "quantise");
-      pass.ws.inner_quant.quantise(pass.ops, o_.group_bit(),
-                                   pass.ws.attended + int64_t{begin} * o_.k, o_.k, o_.k, begin, end,
-                                   0, o_.k);
+      convert_attended(pass, {.k = o_.k, .begin = begin, .end = end, .columns = o_.k});
     });
     pass.team.barrier();
   }
@@ -95,7 +93,8 @@ void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
 void AttentionLayer::project(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "qkv_proj");
   const Workspace& ws = pass.ws;
-  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
+  const Activations in = {
+      .x = ws.normed, .forms = &ws.normed_forms, .prompt_begin = pass.prompt_begin};
   const std::array weights = {&q_, &k_, &v_};
   const std::array outputs = {ws.q, ws.k, ws.v};
   claim_columns(
@@ -201,15 +200,24 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .scratch = pass.scratch(),
   };
   pass.ops.attend(pass.kv.layer(index_), args);
-  if (quantises_heads_)
-    ws.inner_quant.quantise(pass.ops, o_.group_bit(), ws.attended + at, o_.k, o_.k, row, row + rows,
-                            column, group * spec_.head_dim);
+  if (converts_heads_)
+    convert_attended(pass, {.k = o_.k,
+                            .begin = row,
+                            .end = row + rows,
+                            .column = column,
+                            .columns = group * spec_.head_dim});
+}
+
+void AttentionLayer::convert_attended(const Pass& pass, const ActivationForms::Part& part) const {
+  const float* x = pass.ws.attended + int64_t{part.begin} * o_.k + part.column;
+  pass.ws.inner_forms.convert(pass.ops, o_.forms(), x, o_.k, part, pass.prompt_begin);
 }
 
 void AttentionLayer::output(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "o_proj");
   const Workspace& ws = pass.ws;
-  const Activations in = {.x = ws.attended, .quant = &ws.inner_quant};
+  const Activations in = {
+      .x = ws.attended, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
   claim_columns(pass, std::array{o_.n}, [&](size_t, int32_t begin, int32_t end) {
     output_.project(pass, o_, in, begin, end);
   });

@@ -29,6 +29,7 @@ class AttentionLayer final : public Layer {
              int32_t last) const;
   void attend(const Pass& pass) const;
   void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
+  void convert_attended(const Pass& pass, const ActivationForms::Part& part) const;
   void output(const Pass& pass) const;
   void normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const;
 
@@ -40,8 +41,8 @@ class AttentionLayer final : public Layer {
   SublayerOutput output_;
   Linear q_, k_, v_, o_;
   // The heads that attend together fill whole groups of o_proj's activations, so that whoever
-  // computed them can quantise them at once.
-  bool quantises_heads_ = false;
+  // computed them can convert them at once.
+  bool converts_heads_ = false;
   const float* q_norm_ = nullptr;
   const float* k_norm_ = nullptr;
   const float* sinks_ = nullptr;  // [heads]

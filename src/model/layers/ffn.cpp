@@ -27,13 +27,18 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t
     activate_range(pass, in, range, out.spare + int64_t{out.row} * spec.width);
     return;
   }
-  // Only the quantised form is read later: the floats come and go in blocks that stay in the cache.
+  // Only the other form is read later: the floats come and go in blocks that stay in the cache.
   for_column_blocks(begin, end, column_multiple(), [&](int32_t first, int32_t last) {
     kernels::GemmRange range = block_range(pass, 0, rows, first, last);
     range.index = index;
     activate_range(pass, in, range, block_range(pass, 1, rows, first, last).y);
-    out.quant->quantise(pass.ops, down.group_bit(), range.y + first, range.y_stride, spec.width,
-                        out.row, out.row + rows, first, last - first);
+    out.forms->convert(pass.ops, down.forms(), range.y + first, range.y_stride,
+                       {.k = spec.width,
+                        .begin = out.row,
+                        .end = out.row + rows,
+                        .column = first,
+                        .columns = last - first},
+                       out.prompt_begin);
   });
 }
 
@@ -64,13 +69,13 @@ FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index)
   ffn_ = FfnWeights::bind(binder, index, "mlp", std::get<DenseFfn>(layer.ffn), hidden_);
   if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
   output_.scale = layer.residual_scale;
-  input_.groups = ffn_.input_groups();
+  input_.forms = ffn_.input_forms();
 }
 
 void FfnLayer::raise(WorkspaceSizes& sizes) const {
   sizes.ffn_width = std::max(sizes.ffn_width, ffn_.spec.width);
   sizes.ffn_floats |= !ffn_.down.int8;
-  sizes.groups |= input_.groups | ffn_.down.group_bit();
+  sizes.forms |= input_.forms | ffn_.down.forms();
 }
 
 void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
@@ -87,19 +92,22 @@ void FfnLayer::compute(const Pass& pass) const {
 void FfnLayer::activate(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const Workspace& ws = pass.ws;
-  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
-  const FfnWeights::Inner out = {.hidden = ws.gate, .spare = ws.up, .quant = &ws.inner_quant};
+  const Activations in = {
+      .x = ws.normed, .forms = &ws.normed_forms, .prompt_begin = pass.prompt_begin};
+  const FfnWeights::Inner out = {.hidden = ws.gate,
+                                 .spare = ws.up,
+                                 .forms = &ws.inner_forms,
+                                 .prompt_begin = pass.prompt_begin};
   claim_columns(
       pass, std::array{ffn_.spec.width},
       [&](size_t, int32_t begin, int32_t end) {
         ffn_.activate(pass, in, nullptr, pass.rows(), begin, end, out);
       },
       ffn_.column_multiple());
-}
-
-void FfnLayer::project_down(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
-  const Activations inner = {.x = pass.ws.gate, .quant = &pass.ws.inner_quant};
+  pass.team.barrier();
+  const Activations inner = {
+      .x = ws.gate, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
   claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {
     output_.project(pass, ffn_.down, inner, begin, end);
   });

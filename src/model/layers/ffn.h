@@ -18,22 +18,23 @@ struct FfnWeights {
   static FfnWeights bind(WeightBinder& binder, int layer, std::string_view module,
                          const DenseFfn& spec, int32_t hidden);
 
-  uint8_t input_groups() const { return gate.group_bit() | up.group_bit(); }
+  uint8_t input_forms() const { return gate.forms() | up.forms(); }
   int64_t weight_bytes() const {
     return gate.weight_bytes() + up.weight_bytes() + down.weight_bytes();
   }
   int64_t macs() const { return gate.macs() + up.macs() + down.macs(); }
 
-  // Columns of a claim must be a multiple of this, so that they can be quantised at once.
+  // Columns of a claim must be a multiple of this, so that they can be converted at once.
   int32_t column_multiple() const { return down.int8 ? std::max(64, down.quant.group) : 64; }
 
-  // Where activate() leaves its rows, from row `row` on: what down_proj reads, floats or their
-  // quantised form.
+  // Where activate() leaves its rows, from row `row` on: what down_proj reads, floats or another
+  // form.
   struct Inner {
     float* hidden = nullptr;  // [rows, width]
     float* spare = nullptr;   // [rows, width]
-    const QuantSpace* quant = nullptr;
+    const ActivationForms* forms = nullptr;
     int32_t row = 0;
+    int32_t prompt_begin = kNoPrompts;  // Among these rows.
   };
   // Columns [begin, end) of act(gate(in)) * up(in), or of act(up(in)), for `rows` rows that `index`
   // picks.

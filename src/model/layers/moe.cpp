@@ -1,6 +1,8 @@
 #include "model/layers/moe.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace weir::model {
 
@@ -30,11 +32,11 @@ MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index)
   if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
   output_.scale = layer.residual_scale;
   for (const FfnWeights& expert : experts_) {
-    input_.groups |= expert.input_groups();
+    input_.forms |= expert.input_forms();
     column_multiple_ = std::max(column_multiple_, expert.column_multiple());
   }
   if (shared_) {
-    input_.groups |= shared_->input_groups();
+    input_.forms |= shared_->input_forms();
     column_multiple_ = std::max(column_multiple_, shared_->column_multiple());
   }
 }
@@ -44,13 +46,13 @@ void MoeLayer::raise(WorkspaceSizes& sizes) const {
   sizes.top_k = std::max(sizes.top_k, spec_.top_k);
   sizes.expert_width = std::max(sizes.expert_width, spec_.expert.width);
   if (shared_) sizes.shared_width = std::max(sizes.shared_width, shared_->spec.width);
-  sizes.groups |= input_.groups;
+  sizes.forms |= input_.forms;
   for (const FfnWeights& expert : experts_) {
-    sizes.groups |= expert.down.group_bit();
+    sizes.forms |= expert.down.forms();
     sizes.ffn_floats |= !expert.down.int8;
   }
   if (shared_) {
-    sizes.groups |= shared_->down.group_bit();
+    sizes.forms |= shared_->down.forms();
     sizes.ffn_floats |= !shared_->down.int8;
   }
 }
@@ -132,6 +134,11 @@ void MoeLayer::plan(const Pass& pass) const {
   // ... so that shifting by one restores it.
   std::copy_backward(p.begin, p.begin + experts, p.begin + experts + 1);
   p.begin[0] = 0;
+  for (int32_t e = 0; e < experts; ++e) {
+    const std::span rows(p.row + p.begin[e], static_cast<size_t>(p.begin[e + 1] - p.begin[e]));
+    const auto before = std::ranges::lower_bound(rows, pass.prompt_begin) - rows.begin();
+    p.prompt_begin[e] = p.begin[e] + static_cast<int32_t>(before);
+  }
 }
 
 void MoeLayer::compute(const Pass& pass) const {
@@ -168,7 +175,8 @@ void MoeLayer::activate(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
-  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
+  const Activations in = {
+      .x = ws.normed, .forms = &ws.normed_forms, .prompt_begin = pass.prompt_begin};
   const int32_t width = spec_.expert.width, shared_width = shared_ ? shared_->spec.width : 0;
   const ExpertColumns columns =
       share_out(pass, p.active_count, width, shared_width, column_multiple_);
@@ -177,7 +185,10 @@ void MoeLayer::activate(const Pass& pass) const {
       const auto begin = static_cast<int32_t>(block - columns.routed) * columns.size;
       shared_->activate(
           pass, in, nullptr, pass.rows(), begin, std::min(begin + columns.size, shared_width),
-          {.hidden = ws.shared_gate, .spare = ws.shared_up, .quant = &ws.shared_quant});
+          {.hidden = ws.shared_gate,
+           .spare = ws.shared_up,
+           .forms = &ws.shared_forms,
+           .prompt_begin = pass.prompt_begin});
       return;
     }
     const int32_t e = p.active[block / columns.blocks];
@@ -185,7 +196,11 @@ void MoeLayer::activate(const Pass& pass) const {
     experts_[static_cast<size_t>(e)].activate(
         pass, in, p.row + p.begin[e], p.begin[e + 1] - p.begin[e], begin,
         std::min(begin + columns.size, width),
-        {.hidden = ws.gate, .spare = ws.up, .quant = &ws.inner_quant, .row = p.begin[e]});
+        {.hidden = ws.gate,
+         .spare = ws.up,
+         .forms = &ws.inner_forms,
+         .row = p.begin[e],
+         .prompt_begin = p.prompt_begin[e]});
   });
 }
 
@@ -193,8 +208,9 @@ void MoeLayer::project_down(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
-  const Activations inner = {.x = ws.gate, .quant = &ws.inner_quant};
-  const Activations shared_inner = {.x = ws.shared_gate, .quant = &ws.shared_quant};
+  Activations inner = {.x = ws.gate, .forms = &ws.inner_forms};
+  const Activations shared_inner = {
+      .x = ws.shared_gate, .forms = &ws.shared_forms, .prompt_begin = pass.prompt_begin};
   const ExpertColumns columns = share_out(pass, p.active_count, hidden_, shared_ ? hidden_ : 0, 64);
   claim_blocks(pass, columns.total, [&](int64_t block) {
     const bool routed = block < columns.routed;
@@ -203,6 +219,7 @@ void MoeLayer::project_down(const Pass& pass) const {
     if (routed) {
       range.index = ws.slots + p.begin[e];
       range.rows = p.begin[e + 1] - p.begin[e];
+      inner.prompt_begin = p.prompt_begin[e];
       range.y = ws.expert_out + int64_t{p.begin[e]} * hidden_;
     }
     range.begin = static_cast<int32_t>((routed ? block : block - columns.routed) % columns.blocks) *

@@ -21,8 +21,9 @@ void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32
   else
     std::copy(ws.x + int64_t{begin} * hidden, ws.x + int64_t{end} * hidden,
               ws.normed + int64_t{begin} * hidden);
-  ws.normed_quant.quantise(pass.ops, groups, ws.normed + int64_t{begin} * hidden, hidden, hidden,
-                           begin, end, 0, hidden);
+  ws.normed_forms.convert(pass.ops, forms, ws.normed + int64_t{begin} * hidden, hidden,
+                          {.k = hidden, .begin = begin, .end = end, .columns = hidden},
+                          pass.prompt_begin);
 }
 
 void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activations& in,
@@ -83,7 +84,8 @@ Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embeddi
 void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
   const trace::Scope scope(trace::Kind::kKernel, "lm_head");
   const Workspace& ws = pass.ws;
-  const Activations in = {.x = ws.normed, .quant = &ws.normed_quant};
+  // Few rows, each of its own sequence: in int8 whether they end a prompt or not.
+  const Activations in = {.x = ws.normed, .forms = &ws.normed_forms};
   // The rows of this chunk among all that were normalised.
   std::array<int32_t, kRowsMax> index;
   for (int32_t i = 0; i < rows; ++i) index[static_cast<size_t>(i)] = first + i;
@@ -116,8 +118,9 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
       normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1,
                 ws.normed + int64_t{i} * hidden);
     }
-    ws.normed_quant.quantise(pass.ops, weight_.group_bit(), ws.normed + int64_t{begin} * hidden,
-                             hidden, hidden, begin, end, 0, hidden);
+    ws.normed_forms.convert(pass.ops, weight_.forms(), ws.normed + int64_t{begin} * hidden, hidden,
+                            {.k = hidden, .begin = begin, .end = end, .columns = hidden},
+                            kNoPrompts);
   });
   pass.team.barrier();
   for (int32_t first = 0; first < samples; first += kRowsMax) {

@@ -15,10 +15,10 @@ namespace weir::model {
 void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x, int32_t n,
                int32_t begin, int32_t end, float* y);
 
-// The input side that all sublayers share: norm into Workspace::normed, and its quantised forms.
+// The input side that all sublayers share: norm into Workspace::normed, and its other forms.
 struct SublayerInput {
   std::optional<NormWeights> norm;  // None: the residual stream as it is.
-  uint8_t groups = 0;               // Of the weights that read it.
+  uint8_t forms = 0;                // Of the weights that read it.
 
   void enter(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const;
 };
@@ -60,7 +60,7 @@ class Head {
   // Sample rows only: last.leave(), norm, logits, client.on_logits(). Ends with a barrier.
   void forward(const Pass& pass, const Layer& last, ForwardClient& client) const;
 
-  uint8_t group_bit() const { return weight_.group_bit(); }
+  uint8_t forms() const { return weight_.forms(); }
   const Linear& weight() const { return weight_; }
 
  private:

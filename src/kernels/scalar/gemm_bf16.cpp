@@ -1,0 +1,72 @@
+// gemm_quant_bf16's meaning: one output at a time, in the order that ops.h fixes.
+#include <bit>
+#include <cmath>
+
+#include "kernels/isa.h"
+#include "kernels/scalar/widen.h"
+
+namespace weir::kernels::scalar {
+namespace {
+
+constexpr uint32_t kUpperHalf = 0xffff0000;
+constexpr float kLowBits = 0x4300 / 65536.0f;  // What lies below the second of a 4-bit pair.
+
+float upper_half(float value) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & kUpperHalf);
+}
+
+// The weight of element `i` as ops.h defines it.
+float weight(const QuantRow& row, const QuantMatrix& w, int32_t i) {
+  const int32_t g = i / w.group;
+  const float scale = row.scale(g) * kUnbias, bias = row.bias(g) * kUnbias;
+  float magic = w.bits == 8 ? 256.0f : 128.0f;
+  const bool second = i % 8 >= 4 && w.bits == 4;
+  if (second) magic += kLowBits;
+  float number = magic + static_cast<float>(row.at(i));
+  if (second) number += static_cast<float>(row.at(i - 4)) / 65536.0f;
+  return upper_half(std::fma(number, scale, std::fma(-magic, scale, bias)));
+}
+
+// Where element `i` lies in a row of Bf16Rows.
+int32_t place(int32_t i) { return i / 8 * 8 + i % 4 * 2 + i % 8 / 4; }
+
+uint16_t round_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  if ((bits & 0x7f800000u) == 0) return static_cast<uint16_t>(bits >> 16 & 0x8000u);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+void round_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, Bf16Rows out) {
+  for (int32_t m = 0; m < rows; ++m)
+    for (int32_t i = 0; i < columns; ++i)
+      out.x[m * out.stride + place(i)] = round_to_bf16(x[m * x_stride + i]);
+}
+
+void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range, void*) {
+  for (int32_t column = range.begin; column < range.end; ++column) {
+    const QuantRow weights(w, column);
+    for (int32_t m = 0; m < range.rows; ++m) {
+      const uint16_t* row = x.x + (range.index != nullptr ? range.index[m] : m) * x.stride;
+      float c = 0;
+      for (int32_t first = 0; first < w.k; first += 32) {
+        float sums[2] = {0, 0};
+        for (int32_t i = first; i < first + 32; ++i) {
+          float& sum = sums[i % 8 / 4];
+          sum = std::fma(weight(weights, w, i), bf16_to_float(row[place(i)]), sum);
+        }
+        c += sums[0] + sums[1];
+      }
+      range.y[m * range.y_stride + column] = c;
+    }
+  }
+}
+
+}  // namespace
+
+void fill_gemm_bf16(Ops& ops) {
+  ops.round_rows = round_rows;
+  ops.gemm_quant_bf16 = gemm_quant_bf16;
+}
+
+}  // namespace weir::kernels::scalar
