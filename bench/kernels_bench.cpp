@@ -371,7 +371,9 @@ int run(const Options& options) {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] [--quick] [--json]\n");
+  std::fprintf(stderr,
+               "usage: kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] "
+               "[--quick] [--json]\n");
   return 2;
 }
 

@@ -174,11 +174,11 @@ struct Ops {
   // elements ascending:
   //   c += e + o;  e = sum of w[i] x[i], one fma after the other over i = 0 1 2 3 8 9 10 11 16 ...;
   //   o likewise over i = 4 5 6 7 12 13 14 15 20 ...
-  // with w[i] = the upper 16 bits of the float32 fma(magic, s, b - magic s), where s and b are scale
-  // and bias times kUnbias, and magic = 256 + q for 8 bits; for 4 bits magic = 128 + q for the i of
-  // e, and 128 + q + (0x4300 + q') / 2^16 for the i of o, q' being the number at i - 4, whose bits
-  // lie below (0x4300 / 2^16 goes into the bias as well; what is left is below 2^-12 of a step).
-  // The same bits on every ISA, denormals aside. REQUIRES: x.k == w.k.
+  // with w[i] = the upper 16 bits of the float32 fma(magic, s, b - magic s), where s and b are
+  // scale and bias times kUnbias, and magic = 256 + q for 8 bits; for 4 bits magic = 128 + q for
+  // the i of e, and 128 + q + (0x4300 + q') / 2^16 for the i of o, q' being the number at i - 4,
+  // whose bits lie below (0x4300 / 2^16 goes into the bias as well; what is left is below 2^-12 of
+  // a step). The same bits on every ISA, denormals aside. REQUIRES: x.k == w.k.
   void (*gemm_quant_bf16)(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
   // Exact float32 activations: weight v = fma(scale, q, bias) in float32, then c = fma(v, x, c),

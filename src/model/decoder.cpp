@@ -65,9 +65,9 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const ModelFiles& files, const Mo
 }
 
 Result<void> Decoder::bind_weights(const QuantFormat& format) {
-  WeightBinder binder(*checkpoint_, spec_, format,
-                      {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()},
-                      store_);
+  WeightBinder binder(
+      *checkpoint_, spec_, format,
+      {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()}, store_);
   embedding_ = std::make_unique<Embedding>(binder, spec_);
   // A config may ask for thousands of layers of thousands of experts, of which the file has none.
   for (int i = 0; i < static_cast<int>(spec_.layers.size()) && !binder.failed(); ++i) {
@@ -160,8 +160,13 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
                       ThreadTeam& team, int member) {
   const trace::Scope forward(trace::Kind::kWhole, "forward",
                              static_cast<int32_t>(batch.tokens.size()));
-  const Pass pass{batch,   kv,     ops_, team, *workspace_,
-                  member, prompts_differ() ? batch.prompt_begin() : kNoPrompts};
+  const Pass pass{batch,
+                  kv,
+                  ops_,
+                  team,
+                  *workspace_,
+                  member,
+                  prompts_differ() ? batch.prompt_begin() : kNoPrompts};
   CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
   claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "embed");

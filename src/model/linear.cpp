@@ -72,8 +72,7 @@ ActivationForms ActivationForms::place(std::byte* memory, int64_t elements, int6
 
 void ActivationForms::convert(const kernels::Ops& ops, uint8_t forms, const float* x,
                               int64_t x_stride, const Part& part, int32_t prompt_begin) const {
-  const int32_t prompts =
-      forms & kBf16 ? std::clamp(prompt_begin, part.begin, part.end) : part.end;
+  const int32_t prompts = forms & kBf16 ? std::clamp(prompt_begin, part.begin, part.end) : part.end;
   for (const int32_t group : kGroups) {
     if (!(forms & int8_bit(group)) || part.begin == prompts) continue;
     kernels::QuantRows out = int8(part.k, group);

@@ -58,8 +58,8 @@ class ActivationForms {
     int32_t column = 0, columns = 0;
   };
   // Converts a part: rows before `prompt_begin` to the int8 forms of `forms`, of whose groups
-  // `column` and `columns` are multiples, those from it on to bf16. `x` is the part's first element,
-  // and rows of x are x_stride apart.
+  // `column` and `columns` are multiples, those from it on to bf16. `x` is the part's first
+  // element, and rows of x are x_stride apart.
   void convert(const kernels::Ops& ops, uint8_t forms, const float* x, int64_t x_stride,
                const Part& part, int32_t prompt_begin) const;
 

@@ -34,9 +34,9 @@ struct WorkspaceSizes {
 // one (row, choice), in the order of experts, then rows. Every member keeps a copy of its own:
 // sorting 512 rows again costs less than a barrier.
 struct ExpertPlan {
-  int32_t* begin = nullptr;   // [experts + 1]: first slot of each expert.
-  int32_t* row = nullptr;     // [slots]
-  int32_t* slot = nullptr;    // [rows][top_k], by rank in the router's order.
+  int32_t* begin = nullptr;         // [experts + 1]: first slot of each expert.
+  int32_t* row = nullptr;           // [slots]
+  int32_t* slot = nullptr;          // [rows][top_k], by rank in the router's order.
   int32_t* prompt_begin = nullptr;  // [experts]: the expert's first slot of a prompt's row.
   int32_t* active = nullptr;        // Experts with rows.
   int32_t active_count = 0;

@@ -264,8 +264,8 @@ void Scheduler::release(Sequence* seq) {
   seq->cached_pages = 0;
 }
 
-// A token as pages are shared by it: where it matters, generated ones are told from those of prompts
-// by their complement, which no token id equals.
+// A token as pages are shared by it: where it matters, generated ones are told from those of
+// prompts by their complement, which no token id equals.
 int32_t Scheduler::marked_token(const Sequence* seq, int32_t index) const {
   const int32_t token = seq->token(index);
   return limits_.prompts_differ && index >= seq->prompt_length ? ~token : token;

@@ -50,8 +50,8 @@ struct Slice {
   bool sample = false;  // The slice ends at the last token: its logits choose the next one.
 };
 
-// What one forward pass computes: single decode tokens, then slices to prefill. Where the arithmetic
-// of prompts differs, slices of generated tokens come before those of prompts.
+// What one forward pass computes: single decode tokens, then slices to prefill. Where the
+// arithmetic of prompts differs, slices of generated tokens come before those of prompts.
 struct Step {
   std::vector<Slice> slices;
   int32_t token_count = 0;

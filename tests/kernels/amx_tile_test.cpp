@@ -119,7 +119,7 @@ void expect_bf16_products() {
   }
 }
 
-TEST(AmxTile, EmulationMultipliesAsDefined) { 
+TEST(AmxTile, EmulationMultipliesAsDefined) {
   expect_products<amx::EmulatedTiles>();
   expect_bf16_products<amx::EmulatedTiles>();
 }

@@ -165,12 +165,12 @@ const char* kind_name(Layer::Kind kind) {
 // Shapes that reach every path: one group, odd block counts, n not a multiple of 16, each bit width
 // and scale type.
 std::vector<QuantShape> shapes() {
-  return {{16, 32, 32, 4, FloatType::kF16},   {48, 128, 32, 4, FloatType::kBF16},
-          {61, 192, 64, 4, FloatType::kF16},  {100, 384, 128, 4, FloatType::kF32},
-          {33, 96, 32, 8, FloatType::kF16},   {80, 256, 64, 8, FloatType::kBF16},
-          {17, 128, 128, 8, FloatType::kF32}, {64, 1152, 32, 4, FloatType::kF16},
-          {40, 640, 128, 8, FloatType::kF16}, {5, 64, 64, 3, FloatType::kF16},
-          {176, 64, 32, 6, FloatType::kF32},  {37, 2080, 32, 4, FloatType::kF16},
+  return {{16, 32, 32, 4, FloatType::kF16},    {48, 128, 32, 4, FloatType::kBF16},
+          {61, 192, 64, 4, FloatType::kF16},   {100, 384, 128, 4, FloatType::kF32},
+          {33, 96, 32, 8, FloatType::kF16},    {80, 256, 64, 8, FloatType::kBF16},
+          {17, 128, 128, 8, FloatType::kF32},  {64, 1152, 32, 4, FloatType::kF16},
+          {40, 640, 128, 8, FloatType::kF16},  {5, 64, 64, 3, FloatType::kF16},
+          {176, 64, 32, 6, FloatType::kF32},   {37, 2080, 32, 4, FloatType::kF16},
           {150, 1088, 64, 4, FloatType::kBF16}};
 }
 

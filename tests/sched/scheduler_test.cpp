@@ -33,7 +33,8 @@ class World {
   };
 
   explicit World(const Options& options)
-      : pool_(options.page_count),
+      : prompts_differ_(options.limits.prompts_differ),
+        pool_(options.page_count),
         scheduler_(options.limits, pool_, options.cache ? &cache_.emplace(pool_) : nullptr),
         sequences_(options.limits.queue_max * 2, 1 << 14),
         content_(static_cast<size_t>(options.page_count)) {}
@@ -66,9 +67,10 @@ class World {
       planned.tables.push_back(slice.seq->pages.data());
       std::vector<int32_t>& tokens = planned.tokens.emplace_back();
       for (int32_t i = 0; i < slice.first + slice.count; ++i)
-        tokens.push_back(token_at(slice.seq, i));
+        tokens.push_back(kind(slice.seq, i) ? ~token_at(slice.seq, i) : token_at(slice.seq, i));
       ++slice.seq->steps;
     }
+    expect_kinds_apart(planned.step);
     scheduler_.check();
     return planned.step;
   }
@@ -92,6 +94,21 @@ class World {
     std::vector<std::vector<int32_t>> tokens;  // Of each sequence, from its start.
     bool executed = false;
   };
+
+  // Whether the keys and values of this token are of the other kind.
+  bool kind(const Sequence* seq, int32_t index) const {
+    return prompts_differ_ && index >= seq->prompt_length;
+  }
+
+  void expect_kinds_apart(const Step& step) const {
+    bool prompts = false;
+    for (const Slice& slice : step.slices) {
+      const bool generated = kind(slice.seq, slice.first);
+      ASSERT_EQ(generated, kind(slice.seq, slice.first + slice.count - 1)) << "a mixed slice";
+      ASSERT_FALSE(prompts_differ_ && prompts && generated) << "generated tokens behind a prompt";
+      prompts |= !generated;
+    }
+  }
 
   // Runs the oldest step that has not run.
   void execute() {
@@ -141,6 +158,7 @@ class World {
     }
   }
 
+  const bool prompts_differ_;
   kv::PagePool pool_;
   std::optional<kv::PrefixCache> cache_;
   Scheduler scheduler_;
@@ -365,6 +383,21 @@ TEST(Scheduler, OnlyEqualSaltsSharePages) {
   EXPECT_EQ(world.submit(prompt, 1, 3)->matched_tokens, 0);
 }
 
+TEST(Scheduler, GeneratedTokensAreNoPromptsWhereArithmeticDiffers) {
+  for (const bool differ : {false, true}) {
+    World world({.limits = {.prompts_differ = differ}});
+    std::vector<int32_t> prompt(2 * kPage, 9);
+    Sequence* first = world.submit(prompt, 3 * kPage);
+    for (int i = 0; i < 3 * kPage + 2; ++i) world.next();
+    ASSERT_EQ(first->request, nullptr);
+    // The conversation goes on: what was generated is part of the next prompt.
+    for (int32_t i = 2 * kPage; i < 5 * kPage; ++i) prompt.push_back(i % 7);
+    Sequence* second = world.submit(prompt, 1);
+    world.next();
+    EXPECT_EQ(second->matched_tokens, (differ ? 2 : 4) * kPage);
+  }
+}
+
 TEST(Scheduler, AShortPromptDoesNotWaitForALongOneThatComputesLater) {
   World world;
   std::vector<int32_t> book(3000);
@@ -394,7 +427,10 @@ TEST(Scheduler, WithoutACacheNothingIsShared) {
 struct Simulation {
   explicit Simulation(uint32_t seed)
       : rng(seed),
-        world({.limits = {.step_tokens_max = 96, .running_max = 6, .queue_max = 24},
+        world({.limits = {.step_tokens_max = 96,
+                          .running_max = 6,
+                          .queue_max = 24,
+                          .prompts_differ = seed % 2 == 1},
                .page_count = 14 + static_cast<int32_t>(seed % 3) * 20,
                .cache = seed % 4 != 0}) {}
 

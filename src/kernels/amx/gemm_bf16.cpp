@@ -55,8 +55,8 @@ WEIR_INLINE Factors load_factors(FloatType type, const uint8_t* scales) {
   constexpr float kMagicSecond = kWide ? kMagic : kMagic + 0x4300 / 65536.0f;
   const __m512 unbias = _mm512_set1_ps(kUnbias);
   const __m512 scale = _mm512_mul_ps(avx512::widen16(type, scales), unbias);
-  const __m512 bias = _mm512_mul_ps(
-      avx512::widen16(type, scales + kBlockRows * avx512::float_bytes(type)), unbias);
+  const __m512 bias =
+      _mm512_mul_ps(avx512::widen16(type, scales + kBlockRows * avx512::float_bytes(type)), unbias);
   return {scale, _mm512_fnmadd_ps(_mm512_set1_ps(kMagic), scale, bias),
           _mm512_fnmadd_ps(_mm512_set1_ps(kMagicSecond), scale, bias)};
 }
@@ -182,8 +182,8 @@ void run_product(Tiles& tiles, const Product& p) {
     each_sum([&](auto t, uint8_t* y, int64_t stride) WEIR_INLINE_LAMBDA {
       tiles.template zero<t.value>();
       // Results that lie far away arrive while the products run.
-      repeat<kTileRows>(
-          [&](auto row) WEIR_INLINE_LAMBDA { __builtin_prefetch(y + row.value * stride, 1); });
+      repeat<kTileRows>([&](auto row)
+                            WEIR_INLINE_LAMBDA { __builtin_prefetch(y + row.value * stride, 1); });
     });
   for (int32_t step = 0; step < p.steps; ++step)
     multiply_step<kUsedTiles, kUsedBlocks>(tiles, p, step);
@@ -269,8 +269,7 @@ void run_stretch(const Panel& panel, int32_t first) {
   if (whole > 0) {
     const TileShapes shapes = shapes_for(kTileRows, kTileRows);
     Tiles tiles(shapes);
-    for (int32_t row = 0; row < whole; row += kHeight)
-      run_rows<kRowTiles>(tiles, panel, p, row);
+    for (int32_t row = 0; row < whole; row += kHeight) run_rows<kRowTiles>(tiles, panel, p, row);
   }
   if (rest == 0) return;
   const TileShapes shapes =

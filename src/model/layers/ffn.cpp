@@ -104,8 +104,11 @@ void FfnLayer::activate(const Pass& pass) const {
         ffn_.activate(pass, in, nullptr, pass.rows(), begin, end, out);
       },
       ffn_.column_multiple());
+}
+
+void FfnLayer::project_down(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
-  pass.team.barrier();
+  const Workspace& ws = pass.ws;
   const Activations inner = {
       .x = ws.gate, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
   claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {

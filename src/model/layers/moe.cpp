@@ -183,24 +183,24 @@ void MoeLayer::activate(const Pass& pass) const {
   claim_blocks(pass, columns.total, [&](int64_t block) {
     if (block >= columns.routed) {
       const auto begin = static_cast<int32_t>(block - columns.routed) * columns.size;
-      shared_->activate(
-          pass, in, nullptr, pass.rows(), begin, std::min(begin + columns.size, shared_width),
-          {.hidden = ws.shared_gate,
-           .spare = ws.shared_up,
-           .forms = &ws.shared_forms,
-           .prompt_begin = pass.prompt_begin});
+      shared_->activate(pass, in, nullptr, pass.rows(), begin,
+                        std::min(begin + columns.size, shared_width),
+                        {.hidden = ws.shared_gate,
+                         .spare = ws.shared_up,
+                         .forms = &ws.shared_forms,
+                         .prompt_begin = pass.prompt_begin});
       return;
     }
     const int32_t e = p.active[block / columns.blocks];
     const auto begin = static_cast<int32_t>(block % columns.blocks) * columns.size;
-    experts_[static_cast<size_t>(e)].activate(
-        pass, in, p.row + p.begin[e], p.begin[e + 1] - p.begin[e], begin,
-        std::min(begin + columns.size, width),
-        {.hidden = ws.gate,
-         .spare = ws.up,
-         .forms = &ws.inner_forms,
-         .row = p.begin[e],
-         .prompt_begin = p.prompt_begin[e]});
+    experts_[static_cast<size_t>(e)].activate(pass, in, p.row + p.begin[e],
+                                              p.begin[e + 1] - p.begin[e], begin,
+                                              std::min(begin + columns.size, width),
+                                              {.hidden = ws.gate,
+                                               .spare = ws.up,
+                                               .forms = &ws.inner_forms,
+                                               .row = p.begin[e],
+                                               .prompt_begin = p.prompt_begin[e]});
   });
 }
 
