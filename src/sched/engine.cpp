@@ -31,10 +31,6 @@ namespace weir::sched {
 
 namespace {
 
-// Of the limit of a step, what is planned for: predictions err, and the planner cannot take back a
-// step that turns out long.
-constexpr double kPlannedShare = 0.9;
-
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 Limits limits_of(const EngineOptions& options, const model::Model& model) {
@@ -333,7 +329,7 @@ int32_t Engine::Impl::prefill_tokens_max() const {
       ++decode_rows;
   }
   return std::min(limits.step_tokens_max,
-                  cost.tokens_within(kPlannedShare * step_seconds_max, decode_rows, position));
+                  cost.tokens_within(step_seconds_max, decode_rows, position));
 }
 
 // The first slice of a request.

@@ -13,7 +13,12 @@ constexpr double kFresh = 1.0 / 8;
 // What older steps keep with each new one: about the last fifty count.
 constexpr double kKept = 0.98;
 // The first chunk, before anything is known: short, and long enough to learn from.
-constexpr int32_t kTokensFirst = 64;
+constexpr int32_t kTokensFirst = 32;
+// How the margin follows: as many steps exceed it as it falls, weighed, when one does not.
+constexpr double kExceeding = 0.02;
+constexpr double kMarginStep = 0.05;
+// On a machine that others use steps take any time; half of the limit is the least that is planned.
+constexpr double kMarginMax = 2;
 constexpr int32_t kTokensLimit = 1 << 20;  // More than any step has.
 
 size_t bucket_of(int32_t rows) {
@@ -33,6 +38,7 @@ void StepCost::observe(const StepWork& work, double seconds) {
     mean = mean == 0 ? seconds : mean + kFresh * (seconds - mean);
     return;
   }
+  learn_margin(work, seconds);
   const double rest = std::max(0.0, seconds - decode_seconds(work.decode_rows));
   const double tokens = work.prompt_tokens, keys = work.keys_seen;
   tokens2_ = kKept * tokens2_ + tokens * tokens;
@@ -53,24 +59,32 @@ double StepCost::decode_seconds(int32_t rows) const {
   return 0;
 }
 
+// A quantile without its samples: where steps up and down balance, kExceeding of all are above.
+void StepCost::learn_margin(const StepWork& work, double seconds) {
+  if (tokens2_ == 0) return;
+  const Rates rate = rates();
+  const double expected = decode_seconds(work.decode_rows) + rate.per_token * work.prompt_tokens +
+                          rate.per_key * work.keys_seen;
+  const double step = seconds > margin_ * expected ? 1 - kExceeding : -kExceeding;
+  margin_ = std::clamp(margin_ * (1 + kMarginStep * step), 1.0, kMarginMax);
+}
+
+// Neither cost is negative; where the steps so far do not tell the two apart, all is the tokens'.
+StepCost::Rates StepCost::rates() const {
+  const double determinant = tokens2_ * keys2_ - cross_ * cross_;
+  const Rates tokens_only{.per_token = tokens_time_ / tokens2_};
+  if (determinant <= 1e-9 * tokens2_ * keys2_) return tokens_only;
+  const double a = (tokens_time_ * keys2_ - keys_time_ * cross_) / determinant;
+  const double b = (keys_time_ * tokens2_ - tokens_time_ * cross_) / determinant;
+  if (a < 0) return {.per_key = keys_time_ / keys2_};
+  return b < 0 ? tokens_only : Rates{.per_token = a, .per_key = b};
+}
+
 int32_t StepCost::tokens_within(double seconds, int32_t decode_rows, int32_t position) const {
   if (tokens2_ == 0) return kTokensFirst;
-  // Neither cost is negative; where the steps so far do not tell the two apart, all is the tokens'.
-  const double determinant = tokens2_ * keys2_ - cross_ * cross_;
-  double per_token = tokens_time_ / tokens2_, per_key = 0;
-  if (determinant > 1e-9 * tokens2_ * keys2_) {
-    const double a = (tokens_time_ * keys2_ - keys_time_ * cross_) / determinant;
-    const double b = (keys_time_ * tokens2_ - tokens_time_ * cross_) / determinant;
-    if (a >= 0 && b >= 0) {
-      per_token = a;
-      per_key = b;
-    } else if (a < 0) {
-      per_token = 0;
-      per_key = keys_time_ / keys2_;
-    }
-  }
+  const auto [per_token, per_key] = rates();
   // per_key / 2 * n^2 + (per_token + per_key * (position + 1/2)) * n = left.
-  const double left = seconds - decode_seconds(decode_rows);
+  const double left = seconds / margin_ - decode_seconds(decode_rows);
   if (left <= 0) return kTokensMin;
   const double linear = per_token + per_key * (position + 0.5);
   const double root = linear + std::sqrt(linear * linear + 2 * per_key * left);
