@@ -18,19 +18,6 @@ namespace weir {
 
 namespace {
 
-void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
-}
-
-// About 100 us of spinning: a condition variable's wake costs 11-23 us, so sleeping sooner would
-// slow a decode step; spinning longer would burn a core that serves nobody.
-constexpr int kSpinsBeforeSleep = 4000;
-// A barrier that has not opened after this many pauses (about 20 us) waits for a member that has
-// lost its core: give ours away.
-constexpr int kSpinsBeforeYield = 800;
-
 // Denormals slow fused multiply-adds by an order of magnitude and carry no information in
 // inference: flush them to zero, in results and operands.
 void flush_denormals() {
@@ -100,53 +87,35 @@ ThreadTeam::ThreadTeam(int members, bool pin) : members_(members) {
 
 ThreadTeam::~ThreadTeam() {
   stopping_.store(true, std::memory_order_release);
-  launch_.value.fetch_add(1, std::memory_order_acq_rel);
-  launch_.value.notify_all();
+  launch_.move_on();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadTeam::run_erased(Erased call, void* fn) {
-  if (members_ == 1) {
-    work_.value.store(0, std::memory_order_relaxed);
-    call(fn, 0);
-    return;
-  }
+  work_.value.store(0, std::memory_order_relaxed);
+  if (members_ == 1) return call(fn, 0);
   call_ = call;
   fn_ = fn;
-  work_.value.store(0, std::memory_order_relaxed);
+  const uint32_t joined = joined_.count();
   finished_.value.store(0, std::memory_order_relaxed);
-  // Sequentially consistent with work()'s announcement: either we see the sleeper or it sees us.
-  launch_.value.fetch_add(1, std::memory_order_seq_cst);
-  if (sleeping_.value.load(std::memory_order_seq_cst) > 0) launch_.value.notify_all();
+  launch_.move_on();
   call(fn, 0);
   const trace::Scope wait(trace::Kind::kWait, "join");
-  for (int spins = 0; finished_.value.load(std::memory_order_acquire) != members_ - 1; ++spins) {
-    relax();
-    if (spins > kSpinsBeforeYield) sched_yield();
+  joined_.wait(joined);
+}
+
+void ThreadTeam::work(int member) {
+  for (uint32_t seen = 0;; ++seen) {
+    await_launch(seen);
+    if (stopping_.load(std::memory_order_acquire)) return;
+    call_(fn_, member);
+    if (finished_.value.fetch_add(1, std::memory_order_acq_rel) == members_ - 2) joined_.move_on();
   }
 }
 
 void ThreadTeam::await_launch(uint32_t seen) {
   const trace::Scope wait(trace::Kind::kWait, "idle");
-  int spins = 0;
-  while (launch_.value.load(std::memory_order_acquire) == seen) {
-    relax();
-    if (++spins < kSpinsBeforeSleep) continue;
-    sleeping_.value.fetch_add(1, std::memory_order_seq_cst);
-    launch_.value.wait(seen, std::memory_order_seq_cst);
-    sleeping_.value.fetch_sub(1, std::memory_order_seq_cst);
-  }
-}
-
-void ThreadTeam::work(int member) {
-  uint32_t seen = 0;
-  while (true) {
-    await_launch(seen);
-    seen = launch_.value.load(std::memory_order_acquire);
-    if (stopping_.load(std::memory_order_acquire)) return;
-    call_(fn_, member);
-    finished_.value.fetch_add(1, std::memory_order_release);
-  }
+  launch_.wait(seen);
 }
 
 void ThreadTeam::barrier() {
@@ -155,17 +124,14 @@ void ThreadTeam::barrier() {
     return;
   }
   const trace::Scope wait(trace::Kind::kWait, "barrier");
-  const uint32_t phase = phase_.value.load(std::memory_order_relaxed);
+  const uint32_t phase = phase_.count();
   if (arrived_.value.fetch_add(1, std::memory_order_acq_rel) == members_ - 1) {
     arrived_.value.store(0, std::memory_order_relaxed);
     work_.value.store(0, std::memory_order_relaxed);
-    phase_.value.store(phase + 1, std::memory_order_release);
+    phase_.move_on();
     return;
   }
-  for (int spins = 0; phase_.value.load(std::memory_order_acquire) == phase; ++spins) {
-    relax();
-    if (spins > kSpinsBeforeYield) sched_yield();
-  }
+  phase_.wait(phase);
 }
 
 }  // namespace weir

@@ -2,8 +2,7 @@
 // members meet at barriers and claim blocks of work from a counter that each barrier resets.
 //
 // Threads: the constructing thread is member 0 and the only one to call run(). Members spin for a
-// while at a barrier or between runs, yield when the machine is oversubscribed, then sleep; a
-// barrier inside run() never sleeps, because the others are already computing.
+// while at a barrier or between runs, then sleep (gate.h).
 //
 // Work is claimed, not divided in advance: a static half loses half its speed as soon as another
 // process takes one core (reference: kernels, section 0).
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/gate.h"
 #include "base/ring.h"
 
 namespace weir {
@@ -50,11 +50,9 @@ class ThreadTeam {
 
  private:
   using Erased = void (*)(void* fn, int member);
-  template <class T>
-  struct alignas(kCacheLineBytes) Aligned {
-    std::atomic<T> value{0};
+  struct alignas(kCacheLineBytes) Counter {
+    std::atomic<int32_t> value{0};
   };
-  using Counter = Aligned<int32_t>;
 
   void run_erased(Erased call, void* fn);
   void work(int member);
@@ -64,12 +62,12 @@ class ThreadTeam {
   const int members_;
   Erased call_ = nullptr;
   void* fn_ = nullptr;
-  Aligned<uint32_t> launch_;  // Counts runs, and wraps; workers wait for it to change.
-  Counter finished_;          // Workers done with the current run.
-  Counter arrived_;           // Members at the current barrier.
-  Aligned<uint32_t> phase_;   // Counts barriers, and wraps: after some weeks of serving.
+  Gate launch_;       // Runs begun.
+  Gate joined_;       // Runs that all workers have ended.
+  Gate phase_;        // Barriers opened.
+  Counter finished_;  // Workers done with the current run.
+  Counter arrived_;   // Members at the current barrier.
   Counter work_;
-  Counter sleeping_;  // Workers asleep on launch_.
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> threads_;
 };
