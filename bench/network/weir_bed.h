@@ -42,7 +42,7 @@ class WeirBed {
     api_.emplace(std::move(config));
     server_.emplace(
         loop_, net::HttpLimits{},
-        [this](net::HttpRequest request, net::HttpResponderPtr responder) {
+        [this](net::HttpRequest&& request, net::HttpResponderPtr responder) {
           api_->handle(std::move(request), std::move(responder));
         },
         &api::Api::error_body);
