@@ -115,7 +115,7 @@ class Server {
  private:
   // Network.
   Result<void> listen();
-  void answer(net::HttpRequest request, net::HttpResponderPtr responder);
+  void answer(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void on_signal();
   void hurry_drain();
   void finish_when_idle();
@@ -160,7 +160,7 @@ Result<void> Server::listen() {
   limits.idle_timeout_ms = static_cast<uint64_t>(options_.idle_timeout) * 1000;
   http_ = std::make_unique<net::HttpServer>(
       loop_, limits,
-      [this](net::HttpRequest request, net::HttpResponderPtr responder) {
+      [this](net::HttpRequest&& request, net::HttpResponderPtr responder) {
         answer(std::move(request), std::move(responder));
       },
       &api::Api::error_body);
@@ -175,7 +175,7 @@ Result<void> Server::listen() {
   return {};
 }
 
-void Server::answer(net::HttpRequest request, net::HttpResponderPtr responder) {
+void Server::answer(net::HttpRequest&& request, net::HttpResponderPtr responder) {
   if (api_) return api_->handle(std::move(request), std::move(responder));
   api::Api::answer_loading(request, *responder);
 }

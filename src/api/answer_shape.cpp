@@ -32,10 +32,10 @@ void write_usage(std::string& out, const Usage& usage) {
 
 AnswerShape::AnswerShape(const Facts& facts)
     : chat_(facts.endpoint == Endpoint::kChat),
+      tail_(facts.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n"),
       facts_(facts_json(facts, chat_ ? "chat.completion.chunk" : "text_completion")),
       whole_facts_(facts_json(facts, chat_ ? "chat.completion" : "text_completion")),
-      head_("data: {" + facts_ + ",\"choices\":[{\"index\":"),
-      tail_(facts.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n") {}
+      head_("data: {" + facts_ + ",\"choices\":[{\"index\":") {}
 
 void AnswerShape::begin_choice(std::string& out, int32_t index) const {
   out.append(head_);

@@ -49,10 +49,10 @@ class AnswerShape {
   void begin_choice(std::string& out, int32_t index) const;
 
   const bool chat_;
-  std::string facts_;  // "id":...,"object":...,"created":...,"model":...
+  const std::string_view tail_;  // Of an event, from the end of the choice.
+  std::string facts_;            // "id":...,"object":...,"created":...,"model":...
   std::string whole_facts_;
   std::string head_;  // Of an event, up to the choice's index.
-  std::string tail_;  // From the end of the choice.
 };
 
 }  // namespace weir::api

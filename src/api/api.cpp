@@ -93,10 +93,10 @@ struct Api::Impl {
   using Action = void (Impl::*)(const ExchangePtr&, const net::RouteParams&);
   void add_route(std::string_view method, std::string_view pattern, Action action);
   void add_routes();
-  void handle(net::HttpRequest request, net::HttpResponderPtr responder);
+  void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
   bool admit(Exchange& exchange) const;
-  ExchangePtr open(net::HttpRequest request, net::HttpResponderPtr responder);
+  ExchangePtr open(net::HttpRequest&& request, net::HttpResponderPtr responder);
 
   // The endpoints.
   void chat_completions(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -166,23 +166,23 @@ void Api::Impl::add_routes() {
 
 void Api::Impl::add_route(std::string_view method, std::string_view pattern, Action action) {
   routes.add(method, pattern,
-             [this, action](net::HttpRequest request, const net::RouteParams& params,
+             [this, action](net::HttpRequest&& request, const net::RouteParams& params,
                             net::HttpResponderPtr responder) {
                const ExchangePtr exchange = open(std::move(request), std::move(responder));
                if (admit(*exchange)) (this->*action)(exchange, params);
              });
 }
 
-ExchangePtr Api::Impl::open(net::HttpRequest request, net::HttpResponderPtr responder) {
+ExchangePtr Api::Impl::open(net::HttpRequest&& request, net::HttpResponderPtr responder) {
   return std::make_shared<Exchange>(policy, stats, std::move(request), std::move(responder));
 }
 
-void Api::Impl::handle(net::HttpRequest request, net::HttpResponderPtr responder) {
+void Api::Impl::handle(net::HttpRequest&& request, net::HttpResponderPtr responder) {
   if (auto headers = policy.cors.preflight(request))
     return open(std::move(request), std::move(responder))
         ->respond(204, {}, {}, std::move(*headers));
   routes.dispatch(std::move(request), std::move(responder),
-                  [this](int status, const std::string& allow, net::HttpRequest missed,
+                  [this](int status, const std::string& allow, net::HttpRequest&& missed,
                          net::HttpResponderPtr missed_responder) {
                     refuse(status, allow, open(std::move(missed), std::move(missed_responder)));
                   });
@@ -301,7 +301,12 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
 void Api::Impl::poll_streams() {
   const trace::Scope scope(trace::Kind::kNetwork, "events");
   const sched::Clock::time_point now = sched::Clock::now();
-  for (const std::shared_ptr<Stream>& stream : streams) stream->poll(now);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    for (size_t step = 0; step < Stream::kPrefetchSteps; ++step)
+      if (const size_t ahead = i + Stream::kPrefetchSteps - step; ahead < streams.size())
+        streams[ahead]->prefetch(step);
+    streams[i]->poll(now);
+  }
   reap();
 }
 
@@ -341,7 +346,7 @@ void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
   json.begin_object().field("object", "list").key("data").begin_array();
   write_model(json, config.model_id);  // Not the aliases: a list to choose from has each once.
   json.end_array().end_object();
-  exchange->respond_json(std::move(body));
+  exchange->respond_json(body);
 }
 
 void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
@@ -351,7 +356,7 @@ void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& param
   std::string body;
   JsonWriter json(body);
   write_model(json, id);
-  exchange->respond_json(std::move(body));
+  exchange->respond_json(body);
 }
 
 void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -368,7 +373,7 @@ void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
 void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
   std::string body;
   JsonWriter(body).begin_object().field("version", config.version).end_object();
-  exchange->respond_json(std::move(body));
+  exchange->respond_json(body);
 }
 
 void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -380,7 +385,7 @@ void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParam
       },
       [exchange](Result<std::string> answer) {
         if (!answer) return exchange->respond_error(answer.error());
-        exchange->respond_json(std::move(*answer));
+        exchange->respond_json(*answer);
       });
 }
 
@@ -392,7 +397,7 @@ void Api::Impl::detokenize_ids(const ExchangePtr& exchange, const net::RoutePara
       },
       [exchange](Result<std::string> answer) {
         if (!answer) return exchange->respond_error(answer.error());
-        exchange->respond_json(std::move(*answer));
+        exchange->respond_json(*answer);
       });
 }
 
@@ -400,7 +405,7 @@ Api::Api(ApiConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
 
 Api::~Api() = default;
 
-void Api::handle(net::HttpRequest request, net::HttpResponderPtr responder) {
+void Api::handle(net::HttpRequest&& request, net::HttpResponderPtr responder) {
   impl_->handle(std::move(request), std::move(responder));
 }
 

@@ -63,7 +63,7 @@ class Api {
   ~Api();
 
   // For HttpServer: its handler, error_body, error_headers and on_headers.
-  void handle(net::HttpRequest request, net::HttpResponderPtr responder);
+  void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   static std::pair<std::string, std::string> error_body(int status, std::string_view message);
   net::HttpResponder::Headers error_headers(int status, const net::HttpRequest& request) const;
   int check_headers(const net::HttpRequest& request, uint64_t content_length) const;

@@ -51,7 +51,9 @@ uint64_t random_bits() {
 
 std::string random_id(std::string_view prefix) {
   static constexpr char kHex[] = "0123456789abcdef";
-  std::string id(prefix);
+  std::string id;
+  id.reserve(prefix.size() + 32);
+  id += prefix;
   for (int word = 0; word < 2; ++word) {
     const uint64_t bits = random_bits();
     for (int shift = 60; shift >= 0; shift -= 4) id += kHex[bits >> shift & 15];
@@ -62,6 +64,7 @@ std::string random_id(std::string_view prefix) {
 net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
                                                      const net::HttpRequest& request, int status) {
   net::HttpResponder::Headers headers;
+  headers.reserve(4);  // One or two more are to come, mostly.
   const std::string_view id = request.header("x-request-id");
   headers.emplace_back("x-request-id", is_sane_id(id) ? std::string(id) : random_id("req_"));
   policy.cors.add_headers(request, headers);
@@ -70,7 +73,7 @@ net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
   return headers;
 }
 
-Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest request,
+Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& request,
                    net::HttpResponderPtr responder)
     : policy_(policy),
       stats_(stats),
@@ -78,11 +81,11 @@ Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest reque
       responder_(std::move(responder)),
       common_(common_headers(policy, request_, 0)) {}
 
-void Exchange::respond(int status, std::string_view content_type, std::string body,
+void Exchange::respond(int status, std::string_view content_type, std::string_view body,
                        net::HttpResponder::Headers headers) {
-  headers.insert(headers.end(), common_.begin(), common_.end());
-  if (!content_type.empty()) headers.emplace_back("Content-Type", std::string(content_type));
-  responder_->respond(status, std::move(headers), std::move(body));
+  for (auto& header : headers) common_.push_back(std::move(header));
+  if (!content_type.empty()) common_.emplace_back("Content-Type", content_type);
+  responder_->respond(status, common_, body);
   finish(status);
 }
 
@@ -93,11 +96,10 @@ void Exchange::respond_error(const Error& error, net::HttpResponder::Headers hea
 }
 
 void Exchange::start_stream() {
-  net::HttpResponder::Headers headers = common_;
-  headers.emplace_back("Content-Type", "text/event-stream; charset=utf-8");
-  headers.emplace_back("Cache-Control", "no-cache");
-  headers.emplace_back("X-Accel-Buffering", "no");  // nginx would hold events back.
-  responder_->start_stream(200, std::move(headers));
+  common_.emplace_back("Content-Type", "text/event-stream; charset=utf-8");
+  common_.emplace_back("Cache-Control", "no-cache");
+  common_.emplace_back("X-Accel-Buffering", "no");  // nginx would hold events back.
+  responder_->start_stream(200, common_);
 }
 
 void Exchange::end_stream() {

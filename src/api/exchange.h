@@ -35,7 +35,7 @@ class Exchange {
   };
 
   // `policy` and `stats` outlive the exchange.
-  Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest request,
+  Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& request,
            net::HttpResponderPtr responder);
 
   const net::HttpRequest& request() const { return request_; }
@@ -45,9 +45,9 @@ class Exchange {
   sched::Clock::time_point arrived() const { return arrived_; }
 
   // Each of these answers, and ends the exchange but for start_stream().
-  void respond(int status, std::string_view content_type, std::string body,
+  void respond(int status, std::string_view content_type, std::string_view body,
                net::HttpResponder::Headers headers = {});
-  void respond_json(std::string body) { respond(200, "application/json", std::move(body)); }
+  void respond_json(std::string_view body) { respond(200, "application/json", body); }
   void respond_error(const Error& error, net::HttpResponder::Headers headers = {});
   void start_stream();
   void end_stream();
@@ -68,7 +68,7 @@ class Exchange {
   ApiStats& stats_;
   net::HttpRequest request_;
   net::HttpResponderPtr responder_;
-  net::HttpResponder::Headers common_;
+  net::HttpResponder::Headers common_;  // The request's id first.
   const sched::Clock::time_point arrived_ = sched::Clock::now();
   AnswerFigures figures_;
   bool finished_ = false;

@@ -5,6 +5,7 @@
 
 #include "api/api_error.h"
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "base/trace.h"
 
 namespace weir::api {
@@ -17,6 +18,9 @@ constexpr size_t kShapeBytes = 512;
 // so beyond this length an event without text carries them: far below what a connection may queue
 // (HttpLimits::stream_queue_bytes_max), and more tokens than a stop string is likely to hold back.
 constexpr size_t kWaitingLogprobBytesMax = 256 << 10;
+
+// Of a choice, what every token looks at.
+constexpr size_t kHotChoiceBytes = 256;
 
 double seconds(sched::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -36,13 +40,15 @@ Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& op
     : owned(std::move(request)),
       detokenizer(tokenizer, detokenizer_options(options)),
       prompt_tokens(static_cast<int64_t>(owned.request->prompt.size())) {
-  if (options.logprobs) logprobs.emplace(options.endpoint, tokenizer, options.top_logprobs);
+  if (options.logprobs)
+    logprobs = std::make_unique<LogprobList>(options.endpoint, tokenizer, options.top_logprobs);
 }
 
 Stream::Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
                const AnswerShape::Facts& facts)
     : host_(host),
       exchange_(std::move(exchange)),
+      responder_(exchange_->responder()),
       options_(std::move(prepared.options)),
       whole_(std::move(prepared.whole)),
       shape_(facts),
@@ -61,23 +67,38 @@ Result<void> Stream::submit() {
     done_ = true;
     return submitted;
   }
-  exchange_->responder().on_closed([weak = weak_from_this()] {
+  responder_.on_closed([weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->abandon();
   });
   return {};
 }
 
+void Stream::prefetch(size_t step) const {
+  if (step == 0) return weir::prefetch(this, sizeof *this);
+  const Choice& choice = choices_.front();  // Most streams have no other.
+  if (step == 1) {
+    weir::prefetch(&choice, kHotChoiceBytes);
+    weir::prefetch(&responder_);
+  } else if (const sched::Request* const request = choice.owned.request.get()) {
+    if (step == 2) {
+      weir::prefetch(&request->log, sizeof request->log);
+      responder_.prefetch();
+    } else {
+      request->log.prefetch_entry(choice.read);
+    }
+  }
+}
+
 void Stream::poll(sched::Clock::time_point now) {
   while (!done_ && !paused_) {
-    if (started_ && exchange_->responder().queued_bytes() > host_.pause_bytes)
-      return wait_for_client();
+    if (started_ && responder_.queued_bytes() > host_.pause_bytes) return wait_for_client();
     bool all_taken = true;
     for (size_t i = 0; i < choices_.size() && all_taken; ++i)
       if (!choices_[i].ended) all_taken = advance(choices_[i], static_cast<int32_t>(i), now);
     if (done_) return;  // It failed.
     if (std::all_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.ended; }))
       return complete();
-    flush();
+    flush(now);
     was_paused_ = false;
     if (all_taken) return;
   }
@@ -91,7 +112,7 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
   const int32_t before = choice.read;
   bool full = false;
   while (choice.read < size && !choice.detokenizer.stopped()) {
-    full = out_.size() >= host_.pause_bytes;
+    full = host_.out.size() >= host_.pause_bytes;
     if (full) break;
     take_token(choice, index);
   }
@@ -142,8 +163,9 @@ void Stream::show(Choice& choice, int32_t index, std::string_view text) {
     choice.text.append(text);
     return;
   }
-  if (!std::exchange(choice.role_sent, true)) shape_.append_role(out_, index);
-  shape_.append_text(out_, index, text, choice.logprobs ? take_logprobs(choice) : "null");
+  if (!std::exchange(choice.role_sent, true)) shape_.append_role(host_.out.text(), index);
+  shape_.append_text(host_.out.text(), index, text,
+                     choice.logprobs ? take_logprobs(choice) : "null");
 }
 
 std::string Stream::take_logprobs(Choice& choice) {
@@ -170,8 +192,8 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   choice.finish_reason = length ? "length" : "stop";
   figures_.finish = choice.finish_reason;
   if (options_.stream) {
-    if (!std::exchange(choice.role_sent, true)) shape_.append_role(out_, index);
-    shape_.append_finish(out_, index, choice.finish_reason, take_logprobs(choice));
+    if (!std::exchange(choice.role_sent, true)) shape_.append_role(host_.out.text(), index);
+    shape_.append_finish(host_.out.text(), index, choice.finish_reason, take_logprobs(choice));
   }
   retire(choice);
 }
@@ -185,18 +207,17 @@ void Stream::retire(Choice& choice) {
   host_.retired.push_back(std::move(owned));
 }
 
-void Stream::flush() {
-  if (out_.empty()) return;
+void Stream::flush(sched::Clock::time_point now) {
+  if (host_.out.empty()) return;
   if (!std::exchange(started_, true)) exchange_->start_stream();
-  exchange_->responder().write(out_);
-  out_.clear();
-  last_write_ = sched::Clock::now();
-  if (exchange_->responder().closed()) abandon();
+  responder_.write(host_.out);
+  last_write_ = now;
+  if (responder_.closed()) abandon();
 }
 
 void Stream::wait_for_client() {
   paused_ = was_paused_ = true;
-  exchange_->responder().on_drained([weak = weak_from_this()] {
+  responder_.on_drained([weak = weak_from_this()] {
     const auto stream = weak.lock();
     if (!stream || stream->done_) return;
     stream->paused_ = false;
@@ -228,12 +249,12 @@ void Stream::complete() {
       AnswerShape::end_whole_choice(body, choice.finish_reason);
     }
     AnswerShape::end_whole(body, usage());
-    return exchange_->respond_json(std::move(body));
+    return exchange_->respond_json(body);
   }
-  if (options_.include_usage) shape_.append_usage(out_, usage());
-  AnswerShape::append_done(out_);
+  if (options_.include_usage) shape_.append_usage(host_.out.text(), usage());
+  AnswerShape::append_done(host_.out.text());
   if (!std::exchange(started_, true)) exchange_->start_stream();
-  exchange_->responder().write(out_);
+  responder_.write(host_.out);
   exchange_->end_stream();
 }
 
@@ -261,9 +282,9 @@ void Stream::set_figures() {
 
 void Stream::keep_alive(sched::Clock::time_point now) {
   if (done_ || !options_.stream || now - last_write_ < host_.keep_alive) return;
-  if (started_ && exchange_->responder().queued_bytes() > 0) return;
-  out_ = ": keep-alive\n\n";
-  flush();
+  if (started_ && responder_.queued_bytes() > 0) return;
+  host_.out.text() += ": keep-alive\n\n";
+  flush(now);
 }
 
 void Stream::fail(const Error& error) {
@@ -272,9 +293,12 @@ void Stream::fail(const Error& error) {
   host_.stats->failures.add();
   set_figures();
   for (Choice& choice : choices_) retire(choice);
-  if (!started_) return exchange_->respond_error(error);
-  out_.append("data: ").append(error_json(error)).append("\n\n");
-  exchange_->responder().write(out_);
+  if (!started_) {
+    host_.out.clear();
+    return exchange_->respond_error(error);
+  }
+  host_.out.text().append("data: ").append(error_json(error)).append("\n\n");
+  responder_.write(host_.out);
   exchange_->end_stream();
 }
 

@@ -17,6 +17,8 @@
 #include <span>
 #include <vector>
 
+#include "base/prefetch.h"
+
 namespace weir {
 
 enum class FinishReason : uint8_t {
@@ -66,6 +68,9 @@ class TokenLog {
     return std::span(tops_).subspan(static_cast<size_t>(index) * static_cast<size_t>(top_count_),
                                     static_cast<size_t>(top_count_));
   }
+
+  // A hint that operator[] will be asked for `index`; any index is allowed.
+  void prefetch_entry(int32_t index) const { prefetch(entries_.data() + index); }
 
   int32_t capacity() const { return static_cast<int32_t>(entries_.size()); }
   int32_t top_count() const { return top_count_; }

@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "net/loop.h"
+#include "net/stream_buffer.h"
 
 namespace weir::net {
 
@@ -41,13 +42,15 @@ class HttpResponder {
 
   // The whole response. Content-Length, Date and Connection are added here; a HEAD request gets no
   // body. REQUIRES: nothing was sent yet.
-  virtual void respond(int status, Headers headers, std::string body) = 0;
+  virtual void respond(int status, const Headers& headers, std::string_view body) = 0;
 
   // A chunked response. REQUIRES: nothing was sent yet.
-  virtual void start_stream(int status, Headers headers) = 0;
+  virtual void start_stream(int status, const Headers& headers) = 0;
   // Writes `bytes` (one or more whole events) at once. Never blocks: what the socket does not take
   // is kept, see queued_bytes(). REQUIRES: start_stream().
   virtual void write(std::string_view bytes) = 0;
+  // The same without a copy, for what is written often; clears `buffer`.
+  virtual void write(StreamBuffer& buffer) = 0;
   // Ends the stream; the connection is kept if the client allows.
   virtual void end_stream() = 0;
 
@@ -64,6 +67,8 @@ class HttpResponder {
   virtual void on_closed(std::function<void()> call) = 0;
   // The client has left before the answer was complete.
   virtual bool closed() const = 0;
+  // A hint that write() comes soon.
+  virtual void prefetch() const = 0;
 };
 
 using HttpResponderPtr = std::shared_ptr<HttpResponder>;
@@ -99,7 +104,7 @@ struct HttpStats {
 
 class HttpServer {
  public:
-  using Handler = std::function<void(HttpRequest, HttpResponderPtr)>;
+  using Handler = std::function<void(HttpRequest&&, HttpResponderPtr)>;
   // Builds the body of an error that this folder answers itself (400, 408, 413, 417, 431, 501, 503,
   // 505, and what OnHeaders refuses): content type and body.
   using ErrorBody =

@@ -8,13 +8,13 @@
 
 namespace weir::net {
 
-void HttpAnswer::respond(int status, Headers headers, std::string body) {
+void HttpAnswer::respond(int status, const Headers& headers, std::string_view body) {
   if (connection_ == nullptr) return;
   CHECK(!started_);
   connection_->respond(status, headers, body);
 }
 
-void HttpAnswer::start_stream(int status, Headers headers) {
+void HttpAnswer::start_stream(int status, const Headers& headers) {
   if (connection_ == nullptr) return;
   CHECK(!started_);
   started_ = true;
@@ -24,7 +24,17 @@ void HttpAnswer::start_stream(int status, Headers headers) {
 void HttpAnswer::write(std::string_view bytes) {
   if (connection_ == nullptr) return;
   CHECK(started_);
-  connection_->write_stream(bytes);
+  StreamBuffer buffer;
+  buffer.text().append(bytes);
+  connection_->write_stream(buffer);
+}
+
+void HttpAnswer::write(StreamBuffer& buffer) {
+  if (connection_ != nullptr) {
+    CHECK(started_);
+    connection_->write_stream(buffer);
+  }
+  buffer.clear();
 }
 
 void HttpAnswer::end_stream() {
@@ -49,6 +59,10 @@ void HttpAnswer::on_closed(std::function<void()> call) {
 
 bool HttpAnswer::closed() const {
   return lost_ || (connection_ != nullptr && connection_->is_closed());
+}
+
+void HttpAnswer::prefetch() const {
+  if (connection_ != nullptr) connection_->prefetch();
 }
 
 void HttpAnswer::complete() {

@@ -22,14 +22,16 @@ class HttpAnswer final : public HttpResponder {
  public:
   explicit HttpAnswer(HttpConnection* connection) : connection_(connection) {}
 
-  void respond(int status, Headers headers, std::string body) override;
-  void start_stream(int status, Headers headers) override;
+  void respond(int status, const Headers& headers, std::string_view body) override;
+  void start_stream(int status, const Headers& headers) override;
   void write(std::string_view bytes) override;
+  void write(StreamBuffer& buffer) override;
   void end_stream() override;
   size_t queued_bytes() const override;
   void on_drained(std::function<void()> call) override;
   void on_closed(std::function<void()> call) override;
   bool closed() const override;
+  void prefetch() const override;
 
   // By the connection: the answer is complete; the connection has gone.
   void complete();

@@ -255,8 +255,7 @@ void HttpConnection::begin_body() {
   if (is_closed()) return;
   if (status == 0) {
     if (parser_.expects_continue() && parser_.has_body()) {
-      const std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-      send({&go_on, 1});
+      send("HTTP/1.1 100 Continue\r\n\r\n");
     }
   } else if (!parser_.is_chunked() && parser_.content_length() <= kDiscardBytesMax &&
              !(parser_.expects_continue() && parser_.has_body())) {

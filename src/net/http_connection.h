@@ -18,7 +18,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -86,13 +85,14 @@ class HttpConnection {
   // Answering; called by HttpAnswer.
   void respond(int status, const HttpResponder::Headers& headers, std::string_view body);
   void start_stream(int status, const HttpResponder::Headers& headers);
-  void write_stream(std::string_view bytes);
+  void write_stream(StreamBuffer& buffer);
   void end_stream();
   void finish_answer();
   void defer_drained();
+  void prefetch() const;
 
   // Writing.
-  void send(std::span<const std::string_view> parts);
+  void send(std::string_view bytes, std::string_view more = {});
   void start_write();
   void on_written(int status);
   void on_flushed();
@@ -128,8 +128,8 @@ class HttpConnection {
   std::string peer_;
   std::shared_ptr<HttpAnswer> answer_;
 
-  std::string sending_, queue_;  // With uv_write; behind it.
   uint64_t sent_bytes_ = 0;      // Given to send() since the connection began.
+  std::string queue_, sending_;  // Behind sending_; with uv_write.
   uint64_t taken_bytes_ = 0;     // Of them, taken by the client when last looked at.
   uint64_t write_deadline_ms_ = 0;
   uv_write_t write_request_;

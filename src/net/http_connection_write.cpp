@@ -1,15 +1,21 @@
 // The writing side of HttpConnection: answers, streams, what the socket does not take at once.
-#include <array>
-#include <charconv>
 #include <utility>
 
 #include "base/check.h"
+#include "base/prefetch.h"
 #include "base/trace.h"
 #include "net/http_answer.h"
 #include "net/http_connection.h"
 #include "net/http_response.h"
 
 namespace weir::net {
+
+namespace {
+
+// A body up to this size is copied behind its head: one buffer costs the kernel less than two.
+constexpr size_t kBodyCopiedMax = 4 << 10;
+
+}  // namespace
 
 void HttpConnection::send_error(int status, std::string_view message, const HttpRequest& request) {
   HttpResponder::Headers headers;
@@ -27,7 +33,8 @@ void HttpConnection::respond(int status, const HttpResponder::Headers& headers,
                              std::string_view body) {
   if (is_closed()) return;
   keep_alive_ = keep_alive_ && !server_.draining;
-  std::string head;
+  std::string& head = server_.head;
+  head.clear();
   append_head(head,
               {.status = status,
                .kind = BodyKind::kLength,
@@ -36,8 +43,11 @@ void HttpConnection::respond(int status, const HttpResponder::Headers& headers,
                .date = server_.date_text()},
               headers);
   if (head_only_ || has_no_body(status)) body = {};
-  const std::array<std::string_view, 2> parts{head, body};
-  send(parts);
+  if (body.size() <= kBodyCopiedMax) {
+    head += body;
+    body = {};
+  }
+  send(head, body);
   finish_answer();
 }
 
@@ -45,36 +55,26 @@ void HttpConnection::start_stream(int status, const HttpResponder::Headers& head
   if (is_closed()) return;
   chunked_ = !parser_.is_http_1_0();
   keep_alive_ = keep_alive_ && chunked_ && !server_.draining;
-  std::string head;
+  std::string& head = server_.head;
+  head.clear();
   append_head(head,
               {.status = status,
                .kind = chunked_ ? BodyKind::kChunked : BodyKind::kUntilEnd,
                .keep_alive = keep_alive_,
                .date = server_.date_text()},
               headers);
-  const std::string_view part = head;
-  send({&part, 1});
+  send(head);
 }
 
-void HttpConnection::write_stream(std::string_view bytes) {
-  if (is_closed() || head_only_ || bytes.empty()) return;
-  if (queued_bytes() + bytes.size() > server_.limits.stream_queue_bytes_max) return close();
-  if (!chunked_) return send({&bytes, 1});
-  char size[20];
-  char* end = std::to_chars(size, size + sizeof size - 2, bytes.size(), 16).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  const std::array<std::string_view, 3> parts{
-      std::string_view(size, static_cast<size_t>(end - size)), bytes, "\r\n"};
-  send(parts);
+void HttpConnection::write_stream(StreamBuffer& buffer) {
+  if (is_closed() || head_only_ || buffer.empty()) return;
+  if (queued_bytes() + buffer.size() > server_.limits.stream_queue_bytes_max) return close();
+  send(chunked_ ? buffer.as_chunk() : buffer.view());
 }
 
 void HttpConnection::end_stream() {
   if (is_closed()) return;
-  if (chunked_ && !head_only_) {
-    const std::string_view last = "0\r\n\r\n";
-    send({&last, 1});
-  }
+  if (chunked_ && !head_only_) send("0\r\n\r\n");
   finish_answer();
 }
 
@@ -90,35 +90,34 @@ void HttpConnection::defer_drained() {
   server_.defer(this);
 }
 
+// What write_stream() looks at.
+void HttpConnection::prefetch() const {
+  weir::prefetch(&handle_, sizeof handle_);
+  weir::prefetch(&state_);
+  weir::prefetch(&sent_bytes_);
+}
+
 size_t HttpConnection::queued_bytes() const {
   return queue_.size() + (writing_ ? uv_stream_get_write_queue_size(stream()) : 0);
 }
 
 // One try to write at once; what the socket does not take is copied and sent behind.
-void HttpConnection::send(std::span<const std::string_view> parts) {
+void HttpConnection::send(std::string_view bytes, std::string_view more) {
   if (is_closed()) return;
-  CHECK(parts.size() <= 3);
-  uv_buf_t bufs[3];
-  size_t total = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    bufs[i] =
-        uv_buf_init(const_cast<char*>(parts[i].data()), static_cast<unsigned>(parts[i].size()));
-    total += parts[i].size();
-  }
-  sent_bytes_ += total;
+  sent_bytes_ += bytes.size() + more.size();
   size_t taken = 0;
   if (!writing_) {
-    const trace::Scope scope(trace::Kind::kNetwork, "write");
-    const int count = uv_try_write(stream(), bufs, static_cast<unsigned>(parts.size()));
+    const auto buf = [](std::string_view part) {
+      return uv_buf_init(const_cast<char*>(part.data()), static_cast<unsigned>(part.size()));
+    };
+    const uv_buf_t bufs[2] = {buf(bytes), buf(more)};
+    const int count = uv_try_write(stream(), bufs, more.empty() ? 1 : 2);
     if (count < 0 && count != UV_EAGAIN) return close();
     taken = count < 0 ? 0 : static_cast<size_t>(count);
   }
-  if (taken == total) return;
-  for (const std::string_view part : parts) {
-    const size_t skip = std::min(taken, part.size());
-    queue_.append(part.substr(skip));
-    taken -= skip;
-  }
+  if (taken == bytes.size() + more.size()) return;
+  const size_t first = std::min(taken, bytes.size());
+  queue_.append(bytes.substr(first)).append(more.substr(taken - first));
   start_write();
 }
 

@@ -74,7 +74,10 @@ bool has_no_body(int status) { return status < 200 || status == 204 || status ==
 namespace {
 
 void append_clean(std::string& out, std::string_view text) {
-  for (const char c : text) out += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+  const size_t begin = out.size();
+  out += text;
+  for (size_t i = begin; i < out.size(); ++i)
+    if (out[i] == '\r' || out[i] == '\n' || out[i] == '\0') out[i] = ' ';
 }
 
 }  // namespace

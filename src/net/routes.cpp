@@ -15,6 +15,7 @@ constexpr size_t kSegmentsMax = 64;
 
 std::vector<std::string_view> split(std::string_view path) {
   std::vector<std::string_view> parts;
+  parts.reserve(4);  // As many as most paths have.
   while (!path.empty() && parts.size() < kSegmentsMax) {
     path.remove_prefix(1);  // The slash.
     const size_t end = std::min(path.find('/'), path.size());
@@ -108,6 +109,7 @@ bool Routes::matches(const Route& route, const std::vector<std::string_view>& pa
       continue;
     }
     if (parts[i] == segment.text) continue;
+    if (parts[i].find('%') == std::string_view::npos) return false;
     std::string decoded;
     if (!percent_decode(parts[i], decoded) || decoded != segment.text) return false;
   }
@@ -155,7 +157,7 @@ Routes::Match Routes::match(std::string_view method, std::string_view path) cons
   return result;
 }
 
-void Routes::dispatch(HttpRequest request, HttpResponderPtr responder,
+void Routes::dispatch(HttpRequest&& request, HttpResponderPtr responder,
                       const Missing& missing) const {
   Match found = match(request.method, request.path);
   if (found.status == 200) {

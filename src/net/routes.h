@@ -37,10 +37,11 @@ class RouteParams {
 
 class Routes {
  public:
-  using Handler = std::function<void(HttpRequest, const RouteParams&, HttpResponderPtr)>;
+  using Handler = std::function<void(HttpRequest&&, const RouteParams&, HttpResponderPtr)>;
   // Answers what no route answers: 400 (bad percent-encoding), 404, 405. `allow` is the value of
   // the Allow header, which a 405 must have; empty for the others.
-  using Missing = std::function<void(int status, std::string allow, HttpRequest, HttpResponderPtr)>;
+  using Missing =
+      std::function<void(int status, std::string allow, HttpRequest&&, HttpResponderPtr)>;
 
   struct Match {
     int status = 404;  // 200, 400, 404 or 405; 204 for OPTIONS on a known path.
@@ -56,7 +57,7 @@ class Routes {
   Match match(std::string_view method, std::string_view path) const;
 
   // match(), and the answer: by the handler, 204 with Allow for OPTIONS, else by `missing`.
-  void dispatch(HttpRequest request, HttpResponderPtr responder, const Missing& missing) const;
+  void dispatch(HttpRequest&& request, HttpResponderPtr responder, const Missing& missing) const;
 
  private:
   struct Segment {

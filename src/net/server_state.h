@@ -66,6 +66,8 @@ struct ServerState {
   int32_t refused_count = 0;  // Of them, those that only carry a 503 away.
   int32_t open_handles = 0;
 
+  std::string head;  // Of the response that is being written; kept for its memory.
+
   // All reading is parsed at once or copied, so one buffer serves every connection.
   std::array<char, 64 << 10> read_buffer;
 

@@ -41,7 +41,12 @@ std::string_view Detokenizer::push(int32_t token) {
   out_.clear();
   token_begin_ = {taken_.bytes + std::ssize(bytes_), taken_.characters};
   if (stopped_ || (options_.skip_special && tokenizer_.is_special(token))) return out_;
-  take_bytes(drop_leading_spaces(tokenizer_.piece(token)));
+  const std::string_view piece = drop_leading_spaces(tokenizer_.piece(token));
+  if (bytes_.empty() && stops_.empty() && valid_utf8(piece)) {
+    count_text(piece);
+    return piece;  // As it is: nothing to wait for, nothing to look for.
+  }
+  take_bytes(piece);
   return release();
 }
 
@@ -87,10 +92,14 @@ void Detokenizer::take_bytes(std::string_view piece) {
   bytes_.erase(0, done);
 }
 
-void Detokenizer::take_text(std::string_view text) {
+void Detokenizer::count_text(std::string_view text) {
   taken_.bytes += std::ssize(text);
   taken_.characters += std::ranges::count_if(
       text, [](char byte) { return (static_cast<uint8_t>(byte) & 0xc0) != 0x80; });
+}
+
+void Detokenizer::take_text(std::string_view text) {
+  count_text(text);
   if (stops_.empty()) {
     pending_ += text;
     return;

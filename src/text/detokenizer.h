@@ -65,20 +65,22 @@ class Detokenizer {
   std::string_view drop_leading_spaces(std::string_view piece);
   void take_bytes(std::string_view piece);
   void take_text(std::string_view text);
+  void count_text(std::string_view text);
   bool advance(char byte);
   std::string_view release();
 
+  // What every token looks at comes first, and close together.
   const Tokenizer& tokenizer_;
   Options options_;
+  bool stopped_ = false;
+  size_t leading_spaces_ = 0;  // Still to be dropped.
+  Place taken_;                // Where the text given to count_text() ends.
+  Place token_begin_;
   std::vector<Stop> stops_;
   std::string bytes_;    // An incomplete character.
   std::string pending_;  // Text held back: the beginning of a stop string.
   std::string out_;
   std::string stop_string_;
-  Place taken_;  // Where the text given to take_text() ends.
-  Place token_begin_;
-  size_t leading_spaces_ = 0;  // Still to be dropped.
-  bool stopped_ = false;
 };
 
 }  // namespace weir::text

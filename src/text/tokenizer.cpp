@@ -47,6 +47,13 @@ Result<Model> parse_model(std::optional<JsonValue> json) {
                                       std::string(type.substr(0, 64)));
 }
 
+// What a stream asks of every token, in one place.
+struct Piece {
+  uint32_t begin : 31 = 0;  // Of its text; it ends where the next begins.
+  uint32_t is_special : 1 = 0;
+};
+static_assert(kPiecesBytesMax < size_t{1} << 31);
+
 struct Scratch {
   Bpe::Scratch bpe;
   Unigram::Scratch unigram;
@@ -67,8 +74,8 @@ struct Tokenizer::Impl {
   PostProcessor post_processor;
   Decoder decoder;
   int32_t id_end = 0;
-  std::string pieces;                   // Side by side by id.
-  std::vector<uint32_t> piece_offsets;  // id_end + 1 of them.
+  std::string pieces;              // Side by side by id.
+  std::vector<Piece> piece_table;  // id_end + 1 of them.
 
   const Vocabulary& vocabulary() const {
     return std::visit([](const auto& m) -> const Vocabulary& { return m.vocabulary(); }, model);
@@ -87,9 +94,9 @@ struct Tokenizer::Impl {
 
 Result<void> Tokenizer::Impl::fill_pieces() {
   id_end = std::max(vocabulary().id_end(), added.id_end());
-  piece_offsets.reserve(static_cast<size_t>(id_end) + 1);
-  piece_offsets.push_back(0);
+  piece_table.reserve(static_cast<size_t>(id_end) + 1);
   for (int32_t id = 0; id < id_end; ++id) {
+    piece_table.push_back({static_cast<uint32_t>(pieces.size()), added.is_special(id)});
     if (has(id) && !decoder.append_piece(pieces, token(id)))
       return fail(ErrorCode::kConfig,
                   "tokenizer.json: decoder: a regular expression takes too long with token " +
@@ -98,8 +105,8 @@ Result<void> Tokenizer::Impl::fill_pieces() {
       return fail(ErrorCode::kConfig, "tokenizer.json: expected at most " +
                                           std::to_string(kPiecesBytesMax) +
                                           " bytes of text in all tokens, found more");
-    piece_offsets.push_back(static_cast<uint32_t>(pieces.size()));
   }
+  piece_table.push_back({static_cast<uint32_t>(pieces.size()), false});
   return {};
 }
 
@@ -195,11 +202,13 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
 std::string_view Tokenizer::piece(int32_t id) const {
   if (id < 0 || id >= impl_->id_end) return {};
   const auto index = static_cast<size_t>(id);
-  const uint32_t begin = impl_->piece_offsets[index], end = impl_->piece_offsets[index + 1];
+  const uint32_t begin = impl_->piece_table[index].begin, end = impl_->piece_table[index + 1].begin;
   return std::string_view(impl_->pieces).substr(begin, end - begin);
 }
 
-bool Tokenizer::is_special(int32_t id) const { return impl_->added.is_special(id); }
+bool Tokenizer::is_special(int32_t id) const {
+  return id >= 0 && id < impl_->id_end && impl_->piece_table[static_cast<size_t>(id)].is_special;
+}
 
 bool Tokenizer::strips_leading_space() const { return leading_spaces_stripped() > 0; }
 

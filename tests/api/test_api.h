@@ -179,7 +179,7 @@ class TestApi {
     api_ = std::make_unique<Api>(std::move(config));
     server_ = std::make_unique<net::HttpServer>(
         loop_, options.limits,
-        [this](net::HttpRequest request, net::HttpResponderPtr responder) {
+        [this](net::HttpRequest&& request, net::HttpResponderPtr responder) {
           api_->handle(std::move(request), std::move(responder));
         },
         &Api::error_body);
