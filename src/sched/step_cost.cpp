@@ -17,8 +17,8 @@ constexpr int32_t kTokensFirst = 32;
 // How the margin follows: as many steps exceed it as it falls, weighed, when one does not.
 constexpr double kExceeding = 0.02;
 constexpr double kMarginStep = 0.05;
-// On a machine that others use steps take any time; half of the limit is the least that is planned.
-constexpr double kMarginMax = 2;
+// On a machine that others use steps take any time, and no chunk is short enough for those.
+constexpr double kMarginMax = 1.5;
 constexpr int32_t kTokensLimit = 1 << 20;  // More than any step has.
 
 size_t bucket_of(int32_t rows) {
