@@ -103,9 +103,25 @@ struct Hidden {
   }
 };
 
+// Of all members' spans that begin and end inside, the time in kernels.
+int64_t kernel_ticks(const std::vector<Track>& tracks, const Interval& step) {
+  Times times;
+  for (const Track& track : tracks) {
+    if (!track.computes) continue;
+    const auto first = std::ranges::lower_bound(track.spans, step.begin, {}, &Span::begin);
+    const auto last = std::ranges::lower_bound(track.spans, step.end, {}, &Span::begin);
+    add_self_times(std::span(first, last), step, times);
+  }
+  int64_t sum = 0;
+  for (const auto& [op, ticks] : times)
+    if (op.second == Kind::kKernel) sum += ticks;
+  return sum;
+}
+
 struct Window {
   Interval interval;
   std::vector<int64_t> steps;    // Lengths, from begin to begin.
+  std::vector<double> kernels;   // Share of each step.
   std::vector<Interval> passes;  // The leader's.
 };
 
@@ -126,7 +142,13 @@ Result<Window> window_of(const std::vector<Track>& tracks, int32_t rows) {
                                          " sequences; found " + std::to_string(run.size()));
   Window window;
   window.interval = {run.front().begin, run.back().begin};
-  for (size_t i = 1; i < run.size(); ++i) window.steps.push_back(run[i].begin - run[i - 1].begin);
+  const auto members = std::ranges::count(tracks, true, &Track::computes);
+  for (size_t i = 1; i < run.size(); ++i) {
+    const Interval step = {run[i - 1].begin, run[i].begin};
+    window.steps.push_back(step.length());
+    window.kernels.push_back(
+        ratio(kernel_ticks(tracks, step), static_cast<double>(step.length() * members)));
+  }
   for (const Span& span : leader->spans)
     if (is(span, "forward") && clip(span, window.interval).length() > 0)
       window.passes.push_back(clip(span, window.interval));
@@ -160,6 +182,8 @@ Result<TraceSummary> TraceSummary::of(const trace::Recorder& recorder, int32_t r
   s.rows = rows;
   s.steps = static_cast<int32_t>(window.steps.size());
   std::ranges::nth_element(window.steps, window.steps.begin() + s.steps / 2);
+  std::ranges::nth_element(window.kernels, window.kernels.begin() + s.steps / 2);
+  s.outside_kernels_median = 1 - window.kernels[static_cast<size_t>(s.steps / 2)];
   s.step_seconds = recorder.seconds(window.steps[static_cast<size_t>(s.steps / 2)]);
   s.idle_between = 1 - ratio(passes, all);
   s.network_seconds = recorder.seconds(network.all) / step_count;
@@ -186,8 +210,8 @@ std::string TraceSummary::table() const {
   };
   print("batch %d: %d steps of %.3f ms (median), %d members\n", rows, steps, step_seconds * 1e3,
         members);
-  print("  outside kernels %.1f %%, idle from step to step %.1f %%\n", outside_kernels * 100,
-        idle_between * 100);
+  print("  outside kernels %.1f %% (median step %.1f %%), idle from step to step %.1f %%\n",
+        outside_kernels * 100, outside_kernels_median * 100, idle_between * 100);
   print("  inside the compute window: engine %.0f %%, network loop %.0f %% (%.0f us a step)\n",
         engine_inside * 100, network_inside * 100, network_seconds * 1e6);
   for (const Op& op : ops)
@@ -199,6 +223,7 @@ std::string TraceSummary::table() const {
 void TraceSummary::write(JsonWriter& json) const {
   json.begin_object().field("batch", rows).field("members", members).field("steps", steps);
   json.field("step_ms", step_seconds * 1e3).field("outside_kernels", outside_kernels);
+  json.field("outside_kernels_median", outside_kernels_median);
   json.field("idle_between_steps", idle_between).field("engine_inside", engine_inside);
   json.field("network_inside", network_inside);
   json.field("network_us_per_step", network_seconds * 1e6).key("ops").begin_array();

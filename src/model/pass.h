@@ -55,24 +55,56 @@ void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
 // Columns of weights a claim covers, when `columns` in all are shared out: about eight claims a
 // member, but at least 64 columns, below which a claim costs more than it balances, and at most
 // 512, whose results for 512 rows fit the L2 cache. A multiple of `multiple`.
-inline int32_t column_block(const Pass& pass, int64_t columns, int32_t multiple = 64) {
+inline int32_t column_block(const Pass& pass, int64_t columns, int32_t multiple) {
   const int64_t share = columns / (8 * pass.team.members());
-  return static_cast<int32_t>(std::clamp<int64_t>(share / multiple * multiple, multiple, 512));
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(share / multiple * multiple, std::max(64, multiple), 512));
+}
+
+// How one weight's columns are cut: blocks of `size`, then, where members begin to wait for one
+// another, about one such block a member in quarters. The largest piece that somebody can still
+// hold when the others find nothing left is then a quarter.
+struct ColumnCut {
+  int32_t width = 0;
+  int32_t size = 0;
+  int32_t whole = 0;    // Blocks of `size`.
+  int32_t quarter = 0;  // Columns of a block behind them.
+
+  int32_t blocks() const { return whole + (width - whole * size + quarter - 1) / quarter; }
+  int32_t begin(int32_t block) const {
+    return block < whole ? block * size : whole * size + (block - whole) * quarter;
+  }
+  int32_t end(int32_t block) const { return std::min(begin(block + 1), width); }
+};
+
+// `least`: columns below which a product is no longer efficient.
+inline ColumnCut cut_columns(const Pass& pass, int32_t width, int32_t size, int32_t least) {
+  const int32_t quarter = std::max(size / 4 / least * least, least);
+  const int32_t end = std::max(0, width - pass.team.members() * size);
+  return {.width = width, .size = size, .whole = end / size, .quarter = quarter};
 }
 
 // Calls fn(i, begin, end) for ranges of columns of several weights, widths[i] wide.
 template <size_t kCount, class F>
 void claim_columns(const Pass& pass, const std::array<int32_t, kCount>& widths, F&& fn,
-                   int32_t multiple = 64) {
+                   int32_t multiple = 16) {
   int64_t columns = 0, blocks = 0;
   for (const int32_t width : widths) columns += width;
   const int32_t size = column_block(pass, columns, multiple);
-  for (const int32_t width : widths) blocks += (width + size - 1) / size;
+  // One row reads its weights once, whatever the block; many rows go through the tiles of two
+  // 16-column blocks.
+  const int32_t least = std::max(multiple, pass.rows() > 16 ? 32 : 16);
+  std::array<ColumnCut, kCount> cuts;
+  for (size_t i = 0; i < kCount; ++i) {
+    const bool last = i + 1 == kCount;
+    cuts[i] = cut_columns(pass, widths[i], size, last ? least : size);
+    blocks += cuts[i].blocks();
+  }
   claim_blocks(pass, blocks, [&](int64_t block) {
     size_t i = 0;
-    while (block >= (widths[i] + size - 1) / size) block -= (widths[i++] + size - 1) / size;
-    const auto begin = static_cast<int32_t>(block) * size;
-    fn(i, begin, std::min(begin + size, widths[i]));
+    while (block >= cuts[i].blocks()) block -= cuts[i++].blocks();
+    const auto at = static_cast<int32_t>(block);
+    fn(i, cuts[i].begin(at), cuts[i].end(at));
   });
 }
 

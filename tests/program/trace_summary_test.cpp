@@ -48,6 +48,7 @@ TEST(TraceSummary, SharesTheMembersTimeOut) {
   EXPECT_EQ(found->members, 2);
   EXPECT_GE(found->steps, 18);
   EXPECT_NEAR(found->outside_kernels, 1 - (700 + 600) / 2000.0, 1e-9);
+  EXPECT_NEAR(found->outside_kernels_median, 0.35, 1e-9);
   EXPECT_NEAR(found->idle_between, 0.1, 1e-9);
   EXPECT_NEAR(found->network_inside, 0.75, 1e-9);
   EXPECT_NEAR(found->engine_inside, 1, 1e-9);
