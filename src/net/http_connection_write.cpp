@@ -107,6 +107,7 @@ void HttpConnection::send(std::string_view bytes, std::string_view more) {
   sent_bytes_ += bytes.size() + more.size();
   size_t taken = 0;
   if (!writing_) {
+    const trace::Scope scope(trace::Kind::kNetwork, "write");
     const auto buf = [](std::string_view part) {
       return uv_buf_init(const_cast<char*>(part.data()), static_cast<unsigned>(part.size()));
     };
