@@ -32,7 +32,9 @@ Ops fill(Isa isa) {
     avx512::fill_attention(ops);
     avx512::fill_logits(ops);
   }
+  ops.attend_prompt = ops.attend;
   if (isa >= Isa::kAmx) {
+    amx::fill_attention(ops);
     amx::fill_gemm(ops);
     amx::fill_gemm_bf16(ops);
   }

@@ -14,18 +14,13 @@
 // 2.55 TFLOPS on Sapphire Rapids), from L2 they do not quite: 1.5 with either loop inside.
 #include <immintrin.h>
 
-#include "kernels/amx/tile.h"
+#include "kernels/amx/product.h"
 #include "kernels/avx512/panel.h"
 #include "kernels/isa.h"
 
 namespace weir::kernels::amx {
 namespace {
 
-constexpr int kTileRows = 16;
-constexpr int kBlocks = 2;          // Of columns in a product.
-constexpr int kRowTiles = 2;        // Likewise.
-constexpr int kStep = 32;           // Elements of k in a tile.
-constexpr int kTileElements = 512;  // Of bf16 in a tile.
 // The panel: 256 KiB, an eighth of L2, which holds the rows too.
 constexpr int32_t kPanelBlocks = 8;
 constexpr int32_t kPanelK = 1024;
@@ -39,9 +34,6 @@ constexpr int64_t kEdgeAt = kPanelBytes;
 constexpr int64_t kGatheredAt = kEdgeAt + int64_t{kRowsMax} * kBlockRows * 4;
 constexpr int64_t kGatheredBytes = kScratchBytes - kGatheredAt;
 static_assert(kGatheredBytes >= kTileRows * (int64_t{kMaxLayerK} + kStep) * 2);
-
-// Tile numbers: sums of row tile r and block b at 2 r + b; activations; weights.
-constexpr int kActivations = 4, kWeights = 6;
 
 // What turns a number into a weight, of 16 columns and one group.
 struct Factors {
@@ -137,77 +129,6 @@ void widen_block(const QuantMatrix& w, int32_t column, int32_t first, int32_t st
   }
 }
 
-// Two tiles of rows by one or two blocks, a stretch of k.
-struct Product {
-  const uint16_t* panel;  // The first block's; the second's is kPanelSteps tiles on.
-  const uint16_t* x;
-  int64_t x_stride;  // Bytes, as all strides here.
-  int32_t steps;
-  bool resume;  // The sums go on from what y holds.
-  float* y[kBlocks];
-  int64_t y_stride[kBlocks];
-};
-
-template <int kUsedTiles, int kUsedBlocks, class Tiles>
-WEIR_INLINE void multiply_step(Tiles& tiles, const Product& p, int32_t step) {
-  const auto* x = reinterpret_cast<const uint8_t*>(p.x + step * kStep);
-  const uint16_t* panel = p.panel + step * kTileElements;
-  // A load before the product that needs it, the rest behind: the first product starts early.
-  tiles.template load<kActivations>(x, p.x_stride);
-  repeat<kUsedBlocks>([&](auto b) WEIR_INLINE_LAMBDA {
-    tiles.template load<kWeights + b.value>(panel + b.value * kPanelSteps * kTileElements, 64);
-    tiles.template multiply_bf16<b.value, kActivations, kWeights + b.value>();
-  });
-  if constexpr (kUsedTiles == 2) {
-    tiles.template load<kActivations + 1>(x + kTileRows * p.x_stride, p.x_stride);
-    repeat<kUsedBlocks>([&](auto b) WEIR_INLINE_LAMBDA {
-      tiles.template multiply_bf16<kBlocks + b.value, kActivations + 1, kWeights + b.value>();
-    });
-  }
-}
-
-template <int kUsedTiles, int kUsedBlocks, class Tiles>
-void run_product(Tiles& tiles, const Product& p) {
-  const auto each_sum = [&](auto&& f) WEIR_INLINE_LAMBDA {
-    repeat<kUsedTiles * kUsedBlocks>([&](auto t) WEIR_INLINE_LAMBDA {
-      constexpr int r = t.value / kUsedBlocks, b = t.value % kUsedBlocks;
-      f(Index<r * kBlocks + b>{},
-        reinterpret_cast<uint8_t*>(p.y[b]) + r * kTileRows * p.y_stride[b], p.y_stride[b]);
-    });
-  };
-  if (p.resume)
-    each_sum([&](auto t, uint8_t* y, int64_t stride)
-                 WEIR_INLINE_LAMBDA { tiles.template load<t.value>(y, stride); });
-  else
-    each_sum([&](auto t, uint8_t* y, int64_t stride) WEIR_INLINE_LAMBDA {
-      tiles.template zero<t.value>();
-      // Results that lie far away arrive while the products run.
-      repeat<kTileRows>([&](auto row)
-                            WEIR_INLINE_LAMBDA { __builtin_prefetch(y + row.value * stride, 1); });
-    });
-  for (int32_t step = 0; step < p.steps; ++step)
-    multiply_step<kUsedTiles, kUsedBlocks>(tiles, p, step);
-  each_sum([&](auto t, uint8_t* y, int64_t stride)
-               WEIR_INLINE_LAMBDA { tiles.template store<t.value>(y, stride); });
-}
-
-// Shapes for two tiles of rows, of `high` and `low` rows.
-TileShapes shapes_for(int32_t high, int32_t low) {
-  TileShapes shapes;
-  const int32_t rows[kRowTiles] = {high, low};
-  for (int r = 0; r < kRowTiles; ++r) {
-    for (int b = 0; b < kBlocks; ++b) {
-      shapes.rows[r * kBlocks + b] = static_cast<uint8_t>(rows[r]);
-      shapes.row_bytes[r * kBlocks + b] = 64;
-    }
-    shapes.rows[kActivations + r] = static_cast<uint8_t>(rows[r]);
-    shapes.row_bytes[kActivations + r] = 64;
-    shapes.rows[kWeights + r] = kTileRows;
-    shapes.row_bytes[kWeights + r] = 64;
-  }
-  return shapes;
-}
-
 // Up to kPanelBlocks blocks of columns, from `column` on, for rows that lie x_stride bytes apart.
 struct Panel {
   const QuantMatrix& w;
@@ -232,16 +153,16 @@ template <int kUsedTiles, class Tiles>
 void run_rows(Tiles& tiles, const Panel& panel, Product p, int32_t row) {
   const auto* x = reinterpret_cast<const uint8_t*>(p.x) + row * p.x_stride;
   p.x = reinterpret_cast<const uint16_t*>(x);
-  for (int32_t block = 0; block < panel.blocks; block += kBlocks) {
+  for (int32_t block = 0; block < panel.blocks; block += kColumnTiles) {
     p.panel = panel.weights(block);
-    for (int b = 0; b < kBlocks; ++b) {
+    for (int b = 0; b < kColumnTiles; ++b) {
       const bool edge = panel.edge && block + b == panel.blocks - 1;
       p.y[b] = edge ? panel.edge_sums() + row * kBlockRows
                     : panel.y + row * panel.y_stride + panel.column + (block + b) * kBlockRows;
       p.y_stride[b] = 4 * (edge ? kBlockRows : panel.y_stride);
     }
     if (block + 1 < panel.blocks)
-      run_product<kUsedTiles, kBlocks>(tiles, p);
+      run_product<kUsedTiles, kColumnTiles>(tiles, p);
     else
       run_product<kUsedTiles, 1>(tiles, p);
   }
@@ -260,6 +181,8 @@ void run_stretch(const Panel& panel, int32_t first) {
       widen_block<false>(w, column, first, steps, panel.weights(block));
   }
   Product p{};
+  p.panel_step = kTileElements;
+  p.panel_tile = kPanelSteps * kTileElements;
   p.x = panel.x + first;
   p.x_stride = panel.x_stride;
   p.steps = steps;

@@ -44,20 +44,23 @@ void round_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns,
 }
 
 void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range, void*) {
+  constexpr int32_t kBlock = 32;
   for (int32_t column = range.begin; column < range.end; ++column) {
     const QuantRow weights(w, column);
-    for (int32_t m = 0; m < range.rows; ++m) {
-      const uint16_t* row = x.x + (range.index != nullptr ? range.index[m] : m) * x.stride;
-      float c = 0;
-      for (int32_t first = 0; first < w.k; first += 32) {
+    float* y = range.y + column;
+    for (int32_t m = 0; m < range.rows; ++m) y[m * range.y_stride] = 0;
+    for (int32_t first = 0; first < w.k; first += kBlock) {
+      float block[kBlock];
+      for (int32_t i = 0; i < kBlock; ++i) block[i] = weight(weights, w, first + i);
+      for (int32_t m = 0; m < range.rows; ++m) {
+        const uint16_t* row = x.x + (range.index != nullptr ? range.index[m] : m) * x.stride;
         float sums[2] = {0, 0};
-        for (int32_t i = first; i < first + 32; ++i) {
+        for (int32_t i = 0; i < kBlock; ++i) {
           float& sum = sums[i % 8 / 4];
-          sum = std::fma(weight(weights, w, i), bf16_to_float(row[place(i)]), sum);
+          sum = std::fma(block[i], bf16_to_float(row[place(first + i)]), sum);
         }
-        c += sums[0] + sums[1];
+        y[m * range.y_stride] += sums[0] + sums[1];
       }
-      range.y[m * range.y_stride + column] = c;
     }
   }
 }

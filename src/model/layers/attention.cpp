@@ -199,7 +199,8 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .sinks = sinks_ == nullptr ? nullptr : sinks_ + int64_t{kv_head} * group,
       .scratch = pass.scratch(),
   };
-  pass.ops.attend(pass.kv.layer(index_), args);
+  const auto attend_rows = row < pass.prompt_begin ? pass.ops.attend : pass.ops.attend_prompt;
+  attend_rows(pass.kv.layer(index_), args);
   if (converts_heads_)
     convert_attended(pass, {.k = o_.k,
                             .begin = row,
