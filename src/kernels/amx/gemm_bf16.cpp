@@ -25,6 +25,9 @@ namespace {
 constexpr int32_t kPanelBlocks = 8;
 constexpr int32_t kPanelK = 1024;
 constexpr int32_t kPanelSteps = kPanelK / kStep;
+// The tiles that a product reads together lie together: side by side in the panel they would fall
+// into the same sets of the cache.
+constexpr int32_t kPanelStep = kColumnTiles * kTileElements;
 constexpr int64_t kPanelBytes = int64_t{kPanelBlocks} * kPanelSteps * kTileElements * 2;
 // Rows at a time: results of the last block of a matrix whose n is no multiple of 16 wait in a
 // buffer of this many.
@@ -125,7 +128,7 @@ void widen_block(const QuantMatrix& w, int32_t column, int32_t first, int32_t st
     const int32_t now = (first + step * kStep) / w.group;
     if (now != group) f = load_factors<kWide>(w.scale_type, scales + int64_t{now} * line);
     group = now;
-    widen_tile<kWide>(words + int64_t{step} * kTileWords, f, out + step * kTileElements);
+    widen_tile<kWide>(words + int64_t{step} * kTileWords, f, out + step * kPanelStep);
   }
 }
 
@@ -142,8 +145,10 @@ struct Panel {
   int64_t y_stride;
   uint8_t* scratch;
 
+  // The first tile of a block; its next is kPanelStep numbers on.
   uint16_t* weights(int32_t block) const {
-    return reinterpret_cast<uint16_t*>(scratch) + block * kPanelSteps * kTileElements;
+    return reinterpret_cast<uint16_t*>(scratch) + block / kColumnTiles * kPanelSteps * kPanelStep +
+           block % kColumnTiles * kTileElements;
   }
   float* edge_sums() const { return reinterpret_cast<float*>(scratch + kEdgeAt); }
 };
@@ -181,8 +186,8 @@ void run_stretch(const Panel& panel, int32_t first) {
       widen_block<false>(w, column, first, steps, panel.weights(block));
   }
   Product p{};
-  p.panel_step = kTileElements;
-  p.panel_tile = kPanelSteps * kTileElements;
+  p.panel_step = kPanelStep;
+  p.panel_tile = kTileElements;
   p.x = panel.x + first;
   p.x_stride = panel.x_stride;
   p.steps = steps;
