@@ -259,18 +259,21 @@ double median_of(const std::vector<T>& rounds, Member member) {
 }
 
 void tell_decode(const DecodeCost& cost, int32_t streams, JsonWriter& json) {
-  std::vector<double> wall, own;
+  std::vector<double> wall, cpu;
   for (size_t i = 0; i < cost.alone.size(); ++i) {
     wall.push_back(1 - cost.served[i].wall / cost.alone[i].wall);
-    own.push_back(1 - cost.served[i].own / cost.alone[i].own);
+    cpu.push_back(1 - cost.alone[i].cpu_us / cost.served[i].cpu_us);
   }
   const double user = median_of(cost.loop, &CpuTime::user_us);
   const double system = median_of(cost.loop, &CpuTime::system_us);
   std::printf("\n%d streams of %s, %d threads, tokens/s: engine alone %.0f, served %.0f\n", streams,
               cost.model.c_str(), cost.threads, median_of(cost.alone, &DecodeRate::wall),
               median_of(cost.served, &DecodeRate::wall));
-  std::printf("  decode costs %.1f %% (%.1f %% with the clients on the same cores)\n",
-              100 * median(own), 100 * median(wall));
+  std::printf("  processor time a token: alone %.1f us, served %.1f us: decode costs %.1f %%\n",
+              median_of(cost.alone, &DecodeRate::cpu_us),
+              median_of(cost.served, &DecodeRate::cpu_us), 100 * median(cpu));
+  std::printf("  of the tokens a second, with the clients on the same cores: %.1f %%\n",
+              100 * median(wall));
   std::printf("  per event: loop %.2f us user, %.2f us system; clients %.2f us\n", user, system,
               cost.client_us);
   std::printf("  %.2f events a write; slowest to fastest stream %.3f\n",
@@ -281,7 +284,9 @@ void tell_decode(const DecodeCost& cost, int32_t streams, JsonWriter& json) {
   json.key("decode").begin_object().field("model", cost.model).field("threads", cost.threads);
   json.field("alone_tokens_s", median_of(cost.alone, &DecodeRate::wall));
   json.field("served_tokens_s", median_of(cost.served, &DecodeRate::wall));
-  json.field("cost", median(own)).field("cost_with_clients", median(wall));
+  json.field("alone_us", median_of(cost.alone, &DecodeRate::cpu_us));
+  json.field("served_us", median_of(cost.served, &DecodeRate::cpu_us));
+  json.field("cost", median(cpu)).field("cost_with_clients", median(wall));
   json.field("loop_user_us", user).field("loop_system_us", system);
   json.field("client_us", cost.client_us);
   json.field("events_per_write", median(cost.events_per_write));

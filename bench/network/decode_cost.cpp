@@ -58,7 +58,7 @@ DecodeRate rate_between(const Sample& begin, const Sample& end) {
       0.0, end.machine_us - begin.machine_us - clients_us - (end.process_us - begin.process_us));
   const double tokens = static_cast<double>(end.tokens - begin.tokens);
   return {.wall = 1e6 * tokens / wall_us,
-          .own = 1e6 * tokens / (wall_us - (clients_us + others_us) / cores()),
+          .cpu_us = (end.process_us - begin.process_us) / tokens,
           .others = others_us / wall_us / cores()};
 }
 

@@ -11,10 +11,10 @@
 
 namespace weir::bench {
 
-// While all sequences decode. Per second of wall time; `own`: of the time that clients and other
-// processes left, because clients live on other machines in earnest.
+// While all sequences decode.
 struct DecodeRate {
-  double wall = 0, own = 0;
+  double wall = 0;    // Tokens a second, clients and whatever else runs on the same cores.
+  double cpu_us = 0;  // Of this process per token: what is left of the noise when others are busy.
   double others = 0;  // The share of all cores that neither we nor the clients took.
 };
 
