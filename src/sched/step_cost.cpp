@@ -10,8 +10,15 @@ namespace {
 
 // Of the next step in a running mean: eight steps back weigh a third.
 constexpr double kFresh = 1.0 / 8;
-// What older steps keep with each new one: about the last fifty count.
-constexpr double kKept = 0.98;
+// What older steps keep with each new one: about the last fifty count, and a little the last
+// thousand.
+constexpr double kKept = 0.98, kKeptLong = 0.999;
+constexpr double kOldWeight = 0.01;
+// Factors are counted in units that make them alike: a chunk of 64 tokens behind a thousand.
+constexpr std::array<double, 3> kUnits = {1, 64, 65536};
+// What pulls the terms to 0 before the steps have told them apart, in steps: a token costs
+// something before its chunk does.
+constexpr std::array<double, 3> kPull = {0.1, 0.001, 0.001};
 // The first chunk, before anything is known: short, and long enough to learn from.
 constexpr int32_t kTokensFirst = 32;
 // How the margin follows: as many steps exceed it as it falls, weighed, when one does not.
@@ -23,6 +30,25 @@ constexpr int32_t kTokensLimit = 1 << 20;  // More than any step has.
 
 size_t bucket_of(int32_t rows) {
   return rows == 0 ? 0 : static_cast<size_t>(std::bit_width(static_cast<uint32_t>(rows - 1))) + 1;
+}
+
+std::array<double, 3> factors_of(const StepWork& work) {
+  return {1, work.prompt_tokens / kUnits[1], work.keys_seen / kUnits[2]};
+}
+
+// Gauss's elimination; the matrix is symmetric and positive definite, so that no row need move.
+template <size_t kSize>
+std::array<double, kSize> solve(std::array<std::array<double, kSize + 1>, kSize>& system) {
+  for (size_t i = 0; i < kSize; ++i) {
+    for (size_t row = 0; row < kSize; ++row) {
+      if (row == i) continue;
+      const double factor = system[row][i] / system[i][i];
+      for (size_t j = i; j <= kSize; ++j) system[row][j] -= factor * system[i][j];
+    }
+  }
+  std::array<double, kSize> found;
+  for (size_t i = 0; i < kSize; ++i) found[i] = system[i][kSize] / system[i][i];
+  return found;
 }
 
 }  // namespace
@@ -40,12 +66,18 @@ void StepCost::observe(const StepWork& work, double seconds) {
   }
   learn_margin(work, seconds);
   const double rest = std::max(0.0, seconds - decode_seconds(work.decode_rows));
-  const double tokens = work.prompt_tokens, keys = work.keys_seen;
-  tokens2_ = kKept * tokens2_ + tokens * tokens;
-  cross_ = kKept * cross_ + tokens * keys;
-  keys2_ = kKept * keys2_ + keys * keys;
-  tokens_time_ = kKept * tokens_time_ + tokens * rest;
-  keys_time_ = kKept * keys_time_ + keys * rest;
+  const Terms factors = factors_of(work);
+  recent_.add(factors, rest, kKept);
+  old_.add(factors, rest, kKeptLong);
+  learnt_ = true;
+}
+
+void StepCost::Moments::add(const Terms& factors, double seconds, double kept) {
+  for (size_t i = 0; i < kTerms; ++i) {
+    for (size_t j = 0; j < kTerms; ++j)
+      products[i][j] = kept * products[i][j] + factors[i] * factors[j];
+    times[i] = kept * times[i] + factors[i] * seconds;
+  }
 }
 
 // Of these rows, or of the nearest number of rows that has been seen, more rather than fewer.
@@ -61,30 +93,42 @@ double StepCost::decode_seconds(int32_t rows) const {
 
 // A quantile without its samples: where steps up and down balance, kExceeding of all are above.
 void StepCost::learn_margin(const StepWork& work, double seconds) {
-  if (tokens2_ == 0) return;
-  const Rates rate = rates();
-  const double expected = decode_seconds(work.decode_rows) + rate.per_token * work.prompt_tokens +
-                          rate.per_key * work.keys_seen;
+  if (!learnt_) return;
+  const Terms rate = rates(), factors = factors_of(work);
+  double expected = decode_seconds(work.decode_rows);
+  for (size_t i = 0; i < kTerms; ++i) expected += rate[i] * factors[i];
   const double step = seconds > margin_ * expected ? 1 - kExceeding : -kExceeding;
   margin_ = std::clamp(margin_ * (1 + kMarginStep * step), 1.0, kMarginMax);
 }
 
-// Neither cost is negative; where the steps so far do not tell the two apart, all is the tokens'.
-StepCost::Rates StepCost::rates() const {
-  const double determinant = tokens2_ * keys2_ - cross_ * cross_;
-  const Rates tokens_only{.per_token = tokens_time_ / tokens2_};
-  if (determinant <= 1e-9 * tokens2_ * keys2_) return tokens_only;
-  const double a = (tokens_time_ * keys2_ - keys_time_ * cross_) / determinant;
-  const double b = (keys_time_ * tokens2_ - tokens_time_ * cross_) / determinant;
-  if (a < 0) return {.per_key = keys_time_ / keys2_};
-  return b < 0 ? tokens_only : Rates{.per_token = a, .per_key = b};
+// The terms, in seconds a unit. One that would be negative is left out, and the others fitted
+// again.
+StepCost::Terms StepCost::rates() const {
+  std::array<bool, kTerms> used;
+  used.fill(true);
+  while (true) {
+    std::array<std::array<double, kTerms + 1>, kTerms> system{};
+    for (size_t i = 0; i < kTerms; ++i) {
+      system[i][i] = 1;
+      if (!used[i]) continue;
+      for (size_t j = 0; j < kTerms; ++j)
+        system[i][j] = used[j] ? recent_.products[i][j] + kOldWeight * old_.products[i][j] : 0.0;
+      system[i][i] += kPull[i];
+      system[i][kTerms] = recent_.times[i] + kOldWeight * old_.times[i];
+    }
+    const Terms found = solve(system);
+    const auto least = std::ranges::min_element(found);
+    if (*least >= 0) return found;
+    used[static_cast<size_t>(least - found.begin())] = false;
+  }
 }
 
 int32_t StepCost::tokens_within(double seconds, int32_t decode_rows, int32_t position) const {
-  if (tokens2_ == 0) return kTokensFirst;
-  const auto [per_token, per_key] = rates();
+  if (!learnt_) return kTokensFirst;
+  const Terms rate = rates();
+  const double per_token = rate[1] / kUnits[1], per_key = rate[2] / kUnits[2];
   // per_key / 2 * n^2 + (per_token + per_key * (position + 1/2)) * n = left.
-  const double left = seconds / margin_ - decode_seconds(decode_rows);
+  const double left = seconds / margin_ - decode_seconds(decode_rows) - rate[0];
   if (left <= 0) return kTokensMin;
   const double linear = per_token + per_key * (position + 0.5);
   const double root = linear + std::sqrt(linear * linear + 2 * per_key * left);

@@ -1,10 +1,12 @@
 // StepCost predicts how long a step takes from the steps before it, so that prompts can be cut into
 // chunks that keep steps short (--max-step-ms).
 //
-//   seconds = decode(rows) + a * prompt tokens + b * keys that they see
+//   seconds = decode(rows) + a + b * prompt tokens + c * keys that they see
 //
-// decode() is a running mean of the steps without a prompt, by rows to the next power of two; a and
-// b are least squares over the rest of each step with a prompt, older steps weighing less and less.
+// decode() is a running mean of the steps without a prompt, by rows to the next power of two; a (a
+// prompt at all: weights are widened for it), b and c are least squares over the rest of each step
+// with a prompt, none negative. Older steps weigh less and less, but never nothing: chunks of one
+// size, which is what a limit makes of prompts, do not tell a from b.
 // That is what a step takes on average. What is promised is a limit, so chunks are cut for a margin
 // above the average, which rises fast when a step takes longer and falls slowly: two steps of a
 // hundred take longer than foreseen with it.
@@ -13,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace weir::sched {
@@ -40,18 +43,25 @@ class StepCost {
   static constexpr int32_t kTokensMin = 4;
 
  private:
-  struct Rates {
-    double per_token = 0, per_key = 0;
+  // What a prompt adds to a step: for being there, a token, a key seen.
+  static constexpr size_t kTerms = 3;
+  using Terms = std::array<double, kTerms>;
+  // Sums over steps of products of the terms' factors with each other and with the time.
+  struct Moments {
+    std::array<Terms, kTerms> products{};
+    Terms times{};
+    void add(const Terms& factors, double seconds, double kept);
   };
+
   double decode_seconds(int32_t rows) const;
-  Rates rates() const;
+  Terms rates() const;
   void learn_margin(const StepWork& work, double seconds);
 
-  static constexpr int kBuckets = 16;           // Of rows: 0, 1, 2, 3-4, 5-8, ...
-  std::array<double, kBuckets> decode_{};       // 0: none seen.
-  double tokens2_ = 0, cross_ = 0, keys2_ = 0;  // Sums of products of the two variables ...
-  double tokens_time_ = 0, keys_time_ = 0;      // ... and of each with the time.
-  double margin_ = 1.1;                         // Longest expected over average, at least 1.
+  static constexpr int kBuckets = 16;      // Of rows: 0, 1, 2, 3-4, 5-8, ...
+  std::array<double, kBuckets> decode_{};  // 0: none seen.
+  Moments recent_, old_;
+  bool learnt_ = false;
+  double margin_ = 1.1;  // Longest expected over average, at least 1.
 };
 
 }  // namespace weir::sched

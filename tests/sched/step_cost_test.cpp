@@ -99,6 +99,27 @@ TEST(StepCost, AQuietMachineNeedsNoMargin) {
   EXPECT_GE(true_seconds(chunk(8, 500, cost.tokens_within(0.05, 8, 500))), 0.047);
 }
 
+// A prompt costs something for being there, and prompts come one after the other: chunks of about
+// one size, of which each seems to say that a token costs what the whole step does.
+TEST(StepCost, FindsTheChunkBesideAFixedCost) {
+  constexpr double kPrompt = 6e-3, kLimit = 0.026;
+  StepCost cost;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> noise(0.97, 1.03);
+  int32_t position = 0;
+  double taken = 0;
+  for (int i = 0; i < 2000; ++i) {
+    if (i % 50 == 0) cost.observe({.decode_rows = 8}, true_seconds({.decode_rows = 8}));
+    const StepWork work = chunk(8, position, cost.tokens_within(kLimit, 8, position));
+    const double seconds = noise(random) * (true_seconds(work) + kPrompt);
+    cost.observe(work, seconds);
+    position = position > 4000 ? 0 : position + work.prompt_tokens;
+    if (i >= 1000) taken += seconds / 1000;
+  }
+  EXPECT_GE(taken, 0.8 * kLimit);
+  EXPECT_LE(taken, kLimit);
+}
+
 TEST(StepCost, StepsOfOneSizeAreEnough) {
   StepCost cost;
   for (int i = 0; i < 20; ++i) cost.observe(chunk(0, 0, 64), 64 * kToken);
