@@ -150,9 +150,9 @@ struct AttendArgs {
 
 struct Ops {
   Isa isa = Isa::kScalar;
-  // In fast mode quantised weights meet the tokens of prompts in bf16 (gemm_quant_bf16): where many
-  // rows share the widening of a weight, tiles are several times faster than int8. Generated
-  // tokens, which come a few at a time, stay in int8.
+  // In fast mode weights meet the tokens of prompts in bf16 (gemm_quant_bf16, gemm_float_bf16):
+  // where many rows share the widening of a weight, tiles are several times faster than int8.
+  // Generated tokens, which come a few at a time, stay in int8.
   bool prompts_in_bf16 = false;
 
   // --- Linear layers. y[m][c] = sum_k x[m][k] * w[c][k]. `scratch`: kScratchBytes.
@@ -180,6 +180,10 @@ struct Ops {
   // whose bits lie below (0x4300 / 2^16 goes into the bias as well; what is left is below 2^-12 of
   // a step). The same bits on every ISA, denormals aside. REQUIRES: x.k == w.k.
   void (*gemm_quant_bf16)(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
+                          void* scratch);
+  // The same for bf16 weights, or f16 ones rounded to bf16 (nearest, ties to even). REQUIRES:
+  // w.type is one of these, w.k % 32 == 0.
+  void (*gemm_float_bf16)(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
   // Exact float32 activations: weight v = fma(scale, q, bias) in float32, then c = fma(v, x, c),
   // k ascending in one accumulator. The same bits on every ISA.

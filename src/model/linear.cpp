@@ -30,9 +30,8 @@ int64_t Linear::weight_bytes() const {
 }
 
 uint8_t Linear::forms() const {
-  if (!int8) return 0;
-  return ActivationForms::int8_bit(quant.group) |
-         (bf16_prompts ? ActivationForms::kBf16 : uint8_t{0});
+  const uint8_t generated = int8 ? ActivationForms::int8_bit(quant.group) : uint8_t{0};
+  return generated | (bf16_prompts ? ActivationForms::kBf16 : uint8_t{0});
 }
 
 kernels::QuantRows ActivationForms::int8(int32_t k, int32_t group) const {
@@ -98,14 +97,27 @@ int32_t rows_before(const kernels::GemmRange& range, int32_t prompt_begin) {
   return static_cast<int32_t>(std::ranges::lower_bound(rows, prompt_begin) - rows.begin());
 }
 
-void multiply_forms(const kernels::Ops& ops, const Linear& weight, const Activations& in,
-                    const kernels::GemmRange& range, void* scratch) {
+// Rows that are no prompt's.
+void multiply_generated(const kernels::Ops& ops, const Linear& weight, const Activations& in,
+                        const kernels::GemmRange& range, void* scratch) {
+  if (weight.int8) {
+    ops.gemm_quant_int8(weight.quant, in.forms->int8(weight.k, weight.quant.group), range, scratch);
+  } else if (weight.quantised) {
+    ops.gemm_quant_f32(weight.quant, in.x, weight.k, range, scratch);
+  } else {
+    ops.gemm_float_f32(weight.floats, in.x, weight.k, range, scratch);
+  }
+}
+
+}  // namespace
+
+void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
+              const kernels::GemmRange& range, void* scratch) {
   const int32_t first = weight.bf16_prompts ? rows_before(range, in.prompt_begin) : range.rows;
   if (first > 0) {
     kernels::GemmRange generated = range;
     generated.rows = first;
-    ops.gemm_quant_int8(weight.quant, in.forms->int8(weight.k, weight.quant.group), generated,
-                        scratch);
+    multiply_generated(ops, weight, in, generated, scratch);
   }
   if (first == range.rows) return;
   kernels::GemmRange prompts = range;
@@ -116,20 +128,10 @@ void multiply_forms(const kernels::Ops& ops, const Linear& weight, const Activat
     prompts.index += first;
   else
     rows.x += first * rows.stride;
-  ops.gemm_quant_bf16(weight.quant, rows, prompts, scratch);
-}
-
-}  // namespace
-
-void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
-              const kernels::GemmRange& range, void* scratch) {
-  if (!weight.quantised) {
-    ops.gemm_float_f32(weight.floats, in.x, weight.k, range, scratch);
-  } else if (weight.int8) {
-    multiply_forms(ops, weight, in, range, scratch);
-  } else {
-    ops.gemm_quant_f32(weight.quant, in.x, weight.k, range, scratch);
-  }
+  if (weight.quantised)
+    ops.gemm_quant_bf16(weight.quant, rows, prompts, scratch);
+  else
+    ops.gemm_float_bf16(weight.floats, rows, prompts, scratch);
 }
 
 void add_bias(const kernels::Ops& ops, const Linear& weight, const kernels::GemmRange& range) {

@@ -16,7 +16,8 @@ struct Linear {
   int32_t n = 0;
   int32_t k = 0;
   bool quantised = false;
-  // Compute::kFast: on generated tokens quantised to int8, and on prompts likewise or in bf16.
+  // Compute::kFast: quantised weights meet int8 activations, and those of prompts meet either kind
+  // in bf16 where the processor is made for it.
   bool int8 = false;
   bool bf16_prompts = false;
   kernels::QuantMatrix quant{};

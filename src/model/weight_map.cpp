@@ -152,9 +152,12 @@ Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision pre
     return t.tensor.data + row * t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] *
                                dtype_bytes(t.tensor.type);
   };
+  const bool bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
   if (m.scales == nullptr) {
     const Tensor& t = m.weight->tensor;
     out.floats = {.n = n, .k = m.k, .type = float_type(t.type)};
+    // Whoever stores float32 wants its precision.
+    out.bf16_prompts = bf16_prompts && out.floats.type != kernels::FloatType::kF32 && m.k % 32 == 0;
     out.floats.rows = unwrap(store_.add_floats(t, source_row(*m.weight), int64_t{n} * m.k));
     return out;
   }
@@ -177,7 +180,7 @@ Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision pre
   source.stored.biases = data[2];
   out.quantised = true;
   out.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
-  out.bf16_prompts = out.int8 && arithmetic_.bf16_prompts;
+  out.bf16_prompts = bf16_prompts;
   out.quant = unwrap(store_.add_packed(source));
   return out;
 }

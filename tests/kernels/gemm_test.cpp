@@ -55,7 +55,7 @@ bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 // One layer with its activations, for any of the kinds of product.
 struct Layer {
-  enum class Kind { kInt8, kBf16, kExact, kFloat };
+  enum class Kind { kInt8, kBf16, kFloatBf16, kExact, kFloat };
 
   Layer(Kind layer_kind, const QuantShape& layer_shape, int32_t source_rows, uint32_t seed)
       : kind(layer_kind),
@@ -98,6 +98,8 @@ struct Layer {
       ops.gemm_quant_int8(weights.packed(), q.rows(), range, scratch().data());
     else if (kind == Kind::kBf16)
       ops.gemm_quant_bf16(weights.packed(), bf16.rows(), range, scratch().data());
+    else if (kind == Kind::kFloatBf16)
+      ops.gemm_float_bf16(float_matrix(), bf16.rows(), range, scratch().data());
     else if (kind == Kind::kExact)
       ops.gemm_quant_f32(weights.packed(), x.data(), x_stride, range, scratch().data());
     else
@@ -110,9 +112,10 @@ struct Layer {
     double sum = 0;
     magnitude = 0;
     for (int32_t i = 0; i < shape.k; ++i) {
-      const double w = kind == Kind::kFloat ? double{read_float(float_rows.data(), shape.scale_type,
-                                                                int64_t{column} * shape.k + i)}
-                                            : weights.value(column, i);
+      const bool floats = kind == Kind::kFloat || kind == Kind::kFloatBf16;
+      const double w = floats ? double{read_float(float_rows.data(), shape.scale_type,
+                                                  int64_t{column} * shape.k + i)}
+                              : weights.value(column, i);
       double a = x[static_cast<size_t>(row * x_stride + i)];
       double largest = std::abs(w * a);
       if (kind == Kind::kInt8) {
@@ -124,7 +127,7 @@ struct Layer {
             std::abs(a) * (std::abs(double{weights.bias(column, g)}) +
                            std::abs(double{weights.scale(column, g)}) * weights.quantum(column, i));
       }
-      if (kind == Kind::kBf16) {
+      if (kind == Kind::kBf16 || kind == Kind::kFloatBf16) {
         // Cut, raised and rounded, each by less than 2^-8; and what a pair's second carries below
         // its bits. In units of the rounding that the caller allows for.
         const double scale = std::abs(double{weights.scale(column, i / shape.group)});
@@ -146,14 +149,16 @@ struct Layer {
   std::vector<uint8_t> float_rows;
 };
 
-const Layer::Kind kKinds[] = {Layer::Kind::kInt8, Layer::Kind::kBf16, Layer::Kind::kExact,
-                              Layer::Kind::kFloat};
+const Layer::Kind kKinds[] = {Layer::Kind::kInt8, Layer::Kind::kBf16, Layer::Kind::kFloatBf16,
+                              Layer::Kind::kExact, Layer::Kind::kFloat};
 const char* kind_name(Layer::Kind kind) {
   switch (kind) {
     case Layer::Kind::kInt8:
       return "int8";
     case Layer::Kind::kBf16:
       return "bf16";
+    case Layer::Kind::kFloatBf16:
+      return "float bf16";
     case Layer::Kind::kExact:
       return "exact";
     case Layer::Kind::kFloat:
@@ -174,6 +179,11 @@ std::vector<QuantShape> shapes() {
           {150, 1088, 64, 4, FloatType::kBF16}};
 }
 
+// gemm_float_bf16 takes no float32 weights.
+bool applies(Layer::Kind kind, const QuantShape& shape) {
+  return kind != Layer::Kind::kFloatBf16 || shape.scale_type != FloatType::kF32;
+}
+
 TEST(Gemm, NamesTheIsasThatThisMachineTests) {
   std::string tested, lacking;
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
@@ -189,6 +199,7 @@ TEST(Gemm, NamesTheIsasThatThisMachineTests) {
 TEST(Gemm, ScalarAgreesWithDoublePrecision) {
   for (const Layer::Kind kind : kKinds) {
     for (const QuantShape& shape : shapes()) {
+      if (!applies(kind, shape)) continue;
       const Layer layer(kind, shape, 3, 5);
       Output out(3, shape.n);
       layer.run(Isa::kScalar, out, 0, shape.n);
@@ -217,6 +228,7 @@ class GemmIsa : public testing::TestWithParam<Isa> {
 TEST_P(GemmIsa, AgreesWithScalarOnEveryShapeAndRowCount) {
   for (const Layer::Kind kind : kKinds) {
     for (const QuantShape& shape : shapes()) {
+      if (!applies(kind, shape)) continue;
       const Layer layer(kind, shape, 79, 17);
       Output expected(79, shape.n);
       layer.run(Isa::kScalar, expected, 0, shape.n);
@@ -258,6 +270,7 @@ TEST_P(GemmIsa, AgreesWithScalarOnEveryShapeAndRowCount) {
 TEST_P(GemmIsa, ARowsBitsDependNeitherOnTheBatchNorOnTheColumnsAsked) {
   for (const Layer::Kind kind : kKinds) {
     for (const QuantShape& shape : shapes()) {
+      if (!applies(kind, shape)) continue;
       const Layer layer(kind, shape, 79, 23);
       Output whole(79, shape.n);
       layer.run(GetParam(), whole, 0, shape.n);

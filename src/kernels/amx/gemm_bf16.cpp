@@ -1,5 +1,5 @@
-// gemm_quant_bf16 on AMX tiles: weights are widened to bf16, so that sums stay in tiles over all of
-// k and no scale is applied to a product.
+// gemm_quant_bf16 and gemm_float_bf16 on AMX tiles: weights are widened (or rounded) to bf16, so
+// that sums stay in tiles over all of k and no scale is applied to a product.
 //
 // A tile of weights is 32 elements of k by 16 columns as [16 pairs][16 columns][2]. A word of the
 // packed matrix holds 8 elements of one column, the 16 columns side by side, so a line of 16 words
@@ -132,9 +132,96 @@ void widen_block(const QuantMatrix& w, int32_t column, int32_t first, int32_t st
   }
 }
 
+// 32 stored numbers as bf16, each 8 in the order of Bf16Rows.
+template <FloatType kType>
+WEIR_INLINE __m512i load_row(const uint8_t* at, __m512i order) {
+  if constexpr (kType == FloatType::kBF16) {
+    return _mm512_permutexvar_epi16(order, _mm512_loadu_si512(at));
+  } else {
+    const __m512i both = _mm512_loadu_si512(at);
+    const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(both));
+    const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1));
+    return _mm512_permutexvar_epi16(order,
+                                    reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
+  }
+}
+
+// Lane c of rows[i] to lane i of rows[c].
+WEIR_INLINE void transpose16(__m512i* rows) {
+  __m512i t[16];
+  repeat<8>([&](auto i) WEIR_INLINE_LAMBDA {
+    t[2 * i.value] = _mm512_unpacklo_epi32(rows[2 * i.value], rows[2 * i.value + 1]);
+    t[2 * i.value + 1] = _mm512_unpackhi_epi32(rows[2 * i.value], rows[2 * i.value + 1]);
+  });
+  // rows[4 q + d]: columns d, d + 4, d + 8, d + 12 of rows 4 q to 4 q + 3, 128 bits each.
+  repeat<4>([&](auto q) WEIR_INLINE_LAMBDA {
+    constexpr int k = 4 * q.value;
+    rows[k] = _mm512_unpacklo_epi64(t[k], t[k + 2]);
+    rows[k + 1] = _mm512_unpackhi_epi64(t[k], t[k + 2]);
+    rows[k + 2] = _mm512_unpacklo_epi64(t[k + 1], t[k + 3]);
+    rows[k + 3] = _mm512_unpackhi_epi64(t[k + 1], t[k + 3]);
+  });
+  repeat<4>([&](auto d) WEIR_INLINE_LAMBDA {
+    constexpr int k = d.value;
+    t[k] = _mm512_shuffle_i32x4(rows[k], rows[k + 4], 0x88);      // Columns d, d + 8
+    t[k + 4] = _mm512_shuffle_i32x4(rows[k], rows[k + 4], 0xdd);  // and d + 4, d + 12.
+    t[k + 8] = _mm512_shuffle_i32x4(rows[k + 8], rows[k + 12], 0x88);
+    t[k + 12] = _mm512_shuffle_i32x4(rows[k + 8], rows[k + 12], 0xdd);
+  });
+  repeat<4>([&](auto d) WEIR_INLINE_LAMBDA {
+    constexpr int k = d.value;
+    rows[k] = _mm512_shuffle_i32x4(t[k], t[k + 8], 0x88);
+    rows[k + 8] = _mm512_shuffle_i32x4(t[k], t[k + 8], 0xdd);
+    rows[k + 4] = _mm512_shuffle_i32x4(t[k + 4], t[k + 12], 0x88);
+    rows[k + 12] = _mm512_shuffle_i32x4(t[k + 4], t[k + 12], 0xdd);
+  });
+}
+
+// Each 8 in the order 0 4 1 5 2 6 3 7, 16 bits each.
+WEIR_INLINE __m512i pair_order() {
+  return _mm512_add_epi16(
+      _mm512_broadcast_i32x4(_mm_setr_epi16(0, 4, 1, 5, 2, 6, 3, 7)),
+      _mm512_inserti64x4(
+          _mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(8))),
+          _mm256_setr_m128i(_mm_set1_epi16(16), _mm_set1_epi16(24)), 1));
+}
+
+// Likewise of 16 rows of a float matrix, those that it has.
+template <FloatType kType>
+void round_block(const FloatMatrix& w, int32_t column, int32_t first, int32_t steps,
+                 uint16_t* out) {
+  const __m512i order = pair_order();
+  const int64_t stride = 2 * int64_t{w.k};
+  const int32_t columns = w.n - column < kBlockRows ? w.n - column : kBlockRows;
+  const uint8_t* at = static_cast<const uint8_t*>(w.rows) + column * stride + 2 * int64_t{first};
+  for (int32_t step = 0; step < steps; ++step, at += 2 * kStep, out += kPanelStep) {
+    __m512i rows[kBlockRows];
+    repeat<kBlockRows>([&](auto c) WEIR_INLINE_LAMBDA {
+      rows[c.value] = c.value < columns ? load_row<kType>(at + c.value * stride, order)
+                                        : _mm512_setzero_si512();
+    });
+    transpose16(rows);
+    repeat<kBlockRows>(
+        [&](auto p) WEIR_INLINE_LAMBDA { _mm512_store_si512(out + 32 * p.value, rows[p.value]); });
+  }
+}
+
+// A block's stretch of k to the panel.
+void fill_panel(const QuantMatrix& w, int32_t column, int32_t first, int32_t steps, uint16_t* out) {
+  if (w.bits == 8)
+    widen_block<true>(w, column, first, steps, out);
+  else
+    widen_block<false>(w, column, first, steps, out);
+}
+void fill_panel(const FloatMatrix& w, int32_t column, int32_t first, int32_t steps, uint16_t* out) {
+  if (w.type == FloatType::kBF16)
+    round_block<FloatType::kBF16>(w, column, first, steps, out);
+  else
+    round_block<FloatType::kF16>(w, column, first, steps, out);
+}
+
 // Up to kPanelBlocks blocks of columns, from `column` on, for rows that lie x_stride bytes apart.
 struct Panel {
-  const QuantMatrix& w;
   const uint16_t* x;
   int64_t x_stride;
   int32_t rows;  // At most kRowsMax.
@@ -174,17 +261,11 @@ void run_rows(Tiles& tiles, const Panel& panel, Product p, int32_t row) {
 }
 
 // Elements [first, first + kPanelK) of k, as far as there are any.
-template <class Tiles>
-void run_stretch(const Panel& panel, int32_t first) {
-  const QuantMatrix& w = panel.w;
+template <class Tiles, class Matrix>
+void run_stretch(const Matrix& w, const Panel& panel, int32_t first) {
   const int32_t steps = (w.k - first < kPanelK ? w.k - first : kPanelK) / kStep;
-  for (int32_t block = 0; block < panel.blocks; ++block) {
-    const int32_t column = panel.column + block * kBlockRows;
-    if (w.bits == 8)
-      widen_block<true>(w, column, first, steps, panel.weights(block));
-    else
-      widen_block<false>(w, column, first, steps, panel.weights(block));
-  }
+  for (int32_t block = 0; block < panel.blocks; ++block)
+    fill_panel(w, panel.column + block * kBlockRows, first, steps, panel.weights(block));
   Product p{};
   p.panel_step = kPanelStep;
   p.panel_tile = kTileElements;
@@ -210,14 +291,13 @@ void run_stretch(const Panel& panel, int32_t first) {
 }
 
 // `rows` rows, at most kRowsMax, that lie x_stride numbers apart; y is the first one's.
-template <class Tiles>
-void run_columns(const QuantMatrix& w, const uint16_t* x, int64_t x_stride, const GemmRange& range,
+template <class Tiles, class Matrix>
+void run_columns(const Matrix& w, const uint16_t* x, int64_t x_stride, const GemmRange& range,
                  int32_t rows, float* y, uint8_t* scratch) {
   constexpr int32_t kWidth = kPanelBlocks * kBlockRows;
   for (int32_t column = range.begin; column < range.end; column += kWidth) {
     const int32_t columns = range.end - column < kWidth ? range.end - column : kWidth;
-    const Panel panel = {.w = w,
-                         .x = x,
+    const Panel panel = {.x = x,
                          .x_stride = 2 * x_stride,
                          .rows = rows,
                          .column = column,
@@ -226,7 +306,7 @@ void run_columns(const QuantMatrix& w, const uint16_t* x, int64_t x_stride, cons
                          .y = y,
                          .y_stride = range.y_stride,
                          .scratch = scratch};
-    for (int32_t first = 0; first < w.k; first += kPanelK) run_stretch<Tiles>(panel, first);
+    for (int32_t first = 0; first < w.k; first += kPanelK) run_stretch<Tiles>(w, panel, first);
     if (!panel.edge) continue;
     const int32_t last = column + (panel.blocks - 1) * kBlockRows;
     for (int32_t m = 0; m < rows; ++m)
@@ -243,9 +323,8 @@ void gather(const Bf16Rows& x, const int32_t* index, int32_t rows, int64_t strid
       _mm512_storeu_si512(out + i, _mm512_loadu_si512(x.x + index[m] * x.stride + i));
 }
 
-template <class Tiles>
-void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
-                     void* scratch) {
+template <class Tiles, class Matrix>
+void gemm_bf16(const Matrix& w, const Bf16Rows& x, const GemmRange& range, void* scratch) {
   auto* bytes = static_cast<uint8_t*>(scratch);
   auto* gathered = reinterpret_cast<uint16_t*>(bytes + kGatheredAt);
   const int64_t stride = int64_t{w.k} + kStep;
@@ -265,12 +344,7 @@ void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& r
 }
 
 void round_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, Bf16Rows out) {
-  // Each 8 in the order 0 4 1 5 2 6 3 7, 16 bits each.
-  const __m512i order = _mm512_add_epi16(
-      _mm512_broadcast_i32x4(_mm_setr_epi16(0, 4, 1, 5, 2, 6, 3, 7)),
-      _mm512_inserti64x4(
-          _mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(8))),
-          _mm256_setr_m128i(_mm_set1_epi16(16), _mm_set1_epi16(24)), 1));
+  const __m512i order = pair_order();
   for (int32_t m = 0; m < rows; ++m) {
     for (int32_t i = 0; i < columns; i += kStep) {
       const float* from = x + m * x_stride + i;
@@ -286,8 +360,11 @@ void round_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns,
 void fill_gemm_bf16(Ops& ops) {
   ops.prompts_in_bf16 = true;
   ops.round_rows = round_rows;
-  ops.gemm_quant_bf16 = gemm_quant_bf16<HardwareTiles>;
+  ops.gemm_quant_bf16 = gemm_bf16<HardwareTiles, QuantMatrix>;
+  ops.gemm_float_bf16 = gemm_bf16<HardwareTiles, FloatMatrix>;
 }
-void fill_gemm_bf16_emulated(Ops& ops) { ops.gemm_quant_bf16 = gemm_quant_bf16<EmulatedTiles>; }
+void fill_gemm_bf16_emulated(Ops& ops) {
+  ops.gemm_quant_bf16 = gemm_bf16<EmulatedTiles, QuantMatrix>;
+}
 
 }  // namespace weir::kernels::amx

@@ -16,7 +16,7 @@ float upper_half(float value) {
 }
 
 // The weight of element `i` as ops.h defines it.
-float weight(const QuantRow& row, const QuantMatrix& w, int32_t i) {
+float cut_weight(const QuantRow& row, const QuantMatrix& w, int32_t i) {
   const int32_t g = i / w.group;
   const float scale = row.scale(g) * kUnbias, bias = row.bias(g) * kUnbias;
   float magic = w.bits == 8 ? 256.0f : 128.0f;
@@ -43,15 +43,16 @@ void round_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns,
       out.x[m * out.stride + place(i)] = round_to_bf16(x[m * x_stride + i]);
 }
 
-void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range, void*) {
+// `weight(column, i)`: one weight as a float.
+template <class Weight>
+void gemm_bf16(int32_t k, const Bf16Rows& x, const GemmRange& range, Weight&& weight) {
   constexpr int32_t kBlock = 32;
   for (int32_t column = range.begin; column < range.end; ++column) {
-    const QuantRow weights(w, column);
     float* y = range.y + column;
     for (int32_t m = 0; m < range.rows; ++m) y[m * range.y_stride] = 0;
-    for (int32_t first = 0; first < w.k; first += kBlock) {
+    for (int32_t first = 0; first < k; first += kBlock) {
       float block[kBlock];
-      for (int32_t i = 0; i < kBlock; ++i) block[i] = weight(weights, w, first + i);
+      for (int32_t i = 0; i < kBlock; ++i) block[i] = weight(column, first + i);
       for (int32_t m = 0; m < range.rows; ++m) {
         const uint16_t* row = x.x + (range.index != nullptr ? range.index[m] : m) * x.stride;
         float sums[2] = {0, 0};
@@ -65,11 +66,23 @@ void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& r
   }
 }
 
+void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range, void*) {
+  gemm_bf16(w.k, x, range,
+            [&](int32_t column, int32_t i) { return cut_weight(QuantRow(w, column), w, i); });
+}
+
+void gemm_float_bf16(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range, void*) {
+  gemm_bf16(w.k, x, range, [&](int32_t column, int32_t i) {
+    return bf16_to_float(round_to_bf16(widen(w.type, w.rows, int64_t{column} * w.k + i)));
+  });
+}
+
 }  // namespace
 
 void fill_gemm_bf16(Ops& ops) {
   ops.round_rows = round_rows;
   ops.gemm_quant_bf16 = gemm_quant_bf16;
+  ops.gemm_float_bf16 = gemm_float_bf16;
 }
 
 }  // namespace weir::kernels::scalar

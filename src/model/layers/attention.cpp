@@ -41,8 +41,8 @@ AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int 
   if (layer.post_mixer)
     output_.norm = binder.norm(index, "post_mixer_norm", *layer.post_mixer, hidden_);
   output_.scale = layer.residual_scale;
-  converts_heads_ =
-      o_.int8 && spec_.num_heads / spec_.num_kv_heads * spec_.head_dim % o_.quant.group == 0;
+  const int32_t multiple = o_.int8 ? o_.quant.group : 32;  // Columns that convert() wants.
+  converts_heads_ = spec_.num_heads / spec_.num_kv_heads * spec_.head_dim % multiple == 0;
   input_.forms = static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms());
 }
 
@@ -75,7 +75,7 @@ void AttentionLayer::compute(const Pass& pass) const {
   }
   attend(pass);
   pass.team.barrier();
-  if (o_.int8 && !converts_heads_) {
+  if (o_.forms() != 0 && !converts_heads_) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
       const trace::Scope scope(trace::Kind::kKernel, "quantise");
       convert_attended(pass, {.k = o_.k, .begin = begin, .end = end, .columns = o_.k});

@@ -25,6 +25,13 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t
         .index = index, .rows = rows, .begin = begin, .end = end, .y_stride = spec.width};
     range.y = out.hidden + int64_t{out.row} * spec.width;
     activate_range(pass, in, range, out.spare + int64_t{out.row} * spec.width);
+    out.forms->convert(pass.ops, down.forms(), range.y + begin, range.y_stride,
+                       {.k = spec.width,
+                        .begin = out.row,
+                        .end = out.row + rows,
+                        .column = begin,
+                        .columns = end - begin},
+                       out.prompt_begin);
     return;
   }
   // Only the other form is read later: the floats come and go in blocks that stay in the cache.
