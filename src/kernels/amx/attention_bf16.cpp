@@ -81,10 +81,21 @@ WEIR_INLINE void store_pairs(__m512i a, __m512i b, uint16_t* first, uint16_t* se
   _mm512_store_si512(second, _mm512_permutex2var_epi16(a, high, b));
 }
 
+// While a row is widened, its like two pages on is fetched: pages lie anywhere in memory, and the
+// processor foresees no further than one.
+constexpr int kPagesAhead = 2;
 template <class E>
-void widen_keys(const E* keys, int32_t k_dim, uint16_t* panel) {
+WEIR_INLINE void fetch(const E* row) {
+  for (int i = 0; i < kPageTokens; i += 64 / static_cast<int>(sizeof(E)))
+    _mm_prefetch(reinterpret_cast<const char*>(row + i), _MM_HINT_T1);
+}
+
+template <class E>
+void widen_keys(const E* keys, const E* ahead, int32_t k_dim, uint16_t* panel) {
   const int64_t tile = int64_t{k_dim} / kStep * kTileElements;  // From 16 tokens to the next.
-  for (int32_t d = 0; d < k_dim; d += 2, keys += 2 * kPageTokens) {
+  for (int32_t d = 0; d < k_dim; d += 2, keys += 2 * kPageTokens, ahead += 2 * kPageTokens) {
+    fetch(ahead);
+    fetch(ahead + kPageTokens);
     uint16_t* row = panel + d / kStep * kTileElements + d % kStep / 2 * 32;
     store_pairs(round32(keys), round32(keys + kPageTokens), row, row + tile);
   }
@@ -92,10 +103,13 @@ void widen_keys(const E* keys, int32_t k_dim, uint16_t* panel) {
 
 // Tokens outside [first, end) of the page become 0: their weights are, but their bytes may be NaN.
 template <class E>
-void widen_values(const E* values, int32_t v_dim, int32_t first, int32_t end, uint16_t* panel) {
+void widen_values(const E* values, const E* ahead, int32_t v_dim, int32_t first, int32_t end,
+                  uint16_t* panel) {
   constexpr int64_t kTile = kBlockPages * kTileElements;  // From 16 dimensions to the next.
-  for (int32_t t = 0; t < kPageTokens; t += 2, values += 2 * v_dim) {
+  for (int32_t t = 0; t < kPageTokens; t += 2, values += 2 * v_dim, ahead += 2 * v_dim) {
     for (int32_t d = 0; d < v_dim; d += 2 * kLanes) {
+      fetch(ahead + d);
+      fetch(ahead + v_dim + d);
       const __m512i none = _mm512_setzero_si512();
       const __m512i a = t >= first && t < end ? round32(values + d) : none;
       const __m512i b = t + 1 >= first && t + 1 < end ? round32(values + v_dim + d) : none;
@@ -244,13 +258,18 @@ template <class E>
 void widen_block(const KvPages& kv, const AttendArgs& args, int32_t block, int32_t first,
                  int32_t last, const Room& room) {
   const Pages pages = pages_within(block, first, last);
+  const int32_t last_page = (last - 1) / kPageTokens;
+  const int64_t values_at = int64_t{kv.k_dim} * kPageTokens;
+  const auto keys_of = [&](int32_t page) {
+    return reinterpret_cast<const E*>(kv.base + args.pages[page] * kv.page_bytes +
+                                      args.kv_head * kv.head_bytes);
+  };
   for (int32_t page = pages.first; page < pages.end; ++page) {
-    const int32_t number = args.pages[block / kPageTokens + page];
-    const auto* keys =
-        reinterpret_cast<const E*>(kv.base + number * kv.page_bytes + args.kv_head * kv.head_bytes);
-    const int32_t token = block + page * kPageTokens;
-    widen_keys(keys, kv.k_dim, room.keys + int64_t{page} * kPageTokens * kv.k_dim);
-    widen_values(keys + int64_t{kv.k_dim} * kPageTokens, kv.v_dim, first - token, last - token,
+    const int32_t number = block / kPageTokens + page, token = number * kPageTokens;
+    const E* keys = keys_of(number);
+    const E* ahead = keys_of(number + kPagesAhead < last_page ? number + kPagesAhead : last_page);
+    widen_keys(keys, ahead, kv.k_dim, room.keys + int64_t{page} * kPageTokens * kv.k_dim);
+    widen_values(keys + values_at, ahead + values_at, kv.v_dim, first - token, last - token,
                  room.values + page * kTileElements);
   }
 }

@@ -6,11 +6,14 @@ namespace weir::model {
 
 namespace {
 
-// Rows of one slice that a claim attends for: few enough that a prompt's end, where rows see the
-// most keys, is shared between members; many enough to read each page once for all of them.
-constexpr int32_t kTileRows = 32;
-
-int32_t tiles_of(const BatchSlice& slice) { return (slice.rows + kTileRows - 1) / kTileRows; }
+// Rows of one slice that a claim attends for: each page is read, and turned to what the kernel
+// wants, once for all of them; but a prompt's end, where rows see the most keys, is to be shared
+// between members, in about four claims each.
+int32_t tile_rows(const Pass& pass, const BatchSlice& slice, int32_t kv_heads) {
+  constexpr int32_t kLeast = 32, kMost = 128;
+  const int32_t share = slice.rows * kv_heads / (4 * pass.team.members());
+  return std::clamp(share / kLeast * kLeast, kLeast, kMost);
+}
 
 }  // namespace
 
@@ -157,9 +160,12 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
 void AttentionLayer::attend(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "attention");
   const std::span<const BatchSlice> slices = pass.batch.slices;
+  const auto claims_of = [&](const BatchSlice& slice) {
+    const int32_t rows = tile_rows(pass, slice, spec_.num_kv_heads);
+    return int64_t{(slice.rows + rows - 1) / rows} * spec_.num_kv_heads;
+  };
   int64_t total = 0;
-  for (const BatchSlice& slice : slices) total += tiles_of(slice);
-  total *= spec_.num_kv_heads;
+  for (const BatchSlice& slice : slices) total += claims_of(slice);
   // From the last tile to the first: the rows that see most keys come first, and what is left for
   // the end of the phase is small. A member's claims ascend, so its place among the slices does
   // too.
@@ -167,7 +173,7 @@ void AttentionLayer::attend(const Pass& pass) const {
   int64_t begin = total;  // Of slice `at`, in units of (tile, head).
   claim_blocks(pass, total, [&](int64_t block) {
     const int64_t item = total - 1 - block;
-    while (item < begin) begin -= int64_t{tiles_of(slices[--at])} * spec_.num_kv_heads;
+    while (item < begin) begin -= claims_of(slices[--at]);
     const int64_t within = item - begin;
     attend_tile(pass, slices[at], static_cast<int32_t>(within / spec_.num_kv_heads),
                 static_cast<int32_t>(within % spec_.num_kv_heads));
@@ -178,8 +184,9 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
                                  int32_t kv_head) const {
   const Workspace& ws = pass.ws;
   const int32_t group = spec_.num_heads / spec_.num_kv_heads;
-  const int32_t first = tile * kTileRows;
-  const int32_t rows = std::min(kTileRows, slice.rows - first);
+  const int32_t most = tile_rows(pass, slice, spec_.num_kv_heads);
+  const int32_t first = tile * most;
+  const int32_t rows = std::min(most, slice.rows - first);
   const int32_t row = slice.row_begin + first;
   const int32_t column = kv_head * group * spec_.head_dim;
   const int64_t at = int64_t{row} * q_.n + column;
