@@ -53,7 +53,7 @@ const std::array kRows = {
     Row{"ctx-size", "TOKENS", &Options::ctx_size, kPlanning, "Model",
         "Longest sequence, prompt and answer together", "the model's own"},
     Row{"compute", "fast|exact", &Options::compute, kEvery, "Model",
-        "fast: int8 activations for quantised weights; exact: float32 throughout", "fast"},
+        "fast: int8 activations, bf16 for prompts on AMX; exact: float32 throughout", "fast"},
     Row{"kv-cache", "f16|f32", &Options::kv_cache, kEvery, "Model",
         "How keys and values are stored", "f16, with --compute exact f32"},
     Row{"chat-template", "FILE", &Options::chat_template, kServeOnly, "Model",

@@ -83,6 +83,8 @@ Result<void> Decoder::bind_weights(const QuantFormat& format) {
       layers_.push_back(std::make_unique<MoeLayer>(binder, spec_, i));
   }
   if (binder.failed()) return binder.finish();
+  layers_leave_nothing_ =
+      std::ranges::all_of(layers_, [](const auto& layer) { return layer->leaves_nothing(); });
   head_ = std::make_unique<Head>(binder, spec_, *embedding_);
   return binder.finish();
 }
@@ -156,35 +158,43 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
   embedding_->embed(pass, row, token >= 0 ? token : pass.batch.sampled[-token - 1]);
 }
 
+// From layer i - 1 to layer i.
+void Decoder::enter(const Pass& pass, size_t i) const {
+  const auto enter_rows = [&](int32_t begin, int32_t end) {
+    const trace::Scope scope(trace::Kind::kKernel, "norm");
+    if (i > 0) layers_[i - 1]->leave(pass, begin, end);
+    layers_[i]->enter(pass, begin, end);
+  };
+  if (pass.own_inputs) return enter_rows(0, pass.rows());
+  claim_rows(pass, pass.rows(), enter_rows);
+  pass.team.barrier();
+}
+
 void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
                       ThreadTeam& team, int member) {
   const trace::Scope forward(trace::Kind::kWhole, "forward",
                              static_cast<int32_t>(batch.tokens.size()));
-  const Pass pass{batch,
-                  kv,
-                  ops_,
-                  team,
-                  *workspace_,
-                  member,
-                  prompts_differ() ? batch.prompt_begin() : kNoPrompts};
-  CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
-  claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+  const auto rows = static_cast<int32_t>(batch.tokens.size());
+  const Pass pass{.batch = batch,
+                  .kv = kv,
+                  .ops = ops_,
+                  .team = team,
+                  .ws = *workspace_,
+                  .member = member,
+                  .prompt_begin = prompts_differ() ? batch.prompt_begin() : kNoPrompts,
+                  .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};
+  CHECK(rows > 0 && rows <= options_.rows_max);
+  claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "embed");
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
-    layers_.front()->enter(pass, begin, end);
   });
   team.barrier();
+  enter(pass, 0);
   // The others claim the first layer's work meanwhile.
   if (member == 0) client.while_computing();
   for (size_t i = 0; i < layers_.size(); ++i) {
     layers_[i]->compute(pass);
-    if (i + 1 == layers_.size()) break;
-    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
-      const trace::Scope scope(trace::Kind::kKernel, "norm");
-      layers_[i]->leave(pass, begin, end);
-      layers_[i + 1]->enter(pass, begin, end);
-    });
-    team.barrier();
+    if (i + 1 < layers_.size()) enter(pass, i + 1);
   }
   head_->forward(pass, *layers_.back(), client);
 }

@@ -38,6 +38,7 @@ class Decoder final : public Model {
   Result<void> bind_weights(const QuantFormat& format);
   Result<void> make_workspace(int members);
   void begin_row(const Pass& pass, int32_t row) const;
+  void enter(const Pass& pass, size_t i) const;
 
   ModelSpec spec_;
   ModelOptions options_;
@@ -47,6 +48,7 @@ class Decoder final : public Model {
   std::vector<RopeTable> ropes_;  // The distinct ones.
   std::unique_ptr<Embedding> embedding_;
   std::vector<std::unique_ptr<Layer>> layers_;  // Mixer, feed-forward, mixer, ...
+  bool layers_leave_nothing_ = false;
   std::unique_ptr<Head> head_;
   std::unique_ptr<Workspace> workspace_;
 };

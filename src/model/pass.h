@@ -29,9 +29,18 @@ struct Pass {
   int member = 0;
   // Rows from here on are tokens of prompts, where those are computed in other arithmetic.
   int32_t prompt_begin = kNoPrompts;
+  // Each member computes the inputs of sublayers for itself (Workspace::kOwnRows).
+  bool own_inputs = false;
 
   int32_t rows() const { return static_cast<int32_t>(batch.tokens.size()); }
   void* scratch() const { return ws.scratch(member); }
+  // The input of the sublayer at hand, [rows, hidden], and its other forms.
+  float* normed() const {
+    return own_inputs ? ws.own_normed[static_cast<size_t>(member)] : ws.normed;
+  }
+  const ActivationForms& normed_forms() const {
+    return own_inputs ? ws.own_forms[static_cast<size_t>(member)] : ws.normed_forms;
+  }
 };
 
 // Calls fn(block) for each block that this member claims.

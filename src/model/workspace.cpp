@@ -49,6 +49,13 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
   w.own_angles.clear();
   for (const int32_t dim : s.rope_dims) w.own_angles.push_back(c.take<float>(rows * dim));
   w.normed_forms = c.take_forms(rows * s.hidden, rows, s.forms);
+  w.own_normed.clear();
+  w.own_forms.clear();
+  for (int i = 0; i < s.members; ++i) {
+    const int64_t own = std::min<int64_t>(rows, Workspace::kOwnRows);
+    w.own_normed.push_back(c.take<float>(own * s.hidden));
+    w.own_forms.push_back(c.take_forms(own * s.hidden, own, s.forms));
+  }
   w.inner_forms = c.take_forms(inner, slots, s.forms);
   w.shared_forms = c.take_forms(rows * s.shared_width, rows, s.forms);
 

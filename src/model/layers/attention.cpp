@@ -97,7 +97,7 @@ void AttentionLayer::project(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "qkv_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {
-      .x = ws.normed, .forms = &ws.normed_forms, .prompt_begin = pass.prompt_begin};
+      .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const std::array weights = {&q_, &k_, &v_};
   const std::array outputs = {ws.q, ws.k, ws.v};
   claim_columns(

@@ -100,7 +100,7 @@ void FfnLayer::activate(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {
-      .x = ws.normed, .forms = &ws.normed_forms, .prompt_begin = pass.prompt_begin};
+      .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const FfnWeights::Inner out = {.hidden = ws.gate,
                                  .spare = ws.up,
                                  .forms = &ws.inner_forms,

@@ -54,6 +54,7 @@ class FfnLayer final : public Layer {
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
+  bool leaves_nothing() const override { return output_.adds_columns(); }
   void raise(WorkspaceSizes& sizes) const override;
   int64_t weight_bytes() const override { return ffn_.weight_bytes(); }
   int64_t macs() const override { return ffn_.macs(); }

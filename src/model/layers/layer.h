@@ -23,6 +23,8 @@ class Layer {
   virtual void compute(const Pass& pass) const = 0;
   // Rows [begin, end): adds to the residual stream what compute() has not added already.
   virtual void leave(const Pass& pass, int32_t begin, int32_t end) const = 0;
+  // leave() has nothing to do.
+  virtual bool leaves_nothing() const = 0;
 
   virtual void raise(WorkspaceSizes& sizes) const = 0;
   // Of one token.

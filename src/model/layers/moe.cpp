@@ -75,7 +75,7 @@ void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
   const trace::Scope scope(trace::Kind::kKernel, "router");
   const Workspace& ws = pass.ws;
-  const Activations in = {.x = ws.normed + int64_t{begin} * hidden_};
+  const Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
   const int32_t rows = end - begin, experts = spec_.num_experts;
   float* scores = ws.router + int64_t{begin} * experts;
   multiply(pass.ops, router_, in, {.rows = rows, .end = experts, .y = scores, .y_stride = experts},
@@ -176,7 +176,7 @@ void MoeLayer::activate(const Pass& pass) const {
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   const Activations in = {
-      .x = ws.normed, .forms = &ws.normed_forms, .prompt_begin = pass.prompt_begin};
+      .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const int32_t width = spec_.expert.width, shared_width = shared_ ? shared_->spec.width : 0;
   const ExpertColumns columns =
       share_out(pass, p.active_count, width, shared_width, column_multiple_);

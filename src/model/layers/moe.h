@@ -16,6 +16,7 @@ class MoeLayer final : public Layer {
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
+  bool leaves_nothing() const override { return false; }
   void raise(WorkspaceSizes& sizes) const override;
   int64_t weight_bytes() const override;
   int64_t macs() const override;

@@ -15,15 +15,15 @@ void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x,
 }
 
 void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const {
-  Workspace& ws = pass.ws;
+  const float* x = pass.ws.x;
+  float* y = pass.normed();
   if (norm)
-    normalise(pass.ops, *norm, ws.x, hidden, begin, end, ws.normed);
+    normalise(pass.ops, *norm, x, hidden, begin, end, y);
   else
-    std::copy(ws.x + int64_t{begin} * hidden, ws.x + int64_t{end} * hidden,
-              ws.normed + int64_t{begin} * hidden);
-  ws.normed_forms.convert(pass.ops, forms, ws.normed + int64_t{begin} * hidden, hidden,
-                          {.k = hidden, .begin = begin, .end = end, .columns = hidden},
-                          pass.prompt_begin);
+    std::copy(x + int64_t{begin} * hidden, x + int64_t{end} * hidden, y + int64_t{begin} * hidden);
+  pass.normed_forms().convert(pass.ops, forms, y + int64_t{begin} * hidden, hidden,
+                              {.k = hidden, .begin = begin, .end = end, .columns = hidden},
+                              pass.prompt_begin);
 }
 
 void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activations& in,

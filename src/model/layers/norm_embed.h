@@ -15,7 +15,7 @@ namespace weir::model {
 void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x, int32_t n,
                int32_t begin, int32_t end, float* y);
 
-// The input side that all sublayers share: norm into Workspace::normed, and its other forms.
+// The input side that all sublayers share: norm into Pass::normed(), and its other forms.
 struct SublayerInput {
   std::optional<NormWeights> norm;  // None: the residual stream as it is.
   uint8_t forms = 0;                // Of the weights that read it.
