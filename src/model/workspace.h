@@ -51,7 +51,7 @@ struct Workspace {
   // Up to so many rows a member computes the input of a sublayer for itself, all rows of it: that
   // takes less than to share them out and wait. (A norm and its conversion: 0.1 us for 576 numbers;
   // a barrier at best 0.3 us, in a busy step several.)
-  static constexpr int32_t kOwnRows = 8;
+  static constexpr int32_t kOwnRows = 4;
 
   void* scratch(int member) const { return kernel_scratch + member * kernels::kScratchBytes; }
   // One of a member's two buffers of [rows, kBlockColumns]: columns that nobody else looks at.
