@@ -63,11 +63,13 @@ void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
 
 // Columns of weights a claim covers, when `columns` in all are shared out: about eight claims a
 // member, but at least 64 columns, below which a claim costs more than it balances, and at most
-// 512, whose results for 512 rows fit the L2 cache. A multiple of `multiple`.
+// 512, whose results for 512 rows fit the L2 cache. At least 128 for many rows, which pass through
+// the caches once for each claim. A multiple of `multiple`.
 inline int32_t column_block(const Pass& pass, int64_t columns, int32_t multiple) {
-  const int64_t share = columns / (8 * pass.team.members());
+  const int64_t share = columns / (8 * pass.team.members()) / multiple * multiple;
+  const int32_t least = pass.rows() >= 128 ? 128 : 64;
   return static_cast<int32_t>(
-      std::clamp<int64_t>(share / multiple * multiple, std::max(64, multiple), 512));
+      std::clamp<int64_t>(share, (least + multiple - 1) / multiple * multiple, 512));
 }
 
 // How one weight's columns are cut: blocks of `size`, then, where members begin to wait for one

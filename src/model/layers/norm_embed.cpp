@@ -37,7 +37,7 @@ void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activ
     return;
   }
   // Added to the residual stream at once, from a block of columns that stays in the cache.
-  for_column_blocks(begin, end, 64, [&](int32_t first, int32_t last) {
+  for_column_blocks(begin, end, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
     const kernels::GemmRange range = block_range(pass, 0, pass.rows(), first, last);
     multiply(pass.ops, weight, in, range, pass.scratch());
     add_bias(pass.ops, weight, range);
