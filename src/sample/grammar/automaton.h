@@ -1,0 +1,89 @@
+// Automaton: a compiled grammar. Deterministic automata over bytes that call one another, flattened
+// into arrays for speed: a pushdown automaton whose stack a Matcher keeps.
+//
+// Threads: immutable; shared by all requests with the same grammar.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "sample/grammar/char_runs.h"
+#include "sample/grammar/grammar.h"
+
+namespace weir::sample::grammar {
+
+class Automaton {
+ public:
+  struct Range {
+    uint8_t first = 0, last = 0;
+    uint32_t to = 0;
+  };
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+  // An edge that is taken by running the called automaton from its start to a final state.
+  struct CallEdge {
+    uint32_t call = 0;
+    uint32_t to = 0;
+  };
+  struct Call {
+    uint32_t start = 0;  // kNowhere: what is called has no sentence; min is 0 then.
+    int32_t min = 1, max = 1;
+    bool counted = false;
+  };
+  struct State {
+    uint32_t ranges = 0;
+    uint32_t calls = 0;
+    uint32_t row = kNoRow;  // All 256 bytes, for states with many ranges.
+    uint32_t call_count = 0;
+    uint16_t range_count = 0;
+    bool final = false;
+    CharRuns runs{};
+
+    // Nothing happens in it but by the next byte.
+    bool plain() const { return !final && call_count == 0; }
+    // A call that returns to it may as well return to where it would return to.
+    bool only_final() const { return final && call_count == 0 && range_count == 0; }
+  };
+
+  uint32_t start() const { return start_; }
+  const State& state(uint32_t id) const { return states_[id]; }
+  std::span<const Range> ranges(const State& s) const {
+    return {ranges_.data() + s.ranges, s.range_count};
+  }
+  std::span<const CallEdge> calls(const State& s) const {
+    return {call_edges_.data() + s.calls, s.call_count};
+  }
+  const Call& call(uint32_t id) const { return calls_[id]; }
+
+  uint32_t next(uint32_t id, uint8_t byte) const {
+    const State& s = states_[id];
+    if (s.row != kNoRow) return rows_[s.row * 256u + byte];
+    for (const Range& range : ranges(s)) {
+      if (byte < range.first) return kNowhere;
+      if (byte <= range.last) return range.to;
+    }
+    return kNowhere;
+  }
+
+  size_t state_count() const { return states_.size(); }
+  size_t memory_bytes() const;
+
+ private:
+  friend class Compiler;
+
+  uint32_t start_ = 0;
+  std::vector<State> states_;
+  std::vector<Range> ranges_;
+  std::vector<CallEdge> call_edges_;
+  std::vector<Call> calls_;
+  std::vector<uint32_t> rows_;
+};
+
+// An error says what is wrong with the grammar: a rule not defined, recursion without progress, no
+// sentence at all, or more than the budget allows.
+Result<std::unique_ptr<const Automaton>> compile(Grammar grammar);
+
+}  // namespace weir::sample::grammar

@@ -1,0 +1,121 @@
+#include "sample/grammar/char_runs.h"
+
+#include <algorithm>
+#include <span>
+
+namespace weir::sample::grammar {
+
+namespace {
+
+struct ByteRange {
+  uint8_t first, last;
+};
+// Well-formed characters above ASCII, byte by byte (Unicode 15, table 3-7).
+struct Multibyte {
+  ByteRange bytes[4];
+  size_t length;
+};
+constexpr Multibyte kMultibyte[] = {
+    {{{0xc2, 0xdf}, {0x80, 0xbf}}, 2},
+    {{{0xe0, 0xe0}, {0xa0, 0xbf}, {0x80, 0xbf}}, 3},
+    {{{0xe1, 0xec}, {0x80, 0xbf}, {0x80, 0xbf}}, 3},
+    {{{0xed, 0xed}, {0x80, 0x9f}, {0x80, 0xbf}}, 3},
+    {{{0xee, 0xef}, {0x80, 0xbf}, {0x80, 0xbf}}, 3},
+    {{{0xf0, 0xf0}, {0x90, 0xbf}, {0x80, 0xbf}, {0x80, 0xbf}}, 4},
+    {{{0xf1, 0xf3}, {0x80, 0xbf}, {0x80, 0xbf}, {0x80, 0xbf}}, 4},
+    {{{0xf4, 0xf4}, {0x80, 0x8f}, {0x80, 0xbf}, {0x80, 0xbf}}, 4},
+};
+
+// Collects the states behind every byte of a range; false if some byte leads nowhere.
+bool add_targets(const Dfa& dfa, int32_t state, ByteRange bytes, std::vector<int32_t>& out) {
+  uint32_t next = bytes.first;
+  for (const Dfa::Range& range : dfa.ranges_of(state)) {
+    if (range.last < next) continue;
+    if (range.first > next) return false;
+    if (std::ranges::find(out, range.to) == out.end()) out.push_back(range.to);
+    next = range.last + 1u;
+    if (next > bytes.last) return true;
+  }
+  return false;
+}
+
+bool add_multibyte(const Dfa& dfa, int32_t state, std::span<const ByteRange> bytes,
+                   std::vector<int32_t>& out) {
+  std::vector<int32_t> behind;
+  if (!add_targets(dfa, state, bytes.front(), behind)) return false;
+  if (bytes.size() > 1)
+    return std::ranges::all_of(
+        behind, [&](int32_t next) { return add_multibyte(dfa, next, bytes.subspan(1), out); });
+  for (const int32_t next : behind)
+    if (std::ranges::find(out, next) == out.end()) out.push_back(next);
+  return true;
+}
+
+// The states behind every character of the class; false if some character leads nowhere.
+bool behind_class(const Dfa& dfa, int32_t state, CharClass which, std::vector<int32_t>& out) {
+  out.clear();
+  for (uint32_t first = 0; first < 0x80;) {
+    if (!in_class(which, static_cast<uint8_t>(first))) {
+      ++first;
+      continue;
+    }
+    uint32_t last = first;
+    while (last + 1 < 0x80 && in_class(which, static_cast<uint8_t>(last + 1))) ++last;
+    if (!add_targets(dfa, state, {static_cast<uint8_t>(first), static_cast<uint8_t>(last)}, out))
+      return false;
+    first = last + 1;
+  }
+  if (!has_multibyte(which)) return true;
+  return std::ranges::all_of(kMultibyte, [&](const Multibyte& form) {
+    return add_multibyte(dfa, state, std::span(form.bytes).first(form.length), out);
+  });
+}
+
+}  // namespace
+
+bool in_class(CharClass which, uint8_t ascii) {
+  switch (which) {
+    case CharClass::kText:
+      return ascii >= 0x20 && ascii < 0x80 && ascii != '"' && ascii != '\\';
+    case CharClass::kWord:
+      return (ascii >= '0' && ascii <= '9') || (ascii >= 'A' && ascii <= 'Z') ||
+             (ascii >= 'a' && ascii <= 'z') || ascii == '_';
+    case CharClass::kLower:
+      return ascii >= 'a' && ascii <= 'z';
+  }
+  return false;
+}
+
+// A state's run is one more than the shortest among the states behind the class; states that lack
+// a character have 0. So distances from the latter, along the edges backwards.
+std::vector<CharRuns> char_runs(const Dfa& dfa) {
+  const size_t count = dfa.states.size();
+  std::vector<CharRuns> runs(count, CharRuns{});
+  std::vector<int32_t> targets;
+  for (size_t c = 0; c < kCharClasses; ++c) {
+    std::vector<std::pair<int32_t, int32_t>> back;  // Target, source.
+    std::vector<int32_t> queue;
+    for (int32_t state = 0; state < static_cast<int32_t>(count); ++state) {
+      if (behind_class(dfa, state, static_cast<CharClass>(c), targets)) {
+        runs[static_cast<size_t>(state)][c] = kEndlessRun;
+        for (const int32_t target : targets) back.emplace_back(target, state);
+      } else {
+        queue.push_back(state);
+      }
+    }
+    std::ranges::sort(back);
+    for (size_t i = 0; i < queue.size(); ++i) {
+      const uint8_t run = runs[static_cast<size_t>(queue[i])][c];
+      auto it = std::ranges::lower_bound(back, std::pair(queue[i], INT32_MIN));
+      for (; it != back.end() && it->first == queue[i]; ++it) {
+        uint8_t& known = runs[static_cast<size_t>(it->second)][c];
+        if (known != kEndlessRun) continue;
+        known = static_cast<uint8_t>(std::min(run + 1, kEndlessRun - 1));
+        queue.push_back(it->second);
+      }
+    }
+  }
+  return runs;
+}
+
+}  // namespace weir::sample::grammar

@@ -1,0 +1,33 @@
+// Classes of characters that make up most of a vocabulary, and how many of them an automaton's
+// state takes in a row, whatever they are. Where a state takes n, every token of at most n such
+// characters is allowed without looking at it: the trie of the vocabulary keeps those tokens ready
+// as a bitset.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sample/grammar/dfa.h"
+
+namespace weir::sample::grammar {
+
+enum class CharClass : uint8_t {
+  kText,   // What stands for itself inside a JSON string: no quote, backslash or control character.
+  kWord,   // ASCII letters, digits, underscore.
+  kLower,  // a to z.
+};
+inline constexpr size_t kCharClasses = 3;
+
+bool in_class(CharClass which, uint8_t ascii);
+// True if the class has every character above ASCII; none otherwise.
+constexpr bool has_multibyte(CharClass which) { return which == CharClass::kText; }
+
+inline constexpr uint8_t kEndlessRun = 255;
+using CharRuns = std::array<uint8_t, kCharClasses>;
+
+// By state: the longest run (kEndlessRun: any) that stays within this automaton.
+std::vector<CharRuns> char_runs(const Dfa& dfa);
+
+}  // namespace weir::sample::grammar

@@ -1,0 +1,373 @@
+#include "sample/grammar/matcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace weir::sample::grammar {
+
+namespace {
+
+// Configurations of one position. JSON schemas have one or two, a choice among many shapes of
+// object as many as there are shapes.
+constexpr uint32_t kConfigurationsMax = 1024;
+// Open calls, live or not, before the stack is compacted; and most of all.
+constexpr size_t kCompactionSlack = 1024;
+constexpr size_t kNodesMax = 1 << 20;
+// What one mask may cost, in steps of about 4 ns: below 5 ms. Tokens that are not reached are not
+// allowed. A walk of a whole vocabulary of 262,144 tokens takes 600,000 steps.
+constexpr int64_t kMaskWorkMax = 1'000'000;
+constexpr int64_t kClosureWork = 8;
+
+}  // namespace
+
+Matcher::Matcher(std::shared_ptr<const Automaton> automaton, const TokenTrie& trie)
+    : automaton_(std::move(automaton)), trie_(&trie) {
+  MatchScratch s(0);
+  begin_level(s);
+  enter(automaton_->start(), -1, s);
+  close(s);
+  keep(0, s.used_, s);
+}
+
+void Matcher::begin_level(MatchScratch& s) const {
+  s.first_new_ = s.used_;
+  s.old_nodes_ = static_cast<int32_t>(nodes_.size());
+  s.opened_.clear();
+}
+
+void Matcher::enter(uint32_t state, int32_t stack, MatchScratch& s) const {
+  const uint32_t count = s.used_ - s.first_new_;
+  s.work_left_ -= 2 + count / 8;
+  for (uint32_t i = s.first_new_; i < s.used_; ++i)
+    if (s.configurations_[i].state == state && s.configurations_[i].stack == stack) return;
+  if (count == kConfigurationsMax) return;
+  if (s.used_ == s.configurations_.size()) s.configurations_.resize(2 * s.used_);
+  s.configurations_[s.used_++] = {state, stack};
+}
+
+// Calls and returns until only bytes lead on.
+void Matcher::close(MatchScratch& s) {
+  for (uint32_t i = s.first_new_; i < s.used_; ++i) {
+    const Configuration at = s.configurations_[i];
+    const Automaton::State& state = automaton_->state(at.state);
+    if (state.plain()) continue;
+    if (state.final && at.stack >= 0) go_back(at.stack, s);
+    for (const Automaton::CallEdge& edge : automaton_->calls(state)) call(edge, at.stack, s);
+  }
+}
+
+void Matcher::call(const Automaton::CallEdge& edge, int32_t stack, MatchScratch& s) {
+  const Automaton::Call& target = automaton_->call(edge.call);
+  s.work_left_ -= kClosureWork;
+  if (target.counted && target.min == 0) enter(edge.to, stack, s);
+  if (target.start == Automaton::kNowhere) return;
+  if (!target.counted && automaton_->state(edge.to).only_final()) {
+    enter(target.start, stack, s);
+    return;
+  }
+  for (MatchScratch::Opened& opened : s.opened_) {
+    if (opened.call != edge.call || opened.count != 0) continue;
+    add_edge(opened.node, {.back_to = edge.to, .stack = stack});
+    if (opened.returned) enter(edge.to, stack, s);
+    return;
+  }
+  if (nodes_.size() >= kNodesMax) return;
+  const auto node = static_cast<int32_t>(nodes_.size());
+  nodes_.push_back({.call = edge.call});
+  add_edge(node, {.back_to = edge.to, .stack = stack});
+  s.opened_.push_back({.call = edge.call, .node = node});
+  enter(target.start, node, s);
+}
+
+void Matcher::add_edge(int32_t node, Edge edge) {
+  int32_t& first = nodes_[static_cast<size_t>(node)].first_edge;
+  for (int32_t e = first; e >= 0; e = edges_[static_cast<size_t>(e)].next) {
+    const Edge& known = edges_[static_cast<size_t>(e)];
+    if (known.back_to == edge.back_to && known.stack == edge.stack) return;
+  }
+  edge.next = first;
+  first = static_cast<int32_t>(edges_.size());
+  edges_.push_back(edge);
+}
+
+// What `node` called has come to its end.
+void Matcher::go_back(int32_t node, MatchScratch& s) {
+  const Node at = nodes_[static_cast<size_t>(node)];
+  const Automaton::Call& target = automaton_->call(at.call);
+  s.work_left_ -= kClosureWork;
+  if (node >= s.old_nodes_) {
+    // It has read nothing, and so may all further repetitions.
+    for (MatchScratch::Opened& opened : s.opened_)
+      if (opened.node == node) opened.returned = true;
+    return_by_edges(node, s);
+    return;
+  }
+  if (!target.counted) {
+    return_by_edges(node, s);
+    return;
+  }
+  const int32_t count = at.count + 1;
+  if (count >= target.min) return_by_edges(node, s);
+  if (count >= target.max) return;
+  for (const MatchScratch::Opened& opened : s.opened_)
+    if (opened.call == at.call && opened.count == count && opened.origin == at.first_edge) return;
+  if (nodes_.size() >= kNodesMax) return;
+  const auto again = static_cast<int32_t>(nodes_.size());
+  nodes_.push_back({.first_edge = at.first_edge, .call = at.call, .count = count});
+  s.opened_.push_back({.call = at.call, .count = count, .origin = at.first_edge, .node = again});
+  enter(target.start, again, s);
+}
+
+void Matcher::return_by_edges(int32_t node, MatchScratch& s) const {
+  for (int32_t e = nodes_[static_cast<size_t>(node)].first_edge; e >= 0;
+       e = edges_[static_cast<size_t>(e)].next)
+    enter(edges_[static_cast<size_t>(e)].back_to, edges_[static_cast<size_t>(e)].stack, s);
+}
+
+bool Matcher::step(uint32_t begin, uint32_t end, uint8_t byte, MatchScratch& s) {
+  s.used_ = end;
+  begin_level(s);
+  for (uint32_t i = begin; i < end; ++i) {
+    const Configuration at = s.configurations_[i];
+    --s.work_left_;
+    if (const uint32_t to = automaton_->next(at.state, byte); to != Automaton::kNowhere)
+      enter(to, at.stack, s);
+  }
+  close(s);
+  return s.used_ > end;
+}
+
+void Matcher::load(MatchScratch& s) const {
+  if (s.configurations_.size() < position_.size() + 1)
+    s.configurations_.resize(position_.size() + 1);
+  std::ranges::copy(position_, s.configurations_.begin());
+  s.used_ = static_cast<uint32_t>(position_.size());
+}
+
+void Matcher::keep(uint32_t begin, uint32_t end, const MatchScratch& s) {
+  position_.assign(s.configurations_.begin() + begin, s.configurations_.begin() + end);
+}
+
+void Matcher::load_top(MatchScratch& s) const {
+  load(s);
+  s.levels_[0] = {.begin = 0,
+                  .end = s.used_,
+                  .nodes = static_cast<uint32_t>(nodes_.size()),
+                  .edges = static_cast<uint32_t>(edges_.size())};
+}
+
+// Tokens that begin with spaces which do not count, and go on.
+void Matcher::walk_behind_spaces(std::span<uint64_t> mask, MatchScratch& s) {
+  std::span<const TokenTrie::Node> trie = trie_->all();
+  size_t i = 0;
+  for (uint16_t spaces = 1; spaces <= ignored_spaces_; ++spaces) {
+    while (i < trie.size() && trie[i].depth == spaces && trie[i].byte != ' ') i = trie[i].end;
+    if (i == trie.size() || trie[i].depth != spaces) return;
+    const size_t begin = i + 1, end = trie[i].end;
+    // From here on node numbers are relative to `begin`.
+    walk(trie.subspan(begin, end - begin), static_cast<uint32_t>(begin), mask, s, spaces);
+    i = begin;
+    trie = trie.first(end);
+  }
+}
+
+// One pass over a trie whose first node has the number `base` and whose top is `top` bytes deep.
+// Stacks made for one path are cut off before the next.
+void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::span<uint64_t> mask,
+                   MatchScratch& s, uint16_t top) {
+  for (size_t i = 0; i < trie.size() && s.work_left_ > 0;) {
+    const TokenTrie::Node& node = trie[i];
+    const size_t depth = node.depth - top;
+    const MatchScratch::Level above = s.levels_[depth - 1];
+    MatchScratch::Level& level = s.levels_[depth];
+    --s.work_left_;
+    if (above.end - above.begin == 1) {
+      const Configuration at = s.configurations_[above.begin];
+      const uint32_t to = automaton_->next(at.state, node.byte);
+      if (to == Automaton::kNowhere) {
+        i = node.end - base;
+        continue;
+      }
+      if (automaton_->state(to).plain()) {
+        if (above.end == s.configurations_.size()) s.configurations_.resize(2u * above.end);
+        s.configurations_[above.end] = {to, at.stack};
+        level = {above.end, above.end + 1, above.nodes, above.edges};
+        if (node.token >= 0)
+          mask[static_cast<size_t>(node.token) / 64] |= uint64_t{1} << (node.token % 64);
+        ++i;
+        continue;
+      }
+    }
+    nodes_.resize(above.nodes);
+    edges_.resize(above.edges);
+    if (!step(above.begin, above.end, node.byte, s)) {
+      i = node.end - base;
+      continue;
+    }
+    level = {above.end, s.used_, static_cast<uint32_t>(nodes_.size()),
+             static_cast<uint32_t>(edges_.size())};
+    if (node.token >= 0)
+      mask[static_cast<size_t>(node.token) / 64] |= uint64_t{1} << (node.token % 64);
+    ++i;
+  }
+  nodes_.resize(s.levels_[0].nodes);
+  edges_.resize(s.levels_[0].edges);
+}
+
+void Matcher::fill_mask(std::span<uint64_t> mask, MatchScratch& s) {
+  CHECK(mask.size() >= trie_->mask_words() && s.levels_.size() > trie_->depth_max());
+  s.work_left_ = kMaskWorkMax;
+  CharRuns runs{};
+  for (const Configuration& at : position_)
+    for (size_t c = 0; c < kCharClasses; ++c)
+      runs[c] = std::max(runs[c], automaton_->state(at.state).runs[c]);
+  std::span<const TokenTrie::Node> trie = trie_->all();
+  const TokenTrie::Slice* found = nullptr;
+  for (const TokenTrie::Slice& slice : trie_->slices()) {
+    if (runs[static_cast<size_t>(slice.char_class)] < slice.length_max) continue;
+    found = &slice;
+    break;
+  }
+  if (found) {
+    std::ranges::copy(found->tokens, mask.begin());
+    std::ranges::fill(mask.subspan(found->tokens.size()), 0);
+    trie = found->rest;
+  } else {
+    std::ranges::fill(mask, 0);
+  }
+  load_top(s);
+  walk(trie, 0, mask, s);
+  if (ignored_spaces_ > 0) walk_behind_spaces(mask, s);
+  for (const auto& [token, twin] : trie_->twins())
+    if (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1)
+      mask[static_cast<size_t>(twin) / 64] |= uint64_t{1} << (twin % 64);
+}
+
+bool Matcher::may_end() const {
+  return std::ranges::any_of(position_, [&](const Configuration& at) {
+    return at.stack < 0 && automaton_->state(at.state).final;
+  });
+}
+
+bool Matcher::must_end() const {
+  return may_end() && std::ranges::all_of(position_, [&](const Configuration& at) {
+           return automaton_->state(at.state).range_count == 0;
+         });
+}
+
+bool Matcher::accept(int32_t token, MatchScratch& s) {
+  std::string_view bytes = trie_->bytes(token);
+  if (bytes.empty()) return false;
+  if (const size_t spaces = std::exchange(ignored_spaces_, 0); spaces > 0)
+    bytes.remove_prefix(std::min({spaces, bytes.find_first_not_of(' '), bytes.size()}));
+  return accept(bytes, s);
+}
+
+bool Matcher::accept(std::string_view bytes, MatchScratch& s) {
+  const size_t nodes = nodes_.size(), edges = edges_.size();
+  load(s);
+  s.work_left_ = kMaskWorkMax;
+  uint32_t begin = 0, end = s.used_;
+  for (const char c : bytes) {
+    if (!step(begin, end, static_cast<uint8_t>(c), s)) {
+      nodes_.resize(nodes);
+      edges_.resize(edges);
+      return false;
+    }
+    begin = end;
+    end = s.used_;
+  }
+  keep(begin, end, s);
+  if (nodes_.size() > 2 * nodes_after_compaction_ + kCompactionSlack) compact();
+  return true;
+}
+
+std::string Matcher::forced(size_t bytes_max, MatchScratch& s) {
+  const size_t nodes = nodes_.size(), edges = edges_.size();
+  load(s);
+  uint32_t begin = 0, end = s.used_;
+  std::string text;
+  while (text.size() < bytes_max) {
+    int next = -1;  // The only byte that may follow.
+    bool single = true;
+    for (uint32_t i = begin; i < end && single; ++i) {
+      const Configuration at = s.configurations_[i];
+      const Automaton::State& state = automaton_->state(at.state);
+      single = !(at.stack < 0 && state.final);
+      for (const Automaton::Range& range : automaton_->ranges(state)) {
+        single = single && range.first == range.last && (next < 0 || next == range.first);
+        next = range.first;
+      }
+    }
+    if (!single || next < 0 || !step(begin, end, static_cast<uint8_t>(next), s)) break;
+    text += static_cast<char>(next);
+    begin = end;
+    end = s.used_;
+  }
+  nodes_.resize(nodes);
+  edges_.resize(edges);
+  return text;
+}
+
+// Nodes that no configuration reaches any more are dropped; the others keep their order.
+void Matcher::compact() {
+  constexpr int32_t kDead = -1, kLive = 0;
+  std::vector<int32_t> number(nodes_.size(), kDead), stack;
+  const auto mark = [&](int32_t node) {
+    if (node < 0 || number[static_cast<size_t>(node)] == kLive) return;
+    number[static_cast<size_t>(node)] = kLive;
+    stack.push_back(node);
+  };
+  const auto for_edges = [&](const Node& node, auto visit) {
+    for (int32_t e = node.first_edge; e >= 0; e = edges_[static_cast<size_t>(e)].next)
+      visit(edges_[static_cast<size_t>(e)]);
+  };
+  for (const Configuration& at : position_) mark(at.stack);
+  while (!stack.empty()) {
+    const Node node = nodes_[static_cast<size_t>(stack.back())];
+    stack.pop_back();
+    for_edges(node, [&](const Edge& edge) { mark(edge.stack); });
+  }
+  int32_t count = 0;
+  for (int32_t& n : number)
+    if (n == kLive) n = count++;
+  const auto renumbered = [&](int32_t node) {
+    return node < 0 ? node : number[static_cast<size_t>(node)];
+  };
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (number[i] == kDead) continue;
+    Node node{.call = nodes_[i].call, .count = nodes_[i].count};
+    for_edges(nodes_[i], [&](Edge edge) {
+      edge.stack = renumbered(edge.stack);
+      edge.next = std::exchange(node.first_edge, static_cast<int32_t>(edges.size()));
+      edges.push_back(edge);
+    });
+    nodes.push_back(node);
+  }
+  for (Configuration& at : position_) at.stack = renumbered(at.stack);
+  nodes_ = std::move(nodes);
+  edges_ = std::move(edges);
+  nodes_after_compaction_ = nodes_.size();
+}
+
+size_t Matcher::memory_bytes() const {
+  return position_.capacity() * sizeof(Configuration) + nodes_.capacity() * sizeof(Node) +
+         edges_.capacity() * sizeof(Edge);
+}
+
+void Matcher::check() const {
+  const auto count = static_cast<int32_t>(nodes_.size());
+  for (const Configuration& at : position_)
+    CHECK(at.state < automaton_->state_count() && at.stack < count);
+  for (const Node& node : nodes_) {
+    CHECK(node.first_edge >= 0);
+    for (int32_t e = node.first_edge; e >= 0; e = edges_[static_cast<size_t>(e)].next)
+      CHECK(edges_[static_cast<size_t>(e)].stack < count);
+  }
+}
+
+}  // namespace weir::sample::grammar

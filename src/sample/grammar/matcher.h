@@ -1,0 +1,134 @@
+// Matcher: where one output stands in a grammar. It says which tokens may follow and takes the one
+// that was chosen.
+//
+// The automaton is deterministic but for its calls: several may be open at once, and the same call
+// may have been made from several places. A position is therefore a set of configurations (state,
+// top of stack) whose stacks share their nodes; a call made twice at the same byte is one node with
+// two ways back (a graph-structured stack, Tomita 1985). All sizes are bounded: configurations
+// beyond a limit are dropped, which only makes the language smaller.
+//
+// Threads: belongs to one sequence; whoever has its row uses it. Copying copies the position.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sample/grammar/automaton.h"
+#include "sample/grammar/token_trie.h"
+
+namespace weir::sample::grammar {
+
+// A state of the automaton and the stack below it.
+struct Configuration {
+  uint32_t state = 0;
+  int32_t stack = -1;  // A node; -1: nothing was called.
+};
+
+// Memory for one walk at a time, one per thread.
+class MatchScratch {
+ public:
+  explicit MatchScratch(size_t depth_max = TokenTrie::kTokenBytesMax) : levels_(depth_max + 1) {
+    configurations_.resize(256);
+    opened_.reserve(64);
+  }
+
+ private:
+  friend class Matcher;
+
+  // The configurations behind the bytes of a trie's path, and the stack's size there.
+  struct Level {
+    uint32_t begin = 0, end = 0;
+    uint32_t nodes = 0, edges = 0;
+  };
+  // A call made since the last byte, or one more repetition of an older one.
+  struct Opened {
+    uint32_t call = 0;
+    int32_t count = 0;
+    int32_t origin = -1;  // The older one's first edge.
+    int32_t node = -1;
+    bool returned = false;  // Without reading anything.
+  };
+
+  std::vector<Level> levels_;
+  std::vector<Configuration> configurations_;  // Those of deeper levels behind.
+  uint32_t used_ = 0;
+  uint32_t first_new_ = 0;  // Of the level that is being made.
+  int32_t old_nodes_ = 0;   // Nodes that were there before it.
+  std::vector<Opened> opened_;
+  int64_t work_left_ = 0;
+};
+
+class Matcher {
+ public:
+  // References outlive the matcher; the automaton is kept alive.
+  Matcher(std::shared_ptr<const Automaton> automaton, const TokenTrie& trie);
+
+  // Sets the bits of the tokens that may come next and clears the others. Which may be none: only
+  // the end is left, or the vocabulary cannot spell what must follow.
+  void fill_mask(std::span<uint64_t> mask, MatchScratch& scratch);
+
+  // The output may end here.
+  bool may_end() const;
+  // It may end here, and nothing can follow.
+  bool must_end() const;
+
+  // Goes on behind a token, or some bytes. False, and no change, if they may not come.
+  bool accept(int32_t token, MatchScratch& scratch);
+  bool accept(std::string_view bytes, MatchScratch& scratch);
+
+  // What must follow, whatever is chosen: at most `bytes_max` bytes, perhaps none.
+  std::string forced(size_t bytes_max, MatchScratch& scratch);
+
+  // Spaces at the beginning of the first token, up to `count`, do not count (for tokenizers that
+  // drop them).
+  void ignore_leading_spaces(size_t count) { ignored_spaces_ = count; }
+
+  size_t memory_bytes() const;
+  // Checks what the stack refers to. For tests.
+  void check() const;
+
+  const TokenTrie& trie() const { return *trie_; }
+
+ private:
+  struct Node {
+    int32_t first_edge = -1;
+    uint32_t call = 0;
+    int32_t count = 0;  // Completed repetitions, of a counted call.
+  };
+  struct Edge {
+    uint32_t back_to = 0;  // The caller's state afterwards,
+    int32_t stack = -1;    // and its stack.
+    int32_t next = -1;     // Of the same node.
+  };
+
+  void begin_level(MatchScratch& s) const;
+  void enter(uint32_t state, int32_t stack, MatchScratch& s) const;
+  void close(MatchScratch& s);
+  void call(const Automaton::CallEdge& edge, int32_t stack, MatchScratch& s);
+  void go_back(int32_t node, MatchScratch& s);
+  void return_by_edges(int32_t node, MatchScratch& s) const;
+  void add_edge(int32_t node, Edge edge);
+  // Adds the configurations behind `byte` of those in [begin, end); true if there are any.
+  bool step(uint32_t begin, uint32_t end, uint8_t byte, MatchScratch& s);
+  void load_top(MatchScratch& s) const;
+  void walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::span<uint64_t> mask,
+            MatchScratch& s, uint16_t top = 0);
+  void walk_behind_spaces(std::span<uint64_t> mask, MatchScratch& s);
+  void load(MatchScratch& s) const;
+  void keep(uint32_t begin, uint32_t end, const MatchScratch& s);
+  void compact();
+
+  std::shared_ptr<const Automaton> automaton_;
+  const TokenTrie* trie_;
+  std::vector<Configuration> position_;
+  std::vector<Node> nodes_;
+  std::vector<Edge> edges_;
+  size_t nodes_after_compaction_ = 0;
+  size_t ignored_spaces_ = 0;
+};
+
+}  // namespace weir::sample::grammar

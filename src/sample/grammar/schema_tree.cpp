@@ -1,0 +1,147 @@
+#include "sample/grammar/schema_tree.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace weir::sample::grammar {
+
+namespace {
+
+// Long enough for any pointer that a person reads.
+constexpr size_t kPointerBytesMax = 300;
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const char* begin = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(begin, begin + 2, byte, 16).ptr != begin + 2)
+      return std::nullopt;
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return out;
+}
+
+std::string unescaped(std::string_view token) {
+  std::string out;
+  for (size_t i = 0; i < token.size(); ++i) {
+    const bool escape = token[i] == '~' && i + 1 < token.size();
+    if (escape && token[i + 1] == '0')
+      out += '~', ++i;
+    else if (escape && token[i + 1] == '1')
+      out += '/', ++i;
+    else
+      out += token[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<SchemaTree> SchemaTree::parse(std::string_view json) {
+  if (json.size() > kBytesMax)
+    return fail(ErrorCode::kInvalid, "The schema is too large: expected at most " +
+                                         std::to_string(kBytesMax) + " bytes, found " +
+                                         std::to_string(json.size()) + ".");
+  SchemaTree tree;
+  WEIR_ASSIGN(JsonDoc doc, JsonDoc::parse(json, kDepthMax));
+  tree.doc_.emplace(std::move(doc));
+  tree.nodes_.push_back({.value = tree.doc_->root()});
+  for (size_t i = 0; i < tree.nodes_.size(); ++i)
+    if (!tree.expand(static_cast<NodeId>(i)))
+      return fail(ErrorCode::kInvalid, "The schema is too large: expected at most " +
+                                           std::to_string(kNodesMax) + " values.");
+  return tree;
+}
+
+bool SchemaTree::expand(NodeId id) {
+  NodeId last = -1;
+  const auto add = [&](Node child) {
+    child.parent = id;
+    const auto number = static_cast<NodeId>(nodes_.size());
+    nodes_.push_back(child);
+    Node& parent = nodes_[static_cast<size_t>(id)];
+    (last < 0 ? parent.first_child : nodes_[static_cast<size_t>(last)].next_sibling) = number;
+    ++parent.child_count;
+    last = number;
+    return nodes_.size() <= kNodesMax;
+  };
+  const JsonValue value = node(id).value;
+  JsonObject object;
+  if (value.get(object) == simdjson::SUCCESS) {
+    for (const auto [key, member] : object) {
+      if (!add({.value = member, .key = key})) return false;
+      members_[{id, key}] = last;
+    }
+  }
+  JsonArray array;
+  if (value.get(array) == simdjson::SUCCESS) {
+    int32_t index = 0;
+    for (const JsonValue element : array)
+      if (!add({.value = element, .index = index++})) return false;
+  }
+  return true;
+}
+
+std::optional<std::string_view> SchemaTree::string_at(NodeId id) const {
+  std::string_view text;
+  if (node(id).value.get(text) != simdjson::SUCCESS) return std::nullopt;
+  return text;
+}
+
+std::optional<NodeId> SchemaTree::member(NodeId object, std::string_view name) const {
+  const auto found = members_.find({object, name});
+  if (found == members_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<NodeId> SchemaTree::at_pointer(std::string_view fragment) const {
+  const std::optional<std::string> pointer = percent_decoded(fragment.substr(1));
+  if (!pointer || (!pointer->empty() && pointer->front() != '/')) return std::nullopt;
+  NodeId at = 0;
+  for (size_t i = 0; i < pointer->size();) {
+    const size_t end = std::min(pointer->find('/', i + 1), pointer->size());
+    const std::string token = unescaped(std::string_view(*pointer).substr(i + 1, end - i - 1));
+    std::optional<NodeId> next = member(at, token);
+    if (is_array(at)) {
+      size_t index = 0;
+      const auto [last, error] = std::from_chars(token.data(), token.data() + token.size(), index);
+      NodeId child = node(at).first_child;
+      for (; child >= 0 && index > 0; --index) child = node(child).next_sibling;
+      if (error == std::errc() && last == token.data() + token.size() && child >= 0) next = child;
+    }
+    if (!next) return std::nullopt;
+    at = *next;
+    i = end;
+  }
+  return at;
+}
+
+std::string SchemaTree::pointer(NodeId id) const {
+  std::string text;
+  for (NodeId at = id; node(at).parent >= 0; at = node(at).parent) {
+    const Node& n = node(at);
+    std::string token = n.index >= 0 ? std::to_string(n.index) : std::string(n.key.substr(0, 100));
+    for (size_t i = 0; i < token.size(); ++i)
+      if (token[i] == '~' || token[i] == '/') {
+        const char digit = token[i] == '~' ? '0' : '1';
+        token.replace(i, 1, {'~', digit});
+      }
+    text.insert(0, "/" + token);
+    if (text.size() > kPointerBytesMax) return "#..." + text;
+  }
+  return "#" + text;
+}
+
+std::vector<NodeId> SchemaTree::children(NodeId id) const {
+  std::vector<NodeId> result;
+  for_children(id, [&](NodeId child) { result.push_back(child); });
+  return result;
+}
+
+}  // namespace weir::sample::grammar

@@ -1,0 +1,69 @@
+// TokenTrie: a vocabulary as a trie of bytes, laid out in the order of a depth-first walk, so that
+// all tokens that an automaton allows are found in one pass over an array. Beside it, for classes
+// of characters of which most tokens consist, the set of those tokens and the trie of the others.
+//
+// Threads: immutable; one per vocabulary, shared by everybody.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sample/grammar/char_runs.h"
+
+namespace weir::sample::grammar {
+
+class TokenTrie {
+ public:
+  struct Node {
+    int32_t token = -1;  // That ends here, or -1.
+    uint32_t end = 0;    // The first node behind this one's subtree.
+    uint16_t depth = 0;  // Bytes up to here: 1 at the top.
+    uint8_t byte = 0;
+  };
+  // Tokens of at most `length_max` characters (kEndlessRun: any number), all of one class.
+  struct Slice {
+    CharClass char_class = CharClass::kText;
+    uint8_t length_max = kEndlessRun;
+    size_t count = 0;
+    std::vector<uint64_t> tokens;  // Bits by token.
+    std::vector<Node> rest;        // All other tokens.
+  };
+
+  // Longer tokens are never allowed: none that is worth anything.
+  static constexpr size_t kTokenBytesMax = 1024;
+
+  // By token id its bytes; empty: never allowed (special tokens, holes).
+  explicit TokenTrie(std::span<const std::string_view> pieces);
+
+  int32_t vocab_size() const { return static_cast<int32_t>(offsets_.size()) - 1; }
+  std::string_view bytes(int32_t token) const;
+  size_t mask_words() const { return (static_cast<size_t>(vocab_size()) + 63) / 64; }
+  // The longest token in bytes.
+  size_t depth_max() const { return depth_max_; }
+
+  std::span<const Node> all() const { return all_; }
+  // The largest first.
+  std::span<const Slice> slices() const { return slices_; }
+  // Tokens with the same bytes as another one, which alone is in the trie: that one, this one.
+  std::span<const std::pair<int32_t, int32_t>> twins() const { return twins_; }
+
+  size_t memory_bytes() const;
+
+ private:
+  // REQUIRES: sorted by bytes.
+  std::vector<Node> build(std::span<const int32_t> tokens) const;
+
+  std::string bytes_;
+  std::vector<uint32_t> offsets_;
+  std::vector<Node> all_;
+  std::vector<Slice> slices_;
+  std::vector<std::pair<int32_t, int32_t>> twins_;
+  size_t depth_max_ = 0;
+};
+
+}  // namespace weir::sample::grammar
