@@ -21,10 +21,13 @@ inline const TokenTrie& small_vocabulary() {
     static std::vector<std::string> texts;
     for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
     for (const char* text :
-         {"", "{\"", "\":", "\": \"", "\",", "\", \"", "\"}", "\"]", "},", "}}", "]}", "{}", "[]", "  ",
-          "\n  ", "ab", "abc", "the", " the", "name", "type", "true", "false", "null", "tru", "12",
-          "123", "-1", "0.", "\\n", "\\u00", "\xc3\xa9", "\xe6\x97\xa5", "\xe6\x97", "\xf0\x9f\xa6",
-          "\xa6\x9c", "hello", " world", "\"name\"", "ab", ", \"", ": ", ", ", "20", "2024", "-01"})
+         {"",         "{\"",   "\":",    "\": \"",   "\",",          "\", \"",   "\"}",
+          "\"]",      "},",    "}}",     "]}",       "{}",           "[]",       "  ",
+          "\n  ",     "ab",    "abc",    "the",      " the",         "name",     "type",
+          "true",     "false", "null",   "tru",      "12",           "123",      "-1",
+          "0.",       "\\n",   "\\u00",  "\xc3\xa9", "\xe6\x97\xa5", "\xe6\x97", "\xf0\x9f\xa6",
+          "\xa6\x9c", "hello", " world", "\"name\"", "ab",           ", \"",     ": ",
+          ", ",       "20",    "2024",   "-01"})
       texts.emplace_back(text);
     return TokenTrie(std::vector<std::string_view>(texts.begin(), texts.end()));
   }();

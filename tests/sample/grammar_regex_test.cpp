@@ -119,7 +119,8 @@ TEST(Regex, WhatIsNotRegularIsRefusedByName) {
 TEST(Regex, CatastrophesAreRefusedOrFast) {
   for (const char* pattern :
        {"(a+)+$", "(a|a)*b", "(a|b)*a(a|b){30}", "((a{0,1000}){0,1000}){0,1000}", "(.*a){50}",
-        "((((((((((a*)*)*)*)*)*)*)*)*)*)*", "(x+x+)+y", "a{1000000}{1000000}", "(.{0,900}b){0,900}"}) {
+        "((((((((((a*)*)*)*)*)*)*)*)*)*)*", "(x+x+)+y", "a{1000000}{1000000}",
+        "(.{0,900}b){0,900}"}) {
     for (const RegexMatch match : {RegexMatch::kWhole, RegexMatch::kSearch}) {
       const auto automaton = compiled_regex(pattern, Spelling::kPlain, match);
       if (!automaton) {
@@ -140,15 +141,24 @@ TEST(Regex, AgreesWithStdRegexOnRandomPatterns) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   const auto pattern = [&](auto& self, int depth) -> std::string {
     switch (depth == 0 ? pick(3) : pick(9)) {
-      case 0: return "a";
-      case 1: return "b";
-      case 2: return "[ac]";
-      case 3: return self(self, depth - 1) + self(self, depth - 1);
-      case 4: return "(?:" + self(self, depth - 1) + "|" + self(self, depth - 1) + ")";
-      case 5: return "(?:" + self(self, depth - 1) + ")*";
-      case 6: return "(?:" + self(self, depth - 1) + "){1,3}";
-      case 7: return "(?:" + self(self, depth - 1) + ")?";
-      default: return "[^b]" + self(self, depth - 1);
+      case 0:
+        return "a";
+      case 1:
+        return "b";
+      case 2:
+        return "[ac]";
+      case 3:
+        return self(self, depth - 1) + self(self, depth - 1);
+      case 4:
+        return "(?:" + self(self, depth - 1) + "|" + self(self, depth - 1) + ")";
+      case 5:
+        return "(?:" + self(self, depth - 1) + ")*";
+      case 6:
+        return "(?:" + self(self, depth - 1) + "){1,3}";
+      case 7:
+        return "(?:" + self(self, depth - 1) + ")?";
+      default:
+        return "[^b]" + self(self, depth - 1);
     }
   };
   int matched = 0;

@@ -41,8 +41,7 @@ ExprId fraction_at_least(Grammar& g, std::string_view digits, bool strict, Numbe
     ways.push_back(g.concat({g.literal(digits.substr(0, i)),
                              digit_range(g, static_cast<char>(digits[i] + 1), '9'),
                              any_digits(g, 0, kUnbounded)}));
-  ways.push_back(
-      g.concat({g.literal(digits), strict ? more : any_digits(g, 0, kUnbounded)}));
+  ways.push_back(g.concat({g.literal(digits), strict ? more : any_digits(g, 0, kUnbounded)}));
   return g.concat({g.literal("."), g.any(ways)});
 }
 
@@ -73,8 +72,8 @@ void add_deciding_digits(Grammar& g, std::string_view whole, bool above, NumberF
     const ExprId digit = above ? digit_range(g, static_cast<char>(whole[i] + 1), '9')
                                : digit_range(g, least, static_cast<char>(whole[i] - 1));
     const auto rest = static_cast<int32_t>(whole.size() - i - 1);
-    ways.push_back(g.concat({g.literal(whole.substr(0, i)), digit, any_digits(g, rest, rest),
-                             any_fraction(g, form)}));
+    ways.push_back(g.concat(
+        {g.literal(whole.substr(0, i)), digit, any_digits(g, rest, rest), any_fraction(g, form)}));
   }
 }
 
@@ -165,8 +164,8 @@ int Decimal::compare(const Decimal& other) const {
 ExprId at_least(Grammar& g, const Decimal& magnitude, bool strict, NumberForm form) {
   const std::string& whole = magnitude.whole;
   const auto digits = static_cast<int32_t>(whole.size());
-  std::vector<ExprId> ways{g.concat({digit_range(g, '1', '9'), any_digits(g, digits, kUnbounded),
-                                     any_fraction(g, form)})};
+  std::vector<ExprId> ways{g.concat(
+      {digit_range(g, '1', '9'), any_digits(g, digits, kUnbounded), any_fraction(g, form)})};
   add_deciding_digits(g, whole, true, form, ways);
   ways.push_back(
       g.concat({g.literal(whole), fraction_at_least(g, magnitude.fraction, strict, form)}));
@@ -178,10 +177,9 @@ ExprId at_most(Grammar& g, const Decimal& magnitude, bool strict, NumberForm for
   const auto digits = static_cast<int32_t>(whole.size());
   std::vector<ExprId> ways;
   if (digits > 1)
-    ways.push_back(g.concat(
-        {g.any({g.literal("0"),
-                g.concat({digit_range(g, '1', '9'), any_digits(g, 0, digits - 2)})}),
-         any_fraction(g, form)}));
+    ways.push_back(g.concat({g.any({g.literal("0"), g.concat({digit_range(g, '1', '9'),
+                                                              any_digits(g, 0, digits - 2)})}),
+                             any_fraction(g, form)}));
   add_deciding_digits(g, whole, false, form, ways);
   ways.push_back(
       g.concat({g.literal(whole), fraction_at_most(g, magnitude.fraction, strict, form)}));
@@ -234,7 +232,8 @@ std::optional<Dfa> multiples(const Decimal& step, NumberForm form) {
     for (int64_t r = 0; r < units; ++r) {
       state = begin(count > 0 && scaled(r, decimals - count, units) == 0);
       if (count < decimals)
-        add_digits(0, [&](int digit) { return fraction_state(count + 1, (r * 10 + digit) % units); });
+        add_digits(0,
+                   [&](int digit) { return fraction_state(count + 1, (r * 10 + digit) % units); });
       finish(state);
     }
   }
@@ -259,14 +258,14 @@ Result<ExprId> number(Grammar& g, const NumberRange& range) {
     steps.push_back(std::move(*dfa));
   }
   if (!range.min && !range.max && steps.empty()) {
-    const ExprId whole = g.any(
-        {g.literal("0"), g.concat({digit_range(g, '1', '9'), any_digits(g, 0, kUnbounded)})});
+    const ExprId whole =
+        g.any({g.literal("0"), g.concat({digit_range(g, '1', '9'), any_digits(g, 0, kUnbounded)})});
     const ExprId sign = g.optional(g.literal("-"));
     if (range.form == NumberForm::kWhole) return g.concat({sign, whole});
     // Two digits of exponent: more would soon be infinite.
-    const ExprId exponent = g.concat({g.any({g.literal("e"), g.literal("E")}),
-                                      g.optional(g.any({g.literal("+"), g.literal("-")})),
-                                      any_digits(g, 1, 2)});
+    const ExprId exponent =
+        g.concat({g.any({g.literal("e"), g.literal("E")}),
+                  g.optional(g.any({g.literal("+"), g.literal("-")})), any_digits(g, 1, 2)});
     return g.concat({sign, whole, any_fraction(g, range.form), g.optional(exponent)});
   }
   const Decimal zero;

@@ -11,7 +11,7 @@
 namespace weir::sample::grammar {
 
 struct Decimal {
-  bool negative = false;  // Never of zero.
+  bool negative = false;    // Never of zero.
   std::string whole = "0";  // No zeros in front but a single one.
   std::string fraction;     // No zeros behind.
 

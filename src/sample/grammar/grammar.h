@@ -30,8 +30,8 @@ struct ListItem {
 };
 
 // Items in this order, each at most once, those that are not required perhaps left out; then `rest`
-// any number of times; `separator` between any two. Of all together at least `min` and at most
-// `max`.
+// any number of times; `separator` between any two. Of all together at most `max`, and at least
+// `min` where what comes by `rest` counts as one: its names may be equal.
 struct List {
   std::vector<ListItem> items;
   ExprId separator = kNoExpr;

@@ -165,13 +165,12 @@ void Lowering::lower_counted_list(const List& list, int32_t from, int32_t to) {
     if (behind[n] < 0) continue;
     const auto count = static_cast<int32_t>(n);
     if (count >= list.min) nfa_.add_empty(behind[n], to);
-    if (list.rest == kNoExpr || list.max == count) continue;
+    if (list.rest == kNoExpr || list.max == count || count + 1 < list.min) continue;
     // One more, then pairs of a separator and one more.
-    const int32_t least = std::max(0, list.min - count - 1);
     const int32_t more = list.max == kUnbounded ? kUnbounded : list.max - count - 1;
     const ExprId next = grammar_.concat({list.separator, list.rest});
     const ExprId tail =
-        grammar_.concat({n == 0 ? list.rest : next, grammar_.repeat(next, least, more)});
+        grammar_.concat({n == 0 ? list.rest : next, grammar_.repeat(next, 0, more)});
     expr_size_.resize(grammar_.expr_count(), -1);
     lower(tail, behind[n], to);
   }

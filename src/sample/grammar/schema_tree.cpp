@@ -51,7 +51,7 @@ Result<SchemaTree> SchemaTree::parse(std::string_view json) {
   SchemaTree tree;
   WEIR_ASSIGN(JsonDoc doc, JsonDoc::parse(json, kDepthMax));
   tree.doc_.emplace(std::move(doc));
-  tree.nodes_.push_back({.value = tree.doc_->root()});
+  tree.nodes_.emplace_back().value = tree.doc_->root();
   for (size_t i = 0; i < tree.nodes_.size(); ++i)
     if (!tree.expand(static_cast<NodeId>(i)))
       return fail(ErrorCode::kInvalid, "The schema is too large: expected at most " +
@@ -75,15 +75,22 @@ bool SchemaTree::expand(NodeId id) {
   JsonObject object;
   if (value.get(object) == simdjson::SUCCESS) {
     for (const auto [key, member] : object) {
-      if (!add({.value = member, .key = key})) return false;
+      Node child;
+      child.value = member;
+      child.key = key;
+      if (!add(child)) return false;
       members_[{id, key}] = last;
     }
   }
   JsonArray array;
   if (value.get(array) == simdjson::SUCCESS) {
     int32_t index = 0;
-    for (const JsonValue element : array)
-      if (!add({.value = element, .index = index++})) return false;
+    for (const JsonValue element : array) {
+      Node child;
+      child.value = element;
+      child.index = index++;
+      if (!add(child)) return false;
+    }
   }
   return true;
 }

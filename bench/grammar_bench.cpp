@@ -1,0 +1,216 @@
+// How long a token mask takes, and compiling a grammar: the vocabularies of real tokenizers,
+// grammars as clients send them and as enemies do.
+//
+//   grammar_bench TOKENIZER.json...
+//
+// Checks first: the sample text, as the tokenizer splits it, must be allowed token by token. Then
+// times every step of the sample and of random walks. The goals are a median of 50 us at 50,000
+// tokens and 200 us at 150,000, and no step above 5 ms.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "sample/grammar/matcher.h"
+#include "sample/grammar/source.h"
+#include "text/tokenizer.h"
+
+namespace {
+
+using namespace weir;
+using sample::grammar::Automaton;
+using sample::grammar::GrammarSource;
+using sample::grammar::Matcher;
+using sample::grammar::MatchScratch;
+using sample::grammar::TokenTrie;
+using Kind = GrammarSource::Kind;
+using Clock = std::chrono::steady_clock;
+
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+struct Case {
+  std::string name;
+  GrammarSource source;
+  std::string text;  // In the language; may be empty.
+};
+
+std::string union_of(int count) {
+  std::string text = "{\"anyOf\":[";
+  for (int i = 0; i < count; ++i)
+    text += std::string(i ? "," : "") +
+            "{\"type\":\"object\",\"properties\":{\"tool\":{\"const\":\"t" + std::to_string(i) +
+            "\"},\"argument\":{\"type\":\"string\"},\"depth\":{\"$ref\":\"#\"}}," +
+            "\"required\":[\"tool\",\"argument\"]}";
+  return text + "]}";
+}
+
+std::vector<Case> cases() {
+  const std::string prose =
+      "The quick brown fox jumps over the lazy dog, and then it goes home to write a long report "
+      "about everything it has seen in the forest: trees, rivers, and a surprising number of dogs.";
+  return {
+      {"person",
+       {Kind::kJsonSchema,
+        R"({"type":"object","properties":{"name":{"type":"string"},
+         "age":{"type":"integer","minimum":0,"maximum":150},"email":{"type":"string",
+         "format":"email"},"tags":{"type":"array","items":{"enum":["red","green","blue"]}},
+         "bio":{"type":"string"}},"required":["name","age","email","tags","bio"],
+         "additionalProperties":false})",
+        {}},
+       "{\"name\": \"Ada Lovelace\", \"age\": 36, \"email\": \"ada@example.com\", \"tags\": "
+       "[\"red\", \"blue\"], \"bio\": \"" +
+           prose + "\"}"},
+      {"max length",
+       {Kind::kJsonSchema,
+        R"({"type":"object","properties":{"a":{"type":"string","maxLength":300},
+         "b":{"type":"string","minLength":10,"maxLength":5000}},"required":["a","b"]})",
+        {}},
+       "{\n  \"a\": \"" + prose + "\",\n  \"b\": \"" + prose + prose + "\"\n}"},
+      {"any object",
+       {Kind::kJsonObject, "", {}},
+       "{\"a\": [1, 2.5, {\"b\": null}], \"text\": \"" + prose + "\", \"x\": true}"},
+      {"tree",
+       {Kind::kJsonSchema,
+        R"({"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{
+         "label":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/n"}}},
+         "required":["label","children"]}}})",
+        {}},
+       "{\"label\": \"root\", \"children\": [{\"label\": \"" + prose +
+           "\", \"children\": [{\"label\": \"x\", \"children\": []}]}]}"},
+      {"union of 50",
+       {Kind::kJsonSchema, union_of(50), {}},
+       "{\"tool\": \"t17\", \"argument\": \"" + prose + "\"}"},
+      {"pattern",
+       {Kind::kJsonSchema, R"({"type":"string","pattern":"^[A-Z][a-z]+( [A-Za-z]+)*$"})", {}},
+       "\"The quick brown fox jumps over the lazy dog\""},
+      {"regex words",
+       {Kind::kRegex, "(\\w+ ){3,200}end", {}},
+       "the quick brown fox jumps over the end"},
+      {"regex any", {Kind::kRegex, ".*", {}}, prose},
+      {"gbnf list",
+       {Kind::kGbnf, "root ::= (\"- \" [^\\n]+ \"\\n\"){1,10}", {}},
+       "- " + prose + "\n- done\n"},
+      {"gbnf nested",
+       {Kind::kGbnf,
+        "root ::= x | y\nx ::= \"(\" i \")x\"\ny ::= \"(\" i \")y\"\n"
+        "i ::= x | y | [a-z ]+",
+        {}},
+       "((((the quick brown fox)x)y)x)y"},
+      {"hostile union", {Kind::kJsonSchema, union_of(150), {}}, ""},
+      {"hostile optional", {Kind::kRegex, "(a?b?c?d?e?[a-z ]?){500}", {}}, ""},
+      {"hostile words",
+       {Kind::kGbnf, "root ::= w | w root\nw ::= [a-z]+ | [a-m]+ w | [ -~]+ w?", {}},
+       ""},
+  };
+}
+
+struct Times {
+  std::vector<double> us;
+  double at(double share) {
+    if (us.empty()) return 0;
+    std::ranges::sort(us);
+    return us[std::min(us.size() - 1, static_cast<size_t>(share * static_cast<double>(us.size())))];
+  }
+};
+
+bool allowed(const std::vector<uint64_t>& mask, int32_t token) {
+  return mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1;
+}
+
+// Along the sample; each step is repeated, and the least time counts: the machine has other work.
+void follow(Matcher matcher, const std::vector<int32_t>& tokens, Times& times) {
+  MatchScratch scratch;
+  std::vector<uint64_t> mask(matcher.trie().mask_words());
+  for (const int32_t token : tokens) {
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = Clock::now();
+      matcher.fill_mask(mask, scratch);
+      best = std::min(best, us_since(begin));
+    }
+    times.us.push_back(best);
+    CHECK(allowed(mask, token));
+    CHECK(matcher.accept(token, scratch));
+  }
+  CHECK(matcher.may_end());
+}
+
+void wander(Matcher matcher, unsigned seed, Times& times) {
+  MatchScratch scratch;
+  std::mt19937 random(seed);
+  std::vector<uint64_t> mask(matcher.trie().mask_words());
+  for (int i = 0; i < 100 && !matcher.must_end(); ++i) {
+    double best = 1e9;
+    for (int k = 0; k < 3; ++k) {
+      const auto begin = Clock::now();
+      matcher.fill_mask(mask, scratch);
+      best = std::min(best, us_since(begin));
+    }
+    times.us.push_back(best);
+    std::vector<int32_t> tokens;
+    for (int32_t token = 0; token < matcher.trie().vocab_size(); ++token)
+      if (allowed(mask, token)) tokens.push_back(token);
+    if (tokens.empty()) break;
+    CHECK(matcher.accept(tokens[random() % tokens.size()], scratch));
+  }
+}
+
+int run(const char* path) {
+  std::stringstream json;
+  json << std::ifstream(path).rdbuf();
+  const auto tokenizer = text::Tokenizer::load(json.str());
+  if (!tokenizer) {
+    std::fprintf(stderr, "%s: %s\n", path, tokenizer.error().message.c_str());
+    return 1;
+  }
+  std::vector<std::string_view> pieces;
+  for (int32_t id = 0; id < (*tokenizer)->vocab_size(); ++id)
+    pieces.push_back((*tokenizer)->is_special(id) ? std::string_view() : (*tokenizer)->piece(id));
+  const auto begin = Clock::now();
+  const TokenTrie trie(pieces);
+  std::printf("%s: %d tokens, trie %.1f MB in %.0f ms, slices:", path, trie.vocab_size(),
+              static_cast<double>(trie.memory_bytes()) / 1e6, us_since(begin) / 1e3);
+  for (const TokenTrie::Slice& slice : trie.slices())
+    std::printf(" %zu+%zu", slice.count, slice.rest.size());
+  std::printf("\n%-18s %10s %8s %9s | %8s %8s %8s | %8s %8s %8s\n", "grammar", "compile ms",
+              "states", "bytes", "median", "p99", "max", "random", "p99", "max us");
+  for (const Case& c : cases()) {
+    const auto compiling = Clock::now();
+    auto compiled = compile(c.source);
+    const double compile_ms = us_since(compiling) / 1e3;
+    if (!compiled) {
+      std::printf("%-18s %10.2f refused: %s\n", c.name.c_str(), compile_ms,
+                  compiled.error().message.c_str());
+      continue;
+    }
+    const std::shared_ptr<const Automaton> automaton = std::move(*compiled);
+    Times sample, random;
+    const Matcher start(automaton, trie);
+    if (!c.text.empty()) follow(start, (*tokenizer)->encode(c.text), sample);
+    for (unsigned seed = 0; seed < 5; ++seed) wander(start, seed, random);
+    std::printf("%-18s %10.2f %8zu %9zu | %8.1f %8.1f %8.1f | %8.1f %8.1f %8.1f\n", c.name.c_str(),
+                compile_ms, automaton->state_count(), automaton->memory_bytes(), sample.at(0.5),
+                sample.at(0.99), sample.at(1), random.at(0.5), random.at(0.99), random.at(1));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: grammar_bench TOKENIZER.json...\n");
+    return 2;
+  }
+  int failures = 0;
+  for (int i = 1; i < argc; ++i) failures += run(argv[i]);
+  return failures;
+}

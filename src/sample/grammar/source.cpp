@@ -1,0 +1,137 @@
+#include "sample/grammar/source.h"
+
+#include <functional>
+#include <utility>
+
+#include "base/utf8.h"
+#include "sample/grammar/gbnf.h"
+#include "sample/grammar/json_schema.h"
+#include "sample/grammar/lark.h"
+#include "sample/grammar/regex.h"
+
+namespace weir::sample::grammar {
+
+namespace {
+
+constexpr size_t kChoicesMax = 20'000;
+constexpr size_t kChoiceBytesMax = 1 << 20;
+
+Result<ExprId> choice(Grammar& grammar, const std::vector<std::string>& choices) {
+  if (choices.empty() || choices.size() > kChoicesMax)
+    return fail(ErrorCode::kInvalid, "Expected from 1 to " + std::to_string(kChoicesMax) +
+                                         " choices, found " + std::to_string(choices.size()) + ".");
+  std::vector<ExprId> ways;
+  size_t bytes = 0;
+  for (const std::string& text : choices) {
+    bytes += text.size();
+    if (!valid_utf8(text) || bytes > kChoiceBytesMax)
+      return fail(ErrorCode::kInvalid, "Expected choices of valid UTF-8, of at most " +
+                                           std::to_string(kChoiceBytesMax) + " bytes together.");
+    ways.push_back(grammar.literal(text));
+  }
+  return grammar.any(ways);
+}
+
+Result<void> fill(Grammar& grammar, const GrammarSource& source) {
+  using Kind = GrammarSource::Kind;
+  const auto define = [&](Result<ExprId> body) -> Result<void> {
+    if (!body) return tl::unexpected<Error>(std::move(body).error());
+    grammar.root = grammar.add_rule("root");
+    grammar.define(grammar.root, *body);
+    return {};
+  };
+  switch (source.kind) {
+    case Kind::kJsonObject:
+      return define(json_object(grammar));
+    case Kind::kJsonSchema:
+      return define(json_schema(grammar, source.text));
+    case Kind::kRegex:
+      return define(regex(grammar, source.text, Spelling::kPlain, RegexMatch::kWhole));
+    case Kind::kChoice:
+      return define(choice(grammar, source.choices));
+    case Kind::kGbnf:
+      return gbnf(grammar, source.text);
+    case Kind::kGrammar:
+      return source.text.find("::=") != std::string::npos ? gbnf(grammar, source.text)
+                                                          : lark(grammar, source.text);
+  }
+  return {};
+}
+
+uint64_t hash_of(const GrammarSource& source) {
+  uint64_t hash = std::hash<std::string>()(source.text) + static_cast<uint64_t>(source.kind);
+  for (const std::string& text : source.choices)
+    hash = (hash ^ std::hash<std::string>()(text)) * 0x9e3779b97f4a7c15;
+  return hash;
+}
+
+size_t bytes_of(const GrammarSource& source) {
+  size_t sum = source.text.size();
+  for (const std::string& text : source.choices) sum += text.size() + sizeof text;
+  return sum;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const Automaton>> compile(const GrammarSource& source) {
+  Grammar grammar;
+  WEIR_TRY(fill(grammar, source));
+  return compile(std::move(grammar));
+}
+
+std::shared_ptr<const Automaton> GrammarCache::find(uint64_t hash, const GrammarSource& source) {
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second->source != source) continue;
+    entries_.splice(entries_.begin(), entries_, it->second);
+    return it->second->automaton;
+  }
+  return nullptr;
+}
+
+void GrammarCache::drop_oldest() {
+  const auto oldest = std::prev(entries_.end());
+  const auto [begin, end] = by_hash_.equal_range(oldest->hash);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second != oldest) continue;
+    by_hash_.erase(it);
+    break;
+  }
+  bytes_ -= oldest->bytes;
+  entries_.pop_back();
+}
+
+// Compiled without the lock: two who ask at once for the same may both compile it.
+Result<std::shared_ptr<const Automaton>> GrammarCache::get(const GrammarSource& source) {
+  const uint64_t hash = hash_of(source);
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = find(hash, source)) {
+      ++hits_;
+      return found;
+    }
+  }
+  WEIR_ASSIGN(auto compiled, compile(source));
+  const std::shared_ptr<const Automaton> automaton = std::move(compiled);
+  const std::lock_guard lock(mutex_);
+  if (auto found = find(hash, source)) return found;
+  const size_t bytes = automaton->memory_bytes() + bytes_of(source);
+  if (bytes > bytes_max_) return automaton;
+  entries_.push_front({hash, source, automaton, bytes});
+  by_hash_.emplace(hash, entries_.begin());
+  bytes_ += bytes;
+  while (entries_.size() > entries_max_ || bytes_ > bytes_max_) drop_oldest();
+  return automaton;
+}
+
+size_t GrammarCache::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+uint64_t GrammarCache::hits() const {
+  const std::lock_guard lock(mutex_);
+  return hits_;
+}
+
+}  // namespace weir::sample::grammar

@@ -1,0 +1,71 @@
+// GrammarSource: a constraint as a client writes it; compile() makes it an automaton, GrammarCache
+// keeps those made lately.
+//
+// Threads: compile() is a pure function; a GrammarCache may be used by any thread.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "sample/grammar/automaton.h"
+
+namespace weir::sample::grammar {
+
+struct GrammarSource {
+  enum class Kind : uint8_t {
+    kJsonObject,  // Any JSON object.
+    kJsonSchema,
+    kRegex,
+    kChoice,   // One of `choices`.
+    kGrammar,  // GBNF, or Lark if nothing is defined by `::=`.
+    kGbnf,
+  };
+  Kind kind = Kind::kJsonObject;
+  std::string text;
+  std::vector<std::string> choices;
+
+  bool operator==(const GrammarSource&) const = default;
+};
+
+Result<std::unique_ptr<const Automaton>> compile(const GrammarSource& source);
+
+// Whose automata are shared: by all requests with the same source, on whatever thread they are
+// matched. The last to let go frees.
+class GrammarCache {
+ public:
+  // Beyond either limit what was not asked for longest is dropped.
+  explicit GrammarCache(size_t entries_max = 256, size_t bytes_max = 64 << 20)
+      : entries_max_(entries_max), bytes_max_(bytes_max) {}
+
+  Result<std::shared_ptr<const Automaton>> get(const GrammarSource& source);
+
+  size_t bytes() const;
+  uint64_t hits() const;
+
+ private:
+  struct Entry {
+    uint64_t hash = 0;
+    GrammarSource source;
+    std::shared_ptr<const Automaton> automaton;
+    size_t bytes = 0;
+  };
+
+  // REQUIRES: the mutex is held.
+  std::shared_ptr<const Automaton> find(uint64_t hash, const GrammarSource& source);
+  void drop_oldest();
+
+  const size_t entries_max_, bytes_max_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;  // The latest first.
+  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
+  size_t bytes_ = 0;
+  uint64_t hits_ = 0;
+};
+
+}  // namespace weir::sample::grammar

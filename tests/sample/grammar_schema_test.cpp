@@ -1,0 +1,380 @@
+// JSON Schemas: what each keyword allows and forbids, what is refused and how, and random schemas
+// whose random outputs an independent validator accepts.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "base/utf8.h"
+#include "grammar_matcher.h"
+#include "json_validator.h"
+#include "sample/grammar/source.h"
+#include "schema_generator.h"
+
+namespace weir::sample::grammar {
+namespace {
+
+Result<std::shared_ptr<const Automaton>> compiled_schema(std::string schema) {
+  WEIR_ASSIGN(auto automaton, compile(GrammarSource{.kind = GrammarSource::Kind::kJsonSchema,
+                                                    .text = std::move(schema),
+                                                    .choices = {}}));
+  return std::shared_ptr<const Automaton>(std::move(automaton));
+}
+
+struct Sample {
+  const char* schema;
+  std::vector<std::string> yes, no;
+};
+
+void expect_samples(std::span<const Sample> samples) {
+  for (const Sample& sample : samples) {
+    const auto automaton = compiled_schema(sample.schema);
+    ASSERT_TRUE(automaton) << sample.schema << ": " << automaton.error().message;
+    for (const std::string& text : sample.yes)
+      EXPECT_TRUE(matches(*automaton, text)) << sample.schema << " on " << text;
+    for (const std::string& text : sample.no)
+      EXPECT_FALSE(matches(*automaton, text)) << sample.schema << " on " << text;
+  }
+}
+
+TEST(JsonSchema, ScalarsAreWhatTheirTypeSays) {
+  const Sample samples[] = {
+      {R"({"type":"null"})", {"null"}, {"0", "\"null\"", ""}},
+      {R"({"type":"boolean"})", {"true", "false"}, {"True", "1"}},
+      {R"({"type":"integer"})", {"0", "-17", "123456789012345678901"}, {"1.5", "01", "+1", "1e2"}},
+      {R"({"type":"number"})", {"0", "-0.5", "1e5", "12.75E-3"}, {".5", "1.", "00", "1e999"}},
+      {R"({"type":"string"})",
+       {R"("")", R"("a\n\u00e9\"")", "\"caf\xc3\xa9\"", R"("\ud83e\udd9c")"},
+       {R"("a)", "\"a\nb\"", R"("\x")", R"("\ud83e")", "\"\xc3\"", R"("\udd9c")"}},
+      {R"({"type":["string","null"]})", {R"("x")", "null"}, {"1"}},
+      {R"({"type":"integer","minimum":-3,"maximum":12})",
+       {"-3", "-1", "0", "9", "10", "12"},
+       {"-4", "13", "-0", "100", "1.0"}},
+      {R"({"type":"integer","exclusiveMinimum":99,"exclusiveMaximum":1001})",
+       {"100", "999", "1000"},
+       {"99", "1001", "98", "2000"}},
+      {R"({"type":"integer","minimum":2.5,"maximum":4.5})", {"3", "4"}, {"2", "5", "3.0"}},
+      {R"({"type":"number","minimum":-1.25,"exclusiveMaximum":0.5})",
+       {"-1.25", "-1.2", "-0.001", "0", "0.49", "0.4999"},
+       {"-1.26", "-1.3", "0.5", "0.50", "1", "-2"}},
+      {R"({"type":"number","minimum":10.05})", {"10.05", "10.050", "10.1", "11"}, {"10", "10.04"}},
+      {R"({"type":"integer","multipleOf":7})", {"0", "7", "-14", "700"}, {"8", "1"}},
+      {R"({"type":"number","multipleOf":0.25})", {"0.25", "1.5", "3", "-0.75"}, {"0.3", "0.125"}},
+      {R"({"type":"integer","minimum":10,"maximum":30,"multipleOf":10})",
+       {"10", "20", "30"},
+       {"0", "40", "15"}},
+      {R"({"type":"string","minLength":2,"maxLength":3})",
+       {R"("ab")", R"("a\n")", "\"\xc3\xa9\xf0\x9f\xa6\x9c\"", R"("\u0041\ud83e\udd9cx")"},
+       {R"("a")", R"("abcd")"}},
+      {R"({"type":"string","pattern":"^a+$"})", {R"("aa")"}, {R"("ab")", R"("")"}},
+      {R"({"type":"string","pattern":"b"})", {R"("abc")", R"("\"b")"}, {R"("ac")"}},
+      {R"({"type":"string","pattern":"^a","maxLength":3,"minLength":2})",
+       {R"("ab")", R"("abc")"},
+       {R"("a")", R"("abcd")", R"("ba")"}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, FormatsAreEnforced) {
+  const auto format = [](const char* name) {
+    return std::string(R"({"type":"string","format":")") + name + "\"}";
+  };
+  struct Case {
+    const char* name;
+    std::vector<std::string> yes, no;
+  };
+  const Case cases[] = {
+      {"date", {"2024-02-29", "1999-12-31"}, {"2023-02-29", "2024-13-01", "2024-04-31", "24-1-1"}},
+      {"time", {"23:59:59Z", "00:00:00.5+02:00"}, {"24:00:00Z", "12:00Z", "12:00:00"}},
+      {"date-time", {"2024-11-21T12:00:00Z"}, {"2024-11-21 12:00:00Z", "2024-11-21"}},
+      {"duration", {"P1Y2M3D", "PT1H30M", "P4W", "P1DT12H"}, {"P", "PT", "1D", "P1Y2D"}},
+      {"email", {"joe.bloggs@example.com"}, {"joe", "@example.com", "a@b", ".a@b.de"}},
+      {"hostname", {"www.example.com", "a-b"}, {"-a", "a..b", "a_b"}},
+      {"ipv4", {"192.168.0.1", "255.255.255.255"}, {"256.1.1.1", "1.2.3", "01.2.3.4"}},
+      {"ipv6",
+       {"::1", "2001:db8::ff00:42:8329", "::", "1:2:3:4:5:6:7:8", "1::"},
+       {"1::2::3", "12345::", "1:2:3:4:5:6:7", ":1"}},
+      {"uuid", {"123e4567-e89b-12d3-a456-426614174000"}, {"123e4567e89b12d3a456426614174000"}},
+      {"uri",
+       {"https://example.com/a?b=c#d", "urn:isbn:1", "mailto:a@b.c"},
+       {"example", "http:// x"}},
+      {"json-pointer", {"", "/a/b~0", "/"}, {"a", "/~2"}},
+  };
+  for (const Case& c : cases) {
+    const auto automaton = compiled_schema(format(c.name));
+    ASSERT_TRUE(automaton) << c.name << ": " << automaton.error().message;
+    for (const std::string& text : c.yes)
+      EXPECT_TRUE(matches(*automaton, "\"" + text + "\"")) << c.name << " on " << text;
+    for (const std::string& text : c.no)
+      EXPECT_FALSE(matches(*automaton, "\"" + text + "\"")) << c.name << " on " << text;
+  }
+}
+
+TEST(JsonSchema, ObjectsHaveTheirMembersInOrder) {
+  const Sample samples[] = {
+      {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"null"}},
+           "required":["b"]})",
+       {R"({"b":null})", R"({"a":1,"b":null})", "{\n  \"a\": 1,\n  \"b\": null\n}",
+        R"({ "b": null })"},
+       {R"({})", R"({"a":1})", R"({"b":null,"a":1})", R"({"b":null,"c":1})", R"({"b":null,})",
+        R"({"b" :null})", " {\"b\":null}", "{\"b\":null}\n"}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":
+           {"type":"boolean"}})",
+       {R"({})", R"({"a":1,"x":true})", R"({"x":true,"y":false})", R"({"ab":true,"":false})"},
+       {R"({"a":true})", R"({"x":1})", R"({"\u0061":true})"}},
+      {R"({"type":"object"})", {"{}", R"({"x":[1,{"y":"z"}]})"}, {"[]", "1"}},
+      {R"({"type":"object","patternProperties":{"^n_":{"type":"integer"},"_s$":{"minimum":5}},
+           "additionalProperties":false})",
+       {R"({"n_a":1})", R"({"n_a_s":7})", R"({"a_s":6})"},
+       {R"({"x":1})", R"({"n_a_s":1})", R"({"n_a":true})"}},
+      {R"({"type":"object","propertyNames":{"pattern":"^[a-z]$"}})",
+       {R"({"a":1})", "{}"},
+       {R"({"ab":1})", R"({"A":1})"}},
+      {R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"minProperties":2,
+           "maxProperties":2})",
+       {R"({"a":1,"c":2})", R"({"b":1,"c":2})"},
+       {R"({"a":1})", R"({"a":1,"b":1,"c":1})", "{}"}},
+      {R"({"type":"object","required":["z"]})", {R"({"z":1})", R"({"z":1,"y":2})"}, {"{}"}},
+      {R"({"properties":{"a":{"type":"integer"}}})", {"{}"}, {"1", "\"x\""}},
+      {R"({"type":"object","properties":{"a":false,"b":true}})", {R"({"b":1})"}, {R"({"a":1})"}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, ArraysCountTheirItems) {
+  const Sample samples[] = {
+      {R"({"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":3})",
+       {"[1]", "[1, 2,3]", "[\n  1,\n  2\n]"},
+       {"[]", "[1,2,3,4]", "[1,]", "[\"a\"]"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}]})",
+       {"[]", "[1]", "[1,\"a\"]"},
+       {"[\"a\"]", "[1,\"a\",2]"}},
+      {R"({"type":"array","prefixItems":[{"type":"integer"}],"items":{"type":"null"},"minItems":2,
+           "maxItems":3})",
+       {"[1,null]", "[1,null,null]"},
+       {"[1]", "[null]", "[1,null,null,null]"}},
+      {R"({"type":"array","items":{"type":"integer"},"minItems":3000,"maxItems":3001})",
+       {},
+       {"[1]"}},
+      {R"({"type":"array"})", {"[]", "[1,\"a\",[],{}]"}, {"{}"}},
+      {R"({"type":"array","items":false})", {"[]"}, {"[1]"}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, SchemasCombine) {
+  const Sample samples[] = {
+      {R"({"enum":["a",1,null,{"x":[1]}]})",
+       {"\"a\"", "1", "null", "{\"x\": [1]}"},
+       {"\"b\"", "2"}},
+      {R"({"enum":["a","bb",3],"type":"string","minLength":2})", {"\"bb\""}, {"\"a\"", "3"}},
+      {R"({"const":"x\"y"})", {R"("x\"y")"}, {"\"x\""}},
+      {R"({"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]})",
+       {"5", "\"a\""},
+       {"\"ab\""}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},
+           "anyOf":[{"required":["a"]},{"required":["b"]}]})",
+       {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":2})"},
+       {"{}"}},
+      {R"({"allOf":[{"type":"integer","minimum":3},{"maximum":5}]})", {"3", "5"}, {"2", "6"}},
+      {R"({"allOf":[{"properties":{"a":{"minimum":3}}},{"properties":{"a":{"type":"integer"}},
+           "required":["a"]}]})",
+       {R"({"a":3})"},
+       {R"({"a":2})", R"({"a":3.5})", "{}"}},
+      {R"({"oneOf":[{"type":"object","properties":{"t":{"const":"a"},"v":{"type":"integer"}},
+           "required":["t"]},{"type":"object","properties":{"t":{"const":"b"}},"required":["t"]}]})",
+       {R"({"t":"a","v":1})", R"({"t":"b"})"},
+       {R"({"t":"b","v":1})"}},
+      {R"({"oneOf":[{"type":"string"},{"type":"null"},{"type":"integer","minimum":3},
+           {"type":"integer","exclusiveMaximum":3}]})",
+       {"\"x\"", "null", "7", "2"},
+       {"1.5"}},
+      {R"({"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"v":{"type":"integer"},
+           "next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}},"required":["v","next"]}}})",
+       {R"({"v":1,"next":{"v":2,"next":null}})"},
+       {R"({"v":1})", R"({"v":1,"next":{"v":2}})"}},
+      {R"({"type":"array","items":{"$ref":"#"}})", {"[]", "[[],[[]]]"}, {"[1]"}},
+      {R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})", {"null"}, {"1"}},
+      {R"({"$ref":"#/definitions/a~1b%25","definitions":{"a/b%":{"type":"null"}}})",
+       {"null"},
+       {"1"}},
+      {R"({"type":"string","nullable":true})", {"null", "\"\""}, {"1"}},
+      {R"(true)", {"1", "{}"}, {""}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPlace) {
+  for (const auto& [schema, words] : std::initializer_list<
+           std::pair<const char*, std::vector<const char*>>>{
+           {R"({"properties":{"a":{"not":{}}}})", {"'not'", "#/properties/a/not"}},
+           {R"({"if":{}})", {"'if'"}},
+           {R"({"items":{"contains":{}}})", {"'contains'", "#/items/contains"}},
+           {R"({"type":"array","uniqueItems":true})", {"'uniqueItems'"}},
+           {R"({"unevaluatedProperties":false})", {"'unevaluatedProperties'"}},
+           {R"({"dependentRequired":{}})", {"'dependentRequired'"}},
+           {R"({"$dynamicRef":"#a"})", {"'$dynamicRef'"}},
+           {R"({"requierd":["a"]})", {"'requierd'"}},
+           {R"({"$ref":"http://example.com/x"})", {"'$ref'", "within the schema"}},
+           {R"({"$ref":"#/nowhere"})", {"leads nowhere"}},
+           {R"({"type":"string","pattern":"(?=a)"})", {"'pattern'", "lookahead", "#/pattern"}},
+           {R"({"type":"string","format":"colour"})", {"'format'", "colour"}},
+           {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", {"'oneOf'", "0 and 1"}},
+           {R"({"type":"text"})", {"expected a type", "#/type"}},
+           {R"({"type":"number","multipleOf":123.456789})", {"'multipleOf'"}},
+           {R"({"type":"string","minLength":3,"maxLength":2})", {"no output at all"}},
+           {R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+            {"no output at all"}},
+           {R"(false)", {"no output at all"}},
+           {R"([])", {"expected an object or a boolean"}},
+           {R"({"minLength":-1})", {"not negative"}},
+           {R"({"required":"a"})", {"required is not an array"}},
+           {R"({)", {}},
+       }) {
+    const auto automaton = compiled_schema(schema);
+    ASSERT_FALSE(automaton) << schema;
+    for (const char* word : words)
+      EXPECT_NE(automaton.error().message.find(word), std::string::npos)
+          << schema << ": " << automaton.error().message;
+  }
+}
+
+// A random walk under the mask. Ends when it may, after some tokens as soon as it may.
+std::string walk(Matcher& matcher, std::mt19937& random, int tokens_max, bool& ended) {
+  MatchScratch scratch;
+  const TokenTrie& trie = matcher.trie();
+  std::vector<uint64_t> mask(trie.mask_words());
+  std::string text;
+  ended = false;
+  for (int i = 0; i < tokens_max; ++i) {
+    if (matcher.may_end() && (matcher.must_end() || i > 40 || random() % 4 == 0)) {
+      ended = true;
+      break;
+    }
+    matcher.fill_mask(mask, scratch);
+    std::vector<int32_t> allowed, closing;
+    for (int32_t token = 0; token < trie.vocab_size(); ++token) {
+      if (!(mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1)) continue;
+      allowed.push_back(token);
+      if (std::string_view("\"}]").find(trie.bytes(token)[0]) != std::string_view::npos)
+        closing.push_back(token);
+    }
+    // Each token is allowed if, and only if, it can be taken.
+    for (int k = 0; k < 8; ++k) {
+      const auto token = static_cast<int32_t>(random() % static_cast<unsigned>(trie.vocab_size()));
+      Matcher copy = matcher;
+      EXPECT_EQ(copy.accept(token, scratch), std::ranges::binary_search(allowed, token))
+          << text << " and " << trie.bytes(token);
+    }
+    EXPECT_FALSE(allowed.empty()) << "stuck behind " << text;
+    if (allowed.empty()) break;
+    const std::vector<int32_t>& from = i > 30 && !closing.empty() ? closing : allowed;
+    const int32_t token = from[random() % from.size()];
+    const std::string forced = matcher.forced(64, scratch);
+    const std::string_view bytes = trie.bytes(token);
+    const size_t common = std::min(forced.size(), bytes.size());
+    EXPECT_EQ(forced.substr(0, common), bytes.substr(0, common));
+    text += bytes;
+    EXPECT_TRUE(matcher.accept(token, scratch)) << text;
+  }
+  matcher.check();
+  return text;
+}
+
+TEST(JsonSchema, RandomOutputsOfRandomSchemasAreValid) {
+  const char* count_text = std::getenv("WEIR_SCHEMA_COUNT");
+  const unsigned count = count_text ? static_cast<unsigned>(std::atoi(count_text)) : 1000;
+  const char* dump_path = std::getenv("WEIR_SCHEMA_DUMP");  // For other validators.
+  std::ofstream dump;
+  if (dump_path) dump.open(dump_path);
+  int refused = 0, whole = 0, prefixes = 0;
+  for (unsigned seed = 0; seed < count; ++seed) {
+    const std::string schema = SchemaGenerator(seed).schema();
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + schema);
+    const auto automaton = compiled_schema(schema);
+    if (!automaton) {
+      ++refused;
+      continue;
+    }
+    const auto schema_doc = JsonDoc::parse(schema);
+    ASSERT_TRUE(schema_doc);
+    const JsonValidator validator(schema_doc->root());
+    std::mt19937 random(seed);
+    for (int run = 0; run < 2; ++run) {
+      Matcher matcher(*automaton, small_vocabulary());
+      bool ended = false;
+      const std::string text = walk(matcher, random, 300, ended);
+      if (!ended) {
+        ++prefixes;
+        continue;
+      }
+      const auto doc = JsonDoc::parse(text);
+      ASSERT_TRUE(doc) << "not JSON: " << text;
+      ASSERT_TRUE(validator.valid(doc->root())) << "not valid: " << text;
+      if (dump)
+        dump << schema << "\n" << *[&] {
+        static std::string line;
+        line.clear();
+        JsonWriter(line).value(doc->root());
+        return &line;
+      }() << "\n";
+      ++whole;
+    }
+    if (HasFailure()) return;
+  }
+  std::printf("%u schemas: %d refused; outputs: %d whole, %d prefixes\n", count, refused, whole,
+              prefixes);
+  EXPECT_GT(whole, static_cast<int>(count));
+  EXPECT_LT(refused, static_cast<int>(count / 3));
+}
+
+TEST(JsonSchema, HostileSchemasAreRefusedOrHarmless) {
+  const char* count_text = std::getenv("WEIR_SCHEMA_COUNT");
+  const unsigned count = count_text ? static_cast<unsigned>(std::atoi(count_text)) / 10 : 64;
+  int refused = 0;
+  double slowest = 0;
+  for (unsigned seed = 0; seed < count; ++seed) {
+    const std::string schema = SchemaGenerator(seed).hostile();
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + schema.substr(0, 200));
+    const std::clock_t begin = std::clock();
+    const auto automaton = compiled_schema(schema);
+    slowest = std::max(slowest, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+    if (!automaton) {
+      EXPECT_FALSE(automaton.error().message.empty());
+      ++refused;
+      continue;
+    }
+    EXPECT_LT((*automaton)->memory_bytes(), 200u << 20);
+    std::mt19937 random(seed);
+    Matcher matcher(*automaton, small_vocabulary());
+    bool ended = false;
+    walk(matcher, random, 60, ended);
+    if (HasFailure()) return;
+  }
+  std::printf("%u hostile schemas: %d refused; slowest compilation %.2f s of CPU\n", count, refused,
+              slowest);
+}
+
+TEST(GrammarCache, KeepsWhatWasAskedForLately) {
+  GrammarCache cache(3, 1 << 20);
+  const auto schema = [](int n) {
+    return GrammarSource{.kind = GrammarSource::Kind::kJsonSchema,
+                         .text = "{\"const\":" + std::to_string(n) + "}",
+                         .choices = {}};
+  };
+  const auto first = cache.get(schema(0));
+  ASSERT_TRUE(first);
+  for (int n = 1; n < 3; ++n) ASSERT_TRUE(cache.get(schema(n)));
+  EXPECT_EQ(cache.get(schema(0))->get(), first->get());
+  EXPECT_EQ(cache.hits(), 1u);
+  ASSERT_TRUE(cache.get(schema(3)));  // Drops 1.
+  EXPECT_EQ(cache.get(schema(0))->get(), first->get());
+  EXPECT_EQ(cache.hits(), 2u);
+  ASSERT_TRUE(cache.get(schema(1)));
+  EXPECT_EQ(cache.hits(), 2u);
+  EXPECT_FALSE(cache.get({.kind = GrammarSource::Kind::kRegex, .text = "(", .choices = {}}));
+}
+
+}  // namespace
+}  // namespace weir::sample::grammar
