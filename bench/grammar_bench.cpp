@@ -175,7 +175,8 @@ int run(const char* path) {
   for (int32_t id = 0; id < (*tokenizer)->vocab_size(); ++id)
     pieces.push_back((*tokenizer)->is_special(id) ? std::string_view() : (*tokenizer)->piece(id));
   const auto begin = Clock::now();
-  const TokenTrie trie(pieces);
+  const auto shared_trie = std::make_shared<const TokenTrie>(pieces);
+  const TokenTrie& trie = *shared_trie;
   std::printf("%s: %d tokens, trie %.1f MB in %.0f ms, slices:", path, trie.vocab_size(),
               static_cast<double>(trie.memory_bytes()) / 1e6, us_since(begin) / 1e3);
   for (const TokenTrie::Slice& slice : trie.slices())
@@ -193,7 +194,7 @@ int run(const char* path) {
     }
     const std::shared_ptr<const Automaton> automaton = std::move(*compiled);
     Times sample, random;
-    const Matcher start(automaton, trie);
+    const Matcher start(automaton, shared_trie);
     if (!c.text.empty()) follow(start, (*tokenizer)->encode(c.text), sample);
     for (unsigned seed = 0; seed < 5; ++seed) wander(start, seed, random);
     std::printf("%-18s %10.2f %8zu %9zu | %8.1f %8.1f %8.1f | %8.1f %8.1f %8.1f\n", c.name.c_str(),

@@ -7,6 +7,7 @@
 #include "api/api_error.h"
 #include "api/api_stats.h"
 #include "api/exchange.h"
+#include "api/grammar_store.h"
 #include "api/memory_cost.h"
 #include "api/prepare.h"
 #include "api/stream.h"
@@ -85,6 +86,11 @@ const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Be
 
 bool is_free_path(std::string_view path) { return path == "/health" || path == "/v1/health"; }
 
+ApiConfig with_grammars(ApiConfig config, GrammarStore& grammars) {
+  config.grammars = &grammars;
+  return config;
+}
+
 }  // namespace
 
 struct Api::Impl {
@@ -122,6 +128,7 @@ struct Api::Impl {
   int32_t tokens_max() const;
   void write_model(JsonWriter& json, std::string_view id) const;
 
+  GrammarStore grammars;
   const ApiConfig config;
   const Exchange::Policy policy;
   ApiStats stats;
@@ -136,7 +143,8 @@ struct Api::Impl {
 };
 
 Api::Impl::Impl(ApiConfig config_in)
-    : config(std::move(config_in)),
+    : grammars(*config_in.tokenizer, config_in.vocab_size, config_in.defaults.eos_ids),
+      config(with_grammars(std::move(config_in), grammars)),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s},
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max) {

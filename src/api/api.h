@@ -22,6 +22,8 @@
 namespace weir::api {
 
 // What the composition root knows. Pointers are borrowed and outlive the Api.
+class GrammarStore;
+
 struct ApiConfig {
   // --- The model.
   std::string model_id{};              // As /v1/models names it.
@@ -35,6 +37,8 @@ struct ApiConfig {
   const text::ChatTemplate* tool_use_template = nullptr;  // For conversations with tools, if any.
   // `bos_token` and friends: variables of every template.
   std::vector<std::pair<std::string, std::string>> special_tokens{};
+
+  GrammarStore* grammars = nullptr;  // The Api's own; it fills this in.
 
   // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
   sched::EngineHandle* engine = nullptr;

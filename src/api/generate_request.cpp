@@ -225,25 +225,6 @@ Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-Result<void> parse_response_format(const FieldInput& in, GenerateRequest&) {
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
-  const auto type_value = json_get(object, "type");
-  if (!type_value) return missing("response_format.type");
-  std::string_view type;
-  if (type_value->get(type) != simdjson::SUCCESS)
-    return wrong_type("response_format.type", "a string", *type_value);
-  if (type == "text") return {};
-  if (type == "json_object" || type == "json_schema")
-    return unsupported(
-        "response_format.type",
-        "this server does not constrain its output yet; expected \"text\", found \"" +
-            std::string(shown(type)) + "\"");
-  return out_of_range(
-      "response_format.type",
-      "expected text, json_object or json_schema, found \"" + std::string(shown(type)) + "\"");
-}
-
 Result<void> parse_modalities(const FieldInput& in, GenerateRequest&) {
   JsonArray array;
   if (in.value.get(array) != simdjson::SUCCESS)
@@ -369,17 +350,19 @@ constexpr auto kFields = std::to_array<Field>({
     {"priority", "integer", {}, "Accepted."},
     {"cache_prompt", "boolean", {}, "Accepted; the prefix cache is always on."},
 
-    {"response_format", "object", &parse_response_format, "type text."},
+    {"response_format", "object", &parse_response_format, "type text, json_object or json_schema."},
     {"modalities", "array", &parse_modalities, "[\"text\"].", 0, 0, kChat},
     {"functions", "array", &refuse, "Not supported; use tools.", 0, 0, kChat},
     {"function_call", "string or object", &parse_function_call, "none or auto.", 0, 0, kChat},
-    {"guided_json", "object", &refuse, "Not supported."},
-    {"guided_regex", "string", &refuse, "Not supported."},
-    {"guided_choice", "array", &refuse, "Not supported."},
-    {"guided_grammar", "string", &refuse, "Not supported."},
-    {"structured_outputs", "object", &refuse, "Not supported."},
-    {"grammar", "string", &refuse, "Not supported."},
-    {"json_schema", "object", &refuse, "Not supported."},
+    {"guided_json", "object or string", &parse_guided_json, "A JSON schema (vLLM)."},
+    {"guided_regex", "string", &parse_guided_regex,
+     "A regular expression for the whole answer (vLLM)."},
+    {"guided_choice", "array", &parse_guided_choice, "The answers to choose from (vLLM)."},
+    {"guided_grammar", "string", &parse_guided_grammar, "A GBNF or Lark grammar (vLLM)."},
+    {"structured_outputs", "object", &parse_structured_outputs,
+     "json, regex, choice, grammar or json_object (vLLM)."},
+    {"grammar", "string", &parse_gbnf, "A GBNF grammar (llama.cpp)."},
+    {"json_schema", "object", &parse_guided_json, "A JSON schema (llama.cpp)."},
 
     {"user", "string", {}, "Accepted."},
     {"metadata", "object", {}, "Accepted."},

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "sample/grammar/source.h"
 
 namespace weir::api {
 
@@ -69,6 +70,10 @@ struct GenerateRequest {
   bool logprobs = false;                // Chat's switch, or completions' logprobs given.
   std::optional<int64_t> top_logprobs;  // Alternatives of each token.
 
+  // --- Form.
+  std::optional<sample::grammar::GrammarSource> grammar;
+  std::string grammar_field;  // The field that it came from.
+
   std::optional<std::string> cache_salt;
 
   int32_t choices_per_prompt() const { return static_cast<int32_t>(n.value_or(1)); }
@@ -119,6 +124,15 @@ Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
 Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
 // Checks the tools and keeps them as JSON.
 Result<void> parse_tools(const FieldInput& in, GenerateRequest& out);
+
+// What binds the answer to a form; each fills `grammar`, and only one of them may.
+Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_guided_json(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_guided_regex(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_guided_choice(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_guided_grammar(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_gbnf(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_structured_outputs(const FieldInput& in, GenerateRequest& out);
 
 // A client's text within an error message: its beginning.
 std::string_view shown(std::string_view text);

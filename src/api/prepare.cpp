@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 
+#include "api/grammar_store.h"
 #include "api/memory_cost.h"
 
 namespace weir::api {
@@ -219,6 +220,17 @@ Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes) {
               "max_tokens, top_logprobs or n.");
 }
 
+// The position at which the answer's grammar begins; an error names the field that it came from.
+Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(const ApiConfig& config,
+                                                             const GenerateRequest& request,
+                                                             bool begins_text) {
+  auto matcher = config.grammars->matcher(*request.grammar, begins_text);
+  if (matcher) return matcher;
+  const bool unsupported = matcher.error().code == ErrorCode::kUnsupported;
+  return fail(matcher.error().code, std::move(matcher.error().message), request.grammar_field,
+              unsupported ? "unsupported_parameter" : "invalid_value");
+}
+
 }  // namespace
 
 Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens, bool counted_all) {
@@ -290,6 +302,10 @@ Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& bud
   WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
   WEIR_ASSIGN(answer.whole, lease(budget, cost.whole));
 
+  std::unique_ptr<sample::grammar::Matcher> matcher;
+  if (request.grammar) {
+    WEIR_ASSIGN(matcher, matcher_of(config, request, options.begins_text));
+  }
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
                             ? std::hash<std::string>()(*request.cache_salt) | 1
@@ -305,6 +321,7 @@ Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& bud
       owned.request = std::make_unique<sched::Request>(prompts[i], std::move(params), limits[i],
                                                        request.logprobs);
       owned.request->cache_salt = salt;
+      if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);
       owned.request->arrived = in.arrived;
       answer.requests.push_back(std::move(owned));
     }

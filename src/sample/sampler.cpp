@@ -81,6 +81,14 @@ size_t gather_largest(std::span<const float> row, size_t count, SamplerScratch& 
   return kept;
 }
 
+// `token` if its bit is set, else the first one whose bit is. REQUIRES: some bit is.
+int32_t nearest_allowed(std::span<const uint64_t> mask, int32_t token) {
+  if (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1) return token;
+  size_t word = 0;
+  while (mask[word] == 0) ++word;
+  return static_cast<int32_t>(word * 64) + std::countr_zero(mask[word]);
+}
+
 // Moves to the front, in the order of `before`, the shortest run whose weights reach `mass`; at
 // least one. Selects in growing portions: what lies behind the run is never sorted.
 template <class Before, class Weight>
@@ -106,7 +114,8 @@ size_t take_mass(std::span<Candidate> c, double mass, Before before, Weight weig
 SamplerScratch::SamplerScratch(int32_t vocab_size)
     : candidates_(static_cast<size_t>(vocab_size)),
       raw_logits_(static_cast<size_t>(vocab_size)),
-      block_maxima_(static_cast<size_t>((vocab_size + kBlockTokens - 1) / kBlockTokens)) {}
+      block_maxima_(static_cast<size_t>((vocab_size + kBlockTokens - 1) / kBlockTokens)),
+      mask_((static_cast<size_t>(vocab_size) + 63) / 64) {}
 
 Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int32_t vocab_size,
                  int32_t output_max)
@@ -158,6 +167,35 @@ void Sampler::adjust(std::span<float> logits, int32_t output_index) const {
   if (output_index < params_.min_tokens)
     for (const int32_t token : params_.stop_token_ids)
       if (in_vocabulary(token)) logits[static_cast<size_t>(token)] = kMinusInfinity;
+}
+
+bool Sampler::forbid(std::span<float> logits, SamplerScratch& scratch) const {
+  const std::span<uint64_t> mask = scratch.mask();
+  matcher_->fill_mask(mask, scratch.match());
+  if (matcher_->may_end())
+    for (const int32_t token : params_.stop_token_ids)
+      if (token >= 0 && static_cast<size_t>(token) < logits.size())
+        mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+  bool left = false;
+  for (size_t word = 0; word * 64 < logits.size(); ++word) {
+    uint64_t bits = ~mask[word];
+    const size_t begin = word * 64, count = std::min<size_t>(64, logits.size() - begin);
+    if (count < 64) bits &= (uint64_t{1} << count) - 1;
+    left = left || static_cast<size_t>(std::popcount(bits)) < count;
+    if (bits == ~uint64_t{0}) {
+      std::fill_n(logits.begin() + static_cast<ptrdiff_t>(begin), 64, kMinusInfinity);
+      continue;
+    }
+    for (; bits != 0; bits &= bits - 1)
+      logits[begin + static_cast<size_t>(std::countr_zero(bits))] = kMinusInfinity;
+  }
+  return left;
+}
+
+Continuation Sampler::go_on(int32_t token, SamplerScratch& scratch) const {
+  // An end token is none of the grammar's. It ends the output whatever is said here.
+  if (!matcher_->accept(token, scratch.match())) return Continuation::kOpen;
+  return matcher_->must_end() ? Continuation::kComplete : Continuation::kOpen;
 }
 
 // Applies the filters to a row of scaled logits whose maximum is 0. On return the candidates are
@@ -271,8 +309,15 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
     }
   }
 
+  const bool stuck = matcher_ && !forbid(logits, scratch);
   adjust(logits, output_index);
   result.chosen.token = draw(logits, output_index, ops, scratch);
+  if (matcher_) {
+    // Biases and NaN may have left nothing of what is allowed.
+    const std::span<const uint64_t> mask = scratch.mask();
+    if (!stuck) result.chosen.token = nearest_allowed(mask, result.chosen.token);
+    result.continuation = stuck ? Continuation::kStuck : go_on(result.chosen.token, scratch);
+  }
   if (logprobs) result.chosen.logprob = raw[static_cast<size_t>(result.chosen.token)] - normaliser;
   if (counts_output_) ++count_of(result.chosen.token).in_output;
   return result;

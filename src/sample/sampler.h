@@ -6,17 +6,22 @@
 // then temperature; then the filters top_k, top_p, min_p, typical_p, each on what the one before
 // has left, renormalised; then the draw. vLLM differs in taking min_p before top_k and top_p.
 //
+// A grammar comes before all of that: what it does not allow has no chance, and the token drawn is
+// where it goes on. Log-probabilities are those without it.
+//
 // Threads: a Sampler belongs to one sequence; whichever team member has the row calls it, and a
 // barrier lies between two rows of one sequence. sample() does not allocate: the constructor takes
 // all memory.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/token_log.h"
 #include "kernels/ops.h"
+#include "sample/grammar/matcher.h"
 #include "sample/sampling_params.h"
 
 namespace weir::sample {
@@ -36,6 +41,9 @@ class SamplerScratch {
   std::span<float> raw_logits() { return raw_logits_; }
   // One per block of kBlockTokens logits.
   std::span<float> block_maxima() { return block_maxima_; }
+  // One bit per token.
+  std::span<uint64_t> mask() { return mask_; }
+  grammar::MatchScratch& match() { return match_; }
 
   static constexpr int32_t kBlockTokens = 64;
 
@@ -43,12 +51,22 @@ class SamplerScratch {
   std::vector<Candidate> candidates_;
   std::vector<float> raw_logits_;
   std::vector<float> block_maxima_;
+  std::vector<uint64_t> mask_;
+  grammar::MatchScratch match_;
+};
+
+// What a grammar says of an output behind the token just sampled. Without one it always goes on.
+enum class Continuation : uint8_t {
+  kOpen,
+  kComplete,  // Nothing can follow.
+  kStuck,     // No token of the vocabulary is allowed, and the token sampled means nothing.
 };
 
 struct SampledToken {
   TokenLogprob chosen;
   std::span<const TokenLogprob>
       top;  // top_logprobs entries, most likely first; the sampler's memory.
+  Continuation continuation = Continuation::kOpen;
 };
 
 class Sampler {
@@ -57,6 +75,9 @@ class Sampler {
   // `params` outlives the sampler.
   Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int32_t vocab_size,
           int32_t output_max);
+
+  // Binds the output to a grammar. Before the first sample().
+  void constrain(std::unique_ptr<grammar::Matcher> matcher) { matcher_ = std::move(matcher); }
 
   // `logits` [vocab_size] is overwritten. `output_index`: how many tokens of output came before.
   // Log-probabilities are of the raw distribution, before penalties, bias and filters (decisions
@@ -73,6 +94,9 @@ class Sampler {
   };
 
   Count& count_of(int32_t token);
+  // Takes from `logits` what the grammar does not allow; false if nothing is left.
+  bool forbid(std::span<float> logits, SamplerScratch& scratch) const;
+  Continuation go_on(int32_t token, SamplerScratch& scratch) const;
   void adjust(std::span<float> logits, int32_t output_index) const;
   int32_t draw(std::span<float> logits, int32_t output_index, const kernels::Ops& ops,
                SamplerScratch& scratch) const;
@@ -85,6 +109,7 @@ class Sampler {
   std::vector<Count> counts_;   // Dense, in order of appearance.
   std::vector<int32_t> slots_;  // Open-addressed by token: index into counts_, or -1.
   std::vector<TokenLogprob> top_;
+  std::unique_ptr<grammar::Matcher> matcher_;  // Null: no grammar.
 };
 
 }  // namespace weir::sample

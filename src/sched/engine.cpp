@@ -205,6 +205,7 @@ void Engine::Impl::on_logits(int32_t sample_index, std::span<float> logits, int 
   running->chosen[i] = token.chosen;
   running->top_counts[i] = static_cast<int32_t>(token.top.size());
   std::ranges::copy(token.top, running->top(i).begin());
+  running->continuations[i] = token.continuation;
   running->sampled[i] = token.chosen.token;
 }
 
@@ -242,6 +243,10 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
   }
   published = true;
   const TokenLogprob chosen = ran.chosen[sample];
+  if (ran.continuations[sample] == sample::Continuation::kStuck) {
+    finish(seq, FinishReason::kError);
+    return;
+  }
   if (std::ranges::find(seq->params.stop_token_ids, chosen.token) !=
       seq->params.stop_token_ids.end()) {
     finish(seq, FinishReason::kStop);
@@ -250,7 +255,10 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
   request.log.append(chosen, ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample])));
   stats.generated_tokens.add();
   ++seq->known;
-  if (seq->known == seq->limit) finish(seq, FinishReason::kLength);
+  if (ran.continuations[sample] == sample::Continuation::kComplete)
+    finish(seq, FinishReason::kStop);
+  else if (seq->known == seq->limit)
+    finish(seq, FinishReason::kLength);
 }
 
 // The step has ended, or will never run: it refers to its sequences no more.
@@ -336,6 +344,7 @@ int32_t Engine::Impl::prefill_tokens_max() const {
 void Engine::Impl::begin(Sequence* seq) {
   Request& request = *seq->request;
   seq->sampler.emplace(seq->params, request.prompt, model.spec().vocab_size, request.max_tokens);
+  if (request.matcher) seq->sampler->constrain(std::move(request.matcher));
   request.started = Clock::now();
   stats.queue_time.observe(seconds(request.started - request.arrived));
 }

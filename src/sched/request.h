@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/token_log.h"
+#include "sample/grammar/matcher.h"
 #include "sample/sampling_params.h"
 
 namespace weir::sched {
@@ -39,6 +40,9 @@ struct Request {
   const bool want_logprobs;
   uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
   Clock::time_point arrived{};  // When the server had read the request.
+
+  // The output's grammar, or null. The engine takes it when it plans the request first.
+  std::unique_ptr<sample::grammar::Matcher> matcher;
 
   // Holds the tokens of the answer. A token that ends it (kStop) is not part of it.
   TokenLog log;

@@ -29,7 +29,8 @@ struct StepBuffer {
       : sampled(static_cast<size_t>(limits.running_max)),
         chosen(static_cast<size_t>(limits.running_max)),
         tops(static_cast<size_t>(limits.running_max) * kTopLogprobsMax),
-        top_counts(static_cast<size_t>(limits.running_max)) {
+        top_counts(static_cast<size_t>(limits.running_max)),
+        continuations(static_cast<size_t>(limits.running_max)) {
     const auto running_max = static_cast<size_t>(limits.running_max);
     step.slices.reserve(running_max);
     tokens.reserve(static_cast<size_t>(limits.step_tokens_max));
@@ -64,6 +65,7 @@ struct StepBuffer {
   std::vector<TokenLogprob> chosen;
   std::vector<TokenLogprob> tops;  // kTopLogprobsMax each.
   std::vector<int32_t> top_counts;
+  std::vector<sample::Continuation> continuations;
 };
 
 }  // namespace weir::sched

@@ -14,20 +14,21 @@ namespace {
 
 using namespace weir::sample::grammar;
 
-const TokenTrie& bytes_and_a_few() {
-  static const TokenTrie trie = [] {
+const std::shared_ptr<const TokenTrie>& bytes_and_a_few() {
+  static const std::shared_ptr<const TokenTrie> trie = [] {
     std::vector<std::string> texts;
     for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
     for (const char* text : {"{\"", "\":", "\",\"", "\"}", "ab", "12", "true", "null", "\\n", "  "})
       texts.emplace_back(text);
-    return TokenTrie(std::vector<std::string_view>(texts.begin(), texts.end()));
+    return std::make_shared<const TokenTrie>(
+        std::vector<std::string_view>(texts.begin(), texts.end()));
   }();
   return trie;
 }
 
 void walk(const std::shared_ptr<const Automaton>& automaton, std::string_view choices) {
-  const TokenTrie& trie = bytes_and_a_few();
-  Matcher matcher(automaton, trie);
+  const TokenTrie& trie = *bytes_and_a_few();
+  Matcher matcher(automaton, bytes_and_a_few());
   static MatchScratch scratch;
   std::vector<uint64_t> mask(trie.mask_words());
   for (size_t i = 0; i < 30; ++i) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sample/grammar/automaton.h"
+#include "sample/grammar/compiler.h"
 #include "sample/grammar/matcher.h"
 #include "sample/grammar/regex.h"
 #include "sample/grammar/token_trie.h"
@@ -16,8 +16,8 @@
 namespace weir::sample::grammar {
 
 // All bytes, and some longer tokens as real vocabularies have them.
-inline const TokenTrie& small_vocabulary() {
-  static const TokenTrie trie = [] {
+inline const std::shared_ptr<const TokenTrie>& small_vocabulary() {
+  static const std::shared_ptr<const TokenTrie> trie = [] {
     static std::vector<std::string> texts;
     for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
     for (const char* text :
@@ -29,7 +29,8 @@ inline const TokenTrie& small_vocabulary() {
           "\xa6\x9c", "hello", " world", "\"name\"", "ab",           ", \"",     ": ",
           ", ",       "20",    "2024",   "-01"})
       texts.emplace_back(text);
-    return TokenTrie(std::vector<std::string_view>(texts.begin(), texts.end()));
+    return std::make_shared<const TokenTrie>(
+        std::vector<std::string_view>(texts.begin(), texts.end()));
   }();
   return trie;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 #include "grammar_matcher.h"
 #include "sample/grammar/source.h"
@@ -161,8 +162,8 @@ TEST(Matcher, ForcedTextIsWhatMustFollow) {
 TEST(Matcher, SpacesThatTheTokenizerDropsDoNotCount) {
   const auto automaton = compiled_grammar("root ::= \"the\" | \"hello\"");
   ASSERT_TRUE(automaton);
-  const TokenTrie& trie = small_vocabulary();
-  Matcher matcher(*automaton, trie);
+  const TokenTrie& trie = *small_vocabulary();
+  Matcher matcher(*automaton, small_vocabulary());
   matcher.ignore_leading_spaces(1);
   MatchScratch scratch;
   std::vector<uint64_t> mask(trie.mask_words());
@@ -187,8 +188,8 @@ TEST(Matcher, MasksAgreeWithReadingEachToken) {
         "root ::= \"\\\"\" [^\\\\\"\\x00-\\x1f]* \"\\\"\" (\",\" root)?"}) {
     const auto automaton = compiled_grammar(grammar);
     ASSERT_TRUE(automaton) << grammar << automaton.error().message;
-    const TokenTrie& trie = small_vocabulary();
-    Matcher matcher(*automaton, trie);
+    const TokenTrie& trie = *small_vocabulary();
+    Matcher matcher(*automaton, small_vocabulary());
     MatchScratch scratch;
     std::vector<uint64_t> mask(trie.mask_words());
     std::mt19937 random(1);

@@ -218,7 +218,7 @@ TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPlace) {
            {R"({"requierd":["a"]})", {"'requierd'"}},
            {R"({"$ref":"http://example.com/x"})", {"'$ref'", "within the schema"}},
            {R"({"$ref":"#/nowhere"})", {"leads nowhere"}},
-           {R"({"type":"string","pattern":"(?=a)"})", {"'pattern'", "lookahead", "#/pattern"}},
+           {R"s({"type":"string","pattern":"(?=a)"})s", {"'pattern'", "lookahead", "#/pattern"}},
            {R"({"type":"string","format":"colour"})", {"'format'", "colour"}},
            {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", {"'oneOf'", "0 and 1"}},
            {R"({"type":"text"})", {"expected a type", "#/type"}},

@@ -53,6 +53,9 @@ std::vector<std::string> spellings(JsonValue value) {
   return result;
 }
 
+// By value, so that a loop over it keeps it alive.
+JsonArray array_of(JsonValue value) { return value.get_array().value_unsafe(); }
+
 struct Tally {
   int schemas = 0, refused = 0;
   int valid = 0, allowed = 0;  // Instances of schemas that were taken.
@@ -74,7 +77,7 @@ void run_case(JsonObject test_case, Tally& tally, bool verbose) {
     ++tally.refused;
     return;
   }
-  for (const JsonValue test : json_get(test_case, "tests")->get_array().value_unsafe()) {
+  for (const JsonValue test : array_of(*json_get(test_case, "tests"))) {
     const JsonObject object = test.get_object().value_unsafe();
     const bool valid = json_get(object, "valid")->get_bool().value_unsafe();
     const std::vector<std::string> texts = spellings(object["data"].value_unsafe());
@@ -111,7 +114,7 @@ TEST(SchemaSuite, NoInvalidInstanceIsAllowed) {
     const auto doc = JsonDoc::parse(text.str());
     if (!doc) continue;  // Numbers beyond 64 bits.
     Tally tally;
-    for (const JsonValue test_case : doc->root().get_array().value_unsafe())
+    for (const JsonValue test_case : array_of(doc->root()))
       run_case(test_case.get_object().value_unsafe(), tally, verbose);
     std::printf("%-28s %9d %9d %5d/%5d %5d/%5d\n", path.stem().c_str(), tally.schemas,
                 tally.schemas - tally.refused, tally.allowed, tally.valid, tally.forbidden,

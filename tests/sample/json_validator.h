@@ -19,6 +19,9 @@ class JsonValidator {
   bool valid(JsonValue value) const { return valid(value, root_); }
 
  private:
+  // By value, so that a loop over one keeps it alive.
+  static JsonObject object_of(JsonValue value) { return value.get_object().value_unsafe(); }
+  static JsonArray array_of(JsonValue value) { return value.get_array().value_unsafe(); }
   static std::string text_of(JsonValue value) {
     std::string text;
     JsonWriter(text).value(value);
@@ -32,7 +35,7 @@ class JsonValidator {
   static bool equal(JsonValue a, JsonValue b) {
     if (is_number(a) && is_number(b)) return number_of(a) == number_of(b);
     if (a.is_object() && b.is_object()) {
-      const JsonObject x = a.get_object().value_unsafe(), y = b.get_object().value_unsafe();
+      const JsonObject x = object_of(a), y = object_of(b);
       if (x.size() != y.size()) return false;
       for (const auto [key, member] : x) {
         JsonValue other;
@@ -41,7 +44,7 @@ class JsonValidator {
       return true;
     }
     if (a.is_array() && b.is_array()) {
-      const JsonArray x = a.get_array().value_unsafe(), y = b.get_array().value_unsafe();
+      const JsonArray x = array_of(a), y = array_of(b);
       if (x.size() != y.size()) return false;
       for (size_t i = 0; i < x.size(); ++i)
         if (!equal(x.at(i).value_unsafe(), y.at(i).value_unsafe())) return false;
@@ -71,39 +74,39 @@ class JsonValidator {
 
   bool valid(JsonValue v, JsonValue schema) const {
     if (schema.is_bool()) return schema.get_bool().value_unsafe();
-    for (const auto [key, value] : schema.get_object().value_unsafe())
-      if (!keyword_holds(v, key, value, schema.get_object().value_unsafe())) return false;
+    for (const auto [key, value] : object_of(schema))
+      if (!keyword_holds(v, key, value, object_of(schema))) return false;
     return true;
   }
 
   int count_valid(JsonValue v, JsonValue schemas) const {
     int count = 0;
-    for (const JsonValue schema : schemas.get_array().value_unsafe()) count += valid(v, schema);
+    for (const JsonValue schema : array_of(schemas)) count += valid(v, schema);
     return count;
   }
 
   bool keyword_holds(JsonValue v, std::string_view key, JsonValue k, JsonObject schema) const {
     if (key == "$ref") return valid(v, resolve(k.get_string().value_unsafe()));
     if (key == "allOf")
-      return count_valid(v, k) == static_cast<int>(k.get_array().value_unsafe().size());
+      return count_valid(v, k) == static_cast<int>(array_of(k).size());
     if (key == "anyOf") return count_valid(v, k) > 0;
     if (key == "oneOf") return count_valid(v, k) == 1;
     if (key == "const") return equal(v, k);
     if (key == "enum") {
-      for (const JsonValue listed : k.get_array().value_unsafe())
+      for (const JsonValue listed : array_of(k))
         if (equal(v, listed)) return true;
       return false;
     }
     if (key == "type") {
       if (k.is_string()) return has_type(v, k.get_string().value_unsafe());
-      for (const JsonValue type : k.get_array().value_unsafe())
+      for (const JsonValue type : array_of(k))
         if (has_type(v, type.get_string().value_unsafe())) return true;
       return false;
     }
     if (is_number(v) && is_number(k)) return number_holds(number_of(v), key, number_of(k));
     if (v.is_string()) return string_holds(v.get_string().value_unsafe(), key, k);
-    if (v.is_array()) return array_holds(v.get_array().value_unsafe(), key, k, schema);
-    if (v.is_object()) return object_holds(v.get_object().value_unsafe(), key, k, schema);
+    if (v.is_array()) return array_holds(array_of(v), key, k, schema);
+    if (v.is_object()) return object_holds(object_of(v), key, k, schema);
     return true;
   }
 
@@ -131,14 +134,14 @@ class JsonValidator {
     if (key == "minItems") return v.size() >= k.get_uint64().value();
     if (key == "maxItems") return v.size() <= k.get_uint64().value();
     const auto prefix = json_get(schema, "prefixItems");
-    const size_t first = prefix ? prefix->get_array().value_unsafe().size() : 0;
+    const size_t first = prefix ? array_of(*prefix).size() : 0;
     if (key == "items") {
       for (size_t i = first; i < v.size(); ++i)
         if (!valid(v.at(i).value(), k)) return false;
     }
     if (key == "prefixItems")
       for (size_t i = 0; i < std::min(first, v.size()); ++i)
-        if (!valid(v.at(i).value(), k.get_array().value_unsafe().at(i).value())) return false;
+        if (!valid(v.at(i).value(), array_of(k).at(i).value())) return false;
     return true;
   }
 
@@ -147,12 +150,12 @@ class JsonValidator {
     if (key == "minProperties") return v.size() >= k.get_uint64().value();
     if (key == "maxProperties") return v.size() <= k.get_uint64().value();
     if (key == "required") {
-      for (const JsonValue name : k.get_array().value_unsafe())
+      for (const JsonValue name : array_of(k))
         if (v.at_key(name.get_string().value()).get(found) != simdjson::SUCCESS) return false;
       return true;
     }
     if (key == "properties") {
-      for (const auto [name, sub] : k.get_object().value_unsafe())
+      for (const auto [name, sub] : object_of(k))
         if (v.at_key(name).get(found) == simdjson::SUCCESS && !valid(found, sub)) return false;
       return true;
     }
@@ -160,10 +163,10 @@ class JsonValidator {
     const auto properties = json_get(schema, "properties");
     const auto patterns = json_get(schema, "patternProperties");
     for (const auto [name, member] : v) {
-      bool known = properties && properties->get_object().value_unsafe().at_key(name).get(found) ==
+      bool known = properties && object_of(*properties).at_key(name).get(found) ==
                                      simdjson::SUCCESS;
       if (patterns)
-        for (const auto [pattern, sub] : patterns->get_object().value_unsafe())
+        for (const auto [pattern, sub] : object_of(*patterns))
           if (std::regex_search(std::string(name), std::regex(std::string(pattern)))) {
             known = true;
             if (key == "patternProperties" && !valid(member, sub)) return false;

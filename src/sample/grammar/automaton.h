@@ -5,13 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "base/result.h"
 #include "sample/grammar/char_runs.h"
-#include "sample/grammar/grammar.h"
 
 namespace weir::sample::grammar {
 
@@ -81,9 +78,5 @@ class Automaton {
   std::vector<Call> calls_;
   std::vector<uint32_t> rows_;
 };
-
-// An error says what is wrong with the grammar: a rule not defined, recursion without progress, no
-// sentence at all, or more than the budget allows.
-Result<std::unique_ptr<const Automaton>> compile(Grammar grammar);
 
 }  // namespace weir::sample::grammar

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
+
+#include "sample/grammar/dfa.h"
 
 namespace weir::sample::grammar {
 

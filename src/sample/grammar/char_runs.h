@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sample/grammar/dfa.h"
-
 namespace weir::sample::grammar {
+
+struct Dfa;
 
 enum class CharClass : uint8_t {
   kText,   // What stands for itself inside a JSON string: no quote, backslash or control character.

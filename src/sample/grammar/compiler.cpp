@@ -1,10 +1,11 @@
-// compile(): lowers every rule that is called, determinises it, drops what leads nowhere, and lays
+// Lowers every rule that is called, determinises it, drops what leads nowhere, and lays
 // all of it out as one Automaton.
+#include "sample/grammar/compiler.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "sample/grammar/automaton.h"
 #include "sample/grammar/left_recursion.h"
 #include "sample/grammar/lowering.h"
 

@@ -22,8 +22,8 @@ constexpr int64_t kClosureWork = 8;
 
 }  // namespace
 
-Matcher::Matcher(std::shared_ptr<const Automaton> automaton, const TokenTrie& trie)
-    : automaton_(std::move(automaton)), trie_(&trie) {
+Matcher::Matcher(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const TokenTrie> trie)
+    : automaton_(std::move(automaton)), trie_(std::move(trie)) {
   MatchScratch s(0);
   begin_level(s);
   enter(automaton_->start(), -1, s);

@@ -64,8 +64,9 @@ class MatchScratch {
 
 class Matcher {
  public:
-  // References outlive the matcher; the automaton is kept alive.
-  Matcher(std::shared_ptr<const Automaton> automaton, const TokenTrie& trie);
+  // Both are shared by many requests and kept alive by each: the last position to go may be the
+  // engine's, after whoever asked has left.
+  Matcher(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const TokenTrie> trie);
 
   // Sets the bits of the tokens that may come next and clears the others. Which may be none: only
   // the end is left, or the vocabulary cannot spell what must follow.
@@ -123,7 +124,7 @@ class Matcher {
   void compact();
 
   std::shared_ptr<const Automaton> automaton_;
-  const TokenTrie* trie_;
+  std::shared_ptr<const TokenTrie> trie_;
   std::vector<Configuration> position_;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;

@@ -321,7 +321,7 @@ class RegexParser {
     }
     if (c >= '1' && c <= '9') return error("backreferences are not supported");
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-      return error(std::string("the escape \\") + static_cast<char>(c) + " is not supported");
+      return error("this escape of a letter is not supported");
     return single(c);
   }
 

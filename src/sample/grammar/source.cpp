@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "sample/grammar/compiler.h"
 #include "sample/grammar/gbnf.h"
 #include "sample/grammar/json_schema.h"
 #include "sample/grammar/lark.h"
@@ -74,9 +75,9 @@ size_t bytes_of(const GrammarSource& source) {
 }  // namespace
 
 Result<std::unique_ptr<const Automaton>> compile(const GrammarSource& source) {
-  Grammar grammar;
-  WEIR_TRY(fill(grammar, source));
-  return compile(std::move(grammar));
+  Grammar draft;
+  WEIR_TRY(fill(draft, source));
+  return compile(std::move(draft));
 }
 
 std::shared_ptr<const Automaton> GrammarCache::find(uint64_t hash, const GrammarSource& source) {

@@ -84,7 +84,9 @@ class TextReader {
     }
     if (std::string_view("\\\"'/[]-^.").find(c) != std::string_view::npos)
       return static_cast<char32_t>(c);
-    return error(std::string("the escape \\") + c + " is not known");
+    std::string escape = "\\";
+    escape += c;
+    return error("the escape " + escape + " is not known");
   }
 
  private:

@@ -1,0 +1,40 @@
+// GrammarStore: the grammars of this server's requests: the vocabulary as a trie, made when the first
+// request needs it, and the automata of the grammars used lately.
+//
+// Threads: any, at once. Compiling and building the trie are slow: pool threads only.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "sample/grammar/matcher.h"
+#include "sample/grammar/source.h"
+#include "text/tokenizer.h"
+
+namespace weir::api {
+
+class GrammarStore {
+ public:
+  // Tokens from `vocab_size` on are not the model's; `end_ids` end an output and are no part of it.
+  // The tokenizer outlives the store.
+  GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size, std::vector<int32_t> end_ids);
+
+  // A position at the beginning of an output. `begins_text`: where the tokenizer drops the spaces
+  // before a text, they do not count.
+  Result<std::unique_ptr<sample::grammar::Matcher>> matcher(
+      const sample::grammar::GrammarSource& source, bool begins_text);
+
+ private:
+  std::shared_ptr<const sample::grammar::TokenTrie> trie();
+
+  const text::Tokenizer& tokenizer_;
+  const int32_t vocab_size_;
+  const std::vector<int32_t> end_ids_;
+  std::once_flag trie_made_;
+  std::shared_ptr<const sample::grammar::TokenTrie> trie_;
+  sample::grammar::GrammarCache cache_;
+};
+
+}  // namespace weir::api

@@ -1,0 +1,153 @@
+// The fields that bind an answer to a form: response_format as OpenAI has it, guided_* and
+// structured_outputs as vLLM spells them, `grammar` and `json_schema` as llama.cpp does.
+#include <string>
+
+#include "api/generate_request.h"
+
+namespace weir::api {
+
+namespace {
+
+using sample::grammar::GrammarSource;
+using Kind = GrammarSource::Kind;
+
+Result<void> bind(const std::string& path, GrammarSource source, GenerateRequest& out) {
+  if (out.grammar)
+    return out_of_range(path, "expected one constraint on the output, found another one in '" +
+                                  out.grammar_field + "'");
+  out.grammar = std::move(source);
+  out.grammar_field = path;
+  return {};
+}
+
+// A schema, or its text.
+Result<void> bind_schema(const std::string& path, JsonValue value, GenerateRequest& out) {
+  GrammarSource source;
+  source.kind = Kind::kJsonSchema;
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS)
+    source.text = text;
+  else if (value.is_object() || value.is_bool())
+    JsonWriter(source.text).value(value);
+  else
+    return wrong_type(path, "a JSON schema", value);
+  return bind(path, std::move(source), out);
+}
+
+Result<void> bind_text(const std::string& path, JsonValue value, Kind kind, GenerateRequest& out) {
+  std::string_view text;
+  if (value.get(text) != simdjson::SUCCESS) return wrong_type(path, "a string", value);
+  if (text.empty()) return {};  // Clients send it for "not used".
+  GrammarSource source;
+  source.kind = kind;
+  source.text = text;
+  return bind(path, std::move(source), out);
+}
+
+Result<void> bind_choice(const std::string& path, JsonValue value, GenerateRequest& out) {
+  JsonArray array;
+  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, "an array of strings", value);
+  if (array.size() == 0) return {};
+  GrammarSource source;
+  source.kind = Kind::kChoice;
+  for (const JsonValue choice : array) {
+    std::string_view text;
+    if (choice.get(text) != simdjson::SUCCESS)
+      return wrong_type(path + "[" + std::to_string(source.choices.size()) + "]", "a string",
+                        choice);
+    source.choices.emplace_back(text);
+  }
+  return bind(path, std::move(source), out);
+}
+
+Result<void> bind_object(const std::string& path, GenerateRequest& out) {
+  return bind(path, GrammarSource{}, out);
+}
+
+Result<void> bind_named_schema(JsonObject format, GenerateRequest& out) {
+  const auto named = json_get(format, "json_schema");
+  if (!named) {
+    const auto schema = json_get(format, "schema");  // llama.cpp's form.
+    if (!schema) return missing("response_format.json_schema");
+    return bind_schema("response_format.schema", *schema, out);
+  }
+  JsonObject object;
+  if (named->get(object) != simdjson::SUCCESS)
+    return wrong_type("response_format.json_schema", "an object", *named);
+  const auto schema = json_get(object, "schema");
+  if (!schema) return missing("response_format.json_schema.schema");
+  if (schema->is_string())
+    return wrong_type("response_format.json_schema.schema", "an object", *schema);
+  return bind_schema("response_format.json_schema.schema", *schema, out);
+}
+
+}  // namespace
+
+Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out) {
+  JsonObject object;
+  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  const auto type_value = json_get(object, "type");
+  if (!type_value) return missing("response_format.type");
+  std::string_view type;
+  if (type_value->get(type) != simdjson::SUCCESS)
+    return wrong_type("response_format.type", "a string", *type_value);
+  if (type == "text") return {};
+  if (type == "json_schema") return bind_named_schema(object, out);
+  if (type == "json_object") {
+    if (const auto schema = json_get(object, "schema"))
+      return bind_schema("response_format.schema", *schema, out);
+    return bind_object("response_format", out);
+  }
+  return out_of_range(
+      "response_format.type",
+      "expected text, json_object or json_schema, found \"" + std::string(shown(type)) + "\"");
+}
+
+Result<void> parse_guided_json(const FieldInput& in, GenerateRequest& out) {
+  std::string_view text;
+  if (in.value.get(text) == simdjson::SUCCESS && text.empty()) return {};
+  return bind_schema(std::string(in.path), in.value, out);
+}
+
+Result<void> parse_guided_regex(const FieldInput& in, GenerateRequest& out) {
+  return bind_text(std::string(in.path), in.value, Kind::kRegex, out);
+}
+
+Result<void> parse_guided_choice(const FieldInput& in, GenerateRequest& out) {
+  return bind_choice(std::string(in.path), in.value, out);
+}
+
+Result<void> parse_guided_grammar(const FieldInput& in, GenerateRequest& out) {
+  return bind_text(std::string(in.path), in.value, Kind::kGrammar, out);
+}
+
+Result<void> parse_gbnf(const FieldInput& in, GenerateRequest& out) {
+  return bind_text(std::string(in.path), in.value, Kind::kGbnf, out);
+}
+
+Result<void> parse_structured_outputs(const FieldInput& in, GenerateRequest& out) {
+  JsonObject object;
+  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  for (const auto [key, value] : object) {
+    const std::string path = std::string(in.path) + "." + std::string(shown(key));
+    bool flag = false;
+    if (value.is_null() || (value.get(flag) == simdjson::SUCCESS && !flag)) continue;
+    if (key == "json") {
+      WEIR_TRY(bind_schema(path, value, out));
+    } else if (key == "regex") {
+      WEIR_TRY(bind_text(path, value, Kind::kRegex, out));
+    } else if (key == "choice") {
+      WEIR_TRY(bind_choice(path, value, out));
+    } else if (key == "grammar") {
+      WEIR_TRY(bind_text(path, value, Kind::kGrammar, out));
+    } else if (key == "json_object") {
+      if (!value.is_bool()) return wrong_type(path, "a boolean", value);
+      WEIR_TRY(bind_object(path, out));
+    } else {
+      return unsupported(path, "expected json, regex, choice, grammar or json_object");
+    }
+  }
+  return {};
+}
+
+}  // namespace weir::api

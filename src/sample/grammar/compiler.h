@@ -1,0 +1,16 @@
+// compile(): a grammar to the automaton that a Matcher follows.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "sample/grammar/automaton.h"
+#include "sample/grammar/grammar.h"
+
+namespace weir::sample::grammar {
+
+// An error says what is wrong with the grammar: a rule not defined, recursion without progress, no
+// sentence at all, or more than the budget allows. A pure function.
+Result<std::unique_ptr<const Automaton>> compile(Grammar grammar);
+
+}  // namespace weir::sample::grammar
