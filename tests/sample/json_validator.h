@@ -87,8 +87,7 @@ class JsonValidator {
 
   bool keyword_holds(JsonValue v, std::string_view key, JsonValue k, JsonObject schema) const {
     if (key == "$ref") return valid(v, resolve(k.get_string().value_unsafe()));
-    if (key == "allOf")
-      return count_valid(v, k) == static_cast<int>(array_of(k).size());
+    if (key == "allOf") return count_valid(v, k) == static_cast<int>(array_of(k).size());
     if (key == "anyOf") return count_valid(v, k) > 0;
     if (key == "oneOf") return count_valid(v, k) == 1;
     if (key == "const") return equal(v, k);
@@ -163,8 +162,8 @@ class JsonValidator {
     const auto properties = json_get(schema, "properties");
     const auto patterns = json_get(schema, "patternProperties");
     for (const auto [name, member] : v) {
-      bool known = properties && object_of(*properties).at_key(name).get(found) ==
-                                     simdjson::SUCCESS;
+      bool known =
+          properties && object_of(*properties).at_key(name).get(found) == simdjson::SUCCESS;
       if (patterns)
         for (const auto [pattern, sub] : object_of(*patterns))
           if (std::regex_search(std::string(name), std::regex(std::string(pattern)))) {

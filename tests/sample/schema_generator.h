@@ -125,7 +125,7 @@ class SchemaGenerator {
 
   std::string string() {
     static const char* const patterns[] = {"^[a-c]+$", "^(ab|cd)*$", "x",  "^\\\\d{2,4}$",
-                                           "[0-9]$",   "^a.c$",      "^$", "^[^\\\"]{1,3}$"};
+                                           "[0-9]$",   "^a[b-d]c$",  "^$", "^[^\\\"]+$"};
     switch (pick(5)) {
       case 0:
         return "{\"type\":\"string\"}";

@@ -13,6 +13,10 @@ namespace {
 
 // A double has at most 309 digits before the point and 324 behind.
 constexpr int64_t kDigitsMax = 400;
+// Digits that nothing asks for, before the point and behind: what a 64-bit integer and a double
+// hold. More would be a model that has lost its way, and many parsers refuse them.
+constexpr int32_t kFreeWholeMax = 18;
+constexpr int32_t kFreeFractionMax = 17;
 // Remainders that an automaton keeps apart.
 constexpr int64_t kStepMax = 20'000;
 constexpr size_t kStepFractionMax = 9;
@@ -27,28 +31,28 @@ ExprId any_digits(Grammar& g, int32_t min, int32_t max) {
 // What may follow a whole part that decides already.
 ExprId any_fraction(Grammar& g, NumberForm form) {
   if (form == NumberForm::kWhole) return g.empty();
-  return g.optional(g.concat({g.literal("."), any_digits(g, 1, kUnbounded)}));
+  return g.optional(g.concat({g.literal("."), any_digits(g, 1, kFreeFractionMax)}));
 }
 
 // A fraction that is at least `digits`.
 ExprId fraction_at_least(Grammar& g, std::string_view digits, bool strict, NumberForm form) {
   if (form == NumberForm::kWhole) return digits.empty() && !strict ? g.empty() : g.nothing();
-  const ExprId more = g.concat(
-      {any_digits(g, 0, kUnbounded), digit_range(g, '1', '9'), any_digits(g, 0, kUnbounded)});
+  const ExprId more = g.concat({g.repeat(g.literal("0"), 0, kFreeFractionMax),
+                                digit_range(g, '1', '9'), any_digits(g, 0, kFreeFractionMax)});
   if (digits.empty()) return strict ? g.concat({g.literal("."), more}) : any_fraction(g, form);
   std::vector<ExprId> ways;
   for (size_t i = 0; i < digits.size(); ++i)
     ways.push_back(g.concat({g.literal(digits.substr(0, i)),
                              digit_range(g, static_cast<char>(digits[i] + 1), '9'),
-                             any_digits(g, 0, kUnbounded)}));
-  ways.push_back(g.concat({g.literal(digits), strict ? more : any_digits(g, 0, kUnbounded)}));
+                             any_digits(g, 0, kFreeFractionMax)}));
+  ways.push_back(g.concat({g.literal(digits), strict ? more : any_digits(g, 0, kFreeFractionMax)}));
   return g.concat({g.literal("."), g.any(ways)});
 }
 
 // A fraction that is at most `digits`.
 ExprId fraction_at_most(Grammar& g, std::string_view digits, bool strict, NumberForm form) {
   if (form == NumberForm::kWhole) return digits.empty() && strict ? g.nothing() : g.empty();
-  const ExprId zeros = g.repeat(g.literal("0"), 0, kUnbounded);
+  const ExprId zeros = g.repeat(g.literal("0"), 0, kFreeFractionMax);
   if (digits.empty()) {
     if (strict) return g.nothing();
     return g.optional(g.concat({g.literal(".0"), zeros}));
@@ -58,7 +62,7 @@ ExprId fraction_at_most(Grammar& g, std::string_view digits, bool strict, Number
     if (i > 0) ways.push_back(g.literal(digits.substr(0, i)));  // Less: it ends before a digit.
     ways.push_back(g.concat({g.literal(digits.substr(0, i)),
                              digit_range(g, '0', static_cast<char>(digits[i] - 1)),
-                             any_digits(g, 0, kUnbounded)}));
+                             any_digits(g, 0, kFreeFractionMax)}));
   }
   if (!strict) ways.push_back(g.concat({g.literal(digits), zeros}));
   return g.optional(g.concat({g.literal("."), g.any(ways)}));
@@ -164,8 +168,9 @@ int Decimal::compare(const Decimal& other) const {
 ExprId at_least(Grammar& g, const Decimal& magnitude, bool strict, NumberForm form) {
   const std::string& whole = magnitude.whole;
   const auto digits = static_cast<int32_t>(whole.size());
-  std::vector<ExprId> ways{g.concat(
-      {digit_range(g, '1', '9'), any_digits(g, digits, kUnbounded), any_fraction(g, form)})};
+  std::vector<ExprId> ways{g.concat({digit_range(g, '1', '9'),
+                                     any_digits(g, digits, std::max(digits, kFreeWholeMax - 1)),
+                                     any_fraction(g, form)})};
   add_deciding_digits(g, whole, true, form, ways);
   ways.push_back(
       g.concat({g.literal(whole), fraction_at_least(g, magnitude.fraction, strict, form)}));
@@ -259,7 +264,8 @@ Result<ExprId> number(Grammar& g, const NumberRange& range) {
   }
   if (!range.min && !range.max && steps.empty()) {
     const ExprId whole =
-        g.any({g.literal("0"), g.concat({digit_range(g, '1', '9'), any_digits(g, 0, kUnbounded)})});
+        g.any({g.literal("0"),
+               g.concat({digit_range(g, '1', '9'), any_digits(g, 0, kFreeWholeMax - 1)})});
     const ExprId sign = g.optional(g.literal("-"));
     if (range.form == NumberForm::kWhole) return g.concat({sign, whole});
     // Two digits of exponent: more would soon be infinite.

@@ -20,7 +20,7 @@ inline constexpr uint16_t kEnd = 257;
 // What compiling one grammar may cost. Counted in visited elements, never in seconds, so that a
 // grammar is refused everywhere or nowhere.
 struct Budget {
-  int64_t work = 40'000'000;  // About half a second.
+  int64_t work = 16'000'000;  // About half a second.
   int64_t states = 400'000;   // Of all automata together, drafts too: about 100 MB.
   bool exhausted() const { return work < 0 || states < 0; }
 };
