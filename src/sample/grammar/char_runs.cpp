@@ -74,6 +74,25 @@ bool behind_class(const Dfa& dfa, int32_t state, CharClass which, std::vector<in
   });
 }
 
+// In the order of their runs: all texts end in a final state if those behind each character do,
+// with a run one shorter. `back` is sorted; `queue` has every state with a finite run, shorter ones
+// first.
+void mark_ends(const std::vector<std::pair<int32_t, int32_t>>& back,
+               const std::vector<int32_t>& queue, size_t c, std::vector<CharRuns>& runs) {
+  std::vector<int32_t> behind(runs.size(), 0), ending(runs.size(), 0);
+  for (const auto& [target, source] : back) ++behind[static_cast<size_t>(source)];
+  for (const int32_t state : queue) {
+    CharRun& run = runs[static_cast<size_t>(state)][c];
+    if (run.length > 0)
+      run.to_end = ending[static_cast<size_t>(state)] == behind[static_cast<size_t>(state)];
+    if (!run.to_end) continue;
+    auto it = std::ranges::lower_bound(back, std::pair(state, INT32_MIN));
+    for (; it != back.end() && it->first == state; ++it)
+      if (runs[static_cast<size_t>(it->second)][c].length == run.length + 1)
+        ++ending[static_cast<size_t>(it->second)];
+  }
+}
+
 }  // namespace
 
 bool in_class(CharClass which, uint8_t ascii) {
@@ -100,23 +119,25 @@ std::vector<CharRuns> char_runs(const Dfa& dfa) {
     std::vector<int32_t> queue;
     for (int32_t state = 0; state < static_cast<int32_t>(count); ++state) {
       if (behind_class(dfa, state, static_cast<CharClass>(c), targets)) {
-        runs[static_cast<size_t>(state)][c] = kEndlessRun;
+        runs[static_cast<size_t>(state)][c].length = kEndlessRun;
         for (const int32_t target : targets) back.emplace_back(target, state);
       } else {
+        runs[static_cast<size_t>(state)][c].to_end = dfa.states[static_cast<size_t>(state)].final;
         queue.push_back(state);
       }
     }
     std::ranges::sort(back);
     for (size_t i = 0; i < queue.size(); ++i) {
-      const uint8_t run = runs[static_cast<size_t>(queue[i])][c];
+      const uint8_t run = runs[static_cast<size_t>(queue[i])][c].length;
       auto it = std::ranges::lower_bound(back, std::pair(queue[i], INT32_MIN));
       for (; it != back.end() && it->first == queue[i]; ++it) {
-        uint8_t& known = runs[static_cast<size_t>(it->second)][c];
+        uint8_t& known = runs[static_cast<size_t>(it->second)][c].length;
         if (known != kEndlessRun) continue;
         known = static_cast<uint8_t>(std::min(run + 1, kEndlessRun - 1));
         queue.push_back(it->second);
       }
     }
+    mark_ends(back, queue, c, runs);
   }
   return runs;
 }

@@ -25,9 +25,15 @@ bool in_class(CharClass which, uint8_t ascii);
 constexpr bool has_multibyte(CharClass which) { return which == CharClass::kText; }
 
 inline constexpr uint8_t kEndlessRun = 255;
-using CharRuns = std::array<uint8_t, kCharClasses>;
 
-// By state: the longest run (kEndlessRun: any) that stays within this automaton.
+// Of one state and one class.
+struct CharRun {
+  uint8_t length = 0;   // The longest run within this automaton; kEndlessRun: any.
+  bool to_end = false;  // Every text of that length ends in a final state.
+};
+using CharRuns = std::array<CharRun, kCharClasses>;
+
+// By state.
 std::vector<CharRuns> char_runs(const Dfa& dfa);
 
 }  // namespace weir::sample::grammar

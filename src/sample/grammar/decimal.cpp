@@ -148,7 +148,7 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
   result.whole = digits.substr(0, split);
   result.fraction = digits.substr(split);
   result.whole.erase(0, std::min(result.whole.find_first_not_of('0'), result.whole.size()));
-  if (result.whole.empty()) result.whole = "0";
+  if (result.whole.empty()) result.whole.assign(1, '0');
   result.fraction.erase(result.fraction.find_last_not_of('0') + 1);
   if (result.is_zero()) result.negative = false;
   return result;

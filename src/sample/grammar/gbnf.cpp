@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/concat.h"
 #include "sample/grammar/text_reader.h"
 
 namespace weir::sample::grammar {
@@ -55,11 +56,12 @@ class GbnfParser {
     const std::string_view name = in_.name();
     if (name.empty()) return in_.error("expected the name of a rule");
     skip_space();
-    if (!in_.take("::=")) return in_.error("expected '::=' behind '" + std::string(name) + "'");
+    if (!in_.take("::="))
+      return in_.error(concat({"expected '::=' behind '", name.substr(0, 64), "'"}));
     skip_space();
     const RuleId id = rule_of(name);
     if (grammar_.rules()[static_cast<size_t>(id)].body != kNoExpr)
-      return in_.error("the rule '" + std::string(name.substr(0, 64)) + "' is defined twice");
+      return in_.error(concat({"the rule '", name.substr(0, 64), "' is defined twice"}));
     WEIR_ASSIGN(const ExprId body, alternatives());
     if (!in_.done() && !at_rule()) return in_.error("expected the end of the rule");
     grammar_.define(id, body);

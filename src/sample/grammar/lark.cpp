@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/concat.h"
 #include "sample/grammar/gbnf.h"
 #include "sample/grammar/regex.h"
 #include "sample/grammar/text_reader.h"
@@ -107,7 +108,7 @@ class LarkParser {
   Result<void> define(std::string_view name, ExprId body) {
     const RuleId id = rule_of(name);
     if (grammar_.rules()[static_cast<size_t>(id)].body != kNoExpr)
-      return in_.error("'" + std::string(name.substr(0, 64)) + "' is defined twice");
+      return in_.error(concat({"'", name.substr(0, 64), "' is defined twice"}));
     grammar_.define(id, body);
     return {};
   }
@@ -124,7 +125,7 @@ class LarkParser {
       const std::string_view name = in_.name();
       const auto found = std::ranges::find(kCommon, name, &CommonTerminal::name);
       if (found == std::end(kCommon))
-        return in_.error("'common." + std::string(name.substr(0, 64)) + "' is not supported");
+        return in_.error(concat({"'common.", name.substr(0, 64), "' is not supported"}));
       WEIR_ASSIGN(const ExprId body,
                   regex(grammar_, found->pattern, Spelling::kPlain, RegexMatch::kWhole));
       skip_blanks();
@@ -135,7 +136,7 @@ class LarkParser {
       }
       WEIR_TRY(define(as, body));
     } else {
-      return in_.error("'%" + std::string(word.substr(0, 64)) + "' is not supported");
+      return in_.error(concat({"'%", word.substr(0, 64), "' is not supported"}));
     }
     skip_blanks();
     if (!in_.done() && in_.peek() != '\n') return in_.error("expected the end of the line");
@@ -149,7 +150,8 @@ class LarkParser {
     if (in_.take(".")) in_.number();  // A priority.
     if (in_.peek() == '{') return in_.error("templates are not supported");
     skip_blanks();
-    if (!in_.take(":")) return in_.error("expected ':' behind '" + std::string(name) + "'");
+    if (!in_.take(":"))
+      return in_.error(concat({"expected ':' behind '", name.substr(0, 64), "'"}));
     in_terminal_ = is_terminal(name);
     WEIR_ASSIGN(const ExprId body, alternatives());
     if (!in_.done() && in_.peek() != '\n') return in_.error("expected the end of the line");

@@ -16,7 +16,7 @@ using Kind = Grammar::Kind;
 // automaton runs than a few states do. An unconstrained JSON string has about 40.
 constexpr int64_t kCopiedSizeMax = 96;
 // What is called counts as little, however large: a long repetition, up to this size.
-constexpr int64_t kWrittenOutMax = 4096;
+constexpr int64_t kWrittenOutMax = 2048;
 constexpr int64_t kSizeMax = int64_t{1} << 40;
 
 }  // namespace

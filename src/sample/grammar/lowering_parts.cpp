@@ -13,10 +13,10 @@ namespace {
 // Rules copied into rules copied into ...; bounds the recursion of lower().
 constexpr int32_t kCopyDepthMax = 24;
 // A repetition up to this size (in NFA states) is written out.
-constexpr int64_t kWrittenOutMax = 4096;
+constexpr int64_t kWrittenOutMax = 2048;
 // Longer ones of small things are counted in blocks of this size, so that the counter moves once a
-// block and the rest runs as a plain automaton.
-constexpr int64_t kBlockSize = 2048;
+// block (some 30 characters of a string) and the rest runs as a plain automaton.
+constexpr int64_t kBlockSize = 1024;
 constexpr int64_t kBlockCopiesMin = 8;
 
 }  // namespace
@@ -64,7 +64,8 @@ void Lowering::lower_copies(ExprId id, int32_t min, int32_t max, int32_t from, i
 }
 
 // Counted by calls. x{m,n} of something small is, with blocks b = x{B}: first b{m/B} x{m%B}, then
-// of the n-m = c*B + d left either b{0,c-1} x{0,B-1} or b{c} x{0,d}.
+// of the n-m = c*B + d left either b{0,c-1} x{0,B-1} or b{c} x{0,d}. Only blocks are called: a
+// called x{0,d} could end, and return, behind every character.
 void Lowering::lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int32_t to) {
   const int64_t block_copies = kBlockSize / std::max<int64_t>(1, size(id));
   const auto call_repeat = [&](ExprId body, int32_t least, int32_t most, int32_t a, int32_t b) {
@@ -99,9 +100,9 @@ void Lowering::lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int
   if (blocks > 0) {
     const int32_t some = nfa_.add_state(), all = nfa_.add_state();
     call_repeat(copies_of(copies, copies), 0, blocks - 1, middle, some);
-    call_repeat(copies_of(0, copies - 1), 1, 1, some, to);
+    lower_copies(id, 0, copies - 1, some, to);
     call_repeat(copies_of(copies, copies), blocks, blocks, middle, all);
-    call_repeat(copies_of(0, rest), 1, 1, all, to);
+    lower_copies(id, 0, rest, all, to);
   } else {
     lower_copies(id, 0, rest, middle, to);
   }

@@ -1,6 +1,7 @@
 #include "sample/grammar/matcher.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -19,6 +20,8 @@ constexpr size_t kNodesMax = 1 << 20;
 // allowed. A walk of a whole vocabulary of 262,144 tokens takes 600,000 steps.
 constexpr int64_t kMaskWorkMax = 1'000'000;
 constexpr int64_t kClosureWork = 8;
+// Up to so many configurations are moved on without ado.
+constexpr uint32_t kFewConfigurations = 4;
 
 }  // namespace
 
@@ -150,6 +153,28 @@ void Matcher::keep(uint32_t begin, uint32_t end, const MatchScratch& s) {
   position_.assign(s.configurations_.begin() + begin, s.configurations_.begin() + end);
 }
 
+bool Matcher::step_plainly(const MatchScratch::Level& above, uint8_t byte,
+                           MatchScratch::Level& level, MatchScratch& s) const {
+  if (above.end - above.begin > kFewConfigurations) return false;
+  if (s.configurations_.size() < above.end + kFewConfigurations)
+    s.configurations_.resize(2 * (above.end + kFewConfigurations));
+  Configuration* const out = s.configurations_.data() + above.end;
+  uint32_t count = 0;
+  for (uint32_t i = above.begin; i < above.end; ++i) {
+    const Configuration at = s.configurations_[i];
+    const uint32_t to = automaton_->next(at.state, byte);
+    if (to == Automaton::kNowhere) continue;
+    if (!automaton_->state(to).plain()) return false;
+    bool known = false;
+    for (uint32_t k = 0; k < count; ++k)
+      known = known || (out[k].state == to && out[k].stack == at.stack);
+    if (!known) out[count++] = {to, at.stack};
+  }
+  s.work_left_ -= above.end - above.begin;
+  level = {above.end, above.end + count, above.nodes, above.edges};
+  return true;
+}
+
 void Matcher::load_top(MatchScratch& s) const {
   load(s);
   s.levels_[0] = {.begin = 0,
@@ -182,32 +207,17 @@ void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::sp
     const size_t depth = node.depth - top;
     const MatchScratch::Level above = s.levels_[depth - 1];
     MatchScratch::Level& level = s.levels_[depth];
-    --s.work_left_;
-    if (above.end - above.begin == 1) {
-      const Configuration at = s.configurations_[above.begin];
-      const uint32_t to = automaton_->next(at.state, node.byte);
-      if (to == Automaton::kNowhere) {
-        i = node.end - base;
-        continue;
-      }
-      if (automaton_->state(to).plain()) {
-        if (above.end == s.configurations_.size()) s.configurations_.resize(2u * above.end);
-        s.configurations_[above.end] = {to, at.stack};
-        level = {above.end, above.end + 1, above.nodes, above.edges};
-        if (node.token >= 0)
-          mask[static_cast<size_t>(node.token) / 64] |= uint64_t{1} << (node.token % 64);
-        ++i;
-        continue;
-      }
+    if (!step_plainly(above, node.byte, level, s)) {
+      nodes_.resize(above.nodes);
+      edges_.resize(above.edges);
+      step(above.begin, above.end, node.byte, s);
+      level = {above.end, s.used_, static_cast<uint32_t>(nodes_.size()),
+               static_cast<uint32_t>(edges_.size())};
     }
-    nodes_.resize(above.nodes);
-    edges_.resize(above.edges);
-    if (!step(above.begin, above.end, node.byte, s)) {
+    if (level.begin == level.end) {
       i = node.end - base;
       continue;
     }
-    level = {above.end, s.used_, static_cast<uint32_t>(nodes_.size()),
-             static_cast<uint32_t>(edges_.size())};
     if (node.token >= 0)
       mask[static_cast<size_t>(node.token) / 64] |= uint64_t{1} << (node.token % 64);
     ++i;
@@ -216,13 +226,30 @@ void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::sp
   edges_.resize(s.levels_[0].edges);
 }
 
+size_t Matcher::run_length(CharClass char_class) const {
+  const auto c = static_cast<size_t>(char_class);
+  size_t longest = 0;
+  for (const Configuration& at : position_) {
+    const CharRun run = automaton_->state(at.state).runs[c];
+    size_t length = run.length;
+    if (run.length != kEndlessRun && run.to_end && at.stack >= 0) {
+      // Behind the end of a repetition's block stands the next one.
+      const Node& node = nodes_[static_cast<size_t>(at.stack)];
+      const Automaton::Call& target = automaton_->call(node.call);
+      const CharRun again = automaton_->state(target.start).runs[c];
+      if (target.counted && node.count + 1 < target.max && again.length != kEndlessRun)
+        length = std::min<size_t>(length + again.length, kEndlessRun - 1);
+    }
+    longest = std::max(longest, length);
+  }
+  return longest;
+}
+
 void Matcher::fill_mask(std::span<uint64_t> mask, MatchScratch& s) {
   CHECK(mask.size() >= trie_->mask_words() && s.levels_.size() > trie_->depth_max());
   s.work_left_ = kMaskWorkMax;
-  CharRuns runs{};
-  for (const Configuration& at : position_)
-    for (size_t c = 0; c < kCharClasses; ++c)
-      runs[c] = std::max(runs[c], automaton_->state(at.state).runs[c]);
+  std::array<size_t, kCharClasses> runs{};
+  for (size_t c = 0; c < kCharClasses; ++c) runs[c] = run_length(static_cast<CharClass>(c));
   std::span<const TokenTrie::Node> trie = trie_->all();
   const TokenTrie::Slice* found = nullptr;
   for (const TokenTrie::Slice& slice : trie_->slices()) {

@@ -106,6 +106,8 @@ class Matcher {
     int32_t next = -1;     // Of the same node.
   };
 
+  // How many characters of a class may follow, whatever they are. At least.
+  size_t run_length(CharClass char_class) const;
   void begin_level(MatchScratch& s) const;
   void enter(uint32_t state, int32_t stack, MatchScratch& s) const;
   void close(MatchScratch& s);
@@ -118,6 +120,9 @@ class Matcher {
   void load_top(MatchScratch& s) const;
   void walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::span<uint64_t> mask,
             MatchScratch& s, uint16_t top = 0);
+  // Sets the level behind one byte and returns true if nothing but bytes is involved.
+  bool step_plainly(const MatchScratch::Level& above, uint8_t byte, MatchScratch::Level& level,
+                    MatchScratch& s) const;
   void walk_behind_spaces(std::span<uint64_t> mask, MatchScratch& s);
   void load(MatchScratch& s) const;
   void keep(uint32_t begin, uint32_t end, const MatchScratch& s);
