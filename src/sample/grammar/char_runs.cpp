@@ -13,7 +13,8 @@ namespace {
 struct ByteRange {
   uint8_t first, last;
 };
-// Well-formed characters above ASCII, byte by byte (Unicode 15, table 3-7).
+// Well-formed characters above ASCII, byte by byte (Unicode 15, table 3-7), but for U+2028 and
+// U+2029.
 struct Multibyte {
   ByteRange bytes[4];
   size_t length;
@@ -21,7 +22,11 @@ struct Multibyte {
 constexpr Multibyte kMultibyte[] = {
     {{{0xc2, 0xdf}, {0x80, 0xbf}}, 2},
     {{{0xe0, 0xe0}, {0xa0, 0xbf}, {0x80, 0xbf}}, 3},
-    {{{0xe1, 0xec}, {0x80, 0xbf}, {0x80, 0xbf}}, 3},
+    {{{0xe1, 0xe1}, {0x80, 0xbf}, {0x80, 0xbf}}, 3},
+    {{{0xe2, 0xe2}, {0x80, 0x80}, {0x80, 0xa7}}, 3},
+    {{{0xe2, 0xe2}, {0x80, 0x80}, {0xaa, 0xbf}}, 3},
+    {{{0xe2, 0xe2}, {0x81, 0xbf}, {0x80, 0xbf}}, 3},
+    {{{0xe3, 0xec}, {0x80, 0xbf}, {0x80, 0xbf}}, 3},
     {{{0xed, 0xed}, {0x80, 0x9f}, {0x80, 0xbf}}, 3},
     {{{0xee, 0xef}, {0x80, 0xbf}, {0x80, 0xbf}}, 3},
     {{{0xf0, 0xf0}, {0x90, 0xbf}, {0x80, 0xbf}, {0x80, 0xbf}}, 4},
@@ -68,7 +73,7 @@ bool behind_class(const Dfa& dfa, int32_t state, CharClass which, std::vector<in
       return false;
     first = last + 1;
   }
-  if (!has_multibyte(which)) return true;
+  if (which != CharClass::kText) return true;
   return std::ranges::all_of(kMultibyte, [&](const Multibyte& form) {
     return add_multibyte(dfa, state, std::span(form.bytes).first(form.length), out);
   });

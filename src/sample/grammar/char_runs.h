@@ -14,15 +14,19 @@ namespace weir::sample::grammar {
 struct Dfa;
 
 enum class CharClass : uint8_t {
-  kText,   // What stands for itself inside a JSON string: no quote, backslash or control character.
+  // What stands for itself inside a JSON string and is no line end to anybody: no quote, backslash,
+  // control character, U+2028 or U+2029.
+  kText,
   kWord,   // ASCII letters, digits, underscore.
   kLower,  // a to z.
 };
 inline constexpr size_t kCharClasses = 3;
 
 bool in_class(CharClass which, uint8_t ascii);
-// True if the class has every character above ASCII; none otherwise.
-constexpr bool has_multibyte(CharClass which) { return which == CharClass::kText; }
+// A character above ASCII.
+constexpr bool in_class(CharClass which, char32_t character) {
+  return which == CharClass::kText && character != 0x2028 && character != 0x2029;
+}
 
 inline constexpr uint8_t kEndlessRun = 255;
 

@@ -156,23 +156,51 @@ void Matcher::keep(uint32_t begin, uint32_t end, const MatchScratch& s) {
 bool Matcher::step_plainly(const MatchScratch::Level& above, uint8_t byte,
                            MatchScratch::Level& level, MatchScratch& s) const {
   if (above.end - above.begin > kFewConfigurations) return false;
-  if (s.configurations_.size() < above.end + kFewConfigurations)
-    s.configurations_.resize(2 * (above.end + kFewConfigurations));
+  constexpr uint32_t kMost = kFewConfigurations * MatchScratch::kReturnedMax;
+  if (s.configurations_.size() < above.end + kMost)
+    s.configurations_.resize(2 * (above.end + kMost));
   Configuration* const out = s.configurations_.data() + above.end;
   uint32_t count = 0;
+  const auto add = [&](Configuration to) {
+    for (uint32_t k = 0; k < count; ++k)
+      if (out[k].state == to.state && out[k].stack == to.stack) return;
+    out[count++] = to;
+  };
   for (uint32_t i = above.begin; i < above.end; ++i) {
     const Configuration at = s.configurations_[i];
-    const uint32_t to = automaton_->next(at.state, byte);
-    if (to == Automaton::kNowhere) continue;
-    if (!automaton_->state(to).plain()) return false;
-    bool known = false;
-    for (uint32_t k = 0; k < count; ++k)
-      known = known || (out[k].state == to && out[k].stack == at.stack);
-    if (!known) out[count++] = {to, at.stack};
+    const Configuration to{automaton_->next(at.state, byte), at.stack};
+    if (to.state == Automaton::kNowhere) continue;
+    const Automaton::State& state = automaton_->state(to.state);
+    if (state.plain() || (state.call_count == 0 && to.stack < 0)) {
+      add(to);
+      continue;
+    }
+    const MatchScratch::Returned& known = s.returned_[to.state % MatchScratch::kReturnedSlots];
+    if (known.from.state != to.state || known.from.stack != to.stack) return false;
+    for (uint32_t k = 0; k < known.count; ++k) add(known.to[k]);
   }
   s.work_left_ -= above.end - above.begin;
   level = {above.end, above.end + count, above.nodes, above.edges};
   return true;
+}
+
+// Where a configuration leads without a byte, if it only returns: for step_plainly, which will meet
+// it again under many paths of the trie.
+void Matcher::remember_return(Configuration from, MatchScratch& s) {
+  const size_t nodes = nodes_.size();
+  const uint32_t used = s.used_;
+  begin_level(s);
+  enter(from.state, from.stack, s);
+  close(s);
+  const uint32_t count = s.used_ - used;
+  if (nodes_.size() == nodes && count <= MatchScratch::kReturnedMax) {
+    MatchScratch::Returned& slot = s.returned_[from.state % MatchScratch::kReturnedSlots];
+    slot.from = from;
+    slot.count = count;
+    std::copy_n(s.configurations_.begin() + used, count, slot.to.begin());
+  }
+  nodes_.resize(nodes);
+  s.used_ = used;
 }
 
 void Matcher::load_top(MatchScratch& s) const {
@@ -181,6 +209,7 @@ void Matcher::load_top(MatchScratch& s) const {
                   .end = s.used_,
                   .nodes = static_cast<uint32_t>(nodes_.size()),
                   .edges = static_cast<uint32_t>(edges_.size())};
+  for (MatchScratch::Returned& slot : s.returned_) slot.from = {};
 }
 
 // Tokens that begin with spaces which do not count, and go on.
@@ -213,6 +242,12 @@ void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::sp
       step(above.begin, above.end, node.byte, s);
       level = {above.end, s.used_, static_cast<uint32_t>(nodes_.size()),
                static_cast<uint32_t>(edges_.size())};
+      // Configurations that were entered by the byte come first.
+      if (nodes_.size() == above.nodes && level.end - level.begin <= kFewConfigurations) {
+        const Configuration first = s.configurations_[level.begin];
+        if (first.stack >= 0 && first.stack < static_cast<int32_t>(s.levels_[0].nodes))
+          remember_return(first, s);
+      }
     }
     if (level.begin == level.end) {
       i = node.end - base;
@@ -226,34 +261,35 @@ void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::sp
   edges_.resize(s.levels_[0].edges);
 }
 
-size_t Matcher::run_length(CharClass char_class) const {
+size_t Matcher::run_length(Configuration at, CharClass char_class) const {
   const auto c = static_cast<size_t>(char_class);
-  size_t longest = 0;
-  for (const Configuration& at : position_) {
-    const CharRun run = automaton_->state(at.state).runs[c];
-    size_t length = run.length;
-    if (run.length != kEndlessRun && run.to_end && at.stack >= 0) {
-      // Behind the end of a repetition's block stands the next one.
-      const Node& node = nodes_[static_cast<size_t>(at.stack)];
-      const Automaton::Call& target = automaton_->call(node.call);
-      const CharRun again = automaton_->state(target.start).runs[c];
-      if (target.counted && node.count + 1 < target.max && again.length != kEndlessRun)
-        length = std::min<size_t>(length + again.length, kEndlessRun - 1);
-    }
-    longest = std::max(longest, length);
-  }
-  return longest;
+  const CharRun run = automaton_->state(at.state).runs[c];
+  if (run.length == kEndlessRun || !run.to_end || at.stack < 0) return run.length;
+  // Behind the end of a repetition's block stands the next one.
+  const Node& node = nodes_[static_cast<size_t>(at.stack)];
+  const Automaton::Call& target = automaton_->call(node.call);
+  if (!target.counted || node.count + 1 >= target.max) return run.length;
+  const size_t again = automaton_->state(target.start).runs[c].length;
+  return std::min<size_t>(run.length + again, kEndlessRun - 1);
+}
+
+bool Matcher::takes(const TokenTrie::Slice& slice) const {
+  return std::ranges::any_of(position_, [&](const Configuration& at) {
+    if (run_length(at, slice.char_class) < slice.length_max) return false;
+    if (!slice.spaced) return true;
+    const uint32_t behind = automaton_->next(at.state, ' ');
+    return behind != Automaton::kNowhere &&
+           run_length({behind, at.stack}, slice.char_class) >= slice.length_max;
+  });
 }
 
 void Matcher::fill_mask(std::span<uint64_t> mask, MatchScratch& s) {
   CHECK(mask.size() >= trie_->mask_words() && s.levels_.size() > trie_->depth_max());
   s.work_left_ = kMaskWorkMax;
-  std::array<size_t, kCharClasses> runs{};
-  for (size_t c = 0; c < kCharClasses; ++c) runs[c] = run_length(static_cast<CharClass>(c));
   std::span<const TokenTrie::Node> trie = trie_->all();
   const TokenTrie::Slice* found = nullptr;
   for (const TokenTrie::Slice& slice : trie_->slices()) {
-    if (runs[static_cast<size_t>(slice.char_class)] < slice.length_max) continue;
+    if (!takes(slice)) continue;
     found = &slice;
     break;
   }

@@ -10,6 +10,7 @@
 // Threads: belongs to one sequence; whoever has its row uses it. Copying copies the position.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,7 +25,7 @@ namespace weir::sample::grammar {
 
 // A state of the automaton and the stack below it.
 struct Configuration {
-  uint32_t state = 0;
+  uint32_t state = UINT32_MAX;
   int32_t stack = -1;  // A node; -1: nothing was called.
 };
 
@@ -53,6 +54,16 @@ class MatchScratch {
     bool returned = false;  // Without reading anything.
   };
 
+  // A configuration whose state is final, and all that it leads to by returning. Holds during one
+  // walk, for stacks that are older than the walk.
+  static constexpr uint32_t kReturnedMax = 4, kReturnedSlots = 16;
+  struct Returned {
+    Configuration from{};
+    uint32_t count = 0;
+    std::array<Configuration, kReturnedMax> to{};
+  };
+
+  std::array<Returned, kReturnedSlots> returned_;
   std::vector<Level> levels_;
   std::vector<Configuration> configurations_;  // Those of deeper levels behind.
   uint32_t used_ = 0;
@@ -107,7 +118,10 @@ class Matcher {
   };
 
   // How many characters of a class may follow, whatever they are. At least.
-  size_t run_length(CharClass char_class) const;
+  size_t run_length(Configuration at, CharClass char_class) const;
+  // All tokens of the slice may come next.
+  bool takes(const TokenTrie::Slice& slice) const;
+  void remember_return(Configuration from, MatchScratch& s);
   void begin_level(MatchScratch& s) const;
   void enter(uint32_t state, int32_t stack, MatchScratch& s) const;
   void close(MatchScratch& s);

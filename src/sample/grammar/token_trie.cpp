@@ -14,12 +14,19 @@ namespace {
 struct SliceKind {
   CharClass char_class;
   uint8_t length_max;
+  bool spaced;
 };
 constexpr SliceKind kSlices[] = {
-    {CharClass::kText, kEndlessRun},  {CharClass::kText, 24},
-    {CharClass::kText, 12},           {CharClass::kText, 6},
-    {CharClass::kWord, kEndlessRun},  {CharClass::kWord, 8},
-    {CharClass::kLower, kEndlessRun}, {CharClass::kLower, 8},
+    {CharClass::kText, kEndlessRun, false},
+    {CharClass::kText, 24, false},
+    {CharClass::kText, 12, false},
+    {CharClass::kText, 6, false},
+    {CharClass::kWord, kEndlessRun, true},
+    {CharClass::kWord, kEndlessRun, false},
+    {CharClass::kWord, 8, false},
+    {CharClass::kLower, kEndlessRun, true},
+    {CharClass::kLower, kEndlessRun, false},
+    {CharClass::kLower, 8, false},
 };
 
 // How many characters, if all are of the class.
@@ -32,9 +39,8 @@ std::optional<size_t> run_length(std::string_view text, CharClass char_class) {
       ++i;
       continue;
     }
-    const Utf8Front front = utf8_front(text.substr(i));
-    if (!has_multibyte(char_class) || front.kind != Utf8Front::Kind::kValid) return std::nullopt;
-    i += front.bytes;
+    if (utf8_front(text.substr(i)).kind != Utf8Front::Kind::kValid) return std::nullopt;
+    if (!in_class(char_class, decode_utf8(text, i))) return std::nullopt;
   }
   return count;
 }
@@ -66,10 +72,13 @@ TokenTrie::TokenTrie(std::span<const std::string_view> pieces) {
     Slice slice;
     slice.char_class = kind.char_class;
     slice.length_max = kind.length_max;
+    slice.spaced = kind.spaced;
     slice.tokens.assign(mask_words(), 0);
     std::vector<int32_t> rest;
     for (const int32_t token : sorted) {
-      const std::optional<size_t> length = run_length(bytes(token), kind.char_class);
+      std::string_view text = bytes(token);
+      if (kind.spaced && text.size() > 1 && text[0] == ' ') text.remove_prefix(1);
+      const std::optional<size_t> length = run_length(text, kind.char_class);
       if (length && (kind.length_max == kEndlessRun || *length <= kind.length_max)) {
         slice.tokens[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
         ++slice.count;

@@ -25,10 +25,12 @@ class TokenTrie {
     uint16_t depth = 0;  // Bytes up to here: 1 at the top.
     uint8_t byte = 0;
   };
-  // Tokens of at most `length_max` characters (kEndlessRun: any number), all of one class.
+  // Tokens of at most `length_max` characters (kEndlessRun: any number), all of one class; perhaps
+  // with a single space before them.
   struct Slice {
     CharClass char_class = CharClass::kText;
     uint8_t length_max = kEndlessRun;
+    bool spaced = false;  // The space may be there.
     size_t count = 0;
     std::vector<uint64_t> tokens;  // Bits by token.
     std::vector<Node> rest;        // All other tokens.
