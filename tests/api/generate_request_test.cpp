@@ -208,10 +208,6 @@ TEST(GenerateRequest, ChecksWhatFieldsMeanTogether) {
 TEST(GenerateRequest, RefusesWhatItCannotDoYet) {
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
   const std::string kind = "unsupported_parameter";
-  expect_refused(chat(R"("response_format":{"type":"json_object"})"), "response_format.type", kind,
-                 "json_object");
-  expect_refused(chat(R"("response_format":{"type":"json_schema"})"), "response_format.type", kind,
-                 "json_schema");
   expect_refused(chat(R"("response_format":{"type":"xml"})"), "response_format.type",
                  "invalid_value", "xml");
   expect_refused(chat(R"("response_format":{})"), "response_format.type",
@@ -222,9 +218,65 @@ TEST(GenerateRequest, RefusesWhatItCannotDoYet) {
   expect_refused(chat(R"("tool_choice":"sometimes")"), "tool_choice", "invalid_value", "other");
   expect_refused(chat(R"("functions":[{"name":"f"}])"), "functions", kind, "functions");
   expect_refused(chat(R"("modalities":["text","audio"])"), "modalities[1]", kind, "audio");
-  expect_refused(chat(R"("guided_json":{"type":"object"})"), "guided_json", kind, "guided");
   expect_refused(completion(R"("echo":true)"), "echo", kind, "echo");
   expect_refused(completion(R"("suffix":"x")"), "suffix", kind, "suffix");
+}
+
+using GrammarKind = sample::grammar::GrammarSource::Kind;
+
+TEST(GenerateRequest, ReadsWhatBindsTheAnswerToAForm) {
+  struct Case {
+    const char* fields;
+    GrammarKind kind;
+    const char* text;
+    const char* field;
+  };
+  for (const Case& c : {
+           Case{R"("response_format":{"type":"json_object"})", GrammarKind::kJsonObject, "",
+                "response_format"},
+           Case{R"("response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,
+                "schema":{"type":"null"}}})",
+                GrammarKind::kJsonSchema, R"({"type":"null"})",
+                "response_format.json_schema.schema"},
+           Case{R"("response_format":{"type":"json_object","schema":{}})", GrammarKind::kJsonSchema,
+                "{}", "response_format.schema"},
+           Case{R"("guided_json":"{\"const\":1}")", GrammarKind::kJsonSchema, R"({"const":1})",
+                "guided_json"},
+           Case{R"("guided_regex":"a+")", GrammarKind::kRegex, "a+", "guided_regex"},
+           Case{R"("guided_grammar":"root ::= \"a\"")", GrammarKind::kGrammar, "root ::= \"a\"",
+                "guided_grammar"},
+           Case{R"("grammar":"root ::= \"a\"","guided_regex":"")", GrammarKind::kGbnf,
+                "root ::= \"a\"", "grammar"},
+           Case{R"("json_schema":{"type":"null"},"response_format":{"type":"text"})",
+                GrammarKind::kJsonSchema, R"({"type":"null"})", "json_schema"},
+           Case{R"("structured_outputs":{"regex":"b","json":null})", GrammarKind::kRegex, "b",
+                "structured_outputs.regex"},
+           Case{R"("structured_outputs":{"json_object":true})", GrammarKind::kJsonObject, "",
+                "structured_outputs.json_object"},
+       }) {
+    const auto request = chat(c.fields);
+    ASSERT_TRUE(request) << c.fields << ": " << request.error().message;
+    ASSERT_TRUE(request->grammar) << c.fields;
+    EXPECT_EQ(request->grammar->kind, c.kind) << c.fields;
+    EXPECT_EQ(request->grammar->text, c.text) << c.fields;
+    EXPECT_EQ(request->grammar_field, c.field);
+  }
+  const auto choice = chat(R"("guided_choice":["a","b"])");
+  ASSERT_TRUE(choice && choice->grammar);
+  EXPECT_EQ(choice->grammar->choices, (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(
+      chat(R"("response_format":{"type":"text"},"grammar":"","guided_choice":[])")->grammar);
+
+  expect_refused(chat(R"("response_format":{"type":"json_schema"})"), "response_format.json_schema",
+                 "missing_required_parameter", "no schema");
+  expect_refused(chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"x"}})"),
+                 "response_format.json_schema.schema", "missing_required_parameter", "no schema");
+  expect_refused(chat(R"("guided_regex":"a","guided_choice":["a"])"), "guided_choice",
+                 "invalid_value", "two constraints");
+  expect_refused(chat(R"("guided_choice":["a",1])"), "guided_choice[1]", "invalid_type", "number");
+  expect_refused(chat(R"("guided_json":7)"), "guided_json", "invalid_type", "number");
+  expect_refused(chat(R"("structured_outputs":{"structural_tag":"x"})"),
+                 "structured_outputs.structural_tag", "unsupported_parameter", "tag");
 }
 
 TEST(GenerateRequest, AcceptsWhatClientsSendWithoutMeaningIt) {

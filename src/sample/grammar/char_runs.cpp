@@ -107,6 +107,8 @@ bool in_class(CharClass which, uint8_t ascii) {
     case CharClass::kWord:
       return (ascii >= '0' && ascii <= '9') || (ascii >= 'A' && ascii <= 'Z') ||
              (ascii >= 'a' && ascii <= 'z') || ascii == '_';
+    case CharClass::kLetter:
+      return (ascii >= 'A' && ascii <= 'Z') || (ascii >= 'a' && ascii <= 'z');
     case CharClass::kLower:
       return ascii >= 'a' && ascii <= 'z';
   }

@@ -17,10 +17,11 @@ enum class CharClass : uint8_t {
   // What stands for itself inside a JSON string and is no line end to anybody: no quote, backslash,
   // control character, U+2028 or U+2029.
   kText,
-  kWord,   // ASCII letters, digits, underscore.
-  kLower,  // a to z.
+  kWord,    // ASCII letters, digits, underscore.
+  kLetter,  // ASCII letters.
+  kLower,   // a to z.
 };
-inline constexpr size_t kCharClasses = 3;
+inline constexpr size_t kCharClasses = 4;
 
 bool in_class(CharClass which, uint8_t ascii);
 // A character above ASCII.

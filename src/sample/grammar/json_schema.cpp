@@ -241,7 +241,7 @@ Result<ExprId> SchemaBuilder::string_content(const SchemaFacts& facts) {
           "the format '" + std::string(tree_.string_at(format)->substr(0, 64)) + "' is not known");
     if (!pattern->empty()) WEIR_TRY(demand(format, *pattern, RegexMatch::kWhole));
   }
-  if (demands.empty()) return grammar_.repeat(any_json_character(grammar_), min, max);
+  if (demands.empty()) return grammar_.repeat(parts_.character(), min, max);
   if (min > 0 || max != kUnbounded)
     demands.push_back(grammar_.repeat(spell(grammar_, CharSet::all(), Spelling::kJson), min, max));
   if (demands.size() == 1) return demands.front();

@@ -2,6 +2,7 @@
 
 #include "sample/grammar/decimal.h"
 #include "sample/grammar/json_text.h"
+#include "sample/grammar/machine.h"
 
 namespace weir::sample::grammar {
 
@@ -21,7 +22,10 @@ JsonParts::JsonParts(Grammar& g) : grammar_(g) {
   comma_ = g.concat({g.literal(","), space_});
   colon_ = g.concat({g.literal(":"), space_});
   quote_ = g.literal("\"");
-  text_ = quoted(g.repeat(any_json_character(g), 0, kUnbounded));
+  // Repeated often: with as few states as possible.
+  Result<Dfa> character = machine_of(g, any_json_character(g));  // Small: no error.
+  character_ = g.machine(std::move(*character));
+  text_ = quoted(g.repeat(character_, 0, kUnbounded));
 }
 
 ExprId JsonParts::bracketed(char open, ExprId content, char close) {

@@ -14,11 +14,12 @@ class JsonParts {
   explicit JsonParts(Grammar& grammar);
 
   ExprId space() const { return space_; }
-  ExprId comma() const { return comma_; }  // With the white space behind it.
-  ExprId text() const { return text_; }    // Any string.
-  ExprId value();                          // Anything.
-  ExprId object();                         // Any object.
-  ExprId array();                          // Any array.
+  ExprId comma() const { return comma_; }          // With the white space behind it.
+  ExprId character() const { return character_; }  // Of a string, in any spelling.
+  ExprId text() const { return text_; }            // Any string.
+  ExprId value();                                  // Anything.
+  ExprId object();                                 // Any object.
+  ExprId array();                                  // Any array.
 
   // Quotes around what is spelled for JSON already.
   ExprId quoted(ExprId content) { return grammar_.concat({quote_, content, quote_}); }
@@ -32,7 +33,8 @@ class JsonParts {
   void define_any();
 
   Grammar& grammar_;
-  ExprId space_ = kNoExpr, comma_ = kNoExpr, colon_ = kNoExpr, quote_ = kNoExpr, text_ = kNoExpr;
+  ExprId space_ = kNoExpr, comma_ = kNoExpr, colon_ = kNoExpr, quote_ = kNoExpr;
+  ExprId character_ = kNoExpr, text_ = kNoExpr;
   RuleId object_ = -1, array_ = -1;
   ExprId value_ = kNoExpr;
 };

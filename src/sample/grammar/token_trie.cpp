@@ -24,6 +24,8 @@ constexpr SliceKind kSlices[] = {
     {CharClass::kWord, kEndlessRun, true},
     {CharClass::kWord, kEndlessRun, false},
     {CharClass::kWord, 8, false},
+    {CharClass::kLetter, kEndlessRun, true},
+    {CharClass::kLetter, kEndlessRun, false},
     {CharClass::kLower, kEndlessRun, true},
     {CharClass::kLower, kEndlessRun, false},
     {CharClass::kLower, 8, false},
