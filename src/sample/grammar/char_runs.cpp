@@ -88,7 +88,7 @@ void mark_ends(const std::vector<std::pair<int32_t, int32_t>>& back,
   for (const auto& [target, source] : back) ++behind[static_cast<size_t>(source)];
   for (const int32_t state : queue) {
     CharRun& run = runs[static_cast<size_t>(state)][c];
-    if (run.length > 0)
+    if (behind[static_cast<size_t>(state)] > 0)
       run.to_end = ending[static_cast<size_t>(state)] == behind[static_cast<size_t>(state)];
     if (!run.to_end) continue;
     auto it = std::ranges::lower_bound(back, std::pair(state, INT32_MIN));
@@ -115,36 +115,54 @@ bool in_class(CharClass which, uint8_t ascii) {
   return false;
 }
 
-// A state's run is one more than the shortest among the states behind the class; states that lack
-// a character have 0. So distances from the latter, along the edges backwards.
-std::vector<CharRuns> char_runs(const Dfa& dfa) {
+// A state's run is one more than the shortest among the states behind the class, or what one of its
+// calls takes, whichever is longer; states that lack a character have only the latter, perhaps 0.
+// So shortest distances along the edges backwards: runs in ascending order settle those before
+// them.
+std::vector<CharRuns> char_runs(const Dfa& dfa, const std::vector<CharRuns>& called) {
   const size_t count = dfa.states.size();
   std::vector<CharRuns> runs(count, CharRuns{});
   std::vector<int32_t> targets;
   for (size_t c = 0; c < kCharClasses; ++c) {
+    const auto by_call = [&](int32_t state) {
+      uint8_t longest = 0;
+      for (const Dfa::Call& call : dfa.calls_of(state))
+        if (!called.empty())
+          longest = std::max(longest, called[static_cast<size_t>(call.call)][c].length);
+      return longest;
+    };
     std::vector<std::pair<int32_t, int32_t>> back;  // Target, source.
-    std::vector<int32_t> queue;
+    std::vector<std::vector<int32_t>> by_length(kEndlessRun);
     for (int32_t state = 0; state < static_cast<int32_t>(count); ++state) {
+      CharRun& run = runs[static_cast<size_t>(state)][c];
       if (behind_class(dfa, state, static_cast<CharClass>(c), targets)) {
-        runs[static_cast<size_t>(state)][c].length = kEndlessRun;
+        run.length = kEndlessRun;
         for (const int32_t target : targets) back.emplace_back(target, state);
-      } else {
-        runs[static_cast<size_t>(state)][c].to_end = dfa.states[static_cast<size_t>(state)].final;
-        queue.push_back(state);
+        continue;
       }
+      run.length = by_call(state);
+      run.to_end = run.length == 0 && dfa.states[static_cast<size_t>(state)].final;
+      if (run.length != kEndlessRun) by_length[run.length].push_back(state);
     }
     std::ranges::sort(back);
-    for (size_t i = 0; i < queue.size(); ++i) {
-      const uint8_t run = runs[static_cast<size_t>(queue[i])][c].length;
-      auto it = std::ranges::lower_bound(back, std::pair(queue[i], INT32_MIN));
-      for (; it != back.end() && it->first == queue[i]; ++it) {
-        uint8_t& known = runs[static_cast<size_t>(it->second)][c].length;
-        if (known != kEndlessRun) continue;
-        known = static_cast<uint8_t>(std::min(run + 1, kEndlessRun - 1));
-        queue.push_back(it->second);
+    std::vector<int32_t> settled;
+    for (size_t length = 0; length < by_length.size(); ++length) {
+      for (size_t i = 0; i < by_length[length].size(); ++i) {
+        const int32_t state = by_length[length][i];
+        settled.push_back(state);
+        auto it = std::ranges::lower_bound(back, std::pair(state, INT32_MIN));
+        for (; it != back.end() && it->first == state; ++it) {
+          uint8_t& known = runs[static_cast<size_t>(it->second)][c].length;
+          if (known != kEndlessRun) continue;
+          const auto next = static_cast<uint8_t>(std::min<size_t>(length + 1, kEndlessRun - 1));
+          const uint8_t called_run = by_call(it->second);
+          if (called_run == kEndlessRun) continue;
+          known = std::max(next, called_run);
+          by_length[known].push_back(it->second);
+        }
       }
     }
-    mark_ends(back, queue, c, runs);
+    mark_ends(back, settled, c, runs);
   }
   return runs;
 }

@@ -33,12 +33,13 @@ inline constexpr uint8_t kEndlessRun = 255;
 
 // Of one state and one class.
 struct CharRun {
-  uint8_t length = 0;   // The longest run within this automaton; kEndlessRun: any.
+  uint8_t length = 0;   // The longest run within this automaton and its calls; kEndlessRun: any.
   bool to_end = false;  // Every text of that length ends in a final state.
 };
 using CharRuns = std::array<CharRun, kCharClasses>;
 
-// By state.
-std::vector<CharRuns> char_runs(const Dfa& dfa);
+// By state. `called`: by number of a call, the run at the beginning of what it calls; empty: not
+// known, which makes runs shorter.
+std::vector<CharRuns> char_runs(const Dfa& dfa, const std::vector<CharRuns>& called);
 
 }  // namespace weir::sample::grammar

@@ -143,11 +143,12 @@ class Compiler {
 
   std::unique_ptr<const Automaton> lay_out() {
     auto result = std::make_unique<Automaton>();
+    const std::vector<CharRuns> called = runs_of_calls();
     std::vector<uint32_t> bases;
     for (const Dfa& machine : machines_) {
       bases.push_back(machine.empty() ? Automaton::kNowhere
                                       : static_cast<uint32_t>(result->states_.size()));
-      lay_out(machine, *result);
+      lay_out(machine, called, *result);
     }
     for (const CallTarget& call : lowering_.calls())
       result->calls_.push_back({.start = bases[static_cast<size_t>(call.machine)],
@@ -159,9 +160,30 @@ class Compiler {
     return result;
   }
 
-  void lay_out(const Dfa& machine, Automaton& out) {
+  // Of what is called, at its beginning. Two rounds: calls within calls are seen one level deep.
+  std::vector<CharRuns> runs_of_calls() const {
+    std::vector<CharRuns> called;
+    for (int round = 0; round < 2; ++round) {
+      std::vector<CharRuns> first;  // By machine.
+      for (const Dfa& machine : machines_)
+        first.push_back(machine.empty() ? CharRuns{} : char_runs(machine, called).front());
+      called.assign(lowering_.calls().size(), CharRuns{});
+      for (size_t i = 0; i < called.size(); ++i) {
+        const CallTarget& call = lowering_.calls()[i];
+        called[i] = first[static_cast<size_t>(call.machine)];
+        for (CharRun& run : called[i]) {
+          const int64_t all = int64_t{run.length} * (run.to_end ? call.max : 1);
+          if (run.length != kEndlessRun)
+            run.length = static_cast<uint8_t>(std::min<int64_t>(all, kEndlessRun - 1));
+        }
+      }
+    }
+    return called;
+  }
+
+  void lay_out(const Dfa& machine, const std::vector<CharRuns>& called, Automaton& out) {
     const auto base = static_cast<uint32_t>(out.states_.size());
-    const std::vector<CharRuns> runs = char_runs(machine);
+    const std::vector<CharRuns> runs = char_runs(machine, called);
     for (size_t i = 0; i < machine.states.size(); ++i) {
       const auto ranges = machine.ranges_of(static_cast<int32_t>(i));
       const auto calls = machine.calls_of(static_cast<int32_t>(i));
