@@ -19,7 +19,7 @@ constexpr size_t kNodesMax = 1 << 20;
 // What one mask may cost, in steps of about 5 ns: below 5 ms. Tokens that are not reached are not
 // allowed. A walk of a whole vocabulary of 262,144 tokens takes 600,000 steps.
 constexpr int64_t kMaskWorkMax = 600'000;
-constexpr int64_t kClosureWork = 8;
+constexpr int64_t kClosureWork = 16;
 // Up to so many configurations are moved on without ado.
 constexpr uint32_t kFewConfigurations = 4;
 
@@ -42,7 +42,7 @@ void Matcher::begin_level(MatchScratch& s) const {
 
 void Matcher::enter(uint32_t state, int32_t stack, MatchScratch& s) const {
   const uint32_t count = s.used_ - s.first_new_;
-  s.work_left_ -= 2 + count / 8;
+  s.work_left_ -= 4 + count / 4;
   for (uint32_t i = s.first_new_; i < s.used_; ++i)
     if (s.configurations_[i].state == state && s.configurations_[i].stack == stack) return;
   if (count == kConfigurationsMax) return;
