@@ -62,6 +62,8 @@ class Lowering {
   void lower_repeat(const Grammar::Expr& expr, int32_t from, int32_t to);
   void lower_copies(ExprId id, int32_t min, int32_t max, int32_t from, int32_t to);
   void lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int32_t to);
+  // So many copies; their number is the same whenever the expression is.
+  ExprId block_of(ExprId id, int32_t copies);
   void lower_list(const List& list, int32_t from, int32_t to);
   void lower_counted_list(const List& list, int32_t from, int32_t to);
   void lower_machine(const Dfa& dfa, int32_t from, int32_t to);
@@ -79,6 +81,7 @@ class Lowering {
   std::vector<int64_t> expr_size_;  // By expression; -1: not known yet.
   std::vector<Machine> machines_;
   std::map<std::pair<ExprId, RuleId>, int32_t> machine_numbers_;
+  std::map<ExprId, ExprId> blocks_;
   std::vector<CallTarget> calls_;
   std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> call_numbers_;
   Nfa nfa_;

@@ -74,11 +74,6 @@ void Lowering::lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int
     else
       add_call({.machine = machine_of(body, -1), .min = least, .max = most}, a, b);
   };
-  const auto copies_of = [&](int32_t least, int32_t most) {
-    const ExprId repeated = grammar_.repeat(id, least, most);
-    expr_size_.resize(grammar_.expr_count(), -1);
-    return repeated;
-  };
   const int32_t middle = nfa_.add_state();
   if (block_copies < kBlockCopiesMin) {
     call_repeat(id, min, min, from, middle);
@@ -89,8 +84,9 @@ void Lowering::lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int
     return;
   }
   const auto copies = static_cast<int32_t>(block_copies);
+  const ExprId block = block_of(id, copies);
   const int32_t counted = nfa_.add_state();
-  call_repeat(copies_of(copies, copies), min / copies, min / copies, from, counted);
+  call_repeat(block, min / copies, min / copies, from, counted);
   lower_copies(id, min % copies, min % copies, counted, middle);
   if (max == kUnbounded) {
     lower_copies(id, 0, kUnbounded, middle, to);
@@ -99,13 +95,22 @@ void Lowering::lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int
   const int32_t blocks = (max - min) / copies, rest = (max - min) % copies;
   if (blocks > 0) {
     const int32_t some = nfa_.add_state(), all = nfa_.add_state();
-    call_repeat(copies_of(copies, copies), 0, blocks - 1, middle, some);
+    call_repeat(block, 0, blocks - 1, middle, some);
     lower_copies(id, 0, copies - 1, some, to);
-    call_repeat(copies_of(copies, copies), blocks, blocks, middle, all);
+    call_repeat(block, blocks, blocks, middle, all);
     lower_copies(id, 0, rest, all, to);
   } else {
     lower_copies(id, 0, rest, middle, to);
   }
+}
+
+ExprId Lowering::block_of(ExprId id, int32_t copies) {
+  const auto [found, fresh] = blocks_.try_emplace(id, kNoExpr);
+  if (fresh) {
+    found->second = grammar_.repeat(id, copies, copies);
+    expr_size_.resize(grammar_.expr_count(), -1);
+  }
+  return found->second;
 }
 
 // before[i]: no item yet, and item i is the next that may come; behind[i]: likewise after some

@@ -17,11 +17,16 @@ constexpr uint32_t kConfigurationsMax = 1024;
 constexpr size_t kCompactionSlack = 1024;
 constexpr size_t kNodesMax = 1 << 20;
 // What one mask may cost, in steps of about 5 ns: below 5 ms. Tokens that are not reached are not
-// allowed. A walk of a whole vocabulary of 262,144 tokens takes 600,000 steps.
-constexpr int64_t kMaskWorkMax = 600'000;
+// allowed. A walk of a whole vocabulary of 150,000 tokens takes 330,000 steps.
+constexpr int64_t kMaskWorkMax = 500'000;
 constexpr int64_t kClosureWork = 16;
 // Up to so many configurations are moved on without ado.
 constexpr uint32_t kFewConfigurations = 4;
+
+// -1: no token.
+void allow(int32_t token, std::span<uint64_t> mask) {
+  if (token >= 0) mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+}
 
 }  // namespace
 
@@ -70,17 +75,18 @@ void Matcher::call(const Automaton::CallEdge& edge, int32_t stack, MatchScratch&
     enter(target.start, stack, s);
     return;
   }
+  const Edge back{.call = edge.call, .back_to = edge.to, .stack = stack};
   for (MatchScratch::Opened& opened : s.opened_) {
-    if (opened.call != edge.call || opened.count != 0) continue;
-    add_edge(opened.node, {.back_to = edge.to, .stack = stack});
+    if (opened.start != target.start || opened.count != 0) continue;
+    add_edge(opened.node, back);
     if (opened.returned) enter(edge.to, stack, s);
     return;
   }
   if (nodes_.size() >= kNodesMax) return;
   const auto node = static_cast<int32_t>(nodes_.size());
-  nodes_.push_back({.call = edge.call});
-  add_edge(node, {.back_to = edge.to, .stack = stack});
-  s.opened_.push_back({.call = edge.call, .node = node});
+  nodes_.push_back({.start = target.start});
+  add_edge(node, back);
+  s.opened_.push_back({.start = target.start, .node = node});
   enter(target.start, node, s);
 }
 
@@ -88,45 +94,39 @@ void Matcher::add_edge(int32_t node, Edge edge) {
   int32_t& first = nodes_[static_cast<size_t>(node)].first_edge;
   for (int32_t e = first; e >= 0; e = edges_[static_cast<size_t>(e)].next) {
     const Edge& known = edges_[static_cast<size_t>(e)];
-    if (known.back_to == edge.back_to && known.stack == edge.stack) return;
+    if (known.call == edge.call && known.back_to == edge.back_to && known.stack == edge.stack)
+      return;
   }
   edge.next = first;
   first = static_cast<int32_t>(edges_.size());
   edges_.push_back(edge);
 }
 
-// What `node` called has come to its end.
+// What `node` called has come to its end: back to those callers for whom it has run often enough,
+// and once more for those who may want it.
 void Matcher::go_back(int32_t node, MatchScratch& s) {
   const Node at = nodes_[static_cast<size_t>(node)];
-  const Automaton::Call& target = automaton_->call(at.call);
   s.work_left_ -= kClosureWork;
-  if (node >= s.old_nodes_) {
-    // It has read nothing, and so may all further repetitions.
+  // What has read nothing may do so again and again.
+  const bool idle = node >= s.old_nodes_;
+  if (idle)
     for (MatchScratch::Opened& opened : s.opened_)
       if (opened.node == node) opened.returned = true;
-    return_by_edges(node, s);
-    return;
-  }
-  if (!target.counted) {
-    return_by_edges(node, s);
-    return;
-  }
   const int32_t count = at.count + 1;
-  if (count >= target.min) return_by_edges(node, s);
-  if (count >= target.max) return;
+  bool again = false;
+  for (int32_t e = at.first_edge; e >= 0; e = edges_[static_cast<size_t>(e)].next) {
+    const Edge& edge = edges_[static_cast<size_t>(e)];
+    const Automaton::Call& target = automaton_->call(edge.call);
+    if (idle || (count >= target.min && count <= target.max)) enter(edge.back_to, edge.stack, s);
+    again = again || count < target.max;
+  }
+  if (idle || !again || nodes_.size() >= kNodesMax) return;
   for (const MatchScratch::Opened& opened : s.opened_)
-    if (opened.call == at.call && opened.count == count && opened.origin == at.first_edge) return;
-  if (nodes_.size() >= kNodesMax) return;
-  const auto again = static_cast<int32_t>(nodes_.size());
-  nodes_.push_back({.first_edge = at.first_edge, .call = at.call, .count = count});
-  s.opened_.push_back({.call = at.call, .count = count, .origin = at.first_edge, .node = again});
-  enter(target.start, again, s);
-}
-
-void Matcher::return_by_edges(int32_t node, MatchScratch& s) const {
-  for (int32_t e = nodes_[static_cast<size_t>(node)].first_edge; e >= 0;
-       e = edges_[static_cast<size_t>(e)].next)
-    enter(edges_[static_cast<size_t>(e)].back_to, edges_[static_cast<size_t>(e)].stack, s);
+    if (opened.start == at.start && opened.count == count && opened.origin == at.first_edge) return;
+  const auto next = static_cast<int32_t>(nodes_.size());
+  nodes_.push_back({.first_edge = at.first_edge, .start = at.start, .count = count});
+  s.opened_.push_back({.start = at.start, .count = count, .origin = at.first_edge, .node = next});
+  enter(at.start, next, s);
 }
 
 bool Matcher::step(uint32_t begin, uint32_t end, uint8_t byte, MatchScratch& s) {
@@ -236,6 +236,22 @@ void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::sp
     const size_t depth = node.depth - top;
     const MatchScratch::Level above = s.levels_[depth - 1];
     MatchScratch::Level& level = s.levels_[depth];
+    if (above.end - above.begin == 1) {  // Most of the time.
+      const Configuration at = s.configurations_[above.begin];
+      const uint32_t to = automaton_->next(at.state, node.byte);
+      --s.work_left_;
+      if (to == Automaton::kNowhere) {
+        i = node.end - base;
+        continue;
+      }
+      if (automaton_->state(to).plain() && above.end < s.configurations_.size()) {
+        s.configurations_[above.end] = {to, at.stack};
+        level = {above.end, above.end + 1, above.nodes, above.edges};
+        allow(node.token, mask);
+        ++i;
+        continue;
+      }
+    }
     if (!step_plainly(above, node.byte, level, s)) {
       nodes_.resize(above.nodes);
       edges_.resize(above.edges);
@@ -253,8 +269,7 @@ void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::sp
       i = node.end - base;
       continue;
     }
-    if (node.token >= 0)
-      mask[static_cast<size_t>(node.token) / 64] |= uint64_t{1} << (node.token % 64);
+    allow(node.token, mask);
     ++i;
   }
   nodes_.resize(s.levels_[0].nodes);
@@ -267,20 +282,25 @@ size_t Matcher::run_length(Configuration at, CharClass char_class) const {
   if (run.length == kEndlessRun || !run.to_end || at.stack < 0) return run.length;
   // Behind the end of a repetition's block stand those that are left.
   const Node& node = nodes_[static_cast<size_t>(at.stack)];
-  const Automaton::Call& target = automaton_->call(node.call);
-  if (!target.counted || node.count + 1 >= target.max) return run.length;
-  const CharRun again = automaton_->state(target.start).runs[c];
-  const auto left = static_cast<size_t>(again.to_end ? target.max - node.count - 1 : 1);
-  return std::min<size_t>(run.length + left * again.length, kEndlessRun - 1);
+  int32_t left = 0;
+  for (int32_t e = node.first_edge; e >= 0; e = edges_[static_cast<size_t>(e)].next)
+    left = std::max(left, automaton_->call(edges_[static_cast<size_t>(e)].call).max);
+  left -= node.count + 1;
+  if (left <= 0) return run.length;
+  const CharRun again = automaton_->state(node.start).runs[c];
+  const auto blocks = static_cast<size_t>(again.to_end ? left : 1);
+  return std::min<size_t>(run.length + blocks * again.length, kEndlessRun - 1);
 }
 
 bool Matcher::takes(const TokenTrie::Slice& slice) const {
   return std::ranges::any_of(position_, [&](const Configuration& at) {
-    if (run_length(at, slice.char_class) < slice.length_max) return false;
-    if (!slice.spaced) return true;
+    const auto runs = [&](uint32_t state) {
+      return run_length({state, at.stack}, slice.char_class) >= slice.length_max;
+    };
+    if (slice.space != LeadingSpace::kAlways && !runs(at.state)) return false;
+    if (slice.space == LeadingSpace::kNone) return true;
     const uint32_t behind = automaton_->next(at.state, ' ');
-    return behind != Automaton::kNowhere &&
-           run_length({behind, at.stack}, slice.char_class) >= slice.length_max;
+    return behind != Automaton::kNowhere && runs(behind);
   });
 }
 
@@ -404,7 +424,7 @@ void Matcher::compact() {
   std::vector<Edge> edges;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (number[i] == kDead) continue;
-    Node node{.call = nodes_[i].call, .count = nodes_[i].count};
+    Node node{.start = nodes_[i].start, .count = nodes_[i].count};
     for_edges(nodes_[i], [&](Edge edge) {
       edge.stack = renumbered(edge.stack);
       edge.next = std::exchange(node.first_edge, static_cast<int32_t>(edges.size()));

@@ -47,7 +47,7 @@ class MatchScratch {
   };
   // A call made since the last byte, or one more repetition of an older one.
   struct Opened {
-    uint32_t call = 0;
+    uint32_t start = 0;
     int32_t count = 0;
     int32_t origin = -1;  // The older one's first edge.
     int32_t node = -1;
@@ -106,12 +106,14 @@ class Matcher {
   const TokenTrie& trie() const { return *trie_; }
 
  private:
+  // What was called, from one or several places, and how often it has run already.
   struct Node {
     int32_t first_edge = -1;
-    uint32_t call = 0;
-    int32_t count = 0;  // Completed repetitions, of a counted call.
+    uint32_t start = 0;
+    int32_t count = 0;
   };
   struct Edge {
+    uint32_t call = 0;     // How often it is to run.
     uint32_t back_to = 0;  // The caller's state afterwards,
     int32_t stack = -1;    // and its stack.
     int32_t next = -1;     // Of the same node.
@@ -127,7 +129,6 @@ class Matcher {
   void close(MatchScratch& s);
   void call(const Automaton::CallEdge& edge, int32_t stack, MatchScratch& s);
   void go_back(int32_t node, MatchScratch& s);
-  void return_by_edges(int32_t node, MatchScratch& s) const;
   void add_edge(int32_t node, Edge edge);
   // Adds the configurations behind `byte` of those in [begin, end); true if there are any.
   bool step(uint32_t begin, uint32_t end, uint8_t byte, MatchScratch& s);

@@ -14,21 +14,22 @@ namespace {
 struct SliceKind {
   CharClass char_class;
   uint8_t length_max;
-  bool spaced;
+  LeadingSpace space;
 };
 constexpr SliceKind kSlices[] = {
-    {CharClass::kText, kEndlessRun, false},
-    {CharClass::kText, 24, false},
-    {CharClass::kText, 12, false},
-    {CharClass::kText, 6, false},
-    {CharClass::kWord, kEndlessRun, true},
-    {CharClass::kWord, kEndlessRun, false},
-    {CharClass::kWord, 8, false},
-    {CharClass::kLetter, kEndlessRun, true},
-    {CharClass::kLetter, kEndlessRun, false},
-    {CharClass::kLower, kEndlessRun, true},
-    {CharClass::kLower, kEndlessRun, false},
-    {CharClass::kLower, 8, false},
+    {CharClass::kText, kEndlessRun, LeadingSpace::kNone},
+    {CharClass::kText, 24, LeadingSpace::kNone},
+    {CharClass::kText, 12, LeadingSpace::kNone},
+    {CharClass::kText, 6, LeadingSpace::kNone},
+    {CharClass::kText, kEndlessRun, LeadingSpace::kAlways},
+    {CharClass::kWord, kEndlessRun, LeadingSpace::kMaybe},
+    {CharClass::kWord, kEndlessRun, LeadingSpace::kNone},
+    {CharClass::kWord, 8, LeadingSpace::kNone},
+    {CharClass::kLetter, kEndlessRun, LeadingSpace::kMaybe},
+    {CharClass::kLetter, kEndlessRun, LeadingSpace::kNone},
+    {CharClass::kLower, kEndlessRun, LeadingSpace::kMaybe},
+    {CharClass::kLower, kEndlessRun, LeadingSpace::kNone},
+    {CharClass::kLower, 8, LeadingSpace::kNone},
 };
 
 // How many characters, if all are of the class.
@@ -74,14 +75,16 @@ TokenTrie::TokenTrie(std::span<const std::string_view> pieces) {
     Slice slice;
     slice.char_class = kind.char_class;
     slice.length_max = kind.length_max;
-    slice.spaced = kind.spaced;
+    slice.space = kind.space;
     slice.tokens.assign(mask_words(), 0);
     std::vector<int32_t> rest;
     for (const int32_t token : sorted) {
       std::string_view text = bytes(token);
-      if (kind.spaced && text.size() > 1 && text[0] == ' ') text.remove_prefix(1);
+      const bool space = text.size() > 1 && text[0] == ' ' && kind.space != LeadingSpace::kNone;
+      if (space) text.remove_prefix(1);
       const std::optional<size_t> length = run_length(text, kind.char_class);
-      if (length && (kind.length_max == kEndlessRun || *length <= kind.length_max)) {
+      if (length && (space || kind.space != LeadingSpace::kAlways) &&
+          (kind.length_max == kEndlessRun || *length <= kind.length_max)) {
         slice.tokens[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
         ++slice.count;
       } else {

@@ -17,6 +17,8 @@
 
 namespace weir::sample::grammar {
 
+enum class LeadingSpace : uint8_t { kNone, kMaybe, kAlways };
+
 class TokenTrie {
  public:
   struct Node {
@@ -25,12 +27,12 @@ class TokenTrie {
     uint16_t depth = 0;  // Bytes up to here: 1 at the top.
     uint8_t byte = 0;
   };
-  // Tokens of at most `length_max` characters (kEndlessRun: any number), all of one class; perhaps
-  // with a single space before them.
+  // Tokens of at most `length_max` characters (kEndlessRun: any number), all of one class, and as
+  // `space` says a single space before them.
   struct Slice {
     CharClass char_class = CharClass::kText;
     uint8_t length_max = kEndlessRun;
-    bool spaced = false;  // The space may be there.
+    LeadingSpace space = LeadingSpace::kNone;
     size_t count = 0;
     std::vector<uint64_t> tokens;  // Bits by token.
     std::vector<Node> rest;        // All other tokens.
