@@ -362,7 +362,7 @@ constexpr auto kFields = std::to_array<Field>({
     {"structured_outputs", "object", &parse_structured_outputs,
      "json, regex, choice, grammar or json_object (vLLM)."},
     {"grammar", "string", &parse_gbnf, "A GBNF grammar (llama.cpp)."},
-    {"json_schema", "object", &parse_guided_json, "A JSON schema (llama.cpp)."},
+    {"json_schema", "object or string", &parse_guided_json, "A JSON schema (llama.cpp)."},
 
     {"user", "string", {}, "Accepted."},
     {"metadata", "object", {}, "Accepted."},

@@ -27,10 +27,10 @@ Result<void> bind_schema(const std::string& path, JsonValue value, GenerateReque
   std::string_view text;
   if (value.get(text) == simdjson::SUCCESS)
     source.text = text;
-  else if (value.is_object() || value.is_bool())
+  else if (value.is_object())
     JsonWriter(source.text).value(value);
   else
-    return wrong_type(path, "a JSON schema", value);
+    return wrong_type(path, "a JSON schema (an object)", value);
   return bind(path, std::move(source), out);
 }
 
