@@ -21,9 +21,9 @@
 
 namespace weir::api {
 
-// What the composition root knows. Pointers are borrowed and outlive the Api.
 class GrammarStore;
 
+// What the composition root knows. Pointers are borrowed and outlive the Api.
 struct ApiConfig {
   // --- The model.
   std::string model_id{};              // As /v1/models names it.
