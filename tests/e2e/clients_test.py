@@ -3,7 +3,7 @@ import os, subprocess, sys, unittest
 
 from weir_server import SOURCE, Server
 
-WITHOUT = "tools,schemas,images,responses,embeddings"
+WITHOUT = "tools,images,responses,embeddings"
 
 
 class Clients(unittest.TestCase):
