@@ -161,9 +161,20 @@ class Activations {
   HugeBuffer x_, bf16_, q_, scale_, sum_;
 };
 
+// Columns [begin, end) of a layer as what a product may fetch for the next one.
+NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end) {
+  const int64_t words = int64_t{w.k} * w.bits / 8, scales = int64_t{4} * w.k / w.group;
+  return {.words = w.words + begin * words,
+          .scales = w.scales + begin * scales,
+          .word_bytes = (end - begin) * words,
+          .scale_bytes = (end - begin) * scales};
+}
+
 void run_range(const Ops& ops, const Case& c, const Layers& layers, size_t layer,
-               const Activations& x, int32_t begin, int32_t end, float* y, void* scratch) {
+               const Activations& x, int32_t begin, int32_t end, float* y, void* scratch,
+               const NextWeights& next = {}) {
   GemmRange range;
+  range.next = next;
   range.rows = c.rows;
   range.begin = begin;
   range.end = end;
@@ -220,13 +231,14 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Threads claim blocks of columns, as a team does: the work of each and its processor time.
+// Threads take blocks of columns in turn, of a size as a team does: the work of each and its
+// processor time.
 Measured time_case(const Ops& ops, const Case& c, const Layers& layers, const Activations& x,
                    int threads, double seconds) {
-  const int32_t chunk = std::max(32, c.n / (8 * threads) / 16 * 16);
+  const int32_t few = std::max(16, (64 << 10) * 8 / (c.k * c.bits) / 16 * 16);
+  const int32_t chunk = c.rows <= 16 ? few : std::max(32, c.n / (8 * threads) / 16 * 16);
   const auto chunks = static_cast<int64_t>((c.n + chunk - 1) / chunk);
   HugeBuffer y = buffer(int64_t{c.rows} * c.n * 4);
-  std::atomic<int64_t> next{0};
   std::vector<Measured> best(static_cast<size_t>(threads));
   const auto work = [&](size_t member) {
     HugeBuffer scratch = buffer(kScratchBytes);
@@ -234,13 +246,19 @@ Measured time_case(const Ops& ops, const Case& c, const Layers& layers, const Ac
     double total = 0, begin = thread_seconds();
     double columns = 0;
     bool warm = false;
-    while (total < seconds) {
-      const int64_t claimed = next.fetch_add(1);
-      const auto layer = static_cast<size_t>(claimed / chunks) % layers.count();
-      const int32_t first = static_cast<int32_t>(claimed % chunks) * chunk;
-      const int32_t end = std::min(c.n, first + chunk);
-      run_range(ops, c, layers, layer, x, first, end, reinterpret_cast<float*>(y.data()),
-                scratch.data());
+    const auto layer_of = [&](int64_t i) {
+      return static_cast<size_t>(i / chunks) % layers.count();
+    };
+    const auto begin_of = [&](int64_t i) { return static_cast<int32_t>(i % chunks) * chunk; };
+    const auto end_of = [&](int64_t i) { return std::min(c.n, begin_of(i) + chunk); };
+    for (auto i = static_cast<int64_t>(member); total < seconds; i += threads) {
+      NextWeights next;
+      if (c.product == Product::kInt8)
+        next = next_weights(layers.quant(layer_of(i + threads)), begin_of(i + threads),
+                            end_of(i + threads));
+      const int32_t first = begin_of(i), end = end_of(i);
+      run_range(ops, c, layers, layer_of(i), x, first, end, reinterpret_cast<float*>(y.data()),
+                scratch.data(), next);
       columns += end - first;
       const double elapsed = thread_seconds() - begin;
       if (elapsed < 5e-3) continue;

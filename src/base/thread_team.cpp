@@ -69,7 +69,8 @@ int ThreadTeam::usable_cores() {
   return quota > 0 ? std::min(allowed, quota) : allowed;
 }
 
-ThreadTeam::ThreadTeam(int members, bool pin) : members_(members) {
+ThreadTeam::ThreadTeam(int members, bool pin)
+    : members_(members), shares_(std::make_unique<Counter[]>(2 * static_cast<size_t>(members))) {
   CHECK(members >= 1);
   const std::vector<int> cores = allowed_cores();
   const bool pinned = pin && static_cast<int>(cores.size()) >= members;
@@ -93,6 +94,9 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::run_erased(Erased call, void* fn) {
   work_.value.store(0, std::memory_order_relaxed);
+  // Those of the other phase are 0: their owners have reset them at the latest barrier, if ever.
+  for (int member = 0; member < members_; ++member)
+    shares(phase_.count())[member].value.store(0, std::memory_order_relaxed);
   if (members_ == 1) return call(fn, 0);
   call_ = call;
   fn_ = fn;
@@ -118,13 +122,28 @@ void ThreadTeam::await_launch(uint32_t seen) {
   launch_.wait(seen);
 }
 
-void ThreadTeam::barrier() {
+bool ThreadTeam::claim_share(int member, int32_t blocks, int32_t& share, int32_t& block) {
+  Counter* const counters = shares(phase_.count());
+  for (int i = 0; i < members_; ++i) {
+    share = member + i < members_ ? member + i : member + i - members_;
+    std::atomic<int32_t>& next = counters[share].value;
+    // Looked at first: what is empty need not move from core to core.
+    if (next.load(std::memory_order_relaxed) >= blocks) continue;
+    block = next.fetch_add(1, std::memory_order_relaxed);
+    if (block < blocks) return true;
+  }
+  return false;
+}
+
+void ThreadTeam::barrier(int member) {
   if (members_ == 1) {
     work_.value.store(0, std::memory_order_relaxed);
+    shares_[0].value.store(0, std::memory_order_relaxed);
     return;
   }
   const trace::Scope wait(trace::Kind::kWait, "barrier");
   const uint32_t phase = phase_.count();
+  shares(phase + 1)[member].value.store(0, std::memory_order_relaxed);
   if (arrived_.value.fetch_add(1, std::memory_order_acq_rel) == members_ - 1) {
     arrived_.value.store(0, std::memory_order_relaxed);
     work_.value.store(0, std::memory_order_relaxed);

@@ -1,11 +1,12 @@
 // ThreadTeam: the compute threads. run() executes one function on every member at once; inside it,
-// members meet at barriers and claim blocks of work from a counter that each barrier resets.
+// members meet at barriers and claim blocks of work from counters that each barrier resets.
 //
 // Threads: the constructing thread is member 0 and the only one to call run(). Members spin for a
 // while at a barrier or between runs, then sleep (gate.h).
 //
 // Work is claimed, not divided in advance: a static half loses half its speed as soon as another
-// process takes one core (reference: kernels, section 0).
+// process takes one core (reference: kernels, section 0). Where the order matters to caches, each
+// member claims from a share of its own, and from the others' once that is empty.
 #pragma once
 
 #include <atomic>
@@ -42,17 +43,26 @@ class ThreadTeam {
 
   // Inside run(): waits until every member has called it. Everything written before is visible
   // after; the work counter is 0 again.
-  void barrier();
+  void barrier(int member);
 
   // Inside run(), between two barriers: the next block of work, 0, 1, 2, ...; the caller stops at
   // its own count of blocks.
   int32_t claim() { return work_.value.fetch_add(1, std::memory_order_relaxed); }
+
+  // The same of work that lies in shares, one a member, of at most `blocks` blocks each: the next
+  // block of the member's own share, or, when that is done, of somebody else's. False when none is
+  // left. Counts apart from claim().
+  bool claim_share(int member, int32_t blocks, int32_t& share, int32_t& block);
 
  private:
   using Erased = void (*)(void* fn, int member);
   struct alignas(kCacheLineBytes) Counter {
     std::atomic<int32_t> value{0};
   };
+
+  // The counters of shares in this phase. Two sets take turns, so that each member can reset its
+  // own for the next phase before it arrives at the barrier, when nobody looks at it.
+  Counter* shares(uint32_t phase) { return shares_.get() + (phase & 1) * size_t(members_); }
 
   void run_erased(Erased call, void* fn);
   void work(int member);
@@ -68,6 +78,7 @@ class ThreadTeam {
   Counter finished_;  // Workers done with the current run.
   Counter arrived_;   // Members at the current barrier.
   Counter work_;
+  std::unique_ptr<Counter[]> shares_;  // [2][members]
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> threads_;
 };

@@ -165,7 +165,8 @@ void print_table(const Setting& s, const Measured& m) {
   std::printf("%s, %s on %s, %d threads, compute %s\n", s.choice.files.name().c_str(),
               std::string(kernels::isa_name(s.choice.isa)).c_str(),
               kernels::processor_name().c_str(), s.choice.threads, s.options.compute.c_str());
-  std::printf("limits of this run: read %.1f GB/s, %s %.2f TOPS\n", s.limits.read_gb_s,
+  std::printf("limits of this run: read %.1f GB/s (a plain loop %.1f), %s %.2f TOPS\n",
+              s.limits.read_gb_s, s.limits.plain_read_gb_s,
               s.choice.compute == model::Compute::kFast ? "int8" : "f32", peak_tops(s));
   std::printf("bytes of weights per token: %s; multiply-adds per token: %.1f M\n\n",
               human_bytes(s.model.weight_bytes_per_token()).c_str(),
@@ -199,7 +200,8 @@ void print_json(const Setting& s, const Measured& m) {
   w.field("weight_bytes_per_token", s.model.weight_bytes_per_token());
   w.field("macs_per_token", s.model.macs_per_token());
   w.key("limits").begin_object();
-  w.field("read_gb_s", s.limits.read_gb_s).field("int8_tops", s.limits.int8_tops);
+  w.field("read_gb_s", s.limits.read_gb_s);
+  w.field("plain_read_gb_s", s.limits.plain_read_gb_s).field("int8_tops", s.limits.int8_tops);
   w.field("f32_tflops", s.limits.f32_tflops).end_object();
   w.key("prefill").begin_object();
   w.field("prompt", s.options.bench_prompt).field("tokens_per_second", m.prefill.median);
@@ -213,6 +215,7 @@ void print_json(const Setting& s, const Measured& m) {
     w.field("tokens_per_second", d.speed.median);
     w.field("low", d.speed.low).field("high", d.speed.high).field("weights_gb_s", gb);
     w.field("share_of_read", gb / s.limits.read_gb_s);
+    w.field("share_of_plain_read", gb / s.limits.plain_read_gb_s);
     w.field("share_of_peak", tops(s, d.speed.median) / peak_tops(s)).end_object();
   }
   w.end_array().end_object();

@@ -11,6 +11,9 @@
 
 namespace weir::kernels {
 
+// What `read` fetches while it reads as much: about what a team's member claims (model/pass.h).
+inline constexpr int64_t kReadWindow = 64 << 10;
+
 // Loops that do nothing but keep one resource busy, for machine_limits.cpp.
 struct PeakLoops {
   // `iterations` rounds of int8 multiply-adds on registers; returns the operations done, a
@@ -19,8 +22,8 @@ struct PeakLoops {
   int64_t (*f32)(int64_t iterations);
   // bf16 tiles; null where prompts are not computed in bf16.
   int64_t (*bf16)(int64_t iterations);
-  // Reads `bytes`, a multiple of 1024, at a 64-byte aligned address; returns a value that depends
-  // on all of them.
+  // Reads `bytes`, a multiple of 1024, at a 64-byte aligned address, as fast as this level can;
+  // returns a value that depends on all of them. The scalar one is a plain loop.
   uint64_t (*read)(const void* data, int64_t bytes);
 };
 

@@ -92,20 +92,28 @@ MachineLimits measure_thread(const PeakLoops& loops, std::span<std::byte> part,
   std::memset(part.data(), 1, part.size());
   const auto bytes = static_cast<int64_t>(part.size());
   uint64_t seen = 0;
-  meet(arrived, threads);
-  limits.read_gb_s = 1e-9 * best_rate(kLoopRepeats, [&] {
-                       seen += loops.read(part.data(), bytes);
-                       return static_cast<double>(bytes);
-                     });
+  int meetings = 0;
+  const auto together = [&] { meet(arrived, ++meetings * threads); };
+  const auto read_rate = [&](auto read) {
+    together();
+    return 1e-9 * best_rate(kLoopRepeats, [&] {
+             seen += read(part.data(), bytes);
+             return static_cast<double>(bytes);
+           });
+  };
+  PeakLoops plain{};
+  scalar::fill_peaks(plain);
+  limits.plain_read_gb_s = read_rate(plain.read);
+  limits.read_gb_s = read_rate(loops.read);
   CHECK(seen != 0);
-  meet(arrived, 2 * threads);
+  together();
   limits.int8_tops =
       1e-12 * best_rate(kLoopRepeats, [&] { return static_cast<double>(loops.int8(kIterations)); });
-  meet(arrived, 3 * threads);
+  together();
   limits.f32_tflops =
       1e-12 * best_rate(kLoopRepeats, [&] { return static_cast<double>(loops.f32(kIterations)); });
   if (loops.bf16 == nullptr) return limits;
-  meet(arrived, 4 * threads);
+  together();
   limits.bf16_tflops =
       1e-12 * best_rate(kLoopRepeats, [&] { return static_cast<double>(loops.bf16(kIterations)); });
   return limits;
@@ -137,6 +145,7 @@ Result<MachineLimits> measure_limits(Isa isa, int threads) {
   MachineLimits sum;
   for (const MachineLimits& one : each) {
     sum.read_gb_s += one.read_gb_s;
+    sum.plain_read_gb_s += one.plain_read_gb_s;
     sum.int8_tops += one.int8_tops;
     sum.f32_tflops += one.f32_tflops;
     sum.bf16_tflops += one.bf16_tflops;

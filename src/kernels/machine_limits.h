@@ -2,7 +2,7 @@
 // nothing else. `weir bench` and kernels_bench print every rate as a share of these.
 //
 // Threads: measure_limits starts its own threads and waits for them; call it while nothing else
-// runs. It takes some 200 ms, and read_bytes() of memory while it runs.
+// runs. It takes half a second, and read_bytes() of memory while it runs.
 #pragma once
 
 #include "base/result.h"
@@ -13,10 +13,11 @@ namespace weir::kernels {
 // Sums over the threads. Each thread counts its own processor time, so that a neighbour on the
 // same core does not lower the figure; bandwidth that a neighbour takes does.
 struct MachineLimits {
-  double read_gb_s = 0;    // Streaming read from memory, 10^9 bytes a second.
-  double int8_tops = 0;    // int8 multiply-adds from registers (AMX tiles on kAmx), times two.
-  double f32_tflops = 0;   // float32 fused multiply-adds from registers, times two.
-  double bf16_tflops = 0;  // bf16 tiles, times two; 0 where prompts are not computed in bf16.
+  double read_gb_s = 0;        // From memory, fetched ahead as products do it; 10^9 bytes a second.
+  double plain_read_gb_s = 0;  // The same by a plain loop, one stream a thread.
+  double int8_tops = 0;        // int8 multiply-adds from registers (AMX tiles on kAmx), times two.
+  double f32_tflops = 0;       // float32 fused multiply-adds from registers, times two.
+  double bf16_tflops = 0;      // bf16 tiles, times two; 0 where prompts are not computed in bf16.
 };
 
 // What the threads together read: four times the last-level caches, at least 256 MiB.

@@ -94,6 +94,17 @@ struct Bf16Rows {
   uint16_t* x = nullptr;
 };
 
+// Packed weights that the caller will multiply by next, as the parts of QuantMatrix's two arrays. A
+// kernel fetches them into L2 meanwhile, evenly over its first pass over its own weights. (Memory
+// gives more to a core that reads several pages at a time than the processor's own prefetchers,
+// which follow one stream, ask of it.)
+struct NextWeights {
+  const uint8_t* words = nullptr;
+  const uint8_t* scales = nullptr;
+  int64_t word_bytes = 0;
+  int64_t scale_bytes = 0;
+};
+
 // Which rows of the activations, and where the result goes.
 // Row m of the result is computed from activation row `index[m]`, or m where index is null, and
 // written to y + m * y_stride + column. Columns [begin, end) are computed; begin is a multiple of
@@ -105,6 +116,7 @@ struct GemmRange {
   int32_t end = 0;
   float* y = nullptr;
   int64_t y_stride = 0;  // In floats.
+  NextWeights next{};    // Only gemm_quant_int8 fetches.
 };
 
 // Memory of one layer's keys and values, in pages of 32 tokens. A page of one KV head holds

@@ -167,7 +167,7 @@ void Decoder::enter(const Pass& pass, size_t i) const {
   };
   if (pass.own_inputs) return enter_rows(0, pass.rows());
   claim_rows(pass, pass.rows(), enter_rows);
-  pass.team.barrier();
+  pass.team.barrier(pass.member);
 }
 
 void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
@@ -188,13 +188,15 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
     const trace::Scope scope(trace::Kind::kKernel, "embed");
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
   });
-  team.barrier();
+  team.barrier(member);
   enter(pass, 0);
   // The others claim the first layer's work meanwhile.
   if (member == 0) client.while_computing();
   for (size_t i = 0; i < layers_.size(); ++i) {
-    layers_[i]->compute(pass);
-    if (i + 1 < layers_.size()) enter(pass, i + 1);
+    const bool last = i + 1 == layers_.size();
+    layers_[i]->compute(pass,
+                        last ? head_->first_weights(pass) : layers_[i + 1]->first_weights(pass));
+    if (!last) enter(pass, i + 1);
   }
   head_->forward(pass, *layers_.back(), client);
 }

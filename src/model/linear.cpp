@@ -29,6 +29,10 @@ int64_t Linear::weight_bytes() const {
          kernels::packed_scale_bytes(n, k, quant.group, quant.scale_type);
 }
 
+int64_t Linear::column_bytes() const {
+  return quantised ? int64_t{k} * quant.bits / 8 : k * float_bytes(floats.type);
+}
+
 uint8_t Linear::forms() const {
   const uint8_t generated = int8 ? ActivationForms::int8_bit(quant.group) : uint8_t{0};
   return generated | (bf16_prompts ? ActivationForms::kBf16 : uint8_t{0});
@@ -132,6 +136,17 @@ void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& 
     ops.gemm_quant_bf16(weight.quant, rows, prompts, scratch);
   else
     ops.gemm_float_bf16(weight.floats, rows, prompts, scratch);
+}
+
+kernels::NextWeights next_weights(const Linear& weight, int32_t begin, int32_t end) {
+  if (!weight.int8 || begin == end) return {};
+  const kernels::QuantMatrix& w = weight.quant;
+  const int64_t word_bytes = weight.column_bytes();
+  const int64_t scale_bytes = int64_t{2} * w.k / w.group * float_bytes(w.scale_type);
+  return {.words = w.words + begin * word_bytes,
+          .scales = w.scales + begin * scale_bytes,
+          .word_bytes = (end - begin) * word_bytes,
+          .scale_bytes = (end - begin) * scale_bytes};
 }
 
 void add_bias(const kernels::Ops& ops, const Linear& weight, const kernels::GemmRange& range) {

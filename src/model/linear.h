@@ -26,6 +26,8 @@ struct Linear {
 
   int64_t weight_bytes() const;
   int64_t macs() const { return int64_t{n} * k; }
+  // What the words of one column of the output take.
+  int64_t column_bytes() const;
   // Which forms of its input it needs, as ActivationForms counts them; 0 for float rows.
   uint8_t forms() const;
 };
@@ -84,6 +86,9 @@ struct Activations {
 // ascend.
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch);
+
+// Columns [begin, end) as what a product may fetch for the next one.
+kernels::NextWeights next_weights(const Linear& weight, int32_t begin, int32_t end);
 
 // Adds the columns of the bias that `range` covers, if there is one.
 void add_bias(const kernels::Ops& ops, const Linear& weight, const kernels::GemmRange& range);

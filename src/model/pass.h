@@ -61,68 +61,130 @@ void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
   });
 }
 
-// Columns of weights a claim covers, when `columns` in all are shared out: about eight claims a
-// member, but at least 64 columns, below which a claim costs more than it balances, and at most
-// 512, whose results for 512 rows fit the L2 cache. At least 128 for many rows, which pass through
-// the caches once for each claim. A multiple of `multiple`.
-inline int32_t column_block(const Pass& pass, int64_t columns, int32_t multiple) {
-  const int64_t share = columns / (8 * pass.team.members()) / multiple * multiple;
-  const int32_t least = pass.rows() >= 128 ? 128 : 64;
-  return static_cast<int32_t>(
-      std::clamp<int64_t>(share, (least + multiple - 1) / multiple * multiple, 512));
+// Calls fn(block, next) for each of `count` blocks that this member claims from shares: `next` is
+// what it most likely claims then, or -1.
+template <class F>
+void claim_in_shares(const Pass& pass, int64_t count, F&& fn) {
+  const int64_t members = pass.team.members();
+  const auto most = static_cast<int32_t>((count + members - 1) / members);
+  int32_t share = 0, block = 0;
+  while (pass.team.claim_share(pass.member, most, share, block)) {
+    const int64_t at = count * share / members + block, end = count * (share + 1) / members;
+    if (at < end) fn(at, at + 1 < end ? at + 1 : -1);
+  }
 }
 
-// How one weight's columns are cut: blocks of `size`, then, where members begin to wait for one
-// another, about one such block a member in quarters. The largest piece that somebody can still
-// hold when the others find nothing left is then a quarter.
-struct ColumnCut {
-  int32_t width = 0;
-  int32_t size = 0;
-  int32_t whole = 0;    // Blocks of `size`.
-  int32_t quarter = 0;  // Columns of a block behind them.
+// Columns of weights a claim covers, when `columns` in all are shared out, in multiples of `unit`,
+// `rows` rows being multiplied by each. A few rows read each weight once: about 32 KiB of it, since
+// it is fetched while the claim before is computed (NextWeights), to be in L2 and not yet driven
+// out when its turn comes. Many rows: about eight claims a member, but at least 64 columns, below
+// which a claim costs more than it balances, and at most 512, whose results for 512 rows fit the L2
+// cache; at least 128 for 128 rows and more, which pass through the caches once for each claim.
+inline int32_t column_block(const Pass& pass, int32_t rows, int64_t columns, int64_t column_bytes,
+                            int32_t unit) {
+  constexpr int64_t kFetchedBytes = 64 << 10;
+  const int64_t least = rows <= 16 ? unit : rows < 128 ? 64 : 128;
+  const int64_t share =
+      rows <= 16 ? kFetchedBytes / column_bytes : columns / (8 * pass.team.members());
+  return static_cast<int32_t>(
+      std::max((std::min<int64_t>(share, 512) + unit / 2) / unit, (least + unit - 1) / unit) *
+      unit);
+}
 
-  int32_t blocks() const { return whole + (width - whole * size + quarter - 1) / quarter; }
-  int32_t begin(int32_t block) const {
-    return block < whole ? block * size : whole * size + (block - whole) * quarter;
-  }
-  int32_t end(int32_t block) const { return std::min(begin(block + 1), width); }
+// Columns [begin, end) of one of a phase's weights; none if they are equal.
+struct ColumnRange {
+  size_t weight = 0;
+  int32_t begin = 0;
+  int32_t end = 0;
 };
 
-// `least`: columns below which a product is no longer efficient.
-inline ColumnCut cut_columns(const Pass& pass, int32_t width, int32_t size, int32_t least) {
-  const int32_t quarter = std::max(size / 4 / least * least, least);
-  const int32_t end = std::max(0, width - pass.team.members() * size);
-  return {.width = width, .size = size, .whole = end / size, .quarter = quarter};
-}
+// How the columns of a phase's weights, side by side, are shared out. Each member's share is cut
+// into blocks, then, where members begin to wait for one another, about one such block into
+// quarters: the largest piece that somebody can still hold when the others find nothing left.
+// Everything is counted in units of columns that belong together.
+template <size_t kCount>
+class ColumnShares {
+ public:
+  using Weights = std::array<const Linear*, kCount>;
 
-// Calls fn(i, begin, end) for ranges of columns of several weights, widths[i] wide.
-template <size_t kCount, class F>
-void claim_columns(const Pass& pass, const std::array<int32_t, kCount>& widths, F&& fn,
-                   int32_t multiple = 16) {
-  int64_t columns = 0, blocks = 0;
-  for (const int32_t width : widths) columns += width;
-  const int32_t size = column_block(pass, columns, multiple);
-  // One row reads its weights once, whatever the block; many rows go through the tiles of two
-  // 16-column blocks.
-  const int32_t least = std::max(multiple, pass.rows() > 16 ? 32 : 16);
-  std::array<ColumnCut, kCount> cuts;
-  for (size_t i = 0; i < kCount; ++i) {
-    const bool last = i + 1 == kCount;
-    cuts[i] = cut_columns(pass, widths[i], size, last ? least : size);
-    blocks += cuts[i].blocks();
+  ColumnShares(const Pass& pass, const Weights& weights, int32_t multiple)
+      : weights_(weights), members_(pass.team.members()) {
+    // Many rows go through the tiles of two 16-column blocks.
+    unit_ = std::max(multiple, pass.rows() > 16 ? 32 : 16);
+    int64_t columns = 0;
+    for (size_t i = 0; i < kCount; ++i) {
+      first_[i] = units_;
+      units_ += (weights[i]->n + unit_ - 1) / unit_;
+      columns += weights[i]->n;
+    }
+    size_ = column_block(pass, pass.rows(), columns, weights[0]->column_bytes(), unit_) / unit_;
+    quarter_ = std::max(size_ / (pass.rows() <= 16 ? 4 : 4), 1);
+    const int32_t most = (units_ + members_ - 1) / members_;
+    whole_ = std::max(most - size_, 0) / size_;
+    blocks_ = whole_ + (most - whole_ * size_ + quarter_ - 1) / quarter_;
   }
-  claim_blocks(pass, blocks, [&](int64_t block) {
-    size_t i = 0;
-    while (block >= cuts[i].blocks()) block -= cuts[i++].blocks();
-    const auto at = static_cast<int32_t>(block);
-    fn(i, cuts[i].begin(at), cuts[i].end(at));
-  });
+
+  int32_t blocks() const { return blocks_; }  // Of the largest share.
+
+  // The columns of a block, weight by weight; behind them empty ranges.
+  std::array<ColumnRange, kCount> ranges(int32_t share, int32_t block) const {
+    const int32_t begin =
+        edge(share) +
+        (block < whole_ ? block * size_ : whole_ * size_ + (block - whole_) * quarter_);
+    const int32_t end = std::min(begin + (block < whole_ ? size_ : quarter_), edge(share + 1));
+    std::array<ColumnRange, kCount> found;
+    size_t count = 0;
+    for (size_t i = 0; i < kCount; ++i) {
+      const ColumnRange range = {i, std::max((begin - first_[i]) * unit_, 0),
+                                 std::min((end - first_[i]) * unit_, weights_[i]->n)};
+      if (range.begin < range.end) found[count++] = range;
+    }
+    return found;
+  }
+  // What a member that comes to this block multiplies by first.
+  kernels::NextWeights first_weights(int32_t share, int32_t block) const {
+    return block < blocks_ ? weights_of(ranges(share, block)[0]) : kernels::NextWeights{};
+  }
+  kernels::NextWeights weights_of(const ColumnRange& range) const {
+    return next_weights(*weights_[range.weight], range.begin, range.end);
+  }
+
+ private:
+  int32_t edge(int64_t share) const { return static_cast<int32_t>(units_ * share / members_); }
+
+  Weights weights_;
+  std::array<int32_t, kCount> first_{};  // Unit where each weight begins.
+  int32_t members_;
+  int32_t unit_ = 0;  // Columns.
+  int32_t units_ = 0;
+  int32_t size_ = 0;     // Units of a block.
+  int32_t quarter_ = 0;  // Units of a block behind the first `whole_`.
+  int32_t whole_ = 0;
+  int32_t blocks_ = 0;
+};
+
+// Calls fn(range, next) for the ranges of columns that this member claims: `next` is what it most
+// likely multiplies by after that, `behind` once its share is done.
+template <size_t kCount, class F>
+void claim_columns(const Pass& pass, const ColumnShares<kCount>& shares,
+                   const kernels::NextWeights& behind, F&& fn) {
+  int32_t share = 0, block = 0;
+  while (pass.team.claim_share(pass.member, shares.blocks(), share, block)) {
+    kernels::NextWeights later = shares.first_weights(share, block + 1);
+    if (later.words == nullptr) later = behind;
+    const auto ranges = shares.ranges(share, block);
+    for (size_t i = 0; i < kCount && ranges[i].begin < ranges[i].end; ++i) {
+      const bool last = i + 1 == kCount || ranges[i + 1].begin == ranges[i + 1].end;
+      fn(ranges[i], last ? later : shares.weights_of(ranges[i + 1]));
+    }
+  }
 }
 
 // Calls fn(begin, end) for blocks of at most `size` columns.
 template <class F>
-void for_column_blocks(int32_t begin, int32_t end, int32_t size, F&& fn) {
-  for (; begin < end; begin += size) fn(begin, std::min(begin + size, end));
+void for_column_blocks(const ColumnRange& columns, int32_t size, F&& fn) {
+  for (int32_t begin = columns.begin; begin < columns.end; begin += size)
+    fn(begin, std::min(begin + size, columns.end));
 }
 
 // A product's range whose result is the member's block buffer `which` (0 or 1), at most

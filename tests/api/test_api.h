@@ -73,7 +73,7 @@ class AlphabetModel final : public model::Model {
       std::this_thread::sleep_for(std::chrono::microseconds(step_us.load()));
       client.while_computing();
     }
-    team.barrier();
+    team.barrier(member);
     for (int32_t i; (i = team.claim()) < std::ssize(batch.sample_rows);) {
       int32_t token = batch.tokens[static_cast<size_t>(batch.sample_rows[static_cast<size_t>(i)])];
       if (token < 0) token = batch.sampled[-token - 1];

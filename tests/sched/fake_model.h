@@ -77,7 +77,7 @@ class FakeModel final : public model::Model {
     for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
       store(batch, batch.slices[static_cast<size_t>(i)], pages);
     if (member == 0 && !plan_first) client.while_computing();
-    team.barrier();
+    team.barrier(member);
     for (int32_t i; (i = team.claim()) < std::ssize(batch.sample_rows);) {
       const int32_t row = batch.sample_rows[static_cast<size_t>(i)];
       const auto slice = std::ranges::find_if(batch.slices, [row](const model::BatchSlice& s) {

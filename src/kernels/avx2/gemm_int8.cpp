@@ -9,14 +9,13 @@
 
 #include "kernels/avx2/gemm.h"
 #include "kernels/avx2/widen.h"
+#include "kernels/simd/next_fetch.h"
 
 namespace weir::kernels::avx2 {
 namespace {
 
 constexpr int kTileRows = 4;
 constexpr int kLanes = 8;
-// As in avx512/gemm_int8.cpp: memory's latency times one core's share of the bandwidth.
-constexpr int64_t kStreamAhead = 2048;
 
 struct Tile {
   const uint8_t* words;   // Of the half block: 32 bytes of each line.
@@ -69,11 +68,12 @@ WEIR_INLINE void dot_nibbles(const uint8_t* words, const Tile& tile, int64_t fir
 }
 
 template <int kRows, bool kWide>
-void run_tile(const Tile& tile) {
+void run_tile(const Tile& tile, NextFetch& next_weights) {
   constexpr int kStepBytes = kWide ? 512 : 256;
   const int32_t scale_line = kBlockRows * float_bytes(tile.scale_type);
   const uint8_t* words = tile.words;
   const uint8_t* scales = tile.scales;
+  NextFetch fetch = next_weights;
   int64_t first = 0;
   __m256 c[kRows];
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c[m.value] = _mm256_setzero_ps(); });
@@ -81,13 +81,11 @@ void run_tile(const Tile& tile) {
     __m256i sums[kRows];
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { sums[m.value] = _mm256_setzero_si256(); });
     for (int32_t step = 0; step < tile.steps; ++step, first += 32, words += kStepBytes) {
-      repeat<kStepBytes / 64>([&](auto line) WEIR_INLINE_LAMBDA {
-        _mm_prefetch(reinterpret_cast<const char*>(words + kStreamAhead + 64 * line.value),
-                     _MM_HINT_T0);
-      });
+      repeat<kStepBytes / NextFetch::kStep>([&](auto) WEIR_INLINE_LAMBDA { fetch.words(); });
       dot_nibbles<kRows, kWide, false>(words, tile, first, 1, sums);
       if constexpr (kWide) dot_nibbles<kRows, kWide, true>(words, tile, first, 16, sums);
     }
+    fetch.scales();
     const __m256 scale = widen8(tile.scale_type, scales);
     const __m256 bias = widen8(tile.scale_type, scales + scale_line);
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
@@ -101,9 +99,10 @@ void run_tile(const Tile& tile) {
     _mm256_maskstore_ps(tile.y + m.value * tile.y_stride, tile.columns,
                         _mm256_add_ps(c[m.value], _mm256_setzero_ps()));
   });
+  next_weights = fetch;
 }
 
-using Run = void (*)(const Tile&);
+using Run = void (*)(const Tile&, NextFetch&);
 constexpr Run kRun[2][kTileRows + 1] = {
     {nullptr, run_tile<1, false>, run_tile<2, false>, run_tile<3, false>, run_tile<4, false>},
     {nullptr, run_tile<1, true>, run_tile<2, true>, run_tile<3, true>, run_tile<4, true>}};
@@ -117,6 +116,9 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
   tile.groups = w.k / w.group;
   tile.steps = w.group / 32;
   tile.y_stride = range.y_stride;
+  // The second half of a block finds its lines in the cache, and fetches none.
+  const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
+  NextFetch next(range.next, blocks * block_word_bytes(w)), none;
   for (int32_t column = range.begin; column < range.end; column += kLanes) {
     const int64_t block = column / kBlockRows;
     const int32_t lane = column % kBlockRows;
@@ -133,7 +135,7 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
         tile.sum[m - first] = x.sum + row * tile.groups;
       }
       tile.y = range.y + first * range.y_stride + column;
-      kRun[w.bits == 8][end - first](tile);
+      kRun[w.bits == 8][end - first](tile, t == 0 && lane == 0 ? next : none);
     }
   }
 }

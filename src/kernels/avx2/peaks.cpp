@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "kernels/isa.h"
+#include "kernels/simd/next_fetch.h"
 #include "kernels/unroll.h"
 
 namespace weir::kernels::avx2 {
@@ -37,18 +38,26 @@ int64_t f32_loop(int64_t iterations) {
   return iterations * kChains * 8 * 2;
 }
 
+// As avx512's.
 uint64_t read(const void* data, int64_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  __m256i sums[4];
-  repeat<4>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm256_setzero_si256(); });
-  for (int64_t n = 0; n < bytes; n += 128) {
-    _mm_prefetch(at + n + 2048, _MM_HINT_T0);
-    _mm_prefetch(at + n + 2048 + 64, _MM_HINT_T0);
-    repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
-      const auto* line = reinterpret_cast<const __m256i*>(at + n + 32 * i.value);
-      sums[i.value] = _mm256_add_epi64(sums[i.value], _mm256_load_si256(line));
-    });
+  const auto* at = static_cast<const uint8_t*>(data);
+  __m256i sums[8];
+  repeat<8>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm256_setzero_si256(); });
+  for (int64_t begin = 0, end; begin < bytes; begin = end) {
+    end = begin + kReadWindow < bytes ? begin + kReadWindow : bytes;
+    const int64_t next = bytes - end < kReadWindow ? bytes - end : kReadWindow;
+    NextFetch fetch({.words = at + end, .word_bytes = next}, end - begin);
+    for (int64_t n = begin; n < end; n += NextFetch::kStep) {
+      fetch.words();
+      repeat<8>([&](auto i) WEIR_INLINE_LAMBDA {
+        const auto* line = reinterpret_cast<const __m256i*>(at + n + 32 * i.value);
+        sums[i.value] = _mm256_add_epi64(sums[i.value], _mm256_load_si256(line));
+      });
+    }
   }
+  repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
+    sums[i.value] = _mm256_add_epi64(sums[i.value], sums[i.value + 4]);
+  });
   const __m256i sum =
       _mm256_add_epi64(_mm256_add_epi64(sums[0], sums[1]), _mm256_add_epi64(sums[2], sums[3]));
   return static_cast<uint64_t>(_mm256_extract_epi64(sum, 0)) +

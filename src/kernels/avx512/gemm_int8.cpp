@@ -11,14 +11,12 @@
 
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
+#include "kernels/simd/next_fetch.h"
 
 namespace weir::kernels::avx512 {
 namespace {
 
 constexpr int kTileRows = 12;
-// How far ahead of a single pass over the words to fetch, in bytes: latency of memory (about 110
-// ns) times what a core can read (16 GB/s), rounded up to a power of two.
-constexpr int64_t kStreamAhead = 2048;
 // Parts of the scratch: scales of one block, then gathered rows.
 constexpr int64_t kPanelBytes = int64_t{kMaxLayerK} / 32 * int64_t{sizeof(GroupScales)};
 constexpr int64_t kGatherBytes = kScratchBytes - kPanelBytes - 64;
@@ -29,7 +27,6 @@ struct Tile {
   const uint8_t* words;
   const GroupScales* panel;
   const uint8_t* f16_scales;
-  int64_t ahead;  // Distance of the prefetch from the line at hand.
   const int8_t* q;
   int64_t q_stride;
   const int8_t* next_q;  // The rows of the tile that comes next, which lie side by side.
@@ -78,7 +75,7 @@ WEIR_INLINE void load_scales(const Tile& tile, int32_t g, __m512& scale, __m512&
 }
 
 template <int kRows, bool kWide, Scaling kScaling>
-void run_tile(const Tile& tile) {
+void run_tile(const Tile& tile, NextFetch& next_weights) {
   constexpr bool kUseMagic = kScaling != Scaling::kPanelConverted;
   constexpr int kBases = (kRows + 2) / 3;
   constexpr int kLines = kWide ? 8 : 4;  // Of 32 elements.
@@ -87,7 +84,7 @@ void run_tile(const Tile& tile) {
                      WEIR_INLINE_LAMBDA { base[i.value] = tile.q + 3 * i.value * tile.q_stride; });
   const int64_t stride = tile.q_stride;
   const uint8_t* words = tile.words;
-  const int64_t ahead = tile.ahead;
+  NextFetch fetch = next_weights;
   const __m512i low = _mm512_set1_epi8(15);
   const char* next = reinterpret_cast<const char*>(tile.next_q);
   __m512 c[kRows];
@@ -100,7 +97,7 @@ void run_tile(const Tile& tile) {
     });
     for (int32_t step = 0; step < tile.steps; ++step) {
       repeat<kLines>([&](auto line) WEIR_INLINE_LAMBDA {
-        _mm_prefetch(reinterpret_cast<const char*>(words + ahead + 64 * line.value), _MM_HINT_T0);
+        if constexpr (line.value % 4 == 0) fetch.words();
         const __m512i x = _mm512_load_si512(words + 64 * line.value);
         if constexpr (kWide) {
           repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
@@ -126,6 +123,7 @@ void run_tile(const Tile& tile) {
       next += 32 * kRows;
       repeat<kBases>([&](auto i) WEIR_INLINE_LAMBDA { base[i.value] += 32; });
     }
+    fetch.scales();
     __m512 scale, minus_magic, bias;
     load_scales<kScaling>(tile, g, scale, minus_magic, bias);
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
@@ -141,11 +139,12 @@ void run_tile(const Tile& tile) {
     _mm512_mask_storeu_ps(tile.y + m.value * tile.y_stride, tile.columns,
                           _mm512_add_ps(c[m.value], _mm512_setzero_ps()));
   });
+  next_weights = fetch;
 }
 
 template <bool kWide, Scaling kScaling>
-void run_rows(int32_t rows, const Tile& tile) {
-  using Run = void (*)(const Tile&);
+void run_rows(int32_t rows, const Tile& tile, NextFetch& next) {
+  using Run = void (*)(const Tile&, NextFetch&);
   static constexpr Run kRun[kTileRows + 1] = {
       nullptr,
       run_tile<1, kWide, kScaling>,
@@ -161,18 +160,18 @@ void run_rows(int32_t rows, const Tile& tile) {
       run_tile<11, kWide, kScaling>,
       run_tile<12, kWide, kScaling>,
   };
-  kRun[rows](tile);
+  kRun[rows](tile, next);
 }
 
 template <bool kWide>
-void run_scaled(Scaling scaling, int32_t rows, const Tile& tile) {
+void run_scaled(Scaling scaling, int32_t rows, const Tile& tile, NextFetch& next) {
   switch (scaling) {
     case Scaling::kStoredF16:
-      return run_rows<kWide, Scaling::kStoredF16>(rows, tile);
+      return run_rows<kWide, Scaling::kStoredF16>(rows, tile, next);
     case Scaling::kPanelMagic:
-      return run_rows<kWide, Scaling::kPanelMagic>(rows, tile);
+      return run_rows<kWide, Scaling::kPanelMagic>(rows, tile, next);
     case Scaling::kPanelConverted:
-      return run_rows<kWide, Scaling::kPanelConverted>(rows, tile);
+      return run_rows<kWide, Scaling::kPanelConverted>(rows, tile, next);
   }
 }
 
@@ -181,6 +180,8 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
                float* y, GroupScales* panel) {
   const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
   const int32_t tiles = (rows + kTileRows - 1) / kTileRows;
+  const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
+  NextFetch next(range.next, blocks * word_bytes), none;
   for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
     const int64_t block = column / kBlockRows;
     // One tile reads each scale once: straight from the matrix.
@@ -197,11 +198,9 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
     tile.y_stride = range.y_stride;
     tile.columns = column_mask(column, range.end);
     for (int32_t t = 0; t < tiles; ++t) {
-      // Balanced: sizes differ by one at most. With several tiles the first fetches the next block
-      // while it computes, the others find theirs in the cache.
+      // Balanced: sizes differ by one at most. The first fetches what comes next while it computes.
       const int64_t first = int64_t{rows} * t / tiles;
       const int32_t count = static_cast<int32_t>(int64_t{rows} * (t + 1) / tiles - first);
-      tile.ahead = tiles == 1 ? kStreamAhead : t == 0 ? word_bytes : 0;
       tile.q = x.q + first * w.k;
       tile.next_q = x.q + (t + 1 < tiles ? first + count : 0) * w.k;
       tile.scale = x.scale + first * tile.groups;
@@ -210,8 +209,9 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
       const Scaling scaling = stored  ? Scaling::kStoredF16
                               : magic ? Scaling::kPanelMagic
                                       : Scaling::kPanelConverted;
-      w.bits == 8 ? run_scaled<true>(scaling, count, tile)
-                  : run_scaled<false>(scaling, count, tile);
+      NextFetch& fetch = t == 0 ? next : none;
+      w.bits == 8 ? run_scaled<true>(scaling, count, tile, fetch)
+                  : run_scaled<false>(scaling, count, tile, fetch);
     }
   }
 }

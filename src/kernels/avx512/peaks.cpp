@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "kernels/isa.h"
+#include "kernels/simd/next_fetch.h"
 #include "kernels/unroll.h"
 
 namespace weir::kernels::avx512 {
@@ -35,16 +36,21 @@ int64_t f32_loop(int64_t iterations) {
   return iterations * kChains * 16 * 2;
 }
 
-// One stream, fetched 2 KiB ahead (what the kernels' single pass does).
+// Windows that are fetched while the one before is read: what products do with weights.
 uint64_t read(const void* data, int64_t bytes) {
-  const char* at = static_cast<const char*>(data);
+  const auto* at = static_cast<const uint8_t*>(data);
   __m512i sums[4];
   repeat<4>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm512_setzero_si512(); });
-  for (int64_t n = 0; n < bytes; n += 256) {
-    repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
-      _mm_prefetch(at + n + 2048 + 64 * i.value, _MM_HINT_T0);
-      sums[i.value] = _mm512_add_epi64(sums[i.value], _mm512_load_si512(at + n + 64 * i.value));
-    });
+  for (int64_t begin = 0, end; begin < bytes; begin = end) {
+    end = begin + kReadWindow < bytes ? begin + kReadWindow : bytes;
+    const int64_t next = bytes - end < kReadWindow ? bytes - end : kReadWindow;
+    NextFetch fetch({.words = at + end, .word_bytes = next}, end - begin);
+    for (int64_t n = begin; n < end; n += NextFetch::kStep) {
+      fetch.words();
+      repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
+        sums[i.value] = _mm512_add_epi64(sums[i.value], _mm512_load_si512(at + n + 64 * i.value));
+      });
+    }
   }
   // Not _mm512_reduce_add_epi64: its last additions are signed, and overflow.
   alignas(64) uint64_t lanes[8];

@@ -65,32 +65,40 @@ void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
   input_.enter(pass, hidden_, begin, end);
 }
 
-void AttentionLayer::compute(const Pass& pass) const {
+void AttentionLayer::compute(const Pass& pass, const kernels::NextWeights& behind) const {
   project(pass);
-  pass.team.barrier();
+  pass.team.barrier(pass.member);
   if (spec_.qk_norm == Attention::kAllHeads) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
       const trace::Scope scope(trace::Kind::kKernel, "rope");
       for (const Part part : {kQ, kK, kV})
         place(pass, part, begin, end, 0, part == kQ ? spec_.num_heads : spec_.num_kv_heads);
     });
-    pass.team.barrier();
+    pass.team.barrier(pass.member);
   }
   attend(pass);
-  pass.team.barrier();
+  pass.team.barrier(pass.member);
   if (o_.forms() != 0 && !converts_heads_) {
     claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
       const trace::Scope scope(trace::Kind::kKernel, "quantise");
       convert_attended(pass, {.k = o_.k, .begin = begin, .end = end, .columns = o_.k});
     });
-    pass.team.barrier();
+    pass.team.barrier(pass.member);
   }
-  output(pass);
-  pass.team.barrier();
+  output(pass, behind);
+  pass.team.barrier(pass.member);
 }
 
 void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
   if (!output_.adds_columns()) output_.add_rows(pass, hidden_, begin, end);
+}
+
+ColumnShares<3> AttentionLayer::qkv_shares(const Pass& pass) const {
+  return {pass, {&q_, &k_, &v_}, std::lcm(64, spec_.head_dim)};
+}
+
+kernels::NextWeights AttentionLayer::first_weights(const Pass& pass) const {
+  return qkv_shares(pass).first_weights(pass.member, 0);
 }
 
 void AttentionLayer::project(const Pass& pass) const {
@@ -100,22 +108,22 @@ void AttentionLayer::project(const Pass& pass) const {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const std::array weights = {&q_, &k_, &v_};
   const std::array outputs = {ws.q, ws.k, ws.v};
-  claim_columns(
-      pass, std::array{q_.n, k_.n, v_.n},
-      [&](size_t i, int32_t begin, int32_t end) {
-        const kernels::GemmRange range = {.rows = pass.rows(),
-                                          .begin = begin,
-                                          .end = end,
-                                          .y = outputs[i],
-                                          .y_stride = weights[i]->n};
-        multiply(pass.ops, *weights[i], in, range, pass.scratch());
-        add_bias(pass.ops, *weights[i], range);
-        // A norm over all heads has to wait for the other columns.
-        if (spec_.qk_norm != Attention::kAllHeads)
-          place(pass, static_cast<Part>(i), 0, pass.rows(), begin / spec_.head_dim,
-                end / spec_.head_dim);
-      },
-      std::lcm(64, spec_.head_dim));
+  const auto compute = [&](const ColumnRange& columns, const kernels::NextWeights& next) {
+    const Linear& weight = *weights[columns.weight];
+    const kernels::GemmRange range = {.rows = pass.rows(),
+                                      .begin = columns.begin,
+                                      .end = columns.end,
+                                      .y = outputs[columns.weight],
+                                      .y_stride = weight.n,
+                                      .next = next};
+    multiply(pass.ops, weight, in, range, pass.scratch());
+    add_bias(pass.ops, weight, range);
+    // A norm over all heads has to wait for the other columns.
+    if (spec_.qk_norm != Attention::kAllHeads)
+      place(pass, static_cast<Part>(columns.weight), 0, pass.rows(), columns.begin / spec_.head_dim,
+            columns.end / spec_.head_dim);
+  };
+  claim_columns(pass, qkv_shares(pass), SublayerOutput::first_weights(pass, o_), compute);
 }
 
 void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads,
@@ -221,14 +229,12 @@ void AttentionLayer::convert_attended(const Pass& pass, const ActivationForms::P
   pass.ws.inner_forms.convert(pass.ops, o_.forms(), x, o_.k, part, pass.prompt_begin);
 }
 
-void AttentionLayer::output(const Pass& pass) const {
+void AttentionLayer::output(const Pass& pass, const kernels::NextWeights& behind) const {
   const trace::Scope scope(trace::Kind::kKernel, "o_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {
       .x = ws.attended, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
-  claim_columns(pass, std::array{o_.n}, [&](size_t, int32_t begin, int32_t end) {
-    output_.project(pass, o_, in, begin, end);
-  });
+  output_.project(pass, o_, in, behind);
 }
 
 }  // namespace weir::model

@@ -18,45 +18,56 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
   return w;
 }
 
-void FfnWeights::activate(const Pass& pass, const Activations& in, const int32_t* index,
-                          int32_t rows, int32_t begin, int32_t end, const Inner& out) const {
-  if (!down.int8) {
-    kernels::GemmRange range = {
-        .index = index, .rows = rows, .begin = begin, .end = end, .y_stride = spec.width};
-    range.y = out.hidden + int64_t{out.row} * spec.width;
-    activate_range(pass, in, range, out.spare + int64_t{out.row} * spec.width);
-    out.forms->convert(pass.ops, down.forms(), range.y + begin, range.y_stride,
+void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& rows,
+                          const ColumnRange& columns, const kernels::NextWeights& behind,
+                          const Inner& out) const {
+  const auto convert = [&](const kernels::GemmRange& range) {
+    out.forms->convert(pass.ops, down.forms(), range.y + range.begin, range.y_stride,
                        {.k = spec.width,
                         .begin = out.row,
-                        .end = out.row + rows,
-                        .column = begin,
-                        .columns = end - begin},
+                        .end = out.row + range.rows,
+                        .column = range.begin,
+                        .columns = range.end - range.begin},
                        out.prompt_begin);
+  };
+  if (!down.int8) {
+    const kernels::GemmRange range = {.index = rows.index,
+                                      .rows = rows.count,
+                                      .begin = columns.begin,
+                                      .end = columns.end,
+                                      .y = out.hidden + int64_t{out.row} * spec.width,
+                                      .y_stride = spec.width};
+    activate_range(pass, in, range, behind, out.spare + int64_t{out.row} * spec.width);
+    convert(range);
     return;
   }
   // Only the other form is read later: the floats come and go in blocks that stay in the cache.
-  for_column_blocks(begin, end, column_multiple(), [&](int32_t first, int32_t last) {
-    kernels::GemmRange range = block_range(pass, 0, rows, first, last);
-    range.index = index;
-    activate_range(pass, in, range, block_range(pass, 1, rows, first, last).y);
-    out.forms->convert(pass.ops, down.forms(), range.y + first, range.y_stride,
-                       {.k = spec.width,
-                        .begin = out.row,
-                        .end = out.row + rows,
-                        .column = first,
-                        .columns = last - first},
-                       out.prompt_begin);
+  for_column_blocks(columns, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
+    kernels::GemmRange range = block_range(pass, 0, rows.count, first, last);
+    range.index = rows.index;
+    activate_range(pass, in, range,
+                   last < columns.end ? first_weights({0, last, columns.end}) : behind,
+                   block_range(pass, 1, rows.count, first, last).y);
+    convert(range);
   });
 }
 
+kernels::NextWeights FfnWeights::first_weights(const ColumnRange& columns) const {
+  const int32_t width = down.int8 ? Workspace::kBlockColumns : spec.width;
+  return next_weights(first(), columns.begin, std::min(columns.begin + width, columns.end));
+}
+
 void FfnWeights::activate_range(const Pass& pass, const Activations& in,
-                                const kernels::GemmRange& out, float* spare) const {
+                                const kernels::GemmRange& out, const kernels::NextWeights& behind,
+                                float* spare) const {
   kernels::GemmRange range = out;
   if (spec.gated) {
+    range.next = next_weights(up, out.begin, out.end);
     multiply(pass.ops, gate, in, range, pass.scratch());
     add_bias(pass.ops, gate, range);
     range.y = spare;
   }
+  range.next = behind;
   multiply(pass.ops, up, in, range, pass.scratch());
   add_bias(pass.ops, up, range);
   const int32_t columns = out.end - out.begin;
@@ -89,11 +100,20 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
   input_.enter(pass, hidden_, begin, end);
 }
 
-void FfnLayer::compute(const Pass& pass) const {
+void FfnLayer::compute(const Pass& pass, const kernels::NextWeights& behind) const {
   activate(pass);
-  pass.team.barrier();
-  project_down(pass);
-  pass.team.barrier();
+  pass.team.barrier(pass.member);
+  project_down(pass, behind);
+  pass.team.barrier(pass.member);
+}
+
+ColumnShares<1> FfnLayer::inner_shares(const Pass& pass) const {
+  return {pass, {&ffn_.first()}, ffn_.column_multiple()};
+}
+
+kernels::NextWeights FfnLayer::first_weights(const Pass& pass) const {
+  const ColumnRange columns = inner_shares(pass).ranges(pass.member, 0)[0];
+  return ffn_.first_weights(columns);
 }
 
 void FfnLayer::activate(const Pass& pass) const {
@@ -105,22 +125,18 @@ void FfnLayer::activate(const Pass& pass) const {
                                  .spare = ws.up,
                                  .forms = &ws.inner_forms,
                                  .prompt_begin = pass.prompt_begin};
-  claim_columns(
-      pass, std::array{ffn_.spec.width},
-      [&](size_t, int32_t begin, int32_t end) {
-        ffn_.activate(pass, in, nullptr, pass.rows(), begin, end, out);
-      },
-      ffn_.column_multiple());
+  claim_columns(pass, inner_shares(pass), SublayerOutput::first_weights(pass, ffn_.down),
+                [&](const ColumnRange& columns, const kernels::NextWeights& next) {
+                  ffn_.activate(pass, in, {.count = pass.rows()}, columns, next, out);
+                });
 }
 
-void FfnLayer::project_down(const Pass& pass) const {
+void FfnLayer::project_down(const Pass& pass, const kernels::NextWeights& behind) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const Workspace& ws = pass.ws;
   const Activations inner = {
       .x = ws.gate, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
-  claim_columns(pass, std::array{hidden_}, [&](size_t, int32_t begin, int32_t end) {
-    output_.project(pass, ffn_.down, inner, begin, end);
-  });
+  output_.project(pass, ffn_.down, inner, behind);
 }
 
 void FfnLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {

@@ -23,6 +23,7 @@ struct FfnWeights {
     return gate.weight_bytes() + up.weight_bytes() + down.weight_bytes();
   }
   int64_t macs() const { return gate.macs() + up.macs() + down.macs(); }
+  const Linear& first() const { return spec.gated ? gate : up; }
 
   // Columns of a claim must be a multiple of this, so that they can be converted at once.
   int32_t column_multiple() const { return down.int8 ? std::max(64, down.quant.group) : 64; }
@@ -36,15 +37,23 @@ struct FfnWeights {
     int32_t row = 0;
     int32_t prompt_begin = kNoPrompts;  // Among these rows.
   };
-  // Columns [begin, end) of act(gate(in)) * up(in), or of act(up(in)), for `rows` rows that `index`
-  // picks.
-  void activate(const Pass& pass, const Activations& in, const int32_t* index, int32_t rows,
-                int32_t begin, int32_t end, const Inner& out) const;
+  // Which rows of the input, and how many.
+  struct Rows {
+    const int32_t* index = nullptr;  // Null: the first ones.
+    int32_t count = 0;
+  };
+  // Columns of act(gate(in)) * up(in), or of act(up(in)). `behind`: what the member most likely
+  // multiplies by after them.
+  void activate(const Pass& pass, const Activations& in, const Rows& rows,
+                const ColumnRange& columns, const kernels::NextWeights& behind,
+                const Inner& out) const;
+  // What activate() of these columns multiplies by first.
+  kernels::NextWeights first_weights(const ColumnRange& columns) const;
 
  private:
   // The same to out.y, as floats; `spare` has its shape.
   void activate_range(const Pass& pass, const Activations& in, const kernels::GemmRange& out,
-                      float* spare) const;
+                      const kernels::NextWeights& behind, float* spare) const;
 };
 
 class FfnLayer final : public Layer {
@@ -52,7 +61,8 @@ class FfnLayer final : public Layer {
   FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
-  void compute(const Pass& pass) const override;
+  void compute(const Pass& pass, const kernels::NextWeights& behind) const override;
+  kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return output_.adds_columns(); }
   void raise(WorkspaceSizes& sizes) const override;
@@ -61,7 +71,8 @@ class FfnLayer final : public Layer {
 
  private:
   void activate(const Pass& pass) const;
-  void project_down(const Pass& pass) const;
+  void project_down(const Pass& pass, const kernels::NextWeights& behind) const;
+  ColumnShares<1> inner_shares(const Pass& pass) const;
 
   int32_t hidden_;
   SublayerInput input_;

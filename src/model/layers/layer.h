@@ -19,8 +19,12 @@ class Layer {
 
   // Rows [begin, end): the layer's input from the residual stream: norm, quantised forms, routing.
   virtual void enter(const Pass& pass, int32_t begin, int32_t end) const = 0;
-  // All rows. Begins behind a barrier and ends with one.
-  virtual void compute(const Pass& pass) const = 0;
+  // All rows. Begins behind a barrier and ends with one. `behind`: what this member most likely
+  // multiplies by first when the layer is done.
+  virtual void compute(const Pass& pass, const kernels::NextWeights& behind) const = 0;
+  // What this member most likely multiplies by first in compute(); nothing where that is not known
+  // before enter().
+  virtual kernels::NextWeights first_weights(const Pass& pass) const = 0;
   // Rows [begin, end): adds to the residual stream what compute() has not added already.
   virtual void leave(const Pass& pass, int32_t begin, int32_t end) const = 0;
   // leave() has nothing to do.

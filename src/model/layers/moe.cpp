@@ -141,35 +141,50 @@ void MoeLayer::plan(const Pass& pass) const {
   }
 }
 
-void MoeLayer::compute(const Pass& pass) const {
+void MoeLayer::compute(const Pass& pass, const kernels::NextWeights& behind) const {
   plan(pass);
   activate(pass);
-  pass.team.barrier();
-  project_down(pass);
-  pass.team.barrier();
+  pass.team.barrier(pass.member);
+  project_down(pass, behind);
+  pass.team.barrier(pass.member);
 }
 
 namespace {
 
 // Blocks of columns of the active experts, then of the shared one.
 struct ExpertColumns {
-  int32_t size = 0;    // Columns of a block.
-  int64_t blocks = 0;  // Of one expert.
-  int64_t routed = 0;  // Of all active experts.
+  int32_t width = 0;         // Of an expert.
+  int32_t shared_width = 0;  // Of the shared one.
+  int32_t size = 0;          // Columns of a block.
+  int64_t blocks = 0;        // Of one expert.
+  int64_t routed = 0;        // Of all active experts.
   int64_t total = 0;
+
+  // `slots`: rows of all active experts together.
+  ExpertColumns(const Pass& pass, int32_t active, int32_t slots, int32_t one, int32_t shared,
+                int64_t column_bytes, int32_t multiple)
+      : width(one), shared_width(shared) {
+    size = column_block(pass, slots / active, int64_t{active} * width + shared_width, column_bytes,
+                        multiple);
+    blocks = (width + size - 1) / size;
+    routed = active * blocks;
+    total = routed + (shared_width + size - 1) / size;
+  }
+
+  // A block's expert, as its place among the active ones, or -1 for the shared one.
+  int64_t expert(int64_t block) const { return block < routed ? block / blocks : -1; }
+  ColumnRange columns(int64_t block) const {
+    const bool is_routed = block < routed;
+    const auto at = static_cast<int32_t>(is_routed ? block % blocks : block - routed);
+    return {0, at * size, std::min((at + 1) * size, is_routed ? width : shared_width)};
+  }
 };
 
-ExpertColumns share_out(const Pass& pass, int32_t active, int32_t width, int32_t shared_width,
-                        int32_t multiple) {
-  ExpertColumns c;
-  c.size = column_block(pass, int64_t{active} * width + shared_width, multiple);
-  c.blocks = (width + c.size - 1) / c.size;
-  c.routed = active * c.blocks;
-  c.total = c.routed + (shared_width + c.size - 1) / c.size;
-  return c;
-}
-
 }  // namespace
+
+const FfnWeights& MoeLayer::network(const ExpertPlan& plan, int64_t place) const {
+  return place < 0 ? *shared_ : experts_[static_cast<size_t>(plan.active[place])];
+}
 
 void MoeLayer::activate(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
@@ -177,56 +192,65 @@ void MoeLayer::activate(const Pass& pass) const {
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  const int32_t width = spec_.expert.width, shared_width = shared_ ? shared_->spec.width : 0;
-  const ExpertColumns columns =
-      share_out(pass, p.active_count, width, shared_width, column_multiple_);
-  claim_blocks(pass, columns.total, [&](int64_t block) {
-    if (block >= columns.routed) {
-      const auto begin = static_cast<int32_t>(block - columns.routed) * columns.size;
-      shared_->activate(pass, in, nullptr, pass.rows(), begin,
-                        std::min(begin + columns.size, shared_width),
-                        {.hidden = ws.shared_gate,
-                         .spare = ws.shared_up,
-                         .forms = &ws.shared_forms,
-                         .prompt_begin = pass.prompt_begin});
+  const ExpertColumns shares(pass, p.active_count, pass.rows() * spec_.top_k, spec_.expert.width,
+                             shared_ ? shared_->spec.width : 0, experts_[0].first().column_bytes(),
+                             column_multiple_);
+  claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
+    const int64_t place = shares.expert(block);
+    const FfnWeights& ffn = network(p, place);
+    kernels::NextWeights next;
+    if (next_block >= 0)
+      next = network(p, shares.expert(next_block)).first_weights(shares.columns(next_block));
+    if (place < 0) {
+      ffn.activate(pass, in, {.count = pass.rows()}, shares.columns(block), next,
+                   {.hidden = ws.shared_gate,
+                    .spare = ws.shared_up,
+                    .forms = &ws.shared_forms,
+                    .prompt_begin = pass.prompt_begin});
       return;
     }
-    const int32_t e = p.active[block / columns.blocks];
-    const auto begin = static_cast<int32_t>(block % columns.blocks) * columns.size;
-    experts_[static_cast<size_t>(e)].activate(pass, in, p.row + p.begin[e],
-                                              p.begin[e + 1] - p.begin[e], begin,
-                                              std::min(begin + columns.size, width),
-                                              {.hidden = ws.gate,
-                                               .spare = ws.up,
-                                               .forms = &ws.inner_forms,
-                                               .row = p.begin[e],
-                                               .prompt_begin = p.prompt_begin[e]});
+    const int32_t e = p.active[place];
+    ffn.activate(pass, in, {.index = p.row + p.begin[e], .count = p.begin[e + 1] - p.begin[e]},
+                 shares.columns(block), next,
+                 {.hidden = ws.gate,
+                  .spare = ws.up,
+                  .forms = &ws.inner_forms,
+                  .row = p.begin[e],
+                  .prompt_begin = p.prompt_begin[e]});
   });
 }
 
-void MoeLayer::project_down(const Pass& pass) const {
+void MoeLayer::project_down(const Pass& pass, const kernels::NextWeights& behind) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   Activations inner = {.x = ws.gate, .forms = &ws.inner_forms};
   const Activations shared_inner = {
       .x = ws.shared_gate, .forms = &ws.shared_forms, .prompt_begin = pass.prompt_begin};
-  const ExpertColumns columns = share_out(pass, p.active_count, hidden_, shared_ ? hidden_ : 0, 64);
-  claim_blocks(pass, columns.total, [&](int64_t block) {
-    const bool routed = block < columns.routed;
-    const int32_t e = routed ? p.active[block / columns.blocks] : 0;
-    kernels::GemmRange range = {.rows = pass.rows(), .y = ws.shared_out, .y_stride = hidden_};
-    if (routed) {
+  const ExpertColumns shares(pass, p.active_count, pass.rows() * spec_.top_k, hidden_,
+                             shared_ ? hidden_ : 0, experts_[0].down.column_bytes(), 64);
+  claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
+    const int64_t place = shares.expert(block);
+    const Linear& down = network(p, place).down;
+    const ColumnRange columns = shares.columns(block);
+    kernels::GemmRange range = {.rows = pass.rows(),
+                                .begin = columns.begin,
+                                .end = columns.end,
+                                .y = ws.shared_out,
+                                .y_stride = hidden_};
+    if (place >= 0) {
+      const int32_t e = p.active[place];
       range.index = ws.slots + p.begin[e];
       range.rows = p.begin[e + 1] - p.begin[e];
       inner.prompt_begin = p.prompt_begin[e];
       range.y = ws.expert_out + int64_t{p.begin[e]} * hidden_;
     }
-    range.begin = static_cast<int32_t>((routed ? block : block - columns.routed) % columns.blocks) *
-                  columns.size;
-    range.end = std::min(range.begin + columns.size, hidden_);
-    const Linear& down = routed ? experts_[static_cast<size_t>(e)].down : shared_->down;
-    multiply(pass.ops, down, routed ? inner : shared_inner, range, pass.scratch());
+    range.next = behind;
+    if (next_block >= 0) {
+      const ColumnRange next = shares.columns(next_block);
+      range.next = next_weights(network(p, shares.expert(next_block)).down, next.begin, next.end);
+    }
+    multiply(pass.ops, down, place >= 0 ? inner : shared_inner, range, pass.scratch());
     add_bias(pass.ops, down, range);
   });
 }

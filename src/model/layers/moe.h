@@ -14,7 +14,8 @@ class MoeLayer final : public Layer {
   MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
-  void compute(const Pass& pass) const override;
+  void compute(const Pass& pass, const kernels::NextWeights& behind) const override;
+  kernels::NextWeights first_weights(const Pass&) const override { return {}; }
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return false; }
   void raise(WorkspaceSizes& sizes) const override;
@@ -26,7 +27,9 @@ class MoeLayer final : public Layer {
   void choose(float* scores, int32_t* choice, float* weight) const;
   void plan(const Pass& pass) const;
   void activate(const Pass& pass) const;
-  void project_down(const Pass& pass) const;
+  void project_down(const Pass& pass, const kernels::NextWeights& behind) const;
+  // The network of an active expert, or the shared one's for -1.
+  const FfnWeights& network(const ExpertPlan& plan, int64_t place) const;
 
   MoeFfn spec_;
   int32_t hidden_;

@@ -26,19 +26,45 @@ void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32
                               pass.prompt_begin);
 }
 
+namespace {
+
+// Any columns of one weight.
+ColumnShares<1> shares_of(const Pass& pass, const Linear& weight) { return {pass, {&weight}, 16}; }
+
+}  // namespace
+
 void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activations& in,
-                             int32_t begin, int32_t end) const {
+                             const kernels::NextWeights& behind) const {
+  claim_columns(pass, shares_of(pass, weight), behind,
+                [&](const ColumnRange& columns, const kernels::NextWeights& next) {
+                  project_columns(pass, weight, in, columns, next);
+                });
+}
+
+kernels::NextWeights SublayerOutput::first_weights(const Pass& pass, const Linear& weight) {
+  return shares_of(pass, weight).first_weights(pass.member, 0);
+}
+
+void SublayerOutput::project_columns(const Pass& pass, const Linear& weight, const Activations& in,
+                                     const ColumnRange& columns,
+                                     const kernels::NextWeights& next) const {
   Workspace& ws = pass.ws;
   if (norm) {
-    const kernels::GemmRange range = {
-        .rows = pass.rows(), .begin = begin, .end = end, .y = ws.delta, .y_stride = weight.n};
+    const kernels::GemmRange range = {.rows = pass.rows(),
+                                      .begin = columns.begin,
+                                      .end = columns.end,
+                                      .y = ws.delta,
+                                      .y_stride = weight.n,
+                                      .next = next};
     multiply(pass.ops, weight, in, range, pass.scratch());
     add_bias(pass.ops, weight, range);
     return;
   }
   // Added to the residual stream at once, from a block of columns that stays in the cache.
-  for_column_blocks(begin, end, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
-    const kernels::GemmRange range = block_range(pass, 0, pass.rows(), first, last);
+  for_column_blocks(columns, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
+    kernels::GemmRange range = block_range(pass, 0, pass.rows(), first, last);
+    const int32_t end = std::min(2 * last - first, columns.end);
+    range.next = last < columns.end ? next_weights(weight, last, end) : next;
     multiply(pass.ops, weight, in, range, pass.scratch());
     add_bias(pass.ops, weight, range);
     for (int64_t row = 0; row < range.rows; ++row)
@@ -89,20 +115,28 @@ void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
   // The rows of this chunk among all that were normalised.
   std::array<int32_t, kRowsMax> index;
   for (int32_t i = 0; i < rows; ++i) index[static_cast<size_t>(i)] = first + i;
-  claim_columns(pass, std::array{weight_.n}, [&](size_t, int32_t begin, int32_t end) {
+  const auto compute = [&](const ColumnRange& columns, const kernels::NextWeights& next) {
     const kernels::GemmRange range = {.index = index.data(),
                                       .rows = rows,
-                                      .begin = begin,
-                                      .end = end,
+                                      .begin = columns.begin,
+                                      .end = columns.end,
                                       .y = ws.logits,
-                                      .y_stride = weight_.n};
+                                      .y_stride = weight_.n,
+                                      .next = next};
     multiply(pass.ops, weight_, in, range, pass.scratch());
+    const int32_t width = columns.end - columns.begin;
     for (int64_t row = 0; row < rows; ++row) {
-      float* logits = ws.logits + row * weight_.n + begin;
-      if (scale_ != 1) pass.ops.scale(scale_, end - begin, logits);
-      if (softcap_ > 0) pass.ops.softcap(softcap_, end - begin, logits);
+      float* logits = ws.logits + row * weight_.n + columns.begin;
+      if (scale_ != 1) pass.ops.scale(scale_, width, logits);
+      if (softcap_ > 0) pass.ops.softcap(softcap_, width, logits);
     }
-  });
+  };
+  claim_columns(pass, shares_of(pass, weight_), {}, compute);
+}
+
+kernels::NextWeights Head::first_weights(const Pass& pass) const {
+  if (pass.batch.sample_rows.empty()) return {};
+  return shares_of(pass, weight_).first_weights(pass.member, 0);
 }
 
 void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) const {
@@ -122,18 +156,18 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
                             {.k = hidden, .begin = begin, .end = end, .columns = hidden},
                             kNoPrompts);
   });
-  pass.team.barrier();
+  pass.team.barrier(pass.member);
   for (int32_t first = 0; first < samples; first += kRowsMax) {
     const int32_t rows = std::min(samples - first, kRowsMax);
     compute_logits(pass, first, rows);
-    pass.team.barrier();
+    pass.team.barrier(pass.member);
     claim_blocks(pass, rows, [&](int64_t row) {
       const trace::Scope scope(trace::Kind::kKernel, "sample");
       client.on_logits(first + static_cast<int32_t>(row),
                        std::span(ws.logits + row * weight_.n, static_cast<size_t>(weight_.n)),
                        pass.member);
     });
-    pass.team.barrier();
+    pass.team.barrier(pass.member);
   }
 }
 

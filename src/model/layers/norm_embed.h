@@ -30,11 +30,17 @@ struct SublayerOutput {
 
   // Without a norm, columns can be added as soon as they are computed.
   bool adds_columns() const { return !norm; }
-  // Columns [begin, end) of weight(in) for all rows: to the residual stream, or, where a norm
-  // comes, to Workspace::delta for add_rows().
-  void project(const Pass& pass, const Linear& weight, const Activations& in, int32_t begin,
-               int32_t end) const;
+  // A phase: weight(in) for all rows, to the residual stream, or, where a norm comes, to
+  // Workspace::delta for add_rows().
+  void project(const Pass& pass, const Linear& weight, const Activations& in,
+               const kernels::NextWeights& behind) const;
+  // What this member most likely multiplies by first in project().
+  static kernels::NextWeights first_weights(const Pass& pass, const Linear& weight);
   void add_rows(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const;
+
+ private:
+  void project_columns(const Pass& pass, const Linear& weight, const Activations& in,
+                       const ColumnRange& columns, const kernels::NextWeights& next) const;
 };
 
 class Embedding {
@@ -57,6 +63,8 @@ class Head {
 
   Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding);
 
+  // What this member most likely multiplies by first.
+  kernels::NextWeights first_weights(const Pass& pass) const;
   // Sample rows only: last.leave(), norm, logits, client.on_logits(). Ends with a barrier.
   void forward(const Pass& pass, const Layer& last, ForwardClient& client) const;
 
