@@ -193,8 +193,12 @@ bool Sampler::forbid(std::span<float> logits, SamplerScratch& scratch) const {
 }
 
 Continuation Sampler::go_on(int32_t token, SamplerScratch& scratch) const {
-  // An end token is none of the grammar's. It ends the output whatever is said here.
-  if (!matcher_->accept(token, scratch.match())) return Continuation::kOpen;
+  if (!matcher_->accept(token, scratch.match())) {
+    // An end token is none of the grammar's. It ends the output whatever is said here.
+    const bool ends =
+        std::ranges::find(params_.stop_token_ids, token) != params_.stop_token_ids.end();
+    return ends ? Continuation::kOpen : Continuation::kStuck;
+  }
   return matcher_->must_end() ? Continuation::kComplete : Continuation::kOpen;
 }
 

@@ -180,31 +180,154 @@ TEST(Matcher, SpacesThatTheTokenizerDropsDoNotCount) {
   EXPECT_TRUE(matcher.must_end());
 }
 
-// Each token is in the mask if, and only if, its bytes can be read, whichever slice helps.
+// Words of all lengths, with and without a space before them, numbers, marks, characters of two to
+// four bytes, and mixtures of all that.
+std::shared_ptr<const TokenTrie> large_vocabulary() {
+  std::mt19937 random(3);
+  const auto pick = [&](size_t n) { return random() % n; };
+  static constexpr const char* kCharacters[] = {"a",
+                                                "b",
+                                                "c",
+                                                "e",
+                                                "n",
+                                                "t",
+                                                "z",
+                                                "A",
+                                                "Z",
+                                                "_",
+                                                "0",
+                                                "9",
+                                                " ",
+                                                ".",
+                                                "!",
+                                                "<",
+                                                ",",
+                                                "\"",
+                                                "\\",
+                                                "\n",
+                                                "\t",
+                                                "\xc3\xa9",
+                                                "\xe6\x97\xa5",
+                                                "\xe2\x80\xa8",
+                                                "\xf0\x9f\xa6\x9c"};
+  std::vector<std::string> texts;
+  for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
+  while (texts.size() < 1400) {
+    // Lower case only, letters, words, text, anything.
+    static constexpr size_t kKinds[] = {7, 9, 12, 17, std::size(kCharacters)};
+    const size_t kind = kKinds[pick(std::size(kKinds))];
+    std::string text = pick(3) == 0 ? " " : "";
+    for (size_t length = 1 + pick(pick(4) == 0 ? 30 : 6); length > 0; --length)
+      text += kCharacters[pick(kind)];
+    texts.push_back(std::move(text));
+  }
+  return std::make_shared<const TokenTrie>(
+      std::vector<std::string_view>(texts.begin(), texts.end()));
+}
+
+// Each token is in the mask if, and only if, its bytes can be read, whichever slice helps and
+// whatever is remembered.
+void check_mask(const Matcher& matcher, const std::vector<uint64_t>& mask, MatchScratch& scratch,
+                std::vector<int32_t>& allowed) {
+  allowed.clear();
+  for (int32_t token = 0; token < matcher.trie().vocab_size(); ++token) {
+    const bool bit = mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1;
+    Matcher copy = matcher;
+    ASSERT_EQ(copy.accept(token, scratch), bit) << "token " << matcher.trie().bytes(token);
+    if (bit) allowed.push_back(token);
+  }
+}
+
+void check_masks(const std::string& grammar, const std::shared_ptr<const TokenTrie>& trie,
+                 unsigned seed, int steps) {
+  SCOPED_TRACE(grammar);
+  const auto automaton = compiled_grammar(grammar);
+  ASSERT_TRUE(automaton) << grammar << automaton.error().message;
+  Matcher matcher(*automaton, trie);
+  MatchScratch scratch;
+  std::vector<uint64_t> mask(trie->mask_words());
+  std::mt19937 random(seed);
+  for (int i = 0; i < steps; ++i) {
+    matcher.fill_mask(mask, scratch);
+    std::vector<int32_t> allowed;
+    check_mask(matcher, mask, scratch, allowed);
+    if (allowed.empty()) break;
+    ASSERT_TRUE(matcher.accept(allowed[random() % allowed.size()], scratch));
+    matcher.check();
+  }
+}
+
 TEST(Matcher, MasksAgreeWithReadingEachToken) {
   for (const char* grammar :
        {"root ::= [a-z]+", "root ::= [a-zA-Z0-9_]{1,9} \"!\"", "root ::= [^\"]*", "root ::= .{0,3}",
         "root ::= (\"a\" | \"ab\")* \"\\n\"", "root ::= [a-z]{30} \"x\" root | \"y\"",
-        "root ::= \"\\\"\" [^\\\\\"\\x00-\\x1f]* \"\\\"\" (\",\" root)?"}) {
+        "root ::= \"\\\"\" [^\\\\\"\\x00-\\x1f]* \"\\\"\" (\",\" root)?"})
+    check_masks(grammar, small_vocabulary(), 1, 40);
+}
+
+TEST(Matcher, MasksAgreeWithReadingEachTokenOfALargeVocabulary) {
+  const auto vocabulary = large_vocabulary();
+  for (const char* grammar : {
+           "root ::= [^<]* \"<\" root?",
+           "root ::= \"\\\"\" [^\\\\\"\\x00-\\x1f]{0,130} \"\\\"\" (\",\" root)?",
+           "root ::= \"\\\"\" [^\\\\\"\\x00-\\x1f]{70,95} \"\\\"\" (\",\" root)?",
+           "root ::= [a-zA-Z0-9_]{3000,} \"!\"",
+           "root ::= ([a-z]{1,90} | [a-n ]{5,100} | \" \"? [a-zA-Z]{0,200}) \"!\" root?",
+           "root ::= ([a-z_]{150,170} \".\"){2,3}",
+           "root ::= w | w \".\" root\nw ::= [a-z]+ | [a-c]+ w | [ -~]{1,40} \"!\"",
+           "root ::= \"(\" root \")\" | [a-z ]* | root \",\" root",
+           "root ::= (\"a\"? \"b\"? [a-z ]? \"t\"?){60}",
+       })
+    for (unsigned seed = 0; seed < 2; ++seed) check_masks(grammar, vocabulary, seed, 60);
+}
+
+// Every number of characters that may be left decides which slice applies.
+TEST(Matcher, MasksAgreeWithReadingEachTokenAtEveryDistanceFromALimit) {
+  const auto vocabulary = large_vocabulary();
+  for (int limit = 515; limit < 545; limit += 3) {
+    const std::string grammar = "root ::= [^\"\\\\\\x00-\\x1f]{0," + std::to_string(limit) + "}";
+    SCOPED_TRACE(grammar);
     const auto automaton = compiled_grammar(grammar);
-    ASSERT_TRUE(automaton) << grammar << automaton.error().message;
-    const TokenTrie& trie = *small_vocabulary();
+    ASSERT_TRUE(automaton) << automaton.error().message;
+    Matcher matcher(*automaton, vocabulary);
+    MatchScratch scratch;
+    ASSERT_TRUE(matcher.accept(std::string(static_cast<size_t>(limit) - 40, 'a'), scratch));
+    std::vector<uint64_t> mask(vocabulary->mask_words());
+    std::vector<int32_t> allowed;
+    do {
+      matcher.fill_mask(mask, scratch);
+      check_mask(matcher, mask, scratch, allowed);
+    } while (matcher.accept("a", scratch));
+  }
+}
+
+TEST(Matcher, MasksAreRightWhenStacksAreRenumbered) {
+  const auto automaton = compiled_grammar(
+      "root ::= item (\",\" item)*\n"
+      "item ::= \"(\" item* \")\" | \"[\" item* \"]\" | \"{\" item* \"}\" | \"a\"");
+  ASSERT_TRUE(automaton) << automaton.error().message;
+  // Hardly anything is closed: then the numbers change by so little that one may stand for another.
+  for (unsigned seed = 0; seed < 40; ++seed) {
     Matcher matcher(*automaton, small_vocabulary());
     MatchScratch scratch;
-    std::vector<uint64_t> mask(trie.mask_words());
-    std::mt19937 random(1);
-    for (int i = 0; i < 40; ++i) {
+    std::vector<uint64_t> mask(matcher.trie().mask_words());
+    std::mt19937 random(seed);
+    std::string open;
+    for (int i = 0; i < 1200; ++i) {
+      const size_t kind = random() % 3;
+      const bool close = !open.empty() && random() % 900 == 0;
+      const char c = close ? open.back() : "([{"[kind];
+      ASSERT_TRUE(matcher.accept(std::string_view(&c, 1), scratch));
+      if (close)
+        open.pop_back();
+      else
+        open += ")]}"[kind];
       matcher.fill_mask(mask, scratch);
-      std::vector<int32_t> allowed;
-      for (int32_t token = 0; token < trie.vocab_size(); ++token) {
-        const bool bit = mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1;
-        Matcher copy = matcher;
-        ASSERT_EQ(copy.accept(token, scratch), bit) << grammar << " token " << trie.bytes(token);
-        if (bit) allowed.push_back(token);
-      }
-      if (allowed.empty()) break;
-      ASSERT_TRUE(matcher.accept(allowed[random() % allowed.size()], scratch));
+      for (const char end : std::string_view(")]}"))  // Tokens 0 to 255 are the bytes.
+        ASSERT_EQ(mask[static_cast<size_t>(end) / 64] >> (end % 64) & 1, end == open.back())
+            << "seed " << seed << " step " << i;
     }
+    matcher.check();
   }
 }
 

@@ -27,12 +27,15 @@ namespace weir::sample::grammar {
 struct Configuration {
   uint32_t state = UINT32_MAX;
   int32_t stack = -1;  // A node; -1: nothing was called.
+
+  bool operator==(const Configuration&) const = default;
 };
 
 // Memory for one walk at a time, one per thread.
 class MatchScratch {
  public:
-  explicit MatchScratch(size_t depth_max = TokenTrie::kTokenBytesMax) : levels_(depth_max + 1) {
+  explicit MatchScratch(size_t depth_max = TokenTrie::kTokenBytesMax)
+      : levels_(depth_max + 1), states_(depth_max + 1) {
     configurations_.resize(256);
     opened_.reserve(64);
   }
@@ -63,14 +66,34 @@ class MatchScratch {
     std::array<Configuration, kReturnedMax> to{};
   };
 
+  // Where a configuration of the level that is being made stands, if this is that level's.
+  struct Place {
+    uint32_t level = 0;
+    uint32_t index = 0;
+  };
+  // Twice as many as a level has configurations at most, a power of two.
+  static constexpr uint32_t kPlaces = 2048;
+
+  // Of the configurations of a level, where they are few.
+  using States = std::array<uint32_t, 3>;
+
+  void spend(int64_t work) {
+    work_left_ -= work;
+    step_left_ -= work;
+  }
+
   std::array<Returned, kReturnedSlots> returned_;
+  std::array<Place, kPlaces> places_;
+  uint32_t level_number_ = 0;
   std::vector<Level> levels_;
+  std::vector<States> states_;                 // By depth.
   std::vector<Configuration> configurations_;  // Those of deeper levels behind.
   uint32_t used_ = 0;
   uint32_t first_new_ = 0;  // Of the level that is being made.
   int32_t old_nodes_ = 0;   // Nodes that were there before it.
   std::vector<Opened> opened_;
-  int64_t work_left_ = 0;
+  int64_t work_left_ = 0;  // Of a mask;
+  int64_t step_left_ = 0;  // of a step by one byte.
 };
 
 class Matcher {
@@ -119,6 +142,19 @@ class Matcher {
     int32_t next = -1;     // Of the same node.
   };
 
+  // A mask made lately. In the middle of a text one position follows another that is the same.
+  struct KnownMask {
+    static constexpr size_t kConfigurationsMax = 4;
+    std::array<Configuration, kConfigurationsMax> position;
+    size_t count = 0;  // 0: none yet.
+    std::vector<uint64_t> mask;
+  };
+  static constexpr size_t kKnownMasks = 3;
+
+  const KnownMask* known_mask() const;
+  void remember_mask(std::span<const uint64_t> mask);
+  // Whatever is remembered.
+  void make_mask(std::span<uint64_t> mask, MatchScratch& scratch);
   // How many characters of a class may follow, whatever they are. At least.
   size_t run_length(Configuration at, CharClass char_class) const;
   // All tokens of the slice may come next.
@@ -126,6 +162,7 @@ class Matcher {
   void remember_return(Configuration from, MatchScratch& s);
   void begin_level(MatchScratch& s) const;
   void enter(uint32_t state, int32_t stack, MatchScratch& s) const;
+  static bool entered(Configuration at, MatchScratch& s);
   void close(MatchScratch& s);
   void call(const Automaton::CallEdge& edge, int32_t stack, MatchScratch& s);
   void go_back(int32_t node, MatchScratch& s);
@@ -133,6 +170,11 @@ class Matcher {
   // Adds the configurations behind `byte` of those in [begin, end); true if there are any.
   bool step(uint32_t begin, uint32_t end, uint8_t byte, MatchScratch& s);
   void load_top(MatchScratch& s) const;
+  template <size_t kCount>
+  size_t walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t base, size_t i,
+                      std::span<uint64_t> mask, MatchScratch& s, uint16_t top) const;
+  size_t walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t base, size_t i,
+                      std::span<uint64_t> mask, MatchScratch& s, uint16_t top) const;
   void walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::span<uint64_t> mask,
             MatchScratch& s, uint16_t top = 0);
   // Sets the level behind one byte and returns true if nothing but bytes is involved.
@@ -150,6 +192,8 @@ class Matcher {
   std::vector<Edge> edges_;
   size_t nodes_after_compaction_ = 0;
   size_t ignored_spaces_ = 0;
+  std::array<KnownMask, kKnownMasks> known_;
+  size_t oldest_known_ = 0;
 };
 
 }  // namespace weir::sample::grammar
