@@ -287,7 +287,8 @@ Measured time_case(const Ops& ops, const Case& c, const Layers& layers, const Ac
 struct Options {
   std::vector<Isa> isas;
   std::vector<int> threads = {1, 2};
-  std::string product;  // The only one to time; empty: all.
+  std::string product;        // The only one to time; empty: all.
+  std::vector<int32_t> rows;  // The only ones to time; empty: all.
   bool quick = false;
   bool json = false;
 };
@@ -374,6 +375,7 @@ int run(const Options& options) {
       report.limits(isa, threads, limits);
       for (const Case& c : cases(ops, options.quick)) {
         if (!options.product.empty() && options.product != product_name(c.product)) continue;
+        if (!options.rows.empty() && std::ranges::count(options.rows, c.rows) == 0) continue;
         // Few rows: from memory, as in decoding. Many: the arithmetic is what is timed.
         const Layers layers(c, c.rows <= 8 ? int64_t{192} << 20 : int64_t{8} << 20);
         const Activations x(c);
@@ -391,7 +393,7 @@ int run(const Options& options) {
 int usage() {
   std::fprintf(stderr,
                "usage: kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] "
-               "[--quick] [--json]\n");
+               "[--rows N]... [--quick] [--json]\n");
   return 2;
 }
 
@@ -405,6 +407,8 @@ int parse_and_run(int argc, char** argv) {
       options.json = true;
     } else if (argument == "--product" && i + 1 < argc) {
       options.product = argv[++i];
+    } else if (argument == "--rows" && i + 1 < argc) {
+      options.rows.push_back(std::atoi(argv[++i]));
     } else if (argument == "--isa" && i + 1 < argc) {
       const auto isa = parse_isa(argv[++i]);
       if (!isa || !isa_available(*isa)) return usage();

@@ -2,57 +2,50 @@
 // exact whoever adds them, and the floats follow in the order of ops.h.
 //
 // A line of the packed matrix, its nibbles spread to bytes, is a row of the tile that holds the
-// weights ([k / 4][16 columns][4]); 16 activation rows are the other operand as they lie. Two tiles
-// of either kind make four products from four loads. The dots of a few groups are stored, then
-// scaled and added with the sums in registers: for each group and row a conversion and three
-// multiply-adds, where the tile instruction takes one cycle. So the epilogue is the cost: the
-// scales and sums of 16 rows are brought side by side first, as 32 strided loads a group cost 8
-// of its 20 ns a group and tile (Sapphire Rapids).
+// weights ([k / 4][16 columns][4]); 16 activation rows are the other operand as they lie. The dots
+// of a group are stored, then scaled and added to the sums, which stay in registers: for each row a
+// conversion and three multiply-adds, where the tile instruction takes one cycle. So scaling is the
+// cost (9 ns for a group of 16 rows; its tiles take 9, to spread the nibbles 4), and nothing should
+// wait: while the dots of a group are computed, those of the one before leave their tile, and one
+// further back is scaled. A group of 32 half fills its tiles, at the same cost.
 #include <immintrin.h>
 
 #include "kernels/amx/tile.h"
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
 #include "kernels/isa.h"
+#include "kernels/simd/next_fetch.h"
 
 namespace weir::kernels::amx {
 namespace {
 
-using avx512::GroupScales;
-
 constexpr int kTileRows = 16;
-// Scaling the dots costs the same for a group of 32 as for one of 128, and bounds the tiles: at
-// group 32, whose tiles are also half filled, VNNI is faster at every number of rows; at 64 up to
-// about 64 rows and at 128 up to about 24 (Sapphire Rapids, k = n = 2048; bench/README.md).
-constexpr int32_t kGroupMin = 64;
-constexpr int32_t rows_min(int32_t group) { return group < 128 ? 64 : 24; }
-// The rows after the last whole tile: a tile costs the same for one row as for 16.
-constexpr int32_t kLastRowsMin = 8;
+constexpr int32_t kGroupMin = 32;
+// From so many rows on tiles are faster than VNNI (Sapphire Rapids at rest, k = n = 2048: 16 rows
+// +22 % at group 32 and +35 % at 64, 32 rows +33 and +50 %; 12 rows -7 % at group 32).
+constexpr int32_t kRowsMin = 13;
+// The rows behind the last whole tile: their numbers would be read and spread again either way.
+constexpr int32_t kLastRowsMin = 6;
 
-// A product's shape: blocks of 16 columns by tiles of 16 rows.
-constexpr int kBlocks = 2;
-constexpr int kRowTiles = 2;
-constexpr int kTileFloats = kTileRows * kBlockRows;
-// Groups whose dots are stored before they are scaled: sums leave the registers that rarely, and
-// the dots, 16 KiB, still leave most of L1 to the operands.
-constexpr int kChunk = 4;
-
-// Parts of the scratch: scales of the blocks, their numbers as bytes; then rows: their factors, and
-// copies of them where they are indexed.
-constexpr int64_t kPanelBytes = int64_t{kMaxLayerK} / kGroupMin * int64_t{sizeof(GroupScales)};
+// Parts of the scratch: a block's numbers as bytes; then rows: their factors, and copies of them
+// where they are indexed.
 constexpr int64_t kNumberBytes = int64_t{kMaxLayerK} * kBlockRows;
-constexpr int64_t kRowsAt = kBlocks * (kPanelBytes + kNumberBytes);
-constexpr int64_t kRowsBytes = kScratchBytes - kRowsAt;
+constexpr int64_t kRowsBytes = kScratchBytes - kNumberBytes;
 static_assert(kRowsBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / kGroupMin * 8));
 
-// Tile numbers: sums of row tile r and block b at 2 r + b; activations; weights.
-constexpr int kActivations = 4, kWeights = 6;
-
-struct Block {
-  const uint8_t* numbers;  // [k / 4][16][4]
-  const GroupScales* panel;
-  __mmask16 columns;
-};
+// Tile numbers, two of each kind, which groups take in turns.
+constexpr int kDots = 0, kActivations = 2, kWeights = 4;
+// Groups between the one whose dots are stored and the one that is scaled: a load does not get what
+// a tile's store has still in its buffer, but waits until it has reached L1.
+constexpr int kScaleBehind = 6;
+constexpr int kStored = 8;  // Groups whose dots are kept, a power of two.
+static_assert(kStored > kScaleBehind);
+// Groups whose nibbles are spread before their turn comes, for the same reason.
+constexpr int32_t kSpreadAhead = 4;
+// Bytes of numbers that are kept where one tile of rows is all: they stay in L1. A power of two and
+// a multiple of what a group takes, at most 2 KiB.
+constexpr int64_t kRingBytes = 16 << 10;
+static_assert(kRingBytes >= 2 * kSpreadAhead * 128 * kBlockRows);
 
 // What the epilogue multiplies by, of one row tile and group.
 struct Factors {
@@ -66,182 +59,155 @@ struct Rows {
   const Factors* factors;
 };
 
+// One block of 16 columns by one tile of rows.
 struct Product {
-  Block block[kBlocks];
+  const uint8_t* words;    // 4-bit words that are still to be spread, or null.
+  uint8_t* spread;         // Where to.
+  const uint8_t* numbers;  // [k / 4][16][4]: what they give, or 8-bit words as they are.
+  int64_t ring;            // Offsets into the numbers are taken modulo this; a power of two.
+  const uint8_t* scales;
+  FloatType scale_type;
   Rows rows;
   int64_t k;
   int32_t groups;
   int32_t group;
+  int32_t fetches;  // NextFetch::words() a group.
   float* y;
   int64_t y_stride;
+  __mmask16 columns;
 };
 
-// Dots by row tile, block and group; sums between chunks.
-struct Buffers {
-  alignas(64) int32_t dots[kRowTiles * kBlocks][kChunk][kTileFloats];
-  alignas(64) float sums[kRowTiles * kBlocks][kTileFloats];
-};
+// Elements of k that a tile takes.
+int32_t tile_depth(int32_t group) { return group < 64 ? group : 64; }
 
-TileShapes shapes_for(int32_t rows) {
+TileShapes shapes_for(int32_t rows, int32_t group) {
+  const int32_t depth = tile_depth(group);
   TileShapes shapes;
-  for (int i = 0; i < kActivations; ++i) {
-    shapes.rows[i] = static_cast<uint8_t>(rows);
-    shapes.row_bytes[i] = 64;
-  }
   for (int i = 0; i < 2; ++i) {
+    shapes.rows[kDots + i] = static_cast<uint8_t>(rows);
+    shapes.row_bytes[kDots + i] = 64;
     shapes.rows[kActivations + i] = static_cast<uint8_t>(rows);
-    shapes.row_bytes[kActivations + i] = 64;
-    shapes.rows[kWeights + i] = 16;
+    shapes.row_bytes[kActivations + i] = static_cast<uint16_t>(depth);
+    shapes.rows[kWeights + i] = static_cast<uint8_t>(depth / 4);
     shapes.row_bytes[kWeights + i] = 64;
   }
   return shapes;
 }
 
-// The dots of group `g` to slot `slot` of `dots`.
-template <int kUsedTiles, int kUsedBlocks, class Tiles>
-WEIR_INLINE void dot_group(Tiles& tiles, const Product& p, int32_t g, int32_t slot,
-                           int32_t (*dots)[kChunk][kTileFloats]) {
-  repeat<kUsedTiles * kUsedBlocks>([&](auto t) WEIR_INLINE_LAMBDA {
-    tiles.template zero<t.value / kUsedBlocks * kBlocks + t.value % kUsedBlocks>();
-  });
-  for (int32_t i = 0; i < p.group; i += 64) {
-    const int64_t first = int64_t{g} * p.group + i;
-    repeat<kUsedBlocks>([&](auto b) WEIR_INLINE_LAMBDA {
-      tiles.template load<kWeights + b.value>(p.block[b.value].numbers + first * kBlockRows, 64);
-    });
-    repeat<kUsedTiles>([&](auto r) WEIR_INLINE_LAMBDA {
-      tiles.template load<kActivations + r.value>(p.rows.q + r.value * kTileRows * p.k + first,
-                                                  p.k);
-      repeat<kUsedBlocks>([&](auto b) WEIR_INLINE_LAMBDA {
-        tiles.template multiply_s8_u8<kBlocks * r.value + b.value, kActivations + r.value,
-                                      kWeights + b.value>();
-      });
-    });
-  }
-  repeat<kUsedTiles * kUsedBlocks>([&](auto t) WEIR_INLINE_LAMBDA {
-    constexpr int kSums = t.value / kUsedBlocks * kBlocks + t.value % kUsedBlocks;
-    tiles.template store<kSums>(dots[kSums][slot], 64);
-  });
-}
-
-// Adds the scaled dots of groups [first, first + count) to one tile's sums, or begins them; the
-// last chunk writes y.
-template <int kRows>
-void scale_tile(const Product& p, int32_t tile, int32_t first, int32_t count,
-                const int32_t (*dots)[kTileFloats], float* sums) {
-  const Block& block = p.block[tile % kBlocks];
-  const Factors* factors = p.rows.factors + int64_t{tile / kBlocks} * p.groups;
-  __m512 c[kRows];
-  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-    c[m.value] = first == 0 ? _mm512_setzero_ps() : _mm512_load_ps(sums + m.value * kBlockRows);
-  });
-  for (int32_t g = first; g < first + count; ++g) {
-    const __m512 scale = _mm512_load_ps(block.panel[g].scale);
-    const __m512 bias = _mm512_load_ps(block.panel[g].bias);
-    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-      const __m512 dot =
-          _mm512_cvtepi32_ps(_mm512_load_si512(dots[g - first] + m.value * kBlockRows));
-      __m512& sum = c[m.value];
-      sum = _mm512_fmadd_ps(_mm512_mul_ps(dot, scale), _mm512_set1_ps(factors[g].scale[m.value]),
-                            sum);
-      sum = _mm512_fmadd_ps(bias, _mm512_set1_ps(factors[g].sum[m.value]), sum);
-    });
-  }
-  if (first + count < p.groups) {
-    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-      _mm512_store_ps(sums + m.value * kBlockRows, c[m.value]);
-    });
-    return;
-  }
-  float* y = p.y + tile / kBlocks * kTileRows * p.y_stride + tile % kBlocks * kBlockRows;
-  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-    _mm512_mask_storeu_ps(y + m.value * p.y_stride, block.columns,
-                          _mm512_add_ps(c[m.value], _mm512_setzero_ps()));
-  });
-}
-
-template <int kRows, int kUsedTiles, int kUsedBlocks, class Tiles>
-void run_product(Tiles& tiles, const Product& p) {
-  Buffers buffers;
-  for (int32_t g = 0; g < p.groups; g += kChunk) {
-    const int32_t count = p.groups - g < kChunk ? p.groups - g : kChunk;
-    for (int32_t i = 0; i < count; ++i)
-      dot_group<kUsedTiles, kUsedBlocks>(tiles, p, g + i, i, buffers.dots);
-    for (int32_t r = 0; r < kUsedTiles; ++r) {
-      for (int32_t b = 0; b < kUsedBlocks; ++b) {
-        const int32_t tile = r * kBlocks + b;
-        scale_tile<kRows>(p, tile, g, count, buffers.dots[tile], buffers.sums[tile]);
-      }
-    }
+// The dots of group `g` into tile kDots + kTurn.
+template <int kTurn, class Tiles>
+WEIR_INLINE void dot_group(Tiles& tiles, const Product& p, int32_t g) {
+  tiles.template zero<kDots + kTurn>();
+  const int32_t depth = tile_depth(p.group);
+  const int64_t first = int64_t{g} * p.group;
+  for (int64_t i = first; i < first + p.group; i += depth) {
+    tiles.template load<kWeights + kTurn>(p.numbers + (i * kBlockRows & (p.ring - 1)), 64);
+    tiles.template load<kActivations + kTurn>(p.rows.q + i, p.k);
+    tiles.template multiply_s8_u8<kDots + kTurn, kActivations + kTurn, kWeights + kTurn>();
   }
 }
 
-// One block's words as bytes. 8-bit words are bytes already.
-const uint8_t* spread_block(const QuantMatrix& w, const uint8_t* words, uint8_t* numbers) {
-  if (w.bits == 8) return words;
+// The 4-bit words of group `g` as bytes.
+WEIR_INLINE void spread_group(const Product& p, int32_t g) {
   const __m512i low = _mm512_set1_epi8(15);
-  const int64_t bytes = avx512::block_word_bytes(w);
-  for (int64_t i = 0; i < bytes; i += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(words + bytes + i), _MM_HINT_T1);
-    const __m512i line = _mm512_load_si512(words + i);
-    _mm512_store_si512(numbers + 2 * i, _mm512_and_si512(line, low));
-    _mm512_store_si512(numbers + 2 * i + 64, _mm512_and_si512(_mm512_srli_epi32(line, 4), low));
+  const int64_t first = int64_t{g} * p.group * kBlockRows;
+  const uint8_t* words = p.words + first / 2;
+  uint8_t* to = p.spread + (first & (p.ring - 1));
+  for (int32_t i = 0; i < p.group / 8; ++i, words += 64, to += 128) {
+    const __m512i line = _mm512_load_si512(words);
+    _mm512_store_si512(to, _mm512_and_si512(line, low));
+    _mm512_store_si512(to + 64, _mm512_and_si512(_mm512_srli_epi32(line, 4), low));
   }
-  return numbers;
 }
 
-// One product of `height` rows (16, or fewer at the end).
-template <int kUsedBlocks, class Tiles, int kRows = kTileRows>
-void run_low_product(int32_t height, Tiles& tiles, const Product& p) {
+// sums += the scaled dots of group `g`.
+template <int kRows>
+WEIR_INLINE void scale_group(const Product& p, int32_t g, const int32_t* dots, __m512* sums) {
+  const int32_t line = kBlockRows * avx512::float_bytes(p.scale_type);
+  const uint8_t* scales = p.scales + int64_t{g} * 2 * line;
+  const __m512 scale = avx512::widen16(p.scale_type, scales);
+  const __m512 bias = avx512::widen16(p.scale_type, scales + line);
+  const Factors& factors = p.rows.factors[g];
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    const __m512 dot = _mm512_cvtepi32_ps(_mm512_load_si512(dots + m.value * kBlockRows));
+    __m512& sum = sums[m.value];
+    sum = _mm512_fmadd_ps(_mm512_mul_ps(dot, scale), _mm512_set1_ps(factors.scale[m.value]), sum);
+    sum = _mm512_fmadd_ps(bias, _mm512_set1_ps(factors.sum[m.value]), sum);
+  });
+}
+
+template <int kRows, class Tiles>
+void run_product(Tiles& tiles, const Product& p, NextFetch& next) {
+  alignas(64) int32_t dots[kStored][kTileRows * kBlockRows];
+  NextFetch fetch = next;
+  __m512 sums[kRows];
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { sums[m.value] = _mm512_setzero_ps(); });
+  const int32_t to_spread = p.words != nullptr ? p.groups : 0;
+  for (int32_t g = 0; g < kSpreadAhead && g < to_spread; ++g) spread_group(p, g);
+  for (int32_t begin = 0; begin < p.groups + 1 + kScaleBehind; begin += 2) {
+    repeat<2>([&](auto turn) WEIR_INLINE_LAMBDA {
+      const int32_t g = begin + turn.value, stored = g - 1, scaled = stored - kScaleBehind;
+      if (g + kSpreadAhead < to_spread) spread_group(p, g + kSpreadAhead);
+      if (g < p.groups) {
+        dot_group<turn.value>(tiles, p, g);
+        for (int32_t i = 0; i < p.fetches; ++i) fetch.words();
+        fetch.scales();
+      }
+      if (stored >= 0 && stored < p.groups)
+        tiles.template store<kDots + 1 - turn.value>(dots[stored % kStored], 64);
+      if (scaled >= 0 && scaled < p.groups)
+        scale_group<kRows>(p, scaled, dots[scaled % kStored], sums);
+    });
+  }
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    _mm512_mask_storeu_ps(p.y + m.value * p.y_stride, p.columns,
+                          _mm512_add_ps(sums[m.value], _mm512_setzero_ps()));
+  });
+  next = fetch;
+}
+
+// One product of `height` rows.
+template <class Tiles, int kRows = kTileRows>
+void run_height(int32_t height, Tiles& tiles, const Product& p, NextFetch& next) {
   if constexpr (kRows > kLastRowsMin) {
-    if (height < kRows) return run_low_product<kUsedBlocks, Tiles, kRows - 1>(height, tiles, p);
+    if (height < kRows) return run_height<Tiles, kRows - 1>(height, tiles, p, next);
   }
-  run_product<kRows, 1, kUsedBlocks>(tiles, p);
-}
-
-// Rows in tiles of `height`, one or two blocks of columns.
-template <int kUsedBlocks, class Tiles>
-void run_rows(const Rows& all, int32_t count, int32_t height, float* y, Tiles& tiles, Product& p) {
-  for (int32_t row = 0; row < count;) {
-    p.rows.q = all.q + row * p.k;
-    p.rows.factors = all.factors + int64_t{row} / kTileRows * p.groups;
-    p.y = y + row * p.y_stride;
-    if (count - row >= kRowTiles * kTileRows) {
-      run_product<kTileRows, kRowTiles, kUsedBlocks>(tiles, p);
-      row += kRowTiles * kTileRows;
-    } else {
-      run_low_product<kUsedBlocks>(height, tiles, p);
-      row += height;
-    }
-  }
+  run_product<kRows>(tiles, p, next);
 }
 
 // `count` rows in tiles of `height`, all columns of the range; y is the first row's.
 template <class Tiles>
 void gemm_tiles(const QuantMatrix& w, const Rows& rows, int32_t count, int32_t height,
-                const GemmRange& range, float* y, uint8_t* scratch) {
-  const TileShapes shapes = shapes_for(height);
+                const GemmRange& range, const NextWeights& next_weights, float* y,
+                uint8_t* scratch) {
+  const TileShapes shapes = shapes_for(height, w.group);
   Tiles tiles(shapes);
+  const int64_t word_bytes = avx512::block_word_bytes(w);
+  const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
+  NextFetch next(next_weights, blocks * word_bytes), none;
   Product p;
+  const bool wide = w.bits == 8;
+  p.spread = scratch;
+  p.ring = wide || count > height ? int64_t{1} << 62 : kRingBytes;
+  p.scale_type = w.scale_type;
   p.k = w.k;
   p.groups = w.k / w.group;
   p.group = w.group;
+  p.fetches = static_cast<int32_t>(word_bytes / p.groups / NextFetch::kStep);
   p.y_stride = range.y_stride;
-  for (int32_t column = range.begin; column < range.end; column += kBlocks * kBlockRows) {
-    int used = 0;
-    for (; used < kBlocks && column + used * kBlockRows < range.end; ++used) {
-      const int64_t block = column / kBlockRows + used;
-      auto* panel = reinterpret_cast<GroupScales*>(scratch + used * kPanelBytes);
-      avx512::widen_scales(w, w.scales + block * avx512::block_scale_bytes(w), panel);
-      p.block[used].panel = panel;
-      p.block[used].numbers = spread_block(w, w.words + block * avx512::block_word_bytes(w),
-                                           scratch + kBlocks * kPanelBytes + used * kNumberBytes);
-      p.block[used].columns = avx512::column_mask(column + used * kBlockRows, range.end);
+  for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
+    const int64_t block = column / kBlockRows;
+    const uint8_t* words = w.words + block * word_bytes;
+    p.scales = w.scales + block * avx512::block_scale_bytes(w);
+    p.numbers = wide ? words : scratch;
+    p.columns = avx512::column_mask(column, range.end);
+    for (int32_t row = 0; row < count; row += height) {
+      p.rows.q = rows.q + row * p.k;
+      p.rows.factors = rows.factors + int64_t{row} / kTileRows * p.groups;
+      p.y = y + row * p.y_stride + column;
+      p.words = wide || row > 0 ? nullptr : words;
+      run_height(height, tiles, p, row == 0 ? next : none);
     }
-    if (used == kBlocks)
-      run_rows<kBlocks>(rows, count, height, y + column, tiles, p);
-    else
-      run_rows<1>(rows, count, height, y + column, tiles, p);
   }
 }
 
@@ -295,6 +261,7 @@ void gemm_few(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, 
   GemmRange few = range;
   few.rows = range.rows - first;
   few.y = range.y + first * range.y_stride;
+  few.next = {};
   if (range.index != nullptr) {
     few.index = range.index + first;
   } else {
@@ -308,8 +275,7 @@ void gemm_few(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, 
 template <class Tiles>
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch) {
-  if (w.group < kGroupMin || range.rows < rows_min(w.group))
-    return avx512::gemm_quant_int8(w, x, range, scratch);
+  if (range.rows < kRowsMin) return avx512::gemm_quant_int8(w, x, range, scratch);
   auto* bytes = static_cast<uint8_t*>(scratch);
   const int32_t groups = w.k / w.group;
   const int32_t rest = range.rows % kTileRows;
@@ -321,7 +287,7 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
   for (int32_t first = 0; first < tiled; first += chunk) {
     const int32_t count = tiled - first < chunk ? tiled - first : chunk;
     const int32_t low = count % kTileRows, whole = count - low;
-    auto* factors = reinterpret_cast<Factors*>(bytes + kRowsAt);
+    auto* factors = reinterpret_cast<Factors*>(bytes + kNumberBytes);
     gather_factors(x, range.index, first, count, groups, factors);
     Rows rows = {x.q + int64_t{first} * w.k, factors};
     if (range.index != nullptr) {
@@ -331,11 +297,13 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
       rows.q = q;
     }
     float* y = range.y + first * range.y_stride;
-    if (whole > 0) gemm_tiles<Tiles>(w, rows, whole, kTileRows, range, y, bytes);
+    const NextWeights next = first == 0 ? range.next : NextWeights{};
+    if (whole > 0) gemm_tiles<Tiles>(w, rows, whole, kTileRows, range, next, y, bytes);
     if (low > 0) {
       rows.q += int64_t{whole} * w.k;
       rows.factors += int64_t{whole} / kTileRows * groups;
-      gemm_tiles<Tiles>(w, rows, low, low, range, y + whole * range.y_stride, bytes);
+      gemm_tiles<Tiles>(w, rows, low, low, range, whole > 0 ? NextWeights{} : next,
+                        y + whole * range.y_stride, bytes);
     }
   }
   if (tiled < range.rows) gemm_few(w, x, range, tiled, scratch);
