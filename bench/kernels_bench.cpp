@@ -161,15 +161,6 @@ class Activations {
   HugeBuffer x_, bf16_, q_, scale_, sum_;
 };
 
-// Columns [begin, end) of a layer as what a product may fetch for the next one.
-NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end) {
-  const int64_t words = int64_t{w.k} * w.bits / 8, scales = int64_t{4} * w.k / w.group;
-  return {.words = w.words + begin * words,
-          .scales = w.scales + begin * scales,
-          .word_bytes = (end - begin) * words,
-          .scale_bytes = (end - begin) * scales};
-}
-
 void run_range(const Ops& ops, const Case& c, const Layers& layers, size_t layer,
                const Activations& x, int32_t begin, int32_t end, float* y, void* scratch,
                const NextWeights& next = {}) {

@@ -42,7 +42,7 @@ class ThreadTeam {
   }
 
   // Inside run(): waits until every member has called it. Everything written before is visible
-  // after; the work counter is 0 again.
+  // after; the counters of work are 0 again.
   void barrier(int member);
 
   // Inside run(), between two barriers: the next block of work, 0, 1, 2, ...; the caller stops at

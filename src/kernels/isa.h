@@ -11,9 +11,6 @@
 
 namespace weir::kernels {
 
-// What `read` fetches while it reads as much: about what a team's member claims (model/pass.h).
-inline constexpr int64_t kReadWindow = 64 << 10;
-
 // Loops that do nothing but keep one resource busy, for machine_limits.cpp.
 struct PeakLoops {
   // `iterations` rounds of int8 multiply-adds on registers; returns the operations done, a

@@ -97,6 +97,16 @@ int64_t packed_scale_bytes(int32_t n, int32_t k, int32_t group, FloatType scale_
   return blocks * kBlockRows * (k / group) * 2 * scale_bytes(scale_type);
 }
 
+NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end) {
+  // Of one column.
+  const int64_t words = int64_t{w.k} * w.bits / 8;
+  const int64_t scales = int64_t{2} * (w.k / w.group) * (w.scale_type == FloatType::kF32 ? 4 : 2);
+  return {.words = w.words + begin * words,
+          .scales = w.scales + begin * scales,
+          .word_bytes = (end - begin) * words,
+          .scale_bytes = (end - begin) * scales};
+}
+
 void repack_blocks(const StoredQuant& stored, int32_t begin, int32_t end, uint8_t* words,
                    uint8_t* scales) {
   CHECK(stored.k % stored.group == 0);

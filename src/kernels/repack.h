@@ -29,6 +29,10 @@ int32_t container_bits(int32_t bits);
 int64_t packed_word_bytes(int32_t n, int32_t k, int32_t container);
 int64_t packed_scale_bytes(int32_t n, int32_t k, int32_t group, FloatType scale_type);
 
+// Columns [begin, end) of the matrix, rows of the stored weight, as what a product may fetch for
+// the next one.
+NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end);
+
 // Packs blocks [begin, end) of 16 rows into `words` and `scales`, which are whole matrices of the
 // sizes above. REQUIRES: 64-byte alignment of both.
 void repack_blocks(const StoredQuant& stored, int32_t begin, int32_t end, uint8_t* words,

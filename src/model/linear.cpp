@@ -140,13 +140,7 @@ void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& 
 
 kernels::NextWeights next_weights(const Linear& weight, int32_t begin, int32_t end) {
   if (!weight.int8 || begin == end) return {};
-  const kernels::QuantMatrix& w = weight.quant;
-  const int64_t word_bytes = weight.column_bytes();
-  const int64_t scale_bytes = int64_t{2} * w.k / w.group * float_bytes(w.scale_type);
-  return {.words = w.words + begin * word_bytes,
-          .scales = w.scales + begin * scale_bytes,
-          .word_bytes = (end - begin) * word_bytes,
-          .scale_bytes = (end - begin) * scale_bytes};
+  return kernels::next_weights(weight.quant, begin, end);
 }
 
 void add_bias(const kernels::Ops& ops, const Linear& weight, const kernels::GemmRange& range) {

@@ -75,7 +75,7 @@ void claim_in_shares(const Pass& pass, int64_t count, F&& fn) {
 }
 
 // Columns of weights a claim covers, when `columns` in all are shared out, in multiples of `unit`,
-// `rows` rows being multiplied by each. A few rows read each weight once: about 32 KiB of it, since
+// `rows` rows being multiplied by each. A few rows read each weight once: about 64 KiB of it, since
 // it is fetched while the claim before is computed (NextWeights), to be in L2 and not yet driven
 // out when its turn comes. Many rows: about eight claims a member, but at least 64 columns, below
 // which a claim costs more than it balances, and at most 512, whose results for 512 rows fit the L2
@@ -118,7 +118,7 @@ class ColumnShares {
       columns += weights[i]->n;
     }
     size_ = column_block(pass, pass.rows(), columns, weights[0]->column_bytes(), unit_) / unit_;
-    quarter_ = std::max(size_ / (pass.rows() <= 16 ? 4 : 4), 1);
+    quarter_ = std::max(size_ / 4, 1);
     const int32_t most = (units_ + members_ - 1) / members_;
     whole_ = std::max(most - size_, 0) / size_;
     blocks_ = whole_ + (most - whole_ * size_ + quarter_ - 1) / quarter_;

@@ -1,64 +1,11 @@
-// Any bytes as GBNF, Lark or a regular expression (by the first byte). What compiles must be walked
-// without harm: every allowed token can be taken, and from every position something follows or the
-// output may end.
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/check.h"
-#include "sample/grammar/matcher.h"
-#include "sample/grammar/source.h"
-
-namespace {
-
-using namespace weir::sample::grammar;
-
-const std::shared_ptr<const TokenTrie>& bytes_and_a_few() {
-  static const std::shared_ptr<const TokenTrie> trie = [] {
-    std::vector<std::string> texts;
-    for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
-    for (const char* text : {"{\"", "\":", "\",\"", "\"}", "ab", "12", "true", "null", "\\n", "  "})
-      texts.emplace_back(text);
-    return std::make_shared<const TokenTrie>(
-        std::vector<std::string_view>(texts.begin(), texts.end()));
-  }();
-  return trie;
-}
-
-void walk(const std::shared_ptr<const Automaton>& automaton, std::string_view choices) {
-  const TokenTrie& trie = *bytes_and_a_few();
-  Matcher matcher(automaton, bytes_and_a_few());
-  static MatchScratch scratch;
-  std::vector<uint64_t> mask(trie.mask_words());
-  for (size_t i = 0; i < 30; ++i) {
-    if (matcher.must_end()) return;
-    matcher.fill_mask(mask, scratch);
-    std::vector<int32_t> allowed;
-    for (int32_t token = 0; token < trie.vocab_size(); ++token)
-      if (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1) allowed.push_back(token);
-    CHECK(!allowed.empty());
-    const auto pick = static_cast<uint8_t>(choices.empty() ? i : choices[i % choices.size()]);
-    CHECK(matcher.accept(allowed[(pick + 31 * i) % allowed.size()], scratch));
-    matcher.forced(32, scratch);
-  }
-  matcher.check();
-}
-
-}  // namespace
+// Any bytes as GBNF, Lark or a regular expression, by the first byte.
+#include "grammar_walk.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  using namespace weir::sample::grammar;
   using Kind = GrammarSource::Kind;
+  if (size == 0) return 0;
   constexpr Kind kKinds[] = {Kind::kGbnf, Kind::kGrammar, Kind::kRegex};
-  auto automaton =
-      compile(GrammarSource{.kind = kKinds[data[0] % 3], .text = std::string(text), .choices = {}});
-  if (!automaton) {
-    CHECK(!automaton.error().message.empty());
-    return 0;
-  }
-  walk(std::move(*automaton), text);
+  compile_and_walk(kKinds[data[0] % 3], {reinterpret_cast<const char*>(data) + 1, size - 1});
   return 0;
 }

@@ -38,23 +38,15 @@ int64_t f32_loop(int64_t iterations) {
   return iterations * kChains * 8 * 2;
 }
 
-// As avx512's.
 uint64_t read(const void* data, int64_t bytes) {
-  const auto* at = static_cast<const uint8_t*>(data);
   __m256i sums[8];
   repeat<8>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm256_setzero_si256(); });
-  for (int64_t begin = 0, end; begin < bytes; begin = end) {
-    end = begin + kReadWindow < bytes ? begin + kReadWindow : bytes;
-    const int64_t next = bytes - end < kReadWindow ? bytes - end : kReadWindow;
-    NextFetch fetch({.words = at + end, .word_bytes = next}, end - begin);
-    for (int64_t n = begin; n < end; n += NextFetch::kStep) {
-      fetch.words();
-      repeat<8>([&](auto i) WEIR_INLINE_LAMBDA {
-        const auto* line = reinterpret_cast<const __m256i*>(at + n + 32 * i.value);
-        sums[i.value] = _mm256_add_epi64(sums[i.value], _mm256_load_si256(line));
-      });
-    }
-  }
+  read_fetched(static_cast<const uint8_t*>(data), bytes, [&](const uint8_t* at) WEIR_INLINE_LAMBDA {
+    repeat<8>([&](auto i) WEIR_INLINE_LAMBDA {
+      const auto* line = reinterpret_cast<const __m256i*>(at + 32 * i.value);
+      sums[i.value] = _mm256_add_epi64(sums[i.value], _mm256_load_si256(line));
+    });
+  });
   repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
     sums[i.value] = _mm256_add_epi64(sums[i.value], sums[i.value + 4]);
   });

@@ -36,22 +36,14 @@ int64_t f32_loop(int64_t iterations) {
   return iterations * kChains * 16 * 2;
 }
 
-// Windows that are fetched while the one before is read: what products do with weights.
 uint64_t read(const void* data, int64_t bytes) {
-  const auto* at = static_cast<const uint8_t*>(data);
   __m512i sums[4];
   repeat<4>([&](auto i) WEIR_INLINE_LAMBDA { sums[i.value] = _mm512_setzero_si512(); });
-  for (int64_t begin = 0, end; begin < bytes; begin = end) {
-    end = begin + kReadWindow < bytes ? begin + kReadWindow : bytes;
-    const int64_t next = bytes - end < kReadWindow ? bytes - end : kReadWindow;
-    NextFetch fetch({.words = at + end, .word_bytes = next}, end - begin);
-    for (int64_t n = begin; n < end; n += NextFetch::kStep) {
-      fetch.words();
-      repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
-        sums[i.value] = _mm512_add_epi64(sums[i.value], _mm512_load_si512(at + n + 64 * i.value));
-      });
-    }
-  }
+  read_fetched(static_cast<const uint8_t*>(data), bytes, [&](const uint8_t* at) WEIR_INLINE_LAMBDA {
+    repeat<4>([&](auto i) WEIR_INLINE_LAMBDA {
+      sums[i.value] = _mm512_add_epi64(sums[i.value], _mm512_load_si512(at + 64 * i.value));
+    });
+  });
   // Not _mm512_reduce_add_epi64: its last additions are signed, and overflow.
   alignas(64) uint64_t lanes[8];
   _mm512_store_si512(lanes, _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]),

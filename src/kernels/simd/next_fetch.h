@@ -58,4 +58,20 @@ class NextFetch {
   const char* scale_end_ = nullptr;
 };
 
+// Calls read(address) for each kStep of `bytes`, having fetched them while the window before was
+// read, as products do with weights; a window is about what a team's member claims (model/pass.h).
+template <class F>
+WEIR_INLINE void read_fetched(const uint8_t* at, int64_t bytes, const F& read) {
+  constexpr int64_t kWindow = 64 << 10;
+  for (int64_t begin = 0, end; begin < bytes; begin = end) {
+    end = begin + kWindow < bytes ? begin + kWindow : bytes;
+    const int64_t next = bytes - end < kWindow ? bytes - end : kWindow;
+    NextFetch fetch({.words = at + end, .word_bytes = next}, end - begin);
+    for (int64_t n = begin; n < end; n += NextFetch::kStep) {
+      fetch.words();
+      read(at + n);
+    }
+  }
+}
+
 }  // namespace weir::kernels
