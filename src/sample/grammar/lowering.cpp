@@ -25,7 +25,9 @@ Lowering::Lowering(Grammar& grammar, Style style) : grammar_(grammar), style_(st
 
 std::string_view Lowering::machine_name(int32_t machine) const {
   const RuleId rule = machines_[static_cast<size_t>(machine)].rule;
-  return rule < 0 ? "a repetition" : grammar_.rules()[static_cast<size_t>(rule)].name;
+  // Not one expression with both: its type would be a string, gone when this returns.
+  if (rule < 0) return "a repetition";
+  return grammar_.rules()[static_cast<size_t>(rule)].name;
 }
 
 Result<void> Lowering::prepare() {
