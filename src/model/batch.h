@@ -18,6 +18,12 @@ struct BatchSlice {
   const int32_t* pages = nullptr;  // The sequence's pages, covering all positions of the slice.
 };
 
+// Consecutive rows of a batch whose hidden states are wanted.
+struct HiddenRows {
+  int32_t row_begin = 0;
+  int32_t rows = 0;
+};
+
 struct Batch {
   // Token ids; a negative entry t stands for the token that an earlier step samples into
   // sampled[-t - 1] (decisions 23).
@@ -25,6 +31,8 @@ struct Batch {
   const int32_t* sampled = nullptr;
   std::span<const BatchSlice> slices;    // Ascending and contiguous in rows.
   std::span<const int32_t> sample_rows;  // Rows whose logits are wanted, ascending.
+  // Ascending; no row is in two of them, or in `sample_rows`.
+  std::span<const HiddenRows> hidden_rows = {};
 
   // The first row of a prompt, where all generated tokens come before (Model::prompts_differ()).
   int32_t prompt_begin() const {

@@ -81,6 +81,17 @@ size_t gather_largest(std::span<const float> row, size_t count, SamplerScratch& 
   return kept;
 }
 
+// The log of the row's sum of exponentials; the most likely tokens' log-probabilities go to `top`.
+// REQUIRES: no NaN in `row`.
+float normalise(std::span<const float> row, std::span<TokenLogprob> top, size_t& top_count,
+                const kernels::Ops& ops, SamplerScratch& scratch) {
+  const float normaliser = ops.log_sum_exp(row.data(), static_cast<int32_t>(row.size()));
+  top_count = top.empty() ? 0 : gather_largest(row, std::min(top.size(), row.size()), scratch);
+  for (size_t i = 0; i < top_count; ++i)
+    top[i] = {scratch.candidates()[i].token, scratch.candidates()[i].key - normaliser};
+  return normaliser;
+}
+
 // `token` if its bit is set, else the first one whose bit is. REQUIRES: some bit is.
 int32_t nearest_allowed(std::span<const uint64_t> mask, int32_t token) {
   if (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1) return token;
@@ -110,6 +121,17 @@ size_t take_mass(std::span<Candidate> c, double mass, Before before, Weight weig
 }
 
 }  // namespace
+
+ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenLogprob> top,
+                        const kernels::Ops& ops, SamplerScratch& scratch) {
+  CHECK(scratch.candidates().size() >= logits.size());
+  CHECK(token >= 0 && static_cast<size_t>(token) < logits.size());
+  nan_to_minus_infinity(logits);
+  ScoredToken result;
+  const float normaliser = normalise(logits, top, result.top_count, ops, scratch);
+  result.logprob = logits[static_cast<size_t>(token)] - normaliser;
+  return result;
+}
 
 SamplerScratch::SamplerScratch(int32_t vocab_size)
     : candidates_(static_cast<size_t>(vocab_size)),
@@ -293,7 +315,6 @@ int32_t Sampler::draw(std::span<float> logits, int32_t output_index, const kerne
 
 SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool want_logprob,
                              const kernels::Ops& ops, SamplerScratch& scratch) {
-  const int32_t n = static_cast<int32_t>(logits.size());
   CHECK(scratch.candidates().size() >= logits.size());
   const bool logprobs = want_logprob || !top_.empty();
   const bool greedy = params_.temperature < kTemperatureMin;
@@ -304,13 +325,9 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
   const std::span<float> raw = scratch.raw_logits().first(logits.size());
   if (logprobs) {
     std::copy(logits.begin(), logits.end(), raw.begin());
-    normaliser = ops.log_sum_exp(raw.data(), n);
-    if (!top_.empty()) {
-      const size_t count = gather_largest(raw, top_.size(), scratch);
-      for (size_t i = 0; i < count; ++i)
-        top_[i] = {scratch.candidates()[i].token, scratch.candidates()[i].key - normaliser};
-      result.top = std::span(top_).first(count);
-    }
+    size_t count = 0;
+    normaliser = normalise(raw, top_, count, ops, scratch);
+    result.top = std::span(top_).first(count);
   }
 
   const bool stuck = matcher_ && !forbid(logits, scratch);

@@ -69,6 +69,16 @@ struct SampledToken {
   Continuation continuation = Continuation::kOpen;
 };
 
+// The log-probability of `token` in a row of logits, and the most likely tokens of the row, as many
+// as `top` holds or the vocabulary has: as Sampler::sample() reports them, to the bit. NaN in
+// `logits` is overwritten.
+struct ScoredToken {
+  float logprob = 0;
+  size_t top_count = 0;
+};
+ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenLogprob> top,
+                        const kernels::Ops& ops, SamplerScratch& scratch);
+
 class Sampler {
  public:
   // `prompt` feeds the repetition penalty. `output_max`: most tokens that will be sampled.

@@ -73,12 +73,15 @@ struct Engine::Impl final : model::ForwardClient {
 
   // ForwardClient.
   void on_logits(int32_t sample_index, std::span<float> logits, int member) override;
+  void on_hidden(int32_t index, std::span<const float> states, int member) override;
   void while_computing() override;
 
   void execute(StepBuffer& step);
   void prepare(StepBuffer& spare, bool other_runs);
   void publish(StepBuffer& ran);
   void publish_token(StepBuffer& ran, size_t sample, Clock::time_point now);
+  void publish_end(Sequence* seq, Clock::time_point now);
+  void note_prompt(const Sequence* seq, Clock::time_point now);
   void drain_inbox();
   void submit(Request* request);
   void cancel(const Request* request);
@@ -87,6 +90,7 @@ struct Engine::Impl final : model::ForwardClient {
   int32_t prefill_tokens_max() const;
   void begin(Sequence* seq);
   void flatten(StepBuffer& next, bool other_runs);
+  static void want_rows(StepBuffer& next, const Slice& slice, int32_t row);
   void release(const StepBuffer& step);
   void wait_for_work(uint32_t bell);
   void finish_all();
@@ -143,6 +147,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
   scratch.reserve(static_cast<size_t>(team.members()));
   for (int i = 0; i < team.members(); ++i) scratch.emplace_back(model.spec().vocab_size);
   handle.vocab_size_.store(model.spec().vocab_size, std::memory_order_relaxed);
+  handle.hidden_size_.store(model.spec().hidden_size, std::memory_order_relaxed);
   handle.tokens_max_.store(std::min(context_max, scheduler.tokens_max()),
                            std::memory_order_release);
 }
@@ -180,7 +185,8 @@ void Engine::Impl::execute(StepBuffer& step) {
   const model::Batch batch{.tokens = step.tokens,
                            .sampled = spare->sampled.data(),
                            .slices = step.slices,
-                           .sample_rows = step.sample_rows};
+                           .sample_rows = step.sample_rows,
+                           .hidden_rows = step.hidden_rows};
   team.run([&](int member) { model.forward(batch, kv, *this, team, member); });
   CHECK(spare == nullptr);  // The model has called while_computing().
   running = nullptr;
@@ -198,6 +204,15 @@ void Engine::Impl::while_computing() {
 void Engine::Impl::on_logits(int32_t sample_index, std::span<float> logits, int member) {
   const auto i = static_cast<size_t>(sample_index);
   const StepBuffer::Sample& sample = running->samples[i];
+  if (sample.prompt_token >= 0) {
+    const auto tops = static_cast<size_t>(sample.seq->params.top_logprobs);
+    const sample::ScoredToken scored =
+        sample::score_token(logits, sample.prompt_token, running->top(i).first(tops), ops,
+                            scratch[static_cast<size_t>(member)]);
+    running->chosen[i] = {sample.prompt_token, scored.logprob};
+    running->top_counts[i] = static_cast<int32_t>(scored.top_count);
+    return;
+  }
   const sample::SampledToken token =
       sample.seq->sampler->sample(logits, sample.output_index, sample.seq->want_logprobs, ops,
                                   scratch[static_cast<size_t>(member)]);
@@ -207,6 +222,22 @@ void Engine::Impl::on_logits(int32_t sample_index, std::span<float> logits, int 
   std::ranges::copy(token.top, running->top(i).begin());
   running->continuations[i] = token.continuation;
   running->sampled[i] = token.chosen.token;
+}
+
+// Sums are made in the order of positions, whatever the chunks.
+void Engine::Impl::on_hidden(int32_t index, std::span<const float> states, int /*member*/) {
+  const StepBuffer::Pooled& part = running->pooled[static_cast<size_t>(index)];
+  std::vector<float>& pooled = part.seq->pooled;
+  const auto width = static_cast<int32_t>(pooled.size());
+  if (part.seq->pooling != Pooling::kMean) {
+    std::ranges::copy(states, pooled.begin());
+    return;
+  }
+  if (part.first_position == 0) std::ranges::fill(pooled, 0.0f);
+  for (const float* row = states.data(); row != states.data() + states.size(); row += width)
+    ops.add_scaled(row, 1, width, pooled.data());
+  if (part.last)
+    ops.scale(1 / static_cast<float>(part.seq->prompt_length), width, pooled.data());
 }
 
 // Everything that the engine does between two steps, done while one runs.
@@ -227,6 +258,7 @@ void Engine::Impl::publish(StepBuffer& ran) {
   const trace::Scope scope(trace::Kind::kEngine, "publish");
   const Clock::time_point now = Clock::now();
   for (size_t i = 0; i < ran.samples.size(); ++i) publish_token(ran, i, now);
+  for (Sequence* seq : ran.ends) publish_end(seq, now);
   release(ran);
 }
 
@@ -234,15 +266,12 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
   Sequence* seq = ran.samples[sample].seq;
   if (seq->state == Sequence::State::kEnded) return;  // The one wasted row.
   Request& request = *seq->request;
-  CHECK(seq->known - seq->prompt_length == ran.samples[sample].output_index);
-  if (seq->known == seq->prompt_length) {
-    request.first_token = now;
-    request.cached_tokens = seq->matched_tokens;
-    stats.prefix_queries.add(static_cast<uint64_t>(seq->prompt_length));
-    stats.prefix_hits.add(static_cast<uint64_t>(seq->matched_tokens));
-  }
-  published = true;
   const TokenLogprob chosen = ran.chosen[sample];
+  const auto top = ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample]));
+  if (ran.samples[sample].prompt_token >= 0) return request.prompt_log->append(chosen, top);
+  CHECK(seq->known - seq->prompt_length == ran.samples[sample].output_index);
+  if (seq->known == seq->prompt_length) note_prompt(seq, now);
+  published = true;
   if (ran.continuations[sample] == sample::Continuation::kStuck) {
     finish(seq, FinishReason::kError);
     return;
@@ -252,13 +281,31 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
     finish(seq, FinishReason::kStop);
     return;
   }
-  request.log.append(chosen, ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample])));
+  request.log.append(chosen, top);
   stats.generated_tokens.add();
   ++seq->known;
   if (ran.continuations[sample] == sample::Continuation::kComplete)
     finish(seq, FinishReason::kStop);
   else if (seq->known == seq->limit)
     finish(seq, FinishReason::kLength);
+}
+
+// The prompt was all there is to compute.
+void Engine::Impl::publish_end(Sequence* seq, Clock::time_point now) {
+  if (seq->state == Sequence::State::kEnded) return;
+  note_prompt(seq, now);
+  published = true;
+  seq->request->pooled = std::move(seq->pooled);
+  finish(seq, FinishReason::kLength);
+}
+
+// The prompt is computed.
+void Engine::Impl::note_prompt(const Sequence* seq, Clock::time_point now) {
+  Request& request = *seq->request;
+  request.first_token = now;
+  request.cached_tokens = seq->matched_tokens;
+  stats.prefix_queries.add(static_cast<uint64_t>(seq->prompt_length));
+  stats.prefix_hits.add(static_cast<uint64_t>(seq->matched_tokens));
 }
 
 // The step has ended, or will never run: it refers to its sequences no more.
@@ -345,6 +392,7 @@ void Engine::Impl::begin(Sequence* seq) {
   Request& request = *seq->request;
   seq->sampler.emplace(seq->params, request.prompt, model.spec().vocab_size, request.max_tokens);
   if (request.matcher) seq->sampler->constrain(std::move(request.matcher));
+  seq->pooled = std::move(request.pooled);
   request.started = Clock::now();
   stats.queue_time.observe(seconds(request.started - request.arrived));
 }
@@ -363,12 +411,37 @@ void Engine::Impl::flatten(StepBuffer& next, bool other_runs) {
       CHECK(i < seq->known || (i == seq->known && other_runs && seq->slot >= 0));
       next.tokens.push_back(i < seq->known ? seq->token(i) : -1 - seq->slot);
     }
-    if (!slice.sample) continue;
-    seq->slot = static_cast<int32_t>(next.samples.size());
-    next.sample_rows.push_back(row + slice.count - 1);
-    next.samples.push_back(
-        {.seq = seq, .output_index = slice.first + slice.count - seq->prompt_length});
+    want_rows(next, slice, row);
   }
+}
+
+// What is wanted of a slice whose first token is row `row` of the batch.
+void Engine::Impl::want_rows(StepBuffer& next, const Slice& slice, int32_t row) {
+  Sequence* seq = slice.seq;
+  const int32_t end = slice.first + slice.count;
+  if (seq->request->prompt_log) {
+    // A sequence that was preempted computes rows again whose tokens are scored already.
+    for (int32_t i = std::max(slice.first, seq->scored); i < std::min(end, seq->prompt_length - 1);
+         seq->scored = ++i) {
+      next.sample_rows.push_back(row + i - slice.first);
+      next.samples.push_back({.seq = seq, .prompt_token = seq->token(i + 1)});
+    }
+  }
+  const auto pool = [&](int32_t first, int32_t rows) {
+    next.hidden_rows.push_back({.row_begin = row + first, .rows = rows});
+    next.pooled.push_back({.seq = seq, .first_position = slice.first, .last = slice.sample});
+  };
+  if (seq->pooling == Pooling::kMean) pool(0, slice.count);
+  if (seq->pooling == Pooling::kCls && slice.first == 0) pool(0, 1);
+  if (seq->pooling == Pooling::kLast && slice.sample) pool(slice.count - 1, 1);
+  if (!slice.sample) return;
+  if (seq->request->max_tokens == 0) {
+    next.ends.push_back(seq);
+    return;
+  }
+  seq->slot = static_cast<int32_t>(next.samples.size());
+  next.sample_rows.push_back(row + slice.count - 1);
+  next.samples.push_back({.seq = seq, .output_index = end - seq->prompt_length});
 }
 
 void Engine::Impl::update_gauges() {

@@ -47,9 +47,10 @@ Result<void> EngineHandle::check(const Request& request) const {
   const int64_t tokens = std::ssize(request.prompt) + int64_t{request.max_tokens};
   if (max_tokens_fit() == 0) return fail(ErrorCode::kUnavailable, "The model is still loading");
   if (request.prompt.empty()) return fail(ErrorCode::kInvalid, "The prompt has no tokens");
-  if (request.max_tokens < 1)
+  if (request.max_tokens < 0)
     return fail(ErrorCode::kInvalid,
-                "Expected max_tokens of at least 1, found " + std::to_string(request.max_tokens));
+                "Expected max_tokens of at least 0, found " + std::to_string(request.max_tokens));
+  WEIR_TRY(check_parts(request));
   if (request.sampling.top_logprobs < 0 || request.sampling.top_logprobs > kTopLogprobsMax)
     return fail(ErrorCode::kInvalid, "Expected top_logprobs between 0 and " +
                                          std::to_string(kTopLogprobsMax) + ", found " +
@@ -63,6 +64,24 @@ Result<void> EngineHandle::check(const Request& request) const {
     if (token < 0 || token >= vocab_size)
       return fail(ErrorCode::kInvalid, "Expected token ids below " + std::to_string(vocab_size) +
                                            ", found " + std::to_string(token));
+  return {};
+}
+
+// What the caller of submit() has to bring along besides tokens.
+Result<void> EngineHandle::check_parts(const Request& request) const {
+  const bool pools = request.pooling != Pooling::kNone;
+  const auto hidden = static_cast<size_t>(hidden_size_.load(std::memory_order_relaxed));
+  if (pools && (request.max_tokens != 0 || request.pooled.size() != hidden))
+    return fail(ErrorCode::kInvalid,
+                "Expected no answer and " + std::to_string(hidden) + " places to pool into, found " +
+                    std::to_string(request.max_tokens) + " tokens and " +
+                    std::to_string(request.pooled.size()) + " places");
+  const TokenLog* log = request.prompt_log.get();
+  if (log && (log->capacity() != std::ssize(request.prompt) - 1 ||
+              log->top_count() != request.sampling.top_logprobs))
+    return fail(ErrorCode::kInvalid,
+                "Expected a log of each token of the prompt but the first, found one of " +
+                    std::to_string(log->capacity()));
   return {};
 }
 

@@ -74,6 +74,7 @@ class EngineHandle {
   // The engine: sleeps until the bell has rung after it stood at `seen`.
   void sleep(uint32_t seen);
   Result<void> check(const Request& request) const;
+  Result<void> check_parts(const Request& request) const;
 
   const int32_t queue_max_;
   MpscRing<Message> inbox_;
@@ -81,6 +82,7 @@ class EngineHandle {
   std::atomic<bool> draining_{false};
   std::atomic<int32_t> tokens_max_{0};
   std::atomic<int32_t> vocab_size_{0};
+  std::atomic<int32_t> hidden_size_{0};
   std::atomic<uint32_t> bell_{0};  // Futex word: the engine sleeps on it when idle.
   std::atomic<bool> sleeping_{false};
   EngineStats stats_;

@@ -24,6 +24,14 @@ using Clock = std::chrono::steady_clock;
 // Alternatives that may be reported beside each token: OpenAI's limit.
 inline constexpr int32_t kTopLogprobsMax = 20;
 
+// How the hidden states of a prompt, one for each of its tokens, become one vector.
+enum class Pooling : uint8_t {
+  kNone,  // They do not: the request wants an answer.
+  kLast,  // The last token's, which alone has seen the whole prompt.
+  kMean,  // Of all tokens.
+  kCls,   // The first token's.
+};
+
 struct Request {
   Request(std::vector<int32_t> prompt_tokens, sample::SamplingParams params, int32_t max_tokens_in,
           bool logprobs)
@@ -36,7 +44,7 @@ struct Request {
   uint64_t id = 0;                    // Unique in this process; for logs.
   const std::vector<int32_t> prompt;  // Not empty.
   const sample::SamplingParams sampling;
-  const int32_t max_tokens;  // At least 1; prompt + max_tokens fits the context.
+  const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.
   const bool want_logprobs;
   uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
   Clock::time_point arrived{};  // When the server had read the request.
@@ -46,6 +54,23 @@ struct Request {
 
   // Holds the tokens of the answer. A token that ends it (kStop) is not part of it.
   TokenLog log;
+
+  // Not kNone: the prompt's hidden states behind the final norm, pooled into `pooled`, instead of an
+  // answer (max_tokens 0). `pooled` comes with hidden_size entries. The engine takes it when it
+  // plans the request first, and gives it back filled before it finishes the log with kLength; if
+  // the log finishes otherwise, there is nothing in it.
+  Pooling pooling = Pooling::kNone;
+  std::vector<float> pooled;
+
+  // Where the log-probabilities of the prompt's tokens from the second on are wanted, given those
+  // before: a log of so many entries, complete when the answer's first token is there or its log is
+  // finished. Else null.
+  std::unique_ptr<TokenLog> prompt_log;
+
+  // The result needs every position of the prompt computed: none may come from the prefix cache.
+  bool needs_whole_prompt() const {
+    return prompt_log || pooling == Pooling::kMean || pooling == Pooling::kCls;
+  }
 
   // Written by the engine before the first token is appended; valid for the reader from then on.
   int32_t cached_tokens = 0;    // Of the prompt, found in the prefix cache.

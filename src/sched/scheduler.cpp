@@ -37,7 +37,7 @@ bool goes_first(const Sequence* a, const Sequence* b) {
 
 // The pages that must be free before `seq` is admitted, or that it may still ask for.
 int32_t pages_wanted(const Sequence* seq) {
-  const int32_t output_left = seq->limit - seq->length;
+  const int32_t output_left = seq->limit - 1 - seq->length;  // The last token needs no page.
   const int32_t share = (output_left + kOutputShareDivisor - 1) / kOutputShareDivisor;
   return pages_for(seq->length + std::min(share, kOutputShareMax));
 }
@@ -63,7 +63,7 @@ Scheduler::Scheduler(const Limits& limits, kv::PagePool& pool, kv::PrefixCache* 
 
 void Scheduler::submit(Sequence* seq) {
   CHECK(seq->state == Sequence::State::kFree);
-  CHECK(seq->length > 0 && seq->length < seq->limit && seq->limit <= tokens_max());
+  CHECK(seq->length > 0 && seq->length < seq->limit && seq->limit - 1 <= tokens_max());
   CHECK(seq->pages.empty() && seq->computed == 0 && seq->known == seq->length);
   CHECK(std::ssize(waiting_) + std::ssize(running_) < limits_.queue_max);
   seq->state = Sequence::State::kWaiting;
@@ -282,7 +282,7 @@ Scheduler::PageTokens Scheduler::tokens_of_page(const Sequence* seq, int32_t pag
 bool Scheduler::computed_in_step(const Sequence* seq, const Step& step) const {
   const int32_t page = seq->computed / kv::kPageTokens;
   const int32_t end = (page + 1) * kv::kPageTokens;
-  if (page >= matchable_pages(seq)) return false;
+  if (page >= matchable_pages(seq) || seq->whole_prompt) return false;
   for (const Slice& slice : step.slices) {
     const Sequence* other = slice.seq;
     if (slice.first >= end || slice.first + slice.count <= end - kv::kPageTokens) continue;
@@ -298,6 +298,7 @@ bool Scheduler::computed_in_step(const Sequence* seq, const Step& step) const {
 
 // Takes the pages from the cache that continue what is computed, if all of that is cached.
 void Scheduler::match(Sequence* seq) {
+  if (seq->whole_prompt) return;
   const int32_t before = seq->cached_pages;
   while (seq->caching && seq->computed == seq->cached_pages * kv::kPageTokens &&
          seq->cached_pages < matchable_pages(seq)) {

@@ -47,7 +47,7 @@ struct Slice {
   Sequence* seq = nullptr;
   int32_t first = 0;
   int32_t count = 0;
-  bool sample = false;  // The slice ends at the last token: its logits choose the next one.
+  bool sample = false;  // The slice ends at the last token: what is wanted of it comes with it.
 };
 
 // What one forward pass computes: single decode tokens, then slices to prefill. Where the
@@ -88,10 +88,11 @@ class Scheduler {
   // `cache` may be null: nothing is shared. References outlive the scheduler.
   Scheduler(const Limits& limits, kv::PagePool& pool, kv::PrefixCache* cache);
 
-  // Most tokens, prompt and output, that one sequence may have: it fits when it is alone.
+  // Most tokens, prompt and output, that may have keys in pages of one sequence: it fits when it is alone.
   int32_t tokens_max() const { return pool_.page_count() * kv::kPageTokens; }
 
-  // REQUIRES: the positions are set up (start()), limit <= tokens_max().
+  // REQUIRES: the positions are set up (SequencePool::take()); all but the last token fit
+  // tokens_max().
   void submit(Sequence* seq);
   // Finished or cancelled: its pages go back. REQUIRES: the request is still alive.
   void remove(Sequence* seq);

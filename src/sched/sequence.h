@@ -8,8 +8,9 @@
 // `computed` counts the tokens whose keys and values lie in pages once every planned step has run.
 // Steps run in the order in which they were planned, so a plan may treat that as the present.
 //
-// Threads: the engine thread. Team members use `sampler` and `want_logprobs` of sequences in the
-// step that runs; neither changes while a step refers to the sequence (`steps` > 0).
+// Threads: the engine thread. Team members use `sampler`, `params`, `want_logprobs`, `pooling` and
+// `pooled` of sequences in the step that runs; the engine touches none of them while a step refers
+// to the sequence (`steps` > 0).
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,7 @@ struct Sequence {
   kv::PrefixKey salt;          // What, besides tokens, must agree for pages to be shared.
   kv::PrefixKey key;           // Of the last cached page; `salt` before the first.
   int32_t cached_pages = 0;    // Leading pages that lie in the prefix cache.
+  bool whole_prompt = false;   // Takes no page from the cache.
   bool caching = false;        // Further pages may be cached behind those.
   int32_t matched_tokens = 0;  // Of the prompt, found in the cache before the first token.
   int32_t preemptions = 0;
@@ -65,6 +67,9 @@ struct Sequence {
   int32_t steps = 0;  // Steps, planned or running, that refer to this object.
   int32_t slot = -1;  // Where the step before the one being planned puts its token.
   bool want_logprobs = false;
+  int32_t scored = 0;  // Leading positions whose next token's log-probability is planned.
+  Pooling pooling = Pooling::kNone;
+  std::vector<float> pooled;      // The request's, from its first slice on.
   sample::SamplingParams params;  // A copy: the sampler may outlive the request by a step.
   std::optional<sample::Sampler> sampler;
 

@@ -4,6 +4,7 @@
 // Threads: owned by the engine thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,8 +37,12 @@ class SequencePool {
     seq->request = request;
     seq->prompt_length = static_cast<int32_t>(request->prompt.size());
     seq->known = seq->length = seq->prompt_length;
-    seq->limit = seq->prompt_length + request->max_tokens;
+    // Without an answer there is a last row all the same, from which nothing is sampled.
+    seq->limit = seq->prompt_length + std::max(request->max_tokens, 1);
     seq->computed = seq->cached_pages = seq->matched_tokens = seq->preemptions = 0;
+    seq->scored = 0;
+    seq->whole_prompt = request->needs_whole_prompt();
+    seq->pooling = request->pooling;
     seq->slot = -1;
     seq->want_logprobs = request->want_logprobs;
     return seq;
@@ -48,6 +53,7 @@ class SequencePool {
     CHECK(seq->state == Sequence::State::kEnded && seq->steps == 0 && seq->pages.empty());
     seq->state = Sequence::State::kFree;
     seq->sampler.reset();
+    std::vector<float>().swap(seq->pooled);
     free_.push_back(seq);
   }
 

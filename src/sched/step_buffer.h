@@ -19,24 +19,36 @@
 namespace weir::sched {
 
 struct StepBuffer {
-  // A row whose logits are wanted.
+  // A row whose logits are wanted: to choose the next token, or, where that is one of the prompt,
+  // to see how likely it was.
   struct Sample {
     Sequence* seq = nullptr;
     int32_t output_index = 0;  // How many tokens of its output come before.
+    int32_t prompt_token = -1;  // The prompt's next token; -1: one is chosen.
+  };
+  // Rows whose hidden states are pooled.
+  struct Pooled {
+    Sequence* seq = nullptr;
+    int32_t first_position = 0;
+    bool last = false;  // They end the prompt.
   };
 
   explicit StepBuffer(const Limits& limits)
-      : sampled(static_cast<size_t>(limits.running_max)),
-        chosen(static_cast<size_t>(limits.running_max)),
-        tops(static_cast<size_t>(limits.running_max) * kTopLogprobsMax),
-        top_counts(static_cast<size_t>(limits.running_max)),
-        continuations(static_cast<size_t>(limits.running_max)) {
+      : sampled(static_cast<size_t>(limits.step_tokens_max)),
+        chosen(static_cast<size_t>(limits.step_tokens_max)),
+        tops(static_cast<size_t>(limits.step_tokens_max) * kTopLogprobsMax),
+        top_counts(static_cast<size_t>(limits.step_tokens_max)),
+        continuations(static_cast<size_t>(limits.step_tokens_max)) {
     const auto running_max = static_cast<size_t>(limits.running_max);
+    const auto rows_max = static_cast<size_t>(limits.step_tokens_max);
     step.slices.reserve(running_max);
-    tokens.reserve(static_cast<size_t>(limits.step_tokens_max));
+    tokens.reserve(rows_max);
     slices.reserve(running_max);
-    sample_rows.reserve(running_max);
-    samples.reserve(running_max);
+    sample_rows.reserve(rows_max);
+    samples.reserve(rows_max);
+    hidden_rows.reserve(running_max);
+    pooled.reserve(running_max);
+    ends.reserve(running_max);
   }
 
   bool empty() const { return step.slices.empty(); }
@@ -46,6 +58,9 @@ struct StepBuffer {
     slices.clear();
     sample_rows.clear();
     samples.clear();
+    hidden_rows.clear();
+    pooled.clear();
+    ends.clear();
   }
 
   std::span<TokenLogprob> top(size_t sample) {
@@ -58,6 +73,10 @@ struct StepBuffer {
   std::vector<int32_t> tokens;
   std::vector<model::BatchSlice> slices;
   std::vector<int32_t> sample_rows;
+  std::vector<model::HiddenRows> hidden_rows;
+
+  std::vector<Pooled> pooled;   // By index in `hidden_rows`.
+  std::vector<Sequence*> ends;  // Without an answer, and done with this step.
 
   // By sample index.
   std::vector<Sample> samples;

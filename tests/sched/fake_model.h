@@ -31,6 +31,7 @@ inline uint64_t mix(uint64_t hash, uint64_t value) {
 
 struct FakeModelOptions {
   int32_t vocab_size = 48;
+  int32_t hidden_size = 8;
   int32_t rows_max = 512;
   int32_t context_max = 4096;
   // 0: rope does not depend on the length. Else beyond this length it does, as dynamic NTK.
@@ -44,6 +45,7 @@ class FakeModel final : public model::Model {
   explicit FakeModel(const Options& options = Options()) : fake_(options) {
     spec_.family = "fake";
     spec_.vocab_size = options.vocab_size;
+    spec_.hidden_size = options.hidden_size;
     spec_.context_max = options.context_max;
     model::Attention attention;
     if (options.original_context > 0) {
@@ -54,6 +56,8 @@ class FakeModel final : public model::Model {
     options_.rows_max = options.rows_max;
     options_.context_max = options.context_max;
     logits_.assign(static_cast<size_t>(kSamplesMax) * static_cast<size_t>(options.vocab_size), 0);
+    hidden_.assign(static_cast<size_t>(options.rows_max) * static_cast<size_t>(options.hidden_size),
+                   0);
   }
 
   const model::ModelSpec& spec() const override { return spec_; }
@@ -78,14 +82,21 @@ class FakeModel final : public model::Model {
       store(batch, batch.slices[static_cast<size_t>(i)], pages);
     if (member == 0 && !plan_first) client.while_computing();
     team.barrier(member);
-    for (int32_t i; (i = team.claim()) < std::ssize(batch.sample_rows);) {
-      const int32_t row = batch.sample_rows[static_cast<size_t>(i)];
+    const auto hash_of = [&](int32_t row) {
       const auto slice = std::ranges::find_if(batch.slices, [row](const model::BatchSlice& s) {
         return row >= s.row_begin && row < s.row_begin + s.rows;
       });
+      return read(*slice, slice->first_position + row - slice->row_begin, pages);
+    };
+    const auto samples = static_cast<int32_t>(batch.sample_rows.size());
+    for (int32_t i; (i = team.claim()) < samples + std::ssize(batch.hidden_rows);) {
+      if (i >= samples) {
+        give_hidden(batch, i - samples, hash_of, client, member);
+        continue;
+      }
       const std::span<float> logits = std::span(logits_).subspan(
           static_cast<size_t>(i * fake_.vocab_size), static_cast<size_t>(fake_.vocab_size));
-      fill_logits(read(*slice, slice->first_position + row - slice->row_begin, pages), logits);
+      fill_logits(hash_of(batch.sample_rows[static_cast<size_t>(i)]), logits);
       client.on_logits(i, logits, member);
     }
   }
@@ -108,8 +119,27 @@ class FakeModel final : public model::Model {
       logits[i] = static_cast<float>(mix(hash, i) % 4096) / 512.0f;
   }
 
+  void fill_hidden(uint64_t hash, std::span<float> state) const {
+    for (size_t i = 0; i < state.size(); ++i)
+      state[i] = static_cast<float>(mix(hash, 1000 + i) % 4096) / 512.0f - 4;
+  }
+
  private:
   static constexpr int32_t kSamplesMax = 512;
+
+  template <class HashOf>
+  void give_hidden(const model::Batch& batch, int32_t index, const HashOf& hash_of,
+                   model::ForwardClient& client, int member) {
+    const model::HiddenRows& part = batch.hidden_rows[static_cast<size_t>(index)];
+    const auto width = static_cast<size_t>(fake_.hidden_size);
+    const std::span<float> states =
+        std::span(hidden_).subspan(static_cast<size_t>(part.row_begin) * width,
+                                   static_cast<size_t>(part.rows) * width);
+    for (int32_t i = 0; i < part.rows; ++i)
+      fill_hidden(hash_of(part.row_begin + i),
+                  states.subspan(static_cast<size_t>(i) * width, width));
+    client.on_hidden(index, states, member);
+  }
 
   static void* slot(const kernels::KvPages& pages, const model::BatchSlice& slice, int32_t position,
                     bool value) {
@@ -154,6 +184,12 @@ class FakeModel final : public model::Model {
     }
     CHECK(row == std::ssize(batch.tokens));
     CHECK(std::ranges::is_sorted(batch.sample_rows, std::less_equal<>()));
+    int32_t hidden_end = 0;
+    for (const model::HiddenRows& part : batch.hidden_rows) {
+      CHECK(part.rows > 0 && part.row_begin >= hidden_end);
+      hidden_end = part.row_begin + part.rows;
+    }
+    CHECK(hidden_end <= row);
     rows_ += row;
     most_rows_ = std::max(most_rows_, row);
     ++steps_;
@@ -164,6 +200,7 @@ class FakeModel final : public model::Model {
   model::ModelSpec spec_;
   model::ModelOptions options_;
   std::vector<float> logits_;
+  std::vector<float> hidden_;
   int64_t rows_ = 0;
   int64_t steps_ = 0;
   int32_t most_rows_ = 0;

@@ -1,5 +1,7 @@
 #include "model/layers/norm_embed.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace weir::model {
@@ -139,24 +141,60 @@ kernels::NextWeights Head::first_weights(const Pass& pass) const {
   return shares_of(pass, weight_).first_weights(pass.member, 0);
 }
 
-void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) const {
-  const auto samples = static_cast<int32_t>(pass.batch.sample_rows.size());
-  if (samples == 0) return;
+// Rows [begin, end) of those that are wanted, into Workspace::normed: first the samples, then the
+// hidden ones.
+void Head::normalise_rows(const Pass& pass, const Layer& last, int32_t begin, int32_t end) const {
+  const trace::Scope scope(trace::Kind::kKernel, "norm");
   const Workspace& ws = pass.ws;
   const int32_t hidden = weight_.k;
-  claim_rows(pass, samples, [&](int32_t begin, int32_t end) {
-    const trace::Scope scope(trace::Kind::kKernel, "norm");
-    for (int32_t i = begin; i < end; ++i) {
-      const int32_t row = pass.batch.sample_rows[static_cast<size_t>(i)];
-      last.leave(pass, row, row + 1);
-      normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1,
-                ws.normed + int64_t{i} * hidden);
-    }
+  const auto take = [&](int32_t row, int32_t to) {
+    last.leave(pass, row, row + 1);
+    normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1,
+              ws.normed + int64_t{to} * hidden);
+  };
+  const auto samples = static_cast<int32_t>(pass.batch.sample_rows.size());
+  const int32_t sampled = std::clamp(samples, begin, end);
+  for (int32_t i = begin; i < sampled; ++i)
+    take(pass.batch.sample_rows[static_cast<size_t>(i)], i);
+  int32_t first = samples;
+  for (const HiddenRows& part : pass.batch.hidden_rows) {
+    for (int32_t i = std::max(first, begin); i < std::min(first + part.rows, end); ++i)
+      take(part.row_begin + i - first, i);
+    first += part.rows;
+  }
+  if (begin < sampled)
     ws.normed_forms.convert(pass.ops, weight_.forms(), ws.normed + int64_t{begin} * hidden, hidden,
-                            {.k = hidden, .begin = begin, .end = end, .columns = hidden},
+                            {.k = hidden, .begin = begin, .end = sampled, .columns = hidden},
                             kNoPrompts);
+}
+
+void Head::give_hidden(const Pass& pass, ForwardClient& client) const {
+  const std::span<const HiddenRows> parts = pass.batch.hidden_rows;
+  claim_blocks(pass, std::ssize(parts), [&](int64_t part) {
+    const trace::Scope scope(trace::Kind::kKernel, "pool");
+    auto first = static_cast<int64_t>(pass.batch.sample_rows.size());
+    for (int64_t i = 0; i < part; ++i) first += parts[static_cast<size_t>(i)].rows;
+    const int64_t rows = parts[static_cast<size_t>(part)].rows;
+    client.on_hidden(
+        static_cast<int32_t>(part),
+        std::span(pass.ws.normed + first * weight_.k, static_cast<size_t>(rows * weight_.k)),
+        pass.member);
+  });
+}
+
+void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) const {
+  const auto samples = static_cast<int32_t>(pass.batch.sample_rows.size());
+  int32_t wanted = samples;
+  for (const HiddenRows& part : pass.batch.hidden_rows) wanted += part.rows;
+  if (wanted == 0) return;
+  const Workspace& ws = pass.ws;
+  claim_rows(pass, wanted, [&](int32_t begin, int32_t end) {
+    normalise_rows(pass, last, begin, end);
   });
   pass.team.barrier(pass.member);
+  // In one phase with the first logits: these are claimed apart.
+  give_hidden(pass, client);
+  if (samples == 0) pass.team.barrier(pass.member);
   for (int32_t first = 0; first < samples; first += kRowsMax) {
     const int32_t rows = std::min(samples - first, kRowsMax);
     compute_logits(pass, first, rows);

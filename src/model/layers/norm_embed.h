@@ -65,13 +65,16 @@ class Head {
 
   // What this member most likely multiplies by first.
   kernels::NextWeights first_weights(const Pass& pass) const;
-  // Sample rows only: last.leave(), norm, logits, client.on_logits(). Ends with a barrier.
+  // Wanted rows only: last.leave(), norm, client.on_hidden(); logits, client.on_logits(). Ends with
+  // a barrier.
   void forward(const Pass& pass, const Layer& last, ForwardClient& client) const;
 
   uint8_t forms() const { return weight_.forms(); }
   const Linear& weight() const { return weight_; }
 
  private:
+  void normalise_rows(const Pass& pass, const Layer& last, int32_t begin, int32_t end) const;
+  void give_hidden(const Pass& pass, ForwardClient& client) const;
   void compute_logits(const Pass& pass, int32_t first, int32_t rows) const;
 
   Linear weight_;
