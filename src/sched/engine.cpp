@@ -236,8 +236,7 @@ void Engine::Impl::on_hidden(int32_t index, std::span<const float> states, int /
   if (part.first_position == 0) std::ranges::fill(pooled, 0.0f);
   for (const float* row = states.data(); row != states.data() + states.size(); row += width)
     ops.add_scaled(row, 1, width, pooled.data());
-  if (part.last)
-    ops.scale(1 / static_cast<float>(part.seq->prompt_length), width, pooled.data());
+  if (part.last) ops.scale(1 / static_cast<float>(part.seq->prompt_length), width, pooled.data());
 }
 
 // Everything that the engine does between two steps, done while one runs.

@@ -72,10 +72,10 @@ Result<void> EngineHandle::check_parts(const Request& request) const {
   const bool pools = request.pooling != Pooling::kNone;
   const auto hidden = static_cast<size_t>(hidden_size_.load(std::memory_order_relaxed));
   if (pools && (request.max_tokens != 0 || request.pooled.size() != hidden))
-    return fail(ErrorCode::kInvalid,
-                "Expected no answer and " + std::to_string(hidden) + " places to pool into, found " +
-                    std::to_string(request.max_tokens) + " tokens and " +
-                    std::to_string(request.pooled.size()) + " places");
+    return fail(ErrorCode::kInvalid, "Expected no answer and " + std::to_string(hidden) +
+                                         " places to pool into, found " +
+                                         std::to_string(request.max_tokens) + " tokens and " +
+                                         std::to_string(request.pooled.size()) + " places");
   const TokenLog* log = request.prompt_log.get();
   if (log && (log->capacity() != std::ssize(request.prompt) - 1 ||
               log->top_count() != request.sampling.top_logprobs))

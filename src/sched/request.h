@@ -55,8 +55,8 @@ struct Request {
   // Holds the tokens of the answer. A token that ends it (kStop) is not part of it.
   TokenLog log;
 
-  // Not kNone: the prompt's hidden states behind the final norm, pooled into `pooled`, instead of an
-  // answer (max_tokens 0). `pooled` comes with hidden_size entries. The engine takes it when it
+  // Not kNone: the prompt's hidden states behind the final norm, pooled into `pooled`, instead of
+  // an answer (max_tokens 0). `pooled` comes with hidden_size entries. The engine takes it when it
   // plans the request first, and gives it back filled before it finishes the log with kLength; if
   // the log finishes otherwise, there is nothing in it.
   Pooling pooling = Pooling::kNone;

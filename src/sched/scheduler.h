@@ -88,7 +88,8 @@ class Scheduler {
   // `cache` may be null: nothing is shared. References outlive the scheduler.
   Scheduler(const Limits& limits, kv::PagePool& pool, kv::PrefixCache* cache);
 
-  // Most tokens, prompt and output, that may have keys in pages of one sequence: it fits when it is alone.
+  // Most tokens, prompt and output, that may have keys in pages of one sequence: it fits when it is
+  // alone.
   int32_t tokens_max() const { return pool_.page_count() * kv::kPageTokens; }
 
   // REQUIRES: the positions are set up (SequencePool::take()); all but the last token fit

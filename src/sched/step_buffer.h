@@ -23,7 +23,7 @@ struct StepBuffer {
   // to see how likely it was.
   struct Sample {
     Sequence* seq = nullptr;
-    int32_t output_index = 0;  // How many tokens of its output come before.
+    int32_t output_index = 0;   // How many tokens of its output come before.
     int32_t prompt_token = -1;  // The prompt's next token; -1: one is chosen.
   };
   // Rows whose hidden states are pooled.

@@ -132,9 +132,8 @@ class FakeModel final : public model::Model {
                    model::ForwardClient& client, int member) {
     const model::HiddenRows& part = batch.hidden_rows[static_cast<size_t>(index)];
     const auto width = static_cast<size_t>(fake_.hidden_size);
-    const std::span<float> states =
-        std::span(hidden_).subspan(static_cast<size_t>(part.row_begin) * width,
-                                   static_cast<size_t>(part.rows) * width);
+    const std::span<float> states = std::span(hidden_).subspan(
+        static_cast<size_t>(part.row_begin) * width, static_cast<size_t>(part.rows) * width);
     for (int32_t i = 0; i < part.rows; ++i)
       fill_hidden(hash_of(part.row_begin + i),
                   states.subspan(static_cast<size_t>(i) * width, width));

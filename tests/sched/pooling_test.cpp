@@ -38,8 +38,8 @@ std::unique_ptr<Request> pooling(std::vector<int32_t> prompt, Pooling how, int32
 std::unique_ptr<Request> scoring(std::vector<int32_t> prompt, int32_t max_tokens,
                                  int32_t top_logprobs) {
   auto request = answering(std::move(prompt), max_tokens, top_logprobs);
-  request->prompt_log = std::make_unique<TokenLog>(
-      static_cast<int32_t>(request->prompt.size()) - 1, top_logprobs);
+  request->prompt_log =
+      std::make_unique<TokenLog>(static_cast<int32_t>(request->prompt.size()) - 1, top_logprobs);
   return request;
 }
 

@@ -154,8 +154,7 @@ void Head::normalise_rows(const Pass& pass, const Layer& last, int32_t begin, in
   };
   const auto samples = static_cast<int32_t>(pass.batch.sample_rows.size());
   const int32_t sampled = std::clamp(samples, begin, end);
-  for (int32_t i = begin; i < sampled; ++i)
-    take(pass.batch.sample_rows[static_cast<size_t>(i)], i);
+  for (int32_t i = begin; i < sampled; ++i) take(pass.batch.sample_rows[static_cast<size_t>(i)], i);
   int32_t first = samples;
   for (const HiddenRows& part : pass.batch.hidden_rows) {
     for (int32_t i = std::max(first, begin); i < std::min(first + part.rows, end); ++i)
@@ -188,9 +187,8 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
   for (const HiddenRows& part : pass.batch.hidden_rows) wanted += part.rows;
   if (wanted == 0) return;
   const Workspace& ws = pass.ws;
-  claim_rows(pass, wanted, [&](int32_t begin, int32_t end) {
-    normalise_rows(pass, last, begin, end);
-  });
+  claim_rows(pass, wanted,
+             [&](int32_t begin, int32_t end) { normalise_rows(pass, last, begin, end); });
   pass.team.barrier(pass.member);
   // In one phase with the first logits: these are claimed apart.
   give_hidden(pass, client);

@@ -1,0 +1,165 @@
+// Hidden states that a pass gives: the head's product with them, computed here by hand from the
+// file's weights, is the logits that the pass gives; in any batch they are the same to the bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "kernels/cpu_ops.h"
+#include "model/model.h"
+#include "model/safetensors.h"
+
+namespace weir::model {
+namespace {
+
+constexpr int32_t kTokens = 45;
+
+struct Wanted {
+  std::vector<int32_t> samples;
+  std::vector<HiddenRows> hidden;
+};
+
+// What passes over one sequence give, by position.
+class Keep final : public ForwardClient {
+ public:
+  Keep(Model& model, ThreadTeam& team)
+      : model_(model),
+        team_(team),
+        cache_(*kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF32, 2)),
+        logits(kTokens),
+        states(kTokens) {}
+
+  // The tokens from `first` on; the rows wanted are counted from there.
+  void pass(int32_t first, int32_t count, const Wanted& wanted) {
+    first_ = first;
+    wanted_ = wanted;
+    std::vector<int32_t> tokens;
+    for (int32_t i = first; i < first + count; ++i) tokens.push_back((i * 7919 + 13) % 256);
+    const int32_t pages[2] = {0, 1};
+    const BatchSlice slice = {
+        .rows = count, .first_position = first, .prompt_length = kTokens, .pages = pages};
+    const Batch batch = {.tokens = tokens,
+                         .slices = {&slice, 1},
+                         .sample_rows = wanted_.samples,
+                         .hidden_rows = wanted_.hidden};
+    team_.run([&](int member) { model_.forward(batch, cache_, *this, team_, member); });
+  }
+
+  void on_logits(int32_t index, std::span<float> row, int) override {
+    const int32_t position = first_ + wanted_.samples[static_cast<size_t>(index)];
+    logits[static_cast<size_t>(position)].assign(row.begin(), row.end());
+  }
+  void on_hidden(int32_t index, std::span<const float> rows, int) override {
+    const HiddenRows& part = wanted_.hidden[static_cast<size_t>(index)];
+    const auto width = static_cast<size_t>(model_.spec().hidden_size);
+    ASSERT_EQ(rows.size(), static_cast<size_t>(part.rows) * width);
+    for (int32_t i = 0; i < part.rows; ++i) {
+      const auto row = rows.subspan(static_cast<size_t>(i) * width, width);
+      states[static_cast<size_t>(first_ + part.row_begin + i)].assign(row.begin(), row.end());
+    }
+  }
+
+ private:
+  Model& model_;
+  ThreadTeam& team_;
+  kv::KvCache cache_;
+  int32_t first_ = 0;
+  Wanted wanted_;
+
+ public:
+  std::vector<std::vector<float>> logits, states;
+};
+
+float to_float(const Tensor& tensor, int64_t index) {
+  if (tensor.type == DType::kF32) {
+    float value = 0;
+    std::memcpy(&value, tensor.data + index * 4, 4);
+    return value;
+  }
+  EXPECT_EQ(tensor.type, DType::kBF16);
+  uint16_t half = 0;
+  std::memcpy(&half, tensor.data + index * 2, 2);
+  const uint32_t bits = static_cast<uint32_t>(half) << 16;
+  float value = 0;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+Wanted all_samples(int32_t count) {
+  Wanted wanted;
+  for (int32_t i = 0; i < count; ++i) wanted.samples.push_back(i);
+  return wanted;
+}
+
+struct Case {
+  const char* folder;
+  double logit_scale = 1, softcap = 0;
+};
+
+class HiddenTest : public testing::TestWithParam<Case> {};
+
+TEST_P(HiddenTest, TimesTheHeadIsTheLogits) {
+  const auto files =
+      ModelFiles::open(WEIR_SOURCE_DIR "/tests/data/families/" + std::string(GetParam().folder));
+  ASSERT_TRUE(files) << files.error().message;
+  ThreadTeam team(2, /*pin=*/false);
+  const auto model =
+      Model::load(*files, {.compute = Compute::kExact, .rows_max = 64, .context_max = 64},
+                  kernels::ops_for(kernels::detect_isa()), team);
+  ASSERT_TRUE(model) << model.error().message;
+  const auto checkpoint = Checkpoint::open(*files);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message;
+  const StoredTensor* head = checkpoint->find("lm_head.weight");
+  if (!head) head = checkpoint->find("model.embed_tokens.weight");
+  ASSERT_NE(head, nullptr);
+
+  Keep logits(**model, team), states(**model, team);
+  logits.pass(0, kTokens, all_samples(kTokens));
+  states.pass(0, kTokens, {{}, {{0, kTokens}}});
+  const auto width = (*model)->spec().hidden_size;
+  for (size_t position = 0; position < kTokens; ++position) {
+    for (int64_t c = 0; c < (*model)->spec().vocab_size; ++c) {
+      double sum = 0;
+      for (int64_t k = 0; k < width; ++k)
+        sum += double{to_float(head->tensor, c * width + k)} *
+               double{states.states[position][static_cast<size_t>(k)]};
+      sum *= GetParam().logit_scale;
+      if (GetParam().softcap > 0) sum = GetParam().softcap * std::tanh(sum / GetParam().softcap);
+      ASSERT_NEAR(logits.logits[position][static_cast<size_t>(c)], sum, 2e-4)
+          << "position " << position << " token " << c;
+    }
+  }
+}
+
+TEST_P(HiddenTest, DoesNotDependOnChunksOrOnWhatElseIsWanted) {
+  const auto files =
+      ModelFiles::open(WEIR_SOURCE_DIR "/tests/data/families/" + std::string(GetParam().folder));
+  ASSERT_TRUE(files) << files.error().message;
+  for (const Compute compute : {Compute::kExact, Compute::kFast}) {
+    ThreadTeam team(2, /*pin=*/false);
+    const auto model = Model::load(*files, {.compute = compute, .rows_max = 64, .context_max = 64},
+                                   kernels::ops_for(kernels::detect_isa()), team);
+    ASSERT_TRUE(model) << model.error().message;
+    Keep logits(**model, team), whole(**model, team), cut(**model, team);
+    logits.pass(0, kTokens, all_samples(kTokens));
+    whole.pass(0, kTokens, {{}, {{0, kTokens}}});
+    cut.pass(0, 17, {{3, 9}, {{0, 3}, {4, 5}, {10, 7}}});
+    cut.pass(17, 1, {{}, {{0, 1}}});
+    cut.pass(18, kTokens - 18, {{0, kTokens - 19}, {{1, kTokens - 20}}});
+    for (const size_t sampled : {3, 9, 18, kTokens - 1}) {
+      EXPECT_TRUE(cut.states[sampled].empty());
+      EXPECT_EQ(cut.logits[sampled], logits.logits[sampled]);
+      cut.states[sampled] = whole.states[sampled];
+    }
+    EXPECT_EQ(cut.states, whole.states);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, HiddenTest,
+                         testing::Values(Case{"llama"}, Case{"gemma2", 1, 4},
+                                         Case{"granite", 1 / 1.7}, Case{"phi3"}, Case{"olmoe"}),
+                         [](const auto& tested) { return std::string(tested.param.folder); });
+
+}  // namespace
+}  // namespace weir::model
