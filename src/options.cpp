@@ -103,7 +103,11 @@ const std::array kRows = {
     Row{"unix-socket", "PATH", &Options::unix_socket, kServeOnly, "Network",
         "Listen on this Unix socket too", "none"},
     Row{"api-key", "KEY[,KEY]", &Options::api_key, kServeOnly, "Network",
-        "Require one of these keys (Authorization: Bearer KEY)", "none"},
+        "Require one of these keys (Authorization: Bearer KEY); may be repeated", "none"},
+    Row{"api-key-file", "FILE", &Options::api_key_file, kServeOnly, "Network",
+        "Keys with limits, one a line: KEY name=NAME scope=SCOPE concurrency=N "
+        "requests-per-minute=N tokens-per-minute=N priority=N",
+        "none"},
     Row{"cors", "ORIGIN[,ORIGIN]", &Options::cors, kServeOnly, "Network",
         "Let pages of these origins call the server; '*' for all", "none"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
@@ -306,6 +310,7 @@ void add_row(CLI::App& app, Options& options, const Row& row) {
     bool& target = options.*(on.field);
     added = app.add_flag_callback(flag, [&target, on] { target = on.value; });
   }
+  if (row.name == "api-key") added->join(',');  // Repeated, it names several.
   added->envname(environment_name(row.name));
 }
 
@@ -384,6 +389,9 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
       split_list(parsed.options.api_key).empty())
     return fail(ErrorCode::kConfig, "--api-key: expected KEY[,KEY]; found '" +
                                         parsed.options.api_key + "', which names no key");
+  if ((command->bit & kServeOnly) && is_given(app, "api-key-file") &&
+      parsed.options.api_key_file.empty())
+    return fail(ErrorCode::kConfig, "--api-key-file: expected a file; found an empty name");
   WEIR_TRY(check_options(parsed.options));
   return parsed;
 }

@@ -51,7 +51,8 @@ struct Options {
   std::string host = "127.0.0.1";
   int32_t port = 5413;
   std::string unix_socket;
-  std::string api_key;  // Several separated by commas.
+  std::string api_key;       // Several separated by commas.
+  std::string api_key_file;  // A key a line, with limits.
   std::string cors;
   int32_t max_connections = 16384;
   int64_t max_body = 0;        // Bytes; 0: what memory_plan.cpp finds fit.

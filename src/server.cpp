@@ -74,6 +74,19 @@ struct TextParts {
   api::GenerationDefaults defaults;
 };
 
+// Those of --api-key and those of --api-key-file.
+Result<std::vector<api::KeySpec>> load_keys(const Options& options) {
+  std::vector<api::KeySpec> keys;
+  if (!options.api_key_file.empty()) {
+    const std::string source = "--api-key-file " + options.api_key_file;
+    WEIR_ASSIGN(const std::string text, read_file(options.api_key_file, api::kKeyFileBytesMax));
+    WEIR_ASSIGN(keys, api::parse_keys(text, source));
+  }
+  api::add_plain_keys(split_list(options.api_key), keys);
+  WEIR_TRY(api::check_keys(keys));
+  return keys;
+}
+
 Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
   TextParts parts;
   WEIR_ASSIGN(const FileView json, files.open_file("tokenizer.json"));
@@ -102,8 +115,10 @@ Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
 
 class Server {
  public:
-  Server(const Options& options, const ServeHooks& hooks, ModelChoice choice)
+  Server(const Options& options, std::vector<api::KeySpec> keys, const ServeHooks& hooks,
+         ModelChoice choice)
       : options_(options),
+        keys_(std::move(keys)),
         hooks_(hooks),
         choice_(std::move(choice)),
         handle_(options.queue,
@@ -128,6 +143,7 @@ class Server {
   void print_address() const;
 
   const Options options_;
+  const std::vector<api::KeySpec> keys_;
   const ServeHooks& hooks_;
   const ModelChoice choice_;
   sched::EngineHandle handle_;
@@ -307,7 +323,7 @@ void Server::become_ready(TextParts text) {
   config.special_tokens = text_->config.special_tokens;
   config.engine = &handle_;
   config.loop = &loop_;
-  config.api_keys = split_list(options_.api_key);
+  config.api_keys = keys_;
   config.cors_origins = split_list(options_.cors);
   config.max_tokens_default = options_.max_tokens;
   config.log_bytes_max = static_cast<size_t>(plan_.request_bytes);
@@ -353,7 +369,7 @@ void Server::print_address() const {
                 std::chrono::duration<double>(steady_clock::now() - start_).count());
   log::info("server ready in " + std::string(seconds) + " s at " + base +
             (options_.unix_socket.empty() ? "" : " and unix:" + options_.unix_socket));
-  const std::string key = options_.api_key.empty() ? "" : " -H 'Authorization: Bearer YOUR_KEY'";
+  const std::string key = keys_.empty() ? "" : " -H 'Authorization: Bearer YOUR_KEY'";
   std::printf(
       "\nWeir is ready: %s/v1\n\n"
       "  curl %s/v1/chat/completions%s -H 'Content-Type: application/json' \\\n"
@@ -393,7 +409,8 @@ Result<void> serve(const Options& options, const ServeHooks& hooks) {
   std::signal(SIGPIPE, SIG_IGN);
   net::raise_file_limit();
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
-  Server server(options, hooks, std::move(choice));
+  WEIR_ASSIGN(std::vector<api::KeySpec> keys, load_keys(options));
+  Server server(options, std::move(keys), hooks, std::move(choice));
   return server.run();
 }
 

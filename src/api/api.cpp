@@ -1,13 +1,16 @@
 #include "api/api.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
+#include <span>
 #include <utility>
 
 #include "api/api_error.h"
 #include "api/api_stats.h"
 #include "api/exchange.h"
 #include "api/grammar_store.h"
+#include "api/keys.h"
 #include "api/memory_cost.h"
 #include "api/prepare.h"
 #include "api/stream.h"
@@ -29,37 +32,11 @@ constexpr uint64_t kUnauthorisedBodyMax = 1 << 20;
 // How often silent streams, and requests whose client has left, are looked at.
 constexpr uint64_t kTickMs = 1000;
 
-// Takes as long for any guess of one length: timing tells nothing about the key.
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned>(static_cast<uint8_t>(a[i]) ^ static_cast<uint8_t>(b[i]));
-  return difference == 0;
-}
-
 bool starts_with_ignoring_case(std::string_view text, std::string_view lower_prefix) {
   if (text.size() < lower_prefix.size()) return false;
   return std::equal(lower_prefix.begin(), lower_prefix.end(), text.begin(), [](char low, char c) {
     return low == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
   });
-}
-
-// OpenAI's header, Anthropic's, and Azure's; Continue sends all three.
-bool has_key(const net::HttpRequest& request, const std::vector<std::string>& keys) {
-  std::string_view bearer = request.header("authorization");
-  if (starts_with_ignoring_case(bearer, "bearer ")) {
-    bearer.remove_prefix(7);
-    bearer.remove_prefix(std::min(bearer.find_first_not_of(' '), bearer.size()));
-  } else {
-    bearer = {};
-  }
-  bool found = false;
-  for (const std::string_view given :
-       {bearer, request.header("x-api-key"), request.header("api-key")})
-    for (const std::string& key : keys)
-      found |= !given.empty() && equal_in_constant_time(given, key);
-  return found;
 }
 
 // application/json or something+json; absent is taken for it, because many clients leave it out.
@@ -84,8 +61,6 @@ Error unauthorised() {
 // RFC 9110 11.6.1: a 401 says how to do better.
 const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Bearer"};
 
-bool is_free_path(std::string_view path) { return path == "/health" || path == "/v1/health"; }
-
 ApiConfig with_grammars(ApiConfig config, GrammarStore& grammars) {
   config.grammars = &grammars;
   return config;
@@ -97,11 +72,16 @@ struct Api::Impl {
   explicit Impl(ApiConfig config_in);
 
   using Action = void (Impl::*)(const ExchangePtr&, const net::RouteParams&);
-  void add_route(std::string_view method, std::string_view pattern, Action action);
+  struct Row {
+    EndpointDoc doc;
+    Action action;
+  };
+  // Every endpoint, in the order of the reference.
+  static std::span<const Row> table();
   void add_routes();
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
-  bool admit(Exchange& exchange) const;
+  bool admit(Exchange& exchange, Access access) const;
   ExchangePtr open(net::HttpRequest&& request, net::HttpResponderPtr responder);
 
   // The endpoints.
@@ -135,6 +115,7 @@ struct Api::Impl {
   MemoryBudget budget;       // For token logs.
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
   net::Routes routes;
+  const Keyring keys;
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
   const net::HttpStats* http_stats = nullptr;
@@ -147,7 +128,8 @@ Api::Impl::Impl(ApiConfig config_in)
       config(with_grammars(std::move(config_in), grammars)),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s},
       budget(config.log_bytes_max),
-      body_budget(config.preparing_bytes_max) {
+      body_budget(config.preparing_bytes_max),
+      keys(config.api_keys) {
   CHECK(config.tokenizer && config.engine && config.loop);
   host.tokenizer = config.tokenizer;
   host.engine = config.engine;
@@ -159,26 +141,35 @@ Api::Impl::Impl(ApiConfig config_in)
   config.loop->every(kTickMs, [this] { tick(); });
 }
 
-void Api::Impl::add_routes() {
-  add_route("POST", "/v1/chat/completions", &Impl::chat_completions);
-  add_route("POST", "/v1/completions", &Impl::completions);
-  add_route("GET", "/v1/models", &Impl::models);
-  add_route("GET", "/v1/models/{id}", &Impl::model);
-  add_route("GET", "/health", &Impl::health);
-  add_route("GET", "/v1/health", &Impl::health);
-  add_route("GET", "/metrics", &Impl::metrics);
-  add_route("GET", "/version", &Impl::version);
-  add_route("POST", "/tokenize", &Impl::tokenize_text);
-  add_route("POST", "/detokenize", &Impl::detokenize_ids);
+std::span<const Api::Impl::Row> Api::Impl::table() {
+  using enum Access;
+  static const std::array kTable = std::to_array<Row>({
+      {{"POST", "/v1/chat/completions", "Answers a conversation.", kApi, &chat_fields},
+       &Impl::chat_completions},
+      {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
+       &Impl::completions},
+      {{"GET", "/v1/models", "The model that is served, in a list.", kAnyKey}, &Impl::models},
+      {{"GET", "/v1/models/{id}", "The model, by its id or an alias.", kAnyKey}, &Impl::model},
+      {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &tokenize_fields},
+       &Impl::tokenize_text},
+      {{"POST", "/detokenize", "Tokens to text.", kApi, &detokenize_fields}, &Impl::detokenize_ids},
+      {{"GET", "/health", "200 unless the server is loading or shutting down.", kOpen},
+       &Impl::health},
+      {{"GET", "/v1/health", "The same.", kOpen}, &Impl::health},
+      {{"GET", "/metrics", "Figures in Prometheus text format.", kMonitor}, &Impl::metrics},
+      {{"GET", "/version", "The server's version.", kAnyKey}, &Impl::version},
+  });
+  return kTable;
 }
 
-void Api::Impl::add_route(std::string_view method, std::string_view pattern, Action action) {
-  routes.add(method, pattern,
-             [this, action](net::HttpRequest&& request, const net::RouteParams& params,
+void Api::Impl::add_routes() {
+  for (const Row& row : table())
+    routes.add(row.doc.method, row.doc.path,
+               [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
                             net::HttpResponderPtr responder) {
-               const ExchangePtr exchange = open(std::move(request), std::move(responder));
-               if (admit(*exchange)) (this->*action)(exchange, params);
-             });
+                 const ExchangePtr exchange = open(std::move(request), std::move(responder));
+                 if (admit(*exchange, row.doc.access)) (this->*row.action)(exchange, params);
+               });
 }
 
 ExchangePtr Api::Impl::open(net::HttpRequest&& request, net::HttpResponderPtr responder) {
@@ -210,12 +201,32 @@ void Api::Impl::refuse(int status, const std::string& allow, const ExchangePtr& 
 }
 
 // Checks what all endpoints ask of a request; answers it if it fails.
-bool Api::Impl::admit(Exchange& exchange) const {
+bool Api::Impl::admit(Exchange& exchange, Access access) const {
   const net::HttpRequest& request = exchange.request();
-  if (!config.api_keys.empty() && !is_free_path(request.path) &&
-      !has_key(request, config.api_keys)) {
-    exchange.respond_error(unauthorised(), {kChallenge});
-    return false;
+  if (!keys.empty() && access != Access::kOpen) {
+    Key* const key = keys.find(request);
+    if (!key) {
+      exchange.respond_error(unauthorised(), {kChallenge});
+      return false;
+    }
+    exchange.set_key(key);
+    if (!key->may_use(access)) {
+      exchange.respond_error(Error{ErrorCode::kForbidden,
+                                   "This key may not use " + request.path.substr(0, 256) +
+                                       ": its scope is " +
+                                       (access == Access::kApi ? "monitor" : "api") + ".",
+                                   {},
+                                   "insufficient_permissions"});
+      return false;
+    }
+    // What only looks is not counted: a limit must not blind whoever watches it.
+    if (request.method == "POST") {
+      if (const auto refusal = key->begin(sched::Clock::now())) {
+        exchange.respond_refusal(*refusal);
+        return false;
+      }
+      exchange.hold(KeyUse(key));
+    }
   }
   if (request.method == "POST" && !request.body.empty() &&
       !is_json(request.header("content-type"))) {
@@ -291,6 +302,13 @@ void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
 
 void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
                              PreparedAnswer prepared) {
+  int64_t prompt_tokens = 0;
+  const auto per_prompt = static_cast<size_t>(prepared.options.choices_per_prompt);
+  for (size_t i = 0; i < prepared.requests.size(); i += per_prompt)
+    prompt_tokens += std::ssize(prepared.requests[i].request->prompt);
+  if (const auto refusal = exchange->take_prompt_tokens(prompt_tokens))
+    return exchange->respond_refusal(*refusal);
+
   AnswerShape::Facts facts;
   facts.endpoint = endpoint;
   facts.id = random_id(endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
@@ -374,8 +392,9 @@ void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8",
-                    metrics_page(stats, config.engine->stats(), http_stats, config.model_id));
+  std::string page = metrics_page(stats, config.engine->stats(), http_stats, config.model_id);
+  render_keys(page, keys);
+  exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8", page);
 }
 
 void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -417,6 +436,12 @@ void Api::handle(net::HttpRequest&& request, net::HttpResponderPtr responder) {
   impl_->handle(std::move(request), std::move(responder));
 }
 
+std::vector<EndpointDoc> Api::endpoints() {
+  std::vector<EndpointDoc> docs;
+  for (const Impl::Row& row : Impl::table()) docs.push_back(row.doc);
+  return docs;
+}
+
 std::pair<std::string, std::string> Api::error_body(int status, std::string_view message) {
   return {"application/json",
           error_json(status == 401 ? unauthorised()  // check_headers() refused.
@@ -430,9 +455,9 @@ net::HttpResponder::Headers Api::error_headers(int status, const net::HttpReques
 }
 
 int Api::check_headers(const net::HttpRequest& request, uint64_t content_length) const {
-  const std::vector<std::string>& keys = impl_->config.api_keys;
-  const bool refused = content_length > kUnauthorisedBodyMax && !keys.empty() &&
-                       !is_free_path(request.path) && !has_key(request, keys);
+  const Keyring& keys = impl_->keys;
+  const bool refused =
+      content_length > kUnauthorisedBodyMax && !keys.empty() && !keys.find(request);
   return refused ? 401 : 0;
 }
 

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/endpoint_table.h"
 #include "api/generation_defaults.h"
+#include "api/keys.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "sched/engine_handle.h"
@@ -45,7 +47,7 @@ struct ApiConfig {
   net::Loop* loop = nullptr;
 
   // --- Policy.
-  std::vector<std::string> api_keys{};      // Empty: everybody may.
+  std::vector<KeySpec> api_keys{};          // Empty: everybody may.
   std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;
@@ -71,6 +73,9 @@ class Api {
   static std::pair<std::string, std::string> error_body(int status, std::string_view message);
   net::HttpResponder::Headers error_headers(int status, const net::HttpRequest& request) const;
   int check_headers(const net::HttpRequest& request, uint64_t content_length) const;
+
+  // Every endpoint, for the reference.
+  static std::vector<EndpointDoc> endpoints();
 
   // Figures of the HTTP server for /metrics; optional. Borrowed.
   void set_http_stats(const net::HttpStats* stats);

@@ -12,6 +12,8 @@ int http_status(ErrorCode code) {
       return 400;
     case ErrorCode::kUnauthorized:
       return 401;
+    case ErrorCode::kForbidden:
+      return 403;
     case ErrorCode::kNotFound:
       return 404;
     case ErrorCode::kMethod:
@@ -40,6 +42,9 @@ Error error_of_status(int status, std::string message) {
     case 401:
       error.code = ErrorCode::kUnauthorized;
       error.kind = "invalid_api_key";
+      break;
+    case 403:
+      error.code = ErrorCode::kForbidden;
       break;
     case 404:
       error.code = ErrorCode::kNotFound;

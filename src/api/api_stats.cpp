@@ -97,7 +97,20 @@ void render_vllm(std::string& out, const ApiStats& api, const sched::EngineStats
          success + ",finished_reason=\"length\"");
 }
 
+using KeyFigure = Counter Key::Figures::*;
+
 }  // namespace
+
+void render_keys(std::string& out, const Keyring& keys) {
+  const auto each = [&](std::string_view name, std::string_view help, KeyFigure figure) {
+    for (const auto& key : keys.keys())
+      render(out, name, &key == keys.keys().data() ? help : "", key->figures().*figure,
+             "key=\"" + key->name() + "\"");
+  };
+  each("weir_key_requests_total", "Requests by API key.", &Key::Figures::requests);
+  each("weir_key_refused_total", "Requests over a limit of their API key.", &Key::Figures::refused);
+  each("weir_key_tokens_total", "Tokens of prompts and answers by API key.", &Key::Figures::tokens);
+}
 
 std::string metrics_page(const ApiStats& api, const sched::EngineStats& engine,
                          const net::HttpStats* http, std::string_view model) {

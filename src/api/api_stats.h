@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/keys.h"
 #include "base/metrics.h"
 #include "net/http.h"
 #include "sched/engine_handle.h"
@@ -27,5 +28,8 @@ struct ApiStats {
 // Prometheus text format 0.0.4. `http` may be nullptr.
 std::string metrics_page(const ApiStats& api, const sched::EngineStats& engine,
                          const net::HttpStats* http, std::string_view model);
+
+// What each key was used for, by its name.
+void render_keys(std::string& out, const Keyring& keys);
 
 }  // namespace weir::api

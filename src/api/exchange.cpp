@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <random>
 
 #include "api/api_error.h"
@@ -30,9 +31,16 @@ void append_ms(std::string& line, std::string_view key, double seconds) {
   line.append(" ").append(key).append("=").append(buffer, end);
 }
 
+// Whole seconds, as the standard has it, and milliseconds, which OpenAI's SDKs look for first.
+void append_retry_after(net::HttpResponder::Headers& headers, double seconds) {
+  headers.emplace_back("Retry-After", std::to_string(static_cast<int64_t>(std::ceil(seconds))));
+  headers.emplace_back("retry-after-ms",
+                       std::to_string(static_cast<int64_t>(std::ceil(seconds * 1e3))));
+}
+
 // Probes come every second and say nothing.
 bool is_probe(std::string_view path) {
-  return path == "/health" || path == "/v1/health" || path == "/metrics";
+  return path == "/health" || path == "/v1/health" || path == "/ready" || path == "/metrics";
 }
 
 }  // namespace
@@ -68,8 +76,7 @@ net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
   const std::string_view id = request.header("x-request-id");
   headers.emplace_back("x-request-id", is_sane_id(id) ? std::string(id) : random_id("req_"));
   policy.cors.add_headers(request, headers);
-  if (status == 429 || status == 503)
-    headers.emplace_back("Retry-After", std::to_string(policy.retry_after_s));
+  if (status == 429 || status == 503) append_retry_after(headers, policy.retry_after_s);
   return headers;
 }
 
@@ -83,6 +90,7 @@ Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& req
 
 void Exchange::respond(int status, std::string_view content_type, std::string_view body,
                        net::HttpResponder::Headers headers) {
+  if (key_) key_->append_headers(common_, sched::Clock::now());
   for (auto& header : headers) common_.push_back(std::move(header));
   if (!content_type.empty()) common_.emplace_back("Content-Type", content_type);
   responder_->respond(status, common_, body);
@@ -90,12 +98,26 @@ void Exchange::respond(int status, std::string_view content_type, std::string_vi
 }
 
 void Exchange::respond_error(const Error& error, net::HttpResponder::Headers headers) {
-  if (is_temporary(error.code))
-    headers.emplace_back("Retry-After", std::to_string(policy_.retry_after_s));
+  if (is_temporary(error.code)) append_retry_after(headers, policy_.retry_after_s);
   respond(http_status(error.code), "application/json", error_json(error), std::move(headers));
 }
 
+void Exchange::respond_refusal(const Key::Refusal& refusal) {
+  net::HttpResponder::Headers headers;
+  append_retry_after(headers, refusal.retry_after_s);
+  respond(http_status(refusal.error.code), "application/json", error_json(refusal.error),
+          std::move(headers));
+}
+
+std::optional<Key::Refusal> Exchange::take_prompt_tokens(int64_t tokens) {
+  if (!key_) return std::nullopt;
+  auto refusal = key_->take_prompt(tokens, sched::Clock::now());
+  if (!refusal) taken_tokens_ += tokens;
+  return refusal;
+}
+
 void Exchange::start_stream() {
+  if (key_) key_->append_headers(common_, sched::Clock::now());
   common_.emplace_back("Content-Type", "text/event-stream; charset=utf-8");
   common_.emplace_back("Cache-Control", "no-cache");
   common_.emplace_back("X-Accel-Buffering", "no");  // nginx would hold events back.
@@ -120,12 +142,20 @@ void Exchange::finish(int status) {
                      : status < 500 ? stats_.answered_4xx
                                     : stats_.answered_5xx;
   counter.add();
+  log_answer(status);
+  const int64_t used = figures_.prompt_tokens + figures_.output_tokens;
+  if (key_ && used > taken_tokens_) key_->take(used - taken_tokens_, sched::Clock::now());
+  use_ = {};
+}
+
+void Exchange::log_answer(int status) const {
   const bool probe = is_probe(request_.path) && status < 400;
   if (!log::enabled(probe ? log::Level::kDebug : log::Level::kInfo)) return;
 
   std::string line = "http answer method=" + request_.method +
                      " path=" + request_.path.substr(0, kLoggedPathBytesMax) +
                      " status=" + std::to_string(status) + " id=" + common_.front().second;
+  if (key_) line += " key=" + key_->name();
   if (figures_.prompt_tokens > 0) {
     line += " prompt=" + std::to_string(figures_.prompt_tokens) +
             " cached=" + std::to_string(figures_.cached_tokens) +

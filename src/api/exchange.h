@@ -6,11 +6,13 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "api/api_stats.h"
 #include "api/cors.h"
+#include "api/keys.h"
 #include "base/result.h"
 #include "net/http.h"
 #include "sched/request.h"
@@ -49,10 +51,19 @@ class Exchange {
                net::HttpResponder::Headers headers = {});
   void respond_json(std::string_view body) { respond(200, "application/json", body); }
   void respond_error(const Error& error, net::HttpResponder::Headers headers = {});
+  void respond_refusal(const Key::Refusal& refusal);
   void start_stream();
   void end_stream();
   // The client is gone.
   void abandon();
+
+  // The key that the request came with: the log and the headers name it and its limits, which count
+  // what the figures say that the answer used.
+  void set_key(Key* key) { key_ = key; }
+  // The request counts as one of its key's until the answer ends.
+  void hold(KeyUse use) { use_ = std::move(use); }
+  // Who has tokens to be computed asks first; a refusal is the answer.
+  std::optional<Key::Refusal> take_prompt_tokens(int64_t tokens);
 
   // For the log; to be set before the answer ends.
   void set_figures(const AnswerFigures& figures) { figures_ = figures; }
@@ -63,6 +74,7 @@ class Exchange {
 
  private:
   void finish(int status);
+  void log_answer(int status) const;
 
   const Policy& policy_;
   ApiStats& stats_;
@@ -71,6 +83,9 @@ class Exchange {
   net::HttpResponder::Headers common_;  // The request's id first.
   const sched::Clock::time_point arrived_ = sched::Clock::now();
   AnswerFigures figures_;
+  Key* key_ = nullptr;
+  KeyUse use_;
+  int64_t taken_tokens_ = 0;  // From the key's limit.
   bool finished_ = false;
 };
 

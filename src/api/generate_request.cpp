@@ -460,6 +460,28 @@ Result<void> check_both(const GenerateRequest& request) {
 
 std::span<const Field> generate_fields() { return kFields; }
 
+namespace {
+
+Treatment treatment_of(const Field& field) {
+  if (std::holds_alternative<std::monostate>(field.target)) return Treatment::kIgnored;
+  const auto* parser = std::get_if<FieldParser>(&field.target);
+  return parser && *parser == &refuse ? Treatment::kRefused : Treatment::kHonoured;
+}
+
+std::vector<FieldDoc> docs_of(uint8_t endpoint) {
+  std::vector<FieldDoc> docs;
+  for (const Field& field : kFields)
+    if (field.endpoints & endpoint)
+      docs.push_back({field.name, field.type, field.help, treatment_of(field), field.min, field.max,
+                      field.required});
+  return docs;
+}
+
+}  // namespace
+
+std::vector<FieldDoc> chat_fields() { return docs_of(kChat); }
+std::vector<FieldDoc> completion_fields() { return docs_of(kCompletions); }
+
 Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
                                        const RequestLimits& limits) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/endpoint_table.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "sample/grammar/source.h"
@@ -113,6 +114,10 @@ struct Field {
 
 // Every field that is read, refused or knowingly ignored; all others are ignored.
 std::span<const Field> generate_fields();
+
+// The same of one endpoint, for the reference.
+std::vector<FieldDoc> chat_fields();
+std::vector<FieldDoc> completion_fields();
 
 // Errors name the field (`messages[0].role`). An explicit null counts as absent; unknown fields are
 // ignored.

@@ -153,4 +153,23 @@ Result<std::string> detokenize(const ApiConfig& config, std::string_view body, i
   return out;
 }
 
+std::vector<FieldDoc> tokenize_fields() {
+  return {{"model", "string", "The model's id or one of its aliases."},
+          {"content", "string", "The text (llama.cpp)."},
+          {"prompt", "string", "The text (vLLM); content is then ignored."},
+          {"messages", "array", "A conversation, by the chat template (vLLM), instead of a text."},
+          {"tools", "array", "Functions that the template may show, beside messages."},
+          {"add_generation_prompt", "boolean", "Beside messages: where the answer would begin."},
+          {"add_special", "boolean", "Beside content: adds BOS and its like; off."},
+          {"add_special_tokens", "boolean", "Beside prompt (on) or messages (off): the same."},
+          {"parse_special", "boolean", "Reads special tokens' names as tokens; on."},
+          {"with_pieces", "boolean", "Each token with its text."},
+          {"return_token_strs", "boolean", "The texts of the tokens in token_strs."}};
+}
+
+std::vector<FieldDoc> detokenize_fields() {
+  return {{"model", "string", "The model's id or one of its aliases."},
+          {"tokens", "array", "Token ids.", Treatment::kHonoured, 0, 0, true}};
+}
+
 }  // namespace weir::api

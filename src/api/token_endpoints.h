@@ -24,4 +24,8 @@ Result<std::string> detokenize(const ApiConfig& config, std::string_view body, i
 inline constexpr size_t kTokenizeBytesMax = 1 << 20;
 inline constexpr size_t kDetokenizeIdsMax = 1 << 17;
 
+// Their fields, for the reference.
+std::vector<FieldDoc> tokenize_fields();
+std::vector<FieldDoc> detokenize_fields();
+
 }  // namespace weir::api

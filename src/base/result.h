@@ -16,6 +16,7 @@ enum class ErrorCode : uint8_t {
   kInvalid,        // Malformed or out of range: 400.
   kContextLength,  // The prompt does not fit the context: 400, code context_length_exceeded.
   kUnauthorized,   // 401.
+  kForbidden,      // 403.
   kNotFound,       // 404.
   kMethod,         // 405.
   kTooLarge,       // 413.

@@ -165,7 +165,7 @@ TEST(Pages, RenderMetricsInPrometheusFormat) {
 }
 
 TEST(Keys, ArePresentedInAnyOfThreeHeaders) {
-  TestApi server({.config = {.api_keys = {"secret", "other"}}});
+  TestApi server({.config = {.api_keys = {{"secret", "a"}, {"other", "b"}}}});
   for (const char* header : {"Authorization: Bearer secret\r\n", "authorization: bearer  other\r\n",
                              "x-api-key: secret\r\n", "api-key: other\r\n"})
     EXPECT_EQ(server.get("/v1/models", header).status, 200) << header;
@@ -193,7 +193,7 @@ TEST(Keys, ArePresentedInAnyOfThreeHeaders) {
 }
 
 TEST(Cors, AnswersPreflightsWithoutAKeyAndMarksErrorsAndStreams) {
-  TestApi server({.config = {.api_keys = {"secret"}, .cors_origins = {"https://a.example"}}});
+  TestApi server({.config = {.api_keys = {{"secret", "a"}}, .cors_origins = {"https://a.example"}}});
   const std::string origin = "Origin: https://a.example\r\n";
   RawClient client(server.port());
   client.send("OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: x\r\n" + origin +

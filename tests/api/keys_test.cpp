@@ -1,0 +1,201 @@
+// API keys: the key file, token buckets, and what a key's limits do to its requests.
+#include "api/keys.h"
+
+#include <gtest/gtest.h>
+
+#include "api/test_api.h"
+
+namespace weir::api {
+namespace {
+
+TEST(KeyFile, HasAKeyALineWithAttributes) {
+  const auto keys = parse_keys(
+      "# who may use this\n"
+      "\n"
+      "sk-one\r\n"
+      "  sk-two   name=alice scope=api\tconcurrency=4 requests-per-minute=60 "
+      "tokens-per-minute=100000 priority=-2\n"
+      "sk-three name=prometheus scope=monitor",
+      "keys");
+  ASSERT_TRUE(keys) << keys.error().message;
+  ASSERT_EQ(keys->size(), 3u);
+  EXPECT_EQ((*keys)[0].secret, "sk-one");
+  EXPECT_EQ((*keys)[0].name, "line-3");
+  EXPECT_EQ((*keys)[0].concurrency, 0);
+  const KeySpec& alice = (*keys)[1];
+  EXPECT_EQ(alice.secret, "sk-two");
+  EXPECT_EQ(alice.name, "alice");
+  EXPECT_EQ(alice.scope, KeyScope::kApi);
+  EXPECT_EQ(alice.concurrency, 4);
+  EXPECT_EQ(alice.requests_per_minute, 60);
+  EXPECT_EQ(alice.tokens_per_minute, 100000);
+  EXPECT_EQ(alice.priority, -2);
+  EXPECT_EQ((*keys)[2].scope, KeyScope::kMonitor);
+  EXPECT_TRUE(check_keys(*keys));
+}
+
+TEST(KeyFile, ErrorsNameTheLineAndNeverTheKey) {
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"", "found no key"},
+           {"# only this\n", "found no key"},
+           {"good\nsecret concurrency=0\n", "keys line 2: concurrency: expected an integer from 1"},
+           {"secret requests-per-minute=x", "keys line 1: requests-per-minute: expected"},
+           {"secret tokens-per-minute=1.5", "found '1.5'"},
+           {"secret scope=root", "scope: expected all, api or monitor, found 'root'"},
+           {"secret name=", "name: expected 1 to 64 letters"},
+           {"secret name=a\"b", "name: expected 1 to 64 letters"},
+           {"secret frobs=3", "frobs: unknown; expected name, scope"},
+           {"name secret", "expected attribute=value behind the key"},
+           {"se,cret", "printable ASCII"},
+           {"s\xc3\xa9secret", "printable ASCII"},
+           {std::string(513, 's') + "ecret", "1 to 512"}}) {
+    const auto keys = parse_keys(text, "keys");
+    ASSERT_FALSE(keys) << text;
+    EXPECT_NE(keys.error().message.find(expected), std::string::npos) << keys.error().message;
+    EXPECT_EQ(keys.error().message.find("secret"), std::string::npos) << keys.error().message;
+  }
+}
+
+TEST(KeyFile, HoldsNoKeyAndNoNameTwice) {
+  const auto refused = [](std::vector<KeySpec> keys) { return !check_keys(keys); };
+  EXPECT_FALSE(refused({{"a", "x"}, {"b", "y"}}));
+  EXPECT_TRUE(refused({{"a", "x"}, {"a", "y"}}));
+  EXPECT_TRUE(refused({{"a", "x"}, {"b", "x"}}));
+  EXPECT_TRUE(refused({{"a b", "x"}}));
+  std::vector<KeySpec> many;
+  for (size_t i = 0; i <= kKeysMax; ++i) many.push_back({std::to_string(i), std::to_string(i)});
+  EXPECT_TRUE(refused(many));
+}
+
+TEST(TokenBuckets, FillEvenlyAndMayBeOverdrawn) {
+  const Clock::time_point start{1h};
+  TokenBucket bucket(60);
+  EXPECT_EQ(bucket.remaining(start), 60);
+  bucket.take(60, start);
+  EXPECT_EQ(bucket.remaining(start), 0);
+  EXPECT_DOUBLE_EQ(bucket.seconds_until(1, start), 1);
+  EXPECT_DOUBLE_EQ(bucket.seconds_until_full(start), 60);
+  EXPECT_EQ(bucket.remaining(start + 10s), 10);
+  EXPECT_EQ(bucket.seconds_until(10, start + 10s), 0);
+  bucket.take(100, start + 10s);  // 90 in debt.
+  EXPECT_EQ(bucket.remaining(start + 10s), 0);
+  EXPECT_DOUBLE_EQ(bucket.seconds_until(1, start + 10s), 91);
+  // More than it ever holds: when it is full.
+  EXPECT_DOUBLE_EQ(bucket.seconds_until(1000, start + 10s), 150);
+  EXPECT_EQ(bucket.seconds_until(1000, start + 160s), 0);
+  EXPECT_EQ(bucket.remaining(start + 1000s), 60);
+  TokenBucket open(0);
+  open.take(1000, start);
+  EXPECT_EQ(open.seconds_until(1000, start), 0);
+}
+
+TEST(Durations, AreSpelledAsOpenAiDoes) {
+  EXPECT_EQ(duration_text(0), "0ms");
+  EXPECT_EQ(duration_text(0.25), "250ms");
+  EXPECT_EQ(duration_text(1), "1s");
+  EXPECT_EQ(duration_text(1.5), "1.5s");
+  EXPECT_EQ(duration_text(20.0401), "20.041s");
+  EXPECT_EQ(duration_text(360), "6m0s");
+  EXPECT_EQ(duration_text(3723.5), "62m3.5s");
+}
+
+std::string bearer(const std::string& key) { return "Authorization: Bearer " + key + "\r\n"; }
+
+TEST(Keys, LimitRequestsAMinute) {
+  TestApi server(
+      {.config = {.api_keys = {{.secret = "slow", .name = "slow", .requests_per_minute = 2},
+                               {.secret = "free", .name = "free"}}}});
+  const auto post = [&](const std::string& key) {
+    return server.post("/tokenize", R"({"content":"a"})", bearer(key));
+  };
+  const auto first = post("slow");
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(first.header("x-ratelimit-limit-requests"), "2");
+  EXPECT_EQ(first.header("x-ratelimit-remaining-requests"), "1");
+  EXPECT_TRUE(first.header("x-ratelimit-reset-requests").ends_with("s"));
+  EXPECT_EQ(first.header("x-ratelimit-limit-tokens"), "");
+  EXPECT_EQ(post("slow").status, 200);
+  const auto refused = post("slow");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(error_code(refused.body), "rate_limit_exceeded");
+  EXPECT_NE(refused.body.find("may use 2 requests a minute"), std::string::npos) << refused.body;
+  const int seconds = std::stoi(std::string(refused.header("Retry-After")));
+  EXPECT_GE(seconds, 25);
+  EXPECT_LE(seconds, 30);
+  const int ms = std::stoi(std::string(refused.header("retry-after-ms")));
+  EXPECT_GT(ms, (seconds - 1) * 1000);
+  EXPECT_LE(ms, seconds * 1000);
+  // Looking costs nothing, and another key has limits of its own.
+  EXPECT_EQ(server.get("/v1/models", bearer("slow")).status, 200);
+  const auto free = post("free");
+  EXPECT_EQ(free.status, 200);
+  EXPECT_EQ(free.header("x-ratelimit-limit-requests"), "");
+  const std::string page = server.get("/metrics", bearer("free")).body;
+  EXPECT_NE(page.find("weir_key_requests_total{key=\"slow\"} 2\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("weir_key_refused_total{key=\"slow\"} 1\n"), std::string::npos);
+}
+
+TEST(Keys, LimitTokensOfPromptsAndAnswers) {
+  TestApi server(
+      {.config = {.api_keys = {{.secret = "k", .name = "k", .tokens_per_minute = 100}}}});
+  const auto complete = [&](const std::string& prompt, int tokens, const char* more = "") {
+    return server.post(
+        "/v1/completions",
+        R"({"prompt":")" + prompt + R"(","max_tokens":)" + std::to_string(tokens) + more + "}",
+        bearer("k"));
+  };
+  const auto first = complete("ABC", 20);
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(first.header("x-ratelimit-limit-tokens"), "100");
+  // The prompt's 3 are taken when the answer is written, its own 20 then.
+  EXPECT_EQ(first.header("x-ratelimit-remaining-tokens"), "97");
+  const auto long_prompt = complete(std::string(90, 'A'), 1);
+  EXPECT_EQ(long_prompt.status, 429);
+  EXPECT_NE(long_prompt.body.find("This prompt has 90"), std::string::npos) << long_prompt.body;
+  // An answer may overdraw; then everybody of this key waits.
+  EXPECT_EQ(complete("A", 200, R"(,"stream":true)").status, 200);
+  const auto in_debt = complete("A", 1);
+  EXPECT_EQ(in_debt.status, 429);
+  EXPECT_EQ(in_debt.header("x-ratelimit-remaining-tokens"), "0");
+  EXPECT_GE(std::stoi(std::string(in_debt.header("Retry-After"))), 60);
+  const std::string page = server.get("/metrics", bearer("k")).body;
+  EXPECT_NE(page.find("weir_key_tokens_total{key=\"k\"} 224\n"), std::string::npos) << page;
+}
+
+TEST(Keys, LimitRequestsAtOnce) {
+  TestApi server({.config = {.api_keys = {{.secret = "k", .name = "k", .concurrency = 1},
+                                          {.secret = "free", .name = "free"}}},
+                  .step_us = 500});
+  const std::string endless = R"({"prompt":"A","max_tokens":4000})";
+  RawClient first(server.port());
+  first.send(net::post("/v1/completions", endless, bearer("k")));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 1; }));
+  const auto refused = server.post("/v1/completions", R"({"prompt":"A"})", bearer("k"));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.header("Retry-After"), "1");
+  EXPECT_EQ(server.post("/v1/completions", R"({"prompt":"A"})", bearer("free")).status, 200);
+  // Who leaves makes room; so does a request that fails.
+  first.close();
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(server.post("/v1/completions", "{}", bearer("k")).status, 400);
+    EXPECT_EQ(server.post("/v1/completions", R"({"prompt":"A"})", bearer("k")).status, 200);
+  }
+}
+
+TEST(Keys, HaveScopes) {
+  TestApi server(
+      {.config = {.api_keys = {{.secret = "watch", .name = "w", .scope = KeyScope::kMonitor},
+                               {.secret = "ask", .name = "a", .scope = KeyScope::kApi}}}});
+  EXPECT_EQ(server.get("/metrics", bearer("watch")).status, 200);
+  EXPECT_EQ(server.get("/v1/models", bearer("watch")).status, 200);
+  const auto refused = server.post("/v1/completions", R"({"prompt":"A"})", bearer("watch"));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(error_code(refused.body), "insufficient_permissions");
+  EXPECT_EQ(server.get("/metrics", bearer("ask")).status, 403);
+  EXPECT_EQ(server.get("/v1/models", bearer("ask")).status, 200);
+  EXPECT_EQ(server.post("/v1/completions", R"({"prompt":"A"})", bearer("ask")).status, 200);
+}
+
+}  // namespace
+}  // namespace weir::api
