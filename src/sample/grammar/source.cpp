@@ -8,6 +8,7 @@
 #include "sample/grammar/gbnf.h"
 #include "sample/grammar/json_schema.h"
 #include "sample/grammar/lark.h"
+#include "sample/grammar/parts.h"
 #include "sample/grammar/regex.h"
 
 namespace weir::sample::grammar {
@@ -33,29 +34,33 @@ Result<ExprId> choice(Grammar& grammar, const std::vector<std::string>& choices)
   return grammar.any(ways);
 }
 
-Result<void> fill(Grammar& grammar, const GrammarSource& source) {
+// Within a grammar of parts; kinds that define rules set the root, which is then one among others.
+Result<ExprId> expression(Grammar& grammar, const GrammarSource& source) {
   using Kind = GrammarSource::Kind;
-  const auto define = [&](Result<ExprId> body) -> Result<void> {
-    if (!body) return tl::unexpected<Error>(std::move(body).error());
-    grammar.root = grammar.add_rule("root");
-    grammar.define(grammar.root, *body);
-    return {};
-  };
   switch (source.kind) {
     case Kind::kJsonObject:
-      return define(json_object(grammar));
+      return json_object(grammar);
     case Kind::kJsonSchema:
-      return define(json_schema(grammar, source.text));
+      return json_schema(grammar, source.text);
     case Kind::kRegex:
-      return define(regex(grammar, source.text, Spelling::kPlain, RegexMatch::kWhole));
+      return regex(grammar, source.text, Spelling::kPlain, RegexMatch::kWhole);
     case Kind::kChoice:
-      return define(choice(grammar, source.choices));
+      return choice(grammar, source.choices);
+    case Kind::kParts:
+      return parts(grammar, source.text, &expression);
     case Kind::kGbnf:
-      return gbnf(grammar, source.text);
     case Kind::kGrammar:
-      return source.text.find("::=") != std::string::npos ? gbnf(grammar, source.text)
-                                                          : lark(grammar, source.text);
+      break;
   }
+  const bool is_gbnf = source.kind == Kind::kGbnf || source.text.find("::=") != std::string::npos;
+  WEIR_TRY(is_gbnf ? gbnf(grammar, source.text) : lark(grammar, source.text));
+  return grammar.rule(grammar.root);
+}
+
+Result<void> fill(Grammar& grammar, const GrammarSource& source) {
+  WEIR_ASSIGN(const ExprId body, expression(grammar, source));
+  grammar.root = grammar.add_rule("root");
+  grammar.define(grammar.root, body);
   return {};
 }
 

@@ -25,6 +25,7 @@ struct GrammarSource {
     kChoice,   // One of `choices`.
     kGrammar,  // GBNF, or Lark if nothing is defined by `::=`.
     kGbnf,
+    kParts,  // Put together (parts.h).
   };
   Kind kind = Kind::kJsonObject;
   std::string text;

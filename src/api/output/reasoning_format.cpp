@@ -1,0 +1,38 @@
+#include "api/output/reasoning_format.h"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::api::output {
+
+namespace {
+
+// The first that fits counts.
+constexpr auto kFormats = std::to_array<ReasoningFormat>({
+    {"seed", "<seed:think>", "</seed:think>", "<seed:think>"},
+    {"mistral", "[THINK]", "[/THINK]", "[THINK]"},
+    {"command", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_THINKING|>"},
+    {"gemma", "<|channel>thought", "<channel|>", "<|channel>"},
+    {"granite",
+     "Here is my thought process:", "Here is my response:", "Here is my thought process:"},
+    {"apertus", "<|inner_prefix|>", "<|inner_suffix|>", "<|inner_prefix|>"},
+    {"think", "<think>", "</think>", "</think>"},
+});
+
+}  // namespace
+
+std::span<const ReasoningFormat> reasoning_formats() { return kFormats; }
+
+const ReasoningFormat* detect_reasoning(std::string_view chat_template) {
+  const auto found = std::ranges::find_if(kFormats, [&](const ReasoningFormat& format) {
+    return chat_template.find(format.in_template) != std::string_view::npos;
+  });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+const ReasoningFormat* find_reasoning(std::string_view name) {
+  const auto found = std::ranges::find(kFormats, name, &ReasoningFormat::name);
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+}  // namespace weir::api::output

@@ -1,0 +1,246 @@
+#include "sample/grammar/parts.h"
+
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "base/json.h"
+#include "sample/grammar/json_schema.h"
+
+namespace weir::sample::grammar {
+
+namespace {
+
+// Parts within parts; what the API writes has a dozen levels, schemas aside.
+constexpr int kDepthMax = 32;
+constexpr size_t kJsonDepthMax = 128;
+constexpr size_t kMarkersMax = 1024;
+constexpr size_t kMarkerBytesMax = 64 << 10;  // Of one set of markers.
+
+tl::unexpected<Error> malformed(const std::string& what) {
+  return fail(ErrorCode::kInvalid, "Invalid grammar of parts: " + what + ".");
+}
+
+// Finds the first of some markers in a text (Aho and Corasick 1975), with every step written out.
+class MarkerMachine {
+ public:
+  explicit MarkerMachine(const std::vector<std::string_view>& markers) {
+    nodes_.emplace_back();
+    for (const std::string_view marker : markers) add(marker);
+    link();
+  }
+
+  // Texts that end with a marker and have none before; or those that have none at all.
+  Dfa dfa(bool ends_with_marker) const {
+    Dfa result;
+    for (const Node& node : nodes_) {
+      Dfa::State state;
+      state.final = node.marker == ends_with_marker;
+      state.ranges_begin = static_cast<int32_t>(result.ranges.size());
+      // Where a marker is complete nothing follows; where none may come nothing leads there.
+      for (uint16_t byte = 0; byte < 256 && !node.marker; ++byte) {
+        const int32_t to = node.next[byte];
+        if (!ends_with_marker && nodes_[static_cast<size_t>(to)].marker) continue;
+        const bool grows = std::ssize(result.ranges) > state.ranges_begin &&
+                           result.ranges.back().to == to && result.ranges.back().last + 1 == byte;
+        if (grows)
+          result.ranges.back().last = byte;
+        else
+          result.ranges.push_back({.first = byte, .last = byte, .to = to});
+      }
+      state.ranges_end = static_cast<int32_t>(result.ranges.size());
+      result.states.push_back(state);
+    }
+    return trim(result);
+  }
+
+  size_t size() const { return nodes_.size(); }
+
+ private:
+  struct Node {
+    Node() { next.fill(-1); }
+    std::array<int32_t, 256> next;
+    int32_t shorter = 0;  // The longest proper end of this text that is a beginning too.
+    bool marker = false;  // A marker ends here.
+  };
+
+  void add(std::string_view marker) {
+    int32_t at = 0;
+    for (const char byte : marker) {
+      int32_t& next = nodes_[static_cast<size_t>(at)].next[static_cast<uint8_t>(byte)];
+      if (next < 0) {
+        next = static_cast<int32_t>(nodes_.size());
+        at = next;
+        nodes_.emplace_back();
+      } else {
+        at = next;
+      }
+    }
+    nodes_[static_cast<size_t>(at)].marker = true;
+  }
+
+  // Breadth first, so that what is shorter is complete.
+  void link() {
+    std::deque<int32_t> queue;
+    for (int32_t& to : nodes_[0].next) {
+      if (to < 0)
+        to = 0;
+      else
+        queue.push_back(to);
+    }
+    while (!queue.empty()) {
+      Node& node = nodes_[static_cast<size_t>(queue.front())];
+      queue.pop_front();
+      const Node& shorter = nodes_[static_cast<size_t>(node.shorter)];
+      node.marker = node.marker || shorter.marker;
+      for (size_t byte = 0; byte < 256; ++byte) {
+        if (node.next[byte] < 0) {
+          node.next[byte] = shorter.next[byte];
+        } else {
+          nodes_[static_cast<size_t>(node.next[byte])].shorter = shorter.next[byte];
+          queue.push_back(node.next[byte]);
+        }
+      }
+    }
+  }
+
+  std::vector<Node> nodes_;
+};
+
+class PartReader {
+ public:
+  PartReader(Grammar& grammar, SourceReader nested) : grammar_(grammar), nested_(nested) {}
+
+  Result<ExprId> part(JsonValue value, int depth) {
+    JsonObject object;
+    if (depth > kDepthMax || value.get(object) != simdjson::SUCCESS)
+      return malformed("expected an object, found " + json_excerpt(value));
+    if (const auto text = json_get(object, "text")) return literal(*text);
+    if (const auto parts = json_get(object, "seq")) return several(*parts, depth, true);
+    if (const auto parts = json_get(object, "any")) return several(*parts, depth, false);
+    if (const auto body = json_get(object, "repeat")) return repeat(object, *body, depth);
+    if (const auto markers = json_get(object, "until")) return free_text(*markers, true);
+    if (const auto markers = json_get(object, "without")) return free_text(*markers, false);
+    if (const auto schema = json_get(object, "schema"))
+      return schema_of(*schema, json_get(object, "or_object").has_value());
+    if (const auto source = json_get(object, "source")) return source_of(*source);
+    if (json_get(object, "space"))
+      return grammar_.any({grammar_.empty(), grammar_.literal(" "), grammar_.literal("\n")});
+    if (json_get(object, "object")) return any_object();
+    return malformed("unknown part " + json_excerpt(value));
+  }
+
+ private:
+  static int64_t integer_of(JsonObject object, std::string_view name, int64_t fallback) {
+    int64_t number = 0;
+    const auto value = json_get(object, name);
+    return value && value->get(number) == simdjson::SUCCESS ? number : fallback;
+  }
+
+  Result<ExprId> literal(JsonValue value) {
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS)
+      return malformed("expected a string, found " + json_excerpt(value));
+    return grammar_.literal(text);
+  }
+
+  Result<ExprId> several(JsonValue value, int depth, bool sequence) {
+    JsonArray array;
+    if (value.get(array) != simdjson::SUCCESS)
+      return malformed("expected an array, found " + json_excerpt(value));
+    std::vector<ExprId> exprs;
+    for (const JsonValue element : array) {
+      WEIR_ASSIGN(const ExprId expr, part(element, depth + 1));
+      exprs.push_back(expr);
+    }
+    return sequence ? grammar_.concat(exprs) : grammar_.any(exprs);
+  }
+
+  Result<ExprId> repeat(JsonObject object, JsonValue body, int depth) {
+    WEIR_ASSIGN(const ExprId expr, part(body, depth + 1));
+    const int64_t min = integer_of(object, "min", 0);
+    const int64_t max = integer_of(object, "max", kUnbounded);
+    if (min < 0 || min > max || max > kUnbounded) return malformed("min and max of a repetition");
+    return grammar_.repeat(expr, static_cast<int32_t>(min), static_cast<int32_t>(max));
+  }
+
+  Result<ExprId> free_text(JsonValue value, bool ends_with_marker) {
+    JsonArray array;
+    if (value.get(array) != simdjson::SUCCESS || array.size() > kMarkersMax)
+      return malformed("expected markers, found " + json_excerpt(value));
+    std::vector<std::string_view> markers;
+    size_t bytes = 0;
+    for (const JsonValue element : array) {
+      std::string_view marker;
+      if (element.get(marker) != simdjson::SUCCESS || marker.empty())
+        return malformed("expected a marker, found " + json_excerpt(element));
+      markers.push_back(marker);
+      bytes += marker.size();
+    }
+    if (bytes > kMarkerBytesMax) return too_complex();
+    const MarkerMachine machine(markers);
+    grammar_.budget.work -= static_cast<int64_t>(machine.size()) * 256;
+    grammar_.budget.states -= static_cast<int64_t>(machine.size());
+    if (grammar_.budget.exhausted()) return too_complex();
+    return grammar_.machine(machine.dfa(ends_with_marker));
+  }
+
+  Result<ExprId> schema_of(JsonValue schema, bool or_object) {
+    std::string text;
+    JsonWriter(text).value(schema);
+    const size_t rules = grammar_.rules().size();
+    Result<ExprId> expr = json_schema(grammar_, text);
+    if (expr || !or_object || grammar_.budget.exhausted()) return expr;
+    // What was begun is left without a sentence.
+    for (size_t rule = rules; rule < grammar_.rules().size(); ++rule)
+      grammar_.define(static_cast<RuleId>(rule), grammar_.nothing());
+    return any_object();
+  }
+
+  ExprId any_object() {
+    if (object_ == kNoExpr) object_ = json_object(grammar_);
+    return object_;
+  }
+
+  Result<ExprId> source_of(JsonValue value) {
+    JsonObject object;
+    if (value.get(object) != simdjson::SUCCESS)
+      return malformed("expected a source, found " + json_excerpt(value));
+    GrammarSource source;
+    const int64_t kind = integer_of(object, "kind", -1);
+    if (kind < 0 || kind >= static_cast<int64_t>(GrammarSource::Kind::kParts))
+      return malformed("unknown kind of source");
+    source.kind = static_cast<GrammarSource::Kind>(kind);
+    std::string_view text;
+    if (const auto found = json_get(object, "text"); found && !found->get(text)) source.text = text;
+    JsonArray choices;
+    if (const auto found = json_get(object, "choices"); found && !found->get(choices))
+      for (const JsonValue choice : choices)
+        if (!choice.get(text)) source.choices.emplace_back(text);
+    return nested_(grammar_, source);
+  }
+
+  Grammar& grammar_;
+  const SourceReader nested_;
+  ExprId object_ = kNoExpr;
+};
+
+}  // namespace
+
+Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(json, kJsonDepthMax));
+  return PartReader(grammar, nested).part(doc.root(), 0);
+}
+
+std::string source_part(const GrammarSource& source) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().key("source").begin_object();
+  json.field("kind", static_cast<int32_t>(source.kind)).field("text", source.text);
+  json.key("choices").begin_array();
+  for (const std::string& choice : source.choices) json.value(choice);
+  json.end_array().end_object().end_object();
+  return text;
+}
+
+}  // namespace weir::sample::grammar

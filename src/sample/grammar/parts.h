@@ -1,0 +1,32 @@
+// A grammar put together from parts, as JSON: free text around forms. For outputs of which only a
+// part is bound, such as calls of functions within an answer.
+//
+//   {"text": "..."}                  these bytes
+//   {"space": true}                  nothing, a space, or a line feed
+//   {"until": ["...", ...]}          any bytes, up to and with the first of these to come
+//   {"without": ["...", ...]}        any bytes in which none of these comes
+//   {"seq": [part, ...]}, {"any": [part, ...]}
+//   {"repeat": part, "min": 0, "max": 3}     without max: any number of times
+//   {"object": true}                 any JSON object
+//   {"schema": {...}, "or_object": true}     what satisfies the JSON schema; where that cannot be
+//                                    enforced, and `or_object` stands beside it, any JSON object
+//   {"source": {"kind": 2, "text": "...", "choices": [...]}}     another GrammarSource
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sample/grammar/grammar.h"
+#include "sample/grammar/source.h"
+
+namespace weir::sample::grammar {
+
+// Makes an expression of a nested source; source.cpp has it.
+using SourceReader = Result<ExprId> (*)(Grammar& grammar, const GrammarSource& source);
+
+Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested);
+
+// A source as a part.
+std::string source_part(const GrammarSource& source);
+
+}  // namespace weir::sample::grammar
