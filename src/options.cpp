@@ -58,6 +58,19 @@ const std::array kRows = {
         "How keys and values are stored", "f16, with --compute exact f32"},
     Row{"chat-template", "FILE", &Options::chat_template, kServeOnly, "Model",
         "Jinja template to use instead of the model's", "the model's"},
+    Row{"tool-parser", "NAME|auto|none", &Options::tool_parser, kServeOnly, "Model",
+        "How the model writes calls of functions; auto: as the chat template shows; an unknown "
+        "name "
+        "prints all",
+        "auto"},
+    Row{"thinking", "on|off|auto", &Options::thinking, kServeOnly, "Model",
+        "Whether models that can do either think before they answer, unless a request says; auto: "
+        "as the chat template has it",
+        "auto"},
+    Row{"reasoning-format", "auto|deepseek|none", &Options::reasoning_format, kServeOnly, "Model",
+        "Where thoughts go; auto: to reasoning_content, if the chat template speaks of them; "
+        "deepseek: also if not, by <think>; none: to the content, with their tags",
+        "auto"},
 
     Row{"threads", "N", &Options::threads, kEvery, "Machine", "Compute threads",
         "the cores this process may use"},

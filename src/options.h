@@ -24,6 +24,9 @@ struct Options {
   std::string compute = "fast";
   std::string kv_cache;       // Empty: f16 with --compute fast, f32 with exact.
   std::string chat_template;  // File that replaces the model's template.
+  std::string tool_parser = "auto";
+  std::string thinking = "auto";
+  std::string reasoning_format = "auto";
 
   // Machine.
   int32_t threads = 0;    // 0: the cores that this process may use.

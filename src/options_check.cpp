@@ -1,10 +1,11 @@
 // What values options may have.
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 #include <optional>
+#include <vector>
 
 #include "api/generate_request.h"
+#include "api/output/call_format.h"
 #include "base/check.h"
 #include "options.h"
 
@@ -13,7 +14,7 @@ namespace weir {
 namespace {
 
 Result<void> one_of(const char* flag, const std::string& value,
-                    std::initializer_list<std::string_view> allowed) {
+                    const std::vector<std::string_view>& allowed) {
   std::string list;
   for (const std::string_view each : allowed) {
     if (value == each) return {};
@@ -23,6 +24,13 @@ Result<void> one_of(const char* flag, const std::string& value,
   }
   return fail(ErrorCode::kConfig,
               std::string(flag) + ": expected one of " + list + "; found '" + value + "'");
+}
+
+std::vector<std::string_view> tool_parsers() {
+  std::vector<std::string_view> names = {"auto", "none"};
+  for (const api::output::CallFormat& format : api::output::call_formats())
+    names.push_back(format.name);
+  return names;
 }
 
 Result<void> in_range(const char* flag, double value, double low, double high) {
@@ -65,6 +73,9 @@ std::vector<std::string> split_list(std::string_view list) {
 Result<void> check_options(const Options& o) {
   constexpr double kIntMax = 2147483647;
   WEIR_TRY(one_of("--compute", o.compute, {"fast", "exact"}));
+  WEIR_TRY(one_of("--thinking", o.thinking, {"on", "off", "auto"}));
+  WEIR_TRY(one_of("--reasoning-format", o.reasoning_format, {"auto", "deepseek", "none"}));
+  WEIR_TRY(one_of("--tool-parser", o.tool_parser, tool_parsers()));
   WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
   WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
   WEIR_TRY(in_range("--threads", o.threads, 0, 1024));

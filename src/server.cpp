@@ -321,6 +321,9 @@ void Server::become_ready(TextParts text) {
   if (text_->chat_template) config.chat_template = &*text_->chat_template;
   if (text_->tool_use_template) config.tool_use_template = &*text_->tool_use_template;
   config.special_tokens = text_->config.special_tokens;
+  config.tool_parser = options_.tool_parser;
+  config.reasoning_format = options_.reasoning_format;
+  if (options_.thinking != "auto") config.thinking = options_.thinking == "on";
   config.engine = &handle_;
   config.loop = &loop_;
   config.api_keys = keys_;

@@ -12,6 +12,7 @@
 #include "api/grammar_store.h"
 #include "api/keys.h"
 #include "api/memory_cost.h"
+#include "api/output_plan.h"
 #include "api/prepare.h"
 #include "api/stream.h"
 #include "api/token_endpoints.h"
@@ -61,8 +62,9 @@ Error unauthorised() {
 // RFC 9110 11.6.1: a 401 says how to do better.
 const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Bearer"};
 
-ApiConfig with_grammars(ApiConfig config, GrammarStore& grammars) {
+ApiConfig with_own(ApiConfig config, GrammarStore& grammars, const OutputFormats& outputs) {
   config.grammars = &grammars;
+  config.outputs = &outputs;
   return config;
 }
 
@@ -108,6 +110,7 @@ struct Api::Impl {
   int32_t tokens_max() const;
   void write_model(JsonWriter& json, std::string_view id) const;
 
+  const OutputFormats outputs;
   GrammarStore grammars;
   const ApiConfig config;
   const Exchange::Policy policy;
@@ -124,8 +127,10 @@ struct Api::Impl {
 };
 
 Api::Impl::Impl(ApiConfig config_in)
-    : grammars(*config_in.tokenizer, config_in.vocab_size, config_in.defaults.eos_ids),
-      config(with_grammars(std::move(config_in), grammars)),
+    : outputs(choose_formats(config_in)),
+      grammars(*config_in.tokenizer, config_in.vocab_size, config_in.defaults.eos_ids,
+               outputs.markers),
+      config(with_own(std::move(config_in), grammars, outputs)),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s},
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
@@ -315,6 +320,7 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
   facts.model = config.model_id;
   facts.created = std::time(nullptr);
   facts.include_usage = prepared.options.include_usage;
+  facts.legacy_functions = prepared.options.legacy_functions;
   for (OwnedRequest& owned : prepared.requests) owned.request->id = next_request_id++;
   const auto stream = std::make_shared<Stream>(host, exchange, std::move(prepared), facts);
   if (const Result<void> submitted = stream->submit(); !submitted)

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@
 namespace weir::api {
 
 class GrammarStore;
+struct OutputFormats;
 
 // What the composition root knows. Pointers are borrowed and outlive the Api.
 struct ApiConfig {
@@ -40,7 +42,14 @@ struct ApiConfig {
   // `bos_token` and friends: variables of every template.
   std::vector<std::pair<std::string, std::string>> special_tokens{};
 
-  GrammarStore* grammars = nullptr;  // The Api's own; it fills this in.
+  // How the model writes calls and reasoning: names of formats, or what the template says.
+  std::string tool_parser = "auto";       // Also "none".
+  std::string reasoning_format = "auto";  // Also "none" and "deepseek".
+  std::optional<bool> thinking{};         // Of requests that do not say; absent: the template's.
+
+  // The Api's own; it fills these in.
+  GrammarStore* grammars = nullptr;
+  const OutputFormats* outputs = nullptr;
 
   // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
   sched::EngineHandle* engine = nullptr;

@@ -133,12 +133,42 @@ Result<void> write_tool_calls(std::string_view path, JsonValue value, JsonWriter
 
 // Members that templates read and that are strings.
 Result<void> write_strings(std::string_view path, JsonObject message, JsonWriter& json) {
-  for (const std::string_view key : {"name", "tool_call_id", "reasoning_content"}) {
+  for (const std::string_view key : {"name", "tool_call_id"}) {
     const auto value = json_get(message, key);
     if (!value) continue;
     WEIR_ASSIGN(const std::string_view text, as_string(join(path, key), *value));
     json.field(key, text);
   }
+  return {};
+}
+
+// What the model thought comes back under either of the names that it was sent by. Templates know
+// it as reasoning_content, gpt-oss's as `thinking`, which it refuses beside a text with calls.
+Result<void> write_reasoning(std::string_view path, JsonObject message, bool also_thinking,
+                             JsonWriter& json) {
+  for (const std::string_view key : {"reasoning_content", "reasoning"}) {
+    const auto value = json_get(message, key);
+    std::string_view text;
+    if (!value) continue;
+    if (value->get(text) != simdjson::SUCCESS && key == "reasoning") continue;  // OpenRouter's.
+    WEIR_ASSIGN(text, as_string(join(path, key), *value));
+    json.field("reasoning_content", text);
+    if (also_thinking) json.field("thinking", text);
+    return {};
+  }
+  return {};
+}
+
+// An assistant's call by its older name, which has no id.
+Result<void> write_function_call(std::string_view path, JsonValue value, JsonWriter& json) {
+  WEIR_ASSIGN(const JsonObject call, as_object(path, value));
+  WEIR_ASSIGN(const std::string_view name, required_string(path, call, "name"));
+  const auto arguments = json_get(call, "arguments");
+  if (!arguments) return missing(join(path, "arguments"));
+  json.key("tool_calls").begin_array().begin_object().field("type", "function");
+  json.key("function").begin_object().field("name", name);
+  WEIR_TRY(write_arguments(join(path, "arguments"), *arguments, json));
+  json.end_object().end_object().end_array();
   return {};
 }
 
@@ -167,10 +197,15 @@ Result<void> write_message(std::string_view path, JsonValue element, JsonWriter&
   if (role == "function") role = "tool";
   json.begin_object().field("role", role).field("content", text);
   WEIR_TRY(write_strings(path, message, json));
+  const auto older_call = json_get(message, "function_call");
+  if (role == "assistant")
+    WEIR_TRY(write_reasoning(path, message, text.empty() || !(has_calls || older_call), json));
   if (has_calls) {
     if (role != "assistant")
       return out_of_range(join(path, "tool_calls"), "only assistant messages have tool_calls");
     WEIR_TRY(write_tool_calls(join(path, "tool_calls"), *calls, json));
+  } else if (older_call && role == "assistant") {
+    WEIR_TRY(write_function_call(join(path, "function_call"), *older_call, json));
   }
   json.end_object();
   out.last_role = role;
@@ -190,31 +225,6 @@ Result<void> parse_messages(const FieldInput& in, GenerateRequest& out) {
   for (const JsonValue message : messages)
     WEIR_TRY(write_message(at(in.path, index++), message, json, out));
   json.end_array();
-  return {};
-}
-
-Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
-  WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
-  if (tools.size() == 0) return {};
-  if (tools.size() > kToolsMax)
-    return out_of_range(in.path, "expected at most " + std::to_string(kToolsMax) +
-                                     " tools, found " + std::to_string(tools.size()));
-  size_t index = 0;
-  for (const JsonValue element : tools) {
-    const std::string path = at(in.path, index++);
-    WEIR_ASSIGN(const JsonObject tool, as_object(path, element));
-    WEIR_ASSIGN(const std::string_view type, required_string(path, tool, "type"));
-    if (type != "function")
-      return unsupported(join(path, "type"),
-                         "expected \"function\", found \"" + std::string(shown(type)) + "\"");
-    const auto function_value = json_get(tool, "function");
-    if (!function_value) return missing(join(path, "function"));
-    WEIR_ASSIGN(const JsonObject function, as_object(join(path, "function"), *function_value));
-    WEIR_TRY(required_string(join(path, "function"), function, "name"));
-    if (const auto parameters = json_get(function, "parameters"))
-      WEIR_TRY(as_object(join(path, "function.parameters"), *parameters));
-  }
-  JsonWriter(out.tools).value(in.value);
   return {};
 }
 

@@ -207,24 +207,6 @@ Result<void> parse_completion_logprobs(const FieldInput& in, GenerateRequest& ou
   return {};
 }
 
-Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
-  if (in.value.is_object()) {
-    out.tool_choice_refused = "a named function";
-    return {};
-  }
-  std::string_view choice;
-  if (in.value.get(choice) != simdjson::SUCCESS)
-    return wrong_type(in.path, "a string or an object", in.value);
-  if (choice == "none")
-    out.tool_choice_none = true;
-  else if (choice == "required")
-    out.tool_choice_refused = "required";
-  else if (choice != "auto")
-    return out_of_range(in.path, "expected none, auto, required or a named function, found \"" +
-                                     std::string(shown(choice)) + "\"");
-  return {};
-}
-
 Result<void> parse_modalities(const FieldInput& in, GenerateRequest&) {
   JsonArray array;
   if (in.value.get(array) != simdjson::SUCCESS)
@@ -275,11 +257,22 @@ Result<void> refuse(const FieldInput& in, GenerateRequest&) {
   return unsupported(in.path, "this server does not do that yet");
 }
 
-Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out) {
-  std::string_view choice;
-  if (in.value.get(choice) == simdjson::SUCCESS && (choice == "none" || choice == "auto"))
-    return {};
-  return refuse(in, out);
+// How the thinking of models that can do without is switched.
+Result<void> parse_enable_thinking(const FieldInput& in, GenerateRequest& out) {
+  bool enable = false;
+  if (in.value.get(enable) != simdjson::SUCCESS) return wrong_type(in.path, "a boolean", in.value);
+  out.enable_thinking = enable;
+  return {};
+}
+
+Result<void> parse_reasoning_format(const FieldInput& in, GenerateRequest& out) {
+  std::string_view text;
+  if (in.value.get(text) != simdjson::SUCCESS) return wrong_type(in.path, "a string", in.value);
+  if (text != "auto" && text != "none" && text != "deepseek")
+    return out_of_range(
+        in.path, "expected auto, none or deepseek, found \"" + std::string(shown(text)) + "\"");
+  out.reasoning_format = std::string(text);
+  return {};
 }
 
 using G = GenerateRequest;
@@ -295,11 +288,18 @@ constexpr auto kFields = std::to_array<Field>({
     {"prompt", "string or array", &parse_prompt, "Text or token ids, one or several.", 0, 0,
      kCompletions, true},
     {"tools", "array", &parse_tools, "Functions that the model may call.", 0, 0, kChat},
-    {"tool_choice", "string or object", &parse_tool_choice, "none or auto.", 0, 0, kChat},
-    {"parallel_tool_calls", "boolean", {}, "Accepted.", 0, 0, kChat},
+    {"tool_choice", "string or object", &parse_tool_choice,
+     "none, auto, required, a named function, or allowed_tools.", 0, 0, kChat},
+    {"parallel_tool_calls", "boolean", &G::parallel_tool_calls, "More than one call an answer.", 0,
+     0, kChat},
     {"chat_template_kwargs", "object", &parse_template_kwargs, "Variables for the chat template.",
      0, 0, kChat},
-    {"reasoning_effort", "string", &parse_reasoning_effort, "A variable for the chat template.", 0,
+    {"reasoning_effort", "string", &parse_reasoning_effort,
+     "A variable for the chat template; none turns thinking off.", 0, 0, kChat},
+    {"enable_thinking", "boolean", &parse_enable_thinking,
+     "A variable for the chat template: the model thinks before it answers.", 0, 0, kChat},
+    {"reasoning_format", "string", &parse_reasoning_format,
+     "none leaves the reasoning in the content; auto, deepseek: reasoning_content (llama.cpp).", 0,
      0, kChat},
     {"add_generation_prompt", "boolean", &G::add_generation_prompt,
      "Ends the prompt where the assistant's turn begins.", 0, 0, kChat},
@@ -352,8 +352,9 @@ constexpr auto kFields = std::to_array<Field>({
 
     {"response_format", "object", &parse_response_format, "type text, json_object or json_schema."},
     {"modalities", "array", &parse_modalities, "[\"text\"].", 0, 0, kChat},
-    {"functions", "array", &refuse, "Not supported; use tools.", 0, 0, kChat},
-    {"function_call", "string or object", &parse_function_call, "none or auto.", 0, 0, kChat},
+    {"functions", "array", &parse_functions, "The older name of tools.", 0, 0, kChat},
+    {"function_call", "string or object", &parse_function_call, "The older name of tool_choice.", 0,
+     0, kChat},
     {"guided_json", "object or string", &parse_guided_json, "A JSON schema (vLLM)."},
     {"guided_regex", "string", &parse_guided_regex,
      "A regular expression for the whole answer (vLLM)."},
@@ -417,15 +418,7 @@ struct Store {
 Result<void> check_chat(const GenerateRequest& request) {
   if (request.top_logprobs.value_or(0) > 0 && !request.logprobs)
     return out_of_range("top_logprobs", "expected logprobs to be true beside it");
-  // LlamaIndex sends "required" without any tools: there is nothing to require.
-  const bool named = request.tool_choice_refused == "a named function";
-  if (request.tools.empty() && named)
-    return out_of_range("tool_choice", "a named function needs tools");
-  if (!request.tools.empty() && !request.tool_choice_refused.empty())
-    return unsupported("tool_choice",
-                       "this server does not force calls yet; expected none or auto, "
-                       "found " +
-                           request.tool_choice_refused);
+  WEIR_TRY(check_tool_choice(request));
   if (request.continue_final_message && request.last_role != "assistant")
     return out_of_range(
         "continue_final_message",

@@ -33,6 +33,14 @@ inline constexpr size_t kChoicesMax = 128;  // n times the number of prompts.
 // A text to tokenise, or tokens.
 using Prompt = std::variant<std::string, std::vector<int32_t>>;
 
+struct ToolFunction {
+  std::string name;
+  std::string parameters;  // A JSON schema; empty: none.
+  bool strict = false;
+};
+
+enum class ToolChoice : uint8_t { kAuto, kNone, kRequired, kNamed };
+
 struct GenerateRequest {
   std::string model;
 
@@ -40,14 +48,20 @@ struct GenerateRequest {
   std::string messages;         // Chat: a JSON array, in the form that templates expect.
   std::string last_role;        // Of the last message,
   std::string last_content;     // and its text.
-  std::string tools;            // A JSON array, or empty.
   std::string template_kwargs;  // A JSON object, or empty.
   std::optional<std::string> reasoning_effort;
-  bool tool_choice_none = false;
-  std::string tool_choice_refused;  // A choice that needs tools: "required", or a named function.
+  std::optional<bool> enable_thinking;
   bool add_generation_prompt = true;
   bool continue_final_message = false;
   std::vector<Prompt> prompts;  // Completions.
+
+  // --- Functions that the model may call.
+  std::string tools;                    // A JSON array for the template, or empty;
+  std::vector<ToolFunction> functions;  // the same.
+  ToolChoice tool_choice = ToolChoice::kAuto;
+  std::vector<std::string> callable;  // Names: the named function, or those allowed; empty: all.
+  bool parallel_tool_calls = true;
+  bool legacy_functions = false;  // Asked as `functions`: the answer has a `function_call`.
 
   // --- Sampling; absent: the server's default.
   std::optional<double> temperature, top_p, min_p, typical_p;
@@ -74,6 +88,14 @@ struct GenerateRequest {
   // --- Form.
   std::optional<sample::grammar::GrammarSource> grammar;
   std::string grammar_field;  // The field that it came from.
+  std::optional<std::string> reasoning_format;
+
+  // Functions are there, and may be called.
+  bool may_call() const { return !functions.empty() && tool_choice != ToolChoice::kNone; }
+  bool must_call() const {
+    return !functions.empty() &&
+           (tool_choice == ToolChoice::kRequired || tool_choice == ToolChoice::kNamed);
+  }
 
   std::optional<std::string> cache_salt;
 
@@ -127,8 +149,13 @@ Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
 // The messages of a chat, checked and rewritten for templates: text parts joined, `developer` as
 // `system`, tool arguments as objects. Fills messages, last_role and last_content.
 Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
-// Checks the tools and keeps them as JSON.
+
+// Functions that may be called (tool_fields.cpp).
 Result<void> parse_tools(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_functions(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out);
+Result<void> check_tool_choice(const GenerateRequest& request);
 
 // What binds the answer to a form; each fills `grammar`, and only one of them may.
 Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out);

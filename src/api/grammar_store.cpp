@@ -10,26 +10,33 @@ using sample::grammar::Matcher;
 using sample::grammar::TokenTrie;
 
 GrammarStore::GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size,
-                           std::vector<int32_t> end_ids)
-    : tokenizer_(tokenizer), vocab_size_(vocab_size), end_ids_(std::move(end_ids)) {}
+                           std::vector<int32_t> end_ids, std::vector<int32_t> markers)
+    : tokenizer_(tokenizer),
+      vocab_size_(vocab_size),
+      end_ids_(std::move(end_ids)),
+      markers_(std::move(markers)) {}
 
-std::shared_ptr<const TokenTrie> GrammarStore::trie() {
-  std::call_once(trie_made_, [this] {
+std::shared_ptr<const TokenTrie> GrammarStore::trie(bool with_markers) {
+  with_markers = with_markers && !markers_.empty();
+  Vocabulary& vocabulary = with_markers ? marked_ : plain_;
+  std::call_once(vocabulary.made, [&] {
+    const auto has = [](const std::vector<int32_t>& ids, int32_t id) {
+      return std::ranges::find(ids, id) != ids.end();
+    };
     std::vector<std::string_view> pieces;
     for (int32_t id = 0; id < std::min(vocab_size_, tokenizer_.vocab_size()); ++id) {
-      const bool text =
-          !tokenizer_.is_special(id) && std::ranges::find(end_ids_, id) == end_ids_.end();
-      pieces.push_back(text ? tokenizer_.piece(id) : std::string_view());
+      const bool text = !tokenizer_.is_special(id) || (with_markers && has(markers_, id));
+      pieces.push_back(text && !has(end_ids_, id) ? tokenizer_.piece(id) : std::string_view());
     }
-    trie_ = std::make_shared<const TokenTrie>(pieces);
+    vocabulary.trie = std::make_shared<const TokenTrie>(pieces);
   });
-  return trie_;
+  return vocabulary.trie;
 }
 
 Result<std::unique_ptr<Matcher>> GrammarStore::matcher(const sample::grammar::GrammarSource& source,
-                                                       bool begins_text) {
+                                                       bool begins_text, bool with_markers) {
   WEIR_ASSIGN(auto automaton, cache_.get(source));
-  auto matcher = std::make_unique<Matcher>(std::move(automaton), trie());
+  auto matcher = std::make_unique<Matcher>(std::move(automaton), trie(with_markers));
   if (begins_text) matcher->ignore_leading_spaces(tokenizer_.leading_spaces_stripped());
   return matcher;
 }

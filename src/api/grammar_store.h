@@ -1,5 +1,5 @@
-// GrammarStore: the grammars of this server's requests: the vocabulary as a trie, made when the first
-// request needs it, and the automata of the grammars used lately.
+// GrammarStore: the grammars of this server's requests: the vocabulary as a trie, made when the
+// first request needs it, and the automata of the grammars used lately.
 //
 // Threads: any, at once. Compiling and building the trie are slow: pool threads only.
 #pragma once
@@ -18,22 +18,29 @@ namespace weir::api {
 class GrammarStore {
  public:
   // Tokens from `vocab_size` on are not the model's; `end_ids` end an output and are no part of it.
+  // `markers`: special tokens that stand for their text, in outputs with calls or reasoning.
   // The tokenizer outlives the store.
-  GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size, std::vector<int32_t> end_ids);
+  GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size, std::vector<int32_t> end_ids,
+               std::vector<int32_t> markers = {});
 
   // A position at the beginning of an output. `begins_text`: where the tokenizer drops the spaces
-  // before a text, they do not count.
+  // before a text, they do not count. `with_markers`: the markers' tokens may come.
   Result<std::unique_ptr<sample::grammar::Matcher>> matcher(
-      const sample::grammar::GrammarSource& source, bool begins_text);
+      const sample::grammar::GrammarSource& source, bool begins_text, bool with_markers = false);
 
  private:
-  std::shared_ptr<const sample::grammar::TokenTrie> trie();
+  // The vocabulary, made when it is needed first.
+  struct Vocabulary {
+    std::once_flag made;
+    std::shared_ptr<const sample::grammar::TokenTrie> trie;
+  };
+  std::shared_ptr<const sample::grammar::TokenTrie> trie(bool with_markers);
 
   const text::Tokenizer& tokenizer_;
   const int32_t vocab_size_;
   const std::vector<int32_t> end_ids_;
-  std::once_flag trie_made_;
-  std::shared_ptr<const sample::grammar::TokenTrie> trie_;
+  const std::vector<int32_t> markers_;
+  Vocabulary plain_, marked_;
   sample::grammar::GrammarCache cache_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "api/grammar_store.h"
 #include "api/memory_cost.h"
+#include "api/output_plan.h"
 
 namespace weir::api {
 
@@ -13,6 +14,9 @@ namespace {
 
 // OpenAI's default of /v1/completions.
 constexpr int32_t kCompletionTokensDefault = 16;
+
+// Longer than any marker, with the white space behind it.
+constexpr size_t kChatEndBytes = 256;
 
 // Variables of ours, which chat_template_kwargs cannot replace.
 constexpr std::array<std::string_view, 3> kReservedVariables = {"messages", "tools",
@@ -27,6 +31,22 @@ Result<void> write_kwargs(const std::string& kwargs, JsonWriter& json) {
         kReservedVariables.end())
       json.field(key, value);
   return {};
+}
+
+// Templates know the switch by two names. What chat_template_kwargs says wins.
+void write_thinking(const ApiConfig& config, const GenerateRequest& request, JsonWriter& json) {
+  const auto said = [&](std::string_view name) {
+    std::string key;
+    append_json_string(key, name);
+    return request.template_kwargs.find(key + ":") != std::string::npos;
+  };
+  std::optional<bool> thinking = config.thinking;
+  if (request.reasoning_effort == "none") thinking = false;
+  if (request.enable_thinking) thinking = request.enable_thinking;
+  for (const char* name : {"enable_thinking", "thinking"})
+    if (thinking && !said(name)) json.field(name, *thinking);
+  if (request.reasoning_effort && request.reasoning_effort != "none" && !said("reasoning_effort"))
+    json.field("reasoning_effort", *request.reasoning_effort);
 }
 
 std::string_view trim(std::string_view text) {
@@ -96,12 +116,15 @@ Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const PrepareInpu
   return config.tokenizer->encode(text, options);
 }
 
+// `chat_end`: the end of a chat's prompt; enough of it to see what it has opened.
 Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& config,
                                                            const PrepareInput& in,
-                                                           const GenerateRequest& request) {
+                                                           const GenerateRequest& request,
+                                                           std::string& chat_end) {
   std::vector<std::vector<int32_t>> prompts;
   if (in.endpoint == Endpoint::kChat) {
     WEIR_ASSIGN(const std::string text, render_chat(config, request, in.now));
+    chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
     // Templates write the BOS token themselves.
     WEIR_ASSIGN(prompts.emplace_back(),
                 tokenise(config, in, text, {.add_special = false, .parse_special = true}));
@@ -168,6 +191,7 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   options.include_stop = request.include_stop_str_in_output;
   options.stop = request.stop;
   options.choices_per_prompt = request.choices_per_prompt();
+  options.legacy_functions = request.legacy_functions;
   return options;
 }
 
@@ -220,15 +244,37 @@ Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes) {
               "max_tokens, top_logprobs or n.");
 }
 
-// The position at which the answer's grammar begins; an error names the field that it came from.
 Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(const ApiConfig& config,
-                                                             const GenerateRequest& request,
+                                                             const OutputPlan& plan,
                                                              bool begins_text) {
-  auto matcher = config.grammars->matcher(*request.grammar, begins_text);
+  auto matcher = config.grammars->matcher(*plan.grammar, begins_text, plan.parser != nullptr);
   if (matcher) return matcher;
   const bool unsupported = matcher.error().code == ErrorCode::kUnsupported;
-  return fail(matcher.error().code, std::move(matcher.error().message), request.grammar_field,
+  return fail(matcher.error().code, std::move(matcher.error().message), plan.grammar_field,
               unsupported ? "unsupported_parameter" : "invalid_value");
+}
+
+// How the answer is taken apart, and the position at which its grammar begins. Schemas that are too
+// much together bind no arguments but those of strict functions: they are then valid JSON.
+Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& config,
+                                                              const GenerateRequest& request,
+                                                              std::string_view chat_end,
+                                                              AnswerOptions& options) {
+  OutputPlan plan;
+  if (options.endpoint == Endpoint::kChat) {
+    plan = plan_output(config, request, chat_end);
+  } else {
+    plan.grammar = request.grammar;
+    plan.grammar_field = request.grammar_field;
+  }
+  options.parser = plan.parser;
+  options.short_call_ids = plan.short_call_ids;
+  if (plan.parser) options.markers = config.outputs->markers;
+  if (!plan.grammar) return nullptr;
+  auto matcher = matcher_of(config, plan, options.begins_text);
+  if (matcher || !request.must_call()) return matcher;
+  plan = plan_output(config, request, chat_end, /*arguments_bound=*/false);
+  return matcher_of(config, plan, options.begins_text);
 }
 
 }  // namespace
@@ -257,7 +303,7 @@ Result<void> check_model(const ApiConfig& config, std::string_view model) {
 
 Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& request,
                                 int64_t now) {
-  const bool with_tools = !request.tools.empty() && !request.tool_choice_none;
+  const bool with_tools = request.may_call();
   const text::ChatTemplate* chat_template =
       with_tools && config.tool_use_template ? config.tool_use_template : config.chat_template;
   if (!chat_template)
@@ -274,7 +320,7 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
   json.field("add_generation_prompt",
              request.add_generation_prompt && !request.continue_final_message);
   for (const auto& [name, text] : config.special_tokens) json.field(name, text);
-  if (request.reasoning_effort) json.field("reasoning_effort", *request.reasoning_effort);
+  write_thinking(config, request, json);
   if (!request.template_kwargs.empty()) WEIR_TRY(write_kwargs(request.template_kwargs, json));
   json.end_object();
 
@@ -292,20 +338,19 @@ Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& bud
   WEIR_ASSIGN(GenerateRequest request,
               parse_generate(in.endpoint, in.body, RequestLimits{config.vocab_size}));
   WEIR_TRY(check_model(config, request.model));
-  WEIR_ASSIGN(const auto prompts, tokenise_prompts(config, in, request));
+  std::string chat_end;
+  WEIR_ASSIGN(const auto prompts, tokenise_prompts(config, in, request, chat_end));
 
   WEIR_ASSIGN(const std::vector<int32_t> limits, output_limits(config, in, request, prompts));
 
   PreparedAnswer answer;
-  const AnswerOptions& options = answer.options = answer_options(in.endpoint, request);
+  AnswerOptions& options = answer.options = answer_options(in.endpoint, request);
   const AnswerCost cost = cost_of(options, prompts, limits);
   WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
   WEIR_ASSIGN(answer.whole, lease(budget, cost.whole));
 
-  std::unique_ptr<sample::grammar::Matcher> matcher;
-  if (request.grammar) {
-    WEIR_ASSIGN(matcher, matcher_of(config, request, options.begins_text));
-  }
+  WEIR_ASSIGN(const std::unique_ptr<sample::grammar::Matcher> matcher,
+              plan_answer(config, request, chat_end, options));
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
                             ? std::hash<std::string>()(*request.cache_salt) | 1

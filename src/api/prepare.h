@@ -12,6 +12,7 @@
 #include "api/api.h"
 #include "api/generate_request.h"
 #include "api/memory_lease.h"
+#include "api/output/output_parser.h"
 #include "sched/request.h"
 
 namespace weir::api {
@@ -35,6 +36,11 @@ struct AnswerOptions {
   bool include_stop = false;
   std::vector<std::string> stop;
   int32_t choices_per_prompt = 1;
+  // --- What the text is taken apart by; null: it is all content.
+  std::shared_ptr<const output::ParserOptions> parser;
+  std::vector<int32_t> markers;   // Special tokens whose text the parser needs.
+  bool short_call_ids = false;    // Nine letters or digits.
+  bool legacy_functions = false;  // `function_call` instead of `tool_calls`.
 };
 
 struct PreparedAnswer {

@@ -19,6 +19,9 @@ constexpr size_t kShapeBytes = 512;
 // (HttpLimits::stream_queue_bytes_max), and more tokens than a stop string is likely to hold back.
 constexpr size_t kWaitingLogprobBytesMax = 256 << 10;
 
+// What Mistral's templates ask of the id of a call.
+constexpr size_t kShortIdBytes = 9;
+
 // Of a choice, what every token looks at.
 constexpr size_t kHotChoiceBytes = 256;
 
@@ -30,6 +33,7 @@ text::Detokenizer::Options detokenizer_options(const AnswerOptions& options) {
   return {.stop = options.stop,
           .include_stop = options.include_stop,
           .skip_special = options.skip_special_tokens,
+          .keep_special = options.markers,
           .strip_leading_space = options.begins_text};
 }
 
@@ -42,6 +46,9 @@ Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& op
       prompt_tokens(static_cast<int64_t>(owned.request->prompt.size())) {
   if (options.logprobs)
     logprobs = std::make_unique<LogprobList>(options.endpoint, tokenizer, options.top_logprobs);
+  if (!options.parser) return;
+  parts = std::make_unique<Parts>();
+  parts->parser = output::make_parser(*options.parser);
 }
 
 Stream::Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
@@ -152,13 +159,26 @@ void Stream::take_token(Choice& choice, int32_t index) {
   if (choice.logprobs)
     choice.logprobs->add(chosen, log.top(choice.read), choice.detokenizer.token_begin());
   ++choice.read;
+  const bool reasoned = choice.parts && choice.parts->parser->in_reasoning();
+  take_text(choice, index, text);
+  if (reasoned || (choice.parts && choice.parts->parser->in_reasoning()))
+    ++choice.parts->reasoning_tokens;
+}
+
+void Stream::take_text(Choice& choice, int32_t index, std::string_view text) {
+  choice.text_bytes += static_cast<int64_t>(text.size());
+  if (choice.parts) {
+    Parts& parts = *choice.parts;
+    parts.parser->push(text, parts.pieces);
+    if (!parts.pieces.empty()) return show_parts(choice, index);
+    text = {};
+  }
   if (!text.empty() || (options_.stream && choice.logprobs &&
                         choice.logprobs->json_bytes() > kWaitingLogprobBytesMax))
     show(choice, index, text);
 }
 
 void Stream::show(Choice& choice, int32_t index, std::string_view text) {
-  choice.shown_bytes += static_cast<int64_t>(text.size());
   if (!options_.stream) {
     choice.text.append(text);
     return;
@@ -166,6 +186,44 @@ void Stream::show(Choice& choice, int32_t index, std::string_view text) {
   if (!std::exchange(choice.role_sent, true)) shape_.append_role(host_.out.text(), index);
   shape_.append_text(host_.out.text(), index, text,
                      choice.logprobs ? take_logprobs(choice) : "null");
+}
+
+void Stream::show_parts(Choice& choice, int32_t index) {
+  output::Pieces& pieces = choice.parts->pieces;
+  for (size_t i = 0; i < pieces.size(); ++i) show_part(choice, index, pieces[i]);
+  pieces.clear();
+}
+
+void Stream::show_part(Choice& choice, int32_t index, const output::Piece& piece) {
+  using Kind = output::PieceKind;
+  if (piece.kind == Kind::kContent) return show(choice, index, piece.text);
+  if (piece.kind == Kind::kCallEnd) return;
+  Parts& parts = *choice.parts;
+  if (piece.kind == Kind::kCallBegin)
+    parts.calls.push_back({call_id(choice, piece.id), std::string(piece.text), {}});
+  if (!options_.stream) {
+    if (piece.kind == Kind::kReasoning) parts.reasoning += piece.text;
+    if (piece.kind == Kind::kCallArguments) parts.calls.back().arguments += piece.text;
+    return;
+  }
+  std::string& out = host_.out.text();
+  if (!std::exchange(choice.role_sent, true)) shape_.append_role(out, index);
+  const std::string logprobs = choice.logprobs ? take_logprobs(choice) : "null";
+  const int32_t call = static_cast<int32_t>(parts.calls.size()) - 1;
+  if (piece.kind == Kind::kReasoning)
+    shape_.append_reasoning(out, index, piece.text, logprobs);
+  else if (piece.kind == Kind::kCallBegin)
+    shape_.append_call(out, index, call, parts.calls.back().id, piece.text, logprobs);
+  else
+    shape_.append_arguments(out, index, call, piece.text, logprobs);
+}
+
+// The model's own, if it is the only one of its kind: templates write it back.
+std::string Stream::call_id(const Choice& choice, std::string_view given) const {
+  const auto same = [&](const ToolCall& call) { return call.id == given; };
+  if (!given.empty() && std::ranges::none_of(choice.parts->calls, same)) return std::string(given);
+  if (options_.short_call_ids) return random_id({}).substr(0, kShortIdBytes);
+  return random_id("call_");
 }
 
 std::string Stream::take_logprobs(Choice& choice) {
@@ -182,14 +240,20 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
     return fail(Error{ErrorCode::kIo, "The engine could not go on with this answer."});
   if (choice.detokenizer.stopped()) {
     // The tokens of the stop string have no text, so they have no place beside it either.
-    if (choice.logprobs && !options_.include_stop) choice.logprobs->drop_from(choice.shown_bytes);
+    if (choice.logprobs && !options_.include_stop) choice.logprobs->drop_from(choice.text_bytes);
   } else if (const std::string_view rest = choice.detokenizer.finish(); !rest.empty()) {
-    show(choice, index, rest);
+    take_text(choice, index, rest);
+  }
+  if (choice.parts) {
+    choice.parts->parser->finish(choice.parts->pieces);
+    show_parts(choice, index);
   }
   choice.cached_tokens = choice.owned.request->cached_tokens;  // Also where no token came.
   const bool length = reason == FinishReason::kLength;
   (length ? host_.stats->finished_length : host_.stats->finished_stop).add();
   choice.finish_reason = length ? "length" : "stop";
+  if (!length && choice.parts && !choice.parts->calls.empty())
+    choice.finish_reason = options_.legacy_functions ? "function_call" : "tool_calls";
   figures_.finish = choice.finish_reason;
   if (options_.stream) {
     if (!std::exchange(choice.role_sent, true)) shape_.append_role(host_.out.text(), index);
@@ -234,13 +298,20 @@ void Stream::complete() {
     std::string body;
     size_t bytes = 0;
     for (const Choice& choice : choices_)
-      bytes += choice.text.size() + (choice.logprobs ? choice.logprobs->json_bytes() : 0);
+      bytes += static_cast<size_t>(choice.text_bytes) +
+               (choice.logprobs ? choice.logprobs->json_bytes() : 0);
     body.reserve(bytes + (choices_.size() + 1) * kShapeBytes);
     shape_.begin_whole(body);
     for (size_t i = 0; i < choices_.size(); ++i) {
       Choice& choice = choices_[i];
-      shape_.begin_whole_choice(body, static_cast<int32_t>(i), choice.text);
+      AnswerText text{choice.text, {}, {}};
+      if (choice.parts) {
+        text.reasoning = choice.parts->reasoning;
+        text.calls = choice.parts->calls;
+      }
+      shape_.begin_whole_choice(body, static_cast<int32_t>(i), text);
       std::string().swap(choice.text);  // What stands in the body is not held twice.
+      choice.parts.reset();
       if (choice.logprobs)
         choice.logprobs->write_and_clear(body);
       else
@@ -263,6 +334,7 @@ Usage Stream::usage() const {
   const auto per_prompt = static_cast<size_t>(options_.choices_per_prompt);
   for (size_t i = 0; i < choices_.size(); ++i) {
     usage.completion_tokens += choices_[i].read;
+    if (choices_[i].parts) usage.reasoning_tokens += choices_[i].parts->reasoning_tokens;
     if (i % per_prompt != 0) continue;  // The choices of one prompt share its tokens.
     usage.prompt_tokens += choices_[i].prompt_tokens;
     usage.cached_tokens += choices_[i].cached_tokens;

@@ -18,6 +18,8 @@
 #include "api/api_stats.h"
 #include "api/exchange.h"
 #include "api/logprob_list.h"
+#include "api/output/output_parser.h"
+#include "api/output/pieces.h"
 #include "api/prepare.h"
 #include "sched/engine_handle.h"
 #include "text/detokenizer.h"
@@ -65,6 +67,15 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void prefetch(size_t step) const;
 
  private:
+  // Of a choice whose text is not all content.
+  struct Parts {
+    std::unique_ptr<output::OutputParser> parser;
+    output::Pieces pieces;        // Just found.
+    std::string reasoning;        // Of a whole answer.
+    std::vector<ToolCall> calls;  // Of a whole answer; of a stream without their arguments.
+    int64_t reasoning_tokens = 0;
+  };
+
   struct Choice {
     Choice(const text::Tokenizer& tokenizer, const AnswerOptions& options, OwnedRequest request);
 
@@ -72,11 +83,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
     int32_t read = 0;    // Tokens taken from the log.
     bool role_sent = false;
     bool ended = false;
-    int64_t shown_bytes = 0;  // Of text.
+    int64_t text_bytes = 0;  // Markers included.
     sched::Clock::time_point last_token{};
     std::unique_ptr<LogprobList> logprobs;  // If asked for.
     text::Detokenizer detokenizer;
-    std::string text;  // Of a whole answer.
+    std::unique_ptr<Parts> parts;  // If there is anything to find.
+    std::string text;              // Of a whole answer.
     std::string_view finish_reason;
     int64_t prompt_tokens = 0, cached_tokens = 0;
   };
@@ -85,7 +97,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool advance(Choice& choice, int32_t index, sched::Clock::time_point now);
   void observe(Choice& choice, int32_t before, sched::Clock::time_point now);
   void take_token(Choice& choice, int32_t index);
+  void take_text(Choice& choice, int32_t index, std::string_view text);
   void show(Choice& choice, int32_t index, std::string_view text);
+  void show_parts(Choice& choice, int32_t index);
+  void show_part(Choice& choice, int32_t index, const output::Piece& piece);
+  std::string call_id(const Choice& choice, std::string_view given) const;
   void end_choice(Choice& choice, int32_t index, FinishReason reason);
   std::string take_logprobs(Choice& choice);
   void retire(Choice& choice);

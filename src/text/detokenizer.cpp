@@ -40,7 +40,9 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, Options options)
 std::string_view Detokenizer::push(int32_t token) {
   out_.clear();
   token_begin_ = {taken_.bytes + std::ssize(bytes_), taken_.characters};
-  if (stopped_ || (options_.skip_special && tokenizer_.is_special(token))) return out_;
+  if (stopped_ || (options_.skip_special && tokenizer_.is_special(token) &&
+                   !std::ranges::binary_search(options_.keep_special, token)))
+    return out_;
   const std::string_view piece = drop_leading_spaces(tokenizer_.piece(token));
   if (bytes_.empty() && stops_.empty() && valid_utf8(piece)) {
     count_text(piece);

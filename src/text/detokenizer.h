@@ -25,6 +25,8 @@ class Detokenizer {
     std::vector<std::string> stop = {};  // Stop strings; none empty.
     bool include_stop = false;           // Keep the stop string in the text.
     bool skip_special = true;
+    // Special tokens that are not skipped: sorted, and few.
+    std::vector<int32_t> keep_special = {};
     // Take the space from the first token, as Tokenizer::decode() does for some models. False where
     // the text goes on from a prompt and the space belongs between the two.
     bool strip_leading_space = true;

@@ -78,7 +78,7 @@ TEST(AnswerShape, WritesWholeAnswers) {
   const Usage usage{.prompt_tokens = 7, .cached_tokens = 4, .completion_tokens = 3};
   const auto append = [](const AnswerShape& shape, std::string& out, int32_t index,
                          const char* text, const char* logprobs, const char* reason) {
-    shape.begin_whole_choice(out, index, text);
+    shape.begin_whole_choice(out, index, {text, {}, {}});
     out += logprobs;
     AnswerShape::end_whole_choice(out, reason);
   };

@@ -3,7 +3,7 @@ import os, subprocess, sys, unittest
 
 from weir_server import SOURCE, Server
 
-WITHOUT = "tools,images,responses,embeddings"
+WITHOUT = "images,responses,embeddings"
 
 
 class Clients(unittest.TestCase):

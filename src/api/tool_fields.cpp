@@ -1,0 +1,209 @@
+// The fields that speak of functions: tools and tool_choice, and their older names functions and
+// function_call.
+#include <algorithm>
+#include <string>
+
+#include "api/generate_request.h"
+
+namespace weir::api {
+
+namespace {
+
+constexpr size_t kNameBytesMax = 256;
+
+std::string join(std::string_view path, std::string_view key) {
+  return std::string(path) + "." + std::string(key);
+}
+
+std::string at(std::string_view path, size_t index) {
+  return std::string(path) + "[" + std::to_string(index) + "]";
+}
+
+Result<JsonObject> as_object(std::string_view path, JsonValue value) {
+  JsonObject object;
+  if (value.get(object) != simdjson::SUCCESS) return wrong_type(path, "an object", value);
+  return object;
+}
+
+Result<JsonArray> as_array(std::string_view path, JsonValue value) {
+  JsonArray array;
+  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, "an array", value);
+  return array;
+}
+
+Result<std::string_view> string_member(std::string_view path, JsonObject object,
+                                       std::string_view key) {
+  const auto value = json_get(object, key);
+  if (!value) return missing(join(path, key));
+  std::string_view text;
+  if (value->get(text) != simdjson::SUCCESS) return wrong_type(join(path, key), "a string", *value);
+  return text;
+}
+
+// Names stand within markers and JSON strings, as they are.
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.size() <= kNameBytesMax && std::ranges::none_of(name, [](char c) {
+    return static_cast<uint8_t>(c) <= ' ' || c == 127 ||
+           std::string_view("\"\\<>[](){}|=,;'`").find(c) != std::string_view::npos;
+  });
+}
+
+Result<ToolFunction> function_of(const std::string& path, JsonValue value) {
+  WEIR_ASSIGN(const JsonObject object, as_object(path, value));
+  WEIR_ASSIGN(const std::string_view name, string_member(path, object, "name"));
+  if (!is_plain_name(name))
+    return out_of_range(join(path, "name"), "expected from 1 to " + std::to_string(kNameBytesMax) +
+                                                " letters, digits, _ or -, found \"" +
+                                                std::string(shown(name)) + "\"");
+  ToolFunction function;
+  function.name = name;
+  if (const auto parameters = json_get(object, "parameters")) {
+    WEIR_TRY(as_object(join(path, "parameters"), *parameters));
+    JsonWriter(function.parameters).value(*parameters);
+  }
+  if (const auto strict = json_get(object, "strict");
+      strict && strict->get(function.strict) != simdjson::SUCCESS)
+    return wrong_type(join(path, "strict"), "a boolean", *strict);
+  return function;
+}
+
+Result<void> check_count(std::string_view path, size_t count) {
+  if (count <= kToolsMax) return {};
+  return out_of_range(path, "expected at most " + std::to_string(kToolsMax) + " tools, found " +
+                                std::to_string(count));
+}
+
+// {"type": "function", "function": {"name": ...}}, also without the inner object.
+Result<std::string> chosen_name(const std::string& path, JsonObject object) {
+  const auto function = json_get(object, "function");
+  if (!function) {
+    WEIR_ASSIGN(const std::string_view name, string_member(path, object, "name"));
+    return std::string(name);
+  }
+  WEIR_ASSIGN(const JsonObject inner, as_object(join(path, "function"), *function));
+  WEIR_ASSIGN(const std::string_view name, string_member(join(path, "function"), inner, "name"));
+  return std::string(name);
+}
+
+Result<void> parse_allowed_tools(JsonObject choice, GenerateRequest& out) {
+  const std::string path = "tool_choice.allowed_tools";
+  JsonObject allowed = choice;  // Responses has it without the inner object.
+  if (const auto inner = json_get(choice, "allowed_tools")) {
+    WEIR_ASSIGN(allowed, as_object(path, *inner));
+  }
+  WEIR_ASSIGN(const std::string_view mode, string_member(path, allowed, "mode"));
+  if (mode != "auto" && mode != "required")
+    return out_of_range(join(path, "mode"),
+                        "expected auto or required, found \"" + std::string(shown(mode)) + "\"");
+  out.tool_choice = mode == "auto" ? ToolChoice::kAuto : ToolChoice::kRequired;
+  const auto tools = json_get(allowed, "tools");
+  if (!tools) return missing(join(path, "tools"));
+  WEIR_ASSIGN(const JsonArray array, as_array(join(path, "tools"), *tools));
+  WEIR_TRY(check_count(join(path, "tools"), array.size()));
+  if (array.size() == 0)
+    return out_of_range(join(path, "tools"), "expected at least one tool, found none");
+  size_t index = 0;
+  for (const JsonValue element : array) {
+    const std::string tool_path = at(join(path, "tools"), index++);
+    WEIR_ASSIGN(const JsonObject tool, as_object(tool_path, element));
+    WEIR_ASSIGN(std::string name, chosen_name(tool_path, tool));
+    out.callable.push_back(std::move(name));
+  }
+  return {};
+}
+
+Result<void> parse_choice_word(const FieldInput& in, std::string_view word, GenerateRequest& out) {
+  if (word == "none")
+    out.tool_choice = ToolChoice::kNone;
+  else if (word == "required" || word == "any")  // "any" is Mistral's word.
+    out.tool_choice = ToolChoice::kRequired;
+  else if (word != "auto")
+    return out_of_range(in.path, "expected none, auto, required or a named function, found \"" +
+                                     std::string(shown(word)) + "\"");
+  return {};
+}
+
+}  // namespace
+
+Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
+  if (tools.size() == 0) return {};
+  WEIR_TRY(check_count(in.path, tools.size()));
+  size_t index = 0;
+  for (const JsonValue element : tools) {
+    const std::string path = at(in.path, index++);
+    WEIR_ASSIGN(const JsonObject tool, as_object(path, element));
+    WEIR_ASSIGN(const std::string_view type, string_member(path, tool, "type"));
+    if (type != "function")
+      return unsupported(join(path, "type"),
+                         "expected \"function\", found \"" + std::string(shown(type)) + "\"");
+    const auto function = json_get(tool, "function");
+    if (!function) return missing(join(path, "function"));
+    WEIR_ASSIGN(ToolFunction parsed, function_of(join(path, "function"), *function));
+    out.functions.push_back(std::move(parsed));
+  }
+  JsonWriter(out.tools).value(in.value);
+  return {};
+}
+
+Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
+  std::string_view word;
+  if (in.value.get(word) == simdjson::SUCCESS) return parse_choice_word(in, word, out);
+  JsonObject object;
+  if (in.value.get(object) != simdjson::SUCCESS)
+    return wrong_type(in.path, "a string or an object", in.value);
+  WEIR_ASSIGN(const std::string_view type, string_member(in.path, object, "type"));
+  if (type == "allowed_tools") return parse_allowed_tools(object, out);
+  if (type != "function")
+    return unsupported(
+        join(in.path, "type"),
+        "expected \"function\" or \"allowed_tools\", found \"" + std::string(shown(type)) + "\"");
+  WEIR_ASSIGN(std::string name, chosen_name(std::string(in.path), object));
+  out.tool_choice = ToolChoice::kNamed;
+  out.callable.push_back(std::move(name));
+  return {};
+}
+
+Result<void> parse_functions(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray functions, as_array(in.path, in.value));
+  if (functions.size() == 0) return {};
+  if (!out.functions.empty())
+    return out_of_range(in.path, "expected one of tools and functions, found both");
+  WEIR_TRY(check_count(in.path, functions.size()));
+  JsonWriter json(out.tools);
+  json.begin_array();
+  size_t index = 0;
+  for (const JsonValue element : functions) {
+    WEIR_ASSIGN(ToolFunction parsed, function_of(at(in.path, index++), element));
+    out.functions.push_back(std::move(parsed));
+    json.begin_object().field("type", "function").field("function", element).end_object();
+  }
+  json.end_array();
+  out.legacy_functions = true;
+  out.parallel_tool_calls = false;  // An answer has room for one.
+  return {};
+}
+
+Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out) {
+  std::string_view word;
+  if (in.value.get(word) == simdjson::SUCCESS) return parse_choice_word(in, word, out);
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
+  if (object.size() == 0) return {};
+  WEIR_ASSIGN(const std::string_view name, string_member(in.path, object, "name"));
+  out.tool_choice = ToolChoice::kNamed;
+  out.callable.emplace_back(name);
+  return {};
+}
+
+Result<void> check_tool_choice(const GenerateRequest& request) {
+  const std::string field = request.legacy_functions ? "function_call" : "tool_choice";
+  if (request.functions.empty() && !request.callable.empty())
+    return out_of_range(field, "a named function needs tools");
+  for (const std::string& name : request.callable)
+    if (std::ranges::find(request.functions, name, &ToolFunction::name) == request.functions.end())
+      return out_of_range(field, "expected the name of one of the tools, found \"" +
+                                     std::string(shown(name)) + "\"");
+  return {};
+}
+
+}  // namespace weir::api
