@@ -1,276 +1,231 @@
 // attend_prompt on AMX tiles: queries, keys, weights and values in bf16, sums in float32.
 //
 // A query is one head of one row; 32 of them share every product. Per block of 256 tokens keys and
-// values are turned into panels of tiles once for all queries of the call, scores of 32 queries
-// come out of products over the dimensions, a pass over each query's scores makes weights of them,
-// and products over the tokens add the values. What remains is mostly the exponential: 12
-// instructions for 16 scores, against 3 for their share of the tiles (64 dimensions).
-#include <immintrin.h>
-
-#include "kernels/amx/product.h"
+// values are turned into panels of tiles once for all queries of the call. Then, for 32 queries and
+// 128 tokens at a time (a stretch): scores come out of products over the dimensions, a pass over
+// them makes weights, and products over the tokens add the values.
+//
+// The pass is vector arithmetic, 12 instructions for 16 scores. The tiles' unit takes one of the
+// two vector ports, and instructions are bound to their ports early, so products in between do not
+// hide behind it: products and pass take turns, and each has what it reads in L1.
+#include "kernels/amx/attention_panel.h"
+#include "kernels/amx/attention_weights.h"
 #include "kernels/avx512/attention.h"
-#include "kernels/isa.h"
 
 namespace weir::kernels::amx {
 namespace {
 
-constexpr int kBlockTokens = 256;  // ops.h, AttendArgs.
-constexpr int kBlockPages = kBlockTokens / kPageTokens;
 constexpr int kTogether = kRowTiles * kTileRows;  // Queries of a product.
-constexpr int kLanes = 16;
-constexpr float kLog2E = 1.44269504088896341f;
-// Below this a power of two is denormal, and slow.
-constexpr float kExponentMin = -126.0f;
 constexpr int32_t kDimsMax = 256;
-static_assert(kPageTokens == kStep && kPageTokens == kColumnTiles * kLanes);
-
-// A query's running softmax, in units of log2(e).
-struct alignas(64) Query {
-  float sum[kLanes];   // Of the weights, by token % 16.
-  int32_t begin, end;  // The tokens it sees.
-  float max;
-};
 
 // The scratch memory of one call.
 struct Room {
-  uint16_t* keys;     // [page][tile of 16 tokens][k_dim / 32] tiles
-  uint16_t* values;   // [v_dim / 16][page] tiles
-  float* scores;      // [32][256]
-  uint16_t* weights;  // [32][256]
-  uint16_t* q;        // [capacity][q_stride]
-  float* sums;        // [capacity][v_dim]: the values so far.
-  Query* queries;     // [capacity]
+  uint16_t* keys;      // [page][tile of 16 tokens][k_dim / 32] tiles
+  uint16_t* values;    // [v_dim / 16][page] tiles
+  float* scores;       // [32][kStretch]
+  uint16_t* weights;   // Likewise.
+  uint16_t* q;         // [capacity][q_stride]
+  float* sums;         // [capacity][v_dim]: the values so far.
+  float* weight_sums;  // [capacity][16]: WeighRows::sum
+  float* max;          // [capacity]
+  int32_t* begin;      // [capacity]: the tokens that a query sees.
+  int32_t* end;        // [capacity]
   int64_t q_stride;
   int32_t capacity;  // A multiple of 32.
+};
+
+// Hands out parts of the scratch, each on a line of the cache.
+class Parts {
+ public:
+  explicit Parts(void* scratch) : at_(static_cast<uint8_t*>(scratch)) {}
+  template <class T>
+  T* take(int64_t count) {
+    T* const part = reinterpret_cast<T*>(at_);
+    at_ += (count * int64_t{sizeof(T)} + 63) / 64 * 64;
+    return part;
+  }
+  int64_t used(const void* scratch) const { return at_ - static_cast<const uint8_t*>(scratch); }
+
+ private:
+  uint8_t* at_;
 };
 
 Room lay_out(const KvPages& kv, void* scratch) {
   Room room;
   room.q_stride = kv.k_dim + kStep;  // Rows of a tile in different sets of the cache.
-  room.keys = static_cast<uint16_t*>(scratch);
-  room.values = room.keys + kBlockTokens * kv.k_dim;
-  room.scores = reinterpret_cast<float*>(room.values + kBlockTokens * kv.v_dim);
-  room.weights = reinterpret_cast<uint16_t*>(room.scores + kTogether * kBlockTokens);
-  room.q = room.weights + kTogether * kBlockTokens;
-  const int64_t used = 2 * (room.q - room.keys);
-  const int64_t query = 2 * room.q_stride + 4 * int64_t{kv.v_dim} + int64_t{sizeof(Query)};
-  room.capacity = static_cast<int32_t>((kScratchBytes - used) / query / kTogether * kTogether);
-  room.sums = reinterpret_cast<float*>(room.q + room.capacity * room.q_stride);
-  room.queries = reinterpret_cast<Query*>(room.sums + int64_t{room.capacity} * kv.v_dim);
+  Parts parts(scratch);
+  room.keys = parts.take<uint16_t>(int64_t{kBlockTokens} * kv.k_dim);
+  room.values = parts.take<uint16_t>(int64_t{kBlockTokens} * kv.v_dim);
+  room.scores = parts.take<float>(kTogether * kStretch);
+  room.weights = parts.take<uint16_t>(kTogether * kStretch);
+  const int64_t query = 2 * room.q_stride + 4 * (int64_t{kv.v_dim} + kLanes) + 12;
+  room.capacity =
+      static_cast<int32_t>((kScratchBytes - parts.used(scratch)) / query / kTogether * kTogether);
+  room.q = parts.take<uint16_t>(room.capacity * room.q_stride);
+  room.sums = parts.take<float>(int64_t{room.capacity} * kv.v_dim);
+  room.weight_sums = parts.take<float>(int64_t{room.capacity} * kLanes);
+  room.max = parts.take<float>(room.capacity);
+  room.begin = parts.take<int32_t>(room.capacity);
+  room.end = parts.take<int32_t>(room.capacity);
   return room;
 }
 
-// 32 elements as bf16, in order.
-WEIR_INLINE __m512i round32(const float* x) {
-  return reinterpret_cast<__m512i>(
-      _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + kLanes), _mm512_loadu_ps(x)));
-}
-WEIR_INLINE __m512i round32(const uint16_t* halves) {
-  const __m512i both = _mm512_loadu_si512(halves);
-  return reinterpret_cast<__m512i>(
-      _mm512_cvtne2ps_pbh(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1)),
-                          _mm512_cvtph_ps(_mm512_castsi512_si256(both))));
+// Pages of the sequence.
+struct PageRange {
+  int32_t begin, end;
+};
+
+// Those of a block that hold tokens of [first, last).
+PageRange pages_of(int32_t block, int32_t first, int32_t last) {
+  const int32_t begin = (first > block ? first : block) / kPageTokens;
+  const int32_t block_end = block / kPageTokens + kBlockPages;
+  const int32_t end = (last + kPageTokens - 1) / kPageTokens;
+  return {begin, end < block_end ? end : block_end};
 }
 
-// a[0] b[0] a[1] b[1] ...: rows of two tiles, 16 columns each.
-WEIR_INLINE void store_pairs(__m512i a, __m512i b, uint16_t* first, uint16_t* second) {
-  const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8,
-                                       39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(kLanes));
-  _mm512_store_si512(first, _mm512_permutex2var_epi16(a, low, b));
-  _mm512_store_si512(second, _mm512_permutex2var_epi16(a, high, b));
+// A page's keys of the head; its values follow.
+WEIR_INLINE const uint8_t* keys_of(const KvPages& kv, const AttendArgs& args, int32_t page) {
+  return kv.base + args.pages[page] * kv.page_bytes + args.kv_head * kv.head_bytes;
 }
 
-// While a row is widened, its like two pages on is fetched: pages lie anywhere in memory, and the
-// processor foresees no further than one.
-constexpr int kPagesAhead = 2;
+// Asks for pages that are due soon, those of part `part` of `parts`. They lie anywhere in memory,
+// and the processor foresees no further than one.
+void fetch(const KvPages& kv, const AttendArgs& args, PageRange pages, int32_t part,
+           int32_t parts) {
+  const int32_t count = pages.end - pages.begin;
+  const int32_t end = pages.begin + count * (part + 1) / parts;
+  for (int32_t page = pages.begin + count * part / parts; page < end; ++page)
+    for (int64_t byte = 0; byte < kv.head_bytes; byte += 64)
+      _mm_prefetch(keys_of(kv, args, page) + byte, _MM_HINT_T1);
+}
+
+// Tokens [first, last) are all that is seen.
 template <class E>
-WEIR_INLINE void fetch(const E* row) {
-  for (int i = 0; i < kPageTokens; i += 64 / static_cast<int>(sizeof(E)))
-    _mm_prefetch(reinterpret_cast<const char*>(row + i), _MM_HINT_T1);
-}
-
-template <class E>
-void widen_keys(const E* keys, const E* ahead, int32_t k_dim, uint16_t* panel) {
-  const int64_t tile = int64_t{k_dim} / kStep * kTileElements;  // From 16 tokens to the next.
-  for (int32_t d = 0; d < k_dim; d += 2, keys += 2 * kPageTokens, ahead += 2 * kPageTokens) {
-    fetch(ahead);
-    fetch(ahead + kPageTokens);
-    uint16_t* row = panel + d / kStep * kTileElements + d % kStep / 2 * 32;
-    store_pairs(round32(keys), round32(keys + kPageTokens), row, row + tile);
+void widen_block(const KvPages& kv, const AttendArgs& args, PageRange pages, int32_t first,
+                 int32_t last, const Room& room) {
+  for (int32_t page = pages.begin; page < pages.end; ++page) {
+    const auto* keys = reinterpret_cast<const E*>(keys_of(kv, args, page));
+    const int32_t token = page * kPageTokens, in_block = page % kBlockPages;
+    widen_keys(keys, kv.k_dim, room.keys + int64_t{in_block} * kPageTokens * kv.k_dim);
+    widen_values(keys + int64_t{kv.k_dim} * kPageTokens, kv.v_dim, first - token, last - token,
+                 room.values + in_block * kTileElements);
   }
 }
 
-// Tokens outside [first, end) of the page become 0: their weights are, but their bytes may be NaN.
-template <class E>
-void widen_values(const E* values, const E* ahead, int32_t v_dim, int32_t first, int32_t end,
-                  uint16_t* panel) {
-  constexpr int64_t kTile = kBlockPages * kTileElements;  // From 16 dimensions to the next.
-  for (int32_t t = 0; t < kPageTokens; t += 2, values += 2 * v_dim, ahead += 2 * v_dim) {
-    for (int32_t d = 0; d < v_dim; d += 2 * kLanes) {
-      fetch(ahead + d);
-      fetch(ahead + v_dim + d);
-      const __m512i none = _mm512_setzero_si512();
-      const __m512i a = t >= first && t < end ? round32(values + d) : none;
-      const __m512i b = t + 1 >= first && t + 1 < end ? round32(values + v_dim + d) : none;
-      uint16_t* row = panel + d / kLanes * kTile + t / 2 * 32;
-      store_pairs(a, b, row, row + kTile);
-    }
-  }
-}
-
-// 2^x, to 8e-5: a weight is rounded to 2e-3. The fraction's power is a polynomial (Remez exchange
-// on [0, 1)); scalef takes the whole part itself.
-WEIR_INLINE __m512 exp2(__mmask16 lanes, __m512 x) {
-  const __m512 clamped = _mm512_max_ps(_mm512_set1_ps(kExponentMin), x);
-  const __m512 f = _mm512_reduce_ps(clamped, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-  __m512 p = _mm512_set1_ps(0.0780245226f);
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.226067155f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.695833541f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.999925218f));
-  return _mm512_maskz_scalef_ps(lanes, p, clamped);
-}
-
-// Tokens [begin, end) of 16, relative to the first.
-WEIR_INLINE __mmask16 lanes_between(int32_t begin, int32_t end) {
-  const uint32_t below_end = end >= kLanes ? 0xffffu : end <= 0 ? 0 : (1u << end) - 1;
-  const uint32_t below_begin = begin >= kLanes ? 0xffffu : begin <= 0 ? 0 : (1u << begin) - 1;
-  return static_cast<__mmask16>(below_end & ~below_begin);
-}
-
-WEIR_INLINE float first_lane(__m512 x) { return _mm_cvtss_f32(_mm512_castps512_ps128(x)); }
-
-// Scores of a block, score[t] for the tokens [begin, end) of it that the query sees, become weights
-// of the pages [first_page, end_page). Returns what the sums so far must be multiplied by.
-float weigh(float factor, const float* score, int32_t begin, int32_t end, int32_t first_page,
-            int32_t end_page, Query& query, uint16_t* weight) {
-  __m512 top = _mm512_set1_ps(-__builtin_inff());
-  for (int32_t t = begin / kLanes * kLanes; t < end; t += kLanes)
-    top =
-        _mm512_mask_max_ps(top, lanes_between(begin - t, end - t), top, _mm512_loadu_ps(score + t));
-  const float highest = _mm512_reduce_max_ps(top) * factor;
-  const float before = query.max;
-  if (highest > before) query.max = highest;
-  const __m512 scale = _mm512_set1_ps(factor), max = _mm512_set1_ps(query.max);
-  const __m512 rescale = exp2(0xffff, _mm512_sub_ps(_mm512_set1_ps(before), max));
-  __m512 sum = _mm512_mul_ps(_mm512_load_ps(query.sum), rescale);
-  for (int32_t t = first_page * kPageTokens; t < end_page * kPageTokens; t += kPageTokens) {
-    const auto weights_of = [&](int32_t at) WEIR_INLINE_LAMBDA {
-      return exp2(lanes_between(begin - at, end - at),
-                  _mm512_fmsub_ps(_mm512_loadu_ps(score + at), scale, max));
-    };
-    const __m512 low = weights_of(t), high = weights_of(t + kLanes);
-    sum = _mm512_add_ps(_mm512_add_ps(sum, low), high);
-    _mm512_store_si512(weight + t, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
-  }
-  _mm512_store_ps(query.sum, sum);
-  return first_lane(rescale);
-}
-
-// Up to 32 queries over one block.
-struct Tile {
-  Query* queries;
-  const uint16_t* q;
-  float* sums;
+// Up to 32 queries over a stretch.
+struct Visit {
+  int32_t query;  // The first.
   int32_t count;
-  int32_t block;                 // Its first token.
-  int32_t first_page, end_page;  // That any of the queries sees.
+  int32_t token;                 // The stretch's first.
+  int32_t first_page, end_page;  // Of the block: those that any of the queries sees.
 };
 
 template <int kUsedTiles, class Tiles>
-void score_tile(Tiles& tiles, const KvPages& kv, const Room& room, const Tile& tile) {
+void score(Tiles& tiles, const KvPages& kv, const Room& room, const Visit& visit) {
   Product p{};
   p.panel_step = kTileElements;
   p.panel_tile = int64_t{kv.k_dim} / kStep * kTileElements;
-  p.x = tile.q;
+  p.x = room.q + visit.query * room.q_stride;
   p.x_stride = 2 * room.q_stride;
   p.steps = kv.k_dim / kStep;
-  for (int32_t page = tile.first_page; page < tile.end_page; ++page) {
+  for (int32_t page = visit.first_page; page < visit.end_page; ++page) {
     p.panel = room.keys + int64_t{page} * kPageTokens * kv.k_dim;
     for (int b = 0; b < kColumnTiles; ++b) {
-      p.y[b] = room.scores + page * kPageTokens + b * kLanes;
-      p.y_stride[b] = 4 * kBlockTokens;
+      p.y[b] = room.scores + page % kStretchPages * kPageTokens + b * kLanes;
+      p.y_stride[b] = 4 * kStretch;
     }
     run_product<kUsedTiles, kColumnTiles>(tiles, p);
   }
 }
 
-void weigh_tile(const KvPages& kv, const AttendArgs& args, const Room& room, const Tile& tile) {
-  for (int32_t m = 0; m < tile.count; ++m) {
-    Query& query = tile.queries[m];
-    const int32_t begin = query.begin > tile.block ? query.begin - tile.block : 0;
-    const int32_t end =
-        query.end - tile.block < kBlockTokens ? query.end - tile.block : kBlockTokens;
-    uint16_t* weight = room.weights + m * kBlockTokens;
-    if (begin >= end) {
-      for (int32_t t = tile.first_page * kPageTokens; t < tile.end_page * kPageTokens; t += 32)
-        _mm512_store_si512(weight + t, _mm512_setzero_si512());
-      continue;
-    }
-    const float rescale = weigh(args.scale * kLog2E, room.scores + m * kBlockTokens, begin, end,
-                                tile.first_page, tile.end_page, query, weight);
-    if (rescale == 1) continue;
-    float* sums = tile.sums + int64_t{m} * kv.v_dim;
-    for (int32_t d = 0; d < kv.v_dim; d += kLanes)
-      _mm512_store_ps(sums + d, _mm512_mul_ps(_mm512_load_ps(sums + d), _mm512_set1_ps(rescale)));
-  }
-}
-
 template <int kUsedTiles, class Tiles>
-void add_values(Tiles& tiles, const KvPages& kv, const Room& room, const Tile& tile) {
+void add_values(Tiles& tiles, const KvPages& kv, const Room& room, const Visit& visit) {
   Product p{};
   p.panel_step = kTileElements;
   p.panel_tile = kBlockPages * kTileElements;
-  p.x = room.weights + tile.first_page * kPageTokens;
-  p.x_stride = 2 * kBlockTokens;
-  p.steps = tile.end_page - tile.first_page;
+  p.x = room.weights + visit.first_page % kStretchPages * kPageTokens;
+  p.x_stride = 2 * kStretch;
+  p.steps = visit.end_page - visit.first_page;
   p.resume = true;
   for (int32_t d = 0; d < kv.v_dim; d += kColumnTiles * kLanes) {
-    p.panel = room.values + (int64_t{d} / kLanes * kBlockPages + tile.first_page) * kTileElements;
+    p.panel = room.values + (int64_t{d} / kLanes * kBlockPages + visit.first_page) * kTileElements;
     for (int b = 0; b < kColumnTiles; ++b) {
-      p.y[b] = tile.sums + d + b * kLanes;
+      p.y[b] = room.sums + int64_t{visit.query} * kv.v_dim + d + b * kLanes;
       p.y_stride[b] = 4 * int64_t{kv.v_dim};
     }
     run_product<kUsedTiles, kColumnTiles>(tiles, p);
   }
 }
 
+void rescale_sums(const KvPages& kv, const Room& room, int32_t query, const float* rescale) {
+  for (int32_t i = 0; i < kTileRows; ++i) {
+    if (rescale[i] == 1) continue;
+    float* sums = room.sums + (int64_t{query} + i) * kv.v_dim;
+    const __m512 by = _mm512_set1_ps(rescale[i]);
+    for (int32_t d = 0; d < kv.v_dim; d += kLanes)
+      _mm512_store_ps(sums + d, _mm512_mul_ps(_mm512_load_ps(sums + d), by));
+  }
+}
+
+void weigh(const KvPages& kv, float factor, const Room& room, const Visit& visit) {
+  const int32_t last = visit.query + visit.count - 1;
+  const bool whole =
+      room.begin[last] <= visit.token && room.end[visit.query] >= visit.token + kStretch;
+  for (int32_t row = 0; row < visit.count; row += kTileRows) {
+    const int32_t query = visit.query + row;
+    alignas(64) float rescale[kTileRows];
+    int32_t begin[kTileRows], end[kTileRows];
+    for (int32_t i = 0; !whole && i < kTileRows; ++i) {
+      begin[i] = room.begin[query + i] - visit.token;
+      end[i] = room.end[query + i] - visit.token;
+    }
+    const WeighRows rows = {.scores = room.scores + row * kStretch,
+                            .weights = room.weights + row * kStretch,
+                            .begin = begin,
+                            .end = end,
+                            .max = room.max + query,
+                            .sum = room.weight_sums + int64_t{query} * kLanes,
+                            .count = visit.count - row < kTileRows ? visit.count - row : kTileRows};
+    const bool risen =
+        whole ? weigh_rows<true>(factor, rows, rescale) : weigh_rows<false>(factor, rows, rescale);
+    if (risen) rescale_sums(kv, room, query, rescale);
+  }
+}
+
 template <int kUsedTiles, class Tiles>
-void run_tile(Tiles& tiles, const KvPages& kv, const AttendArgs& args, const Room& room,
-              const Tile& tile) {
-  score_tile<kUsedTiles>(tiles, kv, room, tile);
-  weigh_tile(kv, args, room, tile);
-  add_values<kUsedTiles>(tiles, kv, room, tile);
+void attend_stretch(Tiles& tiles, const KvPages& kv, const AttendArgs& args, const Room& room,
+                    const Visit& visit) {
+  score<kUsedTiles>(tiles, kv, room, visit);
+  weigh(kv, args.scale * kLog2E, room, visit);
+  add_values<kUsedTiles>(tiles, kv, room, visit);
 }
 
-// Pages of a block: those that the tokens [first, last) of the sequence reach into.
-struct Pages {
-  int32_t first, end;
-};
-WEIR_INLINE Pages pages_within(int32_t block, int32_t first, int32_t last) {
-  const int32_t begin = first > block ? first - block : 0;
-  const int32_t end = last - block < kBlockTokens ? last - block : kBlockTokens;
-  return {begin / kPageTokens, (end + kPageTokens - 1) / kPageTokens};
-}
-
-// Tokens [first, last) are all that is seen of this block.
-template <class E>
-void widen_block(const KvPages& kv, const AttendArgs& args, int32_t block, int32_t first,
-                 int32_t last, const Room& room) {
-  const Pages pages = pages_within(block, first, last);
-  const int32_t last_page = (last - 1) / kPageTokens;
-  const int64_t values_at = int64_t{kv.k_dim} * kPageTokens;
-  const auto keys_of = [&](int32_t page) {
-    return reinterpret_cast<const E*>(kv.base + args.pages[page] * kv.page_bytes +
-                                      args.kv_head * kv.head_bytes);
-  };
-  for (int32_t page = pages.first; page < pages.end; ++page) {
-    const int32_t number = block / kPageTokens + page, token = number * kPageTokens;
-    const E* keys = keys_of(number);
-    const E* ahead = keys_of(number + kPagesAhead < last_page ? number + kPagesAhead : last_page);
-    widen_keys(keys, ahead, kv.k_dim, room.keys + int64_t{page} * kPageTokens * kv.k_dim);
-    widen_values(keys + values_at, ahead + values_at, kv.v_dim, first - token, last - token,
-                 room.values + page * kTileElements);
+// A block whose panels are ready. Queries outside, so that their sums stay in L1; meanwhile
+// the pages of the next block come.
+template <class Tiles>
+void attend_block(Tiles& tiles, const KvPages& kv, const AttendArgs& args, const Room& room,
+                  int32_t queries, int32_t block, PageRange next) {
+  for (int32_t query = 0; query < queries; query += kTogether) {
+    const int32_t count = queries - query < kTogether ? queries - query : kTogether;
+    fetch(kv, args, next, query / kTogether, (queries + kTogether - 1) / kTogether);
+    // Queries come in the order of rows, which see ever later tokens.
+    const int32_t first = room.begin[query] - block, last = room.end[query + count - 1] - block;
+    const int32_t end_page =
+        last < kBlockTokens ? (last + kPageTokens - 1) / kPageTokens : kBlockPages;
+    for (int32_t page = first > 0 ? first / kPageTokens : 0; page < end_page;) {
+      const int32_t stretch = page / kStretchPages * kStretchPages;
+      const int32_t end = end_page < stretch + kStretchPages ? end_page : stretch + kStretchPages;
+      const Visit visit = {.query = query,
+                           .count = count,
+                           .token = block + stretch * kPageTokens,
+                           .first_page = page,
+                           .end_page = end};
+      if (count > kTileRows)
+        attend_stretch<kRowTiles>(tiles, kv, args, room, visit);
+      else
+        attend_stretch<1>(tiles, kv, args, room, visit);
+      page = end;
+    }
   }
 }
 
@@ -279,15 +234,17 @@ void start(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t 
            int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
-    Query& query = room.queries[i];
-    query.end = args.first_position + row + 1;
-    query.begin = args.window > 0 && query.end > args.window ? query.end - args.window : 0;
-    query.max = -__builtin_inff();
-    _mm512_store_ps(query.sum, _mm512_setzero_ps());
+    const int32_t end = args.first_position + row + 1;
+    room.end[i] = end;
+    room.begin[i] = args.window > 0 && end > args.window ? end - args.window : 0;
+    room.max[i] = -__builtin_inff();
+    _mm512_store_ps(room.weight_sums + int64_t{i} * kLanes, _mm512_setzero_ps());
     const float* q = args.q + row * args.q_stride + int64_t{head} * kv.k_dim;
     for (int32_t d = 0; d < kv.k_dim; d += kStep)
       _mm512_store_si512(room.q + i * room.q_stride + d, round32(q + d));
   }
+  // What stands in the last tile behind them sees nothing.
+  for (int32_t i = count; i % kTileRows != 0; ++i) room.begin[i] = room.end[i] = 0;
   for (int64_t i = 0; i < int64_t{count} * kv.v_dim; i += kLanes)
     _mm512_store_ps(room.sums + i, _mm512_setzero_ps());
 }
@@ -296,10 +253,10 @@ void finish(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t
             int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
-    const Query& query = room.queries[i];
-    float sum = _mm512_reduce_add_ps(_mm512_load_ps(query.sum));
+    float sum = _mm512_reduce_add_ps(_mm512_load_ps(room.weight_sums + int64_t{i} * kLanes));
     if (args.sinks != nullptr)
-      sum += first_lane(exp2(0xffff, _mm512_set1_ps(args.sinks[head] * kLog2E - query.max)));
+      sum +=
+          _mm512_cvtss_f32(exp2(0xffff, _mm512_set1_ps(args.sinks[head] * kLog2E - room.max[i])));
     const __m512 inverse = _mm512_set1_ps(1.0f / sum);
     const float* sums = room.sums + int64_t{i} * kv.v_dim;
     float* out = args.out + row * args.out_stride + int64_t{head} * kv.v_dim;
@@ -313,28 +270,15 @@ void attend_queries(const KvPages& kv, const AttendArgs& args, const Room& room,
                     int32_t count) {
   start(kv, args, room, begin, count);
   // Queries come in the order of rows, which see ever later tokens.
-  const int32_t first = room.queries[0].begin, last = room.queries[count - 1].end;
+  const int32_t first = room.begin[0], last = room.end[count - 1];
   const TileShapes shapes = shapes_for(kTileRows, kTileRows);
   Tiles tiles(shapes);
-  for (int32_t block = first / kBlockTokens * kBlockTokens; block < last; block += kBlockTokens) {
-    widen_block<E>(kv, args, block, first, last, room);
-    for (int32_t i = 0; i < count; i += kTogether) {
-      const int32_t together = count - i < kTogether ? count - i : kTogether;
-      const int32_t from = room.queries[i].begin, to = room.queries[i + together - 1].end;
-      if (to <= block || from >= block + kBlockTokens) continue;
-      const Pages pages = pages_within(block, from, to);
-      const Tile tile = {.queries = room.queries + i,
-                         .q = room.q + i * room.q_stride,
-                         .sums = room.sums + int64_t{i} * kv.v_dim,
-                         .count = together,
-                         .block = block,
-                         .first_page = pages.first,
-                         .end_page = pages.end};
-      if (tile.count > kTileRows)
-        run_tile<kRowTiles>(tiles, kv, args, room, tile);
-      else
-        run_tile<1>(tiles, kv, args, room, tile);
-    }
+  int32_t block = first / kBlockTokens * kBlockTokens;
+  fetch(kv, args, pages_of(block, first, last), 0, 1);
+  for (; block < last; block += kBlockTokens) {
+    widen_block<E>(kv, args, pages_of(block, first, last), first, last, room);
+    const PageRange next = pages_of(block + kBlockTokens, first, last);
+    attend_block(tiles, kv, args, room, count, block, next);
   }
   finish(kv, args, room, begin, count);
 }

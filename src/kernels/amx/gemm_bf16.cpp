@@ -273,6 +273,7 @@ void run_stretch(const Matrix& w, const Panel& panel, int32_t first) {
   p.x_stride = panel.x_stride;
   p.steps = steps;
   p.resume = first > 0;
+  p.far = true;
   constexpr int32_t kHeight = kRowTiles * kTileRows;
   const int32_t rest = panel.rows % kHeight, whole = panel.rows - rest;
   if (whole > 0) {

@@ -29,6 +29,7 @@ struct Product {
   int64_t x_stride;  // Bytes, as y_stride.
   int32_t steps;
   bool resume;  // The sums go on from what y holds.
+  bool far;     // y lies beyond L1.
   float* y[kColumnTiles];
   int64_t y_stride[kColumnTiles];
 };
@@ -67,7 +68,8 @@ WEIR_INLINE void run_product(Tiles& tiles, const Product& p) {
   else
     each_sum([&](auto t, uint8_t* y, int64_t stride) WEIR_INLINE_LAMBDA {
       tiles.template zero<t.value>();
-      // Results that lie far away arrive while the products run.
+      if (!p.far) return;
+      // It arrives while the products run.
       repeat<kTileRows>([&](auto row)
                             WEIR_INLINE_LAMBDA { __builtin_prefetch(y + row.value * stride, 1); });
     });
