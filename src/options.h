@@ -37,6 +37,8 @@ struct Options {
   // Scheduling.
   int32_t parallel = 0;  // Sequences that decode at once; 0: what memory holds.
   int32_t queue = 1024;
+  int32_t queue_timeout = 60;   // Seconds; 0: none.
+  int32_t request_timeout = 0;  // Seconds; 0: none.
   int32_t prefill_size = 512;
   std::optional<double> max_step_ms;
   bool prefix_cache = true;

@@ -82,6 +82,8 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
   WEIR_TRY(in_range("--parallel", o.parallel, 0, 4096));
   WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
+  WEIR_TRY(in_range("--queue-timeout", o.queue_timeout, 0, 86400));
+  WEIR_TRY(in_range("--request-timeout", o.request_timeout, 0, 7 * 86400));
   WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, 8192));
   if (o.max_step_ms) WEIR_TRY(in_range("--max-step-ms", *o.max_step_ms, 0, 60'000));
   WEIR_TRY(in_range_of_field("--temp", o.temp, "temperature"));

@@ -326,6 +326,15 @@ void Server::become_ready(TextParts text) {
   if (options_.thinking != "auto") config.thinking = options_.thinking == "on";
   config.engine = &handle_;
   config.loop = &loop_;
+  config.facts = {.context_trained = model_->spec().context_max,
+                  .hidden_size = model_->spec().hidden_size,
+                  .parameters = model_->memory().parameters,
+                  .bytes = model_->memory().packed_weights + model_->memory().mapped_weights,
+                  .formats = model_->memory().formats};
+  config.chat_template_source = text_->config.chat_template.value_or("");
+  config.parallel = plan_.parallel;
+  config.queue_timeout_s = options_.queue_timeout;
+  config.request_timeout_s = options_.request_timeout;
   config.api_keys = keys_;
   config.cors_origins = split_list(options_.cors);
   config.max_tokens_default = options_.max_tokens;

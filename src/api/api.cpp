@@ -14,6 +14,7 @@
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
 #include "api/prepare.h"
+#include "api/server_pages.h"
 #include "api/stream.h"
 #include "api/token_endpoints.h"
 #include "base/check.h"
@@ -91,6 +92,8 @@ struct Api::Impl {
   void completions(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void props(const ExchangePtr& exchange, const net::RouteParams& params);
+  void slots(const ExchangePtr& exchange, const net::RouteParams& params);
   void health(const ExchangePtr& exchange, const net::RouteParams& params);
   void metrics(const ExchangePtr& exchange, const net::RouteParams& params);
   void version(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -108,7 +111,6 @@ struct Api::Impl {
   void tick();
   void reap();
   int32_t tokens_max() const;
-  void write_model(JsonWriter& json, std::string_view id) const;
 
   const OutputFormats outputs;
   GrammarStore grammars;
@@ -139,6 +141,8 @@ Api::Impl::Impl(ApiConfig config_in)
   host.tokenizer = config.tokenizer;
   host.engine = config.engine;
   host.stats = &stats;
+  host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
+  host.request_timeout = std::chrono::duration<double>(config.request_timeout_s);
   host.pause_bytes = config.stream_pause_bytes;
   host.keep_alive = std::chrono::milliseconds(config.keep_alive_ms);
   add_routes();
@@ -161,6 +165,11 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
       {{"GET", "/health", "200 unless the server is loading or shutting down.", kOpen},
        &Impl::health},
       {{"GET", "/v1/health", "The same.", kOpen}, &Impl::health},
+      {{"GET", "/ready", "200 while requests are accepted.", kOpen}, &Impl::health},
+      {{"GET", "/props", "The server's properties (llama.cpp).", kAnyKey}, &Impl::props},
+      {{"GET", "/slots", "Open requests: running, then waiting with queue_position (llama.cpp).",
+        kMonitor},
+       &Impl::slots},
       {{"GET", "/metrics", "Figures in Prometheus text format.", kMonitor}, &Impl::metrics},
       {{"GET", "/version", "The server's version.", kAnyKey}, &Impl::version},
   });
@@ -293,6 +302,7 @@ void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
   input.now = std::time(nullptr);
   input.random_seed = random_bits();
   input.tokens_max = tokens_max();
+  if (const Key* const key = exchange->key()) input.priority_min = key->spec().priority;
   in_pool<PreparedAnswer>(
       exchange,
       [this, input](const std::string& body) mutable {
@@ -345,7 +355,13 @@ void Api::Impl::poll_streams() {
 void Api::Impl::tick() {
   poll_streams();
   const sched::Clock::time_point now = sched::Clock::now();
-  for (const std::shared_ptr<Stream>& stream : streams) stream->keep_alive(now);
+  double oldest_s = 0;
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    stream->expire(now);
+    stream->keep_alive(now);
+    oldest_s = std::max(oldest_s, stream->waiting_seconds(now));
+  }
+  stats.oldest_waiting.set(oldest_s);
   reap();
 }
 
@@ -364,31 +380,30 @@ void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&
   generate(Endpoint::kCompletions, exchange);
 }
 
-void Api::Impl::write_model(JsonWriter& json, std::string_view id) const {
-  json.begin_object().field("id", id).field("object", "model");
-  json.field("created", config.created).field("owned_by", "weir");
-  json.field("max_model_len", tokens_max());
-  if (id != config.model_id) json.field("root", config.model_id);
-  json.end_object();
-}
-
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
-  std::string body;
-  JsonWriter json(body);
-  json.begin_object().field("object", "list").key("data").begin_array();
-  write_model(json, config.model_id);  // Not the aliases: a list to choose from has each once.
-  json.end_array().end_object();
-  exchange->respond_json(body);
+  exchange->respond_json(models_page(config, tokens_max()));
 }
 
 void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
   const std::string& id = params["id"];
   if (const Result<void> known = check_model(config, id); !known)
     return exchange->respond_error(known.error());
-  std::string body;
-  JsonWriter json(body);
-  write_model(json, id);
-  exchange->respond_json(body);
+  exchange->respond_json(model_page(config, id, tokens_max()));
+}
+
+void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond_json(props_page(config, tokens_max()));
+}
+
+void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
+  const std::string& query = exchange->request().query;
+  if (query.find("fail_on_no_slot=1") != std::string::npos && config.parallel > 0 &&
+      config.engine->stats().running.value() >= config.parallel)
+    return exchange->respond_error(Error{ErrorCode::kUnavailable, "No slot is free."});
+  std::vector<OpenRequest> open;
+  const sched::Clock::time_point now = sched::Clock::now();
+  for (const std::shared_ptr<Stream>& stream : streams) stream->list_open(open, now);
+  exchange->respond_json(slots_page(config, tokens_max(), std::move(open)));
 }
 
 void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -27,6 +27,15 @@ namespace weir::api {
 class GrammarStore;
 struct OutputFormats;
 
+// What the pages about the model show.
+struct ModelFacts {
+  int32_t context_trained = 0;  // Positions that the model was made for.
+  int32_t hidden_size = 0;
+  int64_t parameters = 0;
+  int64_t bytes = 0;      // Of the weights in memory.
+  std::string formats{};  // "4-bit g32 79 %, 8-bit g32 21 %"
+};
+
 // What the composition root knows. Pointers are borrowed and outlive the Api.
 struct ApiConfig {
   // --- The model.
@@ -35,10 +44,12 @@ struct ApiConfig {
   int64_t created = 0;                 // Seconds since the epoch.
   int32_t context_max = 0;             // Positions of one sequence, prompt and output.
   int32_t vocab_size = 0;              // Rows of logits; ids beyond are refused.
-  GenerationDefaults defaults{};       // Merged with the command line; eos_ids included.
+  ModelFacts facts{};
+  GenerationDefaults defaults{};  // Merged with the command line; eos_ids included.
   const text::Tokenizer* tokenizer = nullptr;
   const text::ChatTemplate* chat_template = nullptr;      // Nullptr: /v1/chat/completions refuses.
   const text::ChatTemplate* tool_use_template = nullptr;  // For conversations with tools, if any.
+  std::string chat_template_source{};                     // For /props.
   // `bos_token` and friends: variables of every template.
   std::vector<std::pair<std::string, std::string>> special_tokens{};
 
@@ -56,7 +67,10 @@ struct ApiConfig {
   net::Loop* loop = nullptr;
 
   // --- Policy.
-  std::vector<KeySpec> api_keys{};          // Empty: everybody may.
+  int32_t parallel = 0;             // Sequences that run at once, for pages.
+  double queue_timeout_s = 0;       // A request that has waited so long is refused; 0: never.
+  double request_timeout_s = 0;     // An answer that takes so long ends with an error; 0: never.
+  std::vector<KeySpec> api_keys{};  // Empty: everybody may.
   std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;

@@ -50,6 +50,12 @@ void render_api(std::string& out, const ApiStats& api) {
          api.disconnects);
   render(out, "weir_answer_failures_total", "Answers that ended with an error of the server.",
          api.failures);
+  render(out, "weir_queue_timeouts_total", "Requests that waited longer than --queue-timeout.",
+         api.queue_timeouts);
+  render(out, "weir_request_timeouts_total", "Answers that took longer than --request-timeout.",
+         api.request_timeouts);
+  render(out, "weir_queue_oldest_seconds", "Age of the oldest request that waits.",
+         api.oldest_waiting);
   render(out, "weir_answers_open", "Answers being generated.", api.open_answers);
   render(out, "weir_requests_preparing", "Requests being parsed and tokenised.", api.preparing);
   render(out, "weir_prompt_tokens_cached_total", "Prompt tokens that requests found cached.",

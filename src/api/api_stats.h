@@ -19,7 +19,9 @@ struct ApiStats {
   Counter disconnects;                     // Clients that left before their answer was complete.
   Counter failures;                        // Answers that ended with an error of ours.
   Counter cached_prompt_tokens, prompt_tokens, output_tokens;
+  Counter queue_timeouts, request_timeouts;
   Gauge open_answers, preparing;
+  Gauge oldest_waiting;   // Seconds.
   Histogram first_token;  // From arrival to the first sampled token.
   Histogram inter_token;  // Between two tokens of a choice, as the network loop sees them.
   Histogram answer_time;  // From arrival to the end.

@@ -60,6 +60,7 @@ class Exchange {
   // The key that the request came with: the log and the headers name it and its limits, which count
   // what the figures say that the answer used.
   void set_key(Key* key) { key_ = key; }
+  const Key* key() const { return key_; }
   // The request counts as one of its key's until the answer ends.
   void hold(KeyUse use) { use_ = std::move(use); }
   // Who has tokens to be computed asks first; a refusal is the answer.

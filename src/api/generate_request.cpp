@@ -347,7 +347,8 @@ constexpr auto kFields = std::to_array<Field>({
     {"suffix", "string", &refuse, "Not supported.", 0, 0, kCompletions},
 
     {"cache_salt", "string", &G::cache_salt, "Prompts of different salts share no cache."},
-    {"priority", "integer", {}, "Accepted."},
+    {"priority", "integer", &G::priority, "Lower goes first (vLLM); a key may bound it.", -0x1p31,
+     kCountMax},
     {"cache_prompt", "boolean", {}, "Accepted; the prefix cache is always on."},
 
     {"response_format", "object", &parse_response_format, "type text, json_object or json_schema."},

@@ -98,6 +98,7 @@ struct GenerateRequest {
   }
 
   std::optional<std::string> cache_salt;
+  std::optional<int64_t> priority;  // Lower goes first.
 
   int32_t choices_per_prompt() const { return static_cast<int32_t>(n.value_or(1)); }
   std::optional<int64_t> token_limit() const {

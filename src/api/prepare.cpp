@@ -244,6 +244,11 @@ Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes) {
               "max_tokens, top_logprobs or n.");
 }
 
+int32_t priority_of(const GenerateRequest& request, const PrepareInput& in) {
+  const auto asked = static_cast<int32_t>(request.priority.value_or(in.priority_min.value_or(0)));
+  return std::max(asked, in.priority_min.value_or(INT32_MIN));
+}
+
 Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(const ApiConfig& config,
                                                              const OutputPlan& plan,
                                                              bool begins_text) {
@@ -366,6 +371,7 @@ Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& bud
       owned.request = std::make_unique<sched::Request>(prompts[i], std::move(params), limits[i],
                                                        request.logprobs);
       owned.request->cache_salt = salt;
+      owned.request->priority = priority_of(request, in);
       if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);
       owned.request->arrived = in.arrived;
       answer.requests.push_back(std::move(owned));

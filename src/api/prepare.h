@@ -56,6 +56,8 @@ struct PrepareInput {
   int64_t now = 0;           // Seconds since the epoch; templates ask for the date.
   uint64_t random_seed = 0;  // For a request that names none.
   int32_t tokens_max = 0;    // Prompt and output of one sequence.
+  // The earliest that the client may ask for, and what it gets without asking.
+  std::optional<int32_t> priority_min{};
 };
 
 Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,

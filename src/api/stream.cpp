@@ -359,7 +359,55 @@ void Stream::keep_alive(sched::Clock::time_point now) {
   flush(now);
 }
 
-void Stream::fail(const Error& error) {
+double Stream::waiting_seconds(sched::Clock::time_point now) const {
+  const auto begun = [](const Choice& choice) {
+    return choice.ended || choice.owned.request->begun.load(std::memory_order_acquire);
+  };
+  if (done_ || std::ranges::any_of(choices_, begun)) return 0;
+  return seconds(now - exchange_->arrived());
+}
+
+void Stream::expire(sched::Clock::time_point now) {
+  if (done_) return;
+  const auto text = [](std::chrono::duration<double> limit) {
+    return std::to_string(static_cast<int64_t>(limit.count())) + " s";
+  };
+  const double queue_s = host_.queue_timeout.count(), request_s = host_.request_timeout.count();
+  if (request_s > 0 && seconds(now - exchange_->arrived()) >= request_s) {
+    host_.stats->request_timeouts.add();
+    // To ask again would take as long again.
+    return fail(Error{ErrorCode::kUnavailable,
+                      "The answer took longer than this server allows, " +
+                          text(host_.request_timeout) + "; ask for fewer tokens.",
+                      {},
+                      "request_timeout"},
+                {{"x-should-retry", "false"}});
+  }
+  if (queue_s > 0 && waiting_seconds(now) >= queue_s) {
+    host_.stats->queue_timeouts.add();
+    fail(Error{ErrorCode::kOverloaded,
+               "The server is overloaded: the request has waited for " + text(host_.queue_timeout) +
+                   "; try again later.",
+               {},
+               "queue_timeout"});
+  }
+}
+
+void Stream::list_open(std::vector<OpenRequest>& list, sched::Clock::time_point now) const {
+  for (const Choice& choice : choices_) {
+    if (choice.ended) continue;
+    const sched::Request& request = *choice.owned.request;
+    list.push_back({.id = request.id,
+                    .begun = request.begun.load(std::memory_order_acquire),
+                    .priority = request.priority,
+                    .prompt_tokens = static_cast<int32_t>(request.prompt.size()),
+                    .output_tokens = choice.read,
+                    .max_tokens = request.max_tokens,
+                    .age_s = seconds(now - request.arrived)});
+  }
+}
+
+void Stream::fail(const Error& error, net::HttpResponder::Headers headers) {
   if (done_) return;
   done_ = true;
   host_.stats->failures.add();
@@ -367,7 +415,7 @@ void Stream::fail(const Error& error) {
   for (Choice& choice : choices_) retire(choice);
   if (!started_) {
     host_.out.clear();
-    return exchange_->respond_error(error);
+    return exchange_->respond_error(error, std::move(headers));
   }
   host_.out.text().append("data: ").append(error_json(error)).append("\n\n");
   responder_.write(host_.out);

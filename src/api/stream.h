@@ -21,6 +21,7 @@
 #include "api/output/output_parser.h"
 #include "api/output/pieces.h"
 #include "api/prepare.h"
+#include "api/server_pages.h"
 #include "sched/engine_handle.h"
 #include "text/detokenizer.h"
 
@@ -33,6 +34,9 @@ struct StreamHost {
   ApiStats* stats = nullptr;
   size_t pause_bytes = 64 << 10;
   std::chrono::milliseconds keep_alive{15'000};
+  // 0: none.
+  std::chrono::duration<double> queue_timeout{0};    // Until the engine begins.
+  std::chrono::duration<double> request_timeout{0};  // Until the end.
   // Requests whose client needs no more of them, until the engine has finished them.
   std::vector<OwnedRequest> retired;
   // The events of the stream that is looked at, until they are written: one stream after the other
@@ -53,8 +57,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void poll(sched::Clock::time_point now);
   // Sends a comment after a long silence.
   void keep_alive(sched::Clock::time_point now);
+  // Ends the answer if it has waited or taken too long.
+  void expire(sched::Clock::time_point now);
+  // Since it arrived, if the engine has begun none of its choices; else 0.
+  double waiting_seconds(sched::Clock::time_point now) const;
+  void list_open(std::vector<OpenRequest>& list, sched::Clock::time_point now) const;
   // Ends the answer with an error: as a response, or as an event if the stream has begun.
-  void fail(const Error& error);
+  void fail(const Error& error, net::HttpResponder::Headers headers = {});
   // The client is gone.
   void abandon();
 

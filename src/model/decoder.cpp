@@ -107,7 +107,8 @@ ModelMemory Decoder::memory() const {
   return {.packed_weights = store_.packed_bytes(),
           .mapped_weights = store_.mapped_bytes(),
           .scratch = workspace_->bytes(),
-          .formats = store_.formats()};
+          .formats = store_.formats(),
+          .parameters = store_.numbers()};
 }
 
 bool Decoder::prompts_differ() const {

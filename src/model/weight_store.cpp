@@ -88,6 +88,12 @@ Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byt
   return copy;
 }
 
+int64_t WeightStore::numbers() const {
+  int64_t total = 0;
+  for (const auto& [name, numbers] : numbers_of_format_) total += numbers;
+  return total;
+}
+
 std::string WeightStore::formats() const {
   std::vector<std::pair<int64_t, std::string>> by_size;
   int64_t total = 0;

@@ -46,6 +46,8 @@ class WeightStore {
 
   // How the matrices are stored, most of the numbers first: "4-bit g32 79 %, 8-bit g32 21 %".
   std::string formats() const;
+  // Numbers in all matrices, as stored.
+  int64_t numbers() const;
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t mapped_bytes() const { return mapped_bytes_; }
 

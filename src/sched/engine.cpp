@@ -393,6 +393,7 @@ void Engine::Impl::begin(Sequence* seq) {
   if (request.matcher) seq->sampler->constrain(std::move(request.matcher));
   seq->pooled = std::move(request.pooled);
   request.started = Clock::now();
+  request.begun.store(true, std::memory_order_release);
   stats.queue_time.observe(seconds(request.started - request.arrived));
 }
 

@@ -47,6 +47,7 @@ struct Request {
   const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.
   const bool want_logprobs;
   uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
+  int32_t priority = 0;         // Lower goes first; equal ones by arrival.
   Clock::time_point arrived{};  // When the server had read the request.
 
   // The output's grammar, or null. The engine takes it when it plans the request first.
@@ -71,6 +72,9 @@ struct Request {
   bool needs_whole_prompt() const {
     return prompt_log || pooling == Pooling::kMean || pooling == Pooling::kCls;
   }
+
+  // Some of it is planned: it waits in the queue no more. Written by the engine, read by anybody.
+  std::atomic<bool> begun{false};
 
   // Written by the engine before the first token is appended; valid for the reader from then on.
   int32_t cached_tokens = 0;    // Of the prompt, found in the prefix cache.

@@ -12,27 +12,31 @@ namespace weir::sched {
 
 namespace {
 
-bool older(const Sequence* a, const Sequence* b) { return a->arrival < b->arrival; }
+bool precedes(const Sequence* a, const Sequence* b) {
+  return a->priority != b->priority ? a->priority < b->priority : a->arrival < b->arrival;
+}
 
-// Keeps the order of arrival. Lists are short, and a move of pointers is cheap.
-void insert_by_age(std::vector<Sequence*>& list, Sequence* seq) {
-  list.insert(std::ranges::upper_bound(list, seq, older), seq);
+// Keeps the order. Lists are short, and a move of pointers is cheap.
+void insert_in_order(std::vector<Sequence*>& list, Sequence* seq) {
+  list.insert(std::ranges::upper_bound(list, seq, precedes), seq);
 }
 
 void take_out(std::vector<Sequence*>& list, Sequence* seq) { CHECK(std::erase(list, seq) == 1); }
 
 int32_t tokens_left(const Sequence* seq) { return seq->length - seq->computed; }
 
-// Enough prompt tokens of later arrivals have passed this one.
+// Enough prompt tokens of those behind it have passed this one.
 bool due(const Sequence* seq) {
   return seq->passed_tokens >= int64_t{kPatience} * tokens_left(seq);
 }
 
-// The order of prompts: those that are due, oldest first; then those with the fewest tokens left.
+// The order of prompts of one priority: those that are due, by arrival; then those with the fewest
+// tokens left.
 bool goes_first(const Sequence* a, const Sequence* b) {
+  if (a->priority != b->priority) return a->priority < b->priority;
   if (due(a) != due(b)) return due(a);
   if (!due(a) && tokens_left(a) != tokens_left(b)) return tokens_left(a) < tokens_left(b);
-  return older(a, b);
+  return precedes(a, b);
 }
 
 // The pages that must be free before `seq` is admitted, or that it may still ask for.
@@ -69,7 +73,7 @@ void Scheduler::submit(Sequence* seq) {
   seq->state = Sequence::State::kWaiting;
   seq->arrival = ++arrivals_;
   seq->passed_tokens = 0;
-  waiting_.push_back(seq);
+  insert_in_order(waiting_, seq);
   waiting_pages_ += pages_wanted(seq);
 }
 
@@ -122,7 +126,7 @@ bool Scheduler::plan_decodes(Step& step) {
     Sequence* seq = running_[i];
     if (seq->prefilling()) continue;
     while (i < running_.size() && !make_room(seq)) {
-      preempt_youngest();  // Possibly `seq` itself, never one that has a slice already.
+      preempt_last();  // Possibly `seq` itself, never one that has a slice already.
       room = false;
     }
     if (i == running_.size()) break;
@@ -140,7 +144,7 @@ bool Scheduler::make_room(Sequence* seq) {
   return true;
 }
 
-void Scheduler::preempt_youngest() {
+void Scheduler::preempt_last() {
   CHECK(running_.size() > 1);  // Alone, every sequence fits (tokens_max()).
   Sequence* seq = running_.back();
   running_.pop_back();
@@ -149,7 +153,7 @@ void Scheduler::preempt_youngest() {
   ++seq->preemptions;
   ++preemptions_;
   waiting_pages_ += pages_wanted(seq);
-  insert_by_age(waiting_, seq);
+  insert_in_order(waiting_, seq);
 }
 
 void Scheduler::admit() {
@@ -181,7 +185,7 @@ bool Scheduler::try_admit(Sequence* seq, int32_t promised) {
   }
   waiting_pages_ -= pages_wanted(seq);
   take_out(waiting_, seq);
-  insert_by_age(running_, seq);
+  insert_in_order(running_, seq);
   seq->state = Sequence::State::kRunning;
   return true;
 }
@@ -227,7 +231,7 @@ void Scheduler::commit(const Step& step) {
 
 // Whoever came before this slice's prompt and is not through its own has been passed.
 void Scheduler::note_passed(const Slice& slice) {
-  const auto passed = [&slice](const Sequence* seq) { return older(seq, slice.seq); };
+  const auto passed = [&slice](const Sequence* seq) { return precedes(seq, slice.seq); };
   for (Sequence* seq : running_ | std::views::take_while(passed))
     if (seq->prefilling()) seq->passed_tokens += slice.count;
   for (Sequence* seq : waiting_ | std::views::take_while(passed)) seq->passed_tokens += slice.count;
@@ -343,7 +347,7 @@ void Scheduler::drop(kv::PageId page) {
 void Scheduler::check() const {
   pool_.check();
   if (cache_ != nullptr) cache_->check();
-  CHECK(std::ranges::is_sorted(running_, older) && std::ranges::is_sorted(waiting_, older));
+  CHECK(std::ranges::is_sorted(running_, precedes) && std::ranges::is_sorted(waiting_, precedes));
   CHECK(std::ssize(running_) <= limits_.running_max);
   std::vector<int32_t> holders(holders_.size(), 0);
   for (const Sequence* seq : running_) {

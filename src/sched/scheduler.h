@@ -4,14 +4,16 @@
 // The policy (decisions 2, 3, 4):
 //   Decode first. Every running sequence past its prompt gets its one token, so that a long prompt
 //   delays nobody by more than one step.
-//   Prompts take the rest of the budget in slices, fewest tokens left first. A prompt with n tokens
-//   left that has let kPatience * n prompt tokens of later arrivals pass is due: it goes before
-//   them, so nobody waits for ever.
-//   A request is admitted when the pages of its prompt and of a share of its output are free, in
-//   order of arrival; only while there are pages for all who wait, the shortest goes first. Thus
-//   nobody is admitted while an older one waits for pages.
-//   When a sequence needs a page and none is free, the youngest gives all of its pages back and
-//   waits; its full pages go to the prefix cache, so that little is computed again.
+//   Requests precede each other by priority (lower first), then by arrival. "Before", "first" and
+//   "last" below mean this order; a priority is strict, so who floods a high one starves the
+//   others. Prompts take the rest of the budget in slices, by priority, then fewest tokens left
+//   first. A prompt with n tokens left that has let kPatience * n prompt tokens of those behind it
+//   pass is due: it goes before them, so within a priority nobody waits for ever. A request is
+//   admitted when the pages of its prompt and of a share of its output are free, in order; only
+//   while there are pages for all who wait, the shortest of a priority goes first. Thus nobody is
+//   admitted while one before it waits for pages. When a sequence needs a page and none is free,
+//   the last one gives all of its pages back and waits; its full pages go to the prefix cache, so
+//   that little is computed again.
 //
 // Sharing. A page enters the prefix cache as soon as the step that fills it is planned. Nobody can
 // read it too early: the steps run in order, and pages cached by one plan are first looked up by
@@ -23,12 +25,12 @@
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
-// (1) running and waiting are each in order of arrival; only running sequences hold pages.
+// (1) running and waiting are each in order of precedence; only running sequences hold pages.
 // (2) Pages of admitted prompts that are not yet taken are reserved: available() >= reserved(). So
 //     a slice of a prompt never lacks a page.
 // (3) A sequence that holds a cached page holds that page's parent too. So every cached page that
 //     no sequence holds can be evicted, and available() is exact.
-// (4) The oldest running sequence is never preempted for another one.
+// (4) The first running sequence is never preempted for another one.
 #pragma once
 
 #include <array>
@@ -74,8 +76,8 @@ struct Limits {
   bool prompts_differ = false;
 };
 
-// How many prompt tokens of later arrivals a prompt lets pass for each of its own. 4: under a flood
-// of short prompts a long one takes at most five times what it would take alone.
+// How many prompt tokens of those behind it a prompt lets pass for each of its own. 4: under a
+// flood of short prompts a long one takes at most five times what it would take alone.
 inline constexpr int32_t kPatience = 4;
 // For how much of the output still allowed pages must be free at admission: a quarter, and never
 // more than a common answer has (256 tokens, 8 pages). Most answers end far before max_tokens,
@@ -104,8 +106,8 @@ class Scheduler {
   void next_step(Step& step, int32_t prefill_tokens_max);
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
-  std::span<Sequence* const> running() const { return running_; }  // Oldest first.
-  std::span<Sequence* const> waiting() const { return waiting_; }  // Oldest first.
+  std::span<Sequence* const> running() const { return running_; }  // In order.
+  std::span<Sequence* const> waiting() const { return waiting_; }  // In order.
   // Pages that sequences hold, each counted once.
   int32_t held_pages() const { return held_pages_; }
   // Pages that only the prefix cache holds.
@@ -129,7 +131,7 @@ class Scheduler {
   void note_passed(const Slice& slice);
 
   bool make_room(Sequence* seq);
-  void preempt_youngest();
+  void preempt_last();
   void release(Sequence* seq);
   void grow(Sequence* seq, int32_t tokens);
   int32_t marked_token(const Sequence* seq, int32_t index) const;

@@ -51,8 +51,9 @@ struct Sequence {
   int32_t limit = 0;
 
   // The scheduler's.
+  int32_t priority = 0;        // Lower goes first.
   uint64_t arrival = 0;        // Order of submission; never equal.
-  int64_t passed_tokens = 0;   // Prompt tokens of later arrivals planned before its own.
+  int64_t passed_tokens = 0;   // Prompt tokens of those behind it planned before its own.
   int32_t prefill_end = 0;     // Length when it was admitted: the tokens to compute in chunks.
   kv::BlockTable pages;        // Only grows while the sequence runs.
   kv::PrefixKey salt;          // What, besides tokens, must agree for pages to be shared.

@@ -40,6 +40,7 @@ class SequencePool {
     // Without an answer there is a last row all the same, from which nothing is sampled.
     seq->limit = seq->prompt_length + std::max(request->max_tokens, 1);
     seq->computed = seq->cached_pages = seq->matched_tokens = seq->preemptions = 0;
+    seq->priority = request->priority;
     seq->scored = 0;
     seq->whole_prompt = request->needs_whole_prompt();
     seq->pooling = request->pooling;

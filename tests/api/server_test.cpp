@@ -102,9 +102,17 @@ TEST(Errors, SayThatAModelHasNoChatTemplate) {
 }
 
 TEST(Pages, DescribeTheModel) {
-  TestApi server({.config = {.model_id = "org/m", .aliases = {"alias"}}});
+  TestApi server({.config = {.model_id = "org/m",
+                             .aliases = {"alias"},
+                             .facts = {.context_trained = 8192,
+                                       .hidden_size = 64,
+                                       .parameters = 1000000,
+                                       .bytes = 500000,
+                                       .formats = "4-bit g32"}}});
   const std::string one =
-      R"({"id":"org/m","object":"model","created":1700000000,"owned_by":"weir","max_model_len":4096})";
+      R"({"id":"org/m","object":"model","created":1700000000,"owned_by":"weir","max_model_len":4096,)"
+      R"("meta":{"n_vocab":258,"n_ctx":4096,"n_ctx_train":8192,"n_embd":64,"n_params":1000000,)"
+      R"("size":500000,"ftype":"4-bit g32"}})";
   EXPECT_EQ(server.get("/v1/models").body, R"({"object":"list","data":[)" + one + "]}");
   EXPECT_NE(server.get("/v1/models/alias").body.find(R"("root":"org/m")"), std::string::npos);
   EXPECT_EQ(server.get("/v1/models/org%2Fm").body, one);
@@ -193,7 +201,8 @@ TEST(Keys, ArePresentedInAnyOfThreeHeaders) {
 }
 
 TEST(Cors, AnswersPreflightsWithoutAKeyAndMarksErrorsAndStreams) {
-  TestApi server({.config = {.api_keys = {{"secret", "a"}}, .cors_origins = {"https://a.example"}}});
+  TestApi server(
+      {.config = {.api_keys = {{"secret", "a"}}, .cors_origins = {"https://a.example"}}});
   const std::string origin = "Origin: https://a.example\r\n";
   RawClient client(server.port());
   client.send("OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: x\r\n" + origin +

@@ -138,6 +138,7 @@ struct TestOptions {
   ApiConfig config{};  // Model, machinery and template are filled in.
   int32_t context = 4096;
   int32_t queue_max = 64;
+  int32_t running_max = 64;
   int64_t step_us = 0;
   bool with_template = true;
   bool strips_space = false;  // The tokenizer, from the beginning of a text.
@@ -150,6 +151,7 @@ class TestApi {
     model_.step_us = options.step_us;
     sched::RunnerOptions runner;
     runner.engine.queue_max = options.queue_max;
+    runner.engine.running_max = std::min(options.running_max, options.queue_max);
     runner.engine.context_max = options.context;
     runner.page_count = options.context / kernels::kPageTokens * 8;
     runner.wake = [this] { loop_.wake(); };

@@ -40,20 +40,22 @@ class World {
         content_(static_cast<size_t>(options.page_count)) {}
   World() : World(Options()) {}
 
-  Sequence* submit(std::vector<int32_t> prompt, int32_t max_tokens, uint64_t salt = 0) {
+  Sequence* submit(std::vector<int32_t> prompt, int32_t max_tokens, uint64_t salt = 0,
+                   int32_t priority = 0) {
     requests_.push_back(
         std::make_unique<Request>(std::move(prompt), sample::SamplingParams(), max_tokens, false));
+    requests_.back()->priority = priority;
     Sequence* seq = sequences_.take(requests_.back().get());
     seq->salt = kv::PrefixCache::salt({reinterpret_cast<const char*>(&salt), sizeof salt});
     scheduler_.submit(seq);
     return seq;
   }
   // A prompt of which no page equals another prompt's.
-  Sequence* submit(int32_t prompt_length, int32_t max_tokens) {
+  Sequence* submit(int32_t prompt_length, int32_t max_tokens, int32_t priority = 0) {
     std::vector<int32_t> prompt(static_cast<size_t>(prompt_length));
     std::iota(prompt.begin(), prompt.end(), next_token_);
     next_token_ += prompt_length;
-    return submit(std::move(prompt), max_tokens);
+    return submit(std::move(prompt), max_tokens, 0, priority);
   }
 
   // Plans a step. `run_first`: the step before has ended by then; else it runs meanwhile.
@@ -422,11 +424,66 @@ TEST(Scheduler, WithoutACacheNothingIsShared) {
   EXPECT_EQ(world.pool().free_count(), 100);
 }
 
+TEST(Scheduler, APriorityGoesBeforeArrivalAndLength) {
+  World world({.limits = {.step_tokens_max = 512, .running_max = 1}});
+  Sequence* chat = world.submit(10, 50);
+  world.next();
+  Sequence* note = world.submit(20, 1);
+  Sequence* late = world.submit(30, 1, 7);
+  Sequence* book = world.submit(900, 1, -1);
+  world.end(chat);
+  EXPECT_EQ(tokens_of(world.next(), book), 512);
+  EXPECT_EQ(tokens_of(world.next(), book), 388);
+  EXPECT_EQ(tokens_of(world.next(), note), 20);
+  EXPECT_EQ(tokens_of(world.next(), late), 30);
+}
+
+TEST(Scheduler, OfPromptsThatRunThePriorityTakesTheBudgetFirst) {
+  World world;
+  Sequence* book = world.submit(4000, 1);
+  EXPECT_EQ(tokens_of(world.next(), book), 512);
+  Sequence* urgent = world.submit(5000, 1, -1);
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(tokens_of(world.next(), urgent), 512);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, urgent), 5000 - 9 * 512);
+  EXPECT_EQ(tokens_of(step, book), 512 - (5000 - 9 * 512));
+}
+
+TEST(Scheduler, WhoComesLaterButFirstInPriorityIsNotPreempted) {
+  World world({.limits = {}, .page_count = 9});
+  Sequence* chat = world.submit(3 * kPage, 4 * kPage, 1);
+  world.next();
+  Sequence* urgent = world.submit(4 * kPage - 20, 2 * kPage, 0);
+  for (int32_t steps = 0; world.scheduler().preemptions() == 0; ++steps) {
+    ASSERT_LT(steps, 200);
+    world.next();
+  }
+  EXPECT_EQ(chat->state, Sequence::State::kWaiting);
+  EXPECT_EQ(urgent->state, Sequence::State::kRunning);
+  EXPECT_GT(urgent->arrival, chat->arrival);
+  while (chat->request != nullptr) world.next();  // It is resumed.
+  EXPECT_EQ(urgent->preemptions, 0);
+}
+
+TEST(Scheduler, NobodyIsAdmittedWhileAPriorityWaitsForPages) {
+  World world({.limits = {}, .page_count = 10});
+  Sequence* chat = world.submit(5 * kPage, 1 * kPage);
+  world.next();
+  Sequence* note = world.submit(5, 5);
+  Sequence* urgent = world.submit(7 * kPage, 1 * kPage, -1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(tokens_of(world.next(), note), 0);
+  world.end(chat);
+  const Step& step = world.next();
+  EXPECT_EQ(tokens_of(step, urgent), 7 * kPage);
+  EXPECT_EQ(tokens_of(step, note), 5);
+}
+
 // --- Random simulation.
 
 struct Simulation {
   explicit Simulation(uint32_t seed)
       : rng(seed),
+        priorities(seed % 3 == 0 ? 3 : 1),
         world({.limits = {.step_tokens_max = 96,
                           .running_max = 6,
                           .queue_max = 24,
@@ -445,7 +502,8 @@ struct Simulation {
     const auto fits = world.scheduler().tokens_max() - static_cast<int32_t>(prompt.size());
     if (fits < 1) return;
     const int32_t outputs = std::min(fits, 1 + static_cast<int32_t>(random(80)));
-    open.push_back(world.submit(std::move(prompt), outputs, random(8) == 0));
+    const auto priority = static_cast<int32_t>(random(priorities));
+    open.push_back(world.submit(std::move(prompt), outputs, random(8) == 0, priority));
   }
 
   // Of what waits and runs, as it was before a plan.
@@ -468,8 +526,8 @@ struct Simulation {
     return before;
   }
 
-  // Whoever was due, had pages and got nothing, has not been passed by a younger prompt, unless it
-  // waits for a page that an equal prompt computes in this step.
+  // Whoever was due, had pages and got nothing, has not been passed by a prompt behind it, unless
+  // it waits for a page that an equal prompt computes in this step.
   void check_fairness(const std::vector<Before>& before, const Step& step) const {
     for (const Before& b : before) {
       if (b.waiting || !b.prefilling || !b.due) continue;
@@ -479,13 +537,13 @@ struct Simulation {
         const bool prompt = slice.count > 1 || slice.first < slice.seq->prefill_end;
         if (!prompt) continue;
         equal = equal || slice.seq->request->prompt[0] == b.seq->request->prompt[0];
-        passed = passed || slice.seq->arrival > b.seq->arrival;
+        passed = passed || precedes(b.seq, slice.seq);
       }
       ASSERT_TRUE(equal || !passed);
     }
   }
 
-  // Nobody was admitted past an older one for whom there are no pages.
+  // Nobody was admitted past one before it for whom there are no pages.
   void check_admission(const std::vector<Before>& before, uint64_t preemptions) const {
     const auto waiting = world.scheduler().waiting();
     if (waiting.empty()) return;
@@ -494,7 +552,7 @@ struct Simulation {
       if (!b.waiting || b.seq->state != Sequence::State::kRunning) continue;
       ASSERT_EQ(preemptions, world.scheduler().preemptions());
       if (places) {
-        ASSERT_LT(b.seq->arrival, waiting.front()->arrival);
+        ASSERT_TRUE(precedes(b.seq, waiting.front()));
       }
     }
   }
@@ -537,7 +595,12 @@ struct Simulation {
     ASSERT_EQ(world.pool().free_count(), world.pool().page_count());
   }
 
+  static bool precedes(const Sequence* a, const Sequence* b) {
+    return std::pair(a->priority, a->arrival) < std::pair(b->priority, b->arrival);
+  }
+
   std::mt19937 rng;
+  const uint32_t priorities;
   World world;
   std::vector<Sequence*> open;
 };
