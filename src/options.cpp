@@ -71,6 +71,9 @@ const std::array kRows = {
         "Where thoughts go; auto: to reasoning_content, if the chat template speaks of them; "
         "deepseek: also if not, by <think>; none: to the content, with their tags",
         "auto"},
+    Row{"pooling", "auto|last|mean|cls", &Options::pooling, kServeOnly, "Model",
+        "Which hidden states become an embedding: the last token's, the mean, the first token's",
+        "auto: as the files of sentence-transformers say, else last"},
 
     Row{"threads", "N", &Options::threads, kEvery, "Machine", "Compute threads",
         "the cores this process may use"},

@@ -27,6 +27,7 @@ struct Options {
   std::string tool_parser = "auto";
   std::string thinking = "auto";
   std::string reasoning_format = "auto";
+  std::string pooling = "auto";
 
   // Machine.
   int32_t threads = 0;    // 0: the cores that this process may use.

@@ -76,6 +76,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(one_of("--thinking", o.thinking, {"on", "off", "auto"}));
   WEIR_TRY(one_of("--reasoning-format", o.reasoning_format, {"auto", "deepseek", "none"}));
   WEIR_TRY(one_of("--tool-parser", o.tool_parser, tool_parsers()));
+  WEIR_TRY(one_of("--pooling", o.pooling, {"auto", "last", "mean", "cls"}));
   WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
   WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
   WEIR_TRY(in_range("--threads", o.threads, 0, 1024));

@@ -72,6 +72,7 @@ struct TextParts {
   std::optional<text::ChatTemplate> tool_use_template;
   text::TokenizerConfig config;
   api::GenerationDefaults defaults;
+  api::EmbeddingConfig embedding;
 };
 
 // Those of --api-key and those of --api-key-file.
@@ -87,12 +88,24 @@ Result<std::vector<api::KeySpec>> load_keys(const Options& options) {
   return keys;
 }
 
+// What --pooling makes of the model's own.
+api::EmbeddingConfig with_pooling(api::EmbeddingConfig config, const std::string& pooling) {
+  if (pooling == "auto") return config;
+  config.pooling = pooling == "last"   ? sched::Pooling::kLast
+                   : pooling == "mean" ? sched::Pooling::kMean
+                                       : sched::Pooling::kCls;
+  config.refusal.clear();
+  return config;
+}
+
 Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
   TextParts parts;
   WEIR_ASSIGN(const FileView json, files.open_file("tokenizer.json"));
   WEIR_ASSIGN(parts.tokenizer, text::Tokenizer::load(json.text()));
   WEIR_ASSIGN(parts.config, text::read_tokenizer_config(files));
   WEIR_ASSIGN(parts.defaults, api::read_generation_defaults(files));
+  WEIR_ASSIGN(parts.embedding, api::read_embedding_config(files));
+  parts.embedding = with_pooling(std::move(parts.embedding), options.pooling);
   if (!options.chat_template.empty()) {
     WEIR_ASSIGN(std::string source, read_file(options.chat_template, size_t{1} << 20));
     parts.config.chat_template = std::move(source);
@@ -316,6 +329,8 @@ void Server::become_ready(TextParts text) {
   config.context_max = plan_.context_max;
   config.prompt_max = options_.max_prompt_tokens;
   config.vocab_size = model_->spec().vocab_size;
+  config.hidden_size = model_->spec().hidden_size;
+  config.embedding = text_->embedding;
   config.defaults = text_->defaults;
   config.tokenizer = text_->tokenizer.get();
   if (text_->chat_template) config.chat_template = &*text_->chat_template;

@@ -8,6 +8,7 @@
 
 #include "api/api_error.h"
 #include "api/api_stats.h"
+#include "api/embeddings.h"
 #include "api/exchange.h"
 #include "api/grammar_store.h"
 #include "api/keys.h"
@@ -90,6 +91,7 @@ struct Api::Impl {
   // The endpoints.
   void chat_completions(const ExchangePtr& exchange, const net::RouteParams& params);
   void completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -123,6 +125,7 @@ struct Api::Impl {
   const Keyring keys;
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
+  std::vector<std::shared_ptr<EmbeddingAnswer>> embedding_answers;
   const net::HttpStats* http_stats = nullptr;
   int32_t preparing = 0;
   uint64_t next_request_id = 1;
@@ -141,6 +144,7 @@ Api::Impl::Impl(ApiConfig config_in)
   host.tokenizer = config.tokenizer;
   host.engine = config.engine;
   host.stats = &stats;
+  host.loop = config.loop;
   host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
   host.request_timeout = std::chrono::duration<double>(config.request_timeout_s);
   host.pause_bytes = config.stream_pause_bytes;
@@ -157,6 +161,8 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
        &Impl::chat_completions},
       {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
        &Impl::completions},
+      {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &embedding_fields},
+       &Impl::embeddings},
       {{"GET", "/v1/models", "The model that is served, in a list.", kAnyKey}, &Impl::models},
       {{"GET", "/v1/models/{id}", "The model, by its id or an alias.", kAnyKey}, &Impl::model},
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &tokenize_fields},
@@ -336,7 +342,7 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
   if (const Result<void> submitted = stream->submit(); !submitted)
     return exchange->respond_error(submitted.error());
   streams.push_back(stream);
-  stats.open_answers.set(static_cast<double>(streams.size()));
+  stats.open_answers.set(static_cast<double>(streams.size() + embedding_answers.size()));
   stream->poll(sched::Clock::now());  // The engine may have been quick.
 }
 
@@ -349,6 +355,7 @@ void Api::Impl::poll_streams() {
         streams[ahead]->prefetch(step);
     streams[i]->poll(now);
   }
+  for (const std::shared_ptr<EmbeddingAnswer>& answer : embedding_answers) answer->poll();
   reap();
 }
 
@@ -367,9 +374,11 @@ void Api::Impl::tick() {
 
 void Api::Impl::reap() {
   std::erase_if(streams, [](const std::shared_ptr<Stream>& stream) { return stream->done(); });
+  std::erase_if(embedding_answers,
+                [](const std::shared_ptr<EmbeddingAnswer>& answer) { return answer->done(); });
   std::erase_if(host.retired,
                 [](const OwnedRequest& owned) { return owned.request->log.finished(); });
-  stats.open_answers.set(static_cast<double>(streams.size()));
+  stats.open_answers.set(static_cast<double>(streams.size() + embedding_answers.size()));
 }
 
 void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -378,6 +387,31 @@ void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RoutePa
 
 void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&) {
   generate(Endpoint::kCompletions, exchange);
+}
+
+void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {
+  PrepareInput input;
+  input.arrived = exchange->arrived();
+  input.tokens_max = tokens_max();
+  if (const Key* const key = exchange->key()) input.priority_min = key->spec().priority;
+  in_pool<PreparedEmbeddings>(
+      exchange,
+      [this, input](const std::string& body) mutable {
+        input.body = body;
+        return prepare_embeddings(config, budget, input);
+      },
+      [this, exchange](Result<PreparedEmbeddings> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        for (OwnedRequest& owned : prepared->requests) owned.request->id = next_request_id++;
+        const auto answer = std::make_shared<EmbeddingAnswer>(host, exchange, std::move(*prepared),
+                                                              config.model_id);
+        if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
+          return exchange->respond_refusal(*refusal);
+        if (const Result<void> submitted = answer->submit(); !submitted)
+          return exchange->respond_error(submitted.error());
+        embedding_answers.push_back(answer);
+        answer->poll();  // The engine may have been quick.
+      });
 }
 
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -499,12 +533,15 @@ void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stat
 void Api::cancel_all() {
   for (const std::shared_ptr<Stream>& stream : impl_->streams)
     stream->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  for (const std::shared_ptr<EmbeddingAnswer>& answer : impl_->embedding_answers)
+    answer->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
   impl_->reap();
 }
 
 bool Api::idle() const {
   impl_->reap();
-  return impl_->preparing == 0 && impl_->streams.empty() && impl_->host.retired.empty();
+  return impl_->preparing == 0 && impl_->streams.empty() && impl_->embedding_answers.empty() &&
+         impl_->host.retired.empty();
 }
 
 }  // namespace weir::api

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/embedding_config.h"
 #include "api/endpoint_table.h"
 #include "api/generation_defaults.h"
 #include "api/keys.h"
@@ -44,6 +45,8 @@ struct ApiConfig {
   int64_t created = 0;                 // Seconds since the epoch.
   int32_t context_max = 0;             // Positions of one sequence, prompt and output.
   int32_t vocab_size = 0;              // Rows of logits; ids beyond are refused.
+  int32_t hidden_size = 0;             // Of an embedding.
+  EmbeddingConfig embedding{};         // The model's, or as --pooling says.
   ModelFacts facts{};
   GenerationDefaults defaults{};  // Merged with the command line; eos_ids included.
   const text::Tokenizer* tokenizer = nullptr;

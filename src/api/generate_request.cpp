@@ -56,6 +56,13 @@ std::optional<int64_t> exact_integer(JsonValue value) {
   return std::nullopt;
 }
 
+bool is_number(JsonValue value) {
+  return value.type() == JsonType::INT64 || value.type() == JsonType::UINT64 ||
+         value.type() == JsonType::DOUBLE;
+}
+
+}  // namespace
+
 Result<int64_t> integer_of(std::string_view path, JsonValue value) {
   if (const std::optional<int64_t> integer = exact_integer(value)) return *integer;
   uint64_t beyond = 0;
@@ -66,16 +73,13 @@ Result<int64_t> integer_of(std::string_view path, JsonValue value) {
   return wrong_type(path, "an integer", value);
 }
 
-bool is_number(JsonValue value) {
-  return value.type() == JsonType::INT64 || value.type() == JsonType::UINT64 ||
-         value.type() == JsonType::DOUBLE;
-}
-
 Result<void> check_range(std::string_view path, double number, double min, double max) {
   if (number >= min && number <= max) return {};
   return out_of_range(path, "expected a value from " + number_text(min) + " to " +
                                 number_text(max) + ", found " + number_text(number));
 }
+
+namespace {
 
 Result<int32_t> token_id(std::string_view path, JsonValue value, const RequestLimits& limits) {
   WEIR_ASSIGN(const int64_t id, integer_of(path, value));
@@ -163,39 +167,7 @@ Result<void> parse_stream_options(const FieldInput& in, GenerateRequest& out) {
 }
 
 Result<void> parse_prompt(const FieldInput& in, GenerateRequest& out) {
-  constexpr std::string_view kExpected =
-      "a string, an array of strings, an array of token ids, or an array of such arrays";
-  std::string_view text;
-  if (in.value.get(text) == simdjson::SUCCESS) {
-    out.prompts.emplace_back(std::string(text));
-    return {};
-  }
-  JsonArray array;
-  if (in.value.get(array) != simdjson::SUCCESS) return wrong_type(in.path, kExpected, in.value);
-  if (array.size() == 0) return out_of_range(in.path, "expected at least one prompt, found none");
-  if (is_number(*array.begin())) {
-    WEIR_TRY(parse_token_ids(in.path, array, in.limits,
-                             std::get<1>(out.prompts.emplace_back(std::vector<int32_t>()))));
-    return {};
-  }
-  if (array.size() > kChoicesMax)
-    return out_of_range(in.path, "expected at most " + std::to_string(kChoicesMax) +
-                                     " prompts, found " + std::to_string(array.size()));
-  size_t index = 0;
-  for (const JsonValue value : array) {
-    const std::string path = at(in.path, index++);
-    JsonArray ids;
-    if (value.get(text) == simdjson::SUCCESS) {
-      out.prompts.emplace_back(std::string(text));
-    } else if (value.get(ids) == simdjson::SUCCESS) {
-      if (ids.size() == 0) return out_of_range(path, "expected at least one token, found none");
-      WEIR_TRY(parse_token_ids(path, ids, in.limits,
-                               std::get<1>(out.prompts.emplace_back(std::vector<int32_t>()))));
-    } else {
-      return wrong_type(path, "a string or an array of token ids", value);
-    }
-  }
-  return {};
+  return parse_prompts(in.path, in.value, kChoicesMax, in.limits, out.prompts);
 }
 
 // Completions: `logprobs` is the number of alternatives.
@@ -451,6 +423,43 @@ Result<void> check_both(const GenerateRequest& request) {
 }
 
 }  // namespace
+
+Result<void> parse_prompts(std::string_view path, JsonValue value, size_t prompts_max,
+                           const RequestLimits& limits, std::vector<Prompt>& out) {
+  constexpr std::string_view kExpected =
+      "a string, an array of strings, an array of token ids, or an array of such arrays";
+  std::string_view text;
+  if (value.get(text) == simdjson::SUCCESS) {
+    out.emplace_back(std::string(text));
+    return {};
+  }
+  JsonArray array;
+  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, kExpected, value);
+  if (array.size() == 0) return out_of_range(path, "expected at least one prompt, found none");
+  if (is_number(*array.begin())) {
+    WEIR_TRY(parse_token_ids(path, array, limits,
+                             std::get<1>(out.emplace_back(std::vector<int32_t>()))));
+    return {};
+  }
+  if (array.size() > prompts_max)
+    return out_of_range(path, "expected at most " + std::to_string(prompts_max) +
+                                  " prompts, found " + std::to_string(array.size()));
+  size_t index = 0;
+  for (const JsonValue element : array) {
+    const std::string each = at(path, index++);
+    JsonArray ids;
+    if (element.get(text) == simdjson::SUCCESS) {
+      out.emplace_back(std::string(text));
+    } else if (element.get(ids) == simdjson::SUCCESS) {
+      if (ids.size() == 0) return out_of_range(each, "expected at least one token, found none");
+      WEIR_TRY(parse_token_ids(each, ids, limits,
+                               std::get<1>(out.emplace_back(std::vector<int32_t>()))));
+    } else {
+      return wrong_type(each, "a string or an array of token ids", element);
+    }
+  }
+  return {};
+}
 
 std::span<const Field> generate_fields() { return kFields; }
 

@@ -142,6 +142,11 @@ std::span<const Field> generate_fields();
 std::vector<FieldDoc> chat_fields();
 std::vector<FieldDoc> completion_fields();
 
+// A field of prompts, at most `prompts_max` of them: a string, a list of strings, token ids, or a
+// list of such lists.
+Result<void> parse_prompts(std::string_view path, JsonValue value, size_t prompts_max,
+                           const RequestLimits& limits, std::vector<Prompt>& out);
+
 // Errors name the field (`messages[0].role`). An explicit null counts as absent; unknown fields are
 // ignored.
 Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
@@ -175,5 +180,9 @@ tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expecte
 tl::unexpected<Error> out_of_range(std::string_view path, const std::string& message);
 tl::unexpected<Error> missing(std::string_view path);
 tl::unexpected<Error> unsupported(std::string_view path, const std::string& message);
+
+// Numbers of a field. An integer may be written as 16.0.
+Result<int64_t> integer_of(std::string_view path, JsonValue value);
+Result<void> check_range(std::string_view path, double number, double min, double max);
 
 }  // namespace weir::api

@@ -36,6 +36,22 @@ inline size_t request_bytes(size_t prompt_tokens, int32_t max_tokens, int32_t to
              (1 + static_cast<size_t>(top_logprobs));
 }
 
+// One input of an embeddings request, from its submission until the answer is sent: with its
+// vector.
+inline size_t pooled_request_bytes(size_t prompt_tokens, size_t width) {
+  return sizeof(sched::Request) + prompt_tokens * sizeof(int32_t) + width * sizeof(float);
+}
+
+// The JSON of a vector: four digits for three bytes, or a number such as -0.012345679 and its
+// comma; and what stands around it.
+inline size_t embedding_json_bytes(size_t dimensions, bool base64) {
+  return 64 + (base64 ? (dimensions * sizeof(float) + 2) / 3 * 4 : dimensions * 16);
+}
+// The JSON, and the copy that is sent when it is gone.
+inline size_t embedding_bytes(size_t dimensions, bool base64) {
+  return 2 * embedding_json_bytes(dimensions, base64);
+}
+
 // Of each token of an answer that is sent whole: its text, and the JSON of each log-probability
 // (in chats, the longer shape, 70 to 80 bytes for a word).
 inline constexpr size_t kTextPerToken = 8;

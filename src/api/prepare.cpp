@@ -100,20 +100,8 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
   return params;
 }
 
-// A text of many times the context's bytes is not tokenised to its end only to be refused: its
-// beginning shows whether it fits. A beginning that does fit (long runs of spaces) proves nothing.
-Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const PrepareInput& in,
-                                      std::string_view text, const text::EncodeOptions& options) {
-  // Tokens of text have 3 to 5 bytes on average; 16 leaves no doubt.
-  const size_t certain_bytes = static_cast<size_t>(in.tokens_max) * 16;
-  if (text.size() > 2 * certain_bytes) {
-    const auto tokens = static_cast<int64_t>(
-        config.tokenizer->encode(text.substr(0, certain_bytes), options).size());
-    if (tokens > in.tokens_max)
-      return tl::unexpected<Error>(
-          context_error(in.endpoint, in.tokens_max, tokens, /*counted_all=*/false));
-  }
-  return config.tokenizer->encode(text, options);
+std::string field_of(Endpoint endpoint) {
+  return endpoint == Endpoint::kChat ? "messages" : "prompt";
 }
 
 // `chat_end`: the end of a chat's prompt; enough of it to see what it has opened.
@@ -126,20 +114,21 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
     WEIR_ASSIGN(const std::string text, render_chat(config, request, in.now));
     chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
     // Templates write the BOS token themselves.
-    WEIR_ASSIGN(prompts.emplace_back(),
-                tokenise(config, in, text, {.add_special = false, .parse_special = true}));
+    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, "messages", in.tokens_max, text,
+                                                 {.add_special = false, .parse_special = true}));
   }
   for (const Prompt& prompt : request.prompts) {
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
       prompts.push_back(*ids);
       continue;
     }
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, in, std::get<std::string>(prompt),
-                                                 {.add_special = true, .parse_special = true}));
+    WEIR_ASSIGN(prompts.emplace_back(),
+                tokenise(config, "prompt", in.tokens_max, std::get<std::string>(prompt),
+                         {.add_special = true, .parse_special = true}));
   }
   for (const std::vector<int32_t>& prompt : prompts)
     if (prompt.empty())
-      return out_of_range(in.endpoint == Endpoint::kChat ? "messages" : "prompt",
+      return out_of_range(field_of(in.endpoint),
                           "expected at least one token, found an empty text");
   return prompts;
 }
@@ -164,14 +153,7 @@ Result<std::vector<int32_t>> output_limits(const ApiConfig& config, const Prepar
   std::vector<int32_t> limits;
   for (const std::vector<int32_t>& prompt : prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
-    if (length >= in.tokens_max)
-      return tl::unexpected<Error>(context_error(in.endpoint, in.tokens_max, length));
-    if (config.prompt_max > 0 && length > config.prompt_max)
-      return fail(ErrorCode::kContextLength,
-                  "Input tokens exceed the configured limit of " +
-                      std::to_string(config.prompt_max) + " tokens: this prompt has " +
-                      std::to_string(length) + " (context_length_exceeded).",
-                  in.endpoint == Endpoint::kChat ? "messages" : "prompt");
+    WEIR_TRY(check_prompt_length(config, field_of(in.endpoint), length, 1, in.tokens_max));
     limits.push_back(
         output_limit(config, in.endpoint, request, in.tokens_max - static_cast<int32_t>(length)));
   }
@@ -224,24 +206,8 @@ Result<void> check_ever_fits(const ApiConfig& config, const MemoryBudget& budget
             " choices of all prompts together, as many as this server's queue holds; found " +
             std::to_string(choices) + ".",
         "n");
-  const size_t bytes = cost.requests + cost.whole;
-  if (bytes > budget.bytes_max())
-    return fail(ErrorCode::kInvalid,
-                "Invalid value for '" + std::string(choices > 1 ? "n" : "max_tokens") +
-                    "': the answer may need " + std::to_string(bytes) +
-                    " bytes of memory, more than the " + std::to_string(budget.bytes_max()) +
-                    " that this server gives to all requests (--queue); expected a smaller n, "
-                    "max_tokens or number of logprobs, or a streamed answer.",
-                choices > 1 ? "n" : "max_tokens");
-  return {};
-}
-
-Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes) {
-  std::optional<MemoryLease> taken = budget.take(bytes);
-  if (taken) return std::move(*taken);
-  return fail(ErrorCode::kOverloaded,
-              "The memory for open requests is used up; try again later, or ask for fewer "
-              "max_tokens, top_logprobs or n.");
+  return check_memory(budget, choices > 1 ? "n" : "max_tokens", cost.requests + cost.whole,
+                      "a smaller n, max_tokens or number of logprobs, or a streamed answer");
 }
 
 int32_t priority_of(const GenerateRequest& request, const PrepareInput& in) {
@@ -284,16 +250,62 @@ Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& c
 
 }  // namespace
 
-Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens, bool counted_all) {
-  const std::string what = endpoint == Endpoint::kChat ? "messages" : "prompt";
+Error context_error(const std::string& field, int64_t tokens_max, int64_t tokens,
+                    bool counted_all) {
   return Error{ErrorCode::kContextLength,
                "This model's maximum context length is " + std::to_string(tokens_max) +
-                   " tokens. However, your " + what + " resulted in " +
+                   " tokens. However, your " + field + " resulted in " +
                    (counted_all ? "" : "at least ") + std::to_string(tokens) +
                    " tokens, which exceeds the context window (context_length_exceeded). Please "
                    "reduce the length of the " +
-                   what + ".",
-               what, "context_length_exceeded"};
+                   field + ".",
+               field, "context_length_exceeded"};
+}
+
+// A beginning shows whether the text fits. One that does (long runs of spaces) proves nothing.
+Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const std::string& field,
+                                      int32_t tokens_max, std::string_view text,
+                                      const text::EncodeOptions& options) {
+  // Tokens of text have 3 to 5 bytes on average; 16 leaves no doubt.
+  const size_t certain_bytes = static_cast<size_t>(tokens_max) * 16;
+  if (text.size() > 2 * certain_bytes) {
+    const auto tokens = static_cast<int64_t>(
+        config.tokenizer->encode(text.substr(0, certain_bytes), options).size());
+    if (tokens > tokens_max)
+      return tl::unexpected<Error>(context_error(field, tokens_max, tokens, /*counted_all=*/false));
+  }
+  return config.tokenizer->encode(text, options);
+}
+
+Result<void> check_prompt_length(const ApiConfig& config, const std::string& field, int64_t length,
+                                 int32_t output_min, int32_t tokens_max) {
+  if (length + output_min > tokens_max)
+    return tl::unexpected<Error>(context_error(field, tokens_max, length));
+  if (config.prompt_max > 0 && length > config.prompt_max)
+    return fail(ErrorCode::kContextLength,
+                "Input tokens exceed the configured limit of " + std::to_string(config.prompt_max) +
+                    " tokens: this prompt has " + std::to_string(length) +
+                    " (context_length_exceeded).",
+                field);
+  return {};
+}
+
+Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
+                          const std::string& expected) {
+  if (bytes <= budget.bytes_max()) return {};
+  return fail(ErrorCode::kInvalid,
+              "Invalid value for '" + field + "': the answer may need " + std::to_string(bytes) +
+                  " bytes of memory, more than the " + std::to_string(budget.bytes_max()) +
+                  " that this server gives to all requests (--queue); expected " + expected + ".",
+              field);
+}
+
+Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes) {
+  std::optional<MemoryLease> taken = budget.take(bytes);
+  if (taken) return std::move(*taken);
+  return fail(ErrorCode::kOverloaded,
+              "The memory for open requests is used up; try again later, or ask for fewer "
+              "max_tokens, top_logprobs or n.");
 }
 
 Result<void> check_model(const ApiConfig& config, std::string_view model) {

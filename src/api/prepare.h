@@ -70,7 +70,23 @@ Result<void> check_model(const ApiConfig& config, std::string_view model);
 Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& request,
                                 int64_t now);
 
+// --- Parts that other endpoints prepare their requests with. `field` names the prompt in errors.
+
 // The error whose wording clients recognise. `counted_all`: false if counting stopped at `tokens`.
-Error context_error(Endpoint endpoint, int64_t tokens_max, int64_t tokens, bool counted_all = true);
+Error context_error(const std::string& field, int64_t tokens_max, int64_t tokens,
+                    bool counted_all = true);
+// A text of many times `tokens_max` is refused before it is tokenised to its end.
+Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const std::string& field,
+                                      int32_t tokens_max, std::string_view text,
+                                      const text::EncodeOptions& options);
+// `output_min`: tokens for which the context must leave room behind the prompt.
+Result<void> check_prompt_length(const ApiConfig& config, const std::string& field, int64_t length,
+                                 int32_t output_min, int32_t tokens_max);
+// What could never be served is refused for good: "try again later" would be a lie. `expected`:
+// what would need less memory.
+Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
+                          const std::string& expected);
+// kOverloaded when the budget is used up.
+Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes);
 
 }  // namespace weir::api

@@ -22,6 +22,7 @@
 #include "api/output/pieces.h"
 #include "api/prepare.h"
 #include "api/server_pages.h"
+#include "net/loop.h"
 #include "sched/engine_handle.h"
 #include "text/detokenizer.h"
 
@@ -32,6 +33,7 @@ struct StreamHost {
   const text::Tokenizer* tokenizer = nullptr;
   sched::EngineHandle* engine = nullptr;
   ApiStats* stats = nullptr;
+  net::Loop* loop = nullptr;
   size_t pause_bytes = 64 << 10;
   std::chrono::milliseconds keep_alive{15'000};
   // 0: none.

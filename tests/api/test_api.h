@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,8 @@ using namespace std::chrono_literals;
 
 // Tokens 0..255 are bytes; kEnd ends an answer; kMark is a special token that does not.
 inline constexpr int32_t kEnd = 256, kMark = 257, kVocab = 258;
+// Width of a hidden state: see hidden_of().
+inline constexpr int32_t kHidden = 4;
 
 // What follows a token: upper-case letters go round for ever; after ']', which ends every chat
 // prompt, comes a greeting with a two-byte character, then the end; after '0' and '3' bytes that
@@ -46,10 +49,17 @@ inline std::array<int32_t, kVocab> successors() {
   return next;
 }
 
+// The state behind a token: its id, 1, -2 and the square root of the id.
+inline std::array<float, kHidden> hidden_of(int32_t token) {
+  const auto id = static_cast<float>(token);
+  return {id, 1, -2, std::sqrt(id)};
+}
+
 class AlphabetModel final : public model::Model {
  public:
   explicit AlphabetModel(int32_t context) : logits_(size_t{kRows} * kVocab) {
     spec_.vocab_size = kVocab;
+    spec_.hidden_size = kHidden;
     spec_.context_max = options_.context_max = context;
     options_.rows_max = kRows;
     model::LayerSpec layer;
@@ -83,6 +93,15 @@ class AlphabetModel final : public model::Model {
       logits[static_cast<size_t>(next_[static_cast<size_t>(token)])] = 30;
       client.on_logits(i, logits, member);
     }
+    if (member != 0) return;
+    for (int32_t i = 0; i < std::ssize(batch.hidden_rows); ++i) {
+      const model::HiddenRows& part = batch.hidden_rows[static_cast<size_t>(i)];
+      hidden_.clear();
+      for (int32_t row = part.row_begin; row < part.row_begin + part.rows; ++row)
+        for (const float x : hidden_of(batch.tokens[static_cast<size_t>(row)]))
+          hidden_.push_back(x);
+      client.on_hidden(i, hidden_, member);
+    }
   }
 
   std::atomic<int64_t> step_us{0};  // How long a step takes.
@@ -93,6 +112,7 @@ class AlphabetModel final : public model::Model {
   model::ModelSpec spec_;
   model::ModelOptions options_;
   std::vector<float> logits_;
+  std::vector<float> hidden_;
 };
 
 // tokenizer.json of a byte-level BPE without merges: one token a byte, by GPT-2's names of bytes.
@@ -172,6 +192,7 @@ class TestApi {
     config.created = 1700000000;
     config.context_max = options.context;
     config.vocab_size = kVocab;
+    config.hidden_size = kHidden;
     config.defaults.eos_ids = {kEnd};
     config.tokenizer = tokenizer_.get();
     if (options.with_template) config.chat_template = template_.get();

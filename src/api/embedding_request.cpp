@@ -1,0 +1,86 @@
+#include "api/embedding_request.h"
+
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+Result<void> parse_format(JsonValue value, EmbeddingRequest& out) {
+  std::string_view format;
+  if (value.get(format) != simdjson::SUCCESS)
+    return wrong_type("encoding_format", "a string", value);
+  out.base64 = format == "base64";
+  if (!out.base64 && format != "float")
+    return out_of_range("encoding_format",
+                        "expected float or base64, found \"" + std::string(shown(format)) + "\"");
+  return {};
+}
+
+// vLLM's switch, and llama.cpp's number.
+Result<void> parse_norm(JsonObject object, EmbeddingRequest& out) {
+  if (const auto value = json_get(object, "normalize")) {
+    bool on = true;
+    if (value->get(on) != simdjson::SUCCESS) return wrong_type("normalize", "a boolean", *value);
+    out.norm = on ? kNormEuclid : kNormNone;
+  }
+  if (const auto value = json_get(object, "embd_normalize")) {
+    WEIR_ASSIGN(const int64_t norm, integer_of("embd_normalize", *value));
+    WEIR_TRY(check_range("embd_normalize", static_cast<double>(norm), kNormNone, kNormHighest));
+    out.norm = static_cast<int32_t>(norm);
+  }
+  return {};
+}
+
+Result<void> parse_text(JsonObject object, std::string_view key, std::string& out) {
+  const auto value = json_get(object, key);
+  if (!value) return {};
+  std::string_view text;
+  if (value->get(text) != simdjson::SUCCESS) return wrong_type(key, "a string", *value);
+  out = text;
+  return {};
+}
+
+}  // namespace
+
+Result<EmbeddingRequest> parse_embedding(std::string_view body, int32_t width,
+                                         const RequestLimits& limits) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+  JsonObject object;
+  if (doc.root().get(object) != simdjson::SUCCESS)
+    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
+                                         json_type_name(doc.root()) + ".");
+  EmbeddingRequest request;
+  WEIR_TRY(parse_text(object, "model", request.model));
+  const auto input = json_get(object, "input");
+  if (!input) return missing("input");
+  WEIR_TRY(parse_prompts("input", *input, kEmbeddingInputsMax, limits, request.inputs));
+  if (const auto format = json_get(object, "encoding_format"))
+    WEIR_TRY(parse_format(*format, request));
+  if (const auto dimensions = json_get(object, "dimensions")) {
+    WEIR_ASSIGN(request.dimensions, integer_of("dimensions", *dimensions));
+    WEIR_TRY(check_range("dimensions", static_cast<double>(*request.dimensions), 1, width));
+  }
+  std::string prompt_name;
+  WEIR_TRY(parse_text(object, "prompt_name", prompt_name));
+  if (!prompt_name.empty()) request.prompt_name = std::move(prompt_name);
+  WEIR_TRY(parse_norm(object, request));
+  return request;
+}
+
+std::vector<FieldDoc> embedding_fields() {
+  using enum Treatment;
+  return {{"model", "string", "The model's id or one of its aliases."},
+          {"input", "string or array", "Text or token ids, one or several.", kHonoured, 0, 0, true},
+          {"encoding_format", "string", "float or base64 (little-endian float32)."},
+          {"dimensions", "integer", "The first so many numbers, normalised again; at most all."},
+          {"prompt_name", "string",
+           "The instruction before each text, of those in config_sentence_transformers.json."},
+          {"normalize", "boolean", "Length 1 (vLLM); the default is the model's."},
+          {"embd_normalize", "integer",
+           "The norm that is 1 (llama.cpp); -1: none, 0: largest entry 32760, 2: Euclid's.",
+           kHonoured, kNormNone, kNormHighest},
+          {"user", "string", "Accepted.", kIgnored}};
+}
+
+}  // namespace weir::api
