@@ -92,7 +92,7 @@ Result<PreparedEmbeddings> prepare_embeddings(const ApiConfig& config, MemoryBud
     owned.request->pooling = config.embedding.pooling;
     owned.request->pooled.resize(width);
     owned.request->arrived = in.arrived;
-    owned.request->priority = std::max(0, in.priority_min.value_or(0));
+    owned.request->priority = in.priority_min.value_or(0);
     answer.requests.push_back(std::move(owned));
   }
   return answer;
