@@ -38,9 +38,9 @@ class StepCost {
   // less than decoding alone takes.
   int32_t tokens_within(double seconds, int32_t decode_rows, int32_t position) const;
 
-  // Small, for late in a long prompt a token's attention alone takes milliseconds; and not one,
-  // for each step costs its barriers.
-  static constexpr int32_t kTokensMin = 4;
+  // The rows of one tile: what a prompt costs for being there, its weights widened and all of its
+  // keys read, is more than 16 tokens add to it, so that fewer would only make it slower.
+  static constexpr int32_t kTokensMin = 16;
 
  private:
   // What a prompt adds to a step: for being there, a token, a key seen.
