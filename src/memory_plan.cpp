@@ -20,6 +20,9 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kProgramBytes = 72 * kMiB;
 // A connection's buffers while it is idle, its parser included.
 constexpr int64_t kConnectionBytes = 2048;
+// What OpenSSL holds beside it, measured 18 KB of an idle session: its state and keys; record
+// buffers only while they are used.
+constexpr int64_t kTlsSessionBytes = 24 << 10;
 // A request that waits or runs: prompt ids, token log, stream state. 64 KiB hold a prompt of 4,096
 // ids and as many answered tokens with their log-probabilities.
 constexpr int64_t kRequestBytes = 64 << 10;
@@ -120,7 +123,8 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   plan.bodies = plan_bodies(options, limit);
   add("bodies", plan.bodies.arriving + plan.bodies.preparing,
       "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
-  add("connections", kConnectionBytes * options.max_connections,
+  const int64_t each = kConnectionBytes + (options.tls_cert.empty() ? 0 : kTlsSessionBytes);
+  add("connections", each * options.max_connections,
       std::to_string(options.max_connections) + " at most");
   add("program", kProgramBytes, "code, tokenizer, stacks, allocator");
 

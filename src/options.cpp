@@ -128,6 +128,10 @@ const std::array kRows = {
         "Keys with limits, one a line: KEY name=NAME scope=SCOPE concurrency=N "
         "requests-per-minute=N tokens-per-minute=N priority=N",
         "none"},
+    Row{"tls-cert", "FILE", &Options::tls_cert, kServeOnly, "Network",
+        "Speak HTTPS with this certificate chain (PEM); SIGHUP reads it again", "none"},
+    Row{"tls-key", "FILE", &Options::tls_key, kServeOnly, "Network",
+        "The certificate's private key (PEM, without a passphrase)", "none"},
     Row{"cors", "ORIGIN[,ORIGIN]", &Options::cors, kServeOnly, "Network",
         "Let pages of these origins call the server; '*' for all", "none"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
@@ -159,6 +163,8 @@ const std::array kRows = {
 
     Row{"log-level", "debug|info|warn|error", &Options::log_level, kServeOnly, "Logging",
         "What is written to standard error", "info"},
+    Row{"log-format", "text|json", &Options::log_format, kServeOnly, "Logging",
+        "json: an object a line", "text"},
     Row{"trace", "FILE", &Options::trace, kServeOnly | kBenchOnly, "Logging",
         "At the end write what the threads did last, for Perfetto; bench: of streams over loopback",
         "none"},

@@ -59,6 +59,7 @@ struct Options {
   std::string unix_socket;
   std::string api_key;       // Several separated by commas.
   std::string api_key_file;  // A key a line, with limits.
+  std::string tls_cert, tls_key;  // PEM files; both or none.
   std::string cors;
   int32_t max_connections = 16384;
   int64_t max_body = 0;        // Bytes; 0: what memory_plan.cpp finds fit.
@@ -66,6 +67,7 @@ struct Options {
   int32_t drain_seconds = 25;
 
   std::string log_level = "info";
+  std::string log_format = "text";
   std::string trace;  // File for a trace of what the threads did; empty: none.
 
   // `weir bench`.

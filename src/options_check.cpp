@@ -79,6 +79,10 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(one_of("--pooling", o.pooling, {"auto", "last", "mean", "cls"}));
   WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
   WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
+  WEIR_TRY(one_of("--log-format", o.log_format, {"text", "json"}));
+  if (o.tls_cert.empty() != o.tls_key.empty())
+    return fail(ErrorCode::kConfig, std::string("--tls-cert and --tls-key: expected both; found ") +
+                                        (o.tls_cert.empty() ? "only a key" : "only a certificate"));
   WEIR_TRY(in_range("--threads", o.threads, 0, 1024));
   WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
   WEIR_TRY(in_range("--parallel", o.parallel, 0, 4096));

@@ -23,6 +23,7 @@
 #include "net/file_limit.h"
 #include "net/http.h"
 #include "net/loop.h"
+#include "net/tls.h"
 #include "sched/engine.h"
 #include "text/tokenizer_config.h"
 #include "vocabulary_check.h"
@@ -143,6 +144,7 @@ class Server {
  private:
   // Network.
   Result<void> listen();
+  void log_certificate() const;
   void answer(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void on_signal();
   void hurry_drain();
@@ -165,6 +167,7 @@ class Server {
 
   net::Loop loop_;
   std::unique_ptr<net::HttpServer> http_;
+  std::shared_ptr<net::TlsContext> tls_;
   std::unique_ptr<TextParts> text_;
   std::unique_ptr<api::Api> api_;  // Set on the loop's thread when the model is loaded.
   bool draining_ = false;
@@ -199,9 +202,24 @@ Result<void> Server::listen() {
   http_->error_headers([this](int status, const net::HttpRequest& request) {
     return api_ ? api_->error_headers(status, request) : api::Api::loading_headers(status);
   });
+  if (!options_.tls_cert.empty()) {
+    WEIR_ASSIGN(tls_, net::TlsContext::load(options_.tls_cert, options_.tls_key));
+    http_->use_tls(tls_);
+    log_certificate();
+    loop_.on_signal(SIGHUP, [this](int) {
+      if (const Result<void> reloaded = tls_->reload(); !reloaded)
+        return log::error("tls certificate kept: " + reloaded.error().message);
+      log_certificate();
+    });
+  }
   WEIR_TRY(http_->listen_tcp(options_.host, static_cast<uint16_t>(options_.port)));
   if (!options_.unix_socket.empty()) WEIR_TRY(http_->listen_unix(options_.unix_socket));
   return {};
+}
+
+void Server::log_certificate() const {
+  log::info("tls certificate " + tls_->description());
+  if (tls_->expired()) log::warn("tls certificate is expired, or not valid yet");
 }
 
 void Server::answer(net::HttpRequest&& request, net::HttpResponderPtr responder) {
@@ -390,7 +408,7 @@ void Server::print_plan() const {
 void Server::print_address() const {
   const bool ipv6 = options_.host.find(':') != std::string::npos;
   const std::string host = ipv6 ? "[" + options_.host + "]" : options_.host;
-  const std::string base = "http://" + host + ":" + std::to_string(http_->port());
+  const std::string base = (tls_ ? "https://" : "http://") + host + ":" + std::to_string(http_->port());
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f",
                 std::chrono::duration<double>(steady_clock::now() - start_).count());
@@ -432,7 +450,8 @@ Result<void> serve(const Options& options) {
 }
 
 Result<void> serve(const Options& options, const ServeHooks& hooks) {
-  log::configure(level_of(options.log_level));
+  log::configure(level_of(options.log_level),
+                 options.log_format == "json" ? log::Format::kJson : log::Format::kText);
   std::signal(SIGPIPE, SIG_IGN);
   net::raise_file_limit();
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));

@@ -62,9 +62,10 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 
 // Each third-party library is included by one folder only.
 const std::map<std::string, std::string> kLibraryFolder = {
-    {"simdjson.h", "base"}, {"spdlog/", "base"}, {"tl/expected.hpp", "base"}, {"uv.h", "net"},
-    {"llhttp.h", "net"},    {"pcre2.h", "text"}, {"utf8proc.h", "text"},      {"liburing.h", "ssd"},
-    {"xxhash.h", "kv"},     {"CLI/", "program"}, {"immintrin.h", "kernels"},
+    {"simdjson.h", "base"}, {"spdlog/", "base"},    {"tl/expected.hpp", "base"},
+    {"uv.h", "net"},        {"llhttp.h", "net"},    {"openssl/", "net"},
+    {"pcre2.h", "text"},    {"utf8proc.h", "text"}, {"liburing.h", "ssd"},
+    {"xxhash.h", "kv"},     {"CLI/", "program"},    {"immintrin.h", "kernels"},
 };
 
 // The text between the quotes or brackets of an #include line, or "".

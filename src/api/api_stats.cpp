@@ -72,6 +72,7 @@ void render_http(std::string& out, const net::HttpStats& http) {
   render(out, "weir_http_refused_connections_total", "Connections over the limit.",
          http.refused_connections);
   render(out, "weir_http_malformed_total", "Requests that were not HTTP.", http.malformed);
+  render(out, "weir_tls_failures_total", "Broken TLS handshakes and records.", http.tls_failures);
   render(out, "weir_http_refused_bodies_total", "Bodies beyond what all together may hold.",
          http.refused_bodies);
   render(out, "weir_http_open_connections", "Open connections.", http.open_connections);

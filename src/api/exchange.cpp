@@ -1,9 +1,9 @@
 #include "api/exchange.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <random>
+#include <vector>
 
 #include "api/api_error.h"
 #include "base/log.h"
@@ -22,13 +22,6 @@ bool is_sane_id(std::string_view id) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                   std::string_view("-_.:/+=").find(c) != std::string_view::npos;
          });
-}
-
-void append_ms(std::string& line, std::string_view key, double seconds) {
-  char buffer[32];
-  const auto end =
-      std::to_chars(buffer, buffer + sizeof buffer, seconds * 1e3, std::chars_format::fixed, 1).ptr;
-  line.append(" ").append(key).append("=").append(buffer, end);
 }
 
 // Whole seconds, as the standard has it, and milliseconds, which OpenAI's SDKs look for first.
@@ -152,24 +145,29 @@ void Exchange::log_answer(int status) const {
   const bool probe = is_probe(request_.path) && status < 400;
   if (!log::enabled(probe ? log::Level::kDebug : log::Level::kInfo)) return;
 
-  std::string line = "http answer method=" + request_.method +
-                     " path=" + request_.path.substr(0, kLoggedPathBytesMax) +
-                     " status=" + std::to_string(status) + " id=" + common_.front().second;
-  if (key_) line += " key=" + key_->name();
+  std::vector<log::Field> fields;
+  fields.reserve(16);
+  const auto number = [&](std::string_view key, int64_t value) { fields.push_back({key, value}); };
+  const auto ms = [&](std::string_view key, double s) { fields.push_back({key, s * 1e3}); };
+  const auto text = [&](std::string_view key, std::string_view value) {
+    if (!value.empty()) fields.push_back({key, value});
+  };
+  text("method", request_.method);
+  text("path", std::string_view(request_.path).substr(0, kLoggedPathBytesMax));
+  number("status", status);
+  text("id", common_.front().second);
+  if (key_) text("key", key_->name());
   if (figures_.prompt_tokens > 0) {
-    line += " prompt=" + std::to_string(figures_.prompt_tokens) +
-            " cached=" + std::to_string(figures_.cached_tokens) +
-            " output=" + std::to_string(figures_.output_tokens);
-    if (!figures_.finish.empty()) line.append(" finish=").append(figures_.finish);
-    append_ms(line, "queue_ms", figures_.queue_s);
-    append_ms(line, "first_token_ms", figures_.first_token_s);
+    number("prompt", figures_.prompt_tokens);
+    number("cached", figures_.cached_tokens);
+    number("output", figures_.output_tokens);
+    text("finish", figures_.finish);
+    ms("queue_ms", figures_.queue_s);
+    ms("first_token_ms", figures_.first_token_s);
   }
   const std::chrono::duration<double> total = sched::Clock::now() - arrived_;
-  append_ms(line, "total_ms", total.count());
-  if (probe)
-    log::debug(line);
-  else
-    log::info(line);
+  ms("total_ms", total.count());
+  log::event(probe ? log::Level::kDebug : log::Level::kInfo, "http answer", fields);
 }
 
 }  // namespace weir::api

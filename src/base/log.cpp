@@ -3,16 +3,26 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <charconv>
 #include <memory>
+#include <string>
+
+#include "base/json.h"
 
 namespace weir::log {
 
 namespace {
 
+constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v";
+// A JSON line is this around what a message brings: time and level come first.
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})";
+
+Format chosen_format = Format::kText;  // Written once, before the first line.
+
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     auto created = spdlog::stderr_color_mt("weir");
-    created->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+    created->set_pattern(kTextPattern);
     return created;
   }();
   return *instance;
@@ -32,13 +42,57 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
+void write(Level level, std::string_view line) {
+  if (chosen_format == Format::kText) return logger().log(to_spdlog(level), "{}", line);
+  if (!enabled(level)) return;
+  std::string json = "\"message\":";
+  append_json_string(json, line);
+  logger().log(to_spdlog(level), "{}", json);
+}
+
+std::string decimal(double number) {
+  char buffer[64];
+  const auto [end, error] =
+      std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::fixed, 1);
+  return error == std::errc() ? std::string(buffer, end) : "0";
+}
+
 }  // namespace
 
-void configure(Level level) { logger().set_level(to_spdlog(level)); }
+void configure(Level level, Format format) {
+  chosen_format = format;
+  logger().set_level(to_spdlog(level));
+  logger().set_pattern(format == Format::kJson ? kJsonPattern : kTextPattern);
+}
+
 bool enabled(Level level) { return logger().should_log(to_spdlog(level)); }
-void debug(std::string_view line) { logger().debug("{}", line); }
-void info(std::string_view line) { logger().info("{}", line); }
-void warn(std::string_view line) { logger().warn("{}", line); }
-void error(std::string_view line) { logger().error("{}", line); }
+void debug(std::string_view line) { write(Level::kDebug, line); }
+void info(std::string_view line) { write(Level::kInfo, line); }
+void warn(std::string_view line) { write(Level::kWarn, line); }
+void error(std::string_view line) { write(Level::kError, line); }
+
+std::string format_event(Format format, std::string_view name, std::span<const Field> fields) {
+  const bool json = format == Format::kJson;
+  std::string out;
+  if (json) out += "\"event\":";
+  json ? append_json_string(out, name) : void(out += name);
+  for (const auto& [key, value] : fields) {
+    out += json ? ',' : ' ';
+    json ? append_json_string(out, key) : void(out += key);
+    out += json ? ':' : '=';
+    if (const auto* text = std::get_if<std::string_view>(&value))
+      json ? append_json_string(out, *text) : void(out += *text);
+    else if (const auto* integer = std::get_if<int64_t>(&value))
+      out += std::to_string(*integer);
+    else
+      out += decimal(std::get<double>(value));
+  }
+  return out;
+}
+
+void event(Level level, std::string_view name, std::span<const Field> fields) {
+  if (!enabled(level)) return;
+  logger().log(to_spdlog(level), "{}", format_event(chosen_format, name, fields));
+}
 
 }  // namespace weir::log

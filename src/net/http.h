@@ -79,8 +79,9 @@ struct HttpLimits {
   size_t body_bytes_max = 32 << 20;    // 413 beyond, from Content-Length where it is given.
   // Of all bodies that are being received, together: 503 for the one that would exceed it.
   size_t arriving_bytes_max = 256 << 20;
-  uint64_t header_timeout_ms = 10'000;  // From first byte to end of headers: 408.
-  uint64_t body_timeout_ms = 30'000;    // Without a byte of the body: 408.
+  uint64_t header_timeout_ms = 10'000;     // From first byte to end of headers: 408.
+  uint64_t handshake_timeout_ms = 10'000;  // From the connection to the end of TLS's: closed.
+  uint64_t body_timeout_ms = 30'000;       // Without a byte of the body: 408.
   // A body that comes more slowly than this, once body_timeout_ms have passed: 408. Slower than any
   // line by which somebody would send images; a body of 32 MiB may still take half an hour.
   uint64_t body_bytes_per_s_min = 16 << 10;
@@ -99,8 +100,11 @@ struct HttpStats {
   Counter refused_connections;
   Counter malformed;
   Counter refused_bodies;  // Beyond arriving_bytes_max.
+  Counter tls_failures;    // Handshakes or records that were broken.
   Gauge open_connections;
 };
+
+class TlsContext;
 
 class HttpServer {
  public:
@@ -130,6 +134,9 @@ class HttpServer {
   Result<void> listen_tcp(const std::string& host, uint16_t port);
   Result<void> listen_unix(const std::string& path);
   uint16_t port() const;  // Of the first TCP listener.
+
+  // TCP connections from now on speak TLS; Unix sockets do not. Before listen_tcp().
+  void use_tls(std::shared_ptr<TlsContext> context);
 
   // Stops listening, closes idle connections, marks the rest to close after their answer; `done` is
   // called when the last has gone.

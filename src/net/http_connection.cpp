@@ -35,6 +35,7 @@ HttpConnection::HttpConnection(ServerState& server, Transport transport)
   timer.owner = this;
   if (transport == Transport::kTcp) {
     uv_tcp_init(server.loop, &handle_.tcp);
+    if (server.tls) tls_ = std::make_unique<TlsSession>(*server.tls);
   } else {
     uv_pipe_init(server.loop, &handle_.pipe, 0);
   }
@@ -55,7 +56,9 @@ int HttpConnection::accept(ServerState& server, uv_stream_t* listener, Transport
     uv_tcp_nodelay(&connection->handle_.tcp, 1);
     uv_tcp_keepalive(&connection->handle_.tcp, 1, kTcpKeepAliveS);
   }
-  if (refuse) {
+  if (refuse && connection->tls_) {
+    connection->close();  // To say why would take a handshake.
+  } else if (refuse) {
     connection->refuse(503, "the server has as many connections as it may have");
   } else {
     connection->start_reading();
@@ -66,6 +69,7 @@ int HttpConnection::accept(ServerState& server, uv_stream_t* listener, Transport
 
 void HttpConnection::close() {
   if (is_closed()) return;
+  if (tls_) say_goodbye();
   state_ = State::kClosed;
   server_.disarm(timer);
   uv_close(&handle_.base, [](uv_handle_t* handle) {
@@ -114,6 +118,49 @@ void HttpConnection::on_read(ssize_t count, const char* data) {
   if (count == UV_EOF) return on_end_of_input();
   if (count < 0) return close();  // ECONNRESET and the like.
   const std::string_view bytes(data, static_cast<size_t>(count));
+  if (tls_ && state_ != State::kLingering) return on_sealed_bytes(bytes);
+  on_bytes(bytes);
+}
+
+// One read's worth is unsealed at once, so that nothing waits within the session.
+void HttpConnection::on_sealed_bytes(std::string_view bytes) {
+  tls_->feed(bytes);  // A copy: the buffer is free for what comes out.
+  while (!is_closed() && state_ != State::kLingering) {
+    const auto [status, size] = tls_->read(server_.read_buffer.data(), server_.read_buffer.size());
+    send_sealed();  // The handshake's answer, or an alert.
+    if (is_closed()) return;
+    switch (status) {
+      case TlsSession::Status::kData:
+        on_bytes({server_.read_buffer.data(), size});
+        break;
+      case TlsSession::Status::kMore:
+        if (state_ == State::kReading) arm_read_deadline();  // The handshake may be done.
+        return;
+      case TlsSession::Status::kClosed:
+        return on_end_of_input();
+      case TlsSession::Status::kFailed:
+      case TlsSession::Status::kPlainHttp:
+        return fail_tls(status == TlsSession::Status::kPlainHttp);
+    }
+  }
+}
+
+// Whoever has typed http:// is told, as it would not understand an alert.
+void HttpConnection::fail_tls(bool plain_http) {
+  server_.stats.tls_failures.add();
+  if (state_ != State::kReading) return close();
+  keep_alive_ = false;
+  if (plain_http) {
+    constexpr std::string_view kBody = "This port speaks HTTPS only: use https://.\n";
+    send_raw(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+        "Content-Length: " +
+        std::to_string(kBody.size()) + "\r\n\r\n" + std::string(kBody));
+  }
+  if (!is_closed()) begin_linger();
+}
+
+void HttpConnection::on_bytes(std::string_view bytes) {
   switch (state_) {
     case State::kReading:
       // Deferred: what came before these bytes is not parsed yet.
@@ -185,9 +232,10 @@ void HttpConnection::keep_for_later(std::string_view bytes) {
 
 void HttpConnection::arm_read_deadline() {
   const HttpLimits& limits = server_.limits;
-  const Awaited awaited = parser_.in_body()      ? Awaited::kBody
-                          : parser_.in_request() ? Awaited::kHeaders
-                                                 : Awaited::kRequest;
+  const Awaited awaited = tls_ && !tls_->established() ? Awaited::kHandshake
+                          : parser_.in_body()          ? Awaited::kBody
+                          : parser_.in_request()       ? Awaited::kHeaders
+                                                       : Awaited::kRequest;
   // Headers and the next request have one deadline; each piece of a body moves it.
   const bool begins = std::exchange(awaited_, awaited) != awaited;
   const uint64_t now_ms = server_.now_ms();
@@ -198,8 +246,9 @@ void HttpConnection::arm_read_deadline() {
     return server_.arm(timer, begin_ms + limits.body_timeout_ms);
   }
   if (!begins) return;
-  server_.arm(timer, now_ms + (awaited == Awaited::kHeaders ? limits.header_timeout_ms
-                                                            : limits.idle_timeout_ms));
+  server_.arm(timer, now_ms + (awaited == Awaited::kHandshake ? limits.handshake_timeout_ms
+                               : awaited == Awaited::kHeaders ? limits.header_timeout_ms
+                                                              : limits.idle_timeout_ms));
 }
 
 void HttpConnection::arm_answer_deadline() {

@@ -25,6 +25,7 @@
 #include "net/http_parser.h"
 #include "net/server_state.h"
 #include "net/timer_wheel.h"
+#include "net/tls.h"
 
 namespace weir::net {
 
@@ -59,7 +60,7 @@ class HttpConnection {
  private:
   friend class HttpAnswer;
   enum class State : uint8_t { kReading, kAnswering, kFlushing, kLingering, kClosed };
-  enum class Awaited : uint8_t { kNothing, kRequest, kHeaders, kBody };
+  enum class Awaited : uint8_t { kNothing, kHandshake, kRequest, kHeaders, kBody };
 
   HttpConnection(ServerState& server, Transport transport);
   ~HttpConnection() = default;
@@ -68,6 +69,9 @@ class HttpConnection {
   void start_reading();
   void pause_reading();
   void on_read(ssize_t count, const char* data);
+  void on_bytes(std::string_view bytes);
+  void on_sealed_bytes(std::string_view bytes);
+  void fail_tls(bool plain_http);
   void on_end_of_input();
   void process(std::string_view bytes);
   void keep_for_later(std::string_view bytes);
@@ -93,6 +97,9 @@ class HttpConnection {
 
   // Writing.
   void send(std::string_view bytes, std::string_view more = {});
+  void send_sealed();
+  void send_raw(std::string_view bytes, std::string_view more = {});
+  void say_goodbye();
   void start_write();
   void on_written(int status);
   void on_flushed();
@@ -123,6 +130,7 @@ class HttpConnection {
   bool call_drained_ = false;
   int refused_status_ = 0;  // By OnHeaders; answered when the body has been thrown away.
 
+  std::unique_ptr<TlsSession> tls_;  // Null: what is sent is what is read.
   HttpParser parser_;
   std::string pending_;  // Read, not parsed.
   std::string peer_;

@@ -101,8 +101,36 @@ size_t HttpConnection::queued_bytes() const {
   return queue_.size() + (writing_ ? uv_stream_get_write_queue_size(stream()) : 0);
 }
 
-// One try to write at once; what the socket does not take is copied and sent behind.
 void HttpConnection::send(std::string_view bytes, std::string_view more) {
+  if (is_closed()) return;
+  if (!tls_) return send_raw(bytes, more);
+  if (!tls_->write(bytes) || !tls_->write(more)) return close();
+  send_sealed();
+}
+
+// What the session has for the peer.
+void HttpConnection::send_sealed() {
+  std::string& sealed = server_.sealed;
+  sealed.clear();
+  tls_->take_output(sealed);
+  if (!sealed.empty()) send_raw(sealed);
+  constexpr size_t kKeptBytesMax = 256 << 10;  // Of one large body.
+  if (sealed.capacity() > kKeptBytesMax) std::string().swap(sealed);
+}
+
+// An end that is announced is no truncation. It is not waited for.
+void HttpConnection::say_goodbye() {
+  if (writing_ || !queue_.empty()) return;
+  tls_->shut_down();
+  std::string& sealed = server_.sealed;
+  sealed.clear();
+  tls_->take_output(sealed);
+  const uv_buf_t buf = uv_buf_init(sealed.data(), static_cast<unsigned>(sealed.size()));
+  if (!sealed.empty()) uv_try_write(stream(), &buf, 1);
+}
+
+// One try to write at once; what the socket does not take is copied and sent behind.
+void HttpConnection::send_raw(std::string_view bytes, std::string_view more) {
   if (is_closed()) return;
   sent_bytes_ += bytes.size() + more.size();
   size_t taken = 0;
@@ -174,6 +202,11 @@ void HttpConnection::begin_linger() {
   state_ = State::kLingering;
   std::string().swap(pending_);
   server_.arm(timer, server_.now_ms() + server_.limits.linger_timeout_ms);
+  if (tls_) {
+    tls_->shut_down();
+    send_sealed();
+    if (is_closed()) return;
+  }
   if (uv_shutdown(&shutdown_request_, stream(), nullptr) != 0) return close();
   start_reading();
 }

@@ -343,6 +343,8 @@ Result<void> HttpServer::listen_unix(const std::string& path) {
                                   : ""));
 }
 
+void HttpServer::use_tls(std::shared_ptr<TlsContext> context) { impl_->tls = std::move(context); }
+
 uint16_t HttpServer::port() const { return impl_->tcp_port; }
 
 void HttpServer::drain(std::function<void()> done) {

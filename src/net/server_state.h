@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,7 @@ struct ServerState {
   HttpServer::ErrorBody error_body;
   HttpServer::OnHeaders on_headers;
   HttpServer::ErrorHeaders error_headers;
+  std::shared_ptr<TlsContext> tls;
 
   bool draining = false;
   std::function<void()> drained;
@@ -66,7 +68,8 @@ struct ServerState {
   int32_t refused_count = 0;  // Of them, those that only carry a 503 away.
   int32_t open_handles = 0;
 
-  std::string head;  // Of the response that is being written; kept for its memory.
+  std::string head;    // Of the response that is being written; kept for its memory.
+  std::string sealed;  // What TLS makes of it; the same.
 
   // All reading is parsed at once or copied, so one buffer serves every connection.
   std::array<char, 64 << 10> read_buffer;

@@ -17,7 +17,7 @@ class Server:
         self.process = subprocess.Popen([WEIR, "--port", "0", *self.arguments], stdout=subprocess.PIPE,
                                         stderr=self.log, text=True, env=self.environment)
         for line in self.process.stdout:
-            found = re.search(r"http://([^/\s]+):(\d+)/v1", line)
+            found = re.search(r"https?://([^/\s]+):(\d+)/v1", line)
             if found:
                 self.host, self.port = found.group(1).strip("[]"), int(found.group(2))
                 return self

@@ -1,0 +1,200 @@
+#include "net/tls.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+
+namespace weir::net {
+
+namespace {
+
+using ContextPtr = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
+
+// OpenSSL's reason of its last error, which is taken from its queue.
+std::string last_reason() {
+  const unsigned long code = ERR_peek_last_error();
+  const char* reason = code != 0 ? ERR_reason_error_string(code) : nullptr;
+  ERR_clear_error();
+  return reason ? reason : "unknown error";
+}
+
+Result<void> check_readable(const char* option, const std::string& file) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new_file(file.c_str(), "r"), &BIO_free);
+  const int error = errno;
+  ERR_clear_error();
+  if (bio) return {};
+  return fail(ErrorCode::kConfig,
+              std::string(option) + ": cannot read " + file + ": " + std::strerror(error));
+}
+
+// Nobody is there to type one; without this OpenSSL would ask the terminal.
+int refuse_passphrase(char*, int, int, void*) { return -1; }
+
+// HTTP/1.1 is what is spoken here; who offers other protocols only is told so (RFC 7301).
+int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_length,
+                    const unsigned char* in, unsigned in_length, void*) {
+  static constexpr unsigned char kProtocol[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  unsigned char* chosen = nullptr;
+  if (SSL_select_next_proto(&chosen, out_length, kProtocol, sizeof kProtocol, in, in_length) !=
+      OPENSSL_NPN_NEGOTIATED)
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  *out = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+Result<ContextPtr> make_context(const std::string& cert_file, const std::string& key_file) {
+  WEIR_TRY(check_readable("--tls-cert", cert_file));
+  WEIR_TRY(check_readable("--tls-key", key_file));
+  ContextPtr context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
+  CHECK(context != nullptr);
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+  // Ten thousand idle connections must not hold 34 KB of buffers each.
+  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_default_passwd_cb(context.get(), &refuse_passphrase);
+  SSL_CTX_set_alpn_select_cb(context.get(), &choose_protocol, nullptr);
+  if (SSL_CTX_use_certificate_chain_file(context.get(), cert_file.c_str()) != 1)
+    return fail(ErrorCode::kConfig, "--tls-cert: expected certificates in PEM form in " +
+                                        cert_file +
+                                        ", found none that can be used: " + last_reason());
+  if (SSL_CTX_use_PrivateKey_file(context.get(), key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+    const bool mismatch = ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
+    const std::string reason = last_reason();
+    if (mismatch)
+      return fail(ErrorCode::kConfig,
+                  "--tls-key: " + key_file + " is not the key of the certificate in " + cert_file);
+    return fail(ErrorCode::kConfig,
+                "--tls-key: expected a private key in PEM form without a passphrase in " +
+                    key_file + ", found none that can be used: " + reason);
+  }
+  if (SSL_CTX_check_private_key(context.get()) != 1)
+    return fail(ErrorCode::kConfig, "--tls-key: " + key_file +
+                                        " is not the key of the certificate in " + cert_file +
+                                        ": " + last_reason());
+  return context;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<TlsContext>> TlsContext::load(const std::string& cert_file,
+                                                     const std::string& key_file) {
+  WEIR_ASSIGN(ContextPtr context, make_context(cert_file, key_file));
+  std::shared_ptr<TlsContext> loaded(new TlsContext);
+  loaded->cert_file_ = cert_file;
+  loaded->key_file_ = key_file;
+  loaded->context_ = context.release();
+  return loaded;
+}
+
+TlsContext::~TlsContext() { SSL_CTX_free(context_); }
+
+Result<void> TlsContext::reload() {
+  WEIR_ASSIGN(ContextPtr context, make_context(cert_file_, key_file_));
+  SSL_CTX_free(std::exchange(context_, context.release()));
+  return {};
+}
+
+std::string TlsContext::description() const {
+  const X509* const certificate = SSL_CTX_get0_certificate(context_);
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), &BIO_free);
+  CHECK(certificate != nullptr && bio != nullptr);
+  X509_NAME_print_ex(bio.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
+  tm until{};
+  ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &until);
+  char date[32];
+  ::strftime(date, sizeof date, " until %Y-%m-%d", &until);
+  char* text = nullptr;
+  const long length = BIO_get_mem_data(bio.get(), &text);
+  return std::string(text, static_cast<size_t>(length)) + date;
+}
+
+bool TlsContext::expired() const {
+  const X509* const certificate = SSL_CTX_get0_certificate(context_);
+  return X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0 ||
+         X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0;
+}
+
+TlsSession::TlsSession(const TlsContext& context) : session_(SSL_new(context.context_)) {
+  BIO* const in = BIO_new(BIO_s_mem());
+  BIO* const out = BIO_new(BIO_s_mem());
+  CHECK(session_ != nullptr && in != nullptr && out != nullptr);
+  BIO_set_mem_eof_return(in, -1);  // An empty memory is "later", not the end.
+  BIO_set_mem_eof_return(out, -1);
+  SSL_set_bio(session_, in, out);
+  SSL_set_accept_state(session_);
+}
+
+TlsSession::~TlsSession() { SSL_free(session_); }
+
+void TlsSession::feed(std::string_view bytes) {
+  const int taken = BIO_write(SSL_get_rbio(session_), bytes.data(), static_cast<int>(bytes.size()));
+  CHECK(taken == static_cast<int>(bytes.size()));
+}
+
+TlsSession::Read TlsSession::read(char* out, size_t size) {
+  if (failed_) return {Status::kFailed};
+  ERR_clear_error();
+  size_t bytes = 0;
+  const int done = SSL_read_ex(session_, out, size, &bytes);
+  if (done == 1) return {Status::kData, bytes};
+  switch (SSL_get_error(session_, done)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return {Status::kMore};
+    case SSL_ERROR_ZERO_RETURN:
+      return {Status::kClosed};
+    default: {
+      failed_ = true;
+      const bool http = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_HTTP_REQUEST;
+      ERR_clear_error();
+      return {http ? Status::kPlainHttp : Status::kFailed};
+    }
+  }
+}
+
+bool TlsSession::established() const { return SSL_is_init_finished(session_) == 1; }
+
+bool TlsSession::write(std::string_view bytes) {
+  if (failed_ || !established()) return false;
+  while (!bytes.empty()) {
+    ERR_clear_error();
+    size_t taken = 0;  // All of it: memory takes what it is given.
+    if (SSL_write_ex(session_, bytes.data(), bytes.size(), &taken) != 1) {
+      ERR_clear_error();
+      failed_ = true;
+      return false;
+    }
+    bytes.remove_prefix(taken);
+  }
+  return true;
+}
+
+void TlsSession::shut_down() {
+  if (failed_ || !established()) return;
+  SSL_shutdown(session_);
+  ERR_clear_error();
+}
+
+void TlsSession::take_output(std::string& out) {
+  BIO* const bio = SSL_get_wbio(session_);
+  const size_t pending = BIO_ctrl_pending(bio);
+  if (pending == 0) return;
+  const size_t begin = out.size();
+  out.resize(begin + pending);
+  const int read =
+      BIO_read(bio, out.data() + begin, static_cast<int>(std::min<size_t>(pending, INT_MAX)));
+  out.resize(begin + static_cast<size_t>(std::max(read, 0)));
+}
+
+}  // namespace weir::net
