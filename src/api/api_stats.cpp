@@ -26,7 +26,9 @@ void render_engine(std::string& out, const sched::EngineStats& engine) {
   render(out, "weir_steps_total", "Forward passes.", engine.steps);
   render(out, "weir_prompt_tokens_computed_total", "Prompt tokens computed, cached ones left out.",
          engine.prompt_tokens);
-  render(out, "weir_generated_tokens_total", "Tokens sampled.", engine.generated_tokens);
+  render(out, "weir_generated_tokens_total", "Tokens of answers.", engine.generated_tokens);
+  render(out, "weir_forced_tokens_total", "Of those, the ones that a grammar left no choice about.",
+         engine.forced_tokens);
   render(out, "weir_prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
          engine.prefix_queries);
   render(out, "weir_prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",

@@ -4,8 +4,12 @@
 #include <string_view>
 #include <utility>
 
+#include "sample/grammar/forced_tokens.h"
+
 namespace weir::api {
 
+using sample::grammar::add_forced_tokens;
+using sample::grammar::Automaton;
 using sample::grammar::Matcher;
 using sample::grammar::TokenTrie;
 
@@ -16,8 +20,7 @@ GrammarStore::GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size,
       end_ids_(std::move(end_ids)),
       markers_(std::move(markers)) {}
 
-std::shared_ptr<const TokenTrie> GrammarStore::trie(bool with_markers) {
-  with_markers = with_markers && !markers_.empty();
+GrammarStore::Vocabulary& GrammarStore::vocabulary(bool with_markers) {
   Vocabulary& vocabulary = with_markers ? marked_ : plain_;
   std::call_once(vocabulary.made, [&] {
     const auto has = [](const std::vector<int32_t>& ids, int32_t id) {
@@ -30,13 +33,20 @@ std::shared_ptr<const TokenTrie> GrammarStore::trie(bool with_markers) {
     }
     vocabulary.trie = std::make_shared<const TokenTrie>(pieces);
   });
-  return vocabulary.trie;
+  return vocabulary;
 }
 
 Result<std::unique_ptr<Matcher>> GrammarStore::matcher(const sample::grammar::GrammarSource& source,
                                                        bool begins_text, bool with_markers) {
-  WEIR_ASSIGN(auto automaton, cache_.get(source));
-  auto matcher = std::make_unique<Matcher>(std::move(automaton), trie(with_markers));
+  with_markers = with_markers && !markers_.empty();
+  Vocabulary& words = vocabulary(with_markers);
+  const auto tokenise = [&](std::string_view text) {
+    return tokenizer_.encode(text, {.add_special = false, .parse_special = with_markers});
+  };
+  WEIR_ASSIGN(auto automaton, words.automata.get(source, [&](Automaton& compiled) {
+    add_forced_tokens(compiled, *words.trie, tokenise);
+  }));
+  auto matcher = std::make_unique<Matcher>(std::move(automaton), words.trie);
   if (begins_text) matcher->ignore_leading_spaces(tokenizer_.leading_spaces_stripped());
   return matcher;
 }

@@ -33,15 +33,15 @@ class GrammarStore {
   struct Vocabulary {
     std::once_flag made;
     std::shared_ptr<const sample::grammar::TokenTrie> trie;
+    sample::grammar::GrammarCache automata;  // Their forced tokens are of this vocabulary.
   };
-  std::shared_ptr<const sample::grammar::TokenTrie> trie(bool with_markers);
+  Vocabulary& vocabulary(bool with_markers);
 
   const text::Tokenizer& tokenizer_;
   const int32_t vocab_size_;
   const std::vector<int32_t> end_ids_;
   const std::vector<int32_t> markers_;
   Vocabulary plain_, marked_;
-  sample::grammar::GrammarCache cache_;
 };
 
 }  // namespace weir::api

@@ -142,6 +142,7 @@ SamplerScratch::SamplerScratch(int32_t vocab_size)
 Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int32_t vocab_size,
                  int32_t output_max)
     : params_(params),
+      output_max_(output_max),
       repeats_(params.repetition_penalty != 1),
       counts_output_(repeats_ || params.frequency_penalty != 0 || params.presence_penalty != 0),
       top_(static_cast<size_t>(std::min(params.top_logprobs, vocab_size))) {
@@ -222,6 +223,26 @@ Continuation Sampler::go_on(int32_t token, SamplerScratch& scratch) const {
     return ends ? Continuation::kOpen : Continuation::kStuck;
   }
   return matcher_->must_end() ? Continuation::kComplete : Continuation::kOpen;
+}
+
+// What the grammar leaves no choice about. A stop token is left to be sampled.
+void Sampler::force(SampledToken& result, SamplerScratch& scratch) {
+  for (bool more = true; more;) {
+    const std::span<const int32_t> next = matcher_->forced_tokens();
+    more = !next.empty();
+    for (const int32_t token : next) {
+      more = forced_count_ < kForcedTokensMax && decided_ < output_max_ &&
+             std::ranges::find(params_.stop_token_ids, token) == params_.stop_token_ids.end();
+      const Continuation behind = more ? go_on(token, scratch) : Continuation::kStuck;
+      more = behind != Continuation::kStuck;
+      if (!more) break;
+      result.continuation = behind;
+      forced_[forced_count_++] = token;
+      ++decided_;
+      if (counts_output_) ++count_of(token).in_output;
+    }
+  }
+  result.forced = std::span(forced_).first(forced_count_);
 }
 
 // Applies the filters to a row of scaled logits whose maximum is 0. On return the candidates are
@@ -321,6 +342,14 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
   if (!greedy || logprobs) nan_to_minus_infinity(logits);
 
   SampledToken result;
+  if (output_index < decided_) {
+    const auto behind = static_cast<size_t>(decided_ - output_index);
+    CHECK(behind <= forced_count_);
+    result.chosen.token = forced_[forced_count_ - behind];
+    return result;
+  }
+  decided_ = output_index + 1;
+  forced_count_ = 0;
   float normaliser = 0;
   const std::span<float> raw = scratch.raw_logits().first(logits.size());
   if (logprobs) {
@@ -341,6 +370,7 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
   }
   if (logprobs) result.chosen.logprob = raw[static_cast<size_t>(result.chosen.token)] - normaliser;
   if (counts_output_) ++count_of(result.chosen.token).in_output;
+  if (matcher_ && !logprobs && result.continuation == Continuation::kOpen) force(result, scratch);
   return result;
 }
 

@@ -14,6 +14,7 @@
 // all memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -55,6 +56,9 @@ class SamplerScratch {
   grammar::MatchScratch match_;
 };
 
+// Most tokens that a grammar forces behind one that was sampled.
+inline constexpr size_t kForcedTokensMax = 32;
+
 // What a grammar says of an output behind the token just sampled. Without one it always goes on.
 enum class Continuation : uint8_t {
   kOpen,
@@ -66,7 +70,10 @@ struct SampledToken {
   TokenLogprob chosen;
   std::span<const TokenLogprob>
       top;  // top_logprobs entries, most likely first; the sampler's memory.
-  Continuation continuation = Continuation::kOpen;
+  Continuation continuation = Continuation::kOpen;  // Behind `forced`.
+  // Tokens of output that follow without being sampled; the sampler's memory. They have no
+  // log-probabilities, so there are none where those are wanted.
+  std::span<const int32_t> forced;
 };
 
 // The log-probability of `token` in a row of logits, and the most likely tokens of the row, as many
@@ -89,7 +96,8 @@ class Sampler {
   // Binds the output to a grammar. Before the first sample().
   void constrain(std::unique_ptr<grammar::Matcher> matcher) { matcher_ = std::move(matcher); }
 
-  // `logits` [vocab_size] is overwritten. `output_index`: how many tokens of output came before.
+  // `logits` [vocab_size] is overwritten. `output_index`: how many tokens of output came before. A
+  // token that has been forced may be asked for once more: it is what comes out, and nothing else.
   // Log-probabilities are of the raw distribution, before penalties, bias and filters (decisions
   // 26); they are computed only if `top_logprobs` or `want_logprob` asks. NaN counts as -infinity.
   SampledToken sample(std::span<float> logits, int32_t output_index, bool want_logprob,
@@ -107,6 +115,7 @@ class Sampler {
   // Takes from `logits` what the grammar does not allow; false if nothing is left.
   bool forbid(std::span<float> logits, SamplerScratch& scratch) const;
   Continuation go_on(int32_t token, SamplerScratch& scratch) const;
+  void force(SampledToken& result, SamplerScratch& scratch);
   void adjust(std::span<float> logits, int32_t output_index) const;
   int32_t draw(std::span<float> logits, int32_t output_index, const kernels::Ops& ops,
                SamplerScratch& scratch) const;
@@ -114,12 +123,16 @@ class Sampler {
                 SamplerScratch& scratch) const;
 
   const SamplingParams& params_;
+  const int32_t output_max_;
   bool repeats_ = false;        // The repetition penalty is on,
   bool counts_output_ = false;  // or any penalty.
   std::vector<Count> counts_;   // Dense, in order of appearance.
   std::vector<int32_t> slots_;  // Open-addressed by token: index into counts_, or -1.
   std::vector<TokenLogprob> top_;
   std::unique_ptr<grammar::Matcher> matcher_;  // Null: no grammar.
+  std::array<int32_t, kForcedTokensMax> forced_{};
+  size_t forced_count_ = 0;
+  int32_t decided_ = 0;  // Tokens of output sampled or forced.
 };
 
 }  // namespace weir::sample

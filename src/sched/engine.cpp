@@ -49,7 +49,7 @@ int32_t context_of(const EngineOptions& options, const model::Model& model) {
 StepWork work_of(const Step& step) {
   StepWork work{.decode_rows = step.token_count - step.prefill_tokens,
                 .prompt_tokens = step.prefill_tokens};
-  for (const Slice& slice : std::span(step.slices).subspan(static_cast<size_t>(work.decode_rows)))
+  for (const Slice& slice : std::span(step.slices).subspan(static_cast<size_t>(step.decode_slices)))
     work.keys_seen += StepCost::keys_seen(slice.first, slice.count);
   return work;
 }
@@ -222,6 +222,8 @@ void Engine::Impl::on_logits(int32_t sample_index, std::span<float> logits, int 
   std::ranges::copy(token.top, running->top(i).begin());
   running->continuations[i] = token.continuation;
   running->sampled[i] = token.chosen.token;
+  running->forced_counts[i] = static_cast<int32_t>(token.forced.size());
+  std::ranges::copy(token.forced, running->forced_by(i).begin());
 }
 
 // Sums are made in the order of positions, whatever the chunks.
@@ -268,6 +270,8 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
   const TokenLogprob chosen = ran.chosen[sample];
   const auto top = ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample]));
   if (ran.samples[sample].prompt_token >= 0) return request.prompt_log->append(chosen, top);
+  // The row of a token that the one before has forced: it is published.
+  if (ran.samples[sample].output_index < seq->known - seq->prompt_length) return;
   CHECK(seq->known - seq->prompt_length == ran.samples[sample].output_index);
   if (seq->known == seq->prompt_length) note_prompt(seq, now);
   published = true;
@@ -281,12 +285,20 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
     return;
   }
   request.log.append(chosen, top);
-  stats.generated_tokens.add();
   ++seq->known;
+  const auto forced = static_cast<size_t>(ran.forced_counts[sample]);
+  for (const int32_t token : ran.forced_by(sample).first(forced)) {
+    request.log.append({.token = token}, {});
+    ++seq->known;
+  }
+  stats.generated_tokens.add(1 + forced);
+  stats.forced_tokens.add(forced);
   if (ran.continuations[sample] == sample::Continuation::kComplete)
     finish(seq, FinishReason::kStop);
   else if (seq->known == seq->limit)
     finish(seq, FinishReason::kLength);
+  else if (forced > 0)
+    scheduler.extend(seq);
 }
 
 // The prompt was all there is to compute.

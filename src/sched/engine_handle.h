@@ -22,6 +22,7 @@ struct EngineStats {
   Counter steps;
   Counter prompt_tokens;  // Computed, cached ones not counted.
   Counter generated_tokens;
+  Counter forced_tokens;   // Of those, the ones that a grammar left no choice about.
   Counter prefix_queries;  // Prompt tokens looked up in the prefix cache,
   Counter prefix_hits;     // and found.
   Counter preemptions;

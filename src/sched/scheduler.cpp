@@ -96,6 +96,14 @@ void Scheduler::remove(Sequence* seq) {
   seq->state = Sequence::State::kEnded;
 }
 
+void Scheduler::extend(Sequence* seq) {
+  CHECK(seq->known >= seq->length && seq->known < seq->limit);
+  const bool waiting = seq->state == Sequence::State::kWaiting;
+  if (waiting) waiting_pages_ -= pages_wanted(seq);
+  seq->length = seq->known;
+  if (waiting) waiting_pages_ += pages_wanted(seq);
+}
+
 void Scheduler::next_step(Step& step, int32_t prefill_tokens_max) {
   CHECK(prefill_tokens_max > 0);  // Or nobody might have anything to do.
   step.clear();
@@ -122,25 +130,33 @@ void Scheduler::retire_planned() {
 // Returns false if somebody had to give its pages back.
 bool Scheduler::plan_decodes(Step& step) {
   bool room = true;
+  int32_t spare = limits_.step_tokens_max - static_cast<int32_t>(running_.size());
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* seq = running_[i];
     if (seq->prefilling()) continue;
-    while (i < running_.size() && !make_room(seq)) {
+    const int32_t forced = std::min(tokens_left(seq) - 1, spare);
+    while (i < running_.size() && !make_room(seq, 1 + forced)) {
       preempt_last();  // Possibly `seq` itself, never one that has a slice already.
       room = false;
     }
     if (i == running_.size()) break;
-    step.slices.push_back({.seq = seq, .first = seq->computed, .count = 1, .sample = true});
-    ++step.token_count;
+    spare -= forced;
+    step.slices.push_back({.seq = seq,
+                           .first = seq->computed,
+                           .count = 1 + forced,
+                           .sample = 1 + forced == tokens_left(seq)});
+    step.token_count += 1 + forced;
+    ++step.decode_slices;
     ++step.generated_slices;
   }
   return room;
 }
 
-// Takes the page of the next token, unless pages reserved for prompts are all there is.
-bool Scheduler::make_room(Sequence* seq) {
-  if (pages_for(seq->computed + 1) > seq->pages.size() && available() <= reserved()) return false;
-  grow(seq, seq->computed + 1);
+// Takes the pages of the next tokens, unless pages reserved for prompts are all there is.
+bool Scheduler::make_room(Sequence* seq, int32_t tokens) {
+  const int32_t missing = pages_for(seq->computed + tokens) - seq->pages.size();
+  if (missing > 0 && available() - reserved() < missing) return false;
+  grow(seq, seq->computed + tokens);
   return true;
 }
 

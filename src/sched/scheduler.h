@@ -2,18 +2,18 @@
 // model, no memory but page numbers.
 //
 // The policy (decisions 2, 3, 4):
-//   Decode first. Every running sequence past its prompt gets its one token, so that a long prompt
-//   delays nobody by more than one step.
-//   Requests precede each other by priority (lower first), then by arrival. "Before", "first" and
-//   "last" below mean this order; a priority is strict, so who floods a high one starves the
-//   others. Prompts take the rest of the budget in slices, by priority, then fewest tokens left
-//   first. A prompt with n tokens left that has let kPatience * n prompt tokens of those behind it
-//   pass is due: it goes before them, so within a priority nobody waits for ever. A request is
-//   admitted when the pages of its prompt and of a share of its output are free, in order; only
-//   while there are pages for all who wait, the shortest of a priority goes first. Thus nobody is
-//   admitted while one before it waits for pages. When a sequence needs a page and none is free,
-//   the last one gives all of its pages back and waits; its full pages go to the prefix cache, so
-//   that little is computed again.
+//   Decode first. Every running sequence past its prompt gets its one token, and those that a
+//   grammar has forced, so that a long prompt delays nobody by more than one step. Requests precede
+//   each other by priority (lower first), then by arrival. "Before", "first" and "last" below mean
+//   this order; a priority is strict, so who floods a high one starves the others. Prompts take the
+//   rest of the budget in slices, by priority, then fewest tokens left first. A prompt with n
+//   tokens left that has let kPatience * n prompt tokens of those behind it pass is due: it goes
+//   before them, so within a priority nobody waits for ever. A request is admitted when the pages
+//   of its prompt and of a share of its output are free, in order; only while there are pages for
+//   all who wait, the shortest of a priority goes first. Thus nobody is admitted while one before
+//   it waits for pages. When a sequence needs a page and none is free, the last one gives all of
+//   its pages back and waits; its full pages go to the prefix cache, so that little is computed
+//   again.
 //
 // Sharing. A page enters the prefix cache as soon as the step that fills it is planned. Nobody can
 // read it too early: the steps run in order, and pages cached by one plan are first looked up by
@@ -52,17 +52,19 @@ struct Slice {
   bool sample = false;  // The slice ends at the last token: what is wanted of it comes with it.
 };
 
-// What one forward pass computes: single decode tokens, then slices to prefill. Where the
+// What one forward pass computes: the tokens of running sequences, one each but where a grammar has
+// forced some; then slices to prefill. Where the
 // arithmetic of prompts differs, slices of generated tokens come before those of prompts.
 struct Step {
   std::vector<Slice> slices;
   int32_t token_count = 0;
   int32_t prefill_tokens = 0;
+  int32_t decode_slices = 0;     // The first ones.
   int32_t generated_slices = 0;  // The first ones, where the arithmetic of prompts differs.
 
   void clear() {
     slices.clear();
-    token_count = prefill_tokens = generated_slices = 0;
+    token_count = prefill_tokens = decode_slices = generated_slices = 0;
   }
 };
 
@@ -100,6 +102,9 @@ class Scheduler {
   // Finished or cancelled: its pages go back. REQUIRES: the request is still alive.
   void remove(Sequence* seq);
 
+  // Tokens that were not sampled are known up to `seq->known`, and to be computed.
+  void extend(Sequence* seq);
+
   // Plans a step; empty when there is nothing to do. At most `prefill_tokens_max` tokens of it are
   // prompts: a cost model may keep steps short. The plan counts as done at once (see Sequence).
   // REQUIRES: what all but the last planned step sampled is known; prefill_tokens_max > 0.
@@ -130,7 +135,7 @@ class Scheduler {
   void commit(const Step& step);
   void note_passed(const Slice& slice);
 
-  bool make_room(Sequence* seq);
+  bool make_room(Sequence* seq, int32_t tokens);
   void preempt_last();
   void release(Sequence* seq);
   void grow(Sequence* seq, int32_t tokens);

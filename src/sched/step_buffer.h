@@ -38,7 +38,9 @@ struct StepBuffer {
         chosen(static_cast<size_t>(limits.step_tokens_max)),
         tops(static_cast<size_t>(limits.step_tokens_max) * kTopLogprobsMax),
         top_counts(static_cast<size_t>(limits.step_tokens_max)),
-        continuations(static_cast<size_t>(limits.step_tokens_max)) {
+        continuations(static_cast<size_t>(limits.step_tokens_max)),
+        forced(static_cast<size_t>(limits.step_tokens_max) * sample::kForcedTokensMax),
+        forced_counts(static_cast<size_t>(limits.step_tokens_max)) {
     const auto running_max = static_cast<size_t>(limits.running_max);
     const auto rows_max = static_cast<size_t>(limits.step_tokens_max);
     step.slices.reserve(running_max);
@@ -67,6 +69,10 @@ struct StepBuffer {
     return std::span(tops).subspan(sample * kTopLogprobsMax, kTopLogprobsMax);
   }
 
+  std::span<int32_t> forced_by(size_t sample) {
+    return std::span(forced).subspan(sample * sample::kForcedTokensMax, sample::kForcedTokensMax);
+  }
+
   Step step;
 
   // The batch's arrays.
@@ -85,6 +91,8 @@ struct StepBuffer {
   std::vector<TokenLogprob> tops;  // kTopLogprobsMax each.
   std::vector<int32_t> top_counts;
   std::vector<sample::Continuation> continuations;
+  std::vector<int32_t> forced;  // kForcedTokensMax each: what follows the token chosen.
+  std::vector<int32_t> forced_counts;
 };
 
 }  // namespace weir::sched

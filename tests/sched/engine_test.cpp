@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "sample/grammar/forced_tokens.h"
+#include "sample/grammar/source.h"
 #include "sched/engine_runner.h"
 #include "sched/fake_model.h"
 
@@ -59,6 +61,29 @@ sample::SamplingParams random_params(std::mt19937& rng) {
   return params;
 }
 
+// Over the fake model's vocabulary, one letter a token: choices, and texts that leave none.
+const sample::grammar::Matcher& letters_grammar() {
+  namespace grammar = sample::grammar;
+  static const grammar::Matcher matcher = [] {
+    std::vector<std::string> letters;
+    for (char c = 'A'; c < 'A' + FakeModel::Options().vocab_size; ++c) letters.emplace_back(1, c);
+    const auto trie = std::make_shared<const grammar::TokenTrie>(
+        std::vector<std::string_view>(letters.begin(), letters.end()));
+    auto automaton = grammar::compile(grammar::GrammarSource{
+        .kind = grammar::GrammarSource::Kind::kRegex,
+        .text = "((AB|C)DEFGHIJKLMNOPQRSTUVWXYZDEFGHIJKLMNOPQRSTUVW[A-F]{1,3}JKLMX?)*",
+        .choices = {}});
+    CHECK(automaton.has_value());
+    grammar::add_forced_tokens(**automaton, *trie, [](std::string_view text) {
+      std::vector<int32_t> tokens;
+      for (const char c : text) tokens.push_back(c - 'A');
+      return tokens;
+    });
+    return grammar::Matcher(std::move(*automaton), trie);
+  }();
+  return matcher;
+}
+
 struct LoadOptions {
   uint32_t seed = 1;
   int32_t requests = 200;
@@ -66,6 +91,7 @@ struct LoadOptions {
   int32_t output_max = 60;
   int32_t cancel_one_in = 0;
   int32_t shared_prefixes = 3;  // Prompts begin with one of so many texts.
+  int32_t bound_one_in = 0;     // To a grammar.
 };
 
 Requests random_load(const LoadOptions& options, int32_t vocab) {
@@ -85,6 +111,8 @@ Requests random_load(const LoadOptions& options, int32_t vocab) {
         1 + static_cast<int32_t>(rng() % static_cast<unsigned>(options.output_max));
     requests.push_back(
         make_request(std::move(prompt), outputs, random_params(rng), rng() % 3 == 0));
+    if (options.bound_one_in > 0 && rng() % static_cast<unsigned>(options.bound_one_in) == 0)
+      requests.back()->matcher = std::make_unique<sample::grammar::Matcher>(letters_grammar());
   }
   return requests;
 }
@@ -94,6 +122,8 @@ void run_load(FakeModel& model, const EngineRunner::Options& options, const Load
               EngineStats* stats = nullptr) {
   SCOPED_TRACE("seed " + std::to_string(load.seed));
   Requests requests = random_load(load, model.spec().vocab_size);
+  std::vector<bool> bound;
+  for (const auto& request : requests) bound.push_back(request->matcher != nullptr);
   std::mt19937 rng(load.seed + 1000);
   EngineRunner runner(model, test_ops(), options);
   for (const auto& request : requests) {
@@ -112,11 +142,16 @@ void run_load(FakeModel& model, const EngineRunner::Options& options, const Load
   if (stats != nullptr) {
     stats->preemptions.add(runner.handle().stats().preemptions.value());
     stats->prefix_hits.add(runner.handle().stats().prefix_hits.value());
+    stats->forced_tokens.add(runner.handle().stats().forced_tokens.value());
   }
   runner.stop();
   EXPECT_EQ(runner.handle().open(), 0);
-  for (size_t i = 0; i < requests.size(); ++i)
-    ASSERT_TRUE(has_answer(*requests[i], reference_answer(model, *requests[i]))) << "request " << i;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    auto matcher =
+        bound[i] ? std::make_unique<sample::grammar::Matcher>(letters_grammar()) : nullptr;
+    ASSERT_TRUE(has_answer(*requests[i], reference_answer(model, *requests[i], std::move(matcher))))
+        << "request " << i;
+  }
 }
 
 EngineRunner::Options runner_options(int members, int32_t page_count, bool prefix_cache) {
@@ -259,6 +294,42 @@ TEST(Engine, RandomLoadInATinyPoolIsPreemptedAndGivesTheSameAnswers) {
                 .cancel_one_in = 9},
                &stats);
       EXPECT_GT(stats.preemptions.value(), 0u);
+    }
+  }
+}
+
+TEST(Engine, WhatAGrammarForcesIsAppendedWithoutAStepForEach) {
+  FakeModel model;
+  EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
+  const auto request = make_request({7, 8, 9}, 60);
+  request->matcher = std::make_unique<sample::grammar::Matcher>(letters_grammar());
+  ASSERT_TRUE(runner.handle().submit(request.get()).has_value());
+  runner.wait(*request);
+  runner.stop();
+  EXPECT_EQ(request->log.size(), 60);
+  EXPECT_GT(runner.handle().stats().forced_tokens.value(), 40u);
+  EXPECT_LT(model.steps(), 30);
+  const Answer expected = reference_answer(
+      model, *request, std::make_unique<sample::grammar::Matcher>(letters_grammar()));
+  EXPECT_TRUE(has_answer(*request, expected));
+}
+
+// Pools of all sizes, so that sequences are preempted between a forced text and its computation.
+TEST(Engine, RandomLoadBoundToAGrammarGivesTheAnswersOfSingleRuns) {
+  for (const int members : {1, 2, 3}) {
+    for (const int32_t pages : {12, 20, 256}) {
+      FakeModel model;
+      EngineStats stats;
+      run_load(model, runner_options(members, pages, members != 2),
+               {.seed = 50 + static_cast<uint32_t>(members),
+                .requests = 120 / members,
+                .prompt_max = 100,
+                .output_max = 200,
+                .cancel_one_in = 9,
+                .bound_one_in = 2},
+               &stats);
+      EXPECT_GT(stats.forced_tokens.value(), 100u);
+      EXPECT_TRUE(pages > 12 || stats.preemptions.value() > 0);
     }
   }
 }

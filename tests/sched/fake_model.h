@@ -211,10 +211,12 @@ struct Answer {
   FinishReason reason = FinishReason::kNone;
 };
 
-// What the request must give, whatever runs beside it.
-inline Answer reference_answer(const FakeModel& model, const Request& request) {
+// What the request must give, whatever runs beside it. `matcher`: the position that it began with.
+inline Answer reference_answer(const FakeModel& model, const Request& request,
+                               std::unique_ptr<sample::grammar::Matcher> matcher = nullptr) {
   const int32_t vocab = model.spec().vocab_size;
   sample::Sampler sampler(request.sampling, request.prompt, vocab, request.max_tokens);
+  sampler.constrain(std::move(matcher));
   sample::SamplerScratch scratch(vocab);
   std::vector<float> logits(static_cast<size_t>(vocab));
   const auto prompt_length = static_cast<int32_t>(request.prompt.size());
@@ -235,9 +237,21 @@ inline Answer reference_answer(const FakeModel& model, const Request& request) {
       answer.reason = FinishReason::kStop;
       return answer;
     }
+    if (token.continuation == sample::Continuation::kStuck) {
+      answer.reason = FinishReason::kError;
+      return answer;
+    }
     answer.tokens.push_back(token.chosen);
     answer.tops.insert(answer.tops.end(), token.top.begin(), token.top.end());
     add(token.chosen.token);
+    for (const int32_t forced : token.forced) {
+      answer.tokens.push_back({.token = forced});
+      add(forced);
+    }
+    if (token.continuation == sample::Continuation::kComplete) {
+      answer.reason = FinishReason::kStop;
+      return answer;
+    }
   }
   answer.reason = FinishReason::kLength;
   return answer;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sample/grammar/char_runs.h"
@@ -65,6 +66,19 @@ class Automaton {
     return kNowhere;
   }
 
+  // Tokens that must come next in a state, as far as their spelling does not depend on what follows
+  // (forced_tokens.h); mostly none.
+  std::span<const int32_t> forced(uint32_t id) const {
+    if (forced_begins_.empty()) return {};
+    return std::span(forced_).subspan(forced_begins_[id],
+                                      forced_begins_[id + 1] - forced_begins_[id]);
+  }
+  // `begins`: by state, where its tokens begin; one more for the end of the last.
+  void set_forced(std::vector<uint32_t> begins, std::vector<int32_t> tokens) {
+    forced_begins_ = std::move(begins);
+    forced_ = std::move(tokens);
+  }
+
   size_t state_count() const { return states_.size(); }
   size_t memory_bytes() const;
 
@@ -77,6 +91,8 @@ class Automaton {
   std::vector<CallEdge> call_edges_;
   std::vector<Call> calls_;
   std::vector<uint32_t> rows_;
+  std::vector<uint32_t> forced_begins_;
+  std::vector<int32_t> forced_;
 };
 
 }  // namespace weir::sample::grammar

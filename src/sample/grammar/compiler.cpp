@@ -23,7 +23,7 @@ class Compiler {
  public:
   explicit Compiler(Grammar grammar) : grammar_(std::move(grammar)), lowering_(grammar_) {}
 
-  Result<std::unique_ptr<const Automaton>> run() {
+  Result<std::unique_ptr<Automaton>> run() {
     remove_left_recursion(grammar_);
     WEIR_TRY(lowering_.prepare());
     for (int32_t machine = 0; machine < lowering_.machine_count(); ++machine) {
@@ -141,7 +141,7 @@ class Compiler {
     return {};
   }
 
-  std::unique_ptr<const Automaton> lay_out() {
+  std::unique_ptr<Automaton> lay_out() {
     auto result = std::make_unique<Automaton>();
     const std::vector<CharRuns> called = runs_of_calls();
     std::vector<uint32_t> bases;
@@ -223,10 +223,10 @@ class Compiler {
 size_t Automaton::memory_bytes() const {
   return states_.size() * sizeof(State) + ranges_.size() * sizeof(Range) +
          call_edges_.size() * sizeof(CallEdge) + calls_.size() * sizeof(Call) +
-         rows_.size() * sizeof(uint32_t);
+         (rows_.size() + forced_begins_.size() + forced_.size()) * sizeof(uint32_t);
 }
 
-Result<std::unique_ptr<const Automaton>> compile(Grammar grammar) {
+Result<std::unique_ptr<Automaton>> compile(Grammar grammar) {
   return Compiler(std::move(grammar)).run();
 }
 

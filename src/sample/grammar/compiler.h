@@ -11,6 +11,6 @@ namespace weir::sample::grammar {
 
 // An error says what is wrong with the grammar: a rule not defined, recursion without progress, no
 // sentence at all, or more than the budget allows. A pure function.
-Result<std::unique_ptr<const Automaton>> compile(Grammar grammar);
+Result<std::unique_ptr<Automaton>> compile(Grammar grammar);
 
 }  // namespace weir::sample::grammar

@@ -214,6 +214,19 @@ bool Matcher::accept(std::string_view bytes, MatchScratch& s) {
   return true;
 }
 
+// Where one configuration alone reads on.
+std::span<const int32_t> Matcher::forced_tokens() const {
+  uint32_t reader = Automaton::kNowhere;
+  for (const Configuration& at : position_) {
+    const Automaton::State& state = automaton_->state(at.state);
+    if (at.stack < 0 && state.final) return {};
+    if (state.range_count == 0) continue;  // What it calls or returns to stands here as well.
+    if (reader != Automaton::kNowhere) return {};
+    reader = at.state;
+  }
+  return reader == Automaton::kNowhere ? std::span<const int32_t>() : automaton_->forced(reader);
+}
+
 std::string Matcher::forced(size_t bytes_max, MatchScratch& s) {
   const size_t nodes = nodes_.size(), edges = edges_.size();
   load(s);

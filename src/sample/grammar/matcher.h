@@ -115,6 +115,8 @@ class Matcher {
   bool accept(int32_t token, MatchScratch& scratch);
   bool accept(std::string_view bytes, MatchScratch& scratch);
 
+  // Tokens that must come next, in the tokenizer's own spelling; mostly none. Each may be accepted.
+  std::span<const int32_t> forced_tokens() const;
   // What must follow, whatever is chosen: at most `bytes_max` bytes, perhaps none.
   std::string forced(size_t bytes_max, MatchScratch& scratch);
 

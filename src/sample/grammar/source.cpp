@@ -79,7 +79,7 @@ size_t bytes_of(const GrammarSource& source) {
 
 }  // namespace
 
-Result<std::unique_ptr<const Automaton>> compile(const GrammarSource& source) {
+Result<std::unique_ptr<Automaton>> compile(const GrammarSource& source) {
   Grammar draft;
   WEIR_TRY(fill(draft, source));
   return compile(std::move(draft));
@@ -108,7 +108,8 @@ void GrammarCache::drop_oldest() {
 }
 
 // Compiled without the lock: two who ask at once for the same may both compile it.
-Result<std::shared_ptr<const Automaton>> GrammarCache::get(const GrammarSource& source) {
+Result<std::shared_ptr<const Automaton>> GrammarCache::get(const GrammarSource& source,
+                                                           const Finish& finish) {
   const uint64_t hash = hash_of(source);
   {
     const std::lock_guard lock(mutex_);
@@ -118,6 +119,7 @@ Result<std::shared_ptr<const Automaton>> GrammarCache::get(const GrammarSource& 
     }
   }
   WEIR_ASSIGN(auto compiled, compile(source));
+  if (finish) finish(*compiled);
   const std::shared_ptr<const Automaton> automaton = std::move(compiled);
   const std::lock_guard lock(mutex_);
   if (auto found = find(hash, source)) return found;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -34,17 +35,21 @@ struct GrammarSource {
   bool operator==(const GrammarSource&) const = default;
 };
 
-Result<std::unique_ptr<const Automaton>> compile(const GrammarSource& source);
+Result<std::unique_ptr<Automaton>> compile(const GrammarSource& source);
 
 // Whose automata are shared: by all requests with the same source, on whatever thread they are
 // matched. The last to let go frees.
 class GrammarCache {
  public:
+  using Finish = std::function<void(Automaton&)>;
+
   // Beyond either limit what was not asked for longest is dropped.
   explicit GrammarCache(size_t entries_max = 256, size_t bytes_max = 64 << 20)
       : entries_max_(entries_max), bytes_max_(bytes_max) {}
 
-  Result<std::shared_ptr<const Automaton>> get(const GrammarSource& source);
+  // `finish`: what is done to an automaton that was just compiled; the same for all of a cache.
+  Result<std::shared_ptr<const Automaton>> get(const GrammarSource& source,
+                                               const Finish& finish = {});
 
   size_t bytes() const;
   uint64_t hits() const;
