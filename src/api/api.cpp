@@ -99,6 +99,7 @@ struct Api::Impl {
   void health(const ExchangePtr& exchange, const net::RouteParams& params);
   void metrics(const ExchangePtr& exchange, const net::RouteParams& params);
   void version(const ExchangePtr& exchange, const net::RouteParams& params);
+  void openapi(const ExchangePtr& exchange, const net::RouteParams& params);
   void tokenize_text(const ExchangePtr& exchange, const net::RouteParams& params);
   void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
 
@@ -178,6 +179,7 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
        &Impl::slots},
       {{"GET", "/metrics", "Figures in Prometheus text format.", kMonitor}, &Impl::metrics},
       {{"GET", "/version", "The server's version.", kAnyKey}, &Impl::version},
+      {{"GET", "/openapi.json", "This reference, as OpenAPI 3.1.", kAnyKey}, &Impl::openapi},
   });
   return kTable;
 }
@@ -456,6 +458,10 @@ void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
   std::string body;
   JsonWriter(body).begin_object().field("version", config.version).end_object();
   exchange->respond_json(body);
+}
+
+void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond_json(openapi_json(Api::endpoints(), config.version));
 }
 
 void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -202,12 +202,6 @@ Result<void> parse_template_kwargs(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-Result<void> parse_reasoning_effort(const FieldInput& in, GenerateRequest& out) {
-  std::string_view text;
-  if (in.value.get(text) == simdjson::SUCCESS) out.reasoning_effort = std::string(text);
-  return {};
-}
-
 // The empty value that clients send for "not used".
 bool is_empty_value(JsonValue value) {
   switch (value.type()) {
@@ -266,7 +260,7 @@ constexpr auto kFields = std::to_array<Field>({
      0, kChat},
     {"chat_template_kwargs", "object", &parse_template_kwargs, "Variables for the chat template.",
      0, 0, kChat},
-    {"reasoning_effort", "string", &parse_reasoning_effort,
+    {"reasoning_effort", "string", &G::reasoning_effort,
      "A variable for the chat template; none turns thinking off.", 0, 0, kChat},
     {"enable_thinking", "boolean", &parse_enable_thinking,
      "A variable for the chat template: the model thinks before it answers.", 0, 0, kChat},
