@@ -1,32 +1,27 @@
-// AnswerShape: the JSON of an answer, whole or in events, for chat and for completions. What does
-// not change from event to event is built once.
+// AnswerShape: how a protocol writes an answer. A Stream tells it what the model says, in order; it
+// writes events, or collects the whole answer and writes that at the end. One object per answer.
 //
-// Threads: immutable after construction.
+// Threads: owned by one stream.
+//
+// Invariants, of the calls:
+// (1) begin() comes first, once; begin_choice() before anything else of a choice; finish() last.
+// All
+//     choices are finished when end() comes. fail() may stand in end()'s place, wherever the answer
+//     is then, also before begin().
+// (2) A call of a function is begin_call(), call_arguments(), end_call(), with nothing of the
+// choice
+//     in between. One that the answer's end has cut lacks end_call().
+// (3) What a whole answer's shape appends before end() is nothing; an event is appended whole.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "api/generate_request.h"
+#include "api/logprob_list.h"
+#include "base/result.h"
 
 namespace weir::api {
-
-// A call of a function, whole or cut by the answer's end.
-struct ToolCall {
-  std::string id;
-  std::string name;
-  std::string arguments;  // JSON, unless it was cut.
-};
-
-// What a whole choice says.
-struct AnswerText {
-  std::string_view content;
-  std::string_view reasoning;
-  std::span<const ToolCall> calls;
-};
 
 struct Usage {
   int64_t prompt_tokens = 0;
@@ -35,51 +30,48 @@ struct Usage {
   int64_t reasoning_tokens = 0;  // Of the completion.
 };
 
+enum class FinishKind : uint8_t { kStop, kLength, kCalls };
+
+struct Finish {
+  FinishKind kind = FinishKind::kStop;
+  std::string_view stop_string;  // That the choice has met, if any.
+};
+
+// The choice that something belongs to.
+struct ChoiceRef {
+  int32_t index = 0;
+  // Of the tokens up to here that are not yet written; null: not asked for. Who writes them takes
+  // them out.
+  LogprobList* logprobs = nullptr;
+};
+
+// A beginning call of a function.
+struct CallRef {
+  int32_t number = 0;  // Of the choice's calls, from 0.
+  std::string_view id;
+  std::string_view name;
+};
+
 class AnswerShape {
  public:
-  struct Facts {
-    Endpoint endpoint = Endpoint::kChat;
-    std::string id;     // "chatcmpl-..." or "cmpl-...".
-    std::string model;  // The served model's id.
-    int64_t created = 0;
-    bool include_usage = false;     // Events say "usage":null until the last.
-    bool legacy_functions = false;  // A call is a `function_call`.
-  };
-  explicit AnswerShape(const Facts& facts);
+  virtual ~AnswerShape() = default;
 
-  // Events, appended whole. `logprobs` is JSON.
-  void append_role(std::string& out, int32_t index) const;  // Nothing in completions.
-  void append_text(std::string& out, int32_t index, std::string_view text,
-                   std::string_view logprobs) const;
-  void append_reasoning(std::string& out, int32_t index, std::string_view text,
-                        std::string_view logprobs) const;
-  // The beginning of call number `call` of the choice, and pieces of its arguments.
-  void append_call(std::string& out, int32_t index, int32_t call, std::string_view id,
-                   std::string_view name, std::string_view logprobs) const;
-  void append_arguments(std::string& out, int32_t index, int32_t call, std::string_view arguments,
-                        std::string_view logprobs) const;
-  void append_finish(std::string& out, int32_t index, std::string_view reason,
-                     std::string_view logprobs) const;
-  void append_usage(std::string& out, const Usage& usage) const;
-  static void append_done(std::string& out);
-
-  // A whole answer. Between begin and end of a choice stands the JSON of its log-probabilities.
-  void begin_whole(std::string& out) const;
-  void begin_whole_choice(std::string& out, int32_t index, const AnswerText& text) const;
-  static void end_whole_choice(std::string& out, std::string_view reason);
-  static void end_whole(std::string& out, const Usage& usage);
-
- private:
-  void begin_choice(std::string& out, int32_t index) const;
-  void end_delta(std::string& out, std::string_view logprobs) const;
-  void append_whole_calls(std::string& out, std::span<const ToolCall> calls) const;
-
-  const bool chat_;
-  const bool legacy_functions_;
-  const std::string_view tail_;  // Of an event, from the end of the choice.
-  std::string facts_;            // "id":...,"object":...,"created":...,"model":...
-  std::string whole_facts_;
-  std::string head_;  // Of an event, up to the choice's index.
+  // `usage`: of the prompts; nothing is generated yet.
+  virtual void begin(std::string& out, const Usage& usage) = 0;
+  virtual void begin_choice(std::string& out, ChoiceRef choice) = 0;
+  // The text may be empty, where log-probabilities have waited for long.
+  virtual void text(std::string& out, ChoiceRef choice, std::string_view text) = 0;
+  virtual void reasoning(std::string& out, ChoiceRef choice, std::string_view text) = 0;
+  virtual void begin_call(std::string& out, ChoiceRef choice, const CallRef& call) = 0;
+  // A part of the arguments' JSON, of the call number `call`.
+  virtual void call_arguments(std::string& out, ChoiceRef choice, int32_t call,
+                              std::string_view text) = 0;
+  virtual void end_call(std::string& out, ChoiceRef choice, int32_t call) = 0;
+  virtual void finish(std::string& out, ChoiceRef choice, const Finish& finish) = 0;
+  // The last events, or the whole answer.
+  virtual void end(std::string& out, const Usage& usage) = 0;
+  // An error in mid-stream: the last events. Whole answers fail as plain responses.
+  virtual void fail(std::string& out, const Error& error) = 0;
 };
 
 }  // namespace weir::api

@@ -8,6 +8,7 @@
 
 #include "api/api_error.h"
 #include "api/api_stats.h"
+#include "api/chat_shape.h"
 #include "api/embeddings.h"
 #include "api/exchange.h"
 #include "api/grammar_store.h"
@@ -104,7 +105,9 @@ struct Api::Impl {
   void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
 
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
-  void begin_stream(const ExchangePtr& exchange, Endpoint endpoint, PreparedAnswer prepared);
+  std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
+  void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
+                    std::unique_ptr<AnswerShape> shape);
   // Runs `work` in the pool and `done` with its result on the loop, within preparing_max.
   template <class T>
   void in_pool(const ExchangePtr& exchange, std::function<Result<T>(const std::string& body)> work,
@@ -317,14 +320,30 @@ void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
         input.body = body;
         return prepare_answer(config, budget, input);
       },
-      [this, exchange, endpoint](Result<PreparedAnswer> prepared) {
+      [this, exchange](Result<PreparedAnswer> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
-        begin_stream(exchange, endpoint, std::move(*prepared));
+        auto shape = shape_of(*prepared);
+        begin_stream(exchange, std::move(*prepared), std::move(shape));
       });
 }
 
-void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
-                             PreparedAnswer prepared) {
+// Of a chat's or a completion's answer.
+std::unique_ptr<AnswerShape> Api::Impl::shape_of(const PreparedAnswer& prepared) const {
+  const AnswerOptions& options = prepared.options;
+  ChatFacts facts;
+  facts.endpoint = options.endpoint;
+  facts.id = random_id(options.endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
+  facts.model = config.model_id;
+  facts.created = std::time(nullptr);
+  facts.stream = options.stream;
+  facts.choices = static_cast<int32_t>(prepared.requests.size());
+  facts.include_usage = options.include_usage;
+  facts.legacy_functions = options.legacy_functions;
+  return make_chat_shape(facts);
+}
+
+void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
+                             std::unique_ptr<AnswerShape> shape) {
   int64_t prompt_tokens = 0;
   const auto per_prompt = static_cast<size_t>(prepared.options.choices_per_prompt);
   for (size_t i = 0; i < prepared.requests.size(); i += per_prompt)
@@ -332,15 +351,9 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, Endpoint endpoint,
   if (const auto refusal = exchange->take_prompt_tokens(prompt_tokens))
     return exchange->respond_refusal(*refusal);
 
-  AnswerShape::Facts facts;
-  facts.endpoint = endpoint;
-  facts.id = random_id(endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
-  facts.model = config.model_id;
-  facts.created = std::time(nullptr);
-  facts.include_usage = prepared.options.include_usage;
-  facts.legacy_functions = prepared.options.legacy_functions;
   for (OwnedRequest& owned : prepared.requests) owned.request->id = next_request_id++;
-  const auto stream = std::make_shared<Stream>(host, exchange, std::move(prepared), facts);
+  const auto stream =
+      std::make_shared<Stream>(host, exchange, std::move(prepared), std::move(shape));
   if (const Result<void> submitted = stream->submit(); !submitted)
     return exchange->respond_error(submitted.error());
   streams.push_back(stream);

@@ -110,11 +110,11 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
                                                            const GenerateRequest& request,
                                                            std::string& chat_end) {
   std::vector<std::vector<int32_t>> prompts;
-  if (in.endpoint == Endpoint::kChat) {
+  if (in.endpoint != Endpoint::kCompletions) {
     WEIR_ASSIGN(const std::string text, render_chat(config, request, in.now));
     chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
     // Templates write the BOS token themselves.
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, "messages", in.tokens_max, text,
+    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, field_of(in.endpoint), in.tokens_max, text,
                                                  {.add_special = false, .parse_special = true}));
   }
   for (const Prompt& prompt : request.prompts) {
@@ -169,7 +169,7 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   options.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
   options.skip_special_tokens = request.skip_special_tokens;
-  options.begins_text = endpoint == Endpoint::kChat && !request.continue_final_message;
+  options.begins_text = endpoint != Endpoint::kCompletions && !request.continue_final_message;
   options.include_stop = request.include_stop_str_in_output;
   options.stop = request.stop;
   options.choices_per_prompt = request.choices_per_prompt();
@@ -232,7 +232,7 @@ Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& c
                                                               std::string_view chat_end,
                                                               AnswerOptions& options) {
   OutputPlan plan;
-  if (options.endpoint == Endpoint::kChat) {
+  if (options.endpoint != Endpoint::kCompletions) {
     plan = plan_output(config, request, chat_end);
   } else {
     plan.grammar = request.grammar;
@@ -352,8 +352,13 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
 
 Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
                                       const PrepareInput& in) {
-  WEIR_ASSIGN(GenerateRequest request,
+  WEIR_ASSIGN(const GenerateRequest request,
               parse_generate(in.endpoint, in.body, RequestLimits{config.vocab_size}));
+  return prepare_request(config, budget, in, request);
+}
+
+Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& budget,
+                                       const PrepareInput& in, const GenerateRequest& request) {
   WEIR_TRY(check_model(config, request.model));
   std::string chat_end;
   WEIR_ASSIGN(const auto prompts, tokenise_prompts(config, in, request, chat_end));

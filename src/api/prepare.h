@@ -62,6 +62,9 @@ struct PrepareInput {
 
 Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
                                       const PrepareInput& in);
+// The same of a request that has been parsed; what protocols beside chat and completions end in.
+Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& budget,
+                                       const PrepareInput& in, const GenerateRequest& request);
 
 // kNotFound, code model_not_found, unless `model` is this server's. Empty is whatever is served.
 Result<void> check_model(const ApiConfig& config, std::string_view model);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/api_error.h"
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/trace.h"
@@ -12,8 +11,6 @@ namespace weir::api {
 
 namespace {
 
-// Of a whole answer, and of each choice, beside texts and log-probabilities: about 400 and 150.
-constexpr size_t kShapeBytes = 512;
 // Log-probabilities wait for the text of their tokens. Special tokens that are left out have none,
 // so beyond this length an event without text carries them: far below what a connection may queue
 // (HttpLimits::stream_queue_bytes_max), and more tokens than a stop string is likely to hold back.
@@ -22,8 +19,21 @@ constexpr size_t kWaitingLogprobBytesMax = 256 << 10;
 // What Mistral's templates ask of the id of a call.
 constexpr size_t kShortIdBytes = 9;
 
-// Of a choice, what every token looks at.
+// Of a choice and of a shape, what every token looks at.
 constexpr size_t kHotChoiceBytes = 256;
+constexpr size_t kHotShapeBytes = 128;
+
+std::string_view name_of(FinishKind kind) {
+  switch (kind) {
+    case FinishKind::kStop:
+      return "stop";
+    case FinishKind::kLength:
+      return "length";
+    case FinishKind::kCalls:
+      return "tool_calls";
+  }
+  return {};
+}
 
 double seconds(sched::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -52,13 +62,13 @@ Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& op
 }
 
 Stream::Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
-               const AnswerShape::Facts& facts)
+               std::unique_ptr<AnswerShape> shape)
     : host_(host),
       exchange_(std::move(exchange)),
       responder_(exchange_->responder()),
       options_(std::move(prepared.options)),
       whole_(std::move(prepared.whole)),
-      shape_(facts),
+      shape_(std::move(shape)),
       last_write_(exchange_->arrived()) {
   choices_.reserve(prepared.requests.size());
   for (OwnedRequest& request : prepared.requests)
@@ -85,6 +95,7 @@ void Stream::prefetch(size_t step) const {
   const Choice& choice = choices_.front();  // Most streams have no other.
   if (step == 1) {
     weir::prefetch(&choice, kHotChoiceBytes);
+    weir::prefetch(shape_.get(), kHotShapeBytes);
     weir::prefetch(&responder_);
   } else if (const sched::Request* const request = choice.owned.request.get()) {
     if (step == 2) {
@@ -117,6 +128,7 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
   const FinishReason reason = log.finish_reason();
   const int32_t size = log.size();
   const int32_t before = choice.read;
+  if (before == 0 && size > 0) choice.cached_tokens = choice.owned.request->cached_tokens;
   bool full = false;
   while (choice.read < size && !choice.detokenizer.stopped()) {
     full = host_.out.size() >= host_.pause_bytes;
@@ -138,7 +150,6 @@ void Stream::observe(Choice& choice, int32_t before, sched::Clock::time_point no
   const int32_t taken = choice.read - before;
   host_.stats->output_tokens.add(static_cast<uint64_t>(taken));
   if (before == 0) {
-    choice.cached_tokens = request.cached_tokens;
     host_.stats->first_token.observe(seconds(request.first_token - request.arrived));
     figures_.queue_s = seconds(request.started - request.arrived);
     figures_.first_token_s = seconds(request.first_token - request.arrived);
@@ -178,14 +189,16 @@ void Stream::take_text(Choice& choice, int32_t index, std::string_view text) {
     show(choice, index, text);
 }
 
+// Where what the choice says next is written; what precedes its first word is there already.
+std::string& Stream::begin(Choice& choice, int32_t index) {
+  std::string& out = host_.out.text();
+  if (!std::exchange(begun_, true)) shape_->begin(out, usage());
+  if (!std::exchange(choice.begun, true)) shape_->begin_choice(out, {index, choice.logprobs.get()});
+  return out;
+}
+
 void Stream::show(Choice& choice, int32_t index, std::string_view text) {
-  if (!options_.stream) {
-    choice.text.append(text);
-    return;
-  }
-  if (!std::exchange(choice.role_sent, true)) shape_.append_role(host_.out.text(), index);
-  shape_.append_text(host_.out.text(), index, text,
-                     choice.logprobs ? take_logprobs(choice) : "null");
+  shape_->text(begin(choice, index), {index, choice.logprobs.get()}, text);
 }
 
 void Stream::show_parts(Choice& choice, int32_t index) {
@@ -195,42 +208,31 @@ void Stream::show_parts(Choice& choice, int32_t index) {
 }
 
 void Stream::show_part(Choice& choice, int32_t index, const output::Piece& piece) {
-  using Kind = output::PieceKind;
-  if (piece.kind == Kind::kContent) return show(choice, index, piece.text);
-  if (piece.kind == Kind::kCallEnd) return;
-  Parts& parts = *choice.parts;
-  if (piece.kind == Kind::kCallBegin)
-    parts.calls.push_back({call_id(choice, piece.id), std::string(piece.text), {}});
-  if (!options_.stream) {
-    if (piece.kind == Kind::kReasoning) parts.reasoning += piece.text;
-    if (piece.kind == Kind::kCallArguments) parts.calls.back().arguments += piece.text;
-    return;
+  std::string& out = begin(choice, index);
+  const ChoiceRef ref{index, choice.logprobs.get()};
+  std::vector<std::string>& calls = choice.parts->calls;
+  if (piece.kind == output::PieceKind::kCallBegin) calls.push_back(call_id(choice, piece.id));
+  const int32_t call = static_cast<int32_t>(calls.size()) - 1;
+  switch (piece.kind) {
+    case output::PieceKind::kContent:
+      return shape_->text(out, ref, piece.text);
+    case output::PieceKind::kReasoning:
+      return shape_->reasoning(out, ref, piece.text);
+    case output::PieceKind::kCallBegin:
+      return shape_->begin_call(out, ref, {call, calls.back(), piece.text});
+    case output::PieceKind::kCallArguments:
+      return shape_->call_arguments(out, ref, call, piece.text);
+    case output::PieceKind::kCallEnd:
+      return shape_->end_call(out, ref, call);
   }
-  std::string& out = host_.out.text();
-  if (!std::exchange(choice.role_sent, true)) shape_.append_role(out, index);
-  const std::string logprobs = choice.logprobs ? take_logprobs(choice) : "null";
-  const int32_t call = static_cast<int32_t>(parts.calls.size()) - 1;
-  if (piece.kind == Kind::kReasoning)
-    shape_.append_reasoning(out, index, piece.text, logprobs);
-  else if (piece.kind == Kind::kCallBegin)
-    shape_.append_call(out, index, call, parts.calls.back().id, piece.text, logprobs);
-  else
-    shape_.append_arguments(out, index, call, piece.text, logprobs);
 }
 
 // The model's own, if it is the only one of its kind: templates write it back.
 std::string Stream::call_id(const Choice& choice, std::string_view given) const {
-  const auto same = [&](const ToolCall& call) { return call.id == given; };
-  if (!given.empty() && std::ranges::none_of(choice.parts->calls, same)) return std::string(given);
+  if (!given.empty() && std::ranges::find(choice.parts->calls, given) == choice.parts->calls.end())
+    return std::string(given);
   if (options_.short_call_ids) return random_id({}).substr(0, kShortIdBytes);
   return random_id("call_");
-}
-
-std::string Stream::take_logprobs(Choice& choice) {
-  if (!choice.logprobs || choice.logprobs->empty()) return "null";
-  std::string json;
-  choice.logprobs->write_and_clear(json);
-  return json;
 }
 
 void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
@@ -251,14 +253,11 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   choice.cached_tokens = choice.owned.request->cached_tokens;  // Also where no token came.
   const bool length = reason == FinishReason::kLength;
   (length ? host_.stats->finished_length : host_.stats->finished_stop).add();
-  choice.finish_reason = length ? "length" : "stop";
-  if (!length && choice.parts && !choice.parts->calls.empty())
-    choice.finish_reason = options_.legacy_functions ? "function_call" : "tool_calls";
-  figures_.finish = choice.finish_reason;
-  if (options_.stream) {
-    if (!std::exchange(choice.role_sent, true)) shape_.append_role(host_.out.text(), index);
-    shape_.append_finish(host_.out.text(), index, choice.finish_reason, take_logprobs(choice));
-  }
+  Finish finish{length ? FinishKind::kLength : FinishKind::kStop, choice.detokenizer.stop_string()};
+  if (!length && choice.parts && !choice.parts->calls.empty()) finish.kind = FinishKind::kCalls;
+  figures_.finish = name_of(finish.kind);
+  shape_->finish(begin(choice, index), {index, choice.logprobs.get()}, finish);
+  choice.logprobs.reset();
   retire(choice);
 }
 
@@ -296,34 +295,10 @@ void Stream::complete() {
   host_.stats->answer_time.observe(seconds(sched::Clock::now() - exchange_->arrived()));
   if (!options_.stream) {
     std::string body;
-    size_t bytes = 0;
-    for (const Choice& choice : choices_)
-      bytes += static_cast<size_t>(choice.text_bytes) +
-               (choice.logprobs ? choice.logprobs->json_bytes() : 0);
-    body.reserve(bytes + (choices_.size() + 1) * kShapeBytes);
-    shape_.begin_whole(body);
-    for (size_t i = 0; i < choices_.size(); ++i) {
-      Choice& choice = choices_[i];
-      AnswerText text{choice.text, {}, {}};
-      if (choice.parts) {
-        text.reasoning = choice.parts->reasoning;
-        text.calls = choice.parts->calls;
-      }
-      shape_.begin_whole_choice(body, static_cast<int32_t>(i), text);
-      std::string().swap(choice.text);  // What stands in the body is not held twice.
-      choice.parts.reset();
-      if (choice.logprobs)
-        choice.logprobs->write_and_clear(body);
-      else
-        body += "null";
-      choice.logprobs.reset();
-      AnswerShape::end_whole_choice(body, choice.finish_reason);
-    }
-    AnswerShape::end_whole(body, usage());
+    shape_->end(body, usage());
     return exchange_->respond_json(body);
   }
-  if (options_.include_usage) shape_.append_usage(host_.out.text(), usage());
-  AnswerShape::append_done(host_.out.text());
+  shape_->end(host_.out.text(), usage());
   if (!std::exchange(started_, true)) exchange_->start_stream();
   responder_.write(host_.out);
   exchange_->end_stream();
@@ -417,7 +392,7 @@ void Stream::fail(const Error& error, net::HttpResponder::Headers headers) {
     host_.out.clear();
     return exchange_->respond_error(error, std::move(headers));
   }
-  host_.out.text().append("data: ").append(error_json(error)).append("\n\n");
+  shape_->fail(host_.out.text(), error);
   responder_.write(host_.out);
   exchange_->end_stream();
 }

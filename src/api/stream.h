@@ -1,5 +1,5 @@
 // Stream: one open answer, with one or more choices. Reads the tokens that the engine logs, turns
-// them into text, and writes events, or collects the text of a whole answer.
+// them into text, and tells its AnswerShape, which writes events or a whole answer.
 //
 // Threads: the loop's.
 //
@@ -49,7 +49,7 @@ struct StreamHost {
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
-         const AnswerShape::Facts& facts);
+         std::unique_ptr<AnswerShape> shape);
 
   // Lends the requests to the engine. On error none stays with it, and the stream is done; the
   // caller answers. REQUIRES: a shared_ptr owns the stream.
@@ -81,9 +81,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Of a choice whose text is not all content.
   struct Parts {
     std::unique_ptr<output::OutputParser> parser;
-    output::Pieces pieces;        // Just found.
-    std::string reasoning;        // Of a whole answer.
-    std::vector<ToolCall> calls;  // Of a whole answer; of a stream without their arguments.
+    output::Pieces pieces;           // Just found.
+    std::vector<std::string> calls;  // Their ids.
     int64_t reasoning_tokens = 0;
   };
 
@@ -92,15 +91,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     OwnedRequest owned;  // Empty once the choice has ended.
     int32_t read = 0;    // Tokens taken from the log.
-    bool role_sent = false;
+    bool begun = false;  // Its shape knows of it.
     bool ended = false;
     int64_t text_bytes = 0;  // Markers included.
     sched::Clock::time_point last_token{};
     std::unique_ptr<LogprobList> logprobs;  // If asked for.
     text::Detokenizer detokenizer;
     std::unique_ptr<Parts> parts;  // If there is anything to find.
-    std::string text;              // Of a whole answer.
-    std::string_view finish_reason;
     int64_t prompt_tokens = 0, cached_tokens = 0;
   };
 
@@ -109,12 +106,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void observe(Choice& choice, int32_t before, sched::Clock::time_point now);
   void take_token(Choice& choice, int32_t index);
   void take_text(Choice& choice, int32_t index, std::string_view text);
+  std::string& begin(Choice& choice, int32_t index);
   void show(Choice& choice, int32_t index, std::string_view text);
   void show_parts(Choice& choice, int32_t index);
   void show_part(Choice& choice, int32_t index, const output::Piece& piece);
   std::string call_id(const Choice& choice, std::string_view given) const;
   void end_choice(Choice& choice, int32_t index, FinishReason reason);
-  std::string take_logprobs(Choice& choice);
   void retire(Choice& choice);
   void flush(sched::Clock::time_point now);
   void complete();
@@ -127,10 +124,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   net::HttpResponder& responder_;  // The exchange's.
   const AnswerOptions options_;
   const MemoryLease whole_;
-  const AnswerShape shape_;
+  const std::unique_ptr<AnswerShape> shape_;
   std::vector<Choice> choices_;
   AnswerFigures figures_;
   sched::Clock::time_point last_write_{};
+  bool begun_ = false;    // The shape has begun.
   bool started_ = false;  // The response's headers are sent.
   bool paused_ = false;   // Waits for the client to take what is queued.
   bool was_paused_ = false;

@@ -1,0 +1,310 @@
+#include "api/chat_shape.h"
+
+#include <utility>
+#include <vector>
+
+#include "api/api_error.h"
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+// Of a whole answer, and of each choice, beside texts and log-probabilities: about 400 and 150.
+constexpr size_t kShapeBytes = 512;
+
+std::string facts_json(const ChatFacts& facts, std::string_view object) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().field("id", facts.id).field("object", object);
+  json.field("created", facts.created).field("model", facts.model);
+  return out.substr(1);  // Without the brace: members only.
+}
+
+void write_usage(std::string& out, const Usage& usage) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("prompt_tokens", usage.prompt_tokens);
+  json.field("completion_tokens", usage.completion_tokens);
+  json.field("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  json.key("prompt_tokens_details").begin_object();
+  json.field("cached_tokens", usage.cached_tokens).field("audio_tokens", 0).end_object();
+  json.key("completion_tokens_details").begin_object();
+  json.field("reasoning_tokens", usage.reasoning_tokens).field("audio_tokens", 0);
+  json.field("accepted_prediction_tokens", 0).field("rejected_prediction_tokens", 0);
+  json.end_object().end_object();
+}
+
+std::string_view finish_reason(const Finish& finish, bool legacy_functions) {
+  switch (finish.kind) {
+    case FinishKind::kStop:
+      return "stop";
+    case FinishKind::kLength:
+      return "length";
+    case FinishKind::kCalls:
+      return legacy_functions ? "function_call" : "tool_calls";
+  }
+  return "stop";
+}
+
+// An event for every piece. What does not change from event to event is built once.
+class ChatEvents final : public AnswerShape {
+ public:
+  explicit ChatEvents(const ChatFacts& facts)
+      : chat_(facts.endpoint == Endpoint::kChat),
+        legacy_functions_(facts.legacy_functions),
+        include_usage_(facts.include_usage),
+        tail_(facts.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n"),
+        facts_(facts_json(facts, chat_ ? "chat.completion.chunk" : "text_completion")),
+        head_("data: {" + facts_ + ",\"choices\":[{\"index\":") {}
+
+  void begin(std::string&, const Usage&) override {}
+  void begin_choice(std::string& out, ChoiceRef choice) override;
+  void text(std::string& out, ChoiceRef choice, std::string_view text) override;
+  void reasoning(std::string& out, ChoiceRef choice, std::string_view text) override;
+  void begin_call(std::string& out, ChoiceRef choice, const CallRef& call) override;
+  void call_arguments(std::string& out, ChoiceRef choice, int32_t call,
+                      std::string_view text) override;
+  void end_call(std::string&, ChoiceRef, int32_t) override {}
+  void finish(std::string& out, ChoiceRef choice, const Finish& finish) override;
+  void end(std::string& out, const Usage& usage) override;
+  void fail(std::string& out, const Error& error) override;
+
+ private:
+  void open(std::string& out, ChoiceRef choice) const;
+  static void append_logprobs(std::string& out, LogprobList* logprobs);
+  void end_delta(std::string& out, LogprobList* logprobs) const;
+
+  const bool chat_;
+  const bool legacy_functions_;
+  const bool include_usage_;
+  const std::string_view tail_;  // Of an event, from the end of the choice.
+  const std::string facts_;      // "id":...,"object":...,"created":...,"model":...
+  const std::string head_;       // Of an event, up to the choice's index.
+};
+
+void ChatEvents::open(std::string& out, ChoiceRef choice) const {
+  out.append(head_);
+  JsonWriter(out).value(choice.index);
+}
+
+void ChatEvents::append_logprobs(std::string& out, LogprobList* logprobs) {
+  if (!logprobs || logprobs->empty())
+    out.append("null");
+  else
+    logprobs->write_and_clear(out);
+}
+
+void ChatEvents::end_delta(std::string& out, LogprobList* logprobs) const {
+  out.append(R"(},"logprobs":)");
+  append_logprobs(out, logprobs);
+  out.append(R"(,"finish_reason":null)").append(tail_);
+}
+
+void ChatEvents::begin_choice(std::string& out, ChoiceRef choice) {
+  if (!chat_) return;
+  open(out, choice);
+  out.append(R"(,"delta":{"role":"assistant","content":"")");
+  end_delta(out, nullptr);
+}
+
+void ChatEvents::text(std::string& out, ChoiceRef choice, std::string_view text) {
+  open(out, choice);
+  out.append(chat_ ? R"(,"delta":{"content":)" : R"(,"text":)");
+  append_json_string(out, text);
+  if (chat_) return end_delta(out, choice.logprobs);
+  out.append(R"(,"logprobs":)");
+  append_logprobs(out, choice.logprobs);
+  out.append(R"(,"finish_reason":null)").append(tail_);
+}
+
+// Under both names that clients read; each reads one of them.
+void ChatEvents::reasoning(std::string& out, ChoiceRef choice, std::string_view text) {
+  open(out, choice);
+  out.append(R"(,"delta":{"reasoning_content":)");
+  append_json_string(out, text);
+  out.append(R"(,"reasoning":)");
+  append_json_string(out, text);
+  end_delta(out, choice.logprobs);
+}
+
+// Id, type and name once: clients put deltas together by adding strings.
+void ChatEvents::begin_call(std::string& out, ChoiceRef choice, const CallRef& call) {
+  open(out, choice);
+  if (legacy_functions_) {
+    out.append(R"(,"delta":{"function_call":{"name":)");
+    append_json_string(out, call.name);
+    out.append(R"(,"arguments":""})");
+    return end_delta(out, choice.logprobs);
+  }
+  out.append(R"(,"delta":{"tool_calls":[{"index":)");
+  JsonWriter(out).value(call.number);
+  out.append(R"(,"id":)");
+  append_json_string(out, call.id);
+  out.append(R"(,"type":"function","function":{"name":)");
+  append_json_string(out, call.name);
+  out.append(R"(,"arguments":""}}])");
+  end_delta(out, choice.logprobs);
+}
+
+void ChatEvents::call_arguments(std::string& out, ChoiceRef choice, int32_t call,
+                                std::string_view text) {
+  open(out, choice);
+  if (legacy_functions_) {
+    out.append(R"(,"delta":{"function_call":{"arguments":)");
+    append_json_string(out, text);
+    out.append("}");
+    return end_delta(out, choice.logprobs);
+  }
+  out.append(R"(,"delta":{"tool_calls":[{"index":)");
+  JsonWriter(out).value(call);
+  out.append(R"(,"function":{"arguments":)");
+  append_json_string(out, text);
+  out.append("}}]");
+  end_delta(out, choice.logprobs);
+}
+
+void ChatEvents::finish(std::string& out, ChoiceRef choice, const Finish& finish) {
+  open(out, choice);
+  out.append(chat_ ? R"(,"delta":{},"logprobs":)" : R"(,"text":"","logprobs":)");
+  append_logprobs(out, choice.logprobs);
+  out.append(R"(,"finish_reason":")").append(finish_reason(finish, legacy_functions_));
+  out.append("\"").append(tail_);
+}
+
+void ChatEvents::end(std::string& out, const Usage& usage) {
+  if (include_usage_) {
+    out.append("data: {").append(facts_).append(R"(,"choices":[],"usage":)");
+    write_usage(out, usage);
+    out.append("}\n\n");
+  }
+  out.append("data: [DONE]\n\n");
+}
+
+void ChatEvents::fail(std::string& out, const Error& error) {
+  out.append("data: ").append(error_json(error)).append("\n\n");
+}
+
+// Collects the pieces of each choice until it is finished, then its JSON until all are.
+class WholeChat final : public AnswerShape {
+ public:
+  explicit WholeChat(const ChatFacts& facts)
+      : chat_(facts.endpoint == Endpoint::kChat),
+        legacy_functions_(facts.legacy_functions),
+        facts_(facts_json(facts, chat_ ? "chat.completion" : "text_completion")),
+        choices_(static_cast<size_t>(facts.choices)) {}
+
+  void begin(std::string&, const Usage&) override {}
+  void begin_choice(std::string&, ChoiceRef) override {}
+  void text(std::string&, ChoiceRef choice, std::string_view text) override {
+    at(choice).text += text;
+  }
+  void reasoning(std::string&, ChoiceRef choice, std::string_view text) override {
+    at(choice).reasoning += text;
+  }
+  void begin_call(std::string&, ChoiceRef choice, const CallRef& call) override {
+    at(choice).calls.push_back({std::string(call.id), std::string(call.name), {}});
+  }
+  void call_arguments(std::string&, ChoiceRef choice, int32_t, std::string_view text) override {
+    at(choice).calls.back().arguments += text;
+  }
+  void end_call(std::string&, ChoiceRef, int32_t) override {}
+  void finish(std::string& out, ChoiceRef choice, const Finish& finish) override;
+  void end(std::string& out, const Usage& usage) override;
+  void fail(std::string&, const Error&) override {}
+
+ private:
+  struct Call {
+    std::string id, name;
+    std::string arguments;  // JSON, unless it was cut.
+  };
+  struct Choice {
+    std::string text, reasoning;
+    std::vector<Call> calls;
+    std::string json;  // Of the finished choice.
+  };
+
+  Choice& at(ChoiceRef choice) { return choices_[static_cast<size_t>(choice.index)]; }
+  void append_message(std::string& out, const Choice& choice) const;
+  void append_calls(std::string& out, const std::vector<Call>& calls) const;
+
+  const bool chat_;
+  const bool legacy_functions_;
+  const std::string facts_;
+  std::vector<Choice> choices_;
+};
+
+void WholeChat::finish(std::string&, ChoiceRef choice, const Finish& finish) {
+  Choice collected = std::exchange(at(choice), {});
+  std::string& out = at(choice).json;
+  out.reserve(kShapeBytes + collected.text.size() + 2 * collected.reasoning.size() +
+              (choice.logprobs ? choice.logprobs->json_bytes() : 0));
+  out.append("{\"index\":");
+  JsonWriter(out).value(choice.index);
+  append_message(out, collected);
+  collected = {};  // What stands in the JSON is not held twice.
+  out.append(R"(,"logprobs":)");
+  if (choice.logprobs)
+    choice.logprobs->write_and_clear(out);
+  else
+    out.append("null");
+  out.append(R"(,"finish_reason":")").append(finish_reason(finish, legacy_functions_));
+  out.append("\"}");
+}
+
+void WholeChat::append_message(std::string& out, const Choice& choice) const {
+  out.append(chat_ ? R"(,"message":{"role":"assistant","content":)" : R"(,"text":)");
+  if (choice.text.empty() && !choice.calls.empty())
+    out.append("null");
+  else
+    append_json_string(out, choice.text);
+  if (!choice.reasoning.empty()) {
+    for (const char* key : {R"(,"reasoning_content":)", R"(,"reasoning":)"}) {
+      out.append(key);
+      append_json_string(out, choice.reasoning);
+    }
+  }
+  append_calls(out, choice.calls);
+  if (chat_) out.append(R"(,"refusal":null,"annotations":[]})");
+}
+
+void WholeChat::append_calls(std::string& out, const std::vector<Call>& calls) const {
+  if (calls.empty()) return;
+  const auto write_function = [](JsonWriter& json, const Call& call) {
+    json.begin_object().field("name", call.name).field("arguments", call.arguments).end_object();
+  };
+  out.append(legacy_functions_ ? R"(,"function_call":)" : R"(,"tool_calls":)");
+  JsonWriter json(out);
+  if (legacy_functions_) return write_function(json, calls.front());
+  json.begin_array();
+  for (const Call& call : calls) {
+    json.begin_object().field("id", call.id).field("type", "function").key("function");
+    write_function(json, call);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void WholeChat::end(std::string& out, const Usage& usage) {
+  size_t bytes = kShapeBytes;
+  for (const Choice& choice : choices_) bytes += choice.json.size() + 1;
+  out.reserve(bytes);
+  out.append("{").append(facts_).append(",\"choices\":[");
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (i > 0) out += ',';
+    out.append(choices_[i].json);
+    std::string().swap(choices_[i].json);
+  }
+  out.append("],\"usage\":");
+  write_usage(out, usage);
+  out += '}';
+}
+
+}  // namespace
+
+std::unique_ptr<AnswerShape> make_chat_shape(const ChatFacts& facts) {
+  if (facts.stream) return std::make_unique<ChatEvents>(facts);
+  return std::make_unique<WholeChat>(facts);
+}
+
+}  // namespace weir::api
