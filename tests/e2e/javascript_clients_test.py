@@ -1,0 +1,41 @@
+"""The JavaScript clients that people use (npm/package.json, exact versions) against the real server, on the Node that they want."""
+import filecmp, os, shutil, subprocess, sys, unittest
+
+from weir_server import SOURCE, WEIR, Server
+
+FOLDER = f"{SOURCE}/tests/e2e/npm"
+
+
+def installed():
+    """The folder with the packages, in the build folder; they are fetched once for each package-lock.json."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise unittest.SkipTest("npm is not installed")
+    folder = f"{os.path.dirname(WEIR)}/e2e-npm"
+    os.makedirs(folder, exist_ok=True)
+    stamp = f"{folder}/installed-package-lock.json"
+    if not os.path.exists(stamp) or not filecmp.cmp(f"{FOLDER}/package-lock.json", stamp, shallow=False):
+        for file in ("package.json", "package-lock.json"):
+            shutil.copy(f"{FOLDER}/{file}", folder)
+        done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, timeout=600)
+        if done.returncode != 0:
+            raise unittest.SkipTest(f"npm could not fetch the packages: {done.stderr.strip()[-300:]}")
+        shutil.copy(f"{FOLDER}/package-lock.json", stamp)
+    return folder
+
+
+class JavaScriptClients(unittest.TestCase):
+    def test_what_their_users_do(self):
+        folder = installed()
+        shutil.copy(f"{FOLDER}/clients.mjs", folder)
+        with Server() as server:
+            done = subprocess.run(["node_modules/node/bin/node", "--test", "--test-reporter=spec", "clients.mjs"], cwd=folder, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+                                  env={**os.environ, "BASE": f"http://{server.host}:{server.port}", "MODEL": "weir-tiny-moe"})
+        print(done.stdout[-12000:])
+        self.assertEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    result = unittest.main(verbosity=2, exit=False).result
+    sys.exit(77 if result.skipped else not result.wasSuccessful())  # 77: ctest counts it as skipped.

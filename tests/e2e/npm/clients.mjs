@@ -1,0 +1,199 @@
+// What users of the JavaScript clients do, against the server at BASE (its root, no /v1).
+// Run by javascript_clients_test.py. The model is tiny: only forms are checked, and what is forced.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import OpenAI from "openai";
+import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
+import { ChatOpenAI, OpenAI as CompletionLlm, OpenAIEmbeddings } from "@langchain/openai";
+import { tool as langchainTool } from "@langchain/core/tools";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { embedMany, generateObject, generateText, streamText, tool as aiTool } from "ai";
+import { z } from "zod";
+
+const base = process.env.BASE, model = process.env.MODEL, apiKey = "sk-test";
+const baseURL = `${base}/v1`;
+const person = z.object({ name: z.string().max(12), age: z.number().int().min(0).max(150), mood: z.enum(["glad", "sad"]) });
+const weather = z.object({ city: z.string().max(12), unit: z.enum(["C", "F"]) });
+const hello = [{ role: "user", content: "Hello, who are you?" }];
+const collect = async (stream) => {
+  const parts = [];
+  for await (const part of stream) parts.push(part);
+  return parts;
+};
+
+describe("openai", () => {
+  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
+
+  test("models", async () => {
+    const list = await collect(await client.models.list());
+    assert.ok(list.some((m) => m.id === model));
+    assert.equal((await client.models.retrieve(model)).id, model);
+    await assert.rejects(client.models.retrieve("no/such"), (e) => e instanceof OpenAI.NotFoundError && e.code === "model_not_found");
+  });
+
+  test("chat, whole", async () => {
+    const answer = await client.chat.completions.create({ model, messages: hello, max_completion_tokens: 8, logprobs: true, top_logprobs: 2 });
+    assert.equal(answer.choices[0].message.role, "assistant");
+    assert.equal(answer.usage.total_tokens, answer.usage.prompt_tokens + answer.usage.completion_tokens);
+    assert.ok(answer.choices[0].logprobs.content.every((t) => t.top_logprobs.length === 2));
+  });
+
+  test("chat, streamed, two choices and usage", async () => {
+    const chunks = await collect(await client.chat.completions.create({
+      model, messages: hello, max_tokens: 8, n: 2, stream: true, stream_options: { include_usage: true } }));
+    for (const index of [0, 1]) {
+      const own = chunks.flatMap((c) => c.choices).filter((c) => c.index === index);
+      assert.equal(own[0].delta.role, "assistant");
+      assert.equal(own.filter((c) => c.finish_reason).length, 1);
+    }
+    assert.ok(chunks.at(-1).usage.completion_tokens > 0);
+    assert.equal(new Set(chunks.map((c) => c.id)).size, 1);
+  });
+
+  test("stream helper collects the whole message", async () => {
+    const runner = client.chat.completions.stream({ model, messages: hello, max_tokens: 8, stream_options: { include_usage: true } });
+    let text = "";
+    runner.on("content", (delta) => (text += delta));
+    const final = await runner.finalChatCompletion();
+    assert.equal(final.choices[0].message.content, text);
+  });
+
+  test("parse with a zod schema", async () => {
+    const answer = await client.chat.completions.parse({
+      model, messages: hello, max_tokens: 120, response_format: zodResponseFormat(person, "person") });
+    person.parse(answer.choices[0].message.parsed);
+  });
+
+  test("a named call, whole and streamed, parsed by the helper", async () => {
+    const tools = [zodFunction({ name: "get_weather", parameters: weather })];
+    const tool_choice = { type: "function", function: { name: "get_weather" } };
+    const whole = await client.chat.completions.parse({ model, messages: hello, max_tokens: 120, tools, tool_choice });
+    weather.parse(whole.choices[0].message.tool_calls[0].function.parsed_arguments);
+    const runner = client.chat.completions.stream({ model, messages: hello, max_tokens: 120, tools, tool_choice });
+    const message = (await runner.finalChatCompletion()).choices[0].message;
+    weather.parse(message.tool_calls[0].function.parsed_arguments);
+    assert.ok(message.tool_calls[0].id);
+  });
+
+  test("a round of tools: the answer to a call goes back", async () => {
+    const messages = [...hello,
+      { role: "assistant", content: null, tool_calls: [{ id: "call_1", type: "function", function: { name: "get_weather", arguments: '{"city":"Rome","unit":"C"}' } }] },
+      { role: "tool", tool_call_id: "call_1", content: "21 degrees" }];
+    const answer = await client.chat.completions.create({ model, messages, max_tokens: 8, tools: [zodFunction({ name: "get_weather", parameters: weather })] });
+    assert.ok(["stop", "length", "tool_calls"].includes(answer.choices[0].finish_reason));
+  });
+
+  test("a conversation finds its beginning in the cache", async () => {
+    const long = "Tell me about the sea, the ships on it, and the people who sail them. ".repeat(8);
+    const first = await client.chat.completions.create({ model, messages: [{ role: "user", content: long }], max_tokens: 8 });
+    const messages = [{ role: "user", content: long }, first.choices[0].message, { role: "user", content: "Go on." }];
+    const second = await client.chat.completions.create({ model, messages, max_tokens: 8 });
+    const cached = second.usage.prompt_tokens_details.cached_tokens;
+    assert.ok(cached >= first.usage.prompt_tokens - 64 && cached <= second.usage.prompt_tokens, `cached ${cached}`);
+    const again = await client.chat.completions.create({ model, messages, max_tokens: 8 });
+    assert.ok(again.usage.prompt_tokens_details.cached_tokens >= cached);
+  });
+
+  test("completions, whole and streamed", async () => {
+    const whole = await client.completions.create({ model, prompt: ["Once upon", "The end"], max_tokens: 5 });
+    assert.equal(whole.choices.length, 2);
+    const chunks = await collect(await client.completions.create({ model, prompt: "Once", max_tokens: 5, stream: true }));
+    assert.ok(chunks.at(-1).choices[0].finish_reason);
+  });
+
+  test("embeddings, decoded by the client", async () => {
+    const [a, b] = (await client.embeddings.create({ model, input: ["sea", "sea"] })).data.map((d) => d.embedding);
+    assert.ok(a.length > 8 && Math.abs(a.reduce((s, x) => s + x * x, 0) - 1) < 1e-3);
+    assert.deepEqual(a, b);
+    const plain = (await client.embeddings.create({ model, input: "sea", encoding_format: "float" })).data[0].embedding;
+    assert.ok(plain.every((x, i) => Math.abs(x - a[i]) < 1e-6));
+  });
+
+  test("errors have their class, code and parameter", async () => {
+    await assert.rejects(client.chat.completions.create({ model, messages: [{ role: "user", content: "x ".repeat(400000) }] }),
+      (e) => e instanceof OpenAI.BadRequestError && e.code === "context_length_exceeded");
+    await assert.rejects(client.chat.completions.create({ model, messages: hello, temperature: 9 }),
+      (e) => e instanceof OpenAI.BadRequestError && e.param === "temperature");
+    await assert.rejects(client.chat.completions.create({ model: "other", messages: hello }), OpenAI.NotFoundError);
+  });
+
+  test("who leaves a stream frees what it held", async () => {
+    const stream = await client.chat.completions.create({ model, messages: hello, max_tokens: 4000, ignore_eos: true, stream: true });
+    let seen = 0;
+    for await (const _ of stream) if (++seen === 3) break;
+    for (let tries = 0; tries < 100; ++tries) {
+      const running = /^weir_requests_running (\S+)$/m.exec(await (await fetch(`${base}/metrics`)).text())[1];
+      if (Number(running) === 0) return;
+      await new Promise((done) => setTimeout(done, 20));
+    }
+    assert.fail("the sequence still runs two seconds later");
+  });
+});
+
+describe("langchain", () => {
+  const options = { model, apiKey, maxRetries: 0, configuration: { baseURL }, maxTokens: 100, temperature: 0.5 };
+  const chat = new ChatOpenAI(options);
+  const forecast = langchainTool(async () => "sunny", { name: "get_weather", description: "Weather of a city", schema: weather });
+
+  test("invoke, stream, batch", async () => {
+    const short = new ChatOpenAI({ ...options, maxTokens: 8 });
+    assert.equal(typeof (await short.invoke("Hello")).content, "string");
+    const chunks = await collect(await short.stream("Hello"));
+    const sum = chunks.reduce((a, b) => a.concat(b));
+    assert.ok(sum.usage_metadata.output_tokens > 0 && sum.usage_metadata.output_tokens <= 8);
+    assert.equal((await short.batch(["a", "b", "c"])).length, 3);
+  });
+
+  test("structured output, by schema and by call", async () => {
+    for (const method of ["jsonSchema", "functionCalling"])
+      person.parse(await chat.withStructuredOutput(person, { name: "person", method }).invoke("Describe somebody."));
+  });
+
+  test("tools", async () => {
+    const bound = chat.bindTools([forecast], { tool_choice: "get_weather" });
+    const called = await bound.invoke("Rome?");
+    weather.parse(called.tool_calls[0].args);
+    const streamed = (await collect(await bound.stream("Rome?"))).reduce((a, b) => a.concat(b));
+    weather.parse(streamed.tool_calls[0].args);
+    const result = await forecast.invoke(called.tool_calls[0]);
+    await chat.invoke([{ role: "user", content: "Rome?" }, called, result]);
+  });
+
+  test("completions and embeddings", async () => {
+    assert.equal(typeof (await new CompletionLlm({ ...options, maxTokens: 6 }).invoke("Once")), "string");
+    const embeddings = new OpenAIEmbeddings({ model, apiKey, configuration: { baseURL } });
+    const vectors = await embeddings.embedDocuments(["sea", "land"]);
+    assert.equal(vectors[0].length, vectors[1].length);
+  });
+});
+
+describe("ai sdk", () => {
+  const provider = createOpenAICompatible({ name: "weir", baseURL, apiKey, includeUsage: true, supportsStructuredOutputs: true });
+  const chat = provider(model);
+
+  test("generateText and streamText", async () => {
+    const whole = await generateText({ model: chat, prompt: "Hello", maxOutputTokens: 8, maxRetries: 0 });
+    assert.ok(whole.usage.outputTokens > 0);
+    const streamed = streamText({ model: chat, prompt: "Hello", maxOutputTokens: 8, maxRetries: 0 });
+    const text = (await collect(streamed.textStream)).join("");
+    assert.equal(await streamed.text, text);
+    assert.ok((await streamed.usage).outputTokens > 0);
+  });
+
+  test("generateObject", async () => {
+    person.parse((await generateObject({ model: chat, schema: person, prompt: "Somebody", maxOutputTokens: 120, maxRetries: 0 })).object);
+  });
+
+  test("tools, whole and streamed", async () => {
+    const tools = { get_weather: aiTool({ description: "Weather", inputSchema: weather }) };
+    const ask = { model: chat, prompt: "Rome?", tools, toolChoice: "required", maxOutputTokens: 120, maxRetries: 0 };
+    weather.parse((await generateText(ask)).toolCalls[0].input);
+    weather.parse((await streamText(ask).toolCalls)[0].input);
+  });
+
+  test("embeddings", async () => {
+    const { embeddings } = await embedMany({ model: provider.embeddingModel(model), values: ["sea", "land"], maxRetries: 0 });
+    assert.equal(embeddings.length, 2);
+  });
+});
