@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/logprob_list.h"
 #include "base/result.h"
@@ -68,6 +69,8 @@ class AnswerShape {
                               std::string_view text) = 0;
   virtual void end_call(std::string& out, ChoiceRef choice, int32_t call) = 0;
   virtual void finish(std::string& out, ChoiceRef choice, const Finish& finish) = 0;
+  // Before end() of a whole answer: only these choices are sent, in this order, counted anew.
+  virtual void keep(std::vector<int32_t> /*choices*/) {}
   // The last events, or the whole answer.
   virtual void end(std::string& out, const Usage& usage) = 0;
   // An error in mid-stream: the last events. Whole answers fail as plain responses.

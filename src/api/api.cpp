@@ -68,6 +68,7 @@ const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Be
 ApiConfig with_own(ApiConfig config, GrammarStore& grammars, const OutputFormats& outputs) {
   config.grammars = &grammars;
   config.outputs = &outputs;
+  config.infill = find_infill_tokens(*config.tokenizer);
   return config;
 }
 

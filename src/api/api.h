@@ -15,6 +15,7 @@
 
 #include "api/embedding_config.h"
 #include "api/endpoint_table.h"
+#include "api/fim.h"
 #include "api/generation_defaults.h"
 #include "api/keys.h"
 #include "net/http.h"
@@ -40,13 +41,14 @@ struct ModelFacts {
 // What the composition root knows. Pointers are borrowed and outlive the Api.
 struct ApiConfig {
   // --- The model.
-  std::string model_id{};              // As /v1/models names it.
-  std::vector<std::string> aliases{};  // Other names that requests may use.
-  int64_t created = 0;                 // Seconds since the epoch.
-  int32_t context_max = 0;             // Positions of one sequence, prompt and output.
-  int32_t vocab_size = 0;              // Rows of logits; ids beyond are refused.
-  int32_t hidden_size = 0;             // Of an embedding.
-  EmbeddingConfig embedding{};         // The model's, or as --pooling says.
+  std::string model_id{};                // As /v1/models names it.
+  std::vector<std::string> aliases{};    // Other names that requests may use.
+  int64_t created = 0;                   // Seconds since the epoch.
+  int32_t context_max = 0;               // Positions of one sequence, prompt and output.
+  int32_t vocab_size = 0;                // Rows of logits; ids beyond are refused.
+  int32_t hidden_size = 0;               // Of an embedding.
+  std::optional<InfillTokens> infill{};  // If the model can fill in the middle; the Api's own.
+  EmbeddingConfig embedding{};           // The model's, or as --pooling says.
   ModelFacts facts{};
   GenerationDefaults defaults{};  // Merged with the command line; eos_ids included.
   const text::Tokenizer* tokenizer = nullptr;

@@ -1,5 +1,6 @@
 #include "api/chat_shape.h"
 
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -192,7 +193,10 @@ class WholeChat final : public AnswerShape {
       : chat_(facts.endpoint == Endpoint::kChat),
         legacy_functions_(facts.legacy_functions),
         facts_(facts_json(facts, chat_ ? "chat.completion" : "text_completion")),
-        choices_(static_cast<size_t>(facts.choices)) {}
+        choices_(static_cast<size_t>(facts.choices)),
+        kept_(choices_.size()) {
+    std::iota(kept_.begin(), kept_.end(), 0);
+  }
 
   void begin(std::string&, const Usage&) override {}
   void begin_choice(std::string&, ChoiceRef) override {}
@@ -210,6 +214,7 @@ class WholeChat final : public AnswerShape {
   }
   void end_call(std::string&, ChoiceRef, int32_t) override {}
   void finish(std::string& out, ChoiceRef choice, const Finish& finish) override;
+  void keep(std::vector<int32_t> choices) override { kept_ = std::move(choices); }
   void end(std::string& out, const Usage& usage) override;
   void fail(std::string&, const Error&) override {}
 
@@ -221,7 +226,7 @@ class WholeChat final : public AnswerShape {
   struct Choice {
     std::string text, reasoning;
     std::vector<Call> calls;
-    std::string json;  // Of the finished choice.
+    std::string json;  // Of the finished choice, behind its index.
   };
 
   Choice& at(ChoiceRef choice) { return choices_[static_cast<size_t>(choice.index)]; }
@@ -232,6 +237,7 @@ class WholeChat final : public AnswerShape {
   const bool legacy_functions_;
   const std::string facts_;
   std::vector<Choice> choices_;
+  std::vector<int32_t> kept_;
 };
 
 void WholeChat::finish(std::string&, ChoiceRef choice, const Finish& finish) {
@@ -239,8 +245,6 @@ void WholeChat::finish(std::string&, ChoiceRef choice, const Finish& finish) {
   std::string& out = at(choice).json;
   out.reserve(kShapeBytes + collected.text.size() + 2 * collected.reasoning.size() +
               (choice.logprobs ? choice.logprobs->json_bytes() : 0));
-  out.append("{\"index\":");
-  JsonWriter(out).value(choice.index);
   append_message(out, collected);
   collected = {};  // What stands in the JSON is not held twice.
   out.append(R"(,"logprobs":)");
@@ -287,13 +291,15 @@ void WholeChat::append_calls(std::string& out, const std::vector<Call>& calls) c
 
 void WholeChat::end(std::string& out, const Usage& usage) {
   size_t bytes = kShapeBytes;
-  for (const Choice& choice : choices_) bytes += choice.json.size() + 1;
+  for (const Choice& choice : choices_) bytes += choice.json.size() + 16;
   out.reserve(bytes);
   out.append("{").append(facts_).append(",\"choices\":[");
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    if (i > 0) out += ',';
-    out.append(choices_[i].json);
-    std::string().swap(choices_[i].json);
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    std::string& json = choices_[static_cast<size_t>(kept_[i])].json;
+    out.append(i > 0 ? ",{\"index\":" : "{\"index\":");
+    JsonWriter(out).value(static_cast<int64_t>(i));
+    out.append(json);
+    std::string().swap(json);
   }
   out.append("],\"usage\":");
   write_usage(out, usage);

@@ -289,7 +289,9 @@ constexpr auto kFields = std::to_array<Field>({
     {"seed", "integer", &G::seed, "The same seed and request give the same text.", -kSeedMax,
      kSeedMax},
 
-    {"max_tokens", "integer", &G::max_tokens, "Most tokens of each choice.", 1, kCountMax},
+    {"max_tokens", "integer", &G::max_tokens, "Most tokens of each choice.", 1, kCountMax, kChat},
+    {"max_tokens", "integer", &G::max_tokens, "Most tokens of each choice; 0 beside echo.", 0,
+     kCountMax, kCompletions},
     {"max_completion_tokens", "integer", &G::max_completion_tokens, "Newer name of max_tokens.", 1,
      kCountMax, kChat},
     {"min_tokens", "integer", &G::min_tokens, "No end of sequence before this many.", 0, kCountMax},
@@ -308,9 +310,13 @@ constexpr auto kFields = std::to_array<Field>({
     {"top_logprobs", "integer", &G::top_logprobs, "Alternatives of each token.", 0, 20, kChat},
     {"logprobs", "integer", &parse_completion_logprobs, "Alternatives of each token.", 0, 5,
      kCompletions},
-    {"best_of", "integer", &G::best_of, "Must equal n.", 0, 20, kCompletions},
-    {"echo", "boolean", &refuse, "Not supported.", 0, 0, kCompletions},
-    {"suffix", "string", &refuse, "Not supported.", 0, 0, kCompletions},
+    {"best_of", "integer", &G::best_of,
+     "So many are sampled, and the n with the highest mean log-probability sent; not streamed.", 0,
+     20, kCompletions},
+    {"echo", "boolean", &G::echo,
+     "The text begins with the prompt; with logprobs those of its tokens too.", 0, 0, kCompletions},
+    {"suffix", "string", &G::suffix,
+     "The text behind the answer, for models with fill-in-the-middle tokens.", 0, 0, kCompletions},
 
     {"cache_salt", "string", &G::cache_salt, "Prompts of different salts share no cache."},
     {"priority", "integer", &G::priority, "Lower goes first (vLLM); a key may bound it.", -0x1p31,
@@ -394,11 +400,23 @@ Result<void> check_chat(const GenerateRequest& request) {
 }
 
 Result<void> check_completions(const GenerateRequest& request) {
-  if (request.best_of && *request.best_of != request.choices_per_prompt())
-    return unsupported("best_of", "expected the value of n, " +
-                                      std::to_string(request.choices_per_prompt()) + ", found " +
-                                      std::to_string(*request.best_of));
-  const size_t choices = request.prompts.size() * static_cast<size_t>(request.choices_per_prompt());
+  const int32_t n = request.choices_per_prompt(), candidates = request.candidates_per_prompt();
+  if (request.best_of.value_or(0) > 0 && *request.best_of < n)
+    return out_of_range("best_of", "expected at least n, " + std::to_string(n) + ", found " +
+                                       std::to_string(*request.best_of));
+  if (request.stream && candidates > n)
+    return out_of_range("best_of",
+                        "expected stream to be false beside it: which are best is known "
+                        "at the end");
+  if (request.token_limit() == 0 && !request.echo)
+    return out_of_range("max_tokens", "expected at least 1, or echo to be true beside 0");
+  if (!request.suffix.empty() && request.echo)
+    return out_of_range("echo", "expected no suffix beside it");
+  if (!request.suffix.empty())
+    for (const Prompt& prompt : request.prompts)
+      if (!std::holds_alternative<std::string>(prompt))
+        return out_of_range("suffix", "expected prompts of text beside it, found token ids");
+  const size_t choices = request.prompts.size() * static_cast<size_t>(candidates);
   if (choices > kChoicesMax)
     return out_of_range("n", "expected at most " + std::to_string(kChoicesMax) +
                                  " choices of all prompts together, found " +

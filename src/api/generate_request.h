@@ -4,6 +4,7 @@
 // Threads: pure functions; a GenerateRequest is a plain value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -54,6 +55,8 @@ struct GenerateRequest {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
   std::vector<Prompt> prompts;  // Completions.
+  std::string suffix;           // Completions: what comes behind the answer; empty: not known.
+  bool echo = false;            // Completions: the prompt is the beginning of the text.
 
   // --- Functions that the model may call.
   std::string tools;                    // A JSON array for the template, or empty;
@@ -101,6 +104,10 @@ struct GenerateRequest {
   std::optional<int64_t> priority;  // Lower goes first.
 
   int32_t choices_per_prompt() const { return static_cast<int32_t>(n.value_or(1)); }
+  // How many are sampled, of which the likeliest n are the choices.
+  int32_t candidates_per_prompt() const {
+    return std::max(choices_per_prompt(), static_cast<int32_t>(best_of.value_or(1)));
+  }
   std::optional<int64_t> token_limit() const {
     return max_completion_tokens ? max_completion_tokens : max_tokens;
   }

@@ -47,6 +47,14 @@ void LogprobList::add(TokenLogprob chosen, std::span<const TokenLogprob> top,
     add_completion(chosen, top, begin.characters);
 }
 
+void LogprobList::add_first(int32_t token) {
+  marks_.push_back({});
+  lists_[0] += completion_token(tokenizer_.piece(token));
+  lists_[1] += "null";
+  lists_[2] += "null";
+  lists_[3] += '0';
+}
+
 void LogprobList::drop_from(int64_t text_bytes) {
   const auto first = std::find_if(marks_.begin(), marks_.end(),
                                   [&](const Mark& mark) { return mark.text_byte >= text_bytes; });

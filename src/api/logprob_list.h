@@ -24,6 +24,8 @@ class LogprobList {
   // `begin`: where the token begins in the text.
   void add(TokenLogprob chosen, std::span<const TokenLogprob> top,
            const text::Detokenizer::Place& begin);
+  // Completions: the first token of a prompt, which nothing precedes.
+  void add_first(int32_t token);
   // Takes back the tokens that begin at or after this byte of the text: they lie in a stop string.
   void drop_from(int64_t text_bytes);
 

@@ -36,6 +36,12 @@ inline size_t request_bytes(size_t prompt_tokens, int32_t max_tokens, int32_t to
              (1 + static_cast<size_t>(top_logprobs));
 }
 
+// The log-probabilities of a prompt's tokens.
+inline size_t prompt_log_bytes(size_t prompt_tokens, int32_t top_logprobs) {
+  return sizeof(TokenLog) +
+         prompt_tokens * sizeof(TokenLogprob) * (1 + static_cast<size_t>(top_logprobs));
+}
+
 // One input of an embeddings request, from its submission until the answer is sent: with its
 // vector.
 inline size_t pooled_request_bytes(size_t prompt_tokens, size_t width) {

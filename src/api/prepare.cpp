@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 
+#include "api/fim.h"
 #include "api/grammar_store.h"
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
@@ -95,6 +96,9 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
   params.min_tokens = static_cast<int32_t>(request.min_tokens.value_or(0));
   if (!request.ignore_eos) params.stop_token_ids = defaults.eos_ids;
+  if (!request.ignore_eos && !request.suffix.empty() && config.infill)
+    params.stop_token_ids.insert(params.stop_token_ids.end(), config.infill->ends.begin(),
+                                 config.infill->ends.end());
   params.stop_token_ids.insert(params.stop_token_ids.end(), request.stop_token_ids.begin(),
                                request.stop_token_ids.end());
   return params;
@@ -102,6 +106,22 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
 
 std::string field_of(Endpoint endpoint) {
   return endpoint == Endpoint::kChat ? "messages" : "prompt";
+}
+
+// Prompts with a suffix. Texts too long are refused before they are tokenised to their ends.
+Result<std::vector<std::vector<int32_t>>> tokenise_infills(const ApiConfig& config,
+                                                           int32_t tokens_max,
+                                                           const GenerateRequest& request) {
+  if (!config.infill)
+    return unsupported("suffix", "this model's vocabulary has no fill-in-the-middle tokens");
+  std::vector<std::vector<int32_t>> prompts;
+  WEIR_TRY(check_text_length(config, "suffix", tokens_max, request.suffix, {.parse_special = false}));
+  for (const Prompt& prompt : request.prompts) {
+    const std::string& prefix = std::get<std::string>(prompt);
+    WEIR_TRY(check_text_length(config, "prompt", tokens_max, prefix, {.parse_special = false}));
+    prompts.push_back(infill_prompt(*config.tokenizer, *config.infill, prefix, request.suffix));
+  }
+  return prompts;
 }
 
 // `chat_end`: the end of a chat's prompt; enough of it to see what it has opened.
@@ -117,6 +137,7 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
     WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, field_of(in.endpoint), in.tokens_max, text,
                                                  {.add_special = false, .parse_special = true}));
   }
+  if (!request.suffix.empty()) return tokenise_infills(config, in.tokens_max, request);
   for (const Prompt& prompt : request.prompts) {
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
       prompts.push_back(*ids);
@@ -133,7 +154,8 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
   return prompts;
 }
 
-// What max_tokens becomes: never more than the context leaves, which is at least 1.
+// What max_tokens becomes: never more than the context leaves, which is at least 1 unless 0 is
+// asked.
 int32_t output_limit(const ApiConfig& config, Endpoint endpoint, const GenerateRequest& request,
                      int32_t left) {
   int64_t limit = left;
@@ -143,7 +165,7 @@ int32_t output_limit(const ApiConfig& config, Endpoint endpoint, const GenerateR
     limit = kCompletionTokensDefault;
   else if (config.max_tokens_default > 0)
     limit = config.max_tokens_default;
-  return static_cast<int32_t>(std::clamp<int64_t>(limit, 1, left));
+  return static_cast<int32_t>(std::min<int64_t>(limit, left));
 }
 
 // How much each prompt's choices may say; a prompt that is too long is refused.
@@ -153,7 +175,8 @@ Result<std::vector<int32_t>> output_limits(const ApiConfig& config, const Prepar
   std::vector<int32_t> limits;
   for (const std::vector<int32_t>& prompt : prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
-    WEIR_TRY(check_prompt_length(config, field_of(in.endpoint), length, 1, in.tokens_max));
+    const int32_t output_min = request.token_limit() == 0 ? 0 : 1;
+    WEIR_TRY(check_prompt_length(config, field_of(in.endpoint), length, output_min, in.tokens_max));
     limits.push_back(
         output_limit(config, in.endpoint, request, in.tokens_max - static_cast<int32_t>(length)));
   }
@@ -172,7 +195,9 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   options.begins_text = endpoint != Endpoint::kCompletions && !request.continue_final_message;
   options.include_stop = request.include_stop_str_in_output;
   options.stop = request.stop;
-  options.choices_per_prompt = request.choices_per_prompt();
+  options.choices_per_prompt = request.candidates_per_prompt();
+  options.shown_per_prompt = request.choices_per_prompt();
+  options.echo = request.echo;
   options.legacy_functions = request.legacy_functions;
   return options;
 }
@@ -183,14 +208,23 @@ struct AnswerCost {
   size_t whole = 0;     // Until the answer is sent.
 };
 
+size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens) {
+  return request_bytes(prompt_tokens, max_tokens, options.top_logprobs) +
+         (options.echo && options.logprobs ? prompt_log_bytes(prompt_tokens, options.top_logprobs)
+                                           : 0);
+}
+
 AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<int32_t>>& prompts,
                    const std::vector<int32_t>& limits) {
   AnswerCost cost;
   const auto choices = static_cast<size_t>(options.choices_per_prompt);
   for (size_t i = 0; i < prompts.size(); ++i) {
-    cost.requests += choices * request_bytes(prompts[i].size(), limits[i], options.top_logprobs);
+    cost.requests += choices * choice_bytes(options, prompts[i].size(), limits[i]);
     if (!options.stream)
       cost.whole += choices * answer_bytes(limits[i], options.logprobs, options.top_logprobs);
+    if (!options.stream && options.echo)
+      cost.whole += choices * answer_bytes(static_cast<int32_t>(prompts[i].size()),
+                                           options.logprobs, options.top_logprobs);
   }
   return cost;
 }
@@ -263,17 +297,22 @@ Error context_error(const std::string& field, int64_t tokens_max, int64_t tokens
 }
 
 // A beginning shows whether the text fits. One that does (long runs of spaces) proves nothing.
+Result<void> check_text_length(const ApiConfig& config, const std::string& field,
+                               int32_t tokens_max, std::string_view text,
+                               const text::EncodeOptions& options) {
+  // Tokens of text have 3 to 5 bytes on average; 16 leaves no doubt.
+  const size_t certain_bytes = static_cast<size_t>(tokens_max) * 16;
+  if (text.size() <= 2 * certain_bytes) return {};
+  const auto tokens = static_cast<int64_t>(
+      config.tokenizer->encode(text.substr(0, certain_bytes), options).size());
+  if (tokens <= tokens_max) return {};
+  return tl::unexpected<Error>(context_error(field, tokens_max, tokens, /*counted_all=*/false));
+}
+
 Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const std::string& field,
                                       int32_t tokens_max, std::string_view text,
                                       const text::EncodeOptions& options) {
-  // Tokens of text have 3 to 5 bytes on average; 16 leaves no doubt.
-  const size_t certain_bytes = static_cast<size_t>(tokens_max) * 16;
-  if (text.size() > 2 * certain_bytes) {
-    const auto tokens = static_cast<int64_t>(
-        config.tokenizer->encode(text.substr(0, certain_bytes), options).size());
-    if (tokens > tokens_max)
-      return tl::unexpected<Error>(context_error(field, tokens_max, tokens, /*counted_all=*/false));
-  }
+  WEIR_TRY(check_text_length(config, field, tokens_max, text, options));
   return config.tokenizer->encode(text, options);
 }
 
@@ -383,10 +422,16 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
           sampling_of(config, request, seed + static_cast<uint64_t>(choice));
       params.min_tokens = std::min(params.min_tokens, limits[i]);
       OwnedRequest owned;
-      WEIR_ASSIGN(owned.lease,
-                  lease(budget, request_bytes(prompts[i].size(), limits[i], options.top_logprobs)));
+      WEIR_ASSIGN(owned.lease, lease(budget, choice_bytes(options, prompts[i].size(), limits[i])));
+      // Who scores a text asks for one token more than it has and leaves that out: it must be
+      // there, also if it is an end token.
+      if (request.echo && request.logprobs && limits[i] <= 1) params.stop_token_ids.clear();
+      const bool ranked = options.choices_per_prompt > options.shown_per_prompt;
       owned.request = std::make_unique<sched::Request>(prompts[i], std::move(params), limits[i],
-                                                       request.logprobs);
+                                                       request.logprobs || ranked);
+      if (request.echo && request.logprobs && prompts[i].size() > 1)
+        owned.request->prompt_log = std::make_unique<TokenLog>(
+            static_cast<int32_t>(prompts[i].size()) - 1, options.top_logprobs);
       owned.request->cache_salt = salt;
       owned.request->priority = priority_of(request, in);
       if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);

@@ -35,7 +35,9 @@ struct AnswerOptions {
   bool begins_text = true;
   bool include_stop = false;
   std::vector<std::string> stop;
-  int32_t choices_per_prompt = 1;
+  int32_t choices_per_prompt = 1;  // That are sampled,
+  int32_t shown_per_prompt = 1;    // and of these sent, the likeliest.
+  bool echo = false;
   // --- What the text is taken apart by; null: it is all content.
   std::shared_ptr<const output::ParserOptions> parser;
   std::vector<int32_t> markers;   // Special tokens whose text the parser needs.
@@ -78,7 +80,11 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
 // The error whose wording clients recognise. `counted_all`: false if counting stopped at `tokens`.
 Error context_error(const std::string& field, int64_t tokens_max, int64_t tokens,
                     bool counted_all = true);
-// A text of many times `tokens_max` is refused before it is tokenised to its end.
+// Refuses a text of many times `tokens_max` without tokenising it to its end.
+Result<void> check_text_length(const ApiConfig& config, const std::string& field,
+                               int32_t tokens_max, std::string_view text,
+                               const text::EncodeOptions& options);
+// After that check.
 Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const std::string& field,
                                       int32_t tokens_max, std::string_view text,
                                       const text::EncodeOptions& options);

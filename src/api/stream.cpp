@@ -1,6 +1,8 @@
 #include "api/stream.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -18,6 +20,9 @@ constexpr size_t kWaitingLogprobBytesMax = 256 << 10;
 
 // What Mistral's templates ask of the id of a call.
 constexpr size_t kShortIdBytes = 9;
+
+// Text and JSON of a prompt that one event shows, about.
+constexpr size_t kEchoBytes = 16 << 10;
 
 // Of a choice and of a shape, what every token looks at.
 constexpr size_t kHotChoiceBytes = 256;
@@ -56,6 +61,7 @@ Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& op
       prompt_tokens(static_cast<int64_t>(owned.request->prompt.size())) {
   if (options.logprobs)
     logprobs = std::make_unique<LogprobList>(options.endpoint, tokenizer, options.top_logprobs);
+  if (options.echo) echo = std::make_unique<Echo>(tokenizer);
   if (!options.parser) return;
   parts = std::make_unique<Parts>();
   parts->parser = output::make_parser(*options.parser);
@@ -129,6 +135,13 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
   const int32_t size = log.size();
   const int32_t before = choice.read;
   if (before == 0 && size > 0) choice.cached_tokens = choice.owned.request->cached_tokens;
+  if (choice.echo) {
+    if (size == 0 && reason != FinishReason::kLength && reason != FinishReason::kStop) {
+      if (reason != FinishReason::kNone) end_choice(choice, index, reason);
+      return true;
+    }
+    if (!show_prompt(choice, index)) return false;
+  }
   bool full = false;
   while (choice.read < size && !choice.detokenizer.stopped()) {
     full = host_.out.size() >= host_.pause_bytes;
@@ -141,6 +154,21 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
     end_choice(choice, index, FinishReason::kStop);
   else if (reason != FinishReason::kNone)
     end_choice(choice, index, reason);
+  return true;
+}
+
+// The prompt's text and log-probabilities, which are known by now; false if it stopped because out_
+// is full.
+bool Stream::show_prompt(Choice& choice, int32_t index) {
+  while (!choice.echo->done()) {
+    if (host_.out.size() >= host_.pause_bytes) return false;
+    const std::string text =
+        choice.echo->take(*choice.owned.request, kEchoBytes, choice.logprobs.get());
+    choice.text_bytes += static_cast<int64_t>(text.size());
+    show(choice, index, text);
+  }
+  choice.answer_begin = choice.echo->end();
+  choice.echo.reset();
   return true;
 }
 
@@ -167,8 +195,13 @@ void Stream::take_token(Choice& choice, int32_t index) {
     const trace::Scope scope(trace::Kind::kNetwork, "detokenise");
     return choice.detokenizer.push(chosen.token);
   }();
-  if (choice.logprobs)
-    choice.logprobs->add(chosen, log.top(choice.read), choice.detokenizer.token_begin());
+  if (choice.logprobs) {
+    text::Detokenizer::Place begin = choice.detokenizer.token_begin();
+    begin.bytes += choice.answer_begin.bytes;
+    begin.characters += choice.answer_begin.characters;
+    choice.logprobs->add(chosen, log.top(choice.read), begin);
+  }
+  choice.logprob_sum += double{chosen.logprob};
   ++choice.read;
   const bool reasoned = choice.parts && choice.parts->parser->in_reasoning();
   take_text(choice, index, text);
@@ -293,6 +326,7 @@ void Stream::complete() {
   set_figures();
   done_ = true;
   host_.stats->answer_time.observe(seconds(sched::Clock::now() - exchange_->arrived()));
+  if (options_.shown_per_prompt < options_.choices_per_prompt) shape_->keep(likeliest_choices());
   if (!options_.stream) {
     std::string body;
     shape_->end(body, usage());
@@ -302,6 +336,22 @@ void Stream::complete() {
   if (!std::exchange(started_, true)) exchange_->start_stream();
   responder_.write(host_.out);
   exchange_->end_stream();
+}
+
+// Of each prompt, by token, the likeliest first.
+std::vector<int32_t> Stream::likeliest_choices() const {
+  const auto mean = [&](int32_t i) {
+    const Choice& choice = choices_[static_cast<size_t>(i)];
+    return choice.read > 0 ? choice.logprob_sum / choice.read : -HUGE_VAL;
+  };
+  std::vector<int32_t> likeliest;
+  for (int32_t first = 0; first < std::ssize(choices_); first += options_.choices_per_prompt) {
+    std::vector<int32_t> group(static_cast<size_t>(options_.choices_per_prompt));
+    std::iota(group.begin(), group.end(), first);
+    std::ranges::stable_sort(group, std::greater<>(), mean);
+    likeliest.insert(likeliest.end(), group.begin(), group.begin() + options_.shown_per_prompt);
+  }
+  return likeliest;
 }
 
 Usage Stream::usage() const {

@@ -16,6 +16,7 @@
 
 #include "api/answer_shape.h"
 #include "api/api_stats.h"
+#include "api/echo.h"
 #include "api/exchange.h"
 #include "api/logprob_list.h"
 #include "api/output/output_parser.h"
@@ -96,6 +97,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     int64_t text_bytes = 0;  // Markers included.
     sched::Clock::time_point last_token{};
     std::unique_ptr<LogprobList> logprobs;  // If asked for.
+    std::unique_ptr<Echo> echo;             // Until the prompt is shown.
+    text::Detokenizer::Place answer_begin;  // Behind the prompt, if that is shown.
+    double logprob_sum = 0;                 // Of the tokens read.
     text::Detokenizer detokenizer;
     std::unique_ptr<Parts> parts;  // If there is anything to find.
     int64_t prompt_tokens = 0, cached_tokens = 0;
@@ -103,6 +107,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Takes tokens until there are none or out_ is full; false if it stopped because out_ is full.
   bool advance(Choice& choice, int32_t index, sched::Clock::time_point now);
+  bool show_prompt(Choice& choice, int32_t index);
   void observe(Choice& choice, int32_t before, sched::Clock::time_point now);
   void take_token(Choice& choice, int32_t index);
   void take_text(Choice& choice, int32_t index, std::string_view text);
@@ -115,6 +120,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void retire(Choice& choice);
   void flush(sched::Clock::time_point now);
   void complete();
+  std::vector<int32_t> likeliest_choices() const;
   Usage usage() const;
   void set_figures();
   void wait_for_client();

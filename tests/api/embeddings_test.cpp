@@ -193,7 +193,7 @@ TEST(Embeddings, NameWhatIsWrong) {
   error(R"({"input":["a",""]})", "input[1]", "invalid_value");
   error(R"({"input":["a",{}]})", "input[1]", "invalid_type");
   error(R"({"input":[[65],[]]})", "input[1]", "invalid_value");
-  error(R"({"input":[[65,258]]})", "input[0][1]", "invalid_value");
+  error(R"({"input":[[65,261]]})", "input[0][1]", "invalid_value");
   error(R"({"input":[-1]})", "input[0]", "invalid_value");
   error(R"({"input":"a","encoding_format":"int8"})", "encoding_format", "invalid_value");
   error(R"({"input":"a","encoding_format":1})", "encoding_format", "invalid_type");

@@ -199,8 +199,16 @@ TEST(GenerateRequest, ChecksWhatFieldsMeanTogether) {
   expect_refused(chat(R"("min_tokens":5,"max_tokens":4)"), "min_tokens", "invalid_value", "min");
   expect_refused(chat(R"("continue_final_message":true)"), "continue_final_message",
                  "invalid_value", "user last");
-  expect_refused(completion(R"("best_of":2)"), "best_of", "unsupported_parameter", "best_of");
   EXPECT_TRUE(completion(R"("best_of":2,"n":2)"));
+  EXPECT_TRUE(completion(R"("best_of":0,"n":2)"));
+  EXPECT_EQ(completion(R"("best_of":5)")->candidates_per_prompt(), 5);
+  expect_refused(completion(R"("best_of":2,"n":3)"), "best_of", "invalid_value", "best_of");
+  expect_refused(completion(R"("best_of":21)"), "best_of", "invalid_value", "best_of");
+  expect_refused(completion(R"("best_of":2,"stream":true)"), "best_of", "invalid_value", "stream");
+  expect_refused(completion(R"("max_tokens":0)"), "max_tokens", "invalid_value", "no echo");
+  EXPECT_TRUE(completion(R"("max_tokens":0,"echo":true)"));
+  expect_refused(completion(R"("max_tokens":-1,"echo":true)"), "max_tokens", "invalid_value", "-1");
+  expect_refused(completion(R"("suffix":"x","echo":true)"), "echo", "invalid_value", "suffix");
 }
 
 TEST(GenerateRequest, RefusesWhatItCannotDoYet) {
@@ -214,8 +222,6 @@ TEST(GenerateRequest, RefusesWhatItCannotDoYet) {
                  "tool_choice", "invalid_value", "another name");
   expect_refused(chat(R"("tool_choice":"sometimes")"), "tool_choice", "invalid_value", "other");
   expect_refused(chat(R"("modalities":["text","audio"])"), "modalities[1]", kind, "audio");
-  expect_refused(completion(R"("echo":true)"), "echo", kind, "echo");
-  expect_refused(completion(R"("suffix":"x")"), "suffix", kind, "suffix");
 }
 
 using GrammarKind = sample::grammar::GrammarSource::Kind;

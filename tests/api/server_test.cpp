@@ -111,7 +111,7 @@ TEST(Pages, DescribeTheModel) {
                                        .formats = "4-bit g32"}}});
   const std::string one =
       R"({"id":"org/m","object":"model","created":1700000000,"owned_by":"weir","max_model_len":4096,)"
-      R"("meta":{"n_vocab":258,"n_ctx":4096,"n_ctx_train":8192,"n_embd":64,"n_params":1000000,)"
+      R"("meta":{"n_vocab":261,"n_ctx":4096,"n_ctx_train":8192,"n_embd":64,"n_params":1000000,)"
       R"("size":500000,"ftype":"4-bit g32"}})";
   EXPECT_EQ(server.get("/v1/models").body, R"({"object":"list","data":[)" + one + "]}");
   EXPECT_NE(server.get("/v1/models/alias").body.find(R"("root":"org/m")"), std::string::npos);
@@ -136,7 +136,7 @@ TEST(Pages, TurnTextIntoTokensAndBack) {
             R"(105,115,116,97,110,116,93]})");
   EXPECT_EQ(server.post("/detokenize", R"({"tokens":[65,195,169]})").body,
             "{\"content\":\"A\xc3\xa9\",\"prompt\":\"A\xc3\xa9\"}");
-  EXPECT_EQ(server.post("/detokenize", R"({"tokens":[258]})").status, 400);
+  EXPECT_EQ(server.post("/detokenize", R"({"tokens":[261]})").status, 400);
   EXPECT_EQ(server.post("/detokenize", R"({"tokens":["a"]})").status, 400);
   EXPECT_EQ(server.post("/tokenize", R"({"content":5})").status, 400);
   EXPECT_EQ(server.post("/tokenize", "{}").status, 400);

@@ -22,14 +22,16 @@ namespace weir::api {
 using net::RawClient;
 using namespace std::chrono_literals;
 
-// Tokens 0..255 are bytes; kEnd ends an answer; kMark is a special token that does not.
-inline constexpr int32_t kEnd = 256, kMark = 257, kVocab = 258;
+// Tokens 0..255 are bytes; kEnd ends an answer; kMark is a special token that does not; the last
+// three mark the places of an infill, if the tokenizer names them so.
+inline constexpr int32_t kEnd = 256, kMark = 257, kPrefix = 258, kSuffix = 259, kMiddle = 260;
+inline constexpr int32_t kVocab = 261;
 // Width of a hidden state: see hidden_of().
 inline constexpr int32_t kHidden = 4;
 
 // What follows a token: upper-case letters go round for ever; after ']', which ends every chat
 // prompt, comes a greeting with a two-byte character, then the end; after '0' and '3' bytes that
-// are no characters; after '5' a space.
+// are no characters; after '5' a space; after kMiddle an upper-case letter.
 inline std::array<int32_t, kVocab> successors() {
   std::array<int32_t, kVocab> next{};
   next.fill(kEnd);
@@ -46,6 +48,7 @@ inline std::array<int32_t, kVocab> successors() {
       "3\xe2"
       "4");
   next['5'] = ' ';
+  next[kMiddle] = 'K';
   return next;
 }
 
@@ -117,7 +120,7 @@ class AlphabetModel final : public model::Model {
 
 // tokenizer.json of a byte-level BPE without merges: one token a byte, by GPT-2's names of bytes.
 // `strips`: decoding takes a space from the beginning, as with Llama 2's tokenizer.
-inline std::string byte_tokenizer_json(bool strips = false) {
+inline std::string byte_tokenizer_json(bool strips = false, bool infills = false) {
   std::string out = R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)";
   const auto added = [&](int32_t id, const char* content) {
     out += R"({"id":)" + std::to_string(id) + R"(,"content":")" + content +
@@ -127,6 +130,11 @@ inline std::string byte_tokenizer_json(bool strips = false) {
   added(kEnd, "<end>");
   out += ',';
   added(kMark, "<mark>");
+  for (const auto& [id, name] :
+       {std::pair{kPrefix, "prefix"}, {kSuffix, "suffix"}, {kMiddle, "middle"}}) {
+    out += ',';
+    added(id, (std::string(infills ? "<|fim_" : "<|no_") + name + "|>").c_str());
+  }
   out += R"(],"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,)"
          R"("trim_offsets":true,"use_regex":false},"post_processor":null,)"
          R"("decoder":{"type":"Sequence","decoders":[{"type":"ByteLevel","add_prefix_space":true,)"
@@ -162,6 +170,7 @@ struct TestOptions {
   int64_t step_us = 0;
   bool with_template = true;
   bool strips_space = false;  // The tokenizer, from the beginning of a text.
+  bool infills = false;       // It has the tokens for that.
   net::HttpLimits limits{};
 };
 
@@ -177,7 +186,8 @@ class TestApi {
     runner.wake = [this] { loop_.wake(); };
     runner_ = std::make_unique<sched::EngineRunner>(model_, sched::test_ops(), runner);
 
-    auto tokenizer = text::Tokenizer::load(byte_tokenizer_json(options.strips_space));
+    auto tokenizer =
+        text::Tokenizer::load(byte_tokenizer_json(options.strips_space, options.infills));
     CHECK(tokenizer.has_value());
     tokenizer_ = std::move(*tokenizer);
     auto parsed = text::ChatTemplate::parse(

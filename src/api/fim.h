@@ -1,0 +1,30 @@
+// Filling in the middle: the text between a prefix and a suffix, by models whose vocabulary has
+// tokens for the three places.
+//
+// Threads: pure functions; an InfillTokens is a plain value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace weir::api {
+
+struct InfillTokens {
+  int32_t prefix = -1, suffix = -1;
+  int32_t middle = -1;  // -1: what follows the prefix is the middle (Codestral).
+  bool suffix_first = false;
+  std::vector<int32_t> ends;  // Tokens that end a middle.
+};
+
+// By the tokens' names; none: the model cannot.
+std::optional<InfillTokens> find_infill_tokens(const text::Tokenizer& tokenizer);
+
+// The prompt behind which the model writes the middle.
+std::vector<int32_t> infill_prompt(const text::Tokenizer& tokenizer, const InfillTokens& tokens,
+                                   std::string_view prefix, std::string_view suffix);
+
+}  // namespace weir::api
