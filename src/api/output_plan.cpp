@@ -22,7 +22,9 @@ std::string_view template_with_tools(const ApiConfig& config) {
 
 bool in_reasoning_markers(const ReasoningFormat& format, std::string_view text) {
   return text.size() > 1 && (format.open.find(text) != std::string_view::npos ||
-                             format.close.find(text) != std::string_view::npos);
+                             format.close.find(text) != std::string_view::npos ||
+                             format.behind.find(text) != std::string_view::npos ||
+                             format.before_content.find(text) != std::string_view::npos);
 }
 
 std::vector<int32_t> marker_tokens(const OutputFormats& formats, const text::Tokenizer& tokenizer) {
@@ -121,11 +123,19 @@ class Planner {
     return output::calls_part(binding);
   }
 
+  std::string form_part() const {
+    std::string form = sample::grammar::source_part(*request_.grammar);
+    if (!reasoning_ || reasoning_->before_content.empty() || is_content_) return form;
+    std::string part = "{\"seq\":[{\"text\":";
+    append_json_string(part, reasoning_->before_content);
+    return part + "}," + form + "]}";
+  }
+
   // What the answer may be behind its reasoning, as a part; empty: anything.
   std::string answer() const {
     if (request_.must_call()) return calls_part(true);
     if (request_.grammar) {
-      const std::string form = sample::grammar::source_part(*request_.grammar);
+      const std::string form = form_part();
       if (!calls_) return form;
       return "{\"any\":[" + form + "," + calls_part(true) + "]}";
     }

@@ -178,5 +178,125 @@ TEST(Calls, OthersThatWriteJson) {
             found);
 }
 
+TEST(Calls, QwenCoder) {
+  const ParserOptions options = parser_options("qwen3_coder");
+  const std::string call =
+      "<function=write_file>\n<parameter=path>\n/tmp/a\n</parameter>\n<parameter=text>\n\n<b>1</b>"
+      "\n{\"x\"}\n</parameter>\n</function>\n</tool_call>";
+  const std::string found =
+      "«write_file:{\"path\": \"/tmp/a\", \"text\": \"\\n<b>1</b>\\n{\\\"x\\\"}\"}»";
+  EXPECT_EQ(parse(options, "I write.\n\n<tool_call>\n" + call), "I write." + found);
+  EXPECT_EQ(parse(options, call), found);  // The outer tag is forgotten at times.
+  EXPECT_EQ(parse(options,
+                  "<tool_call>\n<function=add>\n<parameter=a>\n5\n</parameter>\n"
+                  "<parameter=b>\n[1, 2]\n</parameter>\n<parameter=c>\nTrue\n</parameter>"
+                  "\n<parameter=d>\ntwo words\n</parameter>\n</function>\n</tool_call>"
+                  "\n<tool_call>\n<function=now>\n</function>\n</tool_call>"),
+            "«add:{\"a\": 5, \"b\": [1, 2], \"c\": true, \"d\": \"two words\"}»«now:{}»");
+  EXPECT_EQ(parse(options,
+                  "<tool_call>\n<function=get_weather>\n<parameter=city>\n5\n</parameter>\n"
+                  "</function>\n</tool_call>"),
+            "«get_weather:{\"city\": \"5\"}»");  // The schema says that it is a string.
+  for (const char* text : {"<tool_call>\n<function=add>\n<parameter=a>\n5\n</parameter>\n",
+                           "<tool_call>\n<function=other>\n</function>\n</tool_call>",
+                           "<function=add>\n<parameter=a>\n5", "<function=add>x</function>"})
+    EXPECT_EQ(parse(options, text), text);
+}
+
+TEST(Calls, OthersThatWriteElements) {
+  const std::string found = "«get_weather:{\"city\": \"Bern\"}»«add:{\"a\": 1}»";
+  EXPECT_EQ(parse(parser_options("seed"),
+                  "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Bern</parameter>\n"
+                  "</function>\n<function=add>\n<parameter=a>1</parameter>\n</function>\n"
+                  "</seed:tool_call>"),
+            found);
+  EXPECT_EQ(
+      parse(parser_options("minimax_m2"),
+            "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Bern"
+            "</parameter>\n</invoke>\n<invoke name=\"add\"><parameter name=\"a\">1</parameter>"
+            "</invoke>\n</minimax:tool_call>"),
+      found);
+  for (const std::string kind : {"function_calls", "tool_calls"})
+    EXPECT_EQ(
+        parse(parser_options("deepseek_v32"),
+              "\n\n<｜DSML｜" + kind +
+                  ">\n<｜DSML｜invoke name=\"get_weather\">\n"
+                  "<｜DSML｜parameter name=\"city\" string=\"true\">Bern</｜DSML｜parameter>\n"
+                  "</｜DSML｜invoke>\n<｜DSML｜invoke name=\"add\">\n<｜DSML｜parameter name=\"a\" "
+                  "string=\"false\">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜" +
+                  kind + ">"),
+        found);
+  EXPECT_EQ(parse(parser_options("glm", "think"),
+                  "<think>Hm</think>\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>"
+                  "Bern</arg_value>\n</tool_call>\n<tool_call>add<arg_key>a</arg_key><arg_value>1"
+                  "</arg_value></tool_call>"),
+            "⟨Hm⟩" + found);
+  EXPECT_EQ(parse(parser_options("glm"), "<tool_call>now\n</tool_call>"), "«now:{}»");
+  EXPECT_EQ(parse(parser_options("glm"), "<tool_call>add<arg_key>a"), "<tool_call>add<arg_key>a");
+}
+
+TEST(Calls, Gemma) {
+  const std::string found =
+      "«get_weather:{\"city\": \"Bern, \\\"CH\\\"\", \"days\": [1, 2], \"o\": {\"x y\": true}}»";
+  EXPECT_EQ(
+      parse(parser_options("gemma"),
+            "<start_function_call>call:get_weather{city:<escape>Bern, \"CH\"<escape>,days:[1,2]"
+            ",o:{x y:true}}<end_function_call>"),
+      found);
+  EXPECT_EQ(parse(parser_options("gemma4", "gemma"),
+                  "<|channel>thought\nHm\n<channel|><|tool_call>call:get_weather{city:<|\"|>Bern, "
+                  "\"CH\"<|\"|>,days:[1, 2],o:{x y:true}}<tool_call|><|tool_call>call:now{}"
+                  "<tool_call|>"),
+            "⟨Hm⟩" + found + "«now:{}»");
+  for (const char* text : {"<|tool_call>call:now{a:1", "<|tool_call>call:now{a}<tool_call|>",
+                           "<|tool_call>call:x{}<tool_call|>", "<|tool_call>now{}<tool_call|>"})
+    EXPECT_EQ(parse(parser_options("gemma4"), text), text);
+}
+
+TEST(Calls, Python) {
+  const std::string list =
+      "[get_weather(city='Bern \\'x\\'', days=[1, (2, 3,)]), add(a=-1.5, b=None, c={'k': \"v\"}), "
+      "now()]";
+  const std::string found =
+      "«get_weather:{\"city\": \"Bern 'x'\", \"days\": [1, [2, 3]]}»"
+      "«add:{\"a\": -1.5, \"b\": null, \"c\": {\"k\": \"v\"}}»«now:{}»";
+  EXPECT_EQ(parse(parser_options("lfm2"), "Hm.<|tool_call_start|>" + list + "<|tool_call_end|>OK"),
+            "Hm." + found + "OK");
+  EXPECT_EQ(parse(parser_options("pythonic"), list), found);
+  EXPECT_EQ(parse(parser_options("pythonic"), "{\"name\": \"now\", \"parameters\": {}}"),
+            "«now:{}»");
+  for (const char* text : {"[1, 2]", "[now(", "[now(1)]", "[other()]", "[now(a=)]"})
+    EXPECT_NE(parse(parser_options("pythonic"), text).find(text + 1), std::string::npos) << text;
+}
+
+TEST(Calls, Harmony) {
+  const ParserOptions options = parser_options("harmony", "harmony");
+  EXPECT_EQ(parse(options,
+                  "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant"
+                  "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant"
+                  "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"
+                  "{\"a\": 1}<|call|>"),
+            "⟨Let me see.⟩I look.«add:{\"a\": 1}»");
+  EXPECT_EQ(parse(options, " to=functions.now<|channel|>commentary json<|message|>{}"), "«now:{}»");
+  EXPECT_EQ(parse(options,
+                  "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final"
+                  "<|message|>Yes <b>.<|return|>"),
+            "⟨Hm⟩Yes <b>.");
+  EXPECT_EQ(parse(options, "<|channel|>final<|message|>Yes"), "Yes");
+  for (const char* text : {"Yes", "<", "to be", " <|message", "a <| b"})
+    EXPECT_EQ(parse(options, text), text);
+  // What is no call: unknown, broken, cut.
+  const std::string header = "<|channel|>commentary to=functions.add <|constrain|>json<|message|>";
+  EXPECT_EQ(parse(options, header + "{\"a\": 1"), header + "{\"a\": 1");
+  EXPECT_EQ(parse(options, header + "{a}<|call|>"), header + "{a}");
+  const std::string other = "<|channel|>commentary to=functions.other<|message|>";
+  EXPECT_EQ(parse(options, other + "{}<|call|>"), other + "{}");
+  ParserOptions shown = options;
+  shown.reasoning_is_content = true;
+  const char* both =
+      "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>Yes";
+  EXPECT_EQ(parse(shown, both), both);
+}
+
 }  // namespace
 }  // namespace weir::api::output

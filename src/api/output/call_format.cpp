@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "api/output/json_calls.h"
+#include "api/output/loose_calls.h"
 #include "api/output/named_calls.h"
+#include "api/output/xml_calls.h"
 
 namespace weir::api::output {
 
@@ -13,11 +15,79 @@ using std::string_view;
 
 bool is_json(char first) { return first == '{' || first == '['; }
 
+XmlCallForm function_elements(string_view section_end) {
+  XmlCallForm form;
+  form.function_begin = "<function=";
+  form.function_end = "</function>";
+  form.key_begin = "<parameter=";
+  form.key_end = ">";
+  form.value_end = "</parameter>";
+  form.section_end = section_end;
+  return form;
+}
+
+CallReaderPtr glm() {
+  return xml_calls({.function_end = "</tool_call>",
+                    .key_begin = "<arg_key>",
+                    .key_end = "</arg_key>",
+                    .value_begin = "<arg_value>",
+                    .value_end = "</arg_value>"});
+}
+
 // Between <tool_call> and </tool_call> different models write different things; what comes first
-// tells which.
-CallReaderPtr tool_call_tag(string_view, char first) {
-  if (is_json(first)) return json_calls({.close = "</tool_call>"});
-  return nullptr;
+// tells which. Qwen3-Coder forgets the outer tag at times.
+CallReaderPtr tool_call_tag(string_view marker, char first) {
+  XmlCallForm elements = function_elements("</tool_call>");
+  elements.in_function = marker == "<function=";
+  if (elements.in_function || first == '<') return xml_calls(elements);
+  return is_json(first) ? json_calls({.close = "</tool_call>"}) : glm();
+}
+
+CallReaderPtr seed(string_view, char first) {
+  if (is_json(first)) return json_calls({.close = "</seed:tool_call>"});
+  return xml_calls(function_elements("</seed:tool_call>"));
+}
+
+CallReaderPtr minimax(string_view, char first) {
+  if (is_json(first)) return json_calls({.close = "</minimax:tool_call>"});
+  return xml_calls({.function_begin = "<invoke name=",
+                    .function_end = "</invoke>",
+                    .key_begin = "<parameter name=",
+                    .key_end = ">",
+                    .value_end = "</parameter>",
+                    .section_end = "</minimax:tool_call>"});
+}
+
+CallReaderPtr dsml(string_view marker, char first) {
+  const bool v32 = marker == "<｜DSML｜function_calls>";
+  const string_view end = v32 ? "</｜DSML｜function_calls>" : "</｜DSML｜tool_calls>";
+  if (is_json(first)) return json_calls({.close = end});
+  return xml_calls({.function_begin = "<｜DSML｜invoke name=",
+                    .function_end = "</｜DSML｜invoke>",
+                    .key_begin = "<｜DSML｜parameter name=",
+                    .key_end = ">",
+                    .value_end = "</｜DSML｜parameter>",
+                    .section_end = end});
+}
+
+CallReaderPtr gemma(string_view, char first) {
+  if (is_json(first)) return json_calls({.close = "<end_function_call>"});
+  return gemma_calls({.quote = "<escape>", .close = "<end_function_call>"});
+}
+
+CallReaderPtr gemma4(string_view, char first) {
+  if (is_json(first)) return json_calls({.close = "<tool_call|>"});
+  return gemma_calls({.quote = "<|\"|>", .close = "<tool_call|>"});
+}
+
+// Python's calls are a list too: what comes first within it tells, so forced calls are no list.
+CallReaderPtr lfm2(string_view, char first) {
+  return first == '{' ? json_calls({.close = "<|tool_call_end|>"})
+                      : python_calls("<|tool_call_end|>");
+}
+
+CallReaderPtr pythonic(string_view marker, char first) {
+  return first == '{' ? json_calls({.needs_arguments = marker.empty()}) : python_calls({});
 }
 
 CallReaderPtr function_tag(string_view, char) {
@@ -78,6 +148,14 @@ CallReaderPtr functools(string_view, char first) {
 
 CallReaderPtr generic(string_view, char) { return json_calls({.needs_arguments = true}); }
 
+constexpr auto kToolCallOrFunction = std::to_array<string_view>({"<tool_call>", "<function="});
+constexpr auto kSeed = std::to_array<string_view>({"<seed:tool_call>"});
+constexpr auto kMinimax = std::to_array<string_view>({"<minimax:tool_call>"});
+constexpr auto kDsml =
+    std::to_array<string_view>({"<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"});
+constexpr auto kGemma = std::to_array<string_view>({"<start_function_call>"});
+constexpr auto kGemma4 = std::to_array<string_view>({"<|tool_call>"});
+constexpr auto kLfm2 = std::to_array<string_view>({"<|tool_call_start|>"});
 constexpr auto kToolCall = std::to_array<string_view>({"<tool_call>"});
 constexpr auto kFunction = std::to_array<string_view>({"<function="});
 constexpr auto kBarToolCall = std::to_array<string_view>({"<|tool_call|>"});
@@ -110,6 +188,12 @@ constexpr CallGrammar in_list(string_view begin, string_view end) {
 
 // In the order in which they are looked for: those whose markers others use too come first.
 constexpr auto kFormats = std::to_array<CallFormat>({
+    {.name = "harmony",
+     .in_template = {"<|channel|>", "<|message|>"},
+     .grammar = {.section_begin = "<|channel|>commentary to=functions.",
+                 .after_name = " <|constrain|>json<|message|>"},
+     .markers = "<|start|><|channel|><|message|><|constrain|><|end|><|call|><|return|>",
+     .messages = true},
     {.name = "kimi_k2",
      .in_template = {"<|tool_calls_section_begin|>"},
      .begins = kKimi,
@@ -141,18 +225,72 @@ constexpr auto kFormats = std::to_array<CallFormat>({
                  .between = "\v",
                  .section_end = "<｜tool▁calls▁end｜>"},
      .native_grammar = true},
+    {.name = "deepseek_v32",
+     .in_template = {"｜DSML｜", "function_calls>"},
+     .begins = kDsml,
+     .reader = &dsml,
+     .grammar = in_tags("<｜DSML｜function_calls>", "\v</｜DSML｜function_calls>"),
+     .markers = "｜DSML｜"},
+    {.name = "deepseek_v4",
+     .in_template = {"｜DSML｜", "tool_calls>"},
+     .begins = kDsml,
+     .reader = &dsml,
+     .grammar = in_tags("<｜DSML｜tool_calls>", "\v</｜DSML｜tool_calls>"),
+     .markers = "｜DSML｜"},
+    {.name = "minimax_m2",
+     .in_template = {"<minimax:tool_call>"},
+     .begins = kMinimax,
+     .reader = &minimax,
+     .grammar = in_tags("<minimax:tool_call>", "\v</minimax:tool_call>")},
+    {.name = "seed",
+     .in_template = {"<seed:tool_call>"},
+     .begins = kSeed,
+     .reader = &seed,
+     .grammar = in_tags("<seed:tool_call>", "\v</seed:tool_call>")},
+    {.name = "qwen3_coder",
+     .in_template = {"<function=", "<parameter="},
+     .begins = kToolCallOrFunction,
+     .reader = &tool_call_tag,
+     .grammar = in_tags("<tool_call>", "\v</tool_call>")},
+    {.name = "glm",
+     .in_template = {"<arg_key>"},
+     .begins = kToolCall,
+     .reader = &tool_call_tag,
+     .grammar = in_tags("<tool_call>", "\v</tool_call>")},
     {.name = "functionary",
      .in_template = {"<function=", "</function>"},
      .begins = kFunction,
      .reader = &function_tag,
      .grammar = {.section_begin = "<function=", .after_name = ">", .section_end = "</function>"},
      .native_grammar = true},
+    {.name = "tool_calls",  // Apriel, Jamba, MiniMax-M1.
+     .in_template = {"<tool_calls>"},
+     .begins = kToolCalls,
+     .reader = &tool_calls_tag,
+     .grammar = in_list("<tool_calls>[", "]</tool_calls>")},
     {.name = "hermes",
      .in_template = {"<tool_call>"},
      .begins = kToolCall,
      .reader = &tool_call_tag,
      .grammar = in_tags("<tool_call>", "\v</tool_call>"),
      .native_grammar = true},
+    {.name = "gemma4",
+     .in_template = {"<|tool_call>"},
+     .begins = kGemma4,
+     .reader = &gemma4,
+     .grammar = in_tags("<|tool_call>", "\v<tool_call|>"),
+     .markers = "<|\"|>"},
+    {.name = "gemma",
+     .in_template = {"<start_function_call>"},
+     .begins = kGemma,
+     .reader = &gemma,
+     .grammar = in_tags("<start_function_call>", "\v<end_function_call>"),
+     .markers = "<escape>"},
+    {.name = "lfm2",
+     .in_template = {"<|tool_list_start|>"},
+     .begins = kLfm2,
+     .reader = &lfm2,
+     .grammar = in_tags("<|tool_call_start|>", "\v<|tool_call_end|>")},
     {.name = "granite",  // Phi-4 mini too.
      .in_template = {"<|tool_call|>"},
      .begins = kBarToolCall,
@@ -178,11 +316,6 @@ constexpr auto kFormats = std::to_array<CallFormat>({
      .begins = kNemotron,
      .reader = &nemotron,
      .grammar = in_list("<TOOLCALL>[", "]</TOOLCALL>")},
-    {.name = "tool_calls",  // Apriel, Jamba, MiniMax-M1.
-     .in_template = {"<tool_calls>"},
-     .begins = kToolCalls,
-     .reader = &tool_calls_tag,
-     .grammar = in_list("<tool_calls>[", "]</tool_calls>")},
     {.name = "command",
      .in_template = {"<|START_ACTION|>"},
      .begins = kCommand,
@@ -203,12 +336,18 @@ constexpr auto kFormats = std::to_array<CallFormat>({
      .begins = kPythonTag,
      .bare = "{",
      .reader = &llama,
-     .grammar = {.section_begin = "",
-                 .call_begin = "{\"name\": \"",
+     .grammar = {.call_begin = "{\"name\": \"",
                  .after_name = "\", \"parameters\": ",
                  .call_end = "}",
-                 .between = "; ",
-                 .section_end = ""}},
+                 .between = "; "}},
+    {.name = "pythonic",  // Llama 3.2 and 4, asked so; Llama 3's JSON too.
+     .begins = kPythonTag,
+     .bare = "[{",
+     .reader = &pythonic,
+     .grammar = {.call_begin = "{\"name\": \"",
+                 .after_name = "\", \"parameters\": ",
+                 .call_end = "}",
+                 .between = "; "}},
     {.name = "json", .bare = "{[", .reader = &generic, .grammar = in_list("[", "]")},
 });
 

@@ -5,6 +5,7 @@
 // Threads: owned by one parser.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,19 @@ class CallGate {
   bool take(char byte);
   // The reader has refused the last byte.
   void give_back();
+  // The end of what is held that `begins` accepts as a beginning, at most `bytes_max` long: it is
+  // no longer held. For a marker that has begun within what turns out to be no call.
+  template <class Begins>
+  std::string take_back(size_t bytes_max, Begins begins) {
+    for (size_t bytes = std::min(bytes_max, held_.size()); bytes > 0; --bytes) {
+      const std::string_view end = std::string_view(held_).substr(held_.size() - bytes);
+      if (!begins(end)) continue;
+      const std::string taken(end);
+      held_.resize(held_.size() - bytes);
+      return taken;
+    }
+    return {};
+  }
   // The calls are over, or what has come since the last one was none: it is content.
   void close(Pieces& out, bool failed);
   bool may_begin() const { return options_.parallel || calls_ == 0; }

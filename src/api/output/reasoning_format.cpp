@@ -9,6 +9,13 @@ namespace {
 
 // The first that fits counts.
 constexpr auto kFormats = std::to_array<ReasoningFormat>({
+    {.name = "harmony",
+     .open = "<|channel|>analysis<|message|>",
+     .close = "<|end|>",
+     .in_template = "<|channel|>",
+     .behind = "<|start|>assistant",
+     .before_content = "<|channel|>final<|message|>",
+     .messages = true},
     {"seed", "<seed:think>", "</seed:think>", "<seed:think>"},
     {"mistral", "[THINK]", "[/THINK]", "[THINK]"},
     {"command", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_THINKING|>"},
@@ -16,6 +23,7 @@ constexpr auto kFormats = std::to_array<ReasoningFormat>({
     {"granite",
      "Here is my thought process:", "Here is my response:", "Here is my thought process:"},
     {"apertus", "<|inner_prefix|>", "<|inner_suffix|>", "<|inner_prefix|>"},
+    {"thinking", "<thinking>", "</thinking>", "</thinking>"},  // Apriel 1.5.
     {"think", "<think>", "</think>", "</think>"},
 });
 

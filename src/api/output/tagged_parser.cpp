@@ -1,9 +1,11 @@
 #include "api/output/tagged_parser.h"
 
 #include <algorithm>
+#include <array>
 
 #include "api/output/call_format.h"
 #include "api/output/literal_match.h"
+#include "api/output/marker_search.h"
 #include "api/output/reasoning_format.h"
 
 namespace weir::api::output {
@@ -13,27 +15,6 @@ namespace {
 // White space before a marker belongs to the marker, up to this much: it is held back until the
 // text behind it is known.
 constexpr size_t kHeldSpaceMax = 64;
-
-struct Found {
-  size_t at = 0;            // Where the marker, or what may become one, begins; or the end.
-  std::string_view marker;  // Empty: not whole, or none.
-};
-
-// The first of the markers, or the beginning of one at the text's end.
-template <class Markers>
-Found find_marker(std::string_view text, const Markers& markers) {
-  for (size_t at = 0; at < text.size(); ++at) {
-    const std::string_view rest = text.substr(at);
-    bool partial = false;
-    for (const std::string_view marker : markers) {
-      if (rest.front() != marker.front()) continue;
-      if (rest.starts_with(marker)) return {at, marker};
-      partial = partial || marker.starts_with(rest);
-    }
-    if (partial) return {at, {}};
-  }
-  return {text.size(), {}};
-}
 
 // Where the white space that ends before `end` begins.
 size_t space_before(std::string_view text, size_t end) {
@@ -86,6 +67,10 @@ void TaggedParser::run(bool final, Pieces& out) {
     }
     if (!taken) break;
     at += *taken;
+    if (again_.empty()) continue;
+    held_.replace(0, at, again_);  // At most once a text: it crosses the text's beginning.
+    again_.clear();
+    at = 0;
   }
   held_.erase(0, at);
 }
@@ -195,10 +180,25 @@ size_t TaggedParser::call(std::string_view text, Pieces& out) {
     const Step step = reader_ ? reader_->push(byte, gate_, out) : Step::kFail;
     if (step == Step::kMore) continue;
     if (step != Step::kDone) gate_.give_back();
+    const std::string again = step == Step::kFail ? begun_marker() : std::string();
     end_call(step == Step::kFail, out);
-    return step == Step::kDone ? i + 1 : i;
+    if (again.size() <= i) return step == Step::kDone ? i + 1 : i - again.size();
+    again_ = again;
+    return i;
   }
   return text.size();
+}
+
+// A marker may begin within what has failed: "<tool_call><tool" is not over.
+std::string TaggedParser::begun_marker() {
+  size_t longest = 0;
+  for (const std::string_view marker : options_.calls->begins)
+    longest = std::max(longest, marker.size());
+  return gate_.take_back(longest, [&](std::string_view end) {
+    return std::ranges::any_of(options_.calls->begins, [&](std::string_view marker) {
+      return marker.size() > end.size() && marker.starts_with(end);
+    });
+  });
 }
 
 void TaggedParser::end_call(bool failed, Pieces& out) {

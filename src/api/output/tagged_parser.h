@@ -32,6 +32,7 @@ class TaggedParser final : public OutputParser {
   std::optional<size_t> content(std::string_view text, bool final, Pieces& out);
   std::optional<size_t> bare_call(std::string_view text, bool final);
   size_t call(std::string_view text, Pieces& out);
+  std::string begun_marker();
   void end_call(bool failed, Pieces& out);
 
   const ParserOptions& options_;
@@ -39,6 +40,7 @@ class TaggedParser final : public OutputParser {
   bool skip_space_ = false;  // What comes next stands behind a marker.
   bool bare_ = true;         // A call without a marker may begin here.
   std::string held_;
+  std::string again_;  // The beginning of a marker that came with an earlier text.
   CallGate gate_;
   std::string_view marker_;  // Of the call,
   CallReaderPtr reader_;     // and its reader, once its first byte is known.
