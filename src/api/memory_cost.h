@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "api/output/call_gate.h"
 #include "sched/request.h"
 
 namespace weir::api {
@@ -62,6 +63,12 @@ inline size_t embedding_bytes(size_t dimensions, bool base64) {
 // (in chats, the longer shape, 70 to 80 bytes for a word).
 inline constexpr size_t kTextPerToken = 8;
 inline constexpr size_t kLogprobJson = 80;
+// What a parser holds of a call until it is whole, and its arguments once more.
+inline size_t held_call_bytes(int32_t max_tokens) {
+  return 2 *
+         std::min(output::CallGate::kHeldBytesMax, static_cast<size_t>(max_tokens) * kTextPerToken);
+}
+
 // A growing text has up to twice its length; the body is built beside it, and sent from a copy when
 // it is gone.
 inline constexpr size_t kAnswerCopies = 3;

@@ -199,7 +199,13 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   options.shown_per_prompt = request.choices_per_prompt();
   options.echo = request.echo;
   options.legacy_functions = request.legacy_functions;
+  options.may_call = request.may_call();
   return options;
+}
+
+size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t limit) {
+  return request_bytes(prompt_tokens, limit, options.top_logprobs) +
+         (options.may_call ? held_call_bytes(limit) : 0);
 }
 
 // Memory of all choices of an answer.

@@ -43,6 +43,7 @@ struct AnswerOptions {
   std::vector<int32_t> markers;   // Special tokens whose text the parser needs.
   bool short_call_ids = false;    // Nine letters or digits.
   bool legacy_functions = false;  // `function_call` instead of `tool_calls`.
+  bool may_call = false;          // A call may be held back until it is whole.
 };
 
 struct PreparedAnswer {

@@ -39,8 +39,9 @@ void write_schema(Json& json, const BoundFunction& function) {
     return;
   }
   json.begin_object().key("schema").begin_object();
-  for (const auto [key, value] : schema) json.field(key, value);
-  if (!json_get(schema, "type")) json.field("type", "object");
+  for (const auto [key, value] : schema)
+    if (key != "type") json.field(key, value);
+  json.field("type", "object");
   json.end_object();
   if (!function.strict) json.field("or_object", true);
   json.end_object();
