@@ -203,11 +203,6 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   return options;
 }
 
-size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t limit) {
-  return request_bytes(prompt_tokens, limit, options.top_logprobs) +
-         (options.may_call ? held_call_bytes(limit) : 0);
-}
-
 // Memory of all choices of an answer.
 struct AnswerCost {
   size_t requests = 0;  // Each choice has a lease of its own part, until it ends.
@@ -217,7 +212,8 @@ struct AnswerCost {
 size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens) {
   return request_bytes(prompt_tokens, max_tokens, options.top_logprobs) +
          (options.echo && options.logprobs ? prompt_log_bytes(prompt_tokens, options.top_logprobs)
-                                           : 0);
+                                           : 0) +
+         (options.may_call ? held_call_bytes(max_tokens) : 0);
 }
 
 AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<int32_t>>& prompts,
