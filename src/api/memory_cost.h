@@ -37,6 +37,13 @@ inline size_t request_bytes(size_t prompt_tokens, int32_t max_tokens, int32_t to
              (1 + static_cast<size_t>(top_logprobs));
 }
 
+// A place in a grammar, and what its stack grows by: it is compacted when a thousand calls more are
+// open than after the last time, each a node and an edge or two of 16 bytes.
+inline constexpr size_t kMatcherGrowth = size_t{3} * 1024 * 16;
+inline size_t matcher_bytes(const sample::grammar::Matcher& matcher) {
+  return matcher.memory_bytes() + kMatcherGrowth;
+}
+
 // The log-probabilities of a prompt's tokens.
 inline size_t prompt_log_bytes(size_t prompt_tokens, int32_t top_logprobs) {
   return sizeof(TokenLog) +

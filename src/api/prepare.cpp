@@ -115,7 +115,8 @@ Result<std::vector<std::vector<int32_t>>> tokenise_infills(const ApiConfig& conf
   if (!config.infill)
     return unsupported("suffix", "this model's vocabulary has no fill-in-the-middle tokens");
   std::vector<std::vector<int32_t>> prompts;
-  WEIR_TRY(check_text_length(config, "suffix", tokens_max, request.suffix, {.parse_special = false}));
+  WEIR_TRY(
+      check_text_length(config, "suffix", tokens_max, request.suffix, {.parse_special = false}));
   for (const Prompt& prompt : request.prompts) {
     const std::string& prefix = std::get<std::string>(prompt);
     WEIR_TRY(check_text_length(config, "prompt", tokens_max, prefix, {.parse_special = false}));
@@ -305,8 +306,8 @@ Result<void> check_text_length(const ApiConfig& config, const std::string& field
   // Tokens of text have 3 to 5 bytes on average; 16 leaves no doubt.
   const size_t certain_bytes = static_cast<size_t>(tokens_max) * 16;
   if (text.size() <= 2 * certain_bytes) return {};
-  const auto tokens = static_cast<int64_t>(
-      config.tokenizer->encode(text.substr(0, certain_bytes), options).size());
+  const auto tokens =
+      static_cast<int64_t>(config.tokenizer->encode(text.substr(0, certain_bytes), options).size());
   if (tokens <= tokens_max) return {};
   return tl::unexpected<Error>(context_error(field, tokens_max, tokens, /*counted_all=*/false));
 }
@@ -424,7 +425,8 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
           sampling_of(config, request, seed + static_cast<uint64_t>(choice));
       params.min_tokens = std::min(params.min_tokens, limits[i]);
       OwnedRequest owned;
-      WEIR_ASSIGN(owned.lease, lease(budget, choice_bytes(options, prompts[i].size(), limits[i])));
+      WEIR_ASSIGN(owned.lease, lease(budget, choice_bytes(options, prompts[i].size(), limits[i]) +
+                                                 (matcher ? matcher_bytes(*matcher) : 0)));
       // Who scores a text asks for one token more than it has and leaves that out: it must be
       // there, also if it is an end token.
       if (request.echo && request.logprobs && limits[i] <= 1) params.stop_token_ids.clear();
