@@ -238,7 +238,7 @@ void Server::on_signal() {
   log::info("server drains open=" + std::to_string(handle_.open()) + " (open answers have " +
             std::to_string(options_.drain_seconds) +
             " s to finish; a second signal stops at once)");
-  handle_.drain();
+  api_->begin_drain();
   http_->drain([this] { finish_when_idle(); });
   loop_.every(kDrainTickMs, [this] { hurry_drain(); });
 }
@@ -251,6 +251,7 @@ void Server::hurry_drain() {
   if (!cancelled_) {
     cancelled_ = true;
     log::warn("server cancels what is still open=" + std::to_string(handle_.open()));
+    handle_.drain();  // Before: nothing may be submitted behind the last cancellation.
     api_->cancel_all();
     http_->close_unfinished_requests();
   }

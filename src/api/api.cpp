@@ -133,6 +133,7 @@ struct Api::Impl {
   std::vector<std::shared_ptr<EmbeddingAnswer>> embedding_answers;
   const net::HttpStats* http_stats = nullptr;
   int32_t preparing = 0;
+  bool draining = false;
   uint64_t next_request_id = 1;
 };
 
@@ -457,7 +458,7 @@ void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
-  if (config.engine->draining())
+  if (draining || config.engine->draining())
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
   exchange->respond_json("{\"status\":\"ok\"}");
 }
@@ -549,6 +550,8 @@ net::HttpResponder::Headers Api::loading_headers(int status) {
 }
 
 void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stats; }
+
+void Api::begin_drain() { impl_->draining = true; }
 
 void Api::cancel_all() {
   for (const std::shared_ptr<Stream>& stream : impl_->streams)

@@ -114,6 +114,10 @@ class Api {
   // error_headers() until then.
   static net::HttpResponder::Headers loading_headers(int status);
 
+  // From now on /health and /ready say 503. What has been accepted is served, also what is still
+  // arriving or being prepared: whoever drains takes no new connections.
+  void begin_drain();
+
   // Cancels every open answer; each ends with an error event or response. For a shutdown that has
   // waited long enough.
   void cancel_all();

@@ -328,6 +328,18 @@ TEST(Streams, EndWithAnErrorEventWhenTheServerStops) {
   EXPECT_EQ(whole.header("Retry-After"), "1");
 }
 
+TEST(Streams, AreServedWhenTheirRequestsWereArrivingAsADrainBegan) {
+  TestApi server;
+  const std::string request = net::post("/v1/completions", R"({"prompt":"A","max_tokens":2})");
+  RawClient client(server.port());
+  client.send(request.substr(0, request.size() - 5));
+  server.on_loop([&] { server.api().begin_drain(); });
+  EXPECT_EQ(server.get("/health").status, 503);
+  EXPECT_EQ(server.get("/ready").status, 503);
+  client.send(request.substr(request.size() - 5));
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
 TEST(Streams, EndWhenAllAreCancelled) {
   TestApi server({.step_us = 500});
   RawClient client(server.port());

@@ -113,7 +113,7 @@ class BadDays(unittest.TestCase):
             threads = [threading.Thread(target=run) for _ in range(16)]
             for thread in threads:
                 thread.start()
-            # All of them accepted: one that comes later is rightly refused.
+            # All of them arrived: who connects later is rightly refused.
             eventually(lambda: server.metric("weir_requests_running") + server.metric("weir_requests_waiting")
                        + len(results) >= 16)
             code = server.terminate(60)
@@ -166,21 +166,47 @@ class BadDays(unittest.TestCase):
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             deaf.sendall(endless)
             reader.sendall(endless)
-            eventually(lambda: server.metric("weir_requests_running") >= 10, what="they run")
-            received = []
+            received, streams = [b""], threading.Event()
 
             def read():
                 while data := reader.recv(1 << 20):
-                    received[:] = [(received[0] if received else b"")[-4096:] + data]
+                    received[0] = received[0][-4096:] + data
+                    if b"data: {" in data:
+                        streams.set()
 
             thread = threading.Thread(target=read)
             thread.start()
+            # An answer that has not begun when it is cancelled is a plain 503, which clients may repeat.
+            self.assertTrue(streams.wait(60), "an event comes")
+            eventually(lambda: server.metric("weir_requests_running") + server.metric("weir_requests_waiting") >= 128, 30,
+                       "both are submitted")
             start = time.time()
             self.assertEqual(server.terminate(20), 0)
             self.assertLess(time.time() - start, 10)
             thread.join(10)
             self.assertIn(b'data: {"error":{"message":"The server is shutting down."', received[0][-4096:])
             for s in (half_head, half_body, deaf, reader):
+                s.close()
+
+    def test_a_drain_serves_what_was_arriving(self):
+        with Server() as server:
+            self.assert_alive(server)
+            half, idle = server.socket(), server.socket()
+            half.sendall(raw({**CHAT, "max_tokens": 4})[:-5])
+            # A later connection's answer: by then the half is read.
+            self.assertEqual(server.request("GET", "/ready")[0], 200)
+            server.process.terminate()
+            self.assertEqual(idle.recv(100), b"", "closed as the drain begins")
+            with self.assertRaises(ConnectionRefusedError):
+                server.socket()
+            half.sendall(raw({**CHAT, "max_tokens": 4})[-5:])
+            answer = b""
+            while data := half.recv(1 << 16):
+                answer += data
+            self.assertTrue(answer.startswith(b"HTTP/1.1 200"), answer)
+            self.assertIn(b"Connection: close", answer)
+            self.assertEqual(server.process.wait(20), 0)
+            for s in (half, idle):
                 s.close()
 
 
