@@ -36,6 +36,9 @@ constexpr int64_t kArrivingBodies = 2;
 // Large machines give more to bodies that arrive and are prepared: these shares, up to these sizes.
 constexpr int64_t kArrivingShare = 64, kArrivingMax = 512 * kMiB;
 constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
+// Without --responses-store: conversations of a few hundred turns; less where memory is short.
+constexpr int64_t kResponsesMax = 64 * kMiB;
+constexpr int64_t kResponsesShare = 64;
 // Without --parallel: how many sequences may decode at once at the most, and how many tokens of KV
 // each is planned with.
 constexpr int32_t kParallelDefaultMax = 256;
@@ -123,6 +126,10 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   plan.bodies = plan_bodies(options, limit);
   add("bodies", plan.bodies.arriving + plan.bodies.preparing,
       "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
+  plan.responses_bytes = options.responses_store >= 0
+                             ? options.responses_store
+                             : std::min(limit.bytes / kResponsesShare, kResponsesMax);
+  add("responses", plan.responses_bytes, "stored, to be continued");
   const int64_t each = kConnectionBytes + (options.tls_cert.empty() ? 0 : kTlsSessionBytes);
   add("connections", each * options.max_connections,
       std::to_string(options.max_connections) + " at most");

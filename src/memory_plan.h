@@ -47,6 +47,7 @@ struct MemoryPlan {
   int32_t parallel = 0;       // Sequences that decode at once.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
   BodyPlan bodies;
+  int64_t responses_bytes = 0;  // Stored responses.
 };
 
 struct MemoryLimit {

@@ -47,6 +47,7 @@ struct Options {
   // Sampling defaults; without: generation_config.json's, else the API's.
   int32_t max_tokens = 2048;
   int32_t max_prompt_tokens = 0;
+  int64_t responses_store = -1;  // Bytes; 0: off; -1: what memory_plan.cpp finds fit.
   std::optional<double> temp;
   std::optional<double> top_p;
   std::optional<int32_t> top_k;

@@ -373,6 +373,7 @@ void Server::become_ready(TextParts text) {
   config.cors_origins = split_list(options_.cors);
   config.max_tokens_default = options_.max_tokens;
   config.log_bytes_max = static_cast<size_t>(plan_.request_bytes);
+  config.responses_bytes_max = static_cast<size_t>(plan_.responses_bytes);
   config.preparing_bytes_max = static_cast<size_t>(plan_.bodies.preparing);
   config.version = kVersion;
   api_ = std::make_unique<api::Api>(std::move(config));
@@ -409,7 +410,8 @@ void Server::print_plan() const {
 void Server::print_address() const {
   const bool ipv6 = options_.host.find(':') != std::string::npos;
   const std::string host = ipv6 ? "[" + options_.host + "]" : options_.host;
-  const std::string base = (tls_ ? "https://" : "http://") + host + ":" + std::to_string(http_->port());
+  const std::string base =
+      (tls_ ? "https://" : "http://") + host + ":" + std::to_string(http_->port());
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f",
                 std::chrono::duration<double>(steady_clock::now() - start_).count());

@@ -16,6 +16,8 @@
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
 #include "api/prepare.h"
+#include "api/response_store.h"
+#include "api/responses.h"
 #include "api/server_pages.h"
 #include "api/stream.h"
 #include "api/token_endpoints.h"
@@ -65,6 +67,16 @@ Error unauthorised() {
 // RFC 9110 11.6.1: a 401 says how to do better.
 const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Bearer"};
 
+// Who may see what a client has stored: whoever has its key.
+std::string owner_of(const Exchange& exchange) {
+  return exchange.key() ? exchange.key()->name() : std::string();
+}
+
+void respond_page(Exchange& exchange, const Result<std::string>& page) {
+  if (!page) return exchange.respond_error(page.error());
+  exchange.respond_json(*page);
+}
+
 ApiConfig with_own(ApiConfig config, GrammarStore& grammars, const OutputFormats& outputs) {
   config.grammars = &grammars;
   config.outputs = &outputs;
@@ -93,6 +105,10 @@ struct Api::Impl {
   // The endpoints.
   void chat_completions(const ExchangePtr& exchange, const net::RouteParams& params);
   void completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void responses(const ExchangePtr& exchange, const net::RouteParams& params);
+  void response(const ExchangePtr& exchange, const net::RouteParams& params);
+  void delete_response(const ExchangePtr& exchange, const net::RouteParams& params);
+  void response_input(const ExchangePtr& exchange, const net::RouteParams& params);
   void embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -105,6 +121,7 @@ struct Api::Impl {
   void tokenize_text(const ExchangePtr& exchange, const net::RouteParams& params);
   void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
 
+  PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
   std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
   void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
@@ -126,6 +143,7 @@ struct Api::Impl {
   ApiStats stats;
   MemoryBudget budget;       // For token logs.
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
+  ResponseStore response_store;
   net::Routes routes;
   const Keyring keys;
   StreamHost host;
@@ -145,6 +163,7 @@ Api::Impl::Impl(ApiConfig config_in)
       policy{CorsPolicy(config.cors_origins), config.retry_after_s},
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
+      response_store(config.responses_bytes_max),
       keys(config.api_keys) {
   CHECK(config.tokenizer && config.engine && config.loop);
   host.tokenizer = config.tokenizer;
@@ -167,6 +186,14 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
        &Impl::chat_completions},
       {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
        &Impl::completions},
+      {{"POST", "/v1/responses", "Answers a conversation in items, and keeps it.", kApi,
+        &responses_fields},
+       &Impl::responses},
+      {{"GET", "/v1/responses/{id}", "A stored response.", kApi}, &Impl::response},
+      {{"DELETE", "/v1/responses/{id}", "Forgets a stored response.", kApi},
+       &Impl::delete_response},
+      {{"GET", "/v1/responses/{id}/input_items", "The input of a stored response.", kApi},
+       &Impl::response_input},
       {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &embedding_fields},
        &Impl::embeddings},
       {{"GET", "/v1/models", "The model that is served, in a list.", kAnyKey}, &Impl::models},
@@ -308,14 +335,19 @@ void Api::Impl::in_pool(const ExchangePtr& exchange,
         Error{ErrorCode::kOverloaded, "Too many requests are being prepared; try again later."});
 }
 
-void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
+PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchange) const {
   PrepareInput input;
   input.endpoint = endpoint;
-  input.arrived = exchange->arrived();
+  input.arrived = exchange.arrived();
   input.now = std::time(nullptr);
   input.random_seed = random_bits();
   input.tokens_max = tokens_max();
-  if (const Key* const key = exchange->key()) input.priority_min = key->spec().priority;
+  if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority;
+  return input;
+}
+
+void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
+  PrepareInput input = prepare_input(endpoint, *exchange);
   in_pool<PreparedAnswer>(
       exchange,
       [this, input](const std::string& body) mutable {
@@ -404,6 +436,41 @@ void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RoutePa
 
 void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&) {
   generate(Endpoint::kCompletions, exchange);
+}
+
+void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
+  ResponsesInput input;
+  input.prepare = prepare_input(Endpoint::kResponses, *exchange);
+  input.id = random_id("resp_");
+  input.owner = owner_of(*exchange);
+  input.store = &response_store;
+  input.preparing = &body_budget;
+  in_pool<PreparedResponse>(
+      exchange,
+      [this, input](const std::string& body) mutable {
+        input.prepare.body = body;
+        return prepare_response(config, budget, input);
+      },
+      [this, exchange](Result<PreparedResponse> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        begin_stream(exchange, std::move(prepared->answer),
+                     make_responses_shape(std::move(prepared->facts)));
+      });
+}
+
+void Api::Impl::response(const ExchangePtr& exchange, const net::RouteParams& params) {
+  respond_page(*exchange, response_page(response_store, params["id"], owner_of(*exchange),
+                                        std::time(nullptr)));
+}
+
+void Api::Impl::delete_response(const ExchangePtr& exchange, const net::RouteParams& params) {
+  respond_page(*exchange, delete_response_page(response_store, params["id"], owner_of(*exchange),
+                                               std::time(nullptr)));
+}
+
+void Api::Impl::response_input(const ExchangePtr& exchange, const net::RouteParams& params) {
+  respond_page(*exchange, input_items_page(response_store, params["id"], owner_of(*exchange),
+                                           std::time(nullptr), exchange->request().query));
 }
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -57,11 +57,13 @@ Result<std::string_view> part_text(std::string_view path, JsonValue part) {
   if (type == "image_url" || type == "input_image")
     return unsupported(type_path, "this model does not support images");
   if (type == "input_audio") return unsupported(type_path, "this model does not support audio");
-  if (type == "file" || type == "video_url")
+  if (type == "file" || type == "input_file" || type == "video_url")
     return unsupported(type_path,
                        "this model does not support parts of type " + std::string(shown(type)));
   return out_of_range(type_path, "expected \"text\", found \"" + std::string(shown(type)) + "\"");
 }
+
+}  // namespace
 
 // A string, or the text parts joined by line feeds.
 Result<std::string> content_text(std::string_view path, JsonValue content) {
@@ -97,6 +99,8 @@ Result<void> write_arguments(std::string_view path, JsonValue arguments, JsonWri
     json.value(text);
   return {};
 }
+
+namespace {
 
 Result<void> write_tool_calls(std::string_view path, JsonValue value, JsonWriter& json) {
   WEIR_ASSIGN(const JsonArray calls, as_array(path, value));

@@ -33,7 +33,7 @@ std::optional<net::HttpResponder::Headers> CorsPolicy::preflight(
   net::HttpResponder::Headers headers;
   add_headers(request, headers);
   if (!allows(request.header("origin"))) return headers;
-  headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
   // "*" would not cover Authorization by the Fetch standard, so what was asked is echoed.
   const std::string_view asked = request.header("access-control-request-headers");
   if (!asked.empty()) headers.emplace_back("Access-Control-Allow-Headers", std::string(asked));

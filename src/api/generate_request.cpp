@@ -218,10 +218,14 @@ bool is_empty_value(JsonValue value) {
   }
 }
 
+}  // namespace
+
 Result<void> refuse(const FieldInput& in, GenerateRequest&) {
   if (is_empty_value(in.value)) return {};
   return unsupported(in.path, "this server does not do that yet");
 }
+
+namespace {
 
 // How the thinking of models that can do without is switched.
 Result<void> parse_enable_thinking(const FieldInput& in, GenerateRequest& out) {
@@ -244,6 +248,7 @@ Result<void> parse_reasoning_format(const FieldInput& in, GenerateRequest& out) 
 using G = GenerateRequest;
 constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
 constexpr uint8_t kCompletions = static_cast<uint8_t>(Endpoint::kCompletions);
+constexpr uint8_t kResponses = static_cast<uint8_t>(Endpoint::kResponses);
 constexpr double kCountMax = INT32_MAX;
 constexpr double kSeedMax = 0x1p63;
 
@@ -257,16 +262,17 @@ constexpr auto kFields = std::to_array<Field>({
     {"tool_choice", "string or object", &parse_tool_choice,
      "none, auto, required, a named function, or allowed_tools.", 0, 0, kChat},
     {"parallel_tool_calls", "boolean", &G::parallel_tool_calls, "More than one call an answer.", 0,
-     0, kChat},
+     0, kChat | kResponses},
     {"chat_template_kwargs", "object", &parse_template_kwargs, "Variables for the chat template.",
-     0, 0, kChat},
+     0, 0, kChat | kResponses},
     {"reasoning_effort", "string", &G::reasoning_effort,
      "A variable for the chat template; none turns thinking off.", 0, 0, kChat},
     {"enable_thinking", "boolean", &parse_enable_thinking,
-     "A variable for the chat template: the model thinks before it answers.", 0, 0, kChat},
+     "A variable for the chat template: the model thinks before it answers.", 0, 0,
+     kChat | kResponses},
     {"reasoning_format", "string", &parse_reasoning_format,
      "none leaves the reasoning in the content; auto, deepseek: reasoning_content (llama.cpp).", 0,
-     0, kChat},
+     0, kChat | kResponses},
     {"add_generation_prompt", "boolean", &G::add_generation_prompt,
      "Ends the prompt where the assistant's turn begins.", 0, 0, kChat},
     {"continue_final_message", "boolean", &G::continue_final_message,
@@ -301,9 +307,11 @@ constexpr auto kFields = std::to_array<Field>({
     {"include_stop_str_in_output", "boolean", &G::include_stop_str_in_output,
      "Keeps the stop string in the text."},
 
-    {"n", "integer", &G::n, "Choices; choice i is sampled with seed + i.", 1, kChoicesMax},
+    {"n", "integer", &G::n, "Choices; choice i is sampled with seed + i.", 1, kChoicesMax,
+     kChat | kCompletions},
     {"stream", "boolean", &G::stream, "Server-sent events."},
-    {"stream_options", "object", &parse_stream_options, "include_usage: a last chunk with usage."},
+    {"stream_options", "object", &parse_stream_options, "include_usage: a last chunk with usage.",
+     0, 0, kChat | kCompletions},
     {"skip_special_tokens", "boolean", &G::skip_special_tokens,
      "Leaves special tokens out of the text."},
     {"logprobs", "boolean", &G::logprobs, "Log-probabilities of the tokens.", 0, 0, kChat},
@@ -323,7 +331,8 @@ constexpr auto kFields = std::to_array<Field>({
      kCountMax},
     {"cache_prompt", "boolean", {}, "Accepted; the prefix cache is always on."},
 
-    {"response_format", "object", &parse_response_format, "type text, json_object or json_schema."},
+    {"response_format", "object", &parse_response_format, "type text, json_object or json_schema.",
+     0, 0, kChat | kCompletions},
     {"modalities", "array", &parse_modalities, "[\"text\"].", 0, 0, kChat},
     {"functions", "array", &parse_functions, "The older name of tools.", 0, 0, kChat},
     {"function_call", "string or object", &parse_function_call, "The older name of tool_choice.", 0,
@@ -338,14 +347,14 @@ constexpr auto kFields = std::to_array<Field>({
     {"grammar", "string", &parse_gbnf, "A GBNF grammar (llama.cpp)."},
     {"json_schema", "object or string", &parse_guided_json, "A JSON schema (llama.cpp)."},
 
-    {"user", "string", {}, "Accepted."},
-    {"metadata", "object", {}, "Accepted."},
-    {"store", "boolean", {}, "Accepted; nothing is stored."},
+    {"user", "string", {}, "Accepted.", 0, 0, kChat | kCompletions},
+    {"metadata", "object", {}, "Accepted.", 0, 0, kChat | kCompletions},
+    {"store", "boolean", {}, "Accepted; nothing is stored.", 0, 0, kChat | kCompletions},
     {"service_tier", "string", {}, "Accepted."},
     {"verbosity", "string", {}, "Accepted."},
     {"prediction", "object", {}, "Accepted."},
-    {"prompt_cache_key", "string", {}, "Accepted."},
-    {"safety_identifier", "string", {}, "Accepted."},
+    {"prompt_cache_key", "string", {}, "Accepted.", 0, 0, kChat | kCompletions},
+    {"safety_identifier", "string", {}, "Accepted.", 0, 0, kChat | kCompletions},
 });
 
 // Puts a value where its field says.
@@ -483,19 +492,32 @@ Treatment treatment_of(const Field& field) {
   return parser && *parser == &refuse ? Treatment::kRefused : Treatment::kHonoured;
 }
 
-std::vector<FieldDoc> docs_of(uint8_t endpoint) {
+}  // namespace
+
+std::vector<FieldDoc> fields_of(Endpoint endpoint) {
   std::vector<FieldDoc> docs;
   for (const Field& field : kFields)
-    if (field.endpoints & endpoint)
+    if (field.endpoints & static_cast<uint8_t>(endpoint))
       docs.push_back({field.name, field.type, field.help, treatment_of(field), field.min, field.max,
                       field.required});
   return docs;
 }
 
-}  // namespace
+std::vector<FieldDoc> chat_fields() { return fields_of(Endpoint::kChat); }
+std::vector<FieldDoc> completion_fields() { return fields_of(Endpoint::kCompletions); }
 
-std::vector<FieldDoc> chat_fields() { return docs_of(kChat); }
-std::vector<FieldDoc> completion_fields() { return docs_of(kCompletions); }
+Result<void> parse_fields(Endpoint endpoint, JsonObject body, const RequestLimits& limits,
+                          GenerateRequest& out) {
+  for (const Field& field : kFields) {
+    if (!(field.endpoints & static_cast<uint8_t>(endpoint))) continue;
+    const std::optional<JsonValue> value = json_get(body, field.name);
+    if (value)
+      WEIR_TRY(std::visit(Store{field, FieldInput{field.name, *value, limits}, out}, field.target));
+    else if (field.required)
+      return missing(field.name);
+  }
+  return {};
+}
 
 Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
                                        const RequestLimits& limits) {
@@ -505,15 +527,7 @@ Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
     return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
                                          json_type_name(doc.root()) + ".");
   GenerateRequest request;
-  for (const Field& field : kFields) {
-    if (!(field.endpoints & static_cast<uint8_t>(endpoint))) continue;
-    const std::optional<JsonValue> value = json_get(object, field.name);
-    if (value)
-      WEIR_TRY(
-          std::visit(Store{field, FieldInput{field.name, *value, limits}, request}, field.target));
-    else if (field.required)
-      return missing(field.name);
-  }
+  WEIR_TRY(parse_fields(endpoint, object, limits, request));
   WEIR_TRY(check_both(request));
   WEIR_TRY(endpoint == Endpoint::kChat ? check_chat(request) : check_completions(request));
   return request;

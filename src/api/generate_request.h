@@ -1,5 +1,6 @@
-// GenerateRequest: the body of /v1/chat/completions or /v1/completions as native types. One table
-// of fields drives parsing; the reference page and /openapi.json can be made from it.
+// GenerateRequest: the body of /v1/chat/completions or /v1/completions as native types, and what
+// other endpoints make of theirs. One table of fields drives parsing; the reference page and
+// /openapi.json are made from it.
 //
 // Threads: pure functions; a GenerateRequest is a plain value.
 #pragma once
@@ -21,7 +22,7 @@
 
 namespace weir::api {
 
-enum class Endpoint : uint8_t { kChat = 1, kCompletions = 2 };
+enum class Endpoint : uint8_t { kChat = 1, kCompletions = 2, kResponses = 4 };
 
 // Limits of one request. OpenAI allows 4 stop strings; local front ends send more.
 inline constexpr size_t kStopStringsMax = 16;
@@ -138,7 +139,7 @@ struct Field {
   FieldTarget target;
   std::string_view help;
   double min = 0, max = 0;  // Of numbers, inclusive.
-  uint8_t endpoints = 3;    // Endpoint values, or-ed.
+  uint8_t endpoints = 7;    // Endpoint values, or-ed.
   bool required = false;
 };
 
@@ -148,6 +149,14 @@ std::span<const Field> generate_fields();
 // The same of one endpoint, for the reference.
 std::vector<FieldDoc> chat_fields();
 std::vector<FieldDoc> completion_fields();
+
+// The table's fields that the endpoint knows. Other endpoints add fields of their own.
+Result<void> parse_fields(Endpoint endpoint, JsonObject body, const RequestLimits& limits,
+                          GenerateRequest& out);
+std::vector<FieldDoc> fields_of(Endpoint endpoint);
+
+// Refuses a value that asks for something.
+Result<void> refuse(const FieldInput& in, GenerateRequest& out);
 
 // A field of prompts, at most `prompts_max` of them: a string, a list of strings, token ids, or a
 // list of such lists.
@@ -163,8 +172,14 @@ Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
 // `system`, tool arguments as objects. Fills messages, last_role and last_content.
 Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
 
+// Parts of messages: a string or text parts; and a call's arguments, a string of JSON, as the
+// object that templates want.
+Result<std::string> content_text(std::string_view path, JsonValue content);
+Result<void> write_arguments(std::string_view path, JsonValue arguments, JsonWriter& json);
+
 // Functions that may be called (tool_fields.cpp).
 Result<void> parse_tools(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_flat_tools(const FieldInput& in, GenerateRequest& out);  // Of responses.
 Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_functions(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out);
@@ -178,6 +193,7 @@ Result<void> parse_guided_choice(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_guided_grammar(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_gbnf(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_structured_outputs(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_text_config(const FieldInput& in, GenerateRequest& out);  // Of responses.
 
 // A client's text within an error message: its beginning.
 std::string_view shown(std::string_view text);

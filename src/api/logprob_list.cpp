@@ -41,10 +41,10 @@ void LogprobList::add(TokenLogprob chosen, std::span<const TokenLogprob> top,
   Mark mark{begin.bytes, {}};
   for (size_t i = 0; i < 4; ++i) mark.list[i] = lists_[i].size();
   marks_.push_back(mark);
-  if (endpoint_ == Endpoint::kChat)
-    add_chat(chosen, top);
-  else
+  if (endpoint_ == Endpoint::kCompletions)
     add_completion(chosen, top, begin.characters);
+  else
+    add_chat(chosen, top);
 }
 
 void LogprobList::add_first(int32_t token) {
@@ -125,7 +125,9 @@ size_t LogprobList::json_bytes() const {
 }
 
 void LogprobList::write_and_clear(std::string& out) {
-  if (endpoint_ == Endpoint::kChat) {
+  if (endpoint_ == Endpoint::kResponses) {
+    out.append(lists_[0]);
+  } else if (endpoint_ == Endpoint::kChat) {
     out.append("{\"content\":[").append(lists_[0]).append("],\"refusal\":null}");
   } else {
     out.append("{\"tokens\":[").append(lists_[0]);
@@ -133,6 +135,10 @@ void LogprobList::write_and_clear(std::string& out) {
     out.append("],\"top_logprobs\":[").append(lists_[2]);
     out.append("],\"text_offset\":[").append(lists_[3]).append("]}");
   }
+  clear();
+}
+
+void LogprobList::clear() {
   for (std::string& list : lists_) list.clear();
   marks_.clear();
 }

@@ -1,4 +1,4 @@
-// LogprobList: log-probabilities of the tokens that wait to be sent, as the JSON of either
+// LogprobList: log-probabilities of the tokens that wait to be sent, as the JSON of their
 // endpoint.
 //
 // Threads: owned by one stream.
@@ -32,8 +32,10 @@ class LogprobList {
   bool empty() const { return marks_.empty(); }
   // About the length of the JSON value.
   size_t json_bytes() const;
-  // Appends the JSON value, {"content":[...]} or {"tokens":[...], ...}, and forgets its tokens.
+  // Appends the JSON value, {"content":[...]} or {"tokens":[...], ...}, and forgets its tokens. Of
+  // responses: the members of an array.
   void write_and_clear(std::string& out);
+  void clear();
 
  private:
   // Where an entry begins in the text and in the four lists.
@@ -50,7 +52,8 @@ class LogprobList {
   const text::Tokenizer& tokenizer_;
   const int32_t top_count_;
   std::vector<Mark> marks_;
-  // Chat uses the first; completions: tokens, token_logprobs, top_logprobs, text_offset.
+  // Chats and responses use the first; completions: tokens, token_logprobs, top_logprobs,
+  // text_offset.
   std::string lists_[4];
 };
 

@@ -105,7 +105,15 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
 }
 
 std::string field_of(Endpoint endpoint) {
-  return endpoint == Endpoint::kChat ? "messages" : "prompt";
+  switch (endpoint) {
+    case Endpoint::kChat:
+      return "messages";
+    case Endpoint::kCompletions:
+      return "prompt";
+    case Endpoint::kResponses:
+      return "input";
+  }
+  return {};
 }
 
 // Prompts with a suffix. Texts too long are refused before they are tokenised to their ends.
@@ -188,6 +196,7 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   AnswerOptions options;
   options.endpoint = endpoint;
   options.stream = request.stream;
+  options.collected = !request.stream || endpoint == Endpoint::kResponses;
   options.include_usage = request.include_usage;
   options.logprobs = request.logprobs;
   options.top_logprobs =
@@ -223,7 +232,7 @@ AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<i
   const auto choices = static_cast<size_t>(options.choices_per_prompt);
   for (size_t i = 0; i < prompts.size(); ++i) {
     cost.requests += choices * choice_bytes(options, prompts[i].size(), limits[i]);
-    if (!options.stream)
+    if (options.collected)
       cost.whole += choices * answer_bytes(limits[i], options.logprobs, options.top_logprobs);
     if (!options.stream && options.echo)
       cost.whole += choices * answer_bytes(static_cast<int32_t>(prompts[i].size()),

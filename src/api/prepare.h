@@ -27,6 +27,7 @@ struct OwnedRequest {
 struct AnswerOptions {
   Endpoint endpoint = Endpoint::kChat;
   bool stream = false;
+  bool collected = false;  // Also what is streamed is kept until the end.
   bool include_usage = false;
   bool logprobs = false;
   int32_t top_logprobs = 0;

@@ -103,6 +103,31 @@ Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out) {
       "expected text, json_object or json_schema, found \"" + std::string(shown(type)) + "\"");
 }
 
+// {"format": {"type": "json_schema", "schema": ...}}: response_format without its inner object.
+Result<void> parse_text_config(const FieldInput& in, GenerateRequest& out) {
+  JsonObject object;
+  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  const auto value = json_get(object, "format");
+  if (!value) return {};
+  JsonObject format;
+  if (value->get(format) != simdjson::SUCCESS)
+    return wrong_type("text.format", "an object", *value);
+  const auto type_value = json_get(format, "type");
+  if (!type_value) return missing("text.format.type");
+  std::string_view type;
+  if (type_value->get(type) != simdjson::SUCCESS)
+    return wrong_type("text.format.type", "a string", *type_value);
+  if (type == "text") return {};
+  if (type == "json_object") return bind_object("text.format", out);
+  if (type != "json_schema")
+    return out_of_range("text.format.type", "expected text, json_object or json_schema, found \"" +
+                                                std::string(shown(type)) + "\"");
+  const auto schema = json_get(format, "schema");
+  if (!schema) return missing("text.format.schema");
+  if (!schema->is_object()) return wrong_type("text.format.schema", "an object", *schema);
+  return bind_schema("text.format.schema", *schema, out);
+}
+
 Result<void> parse_guided_json(const FieldInput& in, GenerateRequest& out) {
   std::string_view text;
   if (in.value.get(text) == simdjson::SUCCESS && text.empty()) return {};

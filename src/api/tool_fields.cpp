@@ -112,6 +112,14 @@ Result<void> parse_allowed_tools(JsonObject choice, GenerateRequest& out) {
   return {};
 }
 
+// Codex offers its models a web search that may not leave the service's cache, to all providers;
+// one that finds nothing may as well not be there.
+bool is_offline_search(std::string_view type, JsonObject tool) {
+  bool external = true;
+  const auto access = json_get(tool, "external_web_access");
+  return type == "web_search" && access && access->get(external) == simdjson::SUCCESS && !external;
+}
+
 Result<void> parse_choice_word(const FieldInput& in, std::string_view word, GenerateRequest& out) {
   if (word == "none")
     out.tool_choice = ToolChoice::kNone;
@@ -143,6 +151,34 @@ Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
     out.functions.push_back(std::move(parsed));
   }
   JsonWriter(out.tools).value(in.value);
+  return {};
+}
+
+// {"type": "function", "name": ..., ...}: without the inner object that templates know.
+Result<void> parse_flat_tools(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
+  WEIR_TRY(check_count(in.path, tools.size()));
+  JsonWriter json(out.tools);
+  size_t index = 0;
+  for (const JsonValue element : tools) {
+    const std::string path = at(in.path, index++);
+    WEIR_ASSIGN(const JsonObject tool, as_object(path, element));
+    WEIR_ASSIGN(const std::string_view type, string_member(path, tool, "type"));
+    if (is_offline_search(type, tool)) continue;
+    if (type != "function")
+      return unsupported(join(path, "type"),
+                         "this server has no tools of its own: expected "
+                         "\"function\", found \"" +
+                             std::string(shown(type)) + "\"");
+    WEIR_ASSIGN(ToolFunction parsed, function_of(path, element));
+    if (out.functions.empty()) json.begin_array();
+    out.functions.push_back(std::move(parsed));
+    json.begin_object().field("type", "function").key("function").begin_object();
+    for (const auto [key, value] : tool)
+      if (key != "type") json.field(key, value);
+    json.end_object().end_object();
+  }
+  if (!out.functions.empty()) json.end_array();
   return {};
 }
 

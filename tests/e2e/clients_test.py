@@ -3,14 +3,14 @@ import os, subprocess, sys, unittest
 
 from weir_server import SOURCE, Server
 
-WITHOUT = "images,responses"
+WITHOUT = "images"
 
 
 class Clients(unittest.TestCase):
     def replay(self, folder, *arguments):
         with Server() as server:
             done = subprocess.run([sys.executable, f"{folder}/replay.py", "--base-url", f"http://{server.host}:{server.port}/v1",
-                                   "--model", "weir-tiny-moe", "--without", WITHOUT, "--require", "embeddings,completions", *arguments],
+                                   "--model", "weir-tiny-moe", "--without", WITHOUT, "--require", "embeddings,completions,responses", *arguments],
                                   capture_output=True, text=True, timeout=900)
             print(done.stdout[-3000:])
             self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])

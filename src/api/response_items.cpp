@@ -1,0 +1,184 @@
+#include "api/response_items.h"
+
+#include <utility>
+
+namespace weir::api {
+
+namespace {
+
+std::string join(std::string_view path, std::string_view key) {
+  return std::string(path) + "." + std::string(key);
+}
+
+std::string at(std::string_view path, size_t index) {
+  return std::string(path) + "[" + std::to_string(index) + "]";
+}
+
+Result<std::string_view> string_member(std::string_view path, JsonObject object,
+                                       std::string_view key) {
+  const auto value = json_get(object, key);
+  if (!value) return missing(join(path, key));
+  std::string_view text;
+  if (value->get(text) != simdjson::SUCCESS) return wrong_type(join(path, key), "a string", *value);
+  return text;
+}
+
+// The texts of a reasoning item's `content` or `summary`.
+Result<std::string> part_texts(std::string_view path, JsonObject item, std::string_view key) {
+  std::string texts;
+  const auto value = json_get(item, key);
+  if (!value) return texts;
+  JsonArray parts;
+  if (value->get(parts) != simdjson::SUCCESS)
+    return wrong_type(join(path, key), "an array of parts", *value);
+  size_t index = 0;
+  for (const JsonValue element : parts) {
+    const std::string part_path = at(join(path, key), index++);
+    JsonObject part;
+    if (element.get(part) != simdjson::SUCCESS) return wrong_type(part_path, "an object", element);
+    WEIR_ASSIGN(const std::string_view text, string_member(part_path, part, "text"));
+    if (!texts.empty()) texts += '\n';
+    texts += text;
+  }
+  return texts;
+}
+
+}  // namespace
+
+ResponseItems::ResponseItems(GenerateRequest& out) : out_(out), json_(out.messages) {
+  json_.begin_array();
+}
+
+void ResponseItems::add_instructions(std::string_view text) {
+  if (has_system_) system_ += "\n\n";
+  has_system_ = true;
+  system_ += text;
+}
+
+void ResponseItems::add_text(std::string_view text) {
+  close();
+  write("user", text);
+}
+
+Result<void> ResponseItems::add(std::string_view path, JsonValue item) {
+  JsonObject object;
+  if (item.get(object) != simdjson::SUCCESS) return wrong_type(path, "an object", item);
+  std::string_view type = "message";  // Clients leave it out.
+  if (json_get(object, "type") || !json_get(object, "role")) {
+    WEIR_ASSIGN(type, string_member(path, object, "type"));
+  }
+  if (type == "message") return add_message(path, object);
+  if (type == "reasoning") return add_reasoning(path, object);
+  if (type == "function_call") return add_call(path, object);
+  if (type == "function_call_output") return add_call_output(path, object);
+  return unsupported(join(path, "type"),
+                     "expected message, reasoning, function_call, function_call_output or "
+                     "item_reference, found \"" +
+                         std::string(shown(type)) + "\"");
+}
+
+Result<void> ResponseItems::add_message(std::string_view path, JsonObject item) {
+  WEIR_ASSIGN(const std::string_view role, string_member(path, item, "role"));
+  const auto content = json_get(item, "content");
+  if (!content) return missing(join(path, "content"));
+  JsonArray parts;
+  std::string text;
+  // An answer that was cut at once has no part.
+  const bool empty = content->get(parts) == simdjson::SUCCESS && parts.size() == 0;
+  if (!empty || role != "assistant") {
+    WEIR_ASSIGN(text, content_text(join(path, "content"), *content));
+  }
+  if (role == "assistant") {
+    add_assistant(std::move(text));
+    return {};
+  }
+  if (role != "user" && role != "system" && role != "developer")
+    return out_of_range(join(path, "role"),
+                        "expected user, assistant, system or developer, found \"" +
+                            std::string(shown(role)) + "\"");
+  if (role == "user") {
+    add_text(text);
+  } else if (!begun_ && !turn_.open) {
+    add_instructions(text);  // Most templates know one system message, at the beginning.
+  } else {
+    close();
+    write("system", text);
+  }
+  return {};
+}
+
+void ResponseItems::add_assistant(std::string text) {
+  // A text behind another is another turn; one behind calls is the same turn's.
+  if (turn_.has_content && turn_.calls.empty()) close();
+  turn_.open = turn_.has_content = true;
+  turn_.content += text;
+}
+
+Result<void> ResponseItems::add_reasoning(std::string_view path, JsonObject item) {
+  WEIR_ASSIGN(std::string text, part_texts(path, item, "content"));
+  if (text.empty()) {
+    WEIR_ASSIGN(text, part_texts(path, item, "summary"));
+  }
+  if (turn_.has_content && turn_.calls.empty()) close();
+  turn_.open = true;
+  if (!turn_.reasoning.empty() && !text.empty()) turn_.reasoning += '\n';
+  turn_.reasoning += text;
+  return {};
+}
+
+Result<void> ResponseItems::add_call(std::string_view path, JsonObject item) {
+  WEIR_ASSIGN(const std::string_view name, string_member(path, item, "name"));
+  WEIR_ASSIGN(const std::string_view id, string_member(path, item, "call_id"));
+  const auto arguments = json_get(item, "arguments");
+  if (!arguments) return missing(join(path, "arguments"));
+  turn_.open = true;
+  if (!turn_.calls.empty()) turn_.calls += ',';
+  JsonWriter json(turn_.calls);
+  json.begin_object().field("id", id).field("type", "function");
+  json.key("function").begin_object().field("name", name);
+  WEIR_TRY(write_arguments(join(path, "arguments"), *arguments, json));
+  json.end_object().end_object();
+  return {};
+}
+
+Result<void> ResponseItems::add_call_output(std::string_view path, JsonObject item) {
+  WEIR_ASSIGN(const std::string_view id, string_member(path, item, "call_id"));
+  const auto output = json_get(item, "output");
+  if (!output) return missing(join(path, "output"));
+  WEIR_ASSIGN(const std::string text, content_text(join(path, "output"), *output));
+  close();
+  write("tool", text, id);
+  return {};
+}
+
+// Writes the model's turn, and before it what must come first.
+void ResponseItems::close() {
+  if (!std::exchange(begun_, true) && has_system_) write("system", system_);
+  if (!turn_.open) return;
+  const Turn turn = std::exchange(turn_, {});
+  json_.begin_object().field("role", "assistant").field("content", turn.content);
+  if (!turn.reasoning.empty()) {
+    json_.field("reasoning_content", turn.reasoning);
+    // gpt-oss's template knows it as `thinking`, which it refuses beside a text with calls.
+    if (turn.content.empty() || turn.calls.empty()) json_.field("thinking", turn.reasoning);
+  }
+  if (!turn.calls.empty()) json_.key("tool_calls").raw("[" + turn.calls + "]");
+  json_.end_object();
+  out_.last_role = "assistant";
+  out_.last_content = turn.content;
+}
+
+void ResponseItems::write(std::string_view role, std::string_view text, std::string_view call_id) {
+  json_.begin_object().field("role", role).field("content", text);
+  if (!call_id.empty()) json_.field("tool_call_id", call_id);
+  json_.end_object();
+  out_.last_role = role;
+  out_.last_content = text;
+}
+
+void ResponseItems::finish() {
+  close();
+  json_.end_array();
+}
+
+}  // namespace weir::api

@@ -1,0 +1,42 @@
+// /v1/responses: from a body to engine requests and the facts of the answer; and the pages about
+// stored responses.
+//
+// Threads: prepare_response() is for the pool, the pages for the loop.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/prepare.h"
+#include "api/responses_shape.h"
+#include "base/result.h"
+
+namespace weir::api {
+
+struct PreparedResponse {
+  PreparedAnswer answer;
+  ResponseFacts facts;
+};
+
+struct ResponsesInput {
+  PrepareInput prepare;
+  std::string id{};     // The response's.
+  std::string owner{};  // The key's name, or empty.
+  ResponseStore* store = nullptr;
+  MemoryBudget* preparing = nullptr;
+};
+
+// `budget`: for open requests.
+Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget& budget,
+                                          const ResponsesInput& in);
+
+// Stored responses of `owner`. Errors are kNotFound.
+Result<std::string> response_page(ResponseStore& store, std::string_view id, std::string_view owner,
+                                  int64_t now);
+Result<std::string> delete_response_page(ResponseStore& store, std::string_view id,
+                                         std::string_view owner, int64_t now);
+// `query`: limit, order and after, as OpenAI's lists have them.
+Result<std::string> input_items_page(ResponseStore& store, std::string_view id,
+                                     std::string_view owner, int64_t now, std::string_view query);
+
+}  // namespace weir::api
