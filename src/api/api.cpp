@@ -469,8 +469,13 @@ void Api::Impl::delete_response(const ExchangePtr& exchange, const net::RoutePar
 }
 
 void Api::Impl::response_input(const ExchangePtr& exchange, const net::RouteParams& params) {
-  respond_page(*exchange, input_items_page(response_store, params["id"], owner_of(*exchange),
-                                           std::time(nullptr), exchange->request().query));
+  in_pool<std::string>(
+      exchange,
+      [this, id = params["id"], owner = owner_of(*exchange), now = std::time(nullptr),
+       query = exchange->request().query](const std::string&) {
+        return input_items_page(response_store, body_budget, id, owner, now, query);
+      },
+      [exchange](const Result<std::string>& page) { respond_page(*exchange, page); });
 }
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -14,8 +14,20 @@ constexpr size_t kEntryBytes = 512;
 
 // One after the other: conversations are long, and destructors within destructors are deep.
 ResponseTurn::~ResponseTurn() {
-  std::shared_ptr<ResponseTurn> turn = std::move(previous);
-  while (turn && turn.use_count() == 1) turn = std::move(turn->previous);
+  static thread_local std::vector<std::shared_ptr<ResponseTurn>>* ending = nullptr;
+  if (!previous) return;
+  if (ending) {
+    ending->push_back(std::move(previous));
+    return;
+  }
+  std::vector<std::shared_ptr<ResponseTurn>> turns;
+  ending = &turns;
+  turns.push_back(std::move(previous));
+  while (!turns.empty()) {
+    const std::shared_ptr<ResponseTurn> turn = std::move(turns.back());
+    turns.pop_back();
+  }
+  ending = nullptr;
 }
 
 void ResponseStore::put(StoredResponse response) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/memory_cost.h"
 #include "base/check.h"
 #include "base/json.h"
 
@@ -58,6 +59,78 @@ Result<ListRange> list_range(std::string_view query) {
   return range;
 }
 
+// What truncation keeps free for the answer where the request does not say.
+constexpr int64_t kTruncatedRoom = 1024;
+
+std::string_view role_of(JsonValue message) {
+  std::string_view role;
+  return message["role"].get(role) == simdjson::SUCCESS ? role : std::string_view();
+}
+
+// A conversation whose beginning may be left out, but for the system's messages there.
+class Conversation {
+ public:
+  // `messages` is of our own making.
+  explicit Conversation(const std::string& messages) {
+    Result<JsonDoc> doc = JsonDoc::parse(messages, kDepthMax);
+    JsonArray array;
+    CHECK(doc && doc->root().get(array) == simdjson::SUCCESS);
+    doc_ = std::move(*doc);
+    for (const JsonValue message : array) messages_.push_back(message);
+    while (kept_ < messages_.size() && role_of(messages_[kept_]) == "system") ++kept_;
+  }
+
+  // The last message always stays.
+  size_t dropped_max() const { return messages_.size() > kept_ ? messages_.size() - kept_ - 1 : 0; }
+
+  std::string without(size_t dropped) const {
+    std::string out;
+    JsonWriter json(out);
+    json.begin_array();
+    for (size_t i = 0; i < kept_; ++i) json.value(messages_[i]);
+    size_t i = kept_ + dropped;
+    // Outputs whose calls are gone say nothing.
+    while (i + 1 < messages_.size() && role_of(messages_[i]) == "tool") ++i;
+    for (; i < messages_.size(); ++i) json.value(messages_[i]);
+    json.end_array();
+    return out;
+  }
+
+ private:
+  // A body's depth, and that of arguments, which were strings in it.
+  static constexpr size_t kDepthMax = 1024;
+
+  std::optional<JsonDoc> doc_;
+  std::vector<JsonValue> messages_;
+  size_t kept_ = 0;
+};
+
+// With truncation "auto": leaves out the fewest of the oldest messages.
+Result<PreparedAnswer> prepare_truncated(const ApiConfig& config, MemoryBudget& budget,
+                                         const PrepareInput& in, GenerateRequest& request) {
+  const Conversation conversation(request.messages);
+  const auto quarter = in.tokens_max / 4;
+  PrepareInput narrow = in;
+  narrow.tokens_max -= static_cast<int32_t>(
+      std::min<int64_t>(request.token_limit().value_or(kTruncatedRoom), quarter));
+  const auto attempt = [&](const PrepareInput& with, size_t dropped) {
+    request.messages = conversation.without(dropped);
+    return prepare_request(config, budget, with, request);
+  };
+  size_t low = 0, high = conversation.dropped_max();
+  Result<PreparedAnswer> fits = attempt(narrow, high);
+  if (!fits) return fits;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (attempt(narrow, middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  fits = {};  // Its memory first.
+  return attempt(in, high);
+}
+
 std::string_view id_of(JsonValue item) {
   std::string_view id;
   JsonObject object;
@@ -77,7 +150,11 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
                                  .preparing = in.preparing};
   WEIR_ASSIGN(ResponsesRequest request, parse_responses(in.prepare.body, context));
   PreparedResponse prepared;
-  WEIR_ASSIGN(prepared.answer, prepare_request(config, budget, in.prepare, request.generate));
+  Result<PreparedAnswer> answer = prepare_request(config, budget, in.prepare, request.generate);
+  if (!answer && answer.error().code == ErrorCode::kContextLength && request.truncation == "auto")
+    answer = prepare_truncated(config, budget, in.prepare, request.generate);
+  if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
+  prepared.answer = std::move(*answer);
   ResponseFacts& facts = prepared.facts;
   facts.id = in.id;
   facts.created = in.prepare.now;
@@ -90,6 +167,10 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
       request, config.model_id, number(request.generate.temperature, config.defaults.temperature),
       number(request.generate.top_p, config.defaults.top_p));
   facts.items_before = request.items;
+  // The settings, their event and its copy that is sent; what is kept of the input, stored or not.
+  const size_t bytes = 3 * facts.settings.size() + request.turn->input.size();
+  WEIR_TRY(check_memory(budget, "input", bytes, "shorter items, tools or schemas"));
+  WEIR_ASSIGN(facts.lease, lease(budget, bytes));
   if (request.store) {
     facts.store = in.store;
     facts.owner = in.owner;
@@ -118,12 +199,15 @@ Result<std::string> delete_response_page(ResponseStore& store, std::string_view 
   return page;
 }
 
-Result<std::string> input_items_page(ResponseStore& store, std::string_view id,
-                                     std::string_view owner, int64_t now, std::string_view query) {
+Result<std::string> input_items_page(ResponseStore& store, MemoryBudget& preparing,
+                                     std::string_view id, std::string_view owner, int64_t now,
+                                     std::string_view query) {
   const auto response = store.find(id, owner, now);
   if (!response) return not_found(id);
   WEIR_ASSIGN(const ListRange range, list_range(query));
-  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse("[" + response->turn->input + "]"));
+  const std::string& input = response->turn->input;
+  WEIR_ASSIGN(const MemoryLease memory, lease(preparing, preparing_bytes(input)));
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse("[" + input + "]"));
   JsonArray array;
   CHECK(doc.root().get(array) == simdjson::SUCCESS);
   std::vector<JsonValue> items;

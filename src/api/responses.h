@@ -1,7 +1,8 @@
 // /v1/responses: from a body to engine requests and the facts of the answer; and the pages about
 // stored responses.
 //
-// Threads: prepare_response() is for the pool, the pages for the loop.
+// Threads: prepare_response() and input_items_page() are for the pool, the other pages for the
+// loop.
 #pragma once
 
 #include <string>
@@ -35,8 +36,9 @@ Result<std::string> response_page(ResponseStore& store, std::string_view id, std
                                   int64_t now);
 Result<std::string> delete_response_page(ResponseStore& store, std::string_view id,
                                          std::string_view owner, int64_t now);
-// `query`: limit, order and after, as OpenAI's lists have them.
-Result<std::string> input_items_page(ResponseStore& store, std::string_view id,
-                                     std::string_view owner, int64_t now, std::string_view query);
+// `query`: limit, order and after, as OpenAI's lists have them. `preparing`: as of ResponsesInput.
+Result<std::string> input_items_page(ResponseStore& store, MemoryBudget& preparing,
+                                     std::string_view id, std::string_view owner, int64_t now,
+                                     std::string_view query);
 
 }  // namespace weir::api

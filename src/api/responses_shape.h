@@ -15,7 +15,8 @@
 namespace weir::api {
 
 struct ResponseFacts {
-  std::string id;  // "resp_..."
+  MemoryLease lease{};  // For the settings and the turn.
+  std::string id;       // "resp_..."
   int64_t created = 0;
   bool stream = false;
   bool summary = false;     // Reasoning as summary, else as content of its item.

@@ -64,6 +64,7 @@ TEST(Reference, OpenApiListsEveryEndpointAndField) {
 const std::map<std::string, std::vector<std::string>> kBodies = {
     {"/v1/chat/completions", {R"("messages":[{"role":"user","content":"x"}],"max_tokens":1)"}},
     {"/v1/completions", {R"("prompt":"A","max_tokens":1)"}},
+    {"/v1/responses", {R"("input":"x","max_output_tokens":1)"}},
     {"/v1/embeddings", {R"("input":"A")"}},
     {"/tokenize",
      {R"("content":"A")", R"("prompt":"A")", R"("messages":[{"role":"user","content":"x"}])"}},

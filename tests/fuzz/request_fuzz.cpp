@@ -1,9 +1,10 @@
-// Arbitrary bytes as the body of a chat or text completion: parsing ends, and whatever it accepts
-// keeps its own limits.
+// Arbitrary bytes as the body of a chat, a text completion or a response: parsing ends, and
+// whatever it accepts keeps its own limits.
 #include <cstdint>
 #include <string_view>
 
 #include "api/generate_request.h"
+#include "api/responses_request.h"
 #include "base/check.h"
 
 namespace {
@@ -24,6 +25,50 @@ void check_accepted(const weir::api::GenerateRequest& request) {
     CHECK(json->empty() || weir::JsonDoc::parse(*json, /*depth_max=*/512));
 }
 
+// Items as members of an array, each with an id.
+void check_items(const std::string& items) {
+  const auto doc = weir::JsonDoc::parse("[" + items + "]", /*depth_max=*/512);
+  weir::JsonArray array;
+  CHECK(doc && doc->root().get(array) == simdjson::SUCCESS);
+  for (const weir::JsonValue item : array) {
+    std::string_view id;
+    CHECK(item["id"].get(id) == simdjson::SUCCESS);
+  }
+}
+
+// A body, and what it has left to be continued.
+void check_response(std::string_view body) {
+  constexpr std::string_view kFirst = "resp_00000000000000000000000000000001";
+  constexpr std::string_view kSecond = "resp_00000000000000000000000000000002";
+  weir::api::ResponseStore store(1 << 20);
+  weir::api::ResponsesContext context{.limits = kLimits,
+                                      .id = kFirst,
+                                      .owner = {},
+                                      .now = 1,
+                                      .store = &store,
+                                      .preparing = nullptr};
+  const auto request = weir::api::parse_responses(body, context);
+  if (!request) {
+    CHECK(!request.error().message.empty());
+    return;
+  }
+  check_accepted(request->generate);
+  check_items(request->turn->input);
+  if (!request->store) return;
+  store.put({.id = std::string(kFirst),
+             .owner = {},
+             .created = 1,
+             .head = {},
+             .tail = {},
+             .turn = request->turn,
+             .lease = {}});
+  context.id = kSecond;
+  const auto next = weir::api::parse_responses(
+      R"({"input":"and then?","previous_response_id":")" + std::string(kFirst) + "\"}", context);
+  CHECK(next);
+  check_accepted(next->generate);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -35,5 +80,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     else
       CHECK(!request.error().message.empty());
   }
+  check_response(body);
   return 0;
 }
