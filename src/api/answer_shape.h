@@ -75,6 +75,8 @@ class AnswerShape {
   virtual void end(std::string& out, const Usage& usage) = 0;
   // An error in mid-stream: the last events. Whole answers fail as plain responses.
   virtual void fail(std::string& out, const Error& error) = 0;
+  // What a stream says after a long silence, also before begin().
+  virtual std::string_view keep_alive() const { return ": keep-alive\n\n"; }
 };
 
 }  // namespace weir::api

@@ -6,6 +6,10 @@
 #include <span>
 #include <utility>
 
+#include "api/anthropic/count_tokens.h"
+#include "api/anthropic/message_error.h"
+#include "api/anthropic/message_request.h"
+#include "api/anthropic/message_shape.h"
 #include "api/api_error.h"
 #include "api/api_stats.h"
 #include "api/chat_shape.h"
@@ -109,6 +113,8 @@ struct Api::Impl {
   void response(const ExchangePtr& exchange, const net::RouteParams& params);
   void delete_response(const ExchangePtr& exchange, const net::RouteParams& params);
   void response_input(const ExchangePtr& exchange, const net::RouteParams& params);
+  void messages(const ExchangePtr& exchange, const net::RouteParams& params);
+  void count_tokens(const ExchangePtr& exchange, const net::RouteParams& params);
   void embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -194,6 +200,12 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
        &Impl::delete_response},
       {{"GET", "/v1/responses/{id}/input_items", "The input of a stored response.", kApi},
        &Impl::response_input},
+      {{"POST", "/v1/messages", "Answers a conversation (Anthropic).", kApi,
+        &anthropic::message_fields},
+       &Impl::messages},
+      {{"POST", "/v1/messages/count_tokens", "The tokens that such a prompt has.", kApi,
+        &anthropic::count_fields},
+       &Impl::count_tokens},
       {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &embedding_fields},
        &Impl::embeddings},
       {{"GET", "/v1/models", "The model that is served, in a list.", kAnyKey}, &Impl::models},
@@ -361,9 +373,12 @@ void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
       });
 }
 
-// Of a chat's or a completion's answer.
+// Of the answer to a chat, a completion or Anthropic's messages.
 std::unique_ptr<AnswerShape> Api::Impl::shape_of(const PreparedAnswer& prepared) const {
   const AnswerOptions& options = prepared.options;
+  if (options.endpoint == Endpoint::kMessages)
+    return anthropic::make_message_shape(
+        {random_id("msg_"), config.model_id, options.stream, options.show_reasoning});
   ChatFacts facts;
   facts.endpoint = options.endpoint;
   facts.id = random_id(options.endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
@@ -476,6 +491,23 @@ void Api::Impl::response_input(const ExchangePtr& exchange, const net::RoutePara
         return input_items_page(response_store, body_budget, id, owner, now, query);
       },
       [exchange](const Result<std::string>& page) { respond_page(*exchange, page); });
+}
+
+void Api::Impl::messages(const ExchangePtr& exchange, const net::RouteParams&) {
+  generate(Endpoint::kMessages, exchange);
+}
+
+void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
+  const int64_t now = std::time(nullptr);
+  in_pool<std::string>(
+      exchange,
+      [this, now, tokens = tokens_max()](const std::string& body) {
+        return anthropic::count_tokens(config, body, now, tokens);
+      },
+      [exchange](Result<std::string> answer) {
+        if (!answer) return exchange->respond_error(answer.error());
+        exchange->respond_json(*answer);
+      });
 }
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -13,39 +13,6 @@ namespace {
 constexpr std::array<std::string_view, 6> kRoles = {"developer", "system", "user",
                                                     "assistant", "tool",   "function"};
 
-std::string join(std::string_view path, std::string_view key) {
-  return std::string(path) + "." + std::string(key);
-}
-
-std::string at(std::string_view path, size_t index) {
-  return std::string(path) + "[" + std::to_string(index) + "]";
-}
-
-Result<JsonObject> as_object(std::string_view path, JsonValue value) {
-  JsonObject object;
-  if (value.get(object) != simdjson::SUCCESS) return wrong_type(path, "an object", value);
-  return object;
-}
-
-Result<JsonArray> as_array(std::string_view path, JsonValue value) {
-  JsonArray array;
-  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, "an array", value);
-  return array;
-}
-
-Result<std::string_view> as_string(std::string_view path, JsonValue value) {
-  std::string_view text;
-  if (value.get(text) != simdjson::SUCCESS) return wrong_type(path, "a string", value);
-  return text;
-}
-
-Result<std::string_view> required_string(std::string_view path, JsonObject object,
-                                         std::string_view key) {
-  const auto value = json_get(object, key);
-  if (!value) return missing(join(path, key));
-  return as_string(join(path, key), *value);
-}
-
 // The text of one content part; anything but text is refused by name.
 Result<std::string_view> part_text(std::string_view path, JsonValue part) {
   WEIR_ASSIGN(const JsonObject object, as_object(path, part));

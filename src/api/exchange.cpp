@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "api/anthropic/message_error.h"
 #include "api/api_error.h"
 #include "base/log.h"
 
@@ -68,6 +69,9 @@ net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
   headers.reserve(4);  // One or two more are to come, mostly.
   const std::string_view id = request.header("x-request-id");
   headers.emplace_back("x-request-id", is_sane_id(id) ? std::string(id) : random_id("req_"));
+  // Anthropic's clients look for it by its own name.
+  if (anthropic::is_messages_path(request.path))
+    headers.emplace_back("request-id", headers.front().second);
   policy.cors.add_headers(request, headers);
   if (status == 429 || status == 503) append_retry_after(headers, policy.retry_after_s);
   return headers;
@@ -79,7 +83,8 @@ Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& req
       stats_(stats),
       request_(std::move(request)),
       responder_(std::move(responder)),
-      common_(common_headers(policy, request_, 0)) {}
+      common_(common_headers(policy, request_, 0)),
+      anthropic_(anthropic::is_messages_path(request_.path)) {}
 
 void Exchange::respond(int status, std::string_view content_type, std::string_view body,
                        net::HttpResponder::Headers headers) {
@@ -92,14 +97,21 @@ void Exchange::respond(int status, std::string_view content_type, std::string_vi
 
 void Exchange::respond_error(const Error& error, net::HttpResponder::Headers headers) {
   if (is_temporary(error.code)) append_retry_after(headers, policy_.retry_after_s);
-  respond(http_status(error.code), "application/json", error_json(error), std::move(headers));
+  answer_error(error, std::move(headers));
+}
+
+void Exchange::answer_error(const Error& error, net::HttpResponder::Headers headers) {
+  if (!anthropic_)
+    return respond(http_status(error.code), "application/json", error_json(error),
+                   std::move(headers));
+  const std::string body = anthropic::error_json(error, common_.front().second);
+  respond(anthropic::http_status(error), "application/json", body, std::move(headers));
 }
 
 void Exchange::respond_refusal(const Key::Refusal& refusal) {
   net::HttpResponder::Headers headers;
   append_retry_after(headers, refusal.retry_after_s);
-  respond(http_status(refusal.error.code), "application/json", error_json(refusal.error),
-          std::move(headers));
+  answer_error(refusal.error, std::move(headers));
 }
 
 std::optional<Key::Refusal> Exchange::take_prompt_tokens(int64_t tokens) {

@@ -1,5 +1,5 @@
 // Exchange: one HTTP request and its answer: the headers that every answer has, errors in OpenAI's
-// shape, one line in the access log.
+// shape or, where its endpoints are asked, in Anthropic's, one line in the access log.
 //
 // Threads: the loop's. Shared by whoever works on the answer.
 #pragma once
@@ -74,6 +74,7 @@ class Exchange {
                                                     const net::HttpRequest& request, int status);
 
  private:
+  void answer_error(const Error& error, net::HttpResponder::Headers headers);
   void finish(int status);
   void log_answer(int status) const;
 
@@ -83,6 +84,7 @@ class Exchange {
   net::HttpResponderPtr responder_;
   net::HttpResponder::Headers common_;  // The request's id first.
   const sched::Clock::time_point arrived_ = sched::Clock::now();
+  const bool anthropic_;  // Errors in its shape.
   AnswerFigures figures_;
   Key* key_ = nullptr;
   KeyUse use_;

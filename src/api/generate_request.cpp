@@ -8,78 +8,12 @@
 
 namespace weir::api {
 
-std::string_view shown(std::string_view text) { return text.substr(0, 64); }
-
-tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected,
-                                 JsonValue found) {
-  return fail(ErrorCode::kInvalid,
-              "Invalid type for '" + std::string(path) + "': expected " + std::string(expected) +
-                  ", found " + json_type_name(found) + ".",
-              std::string(path), "invalid_type");
-}
-
-tl::unexpected<Error> out_of_range(std::string_view path, const std::string& message) {
-  return fail(ErrorCode::kInvalid,
-              "Invalid value for '" + std::string(path) + "': " + message + ".", std::string(path),
-              "invalid_value");
-}
-
-tl::unexpected<Error> missing(std::string_view path) {
-  return fail(ErrorCode::kInvalid, "Missing required parameter: '" + std::string(path) + "'.",
-              std::string(path), "missing_required_parameter");
-}
-
-tl::unexpected<Error> unsupported(std::string_view path, const std::string& message) {
-  return fail(ErrorCode::kUnsupported, "Unsupported '" + std::string(path) + "': " + message + ".",
-              std::string(path), "unsupported_parameter");
-}
-
 namespace {
-
-std::string at(std::string_view path, size_t index) {
-  return std::string(path) + "[" + std::to_string(index) + "]";
-}
-
-std::string number_text(double number) {
-  char buffer[32];
-  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr);
-}
-
-// An integer, also where it is written as 16.0.
-std::optional<int64_t> exact_integer(JsonValue value) {
-  int64_t integer = 0;
-  if (value.get(integer) == simdjson::SUCCESS) return integer;
-  double number = 0;
-  if (value.type() == JsonType::DOUBLE && value.get(number) == simdjson::SUCCESS &&
-      number == std::trunc(number) && std::abs(number) <= 0x1p53)
-    return static_cast<int64_t>(number);
-  return std::nullopt;
-}
 
 bool is_number(JsonValue value) {
   return value.type() == JsonType::INT64 || value.type() == JsonType::UINT64 ||
          value.type() == JsonType::DOUBLE;
 }
-
-}  // namespace
-
-Result<int64_t> integer_of(std::string_view path, JsonValue value) {
-  if (const std::optional<int64_t> integer = exact_integer(value)) return *integer;
-  uint64_t beyond = 0;
-  if (value.type() == JsonType::UINT64 && value.get(beyond) == simdjson::SUCCESS)
-    return out_of_range(path, "expected an integer up to " +
-                                  std::to_string(std::numeric_limits<int64_t>::max()) + ", found " +
-                                  std::to_string(beyond));
-  return wrong_type(path, "an integer", value);
-}
-
-Result<void> check_range(std::string_view path, double number, double min, double max) {
-  if (number >= min && number <= max) return {};
-  return out_of_range(path, "expected a value from " + number_text(min) + " to " +
-                                number_text(max) + ", found " + number_text(number));
-}
-
-namespace {
 
 Result<int32_t> token_id(std::string_view path, JsonValue value, const RequestLimits& limits) {
   WEIR_ASSIGN(const int64_t id, integer_of(path, value));
@@ -87,28 +21,6 @@ Result<int32_t> token_id(std::string_view path, JsonValue value, const RequestLi
     return out_of_range(path, "expected a token id below " + std::to_string(limits.vocab_size) +
                                   ", found " + std::to_string(id));
   return static_cast<int32_t>(id);
-}
-
-Result<void> parse_stop(const FieldInput& in, GenerateRequest& out) {
-  const auto add = [&](std::string_view path, JsonValue value) -> Result<void> {
-    std::string_view text;
-    if (value.get(text) != simdjson::SUCCESS)
-      return wrong_type(path, "a string or an array of strings", value);
-    if (text.size() > kStopBytesMax)
-      return out_of_range(path, "expected at most " + std::to_string(kStopBytesMax) +
-                                    " bytes, found " + std::to_string(text.size()));
-    // An empty string comes from an empty input field and stops nothing.
-    if (!text.empty()) out.stop.emplace_back(text);
-    return {};
-  };
-  JsonArray array;
-  if (in.value.get(array) != simdjson::SUCCESS) return add(in.path, in.value);
-  if (array.size() > kStopStringsMax)
-    return out_of_range(in.path, "expected at most " + std::to_string(kStopStringsMax) +
-                                     " strings, found " + std::to_string(array.size()));
-  size_t index = 0;
-  for (const JsonValue value : array) WEIR_TRY(add(at(in.path, index++), value));
-  return {};
 }
 
 Result<void> parse_token_ids(std::string_view path, JsonArray array, const RequestLimits& limits,
@@ -445,6 +357,28 @@ Result<void> check_both(const GenerateRequest& request) {
 
 }  // namespace
 
+Result<void> parse_stop(const FieldInput& in, GenerateRequest& out) {
+  const auto add = [&](std::string_view path, JsonValue value) -> Result<void> {
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS)
+      return wrong_type(path, "a string or an array of strings", value);
+    if (text.size() > kStopBytesMax)
+      return out_of_range(path, "expected at most " + std::to_string(kStopBytesMax) +
+                                    " bytes, found " + std::to_string(text.size()));
+    // An empty string comes from an empty input field and stops nothing.
+    if (!text.empty()) out.stop.emplace_back(text);
+    return {};
+  };
+  JsonArray array;
+  if (in.value.get(array) != simdjson::SUCCESS) return add(in.path, in.value);
+  if (array.size() > kStopStringsMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kStopStringsMax) +
+                                     " strings, found " + std::to_string(array.size()));
+  size_t index = 0;
+  for (const JsonValue value : array) WEIR_TRY(add(at(in.path, index++), value));
+  return {};
+}
+
 Result<void> parse_prompts(std::string_view path, JsonValue value, size_t prompts_max,
                            const RequestLimits& limits, std::vector<Prompt>& out) {
   constexpr std::string_view kExpected =
@@ -494,22 +428,30 @@ Treatment treatment_of(const Field& field) {
 
 }  // namespace
 
-std::vector<FieldDoc> fields_of(Endpoint endpoint) {
+std::vector<FieldDoc> field_docs(std::span<const Field> fields, uint8_t endpoints) {
   std::vector<FieldDoc> docs;
-  for (const Field& field : kFields)
-    if (field.endpoints & static_cast<uint8_t>(endpoint))
+  for (const Field& field : fields)
+    if (field.endpoints & endpoints)
       docs.push_back({field.name, field.type, field.help, treatment_of(field), field.min, field.max,
                       field.required});
   return docs;
 }
 
+std::vector<FieldDoc> fields_of(Endpoint endpoint) {
+  return field_docs(kFields, static_cast<uint8_t>(endpoint));
+}
 std::vector<FieldDoc> chat_fields() { return fields_of(Endpoint::kChat); }
 std::vector<FieldDoc> completion_fields() { return fields_of(Endpoint::kCompletions); }
 
 Result<void> parse_fields(Endpoint endpoint, JsonObject body, const RequestLimits& limits,
                           GenerateRequest& out) {
-  for (const Field& field : kFields) {
-    if (!(field.endpoints & static_cast<uint8_t>(endpoint))) continue;
+  return read_fields(kFields, static_cast<uint8_t>(endpoint), body, limits, out);
+}
+
+Result<void> read_fields(std::span<const Field> fields, uint8_t endpoints, JsonObject body,
+                         const RequestLimits& limits, GenerateRequest& out) {
+  for (const Field& field : fields) {
+    if (!(field.endpoints & endpoints)) continue;
     const std::optional<JsonValue> value = json_get(body, field.name);
     if (value)
       WEIR_TRY(std::visit(Store{field, FieldInput{field.name, *value, limits}, out}, field.target));
@@ -522,10 +464,7 @@ Result<void> parse_fields(Endpoint endpoint, JsonObject body, const RequestLimit
 Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
                                        const RequestLimits& limits) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
-  JsonObject object;
-  if (doc.root().get(object) != simdjson::SUCCESS)
-    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
-                                         json_type_name(doc.root()) + ".");
+  WEIR_ASSIGN(const JsonObject object, body_object(doc));
   GenerateRequest request;
   WEIR_TRY(parse_fields(endpoint, object, limits, request));
   WEIR_TRY(check_both(request));

@@ -16,13 +16,15 @@
 #include <vector>
 
 #include "api/endpoint_table.h"
+#include "api/json_fields.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "sample/grammar/source.h"
 
 namespace weir::api {
 
-enum class Endpoint : uint8_t { kChat = 1, kCompletions = 2, kResponses = 4 };
+// kMessages is Anthropic's, whose table is its own (anthropic/message_request.h).
+enum class Endpoint : uint8_t { kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8 };
 
 // Limits of one request. OpenAI allows 4 stop strings; local front ends send more.
 inline constexpr size_t kStopStringsMax = 16;
@@ -47,12 +49,16 @@ struct GenerateRequest {
   std::string model;
 
   // --- Input.
+  std::string system;           // What stands before the messages, if it is a field of its own.
   std::string messages;         // Chat: a JSON array, in the form that templates expect.
   std::string last_role;        // Of the last message,
   std::string last_content;     // and its text.
   std::string template_kwargs;  // A JSON object, or empty.
   std::optional<std::string> reasoning_effort;
   std::optional<bool> enable_thinking;
+  // Where neither the request nor the server says; absent: as the template does.
+  std::optional<bool> thinking_unasked;
+  bool hide_reasoning = false;
   bool add_generation_prompt = true;
   bool continue_final_message = false;
   std::vector<Prompt> prompts;  // Completions.
@@ -155,6 +161,13 @@ Result<void> parse_fields(Endpoint endpoint, JsonObject body, const RequestLimit
                           GenerateRequest& out);
 std::vector<FieldDoc> fields_of(Endpoint endpoint);
 
+// For tables like this one of endpoints that share no field with it: their reference, and reading a
+// body by them, in the table's order. `endpoints` picks rows.
+std::vector<FieldDoc> field_docs(std::span<const Field> fields, uint8_t endpoints);
+Result<void> read_fields(std::span<const Field> fields, uint8_t endpoints, JsonObject body,
+                         const RequestLimits& limits, GenerateRequest& out);
+Result<void> parse_stop(const FieldInput& in, GenerateRequest& out);
+
 // Refuses a value that asks for something.
 Result<void> refuse(const FieldInput& in, GenerateRequest& out);
 
@@ -184,8 +197,11 @@ Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_functions(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out);
 Result<void> check_tool_choice(const GenerateRequest& request);
+Result<void> check_tool_count(std::string_view path, size_t count);
+Result<void> check_function_name(std::string_view path, std::string_view name);
 
 // What binds the answer to a form; each fills `grammar`, and only one of them may.
+Result<void> bind_schema(const std::string& path, JsonValue schema, GenerateRequest& out);
 Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_guided_json(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_guided_regex(const FieldInput& in, GenerateRequest& out);
@@ -194,18 +210,5 @@ Result<void> parse_guided_grammar(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_gbnf(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_structured_outputs(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_text_config(const FieldInput& in, GenerateRequest& out);  // Of responses.
-
-// A client's text within an error message: its beginning.
-std::string_view shown(std::string_view text);
-
-// Errors about a field.
-tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected, JsonValue found);
-tl::unexpected<Error> out_of_range(std::string_view path, const std::string& message);
-tl::unexpected<Error> missing(std::string_view path);
-tl::unexpected<Error> unsupported(std::string_view path, const std::string& message);
-
-// Numbers of a field. An integer may be written as 16.0.
-Result<int64_t> integer_of(std::string_view path, JsonValue value);
-Result<void> check_range(std::string_view path, double number, double min, double max);
 
 }  // namespace weir::api

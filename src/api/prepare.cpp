@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 
+#include "api/anthropic/message_error.h"
+#include "api/anthropic/message_request.h"
 #include "api/fim.h"
 #include "api/grammar_store.h"
 #include "api/memory_cost.h"
@@ -41,7 +43,7 @@ void write_thinking(const ApiConfig& config, const GenerateRequest& request, Jso
     append_json_string(key, name);
     return request.template_kwargs.find(key + ":") != std::string::npos;
   };
-  std::optional<bool> thinking = config.thinking;
+  std::optional<bool> thinking = config.thinking ? config.thinking : request.thinking_unasked;
   if (request.reasoning_effort == "none") thinking = false;
   if (request.enable_thinking) thinking = request.enable_thinking;
   for (const char* name : {"enable_thinking", "thinking"})
@@ -107,6 +109,7 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
 std::string field_of(Endpoint endpoint) {
   switch (endpoint) {
     case Endpoint::kChat:
+    case Endpoint::kMessages:
       return "messages";
     case Endpoint::kCompletions:
       return "prompt";
@@ -192,7 +195,15 @@ Result<std::vector<int32_t>> output_limits(const ApiConfig& config, const Prepar
   return limits;
 }
 
-AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) {
+// Anthropic's clients get thinking that they, or the server, have asked for.
+bool shows_reasoning(const ApiConfig& config, const GenerateRequest& request) {
+  if (request.hide_reasoning) return false;
+  if (request.enable_thinking) return *request.enable_thinking;
+  return config.thinking.value_or(request.thinking_unasked.value_or(true));
+}
+
+AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
+                             const GenerateRequest& request) {
   AnswerOptions options;
   options.endpoint = endpoint;
   options.stream = request.stream;
@@ -210,6 +221,10 @@ AnswerOptions answer_options(Endpoint endpoint, const GenerateRequest& request) 
   options.echo = request.echo;
   options.legacy_functions = request.legacy_functions;
   options.may_call = request.may_call();
+  if (endpoint == Endpoint::kMessages) {
+    options.call_id_prefix = "toolu_";
+    options.show_reasoning = shows_reasoning(config, request);
+  }
   return options;
 }
 
@@ -304,7 +319,8 @@ Error context_error(const std::string& field, int64_t tokens_max, int64_t tokens
                    (counted_all ? "" : "at least ") + std::to_string(tokens) +
                    " tokens, which exceeds the context window (context_length_exceeded). Please "
                    "reduce the length of the " +
-                   field + ".",
+                   field + ". The " +
+                   anthropic::prompt_too_long(tokens, std::min(tokens_max, tokens - 1)),
                field, "context_length_exceeded"};
 }
 
@@ -336,7 +352,8 @@ Result<void> check_prompt_length(const ApiConfig& config, const std::string& fie
     return fail(ErrorCode::kContextLength,
                 "Input tokens exceed the configured limit of " + std::to_string(config.prompt_max) +
                     " tokens: this prompt has " + std::to_string(length) +
-                    " (context_length_exceeded).",
+                    " (context_length_exceeded). The " +
+                    anthropic::prompt_too_long(length, config.prompt_max),
                 field);
   return {};
 }
@@ -403,8 +420,10 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
 
 Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
                                       const PrepareInput& in) {
-  WEIR_ASSIGN(const GenerateRequest request,
-              parse_generate(in.endpoint, in.body, RequestLimits{config.vocab_size}));
+  const RequestLimits limits{config.vocab_size};
+  WEIR_ASSIGN(const GenerateRequest request, in.endpoint == Endpoint::kMessages
+                                                 ? anthropic::parse_message_request(in.body, limits)
+                                                 : parse_generate(in.endpoint, in.body, limits));
   return prepare_request(config, budget, in, request);
 }
 
@@ -417,7 +436,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
   WEIR_ASSIGN(const std::vector<int32_t> limits, output_limits(config, in, request, prompts));
 
   PreparedAnswer answer;
-  AnswerOptions& options = answer.options = answer_options(in.endpoint, request);
+  AnswerOptions& options = answer.options = answer_options(config, in.endpoint, request);
   const AnswerCost cost = cost_of(options, prompts, limits);
   WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
   WEIR_ASSIGN(answer.whole, lease(budget, cost.whole));

@@ -41,8 +41,10 @@ struct AnswerOptions {
   bool echo = false;
   // --- What the text is taken apart by; null: it is all content.
   std::shared_ptr<const output::ParserOptions> parser;
-  std::vector<int32_t> markers;   // Special tokens whose text the parser needs.
-  bool short_call_ids = false;    // Nine letters or digits.
+  std::vector<int32_t> markers;  // Special tokens whose text the parser needs.
+  bool short_call_ids = false;   // Nine letters or digits.
+  std::string_view call_id_prefix = "call_";
+  bool show_reasoning = true;     // Where the protocol shows it only to those who ask.
   bool legacy_functions = false;  // `function_call` instead of `tool_calls`.
   bool may_call = false;          // A call may be held back until it is whole.
 };

@@ -6,14 +6,6 @@ namespace weir::api {
 
 namespace {
 
-std::string join(std::string_view path, std::string_view key) {
-  return std::string(path) + "." + std::string(key);
-}
-
-std::string at(std::string_view path, size_t index) {
-  return std::string(path) + "[" + std::to_string(index) + "]";
-}
-
 Result<std::string_view> string_member(std::string_view path, JsonObject object,
                                        std::string_view key) {
   const auto value = json_get(object, key);

@@ -265,7 +265,7 @@ std::string Stream::call_id(const Choice& choice, std::string_view given) const 
   if (!given.empty() && std::ranges::find(choice.parts->calls, given) == choice.parts->calls.end())
     return std::string(given);
   if (options_.short_call_ids) return random_id({}).substr(0, kShortIdBytes);
-  return random_id("call_");
+  return random_id(options_.call_id_prefix);
 }
 
 void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
@@ -380,7 +380,7 @@ void Stream::set_figures() {
 void Stream::keep_alive(sched::Clock::time_point now) {
   if (done_ || !options_.stream || now - last_write_ < host_.keep_alive) return;
   if (started_ && responder_.queued_bytes() > 0) return;
-  host_.out.text() += ": keep-alive\n\n";
+  host_.out.text() += shape_->keep_alive();
   flush(now);
 }
 

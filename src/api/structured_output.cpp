@@ -20,6 +20,8 @@ Result<void> bind(const std::string& path, GrammarSource source, GenerateRequest
   return {};
 }
 
+}  // namespace
+
 // A schema, or its text.
 Result<void> bind_schema(const std::string& path, JsonValue value, GenerateRequest& out) {
   GrammarSource source;
@@ -33,6 +35,8 @@ Result<void> bind_schema(const std::string& path, JsonValue value, GenerateReque
     return wrong_type(path, "a JSON schema (an object)", value);
   return bind(path, std::move(source), out);
 }
+
+namespace {
 
 Result<void> bind_text(const std::string& path, JsonValue value, Kind kind, GenerateRequest& out) {
   std::string_view text;

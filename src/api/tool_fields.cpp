@@ -11,35 +11,6 @@ namespace {
 
 constexpr size_t kNameBytesMax = 256;
 
-std::string join(std::string_view path, std::string_view key) {
-  return std::string(path) + "." + std::string(key);
-}
-
-std::string at(std::string_view path, size_t index) {
-  return std::string(path) + "[" + std::to_string(index) + "]";
-}
-
-Result<JsonObject> as_object(std::string_view path, JsonValue value) {
-  JsonObject object;
-  if (value.get(object) != simdjson::SUCCESS) return wrong_type(path, "an object", value);
-  return object;
-}
-
-Result<JsonArray> as_array(std::string_view path, JsonValue value) {
-  JsonArray array;
-  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, "an array", value);
-  return array;
-}
-
-Result<std::string_view> string_member(std::string_view path, JsonObject object,
-                                       std::string_view key) {
-  const auto value = json_get(object, key);
-  if (!value) return missing(join(path, key));
-  std::string_view text;
-  if (value->get(text) != simdjson::SUCCESS) return wrong_type(join(path, key), "a string", *value);
-  return text;
-}
-
 // Names stand within markers and JSON strings, as they are.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax && std::ranges::none_of(name, [](char c) {
@@ -50,11 +21,8 @@ bool is_plain_name(std::string_view name) {
 
 Result<ToolFunction> function_of(const std::string& path, JsonValue value) {
   WEIR_ASSIGN(const JsonObject object, as_object(path, value));
-  WEIR_ASSIGN(const std::string_view name, string_member(path, object, "name"));
-  if (!is_plain_name(name))
-    return out_of_range(join(path, "name"), "expected from 1 to " + std::to_string(kNameBytesMax) +
-                                                " letters, digits, _ or -, found \"" +
-                                                std::string(shown(name)) + "\"");
+  WEIR_ASSIGN(const std::string_view name, required_string(path, object, "name"));
+  WEIR_TRY(check_function_name(join(path, "name"), name));
   ToolFunction function;
   function.name = name;
   if (const auto parameters = json_get(object, "parameters")) {
@@ -67,21 +35,15 @@ Result<ToolFunction> function_of(const std::string& path, JsonValue value) {
   return function;
 }
 
-Result<void> check_count(std::string_view path, size_t count) {
-  if (count <= kToolsMax) return {};
-  return out_of_range(path, "expected at most " + std::to_string(kToolsMax) + " tools, found " +
-                                std::to_string(count));
-}
-
 // {"type": "function", "function": {"name": ...}}, also without the inner object.
 Result<std::string> chosen_name(const std::string& path, JsonObject object) {
   const auto function = json_get(object, "function");
   if (!function) {
-    WEIR_ASSIGN(const std::string_view name, string_member(path, object, "name"));
+    WEIR_ASSIGN(const std::string_view name, required_string(path, object, "name"));
     return std::string(name);
   }
   WEIR_ASSIGN(const JsonObject inner, as_object(join(path, "function"), *function));
-  WEIR_ASSIGN(const std::string_view name, string_member(join(path, "function"), inner, "name"));
+  WEIR_ASSIGN(const std::string_view name, required_string(join(path, "function"), inner, "name"));
   return std::string(name);
 }
 
@@ -91,7 +53,7 @@ Result<void> parse_allowed_tools(JsonObject choice, GenerateRequest& out) {
   if (const auto inner = json_get(choice, "allowed_tools")) {
     WEIR_ASSIGN(allowed, as_object(path, *inner));
   }
-  WEIR_ASSIGN(const std::string_view mode, string_member(path, allowed, "mode"));
+  WEIR_ASSIGN(const std::string_view mode, required_string(path, allowed, "mode"));
   if (mode != "auto" && mode != "required")
     return out_of_range(join(path, "mode"),
                         "expected auto or required, found \"" + std::string(shown(mode)) + "\"");
@@ -99,7 +61,7 @@ Result<void> parse_allowed_tools(JsonObject choice, GenerateRequest& out) {
   const auto tools = json_get(allowed, "tools");
   if (!tools) return missing(join(path, "tools"));
   WEIR_ASSIGN(const JsonArray array, as_array(join(path, "tools"), *tools));
-  WEIR_TRY(check_count(join(path, "tools"), array.size()));
+  WEIR_TRY(check_tool_count(join(path, "tools"), array.size()));
   if (array.size() == 0)
     return out_of_range(join(path, "tools"), "expected at least one tool, found none");
   size_t index = 0;
@@ -133,15 +95,28 @@ Result<void> parse_choice_word(const FieldInput& in, std::string_view word, Gene
 
 }  // namespace
 
+Result<void> check_tool_count(std::string_view path, size_t count) {
+  if (count <= kToolsMax) return {};
+  return out_of_range(path, "expected at most " + std::to_string(kToolsMax) + " tools, found " +
+                                std::to_string(count));
+}
+
+Result<void> check_function_name(std::string_view path, std::string_view name) {
+  if (is_plain_name(name)) return {};
+  return out_of_range(path, "expected from 1 to " + std::to_string(kNameBytesMax) +
+                                " letters, digits, _ or -, found \"" + std::string(shown(name)) +
+                                "\"");
+}
+
 Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
   if (tools.size() == 0) return {};
-  WEIR_TRY(check_count(in.path, tools.size()));
+  WEIR_TRY(check_tool_count(in.path, tools.size()));
   size_t index = 0;
   for (const JsonValue element : tools) {
     const std::string path = at(in.path, index++);
     WEIR_ASSIGN(const JsonObject tool, as_object(path, element));
-    WEIR_ASSIGN(const std::string_view type, string_member(path, tool, "type"));
+    WEIR_ASSIGN(const std::string_view type, required_string(path, tool, "type"));
     if (type != "function")
       return unsupported(join(path, "type"),
                          "expected \"function\", found \"" + std::string(shown(type)) + "\"");
@@ -157,13 +132,13 @@ Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
 // {"type": "function", "name": ..., ...}: without the inner object that templates know.
 Result<void> parse_flat_tools(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
-  WEIR_TRY(check_count(in.path, tools.size()));
+  WEIR_TRY(check_tool_count(in.path, tools.size()));
   JsonWriter json(out.tools);
   size_t index = 0;
   for (const JsonValue element : tools) {
     const std::string path = at(in.path, index++);
     WEIR_ASSIGN(const JsonObject tool, as_object(path, element));
-    WEIR_ASSIGN(const std::string_view type, string_member(path, tool, "type"));
+    WEIR_ASSIGN(const std::string_view type, required_string(path, tool, "type"));
     if (is_offline_search(type, tool)) continue;
     if (type != "function")
       return unsupported(join(path, "type"),
@@ -188,7 +163,7 @@ Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
   JsonObject object;
   if (in.value.get(object) != simdjson::SUCCESS)
     return wrong_type(in.path, "a string or an object", in.value);
-  WEIR_ASSIGN(const std::string_view type, string_member(in.path, object, "type"));
+  WEIR_ASSIGN(const std::string_view type, required_string(in.path, object, "type"));
   if (type == "allowed_tools") return parse_allowed_tools(object, out);
   if (type != "function")
     return unsupported(
@@ -205,7 +180,7 @@ Result<void> parse_functions(const FieldInput& in, GenerateRequest& out) {
   if (functions.size() == 0) return {};
   if (!out.functions.empty())
     return out_of_range(in.path, "expected one of tools and functions, found both");
-  WEIR_TRY(check_count(in.path, functions.size()));
+  WEIR_TRY(check_tool_count(in.path, functions.size()));
   JsonWriter json(out.tools);
   json.begin_array();
   size_t index = 0;
@@ -225,7 +200,7 @@ Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out) {
   if (in.value.get(word) == simdjson::SUCCESS) return parse_choice_word(in, word, out);
   WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   if (object.size() == 0) return {};
-  WEIR_ASSIGN(const std::string_view name, string_member(in.path, object, "name"));
+  WEIR_ASSIGN(const std::string_view name, required_string(in.path, object, "name"));
   out.tool_choice = ToolChoice::kNamed;
   out.callable.emplace_back(name);
   return {};

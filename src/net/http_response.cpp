@@ -48,6 +48,7 @@ constexpr std::pair<int, std::string_view> kReasons[] = {
     {503, "Service Unavailable"},
     {504, "Gateway Timeout"},
     {505, "HTTP Version Not Supported"},
+    {529, "Overloaded"},  // Anthropic's.
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<std::string> members(const std::string& body, const std::string& nam
 TEST(Queues, RefuseWhoHasWaitedTooLong) {
   TestApi server({.config = {.queue_timeout_s = 0.2}, .running_max = 1, .step_us = 1000});
   RawClient running(server.port());
-  running.send(net::post("/v1/completions", R"({"prompt":"A","max_tokens":2000})"));
+  running.send(net::post("/v1/completions", R"({"prompt":"A","max_tokens":1500})"));
   EXPECT_TRUE(server.eventually([&] { return server.engine().stats().running.value() == 1; }));
   const auto begin = std::chrono::steady_clock::now();
   const auto refused = server.complete();

@@ -65,6 +65,8 @@ const std::map<std::string, std::vector<std::string>> kBodies = {
     {"/v1/chat/completions", {R"("messages":[{"role":"user","content":"x"}],"max_tokens":1)"}},
     {"/v1/completions", {R"("prompt":"A","max_tokens":1)"}},
     {"/v1/responses", {R"("input":"x","max_output_tokens":1)"}},
+    {"/v1/messages", {R"("max_tokens":1,"messages":[{"role":"user","content":"x"}])"}},
+    {"/v1/messages/count_tokens", {R"("messages":[{"role":"user","content":"x"}])"}},
     {"/v1/embeddings", {R"("input":"A")"}},
     {"/tokenize",
      {R"("content":"A")", R"("prompt":"A")", R"("messages":[{"role":"user","content":"x"}])"}},
@@ -89,11 +91,14 @@ std::string right_value(std::string_view types) {
   return takes(types, "array") ? R"([{"a":1}])" : R"({"a":1})";
 }
 
+// The field that an error is about. Anthropic's errors say it in their message only.
 std::string param_of(const std::string& body) {
-  const std::string key = R"("param":")";
+  const bool in_message = body.starts_with(R"({"type":"error")");
+  const std::string key = in_message ? "'" : R"("param":")";
   const size_t at = body.find(key);
   if (at == std::string::npos) return {};
-  return body.substr(at + key.size(), body.find('"', at + key.size()) - at - key.size());
+  const size_t begin = at + key.size();
+  return body.substr(begin, body.find(in_message ? '\'' : '"', begin) - begin);
 }
 
 void check_field(const TestApi& server, const std::string& path, const FieldDoc& field) {

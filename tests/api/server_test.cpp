@@ -43,7 +43,8 @@ TEST(Errors, NameTheContextInWordsThatClientsKnow) {
   EXPECT_EQ(answer.body,
             R"({"error":{"message":"This model's maximum context length is 64 tokens. However, )"
             R"(your messages resulted in 117 tokens, which exceeds the context window )"
-            R"((context_length_exceeded). Please reduce the length of the messages.",)"
+            R"((context_length_exceeded). Please reduce the length of the messages. The )"
+            R"(prompt is too long: 117 tokens > 64 maximum",)"
             R"("type":"invalid_request_error","param":"messages",)"
             R"("code":"context_length_exceeded"}})");
   // A text that is far too long is not counted to its end.

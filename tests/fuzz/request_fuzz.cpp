@@ -1,8 +1,9 @@
-// Arbitrary bytes as the body of a chat, a text completion or a response: parsing ends, and
-// whatever it accepts keeps its own limits.
+// Arbitrary bytes as the body of a chat, a text completion, a response or Anthropic's messages:
+// parsing ends, and whatever it accepts keeps its own limits.
 #include <cstdint>
 #include <string_view>
 
+#include "api/anthropic/message_request.h"
 #include "api/generate_request.h"
 #include "api/responses_request.h"
 #include "base/check.h"
@@ -69,17 +70,21 @@ void check_response(std::string_view body) {
   check_accepted(next->generate);
 }
 
+void check(const weir::Result<weir::api::GenerateRequest>& request) {
+  if (request)
+    check_accepted(*request);
+  else
+    CHECK(!request.error().message.empty());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  for (const auto endpoint : {weir::api::Endpoint::kChat, weir::api::Endpoint::kCompletions}) {
-    const auto request = weir::api::parse_generate(endpoint, body, kLimits);
-    if (request)
-      check_accepted(*request);
-    else
-      CHECK(!request.error().message.empty());
-  }
+  for (const auto endpoint : {weir::api::Endpoint::kChat, weir::api::Endpoint::kCompletions})
+    check(weir::api::parse_generate(endpoint, body, kLimits));
+  check(weir::api::anthropic::parse_message_request(body, kLimits));
+  check(weir::api::anthropic::parse_count_request(body, kLimits));
   check_response(body);
   return 0;
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
+import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
 import { ChatOpenAI, OpenAI as CompletionLlm, OpenAIEmbeddings } from "@langchain/openai";
@@ -195,5 +196,48 @@ describe("ai sdk", () => {
   test("embeddings", async () => {
     const { embeddings } = await embedMany({ model: provider.embeddingModel(model), values: ["sea", "land"], maxRetries: 0 });
     assert.equal(embeddings.length, 2);
+  });
+});
+
+describe("anthropic", () => {
+  const client = new Anthropic({ baseURL: base, apiKey, maxRetries: 0 });
+  const tools = [{ name: "get_weather", description: "Weather", input_schema: z.toJSONSchema(weather) }];
+  const ask = { model, max_tokens: 120, messages: hello };
+
+  test("messages, whole", async () => {
+    const message = await client.messages.create({ ...ask, max_tokens: 8, system: "Be brief." });
+    assert.equal(message.content[0].type, "text");
+    assert.equal(message.stop_reason, "max_tokens");
+    assert.ok(message.usage.output_tokens === 8 && message._request_id.startsWith("req_"));
+  });
+
+  test("messages, streamed", async () => {
+    const stream = client.messages.stream({ ...ask, max_tokens: 8 });
+    let text = "";
+    stream.on("text", (delta) => (text += delta));
+    const message = await stream.finalMessage();
+    assert.equal(message.content.map((b) => b.text).join(""), text);
+    assert.equal(message.usage.output_tokens, 8);
+    const events = await collect(await client.messages.create({ ...ask, max_tokens: 8, stream: true }));
+    assert.deepEqual([events[0].type, events.at(-1).type], ["message_start", "message_stop"]);
+  });
+
+  test("tools, whole, streamed and answered", async () => {
+    const forced = { ...ask, tools, tool_choice: { type: "tool", name: "get_weather", disable_parallel_tool_use: true } };
+    for (const message of [await client.messages.create(forced), await client.messages.stream(forced).finalMessage()]) {
+      assert.equal(message.stop_reason, "tool_use");
+      const call = message.content.find((b) => b.type === "tool_use");
+      weather.parse(call.input);
+      const result = { role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: [{ type: "text", text: "Sun" }] }] };
+      await client.messages.create({ ...ask, tools, max_tokens: 8, messages: [...hello, { role: "assistant", content: message.content }, result] });
+    }
+  });
+
+  test("count and errors", async () => {
+    const { input_tokens } = await client.messages.countTokens({ model, messages: hello, tools });
+    assert.ok(input_tokens > 0);
+    await assert.rejects(client.messages.create({ ...ask, model: "no" }), (e) => e instanceof Anthropic.NotFoundError && e.error.error.type === "not_found_error");
+    const long = [{ role: "user", content: "word ".repeat(200_000) }];
+    await assert.rejects(client.messages.create({ ...ask, messages: long }), (e) => e instanceof Anthropic.BadRequestError && /prompt is too long/.test(e.message));
   });
 });

@@ -1,0 +1,26 @@
+#include "api/anthropic/count_tokens.h"
+
+#include "api/anthropic/message_request.h"
+#include "api/prepare.h"
+#include "base/json.h"
+
+namespace weir::api::anthropic {
+
+Result<std::string> count_tokens(const ApiConfig& config, std::string_view body, int64_t now,
+                                 int32_t tokens_max) {
+  WEIR_ASSIGN(const GenerateRequest request,
+              parse_count_request(body, RequestLimits{config.vocab_size}));
+  WEIR_TRY(check_model(config, request.model));
+  WEIR_ASSIGN(const std::string prompt, render_chat(config, request, now));
+  WEIR_ASSIGN(const std::vector<int32_t> ids,
+              tokenise(config, "messages", tokens_max, prompt,
+                       {.add_special = false, .parse_special = true}));
+  std::string out;
+  JsonWriter(out)
+      .begin_object()
+      .field("input_tokens", static_cast<int64_t>(ids.size()))
+      .end_object();
+  return out;
+}
+
+}  // namespace weir::api::anthropic

@@ -1,0 +1,17 @@
+// /v1/messages/count_tokens: how many tokens a prompt would have.
+//
+// Threads: pure functions, for the pool.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/api.h"
+
+namespace weir::api::anthropic {
+
+// {"input_tokens"}. `now` is what a template is told that asks for the date.
+Result<std::string> count_tokens(const ApiConfig& config, std::string_view body, int64_t now,
+                                 int32_t tokens_max);
+
+}  // namespace weir::api::anthropic

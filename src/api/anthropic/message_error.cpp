@@ -1,0 +1,74 @@
+#include "api/anthropic/message_error.h"
+
+#include "api/api_error.h"
+#include "base/json.h"
+
+namespace weir::api::anthropic {
+
+namespace {
+
+constexpr std::string_view kPath = "/v1/messages";
+constexpr std::string_view kTooLong = "prompt is too long: ";
+constexpr int kOverloaded = 529;
+
+std::string_view type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 504:
+      return "timeout_error";
+    case kOverloaded:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
+}  // namespace
+
+bool is_messages_path(std::string_view path) {
+  return path.starts_with(kPath) && (path.size() == kPath.size() || path[kPath.size()] == '/');
+}
+
+int http_status(const Error& error) {
+  if (error.kind == "request_timeout") return 504;
+  switch (error.code) {
+    case ErrorCode::kOverloaded:
+      return error.kind == "rate_limit_exceeded" ? 429 : kOverloaded;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kCapacity:
+      return kOverloaded;
+    default:
+      return api::http_status(error.code);
+  }
+}
+
+std::string prompt_too_long(int64_t tokens, int64_t tokens_max) {
+  return std::string(kTooLong) + std::to_string(tokens) + " tokens > " +
+         std::to_string(tokens_max) + " maximum";
+}
+
+std::string error_json(const Error& error, std::string_view request_id) {
+  std::string_view message = error.message;
+  // The message has a wording for every protocol, this one's last.
+  if (const size_t begin = message.rfind(kTooLong);
+      error.code == ErrorCode::kContextLength && begin != std::string_view::npos)
+    message.remove_prefix(begin);
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().field("type", "error").key("error").begin_object();
+  json.field("type", type_of(http_status(error))).field("message", message).end_object();
+  if (!request_id.empty()) json.field("request_id", request_id);
+  json.end_object();
+  return out;
+}
+
+}  // namespace weir::api::anthropic

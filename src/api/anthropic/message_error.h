@@ -1,0 +1,27 @@
+// Errors of Anthropic's endpoints: {"type":"error","error":{"type","message"},"request_id"}, and
+// the statuses that its clients know.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace weir::api::anthropic {
+
+// True of the endpoints whose errors have this form, and of what begins like them.
+bool is_messages_path(std::string_view path);
+
+// A full server is 529 here; 429 is a limit of the key.
+int http_status(const Error& error);
+
+// `request_id`: empty where there is none to name.
+std::string error_json(const Error& error, std::string_view request_id);
+
+// How Anthropic says that a prompt is beyond the context. Claude Code reads this and compacts the
+// conversation.
+std::string prompt_too_long(int64_t tokens, int64_t tokens_max);
+
+}  // namespace weir::api::anthropic
