@@ -12,6 +12,7 @@
 #include "api/anthropic/message_shape.h"
 #include "api/api_error.h"
 #include "api/api_stats.h"
+#include "api/batch_answer.h"
 #include "api/chat_shape.h"
 #include "api/embeddings.h"
 #include "api/exchange.h"
@@ -130,6 +131,9 @@ struct Api::Impl {
   PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
   std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
+  using BatchPreparer = Result<PreparedBatch> (*)(const ApiConfig&, MemoryBudget&,
+                                                  const PrepareInput&);
+  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);
   void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
                     std::unique_ptr<AnswerShape> shape);
   // Runs `work` in the pool and `done` with its result on the loop, within preparing_max.
@@ -154,7 +158,7 @@ struct Api::Impl {
   const Keyring keys;
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
-  std::vector<std::shared_ptr<EmbeddingAnswer>> embedding_answers;
+  std::vector<std::shared_ptr<BatchAnswer>> batches;
   const net::HttpStats* http_stats = nullptr;
   int32_t preparing = 0;
   bool draining = false;
@@ -406,8 +410,34 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
   if (const Result<void> submitted = stream->submit(); !submitted)
     return exchange->respond_error(submitted.error());
   streams.push_back(stream);
-  stats.open_answers.set(static_cast<double>(streams.size() + embedding_answers.size()));
+  stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
   stream->poll(sched::Clock::now());  // The engine may have been quick.
+}
+
+void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare) {
+  PrepareInput input;
+  input.arrived = exchange->arrived();
+  input.now = std::time(nullptr);
+  input.tokens_max = tokens_max();
+  if (const Key* const key = exchange->key()) input.priority_min = key->spec().priority;
+  in_pool<PreparedBatch>(
+      exchange,
+      [this, input, prepare](const std::string& body) mutable {
+        input.body = body;
+        return prepare(config, budget, input);
+      },
+      [this, exchange](Result<PreparedBatch> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        for (OwnedRequest& owned : prepared->requests) owned.request->id = next_request_id++;
+        const auto answer = std::make_shared<BatchAnswer>(host, exchange, std::move(*prepared));
+        if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
+          return exchange->respond_refusal(*refusal);
+        if (const Result<void> submitted = answer->submit(); !submitted)
+          return exchange->respond_error(submitted.error());
+        batches.push_back(answer);
+        stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
+        answer->poll();  // The engine may have been quick.
+      });
 }
 
 void Api::Impl::poll_streams() {
@@ -419,7 +449,7 @@ void Api::Impl::poll_streams() {
         streams[ahead]->prefetch(step);
     streams[i]->poll(now);
   }
-  for (const std::shared_ptr<EmbeddingAnswer>& answer : embedding_answers) answer->poll();
+  for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->poll();
   reap();
 }
 
@@ -432,17 +462,20 @@ void Api::Impl::tick() {
     stream->keep_alive(now);
     oldest_s = std::max(oldest_s, stream->waiting_seconds(now));
   }
+  for (const std::shared_ptr<BatchAnswer>& batch : batches) {
+    batch->expire(now);
+    oldest_s = std::max(oldest_s, batch->waiting_seconds(now));
+  }
   stats.oldest_waiting.set(oldest_s);
   reap();
 }
 
 void Api::Impl::reap() {
   std::erase_if(streams, [](const std::shared_ptr<Stream>& stream) { return stream->done(); });
-  std::erase_if(embedding_answers,
-                [](const std::shared_ptr<EmbeddingAnswer>& answer) { return answer->done(); });
+  std::erase_if(batches, [](const std::shared_ptr<BatchAnswer>& batch) { return batch->done(); });
   std::erase_if(host.retired,
                 [](const OwnedRequest& owned) { return owned.request->log.finished(); });
-  stats.open_answers.set(static_cast<double>(streams.size() + embedding_answers.size()));
+  stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
 }
 
 void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -511,28 +544,7 @@ void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams
 }
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {
-  PrepareInput input;
-  input.arrived = exchange->arrived();
-  input.tokens_max = tokens_max();
-  if (const Key* const key = exchange->key()) input.priority_min = key->spec().priority;
-  in_pool<PreparedEmbeddings>(
-      exchange,
-      [this, input](const std::string& body) mutable {
-        input.body = body;
-        return prepare_embeddings(config, budget, input);
-      },
-      [this, exchange](Result<PreparedEmbeddings> prepared) {
-        if (!prepared) return exchange->respond_error(prepared.error());
-        for (OwnedRequest& owned : prepared->requests) owned.request->id = next_request_id++;
-        const auto answer = std::make_shared<EmbeddingAnswer>(host, exchange, std::move(*prepared),
-                                                              config.model_id);
-        if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
-          return exchange->respond_refusal(*refusal);
-        if (const Result<void> submitted = answer->submit(); !submitted)
-          return exchange->respond_error(submitted.error());
-        embedding_answers.push_back(answer);
-        answer->poll();  // The engine may have been quick.
-      });
+  answer_batch(exchange, &prepare_embeddings);
 }
 
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -558,6 +570,7 @@ void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
   std::vector<OpenRequest> open;
   const sched::Clock::time_point now = sched::Clock::now();
   for (const std::shared_ptr<Stream>& stream : streams) stream->list_open(open, now);
+  for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->list_open(open, now);
   exchange->respond_json(slots_page(config, tokens_max(), std::move(open)));
 }
 
@@ -660,14 +673,14 @@ void Api::begin_drain() { impl_->draining = true; }
 void Api::cancel_all() {
   for (const std::shared_ptr<Stream>& stream : impl_->streams)
     stream->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-  for (const std::shared_ptr<EmbeddingAnswer>& answer : impl_->embedding_answers)
-    answer->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  for (const std::shared_ptr<BatchAnswer>& batch : impl_->batches)
+    batch->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
   impl_->reap();
 }
 
 bool Api::idle() const {
   impl_->reap();
-  return impl_->preparing == 0 && impl_->streams.empty() && impl_->embedding_answers.empty() &&
+  return impl_->preparing == 0 && impl_->streams.empty() && impl_->batches.empty() &&
          impl_->host.retired.empty();
 }
 

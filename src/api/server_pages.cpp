@@ -95,6 +95,17 @@ std::string props_page(const ApiConfig& config, int32_t tokens_max) {
   return body;
 }
 
+OpenRequest open_request(const sched::Request& request, int32_t output_tokens,
+                         sched::Clock::time_point now) {
+  return {.id = request.id,
+          .begun = request.begun.load(std::memory_order_acquire),
+          .priority = request.priority,
+          .prompt_tokens = static_cast<int32_t>(request.prompt.size()),
+          .output_tokens = output_tokens,
+          .max_tokens = request.max_tokens,
+          .age_s = std::chrono::duration<double>(now - request.arrived).count()};
+}
+
 std::string slots_page(const ApiConfig& config, int32_t tokens_max, std::vector<OpenRequest> open) {
   // Those that run, then those that wait in the order in which they will be admitted.
   std::ranges::sort(open, {}, [](const OpenRequest& r) {

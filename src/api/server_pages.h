@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/api.h"
+#include "sched/request.h"
 
 namespace weir::api {
 
@@ -30,6 +31,8 @@ struct OpenRequest {
   int32_t max_tokens = 0;
   double age_s = 0;
 };
+OpenRequest open_request(const sched::Request& request, int32_t output_tokens,
+                         sched::Clock::time_point now);
 
 // llama.cpp's /slots: an entry for each place, taken or free, then one for each request that waits.
 // Shows lengths and ages, never anybody's text or parameters.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "api/deadline.h"
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/trace.h"
@@ -394,42 +395,14 @@ double Stream::waiting_seconds(sched::Clock::time_point now) const {
 
 void Stream::expire(sched::Clock::time_point now) {
   if (done_) return;
-  const auto text = [](std::chrono::duration<double> limit) {
-    return std::to_string(static_cast<int64_t>(limit.count())) + " s";
-  };
-  const double queue_s = host_.queue_timeout.count(), request_s = host_.request_timeout.count();
-  if (request_s > 0 && seconds(now - exchange_->arrived()) >= request_s) {
-    host_.stats->request_timeouts.add();
-    // To ask again would take as long again.
-    return fail(Error{ErrorCode::kUnavailable,
-                      "The answer took longer than this server allows, " +
-                          text(host_.request_timeout) + "; ask for fewer tokens.",
-                      {},
-                      "request_timeout"},
-                {{"x-should-retry", "false"}});
-  }
-  if (queue_s > 0 && waiting_seconds(now) >= queue_s) {
-    host_.stats->queue_timeouts.add();
-    fail(Error{ErrorCode::kOverloaded,
-               "The server is overloaded: the request has waited for " + text(host_.queue_timeout) +
-                   "; try again later.",
-               {},
-               "queue_timeout"});
-  }
+  const double age_s = seconds(now - exchange_->arrived());
+  if (auto expiry = check_deadlines(host_, age_s, waiting_seconds(now)))
+    fail(expiry->error, std::move(expiry->headers));
 }
 
 void Stream::list_open(std::vector<OpenRequest>& list, sched::Clock::time_point now) const {
-  for (const Choice& choice : choices_) {
-    if (choice.ended) continue;
-    const sched::Request& request = *choice.owned.request;
-    list.push_back({.id = request.id,
-                    .begun = request.begun.load(std::memory_order_acquire),
-                    .priority = request.priority,
-                    .prompt_tokens = static_cast<int32_t>(request.prompt.size()),
-                    .output_tokens = choice.read,
-                    .max_tokens = request.max_tokens,
-                    .age_s = seconds(now - request.arrived)});
-  }
+  for (const Choice& choice : choices_)
+    if (!choice.ended) list.push_back(open_request(*choice.owned.request, choice.read, now));
 }
 
 void Stream::fail(const Error& error, net::HttpResponder::Headers headers) {

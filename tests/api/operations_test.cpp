@@ -55,6 +55,45 @@ TEST(Answers, EndWhenTheyTakeTooLong) {
   EXPECT_EQ(server.complete(R"(,"max_tokens":5)").status, 200);
 }
 
+TEST(Queues, ShowEmbeddings) {
+  TestApi server({.config = {.parallel = 1}, .running_max = 1, .step_us = 1000});
+  RawClient running(server.port());
+  running.send(net::post("/v1/completions", R"({"prompt":"A","max_tokens":4000})"));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().stats().running.value() == 1; }));
+  RawClient waiting(server.port());
+  waiting.send(net::post("/v1/embeddings", R"({"input":["AB","ABC"]})"));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 3; }));
+  const std::string slots = server.get("/slots").body;
+  EXPECT_EQ(members(slots, "n_prompt_tokens"), (std::vector<std::string>{"1", "2", "3"}));
+  EXPECT_EQ(members(slots, "queue_position"), (std::vector<std::string>{"1", "2"}));
+  running.close();
+  EXPECT_EQ(waiting.read_response().status, 200);
+}
+
+TEST(Queues, RefuseEmbeddingsThatHaveWaitedTooLong) {
+  TestApi server({.config = {.queue_timeout_s = 0.2}, .running_max = 1, .step_us = 1000});
+  RawClient running(server.port());
+  running.send(net::post("/v1/completions", R"({"prompt":"A","max_tokens":4000})"));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().stats().running.value() == 1; }));
+  const auto refused = server.post("/v1/embeddings", R"({"input":["AB","ABC"]})");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(error_code(refused.body), "queue_timeout");
+  EXPECT_FALSE(refused.header("Retry-After").empty());
+  EXPECT_NE(server.get("/metrics").body.find("weir_queue_timeouts_total 1\n"), std::string::npos);
+  running.close();
+}
+
+TEST(Answers, OfEmbeddingsEndWhenTheyTakeTooLong) {
+  TestApi server({.config = {.request_timeout_s = 0.3}, .queue_max = 2, .step_us = 5000});
+  std::string inputs = "[1]";
+  for (int i = 0; i < 2000; ++i) inputs += ",[65,66]";
+  const auto late = server.post("/v1/embeddings", R"({"input":[)" + inputs + "]}");
+  EXPECT_EQ(late.status, 503);
+  EXPECT_EQ(error_code(late.body), "request_timeout");
+  EXPECT_EQ(late.header("x-should-retry"), "false");
+  EXPECT_NE(server.get("/metrics").body.find("weir_request_timeouts_total 1\n"), std::string::npos);
+}
+
 TEST(Priorities, DecideWhoIsAdmittedNext) {
   TestApi server({.config = {.parallel = 1}, .running_max = 1, .step_us = 1000});
   RawClient running(server.port());
