@@ -53,7 +53,7 @@ struct ModelMemory {
   int64_t mapped_weights = 0;  // Used in place from the file.
   int64_t scratch = 0;         // Activations and logits.
   std::string formats;         // "4-bit g32 79 %, 8-bit g32 21 %"
-  int64_t parameters = 0;      // Numbers in the matrices.
+  int64_t parameters = 0;      // Numbers in matrices and vectors; a tied head counts once.
 };
 
 class Model {

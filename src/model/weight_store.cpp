@@ -89,7 +89,7 @@ Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byt
 }
 
 int64_t WeightStore::numbers() const {
-  int64_t total = 0;
+  int64_t total = vector_numbers_;
   for (const auto& [name, numbers] : numbers_of_format_) total += numbers;
   return total;
 }
@@ -116,6 +116,7 @@ std::string WeightStore::formats() const {
 
 Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,
                                               float offset) {
+  vector_numbers_ += count;
   WEIR_ASSIGN(std::byte * memory, allocate(count * 4));
   auto* out = reinterpret_cast<float*>(memory);
   for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, i) + offset;

@@ -46,7 +46,7 @@ class WeightStore {
 
   // How the matrices are stored, most of the numbers first: "4-bit g32 79 %, 8-bit g32 21 %".
   std::string formats() const;
-  // Numbers in all matrices, as stored.
+  // The model's parameters: those of all matrices and vectors.
   int64_t numbers() const;
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t mapped_bytes() const { return mapped_bytes_; }
@@ -65,6 +65,7 @@ class WeightStore {
   size_t slab_used_ = 0;
   std::vector<Job> jobs_;
   std::map<std::string, int64_t> numbers_of_format_;
+  int64_t vector_numbers_ = 0;
   int64_t stored_bytes_ = 0;
   int64_t packed_bytes_ = 0;
   int64_t mapped_bytes_ = 0;

@@ -1,7 +1,7 @@
 """Keys from a file, the JSON log, and what becomes of those who leave: seen from outside the process."""
 import json, os, subprocess, tempfile, time, unittest
 
-from weir_server import Server, eventually
+from weir_server import SOURCE, Server, eventually
 
 CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell me a long story about the sea."}],
         "max_tokens": 1900, "ignore_eos": True}
@@ -52,6 +52,15 @@ class Operations(unittest.TestCase):
                 self.assertGreaterEqual(done[0]["total_ms"], done[0]["first_token_ms"])
                 self.assertTrue(any(a["status"] == 429 and a["key"] == "alice" for a in answers))
                 self.assertTrue(any(a["status"] == 403 and a["key"] == "watcher" for a in answers))
+
+    def test_models_tell_their_parameters(self):
+        smollm2 = os.environ.get("WEIR_MODELS", f"{SOURCE}/../shared/models") + "/smollm2-135m-instruct-4bit"
+        # Their own: heads are tied. 134,515,008 is what SmolLM2-135M's model card rounds.
+        known = [((), 28_873_984)] + [(("--model", smollm2), 134_515_008)] * os.path.exists(smollm2)
+        for arguments, parameters in known:
+            with self.subTest(arguments), Server(*arguments) as server:
+                meta = json.loads(server.get("/v1/models"))["data"][0]["meta"]
+                self.assertEqual(meta["n_params"], parameters)
 
     def test_bad_key_files_stop_the_start(self):
         with tempfile.NamedTemporaryFile("w") as file:

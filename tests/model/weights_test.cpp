@@ -153,6 +153,9 @@ TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
   // and the head.
   const int64_t attention = 128 * 128 * 2 + 2 * 64 * 128, experts = 8 * 128 + 2 * 3 * 64 * 128;
   EXPECT_EQ((*model)->macs_per_token(), 2 * (attention + experts) + 256 * 128);
+  // All experts; norms of the layers' inputs and of queries and keys; embedding, head, last norm.
+  const int64_t stored = 8 * 128 + 8 * 3 * 64 * 128, norms = 2 * 128 + 2 * 32;
+  EXPECT_EQ(parsed.parameters, 2 * (attention + stored + norms) + 2 * 256 * 128 + 128);
   EXPECT_EQ((*model)->kv_shapes().size(), 2u);
   EXPECT_EQ((*model)->context_max(), 256);
 }
