@@ -20,9 +20,12 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kProgramBytes = 72 * kMiB;
 // A connection's buffers while it is idle, its parser included.
 constexpr int64_t kConnectionBytes = 2048;
-// What OpenSSL holds beside it, measured 18 KB of an idle session: its state and keys; record
-// buffers only while they are used.
-constexpr int64_t kTlsSessionBytes = 24 << 10;
+// What OpenSSL holds beside it, measured 17 KiB of an idle session: its state and keys. Buffers are
+// held only while they are used.
+constexpr int64_t kTlsSessionBytes = 18 << 10;
+// Without --max-connections; with TLS so many that they take about the same memory, 40 MiB.
+constexpr int32_t kConnectionsDefault = 16384;
+constexpr int32_t kTlsConnectionsDefault = kConnectionsDefault / 8;
 // A request that waits or runs: prompt ids, token log, stream state. 64 KiB hold a prompt of 4,096
 // ids and as many answered tokens with their log-probabilities.
 constexpr int64_t kRequestBytes = 64 << 10;
@@ -100,6 +103,11 @@ BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
   return plan;
 }
 
+int32_t plan_connections(const Options& options) {
+  if (options.max_connections > 0) return options.max_connections;
+  return options.tls_cert.empty() ? kConnectionsDefault : kTlsConnectionsDefault;
+}
+
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model) {
   MemoryPlan plan;
@@ -131,8 +139,8 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                              : std::min(limit.bytes / kResponsesShare, kResponsesMax);
   add("responses", plan.responses_bytes, "stored, to be continued");
   const int64_t each = kConnectionBytes + (options.tls_cert.empty() ? 0 : kTlsSessionBytes);
-  add("connections", each * options.max_connections,
-      std::to_string(options.max_connections) + " at most");
+  const int32_t connections = plan_connections(options);
+  add("connections", each * connections, std::to_string(connections) + " at most");
   add("program", kProgramBytes, "code, tokenizer, stacks, allocator");
 
   const int64_t left = limit.bytes - plan.total;

@@ -59,8 +59,9 @@ struct MemoryLimit {
 // uses) and MemAvailable, less a tenth. Call before taking any.
 MemoryLimit memory_limit(const Options& options);
 
-// The plan's part that is needed before the model is known.
+// The plan's parts that are needed before the model is known.
 BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit);
+int32_t plan_connections(const Options& options);
 
 // An error says what does not fit, by how much, and which option changes it.
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,

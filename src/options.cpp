@@ -138,7 +138,7 @@ const std::array kRows = {
     Row{"cors", "ORIGIN[,ORIGIN]", &Options::cors, kServeOnly, "Network",
         "Let pages of these origins call the server; '*' for all", "none"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
-        "Open connections; more are refused", "16384"},
+        "Open connections; more are refused", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",
         "Largest request body; a larger one gets 413",
         "32M, on small machines a hundredth of memory"},

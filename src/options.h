@@ -58,13 +58,13 @@ struct Options {
   std::string host = "127.0.0.1";
   int32_t port = 5413;
   std::string unix_socket;
-  std::string api_key;       // Several separated by commas.
-  std::string api_key_file;  // A key a line, with limits.
+  std::string api_key;            // Several separated by commas.
+  std::string api_key_file;       // A key a line, with limits.
   std::string tls_cert, tls_key;  // PEM files; both or none.
   std::string cors;
-  int32_t max_connections = 16384;
-  int64_t max_body = 0;        // Bytes; 0: what memory_plan.cpp finds fit.
-  int32_t idle_timeout = 120;  // Seconds.
+  int32_t max_connections = 0;  // 0: what memory_plan.cpp says.
+  int64_t max_body = 0;         // Bytes; 0: what memory_plan.cpp finds fit.
+  int32_t idle_timeout = 120;   // Seconds.
   int32_t drain_seconds = 25;
 
   std::string log_level = "info";

@@ -99,7 +99,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-tokens", o.max_tokens, 1, kIntMax));
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(in_range("--port", o.port, 0, 65535));
-  WEIR_TRY(in_range("--max-connections", o.max_connections, 1, 1 << 20));
+  WEIR_TRY(in_range("--max-connections", o.max_connections, 0, 1 << 20));
   WEIR_TRY(in_range("--max-body", static_cast<double>(o.max_body), 0, double{1 << 30}));
   WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
   WEIR_TRY(in_range("--drain-seconds", o.drain_seconds, 0, 86400));

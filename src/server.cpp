@@ -185,7 +185,7 @@ class Server {
 
 Result<void> Server::listen() {
   net::HttpLimits limits;
-  limits.connections_max = options_.max_connections;
+  limits.connections_max = plan_connections(options_);
   const BodyPlan bodies = plan_bodies(options_, limit_);
   limits.body_bytes_max = static_cast<size_t>(bodies.largest);
   limits.arriving_bytes_max = static_cast<size_t>(bodies.arriving);

@@ -1,6 +1,7 @@
 #include "net/tls.h"
 
 #include <openssl/bio.h>
+#include <openssl/buffer.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -18,6 +19,11 @@
 namespace weir::net {
 
 namespace {
+
+// What a session's memory for one direction may keep while it is empty: enough that an event of a
+// stream needs no allocation. The largest answer that ever was must not stay for as long as the
+// connection does.
+constexpr size_t kIdleBytesMax = 1024;
 
 using ContextPtr = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
 
@@ -62,6 +68,8 @@ Result<ContextPtr> make_context(const std::string& cert_file, const std::string&
   SSL_CTX_set_options(context.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   // Ten thousand idle connections must not hold 34 KB of buffers each.
   SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
+  // Clients resume by tickets, which they keep themselves.
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_default_passwd_cb(context.get(), &refuse_passphrase);
   SSL_CTX_set_alpn_select_cb(context.get(), &choose_protocol, nullptr);
   if (SSL_CTX_use_certificate_chain_file(context.get(), cert_file.c_str()) != 1)
@@ -83,6 +91,15 @@ Result<ContextPtr> make_context(const std::string& cert_file, const std::string&
                                         " is not the key of the certificate in " + cert_file +
                                         ": " + last_reason());
   return context;
+}
+
+void release_if_empty(BIO* bio) {
+  BUF_MEM* memory = nullptr;
+  BIO_get_mem_ptr(bio, &memory);
+  if (memory->max <= kIdleBytesMax || BIO_ctrl_pending(bio) > 0) return;
+  BUF_MEM* const fresh = BUF_MEM_new();
+  CHECK(fresh != nullptr);
+  BIO_set_mem_buf(bio, fresh, BIO_CLOSE);
 }
 
 }  // namespace
@@ -151,6 +168,7 @@ TlsSession::Read TlsSession::read(char* out, size_t size) {
   switch (SSL_get_error(session_, done)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
+      release_if_empty(SSL_get_rbio(session_));
       return {Status::kMore};
     case SSL_ERROR_ZERO_RETURN:
       return {Status::kClosed};
@@ -195,6 +213,7 @@ void TlsSession::take_output(std::string& out) {
   const int read =
       BIO_read(bio, out.data() + begin, static_cast<int>(std::min<size_t>(pending, INT_MAX)));
   out.resize(begin + static_cast<size_t>(std::max(read, 0)));
+  release_if_empty(bio);
 }
 
 }  // namespace weir::net

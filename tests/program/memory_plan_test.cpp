@@ -55,6 +55,24 @@ TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
       << "longer than the model was made for";
 }
 
+TEST(MemoryPlan, PlansFewerConnectionsWithTls) {
+  const auto planned = [](const Options& options) {
+    const auto plan = plan_memory(options, {5000 * kMiB, "test"}, small_model());
+    for (const MemoryPlan::Line& line : plan.value().lines)
+      if (line.what == "connections") return line;
+    return MemoryPlan::Line{};
+  };
+  Options plain, tls;
+  tls.tls_cert = tls.tls_key = "file";
+  EXPECT_EQ(plan_connections(plain), 16384);
+  EXPECT_EQ(plan_connections(tls), 2048);  // As --help says.
+  EXPECT_EQ(planned(plain).bytes, 32 * kMiB);
+  EXPECT_EQ(planned(tls).bytes, 40 * kMiB);
+  plain.max_connections = tls.max_connections = 100;
+  EXPECT_EQ(planned(tls).note, "100 at most");
+  EXPECT_GT(planned(tls).bytes, planned(plain).bytes);
+}
+
 TEST(MemoryPlan, LeavesHalfOfAStepToPrompts) {
   Options options;
   options.parallel = options.prefill_size = 64;
