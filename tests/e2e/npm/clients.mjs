@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
+import { zodFunction, zodResponseFormat, zodResponsesFunction, zodTextFormat } from "openai/helpers/zod";
 import { ChatOpenAI, OpenAI as CompletionLlm, OpenAIEmbeddings } from "@langchain/openai";
 import { tool as langchainTool } from "@langchain/core/tools";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -97,7 +97,8 @@ describe("openai", () => {
   });
 
   test("completions, whole and streamed", async () => {
-    const whole = await client.completions.create({ model, prompt: ["Once upon", "The end"], max_tokens: 5 });
+    const whole = await client.completions.create({ model, prompt: ["Once upon", "The end"], max_tokens: 5, echo: true });
+    assert.ok(whole.choices[0].text.startsWith("Once upon"));
     assert.equal(whole.choices.length, 2);
     const chunks = await collect(await client.completions.create({ model, prompt: "Once", max_tokens: 5, stream: true }));
     assert.ok(chunks.at(-1).choices[0].finish_reason);
@@ -129,6 +130,80 @@ describe("openai", () => {
       await new Promise((done) => setTimeout(done, 20));
     }
     assert.fail("the sequence still runs two seconds later");
+  });
+});
+
+describe("openai, responses", () => {
+  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
+
+  test("whole, kept, continued, deleted", async () => {
+    const first = await client.responses.create({ model, input: "Tell me about the sea.", max_output_tokens: 8 });
+    assert.equal(typeof first.output_text, "string");
+    assert.equal((await client.responses.retrieve(first.id)).id, first.id);
+    const second = await client.responses.create({ model, input: "Go on.", previous_response_id: first.id, max_output_tokens: 8 });
+    assert.ok(second.usage.input_tokens > first.usage.input_tokens + first.usage.output_tokens);
+    await client.responses.delete(first.id);
+    await assert.rejects(client.responses.retrieve(first.id), OpenAI.NotFoundError);
+  });
+
+  test("streamed: the helper puts together what the last event says", async () => {
+    const stream = client.responses.stream({ model, input: "Hello", max_output_tokens: 8 });
+    let text = "";
+    stream.on("response.output_text.delta", (event) => (text += event.delta));
+    const final = await stream.finalResponse();
+    assert.equal(final.output_text, text);
+  });
+
+  test("parse with a zod schema, and a named call", async () => {
+    const parsed = await client.responses.parse({ model, input: "Somebody", max_output_tokens: 120, text: { format: zodTextFormat(person, "person") } });
+    person.parse(parsed.output_parsed);
+    const called = await client.responses.parse({ model, input: "Rome?", max_output_tokens: 120,
+      tools: [zodResponsesFunction({ name: "get_weather", parameters: weather })], tool_choice: { type: "function", name: "get_weather" } });
+    const call = called.output.find((item) => item.type === "function_call");
+    weather.parse(call.parsed_arguments);
+    assert.ok(call.call_id);
+  });
+});
+
+describe("anthropic", () => {
+  const client = new Anthropic({ baseURL: base, apiKey, maxRetries: 0 });
+  const tools = [{ name: "get_weather", description: "Weather", input_schema: z.toJSONSchema(weather) }];
+
+  test("messages, whole and streamed", async () => {
+    const whole = await client.messages.create({ model, max_tokens: 8, messages: hello, system: "Be brief." });
+    assert.equal(whole.role, "assistant");
+    assert.ok(["end_turn", "max_tokens"].includes(whole.stop_reason));
+    const stream = client.messages.stream({ model, max_tokens: 8, messages: hello });
+    let text = "";
+    stream.on("text", (delta) => (text += delta));
+    const final = await stream.finalMessage();
+    assert.equal(final.content.filter((b) => b.type === "text").map((b) => b.text).join(""), text);
+    assert.ok(final.usage.output_tokens > 0);
+  });
+
+  test("a tool called by name, and its result sent back", async () => {
+    const ask = { model, max_tokens: 120, messages: hello, tools, tool_choice: { type: "tool", name: "get_weather" } };
+    const whole = await client.messages.create(ask);
+    assert.equal(whole.stop_reason, "tool_use");
+    const call = whole.content.find((b) => b.type === "tool_use");
+    weather.parse(call.input);
+    const streamed = await client.messages.stream(ask).finalMessage();
+    weather.parse(streamed.content.find((b) => b.type === "tool_use").input);
+    await client.messages.create({ model, max_tokens: 8, tools, messages: [...hello, { role: "assistant", content: whole.content },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: "21 degrees" }] }] });
+  });
+
+  test("counted tokens are those of the answer's usage", async () => {
+    const counted = await client.messages.countTokens({ model, messages: hello });
+    const answer = await client.messages.create({ model, max_tokens: 1, messages: hello });
+    const { input_tokens, cache_read_input_tokens } = answer.usage;
+    assert.equal(counted.input_tokens, input_tokens + cache_read_input_tokens);
+  });
+
+  test("errors have their class", async () => {
+    await assert.rejects(client.messages.create({ model: "other", max_tokens: 1, messages: hello }), Anthropic.NotFoundError);
+    await assert.rejects(client.messages.create({ model, max_tokens: 1, messages: [{ role: "user", content: "x ".repeat(400000) }] }),
+      (e) => e instanceof Anthropic.BadRequestError && /prompt is too long/.test(e.message));
   });
 });
 
@@ -188,7 +263,8 @@ describe("ai sdk", () => {
 
   test("tools, whole and streamed", async () => {
     const tools = { get_weather: aiTool({ description: "Weather", inputSchema: weather }) };
-    const ask = { model: chat, prompt: "Rome?", tools, toolChoice: "required", maxOutputTokens: 120, maxRetries: 0 };
+    const ask = { model: chat, prompt: "Rome?", tools, toolChoice: "required", maxOutputTokens: 120, maxRetries: 0,
+      providerOptions: { weir: { parallel_tool_calls: false } } };  // The model would call until its limit.
     weather.parse((await generateText(ask)).toolCalls[0].input);
     weather.parse((await streamText(ask).toolCalls)[0].input);
   });
