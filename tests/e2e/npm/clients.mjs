@@ -62,16 +62,16 @@ describe("openai", () => {
 
   test("parse with a zod schema", async () => {
     const answer = await client.chat.completions.parse({
-      model, messages: hello, max_tokens: 120, response_format: zodResponseFormat(person, "person") });
+      model, messages: hello, max_tokens: 400, response_format: zodResponseFormat(person, "person") });
     person.parse(answer.choices[0].message.parsed);
   });
 
   test("a named call, whole and streamed, parsed by the helper", async () => {
     const tools = [zodFunction({ name: "get_weather", parameters: weather })];
     const tool_choice = { type: "function", function: { name: "get_weather" } };
-    const whole = await client.chat.completions.parse({ model, messages: hello, max_tokens: 120, tools, tool_choice });
+    const whole = await client.chat.completions.parse({ model, messages: hello, max_tokens: 400, tools, tool_choice });
     weather.parse(whole.choices[0].message.tool_calls[0].function.parsed_arguments);
-    const runner = client.chat.completions.stream({ model, messages: hello, max_tokens: 120, tools, tool_choice });
+    const runner = client.chat.completions.stream({ model, messages: hello, max_tokens: 400, tools, tool_choice });
     const message = (await runner.finalChatCompletion()).choices[0].message;
     weather.parse(message.tool_calls[0].function.parsed_arguments);
     assert.ok(message.tool_calls[0].id);
@@ -155,9 +155,9 @@ describe("openai, responses", () => {
   });
 
   test("parse with a zod schema, and a named call", async () => {
-    const parsed = await client.responses.parse({ model, input: "Somebody", max_output_tokens: 120, text: { format: zodTextFormat(person, "person") } });
+    const parsed = await client.responses.parse({ model, input: "Somebody", max_output_tokens: 400, text: { format: zodTextFormat(person, "person") } });
     person.parse(parsed.output_parsed);
-    const called = await client.responses.parse({ model, input: "Rome?", max_output_tokens: 120,
+    const called = await client.responses.parse({ model, input: "Rome?", max_output_tokens: 400,
       tools: [zodResponsesFunction({ name: "get_weather", parameters: weather })], tool_choice: { type: "function", name: "get_weather" } });
     const call = called.output.find((item) => item.type === "function_call");
     weather.parse(call.parsed_arguments);
@@ -182,7 +182,7 @@ describe("anthropic", () => {
   });
 
   test("a tool called by name, and its result sent back", async () => {
-    const ask = { model, max_tokens: 120, messages: hello, tools, tool_choice: { type: "tool", name: "get_weather" } };
+    const ask = { model, max_tokens: 400, messages: hello, tools, tool_choice: { type: "tool", name: "get_weather" } };
     const whole = await client.messages.create(ask);
     assert.equal(whole.stop_reason, "tool_use");
     const call = whole.content.find((b) => b.type === "tool_use");
@@ -208,7 +208,7 @@ describe("anthropic", () => {
 });
 
 describe("langchain", () => {
-  const options = { model, apiKey, maxRetries: 0, configuration: { baseURL }, maxTokens: 100, temperature: 0.5 };
+  const options = { model, apiKey, maxRetries: 0, configuration: { baseURL }, maxTokens: 400, temperature: 0.5 };
   const chat = new ChatOpenAI(options);
   const forecast = langchainTool(async () => "sunny", { name: "get_weather", description: "Weather of a city", schema: weather });
 
@@ -258,12 +258,12 @@ describe("ai sdk", () => {
   });
 
   test("generateObject", async () => {
-    person.parse((await generateObject({ model: chat, schema: person, prompt: "Somebody", maxOutputTokens: 120, maxRetries: 0 })).object);
+    person.parse((await generateObject({ model: chat, schema: person, prompt: "Somebody", maxOutputTokens: 400, maxRetries: 0 })).object);
   });
 
   test("tools, whole and streamed", async () => {
     const tools = { get_weather: aiTool({ description: "Weather", inputSchema: weather }) };
-    const ask = { model: chat, prompt: "Rome?", tools, toolChoice: "required", maxOutputTokens: 120, maxRetries: 0,
+    const ask = { model: chat, prompt: "Rome?", tools, toolChoice: "required", maxOutputTokens: 400, maxRetries: 0,
       providerOptions: { weir: { parallel_tool_calls: false } } };  // The model would call until its limit.
     weather.parse((await generateText(ask)).toolCalls[0].input);
     weather.parse((await streamText(ask).toolCalls)[0].input);
@@ -278,7 +278,7 @@ describe("ai sdk", () => {
 describe("anthropic", () => {
   const client = new Anthropic({ baseURL: base, apiKey, maxRetries: 0 });
   const tools = [{ name: "get_weather", description: "Weather", input_schema: z.toJSONSchema(weather) }];
-  const ask = { model, max_tokens: 120, messages: hello };
+  const ask = { model, max_tokens: 400, messages: hello };
 
   test("messages, whole", async () => {
     const message = await client.messages.create({ ...ask, max_tokens: 8, system: "Be brief." });
