@@ -207,7 +207,7 @@ TEST(Embeddings, NameWhatIsWrong) {
 }
 
 TEST(Embeddings, AreAsManyAsOpenAiAllowsThroughAShortQueue) {
-  TestApi server({.queue_max = 8});
+  TestApi server({.queue_max = 64});
   std::string inputs;
   for (size_t i = 0; i < kEmbeddingInputsMax; ++i)
     inputs += (i ? ",[" : "[") + std::to_string(i % 250 + 1) + "]";
