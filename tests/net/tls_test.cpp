@@ -7,6 +7,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -18,9 +19,10 @@ using Pkey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
 // Writes a self-signed certificate of `name` and its key; `seconds`: how long it is valid from now.
 struct Certificate {
+  // Tests run beside one another, each in a process of its own.
   explicit Certificate(const std::string& name, long seconds = 3600)
-      : cert_file(testing::TempDir() + "/" + name + ".crt"),
-        key_file(testing::TempDir() + "/" + name + ".key") {
+      : cert_file(testing::TempDir() + "/" + std::to_string(::getpid()) + name + ".crt"),
+        key_file(testing::TempDir() + "/" + std::to_string(::getpid()) + name + ".key") {
     const Pkey key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
     const std::unique_ptr<X509, decltype(&X509_free)> cert(X509_new(), &X509_free);
     ASN1_INTEGER_set(X509_get_serialNumber(cert.get()), 1);
