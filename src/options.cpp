@@ -74,6 +74,10 @@ const std::array kRows = {
     Row{"pooling", "auto|last|mean|cls", &Options::pooling, kServeOnly, "Model",
         "Which hidden states become an embedding: the last token's, the mean, the first token's",
         "auto: as the files of sentence-transformers say, else last"},
+    Row{"reranker", "auto|yes-no|none", &Options::reranker, kServeOnly, "Model",
+        "Whether the model judges documents, for /v1/rerank and /v1/score; yes-no: by the odds of "
+        "these two words, as Qwen3-Reranker does",
+        "auto: as a LogitScore module in modules.json or classifier_from_token in config.json say"},
 
     Row{"threads", "N", &Options::threads, kEvery, "Machine", "Compute threads",
         "the cores this process may use"},

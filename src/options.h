@@ -28,6 +28,7 @@ struct Options {
   std::string thinking = "auto";
   std::string reasoning_format = "auto";
   std::string pooling = "auto";
+  std::string reranker = "auto";
 
   // Machine.
   int32_t threads = 0;    // 0: the cores that this process may use.

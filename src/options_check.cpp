@@ -77,6 +77,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(one_of("--reasoning-format", o.reasoning_format, {"auto", "deepseek", "none"}));
   WEIR_TRY(one_of("--tool-parser", o.tool_parser, tool_parsers()));
   WEIR_TRY(one_of("--pooling", o.pooling, {"auto", "last", "mean", "cls"}));
+  WEIR_TRY(one_of("--reranker", o.reranker, {"auto", "yes-no", "none"}));
   WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
   WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
   WEIR_TRY(one_of("--log-format", o.log_format, {"text", "json"}));

@@ -74,6 +74,7 @@ struct TextParts {
   text::TokenizerConfig config;
   api::GenerationDefaults defaults;
   api::EmbeddingConfig embedding;
+  api::RerankConfig rerank;
 };
 
 // Those of --api-key and those of --api-key-file.
@@ -118,6 +119,9 @@ Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
     WEIR_ASSIGN(parts.tool_use_template,
                 text::ChatTemplate::parse(*parts.config.tool_use_template));
   }
+  WEIR_ASSIGN(parts.rerank,
+              api::read_rerank_config(files, *parts.tokenizer,
+                                      parts.config.chat_template.value_or(""), options.reranker));
   api::GenerationDefaults& d = parts.defaults;
   if (options.temp) d.temperature = static_cast<float>(*options.temp);
   if (options.top_p) d.top_p = static_cast<float>(*options.top_p);
@@ -350,6 +354,7 @@ void Server::become_ready(TextParts text) {
   config.vocab_size = model_->spec().vocab_size;
   config.hidden_size = model_->spec().hidden_size;
   config.embedding = text_->embedding;
+  config.rerank = text_->rerank;
   config.defaults = text_->defaults;
   config.tokenizer = text_->tokenizer.get();
   if (text_->chat_template) config.chat_template = &*text_->chat_template;

@@ -21,6 +21,8 @@
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
 #include "api/prepare.h"
+#include "api/rerank.h"
+#include "api/rerank_request.h"
 #include "api/response_store.h"
 #include "api/responses.h"
 #include "api/server_pages.h"
@@ -117,6 +119,8 @@ struct Api::Impl {
   void messages(const ExchangePtr& exchange, const net::RouteParams& params);
   void count_tokens(const ExchangePtr& exchange, const net::RouteParams& params);
   void embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
+  void rerank(const ExchangePtr& exchange, const net::RouteParams& params);
+  void score(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -212,6 +216,13 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
        &Impl::count_tokens},
       {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &embedding_fields},
        &Impl::embeddings},
+      {{"POST", "/v1/rerank", "Orders documents by how well they fit a query, for rerankers.", kApi,
+        &rerank_fields},
+       &Impl::rerank},
+      {{"POST", "/rerank", "The same.", kApi, &rerank_fields}, &Impl::rerank},
+      {{"POST", "/v1/score", "How well texts fit one another, in their order (vLLM).", kApi,
+        &score_fields},
+       &Impl::score},
       {{"GET", "/v1/models", "The model that is served, in a list.", kAnyKey}, &Impl::models},
       {{"GET", "/v1/models/{id}", "The model, by its id or an alias.", kAnyKey}, &Impl::model},
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &tokenize_fields},
@@ -545,6 +556,14 @@ void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {
   answer_batch(exchange, &prepare_embeddings);
+}
+
+void Api::Impl::rerank(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &prepare_rerank);
+}
+
+void Api::Impl::score(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &prepare_score);
 }
 
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -18,6 +18,7 @@
 #include "api/fim.h"
 #include "api/generation_defaults.h"
 #include "api/keys.h"
+#include "api/rerank_config.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "sched/engine_handle.h"
@@ -49,6 +50,7 @@ struct ApiConfig {
   int32_t hidden_size = 0;               // Of an embedding.
   std::optional<InfillTokens> infill{};  // If the model can fill in the middle; the Api's own.
   EmbeddingConfig embedding{};           // The model's, or as --pooling says.
+  RerankConfig rerank{};                 // The model's, or as --reranker says.
   ModelFacts facts{};
   GenerationDefaults defaults{};  // Merged with the command line; eos_ids included.
   const text::Tokenizer* tokenizer = nullptr;

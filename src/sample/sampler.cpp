@@ -355,7 +355,13 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
   if (logprobs) {
     std::copy(logits.begin(), logits.end(), raw.begin());
     size_t count = 0;
-    normaliser = normalise(raw, top_, count, ops, scratch);
+    const bool chosen_ones = !params_.reported.empty();
+    normaliser = normalise(raw, chosen_ones ? std::span<TokenLogprob>() : std::span(top_), count,
+                           ops, scratch);
+    for (; chosen_ones && count < top_.size(); ++count) {
+      const int32_t token = params_.reported[count];
+      top_[count] = {token, raw[static_cast<size_t>(token)] - normaliser};
+    }
     result.top = std::span(top_).first(count);
   }
 

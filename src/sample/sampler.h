@@ -69,7 +69,7 @@ enum class Continuation : uint8_t {
 struct SampledToken {
   TokenLogprob chosen;
   std::span<const TokenLogprob>
-      top;  // top_logprobs entries, most likely first; the sampler's memory.
+      top;  // top_logprobs entries, most likely first or as reported; the sampler's memory.
   Continuation continuation = Continuation::kOpen;  // Behind `forced`.
   // Tokens of output that follow without being sampled; the sampler's memory. They have no
   // log-probabilities, so there are none where those are wanted.

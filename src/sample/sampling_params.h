@@ -20,6 +20,8 @@ struct SamplingParams {
   uint64_t seed = 0;  // Philox key; the server draws one when the client gives none.
   std::vector<std::pair<int32_t, float>> logit_bias;  // Token id, addend.
   int32_t top_logprobs = 0;                           // Alternatives to report, 0..20.
+  // These alternatives, in this order, in place of the most likely ones: top_logprobs of them.
+  std::vector<int32_t> reported;
   int32_t min_tokens = 0;               // Stop tokens are impossible before this many.
   std::vector<int32_t> stop_token_ids;  // End-of-sequence tokens (unless ignored) and the client's.
 };

@@ -76,6 +76,17 @@ Result<void> EngineHandle::check_parts(const Request& request) const {
                                          " places to pool into, found " +
                                          std::to_string(request.max_tokens) + " tokens and " +
                                          std::to_string(request.pooled.size()) + " places");
+  const std::vector<int32_t>& reported = request.sampling.reported;
+  const int32_t vocab_size = vocab_size_.load(std::memory_order_relaxed);
+  if (!reported.empty() && std::ssize(reported) != request.sampling.top_logprobs)
+    return fail(ErrorCode::kInvalid, "Expected top_logprobs to be the number of tokens reported, " +
+                                         std::to_string(reported.size()) + ", found " +
+                                         std::to_string(request.sampling.top_logprobs));
+  for (const int32_t token : reported)
+    if (token < 0 || token >= vocab_size)
+      return fail(ErrorCode::kInvalid, "Expected reported token ids below " +
+                                           std::to_string(vocab_size) + ", found " +
+                                           std::to_string(token));
   const TokenLog* log = request.prompt_log.get();
   if (log && (log->capacity() != std::ssize(request.prompt) - 1 ||
               log->top_count() != request.sampling.top_logprobs))

@@ -68,6 +68,9 @@ const std::map<std::string, std::vector<std::string>> kBodies = {
     {"/v1/messages", {R"("max_tokens":1,"messages":[{"role":"user","content":"x"}])"}},
     {"/v1/messages/count_tokens", {R"("messages":[{"role":"user","content":"x"}])"}},
     {"/v1/embeddings", {R"("input":"A")"}},
+    {"/v1/rerank", {R"("query":"q","documents":["A"])"}},
+    {"/rerank", {R"("query":"q","documents":["A"])"}},
+    {"/v1/score", {R"("text_1":"q","text_2":"A")"}},
     {"/tokenize",
      {R"("content":"A")", R"("prompt":"A")", R"("messages":[{"role":"user","content":"x"}])"}},
     {"/detokenize", {R"("tokens":[65])"}},
@@ -124,7 +127,9 @@ void check_field(const TestApi& server, const std::string& path, const FieldDoc&
 }
 
 TEST(Reference, AServerDoesWithEachFieldWhatThePageSays) {
-  TestApi server;
+  TestOptions options;
+  options.config.rerank = {.yes = 'y', .no = 'n'};
+  TestApi server(options);
   for (const EndpointDoc& endpoint : Api::endpoints()) {
     if (!endpoint.fields) continue;
     const std::string path(endpoint.path);

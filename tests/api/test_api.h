@@ -169,8 +169,9 @@ struct TestOptions {
   int32_t running_max = 64;
   int64_t step_us = 0;
   bool with_template = true;
-  bool strips_space = false;  // The tokenizer, from the beginning of a text.
-  bool infills = false;       // It has the tokens for that.
+  std::string chat_template{};  // Instead of the usual one.
+  bool strips_space = false;    // The tokenizer, from the beginning of a text.
+  bool infills = false;         // It has the tokens for that.
   net::HttpLimits limits{};
 };
 
@@ -191,9 +192,11 @@ class TestApi {
     CHECK(tokenizer.has_value());
     tokenizer_ = std::move(*tokenizer);
     auto parsed = text::ChatTemplate::parse(
-        "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
-        "{% if tools %}[tools]{{ tools | length }}{% endif %}"
-        "{% if add_generation_prompt %}[assistant]{% endif %}");
+        !options.chat_template.empty()
+            ? options.chat_template
+            : "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+              "{% if tools %}[tools]{{ tools | length }}{% endif %}"
+              "{% if add_generation_prompt %}[assistant]{% endif %}");
     CHECK(parsed.has_value());
     template_ = std::make_unique<text::ChatTemplate>(std::move(*parsed));
 

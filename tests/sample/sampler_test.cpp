@@ -261,6 +261,27 @@ TEST(Sampler, ReportsLogProbabilitiesOfTheRawDistribution) {
   }
 }
 
+TEST(Sampler, ReportsTheTokensThatAreAskedForInTheirOrder) {
+  const kernels::Ops ops = plain_ops();
+  SamplingParams params;
+  params.temperature = 0;
+  params.reported = {3, 0};
+  params.top_logprobs = 2;
+  params.logit_bias = {{3, 50.0f}};  // Log-probabilities are those of the raw distribution.
+  std::vector<float> logits = {1, 5, -2, 0.5f, 4};
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(double{x});
+  Sampler sampler(params, std::vector<int32_t>{1}, 5, 1);
+  SamplerScratch scratch(5);
+  const SampledToken token = sampler.sample(logits, 0, true, ops, scratch);
+  EXPECT_EQ(token.chosen.token, 3);
+  ASSERT_EQ(token.top.size(), 2u);
+  EXPECT_EQ(token.top[0].token, 3);
+  EXPECT_EQ(token.top[1].token, 0);
+  EXPECT_NEAR(token.top[0].logprob, 0.5 - std::log(sum), 1e-6);
+  EXPECT_NEAR(token.top[1].logprob, 1 - std::log(sum), 1e-6);
+}
+
 TEST(Sampler, GivesTheSameTokensForTheSameSeedAndOthersForAnother) {
   const kernels::Ops ops = plain_ops();
   constexpr int32_t kVocab = 500;

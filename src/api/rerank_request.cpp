@@ -1,0 +1,130 @@
+#include "api/rerank_request.h"
+
+#include "api/generate_request.h"
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+Result<JsonObject> object_of(const JsonDoc& doc) {
+  JsonObject object;
+  if (doc.root().get(object) != simdjson::SUCCESS)
+    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
+                                         json_type_name(doc.root()) + ".");
+  return object;
+}
+
+Result<std::string> text_of(std::string_view path, JsonValue value) {
+  std::string_view text;
+  if (value.get(text) != simdjson::SUCCESS) return wrong_type(path, "a string", value);
+  return std::string(text);
+}
+
+// A string, or an object with a text.
+Result<std::string> document_of(const std::string& path, JsonValue value) {
+  JsonObject object;
+  if (value.get(object) != simdjson::SUCCESS) {
+    if (!value.is_string()) return wrong_type(path, "a string or an object with a text", value);
+    return text_of(path, value);
+  }
+  const auto text = json_get(object, "text");
+  if (!text) return missing(path + ".text");
+  return text_of(path + ".text", *text);
+}
+
+Result<std::vector<std::string>> documents_of(std::string_view path, JsonValue value) {
+  JsonArray array;
+  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, "an array", value);
+  if (array.size() == 0 || array.size() > kDocumentsMax)
+    return out_of_range(path, "expected 1 to " + std::to_string(kDocumentsMax) + " texts, found " +
+                                  std::to_string(array.size()));
+  std::vector<std::string> documents;
+  for (const JsonValue element : array) {
+    const std::string at = std::string(path) + "[" + std::to_string(documents.size()) + "]";
+    WEIR_ASSIGN(documents.emplace_back(), document_of(at, element));
+  }
+  return documents;
+}
+
+// One text or several.
+Result<std::vector<std::string>> texts_of(JsonObject object, std::string_view key) {
+  const auto value = json_get(object, key);
+  if (!value) return missing(key);
+  if (value->is_array()) return documents_of(key, *value);
+  if (!value->is_string()) return wrong_type(key, "a string or an array of strings", *value);
+  WEIR_ASSIGN(std::string text, text_of(key, *value));
+  return std::vector{std::move(text)};
+}
+
+// What both bodies have.
+Result<RerankRequest> parse_common(JsonObject object) {
+  RerankRequest request;
+  if (const auto value = json_get(object, "model")) {
+    WEIR_ASSIGN(request.model, text_of("model", *value));
+  }
+  if (const auto value = json_get(object, "instruction")) {
+    WEIR_ASSIGN(request.instruction, text_of("instruction", *value));
+  }
+  return request;
+}
+
+}  // namespace
+
+Result<RerankRequest> parse_rerank(std::string_view body) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_ASSIGN(RerankRequest request, parse_common(object));
+  const auto query = json_get(object, "query");
+  if (!query) return missing("query");
+  WEIR_ASSIGN(request.queries.emplace_back(), text_of("query", *query));
+  const auto documents = json_get(object, "documents");
+  if (!documents) return missing("documents");
+  request.document_field = "documents";
+  WEIR_ASSIGN(request.documents, documents_of("documents", *documents));
+  if (const auto value = json_get(object, "top_n")) {
+    WEIR_ASSIGN(request.top_n, integer_of("top_n", *value));
+    WEIR_TRY(check_range("top_n", static_cast<double>(request.top_n), 0, INT32_MAX));
+  }
+  const auto returned = json_get(object, "return_documents");
+  if (returned && returned->get(request.return_documents) != simdjson::SUCCESS)
+    return wrong_type("return_documents", "a boolean", *returned);
+  return request;
+}
+
+Result<RerankRequest> parse_score(std::string_view body) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_ASSIGN(RerankRequest request, parse_common(object));
+  WEIR_ASSIGN(request.queries, texts_of(object, "text_1"));
+  request.document_field = "text_2";
+  WEIR_ASSIGN(request.documents, texts_of(object, "text_2"));
+  const size_t first = request.queries.size(), second = request.documents.size();
+  if (first != 1 && first != second)
+    return out_of_range("text_1", "expected one text, or as many as text_2 has, " +
+                                      std::to_string(second) + ", found " + std::to_string(first));
+  return request;
+}
+
+std::vector<FieldDoc> rerank_fields() {
+  using enum Treatment;
+  return {{"model", "string", "The model's id or one of its aliases."},
+          {"query", "string", "What is looked for.", kHonoured, 0, 0, true},
+          {"documents", "array", "Strings, or objects with a text.", kHonoured, 0, 0, true},
+          {"top_n", "integer", "Only the best so many; 0: all.", kHonoured, 0, INT32_MAX},
+          {"return_documents", "boolean", "Each result with its document's text."},
+          {"instruction", "string", "What makes a document fit, in the model's words."},
+          {"user", "string", "Accepted.", kIgnored}};
+}
+
+std::vector<FieldDoc> score_fields() {
+  using enum Treatment;
+  return {{"model", "string", "The model's id or one of its aliases."},
+          {"text_1", "string or array", "The query, one for all or one for each of text_2.",
+           kHonoured, 0, 0, true},
+          {"text_2", "string or array", "Documents, one or several.", kHonoured, 0, 0, true},
+          {"instruction", "string", "What makes a document fit, in the model's words."},
+          {"user", "string", "Accepted.", kIgnored}};
+}
+
+}  // namespace weir::api

@@ -1,0 +1,254 @@
+// Scores of documents over a socket and through the real engine, by a model whose next word is
+// known; and which checkpoints are taken for rerankers.
+#include "api/rerank.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "api/rerank_config.h"
+#include "api/rerank_request.h"
+#include "api/test_api.h"
+
+namespace weir::api {
+namespace {
+
+// The prompt ends with the document's last letter, and the model says the one behind it: with the
+// yes of 'B' and the no of 'C', A is surely a fit, B surely none, and other letters are undecided.
+TestOptions judge(bool roles = true) {
+  TestOptions options;
+  options.config.rerank = {.yes = 'B', .no = 'C', .roles = roles};
+  options.chat_template =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+      "{% if enable_thinking %}[thinks]{% endif %}";
+  return options;
+}
+
+// What the model's logits of 30 and 0 make of yes against no.
+const double kSure = 1 / (1 + std::exp(-30.0)), kSurelyNot = 1 / (1 + std::exp(30.0));
+
+struct Scored {
+  int64_t index = -1;
+  double score = 0;
+};
+
+std::vector<Scored> scored(const std::string& body, const char* list, const char* key) {
+  const auto doc = JsonDoc::parse(body);
+  std::vector<Scored> found;
+  if (!doc) return found;
+  const auto items = json_get(doc->root().get_object().value_unsafe(), list);
+  EXPECT_TRUE(items) << body;
+  if (!items) return found;
+  for (const JsonValue item : items->get_array())
+    found.push_back({static_cast<int64_t>(item["index"]), static_cast<double>(item[key])});
+  return found;
+}
+
+void expect_scores(const std::vector<Scored>& found, const std::vector<Scored>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].index, expected[i].index) << i;
+    EXPECT_NEAR(found[i].score, expected[i].score, 1e-6 * expected[i].score) << i;
+  }
+}
+
+TEST(Rerank, OrdersDocumentsByTheOddsOfYes) {
+  TestApi server(judge());
+  const std::string body = R"({"query":"q","documents":["xB",{"text":"xA"},"xM","A"]})";
+  for (const char* path : {"/v1/rerank", "/rerank"}) {
+    const auto answer = server.post(path, body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    expect_scores(scored(answer.body, "results", "relevance_score"),
+                  {{1, kSure}, {3, kSure}, {2, 0.5}, {0, kSurelyNot}});
+    EXPECT_EQ(answer.body.find("document"), std::string::npos) << answer.body;
+    // Four times "[query]q[document]" and 2, 2, 2 and 1 letters.
+    EXPECT_TRUE(answer.body.starts_with(R"({"object":"list","model":"m","results":[)"));
+    EXPECT_TRUE(answer.body.ends_with(R"(],"usage":{"prompt_tokens":79,"total_tokens":79}})"))
+        << answer.body;
+  }
+}
+
+TEST(Rerank, GivesTheBestAndTheirTexts) {
+  TestApi server(judge());
+  const std::string body =
+      server
+          .post("/v1/rerank",
+                R"({"query":"q","documents":["B","\"\n A"],"top_n":1,"return_documents":true})")
+          .body;
+  expect_scores(scored(body, "results", "relevance_score"), {{1, kSure}});
+  EXPECT_NE(body.find(R"("document":{"text":"\"\n A"})"), std::string::npos) << body;
+  EXPECT_EQ(
+      scored(server.post("/v1/rerank", R"({"query":"q","documents":["A","B"],"top_n":9})").body,
+             "results", "relevance_score")
+          .size(),
+      2u);
+}
+
+TEST(Score, KeepsTheOrder) {
+  TestApi server(judge());
+  const auto answer = server.post("/v1/score", R"({"text_1":"q","text_2":["B","A","M"]})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  expect_scores(scored(answer.body, "data", "score"), {{0, kSurelyNot}, {1, kSure}, {2, 0.5}});
+  expect_scores(
+      scored(server.post("/v1/score", R"({"text_1":"q","text_2":"A"})").body, "data", "score"),
+      {{0, kSure}});
+  // Pairs: the prompts have as many tokens as their own query.
+  const auto pairs = server.post("/v1/score", R"({"text_1":["q","qq"],"text_2":["A","B"]})");
+  expect_scores(scored(pairs.body, "data", "score"), {{0, kSure}, {1, kSurelyNot}});
+  EXPECT_NE(pairs.body.find(R"("prompt_tokens":39)"), std::string::npos) << pairs.body;
+}
+
+TEST(Rerank, AsksWithoutRolesInTheWordsOfTheTraining) {
+  TestApi server(judge(/*roles=*/false));
+  const auto tokens = [&](const std::string& more) {
+    const std::string body =
+        server.post("/v1/rerank", R"({"query":"Q","documents":["A"])" + more + "}").body;
+    expect_scores(scored(body, "results", "relevance_score"), {{0, kSure}});
+    const size_t at = body.find(R"("prompt_tokens":)") + 16;
+    return std::stoi(body.substr(at));
+  };
+  EXPECT_EQ(tokens(R"(,"instruction":"xyz")") - tokens(R"(,"instruction":"")"), 3);
+  EXPECT_GT(tokens(""), tokens(R"(,"instruction":"xyz")"));
+}
+
+TEST(Rerank, IsRefusedWhereTheModelIsNone) {
+  TestApi server;
+  for (const auto& [path, body] : {std::pair{"/v1/rerank", R"({"query":"q","documents":["A"]})"},
+                                   {"/v1/score", R"({"text_1":"q","text_2":"A"})"}}) {
+    const auto refused = server.post(path, body);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_EQ(error_code(refused.body), "unsupported_endpoint");
+    EXPECT_NE(refused.body.find("--reranker yes-no"), std::string::npos) << refused.body;
+  }
+}
+
+TEST(Rerank, NamesWhatIsWrong) {
+  TestOptions options = judge();
+  options.context = 64;
+  TestApi server(options);
+  const auto error = [&](const char* path, const std::string& body, const char* param,
+                         const char* code) {
+    const auto refused = server.post(path, body);
+    EXPECT_EQ(refused.status, std::string_view(code) == "model_not_found" ? 404 : 400) << body;
+    EXPECT_EQ(error_code(refused.body), code) << refused.body;
+    EXPECT_NE(refused.body.find(R"("param":")" + std::string(param) + "\""), std::string::npos)
+        << refused.body;
+  };
+  const char* rerank = "/v1/rerank";
+  error(rerank, R"({"documents":["A"]})", "query", "missing_required_parameter");
+  error(rerank, R"({"query":1,"documents":["A"]})", "query", "invalid_type");
+  error(rerank, R"({"query":"q"})", "documents", "missing_required_parameter");
+  error(rerank, R"({"query":"q","documents":"A"})", "documents", "invalid_type");
+  error(rerank, R"({"query":"q","documents":[]})", "documents", "invalid_value");
+  error(rerank, R"({"query":"q","documents":["A",1]})", "documents[1]", "invalid_type");
+  error(rerank, R"({"query":"q","documents":[{}]})", "documents[0].text",
+        "missing_required_parameter");
+  error(rerank, R"({"query":"q","documents":[{"text":1}]})", "documents[0].text", "invalid_type");
+  error(rerank, R"({"query":"q","documents":["A"],"top_n":-1})", "top_n", "invalid_value");
+  error(rerank, R"({"query":"q","documents":["A"],"top_n":"1"})", "top_n", "invalid_type");
+  error(rerank, R"({"query":"q","documents":["A"],"model":"gpt"})", "model", "model_not_found");
+  error(rerank, R"({"query":"q","documents":["A",")" + std::string(60, 'a') + "\"]}",
+        "documents[1]", "context_length_exceeded");
+  std::string many = "\"A\"";
+  for (size_t i = 0; i < kDocumentsMax; ++i) many += ",\"A\"";
+  error(rerank, R"({"query":"q","documents":[)" + many + "]}", "documents", "invalid_value");
+  error("/v1/score", R"({"text_2":"A"})", "text_1", "missing_required_parameter");
+  error("/v1/score", R"({"text_1":"q","text_2":3})", "text_2", "invalid_type");
+  error("/v1/score", R"({"text_1":["q","q"],"text_2":["A","A","A"]})", "text_1", "invalid_value");
+}
+
+TEST(Rerank, TakesMoreDocumentsThanTheQueueHolds) {
+  TestOptions options = judge();
+  options.queue_max = 8;
+  TestApi server(options);
+  std::string documents = "\"A\"";
+  for (int i = 1; i < 100; ++i) documents += i % 2 ? ",\"B\"" : ",\"A\"";
+  const auto answer = server.post("/v1/rerank", R"({"query":"q","documents":[)" + documents + "]}");
+  const auto found = scored(answer.body, "results", "relevance_score");
+  ASSERT_EQ(found.size(), 100u);
+  for (size_t i = 0; i < 50; ++i) EXPECT_EQ(found[i].index, static_cast<int64_t>(2 * i));
+}
+
+struct File {
+  const char* name;
+  std::string text;
+};
+
+// What is read of a checkpoint's folder with these files. Words of this tokenizer are bytes.
+Result<RerankConfig> read(std::initializer_list<File> files, std::string_view choice = "auto",
+                          std::string_view chat_template = "{{ messages }}") {
+  const std::filesystem::path folder =
+      testing::TempDir() + "weir_rerank_" + std::to_string(::getpid());
+  const auto write = [&](const File& file) {
+    std::filesystem::create_directories((folder / file.name).parent_path());
+    std::ofstream(folder / file.name) << file.text;
+  };
+  write({"config.json", "{}"});
+  for (const File& file : files) write(file);
+  const auto tokenizer = text::Tokenizer::load(byte_tokenizer_json());
+  auto config = read_rerank_config(*ModelFiles::open(folder), **tokenizer, chat_template, choice);
+  std::filesystem::remove_all(folder);
+  return config;
+}
+
+constexpr const char* kScores =
+    R"([{"idx":0,"path":"","type":"sentence_transformers.base.modules.transformer.Transformer"},
+        {"idx":1,"path":"1_LogitScore",
+         "type":"sentence_transformers.cross_encoder.modules.logit_score.LogitScore"}])";
+
+TEST(RerankConfig, IsThatOfTheFiles) {
+  EXPECT_FALSE(read({})->reranks());
+  const File ids{"1_LogitScore/config.json", R"({"true_token_id":9,"false_token_id":7})"};
+  const auto module = read({{"modules.json", kScores}, ids});
+  ASSERT_TRUE(module) << module.error().message;
+  EXPECT_EQ(module->yes, 9);
+  EXPECT_EQ(module->no, 7);
+  EXPECT_TRUE(module->roles);
+  EXPECT_FALSE(read({{"modules.json", kScores}, ids}, "none")->reranks());
+  const auto words = read({{"config.json", R"({"classifier_from_token":["n","y"]})"}});
+  ASSERT_TRUE(words) << words.error().message;
+  EXPECT_EQ(words->yes, 'y');
+  EXPECT_EQ(words->no, 'n');
+  EXPECT_FALSE(words->roles);
+  EXPECT_TRUE(read({{"config.json", R"({"classifier_from_token":["n","y"]})"}}, "auto",
+                   "{% if m.role == 'query' %}{% elif m.role == \"document\" %}{% endif %}")
+                  ->roles);
+  EXPECT_FALSE(
+      read({{"modules.json", R"([{"type":"a.Transformer"},{"type":"a.Pooling"}])"}})->reranks());
+}
+
+TEST(RerankConfig, RefusesWhatIsNotDone) {
+  const File one{"1_LogitScore/config.json", R"({"true_token_id":9,"false_token_id":null})"};
+  const auto logit = read({{"modules.json", kScores}, one});
+  ASSERT_TRUE(logit);
+  EXPECT_FALSE(logit->reranks());
+  EXPECT_NE(logit->refusal.find("false_token_id"), std::string::npos);
+  const auto mute = read({{"config.json", R"({"classifier_from_token":["n","y"]})"}}, "auto", "");
+  EXPECT_FALSE(mute->reranks());
+  EXPECT_NE(mute->refusal.find("chat template"), std::string::npos);
+}
+
+TEST(RerankConfig, NamesWhatIsMalformed) {
+  const auto message = [](const Result<RerankConfig>& config) {
+    return config ? std::string() : config.error().message;
+  };
+  EXPECT_NE(message(read({{"modules.json", kScores}})).find("1_LogitScore/config.json"),
+            std::string::npos);
+  const File wrong{"1_LogitScore/config.json", R"({"true_token_id":"yes"})"};
+  EXPECT_NE(message(read({{"modules.json", kScores}, wrong})).find("true_token_id"),
+            std::string::npos);
+  EXPECT_NE(
+      message(read({{"modules.json", R"([{"type":"a.LogitScore","path":"../x"}])"}})).find("path"),
+      std::string::npos);
+  EXPECT_NE(message(read({{"config.json", R"({"classifier_from_token":["n"]})"}}))
+                .find("classifier_from_token"),
+            std::string::npos);
+  EXPECT_NE(message(read({}, "yes-no")).find("--reranker yes-no"), std::string::npos)
+      << "three bytes are three tokens";
+}
+
+}  // namespace
+}  // namespace weir::api
