@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "api/anthropic/message_error.h"
@@ -88,6 +89,7 @@ Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& req
 
 void Exchange::respond(int status, std::string_view content_type, std::string_view body,
                        net::HttpResponder::Headers headers) {
+  settle();
   if (key_) key_->append_headers(common_, sched::Clock::now());
   for (auto& header : headers) common_.push_back(std::move(header));
   if (!content_type.empty()) common_.emplace_back("Content-Type", content_type);
@@ -148,9 +150,14 @@ void Exchange::finish(int status) {
                                     : stats_.answered_5xx;
   counter.add();
   log_answer(status);
-  const int64_t used = figures_.prompt_tokens + figures_.output_tokens;
-  if (key_ && used > taken_tokens_) key_->take(used - taken_tokens_, sched::Clock::now());
+  settle();
   use_ = {};
+}
+
+// Who has not come to the engine has no figures, and pays nothing.
+void Exchange::settle() {
+  if (!key_ || std::exchange(settled_, true)) return;
+  key_->settle(taken_tokens_, figures_.prompt_tokens + figures_.output_tokens, sched::Clock::now());
 }
 
 void Exchange::log_answer(int status) const {

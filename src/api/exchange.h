@@ -76,6 +76,7 @@ class Exchange {
  private:
   void answer_error(const Error& error, net::HttpResponder::Headers headers);
   void finish(int status);
+  void settle();
   void log_answer(int status) const;
 
   const Policy& policy_;
@@ -89,6 +90,7 @@ class Exchange {
   Key* key_ = nullptr;
   KeyUse use_;
   int64_t taken_tokens_ = 0;  // From the key's limit.
+  bool settled_ = false;      // With the key.
   bool finished_ = false;
 };
 

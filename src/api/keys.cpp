@@ -201,7 +201,7 @@ double TokenBucket::seconds_until(int64_t amount, Clock::time_point now) {
 void TokenBucket::take(int64_t amount, Clock::time_point now) {
   if (!limited()) return;
   fill(now);
-  level_ -= static_cast<double>(amount);
+  level_ = std::min(level_ - static_cast<double>(amount), static_cast<double>(per_minute_));
 }
 
 Key::Key(KeySpec spec)
@@ -251,13 +251,13 @@ std::optional<Key::Refusal> Key::take_prompt(int64_t tokens, Clock::time_point n
         per_minute(tokens_.limit(), "tokens") + " This prompt has " + std::to_string(tokens) + ".",
         wait);
   }
-  take(tokens, now);
+  tokens_.take(tokens, now);
   return std::nullopt;
 }
 
-void Key::take(int64_t tokens, Clock::time_point now) {
-  figures_.tokens.add(static_cast<uint64_t>(tokens));
-  tokens_.take(tokens, now);
+void Key::settle(int64_t taken, int64_t used, Clock::time_point now) {
+  figures_.tokens.add(static_cast<uint64_t>(used));
+  tokens_.take(used - taken, now);
 }
 
 void Key::append_headers(net::HttpResponder::Headers& headers, Clock::time_point now) {

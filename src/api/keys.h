@@ -67,6 +67,7 @@ class TokenBucket {
   // Until `amount` can be taken; of more than the bucket holds, until it is full.
   double seconds_until(int64_t amount, Clock::time_point now);
   double seconds_until_full(Clock::time_point now) { return seconds_until(per_minute_, now); }
+  // Less than nothing is given back.
   void take(int64_t amount, Clock::time_point now);
 
  private:
@@ -95,8 +96,9 @@ class Key {
   void end() { --open_; }
   // Takes a prompt's tokens, unless the limit is reached.
   std::optional<Refusal> take_prompt(int64_t tokens, Clock::time_point now);
-  // Takes what was used without asking: an answer's tokens. Later requests wait for them.
-  void take(int64_t tokens, Clock::time_point now);
+  // Counts what a request has used, which took `taken` before. What it used beyond, its answer's
+  // tokens, was not asked for: later requests wait for them. What it has not used comes back.
+  void settle(int64_t taken, int64_t used, Clock::time_point now);
 
   // x-ratelimit-*, as OpenAI spells them.
   void append_headers(net::HttpResponder::Headers& headers, Clock::time_point now);

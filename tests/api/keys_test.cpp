@@ -147,8 +147,7 @@ TEST(Keys, LimitTokensOfPromptsAndAnswers) {
   const auto first = complete("ABC", 20);
   EXPECT_EQ(first.status, 200);
   EXPECT_EQ(first.header("x-ratelimit-limit-tokens"), "100");
-  // The prompt's 3 are taken when the answer is written, its own 20 then.
-  EXPECT_EQ(first.header("x-ratelimit-remaining-tokens"), "97");
+  EXPECT_EQ(first.header("x-ratelimit-remaining-tokens"), "77");  // Without its 3 and its own 20.
   const auto long_prompt = complete(std::string(90, 'A'), 1);
   EXPECT_EQ(long_prompt.status, 429);
   EXPECT_NE(long_prompt.body.find("This prompt has 90"), std::string::npos) << long_prompt.body;
@@ -160,6 +159,26 @@ TEST(Keys, LimitTokensOfPromptsAndAnswers) {
   EXPECT_GE(std::stoi(std::string(in_debt.header("Retry-After"))), 60);
   const std::string page = server.get("/metrics", bearer("k")).body;
   EXPECT_NE(page.find("weir_key_tokens_total{key=\"k\"} 224\n"), std::string::npos) << page;
+}
+
+TEST(Keys, PayNothingForPromptsThatTheQueueHasNoPlaceFor) {
+  TestApi server({.config = {.api_keys = {{.secret = "k", .name = "k", .tokens_per_minute = 100},
+                                          {.secret = "free", .name = "free"}}},
+                  .queue_max = 1,
+                  .step_us = 1000});
+  RawClient first(server.port());
+  first.send(net::post("/v1/completions", R"({"prompt":"A","max_tokens":4000})", bearer("free")));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 1; }));
+  const std::string prompt(40, 'A');
+  for (const auto& [path, body] : {std::pair{"/v1/completions", R"({"prompt":")" + prompt + "\"}"},
+                                   {"/v1/embeddings", R"({"input":")" + prompt + "\"}"}}) {
+    for (int i = 0; i < 3; ++i) {
+      const auto refused = server.post(path, body, bearer("k"));
+      EXPECT_EQ(refused.status, 429);
+      EXPECT_NE(refused.body.find("The queue of 1"), std::string::npos) << refused.body;
+      EXPECT_EQ(refused.header("x-ratelimit-remaining-tokens"), "100");
+    }
+  }
 }
 
 TEST(Keys, LimitRequestsAtOnce) {
