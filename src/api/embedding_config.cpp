@@ -4,28 +4,15 @@
 #include <optional>
 #include <string_view>
 
+#include "api/checkpoint_file.h"
 #include "base/json.h"
 
 namespace weir::api {
 
 namespace {
 
-constexpr std::string_view kModules = "modules.json";
 constexpr std::string_view kPoolingFolder = "1_Pooling";
 constexpr std::string_view kPrompts = "config_sentence_transformers.json";
-
-tl::unexpected<Error> wrong(std::string_view file, const std::string& expected, JsonValue found) {
-  return fail(ErrorCode::kConfig,
-              std::string(file) + ": expected " + expected + ", found " + json_excerpt(found));
-}
-
-Result<std::optional<JsonDoc>> read(const ModelFiles& files, const std::string& file) {
-  if (!files.has(file)) return std::nullopt;
-  WEIR_ASSIGN(const FileView view, files.open_file(file));
-  Result<JsonDoc> doc = JsonDoc::parse(view.text());
-  if (!doc) return fail(ErrorCode::kConfig, view.name() + ": " + doc.error().message);
-  return std::optional<JsonDoc>(std::move(*doc));
-}
 
 std::string_view text_of(JsonObject object, std::string_view key) {
   std::string_view text;
@@ -50,7 +37,7 @@ Result<std::vector<std::string_view>> pooling_modes(const std::string& file, Jso
     bool on = false;
     if (!key.starts_with(kPrefix)) continue;
     if (value.get(on) != simdjson::SUCCESS)
-      return wrong(file, std::string(key) + " to be true or false", value);
+      return wrong_file(file, std::string(key) + " to be true or false", value);
     if (on) modes.push_back(key.substr(kPrefix.size()));
   }
   const auto named = json_get(object, "pooling_mode");
@@ -59,10 +46,10 @@ Result<std::vector<std::string_view>> pooling_modes(const std::string& file, Jso
   if (named->get(mode) == simdjson::SUCCESS) return std::vector{mode};
   JsonArray list;
   if (named->get(list) != simdjson::SUCCESS)
-    return wrong(file, "pooling_mode to be a string or a list of them", *named);
+    return wrong_file(file, "pooling_mode to be a string or a list of them", *named);
   for (const JsonValue element : list) {
     if (element.get(mode) != simdjson::SUCCESS)
-      return wrong(file, "pooling_mode to be a string or a list of them", *named);
+      return wrong_file(file, "pooling_mode to be a string or a list of them", *named);
     modes.push_back(mode);
   }
   return modes;
@@ -71,10 +58,11 @@ Result<std::vector<std::string_view>> pooling_modes(const std::string& file, Jso
 Result<void> read_pooling(const ModelFiles& files, const std::string& folder,
                           EmbeddingConfig& config) {
   const std::string file = folder + "/config.json";
-  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read(files, file));
+  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read_file(files, file));
   if (!doc) return {};
   JsonObject object;
-  if (doc->root().get(object) != simdjson::SUCCESS) return wrong(file, "an object", doc->root());
+  if (doc->root().get(object) != simdjson::SUCCESS)
+    return wrong_file(file, "an object", doc->root());
   WEIR_ASSIGN(const std::vector<std::string_view> modes, pooling_modes(file, object));
   const auto pooling = modes.size() == 1 ? pooling_named(modes[0]) : std::nullopt;
   if (pooling) {
@@ -89,7 +77,7 @@ Result<void> read_pooling(const ModelFiles& files, const std::string& folder,
   bool include_prompt = true;
   const auto included = json_get(object, "include_prompt");
   if (included && included->get(include_prompt) != simdjson::SUCCESS)
-    return wrong(file, "include_prompt to be true or false", *included);
+    return wrong_file(file, "include_prompt to be true or false", *included);
   if (!include_prompt && config.pooling == sched::Pooling::kMean && config.refusal.empty())
     config.refusal = file + " leaves the instruction out of the mean, which this server does not";
   return {};
@@ -103,19 +91,20 @@ bool is_inside(std::string_view path) {
 Result<void> read_modules(const ModelFiles& files, const JsonDoc& doc, EmbeddingConfig& config) {
   JsonArray modules;
   if (doc.root().get(modules) != simdjson::SUCCESS)
-    return wrong(kModules, "a list of modules", doc.root());
+    return wrong_file(kModules, "a list of modules", doc.root());
   config.normalise = false;
   for (const JsonValue module : modules) {
     JsonObject object;
     if (module.get(object) != simdjson::SUCCESS)
-      return wrong(kModules, "each module to be an object", module);
+      return wrong_file(kModules, "each module to be an object", module);
     const std::string_view path = text_of(object, "path");
     std::string_view type = text_of(object, "type");
     type = type.substr(type.rfind('.') + 1);
     if (type == "Normalize") {
       config.normalise = true;
     } else if (type == "Pooling") {
-      if (!is_inside(path)) return wrong(kModules, "path to lie within the model's folder", module);
+      if (!is_inside(path))
+        return wrong_file(kModules, "path to lie within the model's folder", module);
       WEIR_TRY(read_pooling(files, std::string(path.empty() ? kPoolingFolder : path), config));
     } else if (type != "Transformer" && config.refusal.empty()) {
       config.refusal = std::string(kModules) + " asks for a module '" + std::string(type) +
@@ -127,17 +116,18 @@ Result<void> read_modules(const ModelFiles& files, const JsonDoc& doc, Embedding
 
 Result<void> read_prompts(const JsonDoc& doc, EmbeddingConfig& config) {
   JsonObject object;
-  if (doc.root().get(object) != simdjson::SUCCESS) return wrong(kPrompts, "an object", doc.root());
+  if (doc.root().get(object) != simdjson::SUCCESS)
+    return wrong_file(kPrompts, "an object", doc.root());
   config.default_prompt = text_of(object, "default_prompt_name");
   const auto prompts = json_get(object, "prompts");
   if (!prompts) return {};
   JsonObject by_name;
   if (prompts->get(by_name) != simdjson::SUCCESS)
-    return wrong(kPrompts, "prompts to be an object", *prompts);
+    return wrong_file(kPrompts, "prompts to be an object", *prompts);
   for (const auto [name, value] : by_name) {
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS)
-      return wrong(kPrompts, "each of prompts to be a string", value);
+      return wrong_file(kPrompts, "each of prompts to be a string", value);
     config.prompts.emplace_back(name, text);
   }
   return {};
@@ -147,12 +137,12 @@ Result<void> read_prompts(const JsonDoc& doc, EmbeddingConfig& config) {
 
 Result<EmbeddingConfig> read_embedding_config(const ModelFiles& files) {
   EmbeddingConfig config;
-  WEIR_ASSIGN(const std::optional<JsonDoc> modules, read(files, std::string(kModules)));
+  WEIR_ASSIGN(const std::optional<JsonDoc> modules, read_file(files, kModules));
   if (modules)
     WEIR_TRY(read_modules(files, *modules, config));
   else
     WEIR_TRY(read_pooling(files, std::string(kPoolingFolder), config));
-  WEIR_ASSIGN(const std::optional<JsonDoc> prompts, read(files, std::string(kPrompts)));
+  WEIR_ASSIGN(const std::optional<JsonDoc> prompts, read_file(files, std::string(kPrompts)));
   if (prompts) WEIR_TRY(read_prompts(*prompts, config));
   return config;
 }

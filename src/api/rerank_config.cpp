@@ -3,30 +3,16 @@
 #include <optional>
 #include <vector>
 
+#include "api/checkpoint_file.h"
 #include "base/json.h"
 
 namespace weir::api {
 
 namespace {
 
-constexpr std::string_view kModules = "modules.json";
-
-tl::unexpected<Error> wrong(std::string_view file, const std::string& expected, JsonValue found) {
-  return fail(ErrorCode::kConfig,
-              std::string(file) + ": expected " + expected + ", found " + json_excerpt(found));
-}
-
-Result<std::optional<JsonDoc>> read(const ModelFiles& files, const std::string& file) {
-  if (!files.has(file)) return std::nullopt;
-  WEIR_ASSIGN(const FileView view, files.open_file(file));
-  Result<JsonDoc> doc = JsonDoc::parse(view.text());
-  if (!doc) return fail(ErrorCode::kConfig, view.name() + ": " + doc.error().message);
-  return std::optional<JsonDoc>(std::move(*doc));
-}
-
 // The folder of the module that scores, if modules.json has one.
 Result<std::optional<std::string>> find_logit_score(const ModelFiles& files) {
-  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read(files, std::string(kModules)));
+  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read_file(files, kModules));
   JsonArray modules;
   if (!doc || doc->root().get(modules) != simdjson::SUCCESS) return std::nullopt;
   for (const JsonValue module : modules) {
@@ -38,7 +24,7 @@ Result<std::optional<std::string>> find_logit_score(const ModelFiles& files) {
     if (type.substr(type.rfind('.') + 1) != "LogitScore") continue;
     if (!path_value || path_value->get(path) != simdjson::SUCCESS || path.starts_with('/') ||
         path.find("..") != std::string_view::npos)
-      return wrong(kModules, "path to lie within the model's folder", module);
+      return wrong_file(kModules, "path to lie within the model's folder", module);
     return std::string(path);
   }
   return std::nullopt;
@@ -51,17 +37,18 @@ Result<std::optional<int32_t>> token_of(const std::string& file, JsonObject obje
   if (!value) return std::nullopt;
   int64_t id = 0;
   if (value->get(id) != simdjson::SUCCESS || id < 0 || id > INT32_MAX)
-    return wrong(file, std::string(key) + " to be a token id", *value);
+    return wrong_file(file, std::string(key) + " to be a token id", *value);
   return static_cast<int32_t>(id);
 }
 
 Result<void> read_logit_score(const ModelFiles& files, const std::string& folder,
                               RerankConfig& config) {
   const std::string file = folder + "/config.json";
-  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read(files, file));
+  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read_file(files, file));
   JsonObject object;
   if (!doc) return fail(ErrorCode::kConfig, file + ": missing, though modules.json names it");
-  if (doc->root().get(object) != simdjson::SUCCESS) return wrong(file, "an object", doc->root());
+  if (doc->root().get(object) != simdjson::SUCCESS)
+    return wrong_file(file, "an object", doc->root());
   WEIR_ASSIGN(const std::optional<int32_t> yes, token_of(file, object, "true_token_id"));
   WEIR_ASSIGN(const std::optional<int32_t> no, token_of(file, object, "false_token_id"));
   if (yes && no) {
@@ -99,7 +86,7 @@ Result<void> use_words(const text::Tokenizer& tokenizer, const std::string& yes,
 // vLLM's: the word for 0, then the word for 1.
 Result<void> read_classifier_tokens(const ModelFiles& files, const text::Tokenizer& tokenizer,
                                     RerankConfig& config) {
-  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read(files, "config.json"));
+  WEIR_ASSIGN(const std::optional<JsonDoc> doc, read_file(files, "config.json"));
   JsonObject object;
   if (!doc || doc->root().get(object) != simdjson::SUCCESS) return {};
   const auto value = json_get(object, "classifier_from_token");
@@ -108,7 +95,7 @@ Result<void> read_classifier_tokens(const ModelFiles& files, const text::Tokeniz
   std::string_view no, yes;
   if (value->get(words) != simdjson::SUCCESS || words.size() != 2 ||
       words.at(0).get(no) != simdjson::SUCCESS || words.at(1).get(yes) != simdjson::SUCCESS)
-    return wrong("config.json", "classifier_from_token to be two words", *value);
+    return wrong_file("config.json", "classifier_from_token to be two words", *value);
   return use_words(tokenizer, std::string(yes), std::string(no),
                    "config.json: classifier_from_token", config);
 }

@@ -1,36 +1,23 @@
 #include "api/rerank_request.h"
 
 #include "api/generate_request.h"
+#include "api/json_fields.h"
 #include "base/json.h"
 
 namespace weir::api {
 
 namespace {
 
-Result<JsonObject> object_of(const JsonDoc& doc) {
-  JsonObject object;
-  if (doc.root().get(object) != simdjson::SUCCESS)
-    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
-                                         json_type_name(doc.root()) + ".");
-  return object;
-}
-
-Result<std::string> text_of(std::string_view path, JsonValue value) {
-  std::string_view text;
-  if (value.get(text) != simdjson::SUCCESS) return wrong_type(path, "a string", value);
-  return std::string(text);
-}
-
 // A string, or an object with a text.
-Result<std::string> document_of(const std::string& path, JsonValue value) {
+Result<std::string_view> document_of(const std::string& path, JsonValue value) {
   JsonObject object;
   if (value.get(object) != simdjson::SUCCESS) {
     if (!value.is_string()) return wrong_type(path, "a string or an object with a text", value);
-    return text_of(path, value);
+    return as_string(path, value);
   }
   const auto text = json_get(object, "text");
   if (!text) return missing(path + ".text");
-  return text_of(path + ".text", *text);
+  return as_string(path + ".text", *text);
 }
 
 Result<std::vector<std::string>> documents_of(std::string_view path, JsonValue value) {
@@ -41,8 +28,7 @@ Result<std::vector<std::string>> documents_of(std::string_view path, JsonValue v
                                   std::to_string(array.size()));
   std::vector<std::string> documents;
   for (const JsonValue element : array) {
-    const std::string at = std::string(path) + "[" + std::to_string(documents.size()) + "]";
-    WEIR_ASSIGN(documents.emplace_back(), document_of(at, element));
+    WEIR_ASSIGN(documents.emplace_back(), document_of(at(path, documents.size()), element));
   }
   return documents;
 }
@@ -53,18 +39,18 @@ Result<std::vector<std::string>> texts_of(JsonObject object, std::string_view ke
   if (!value) return missing(key);
   if (value->is_array()) return documents_of(key, *value);
   if (!value->is_string()) return wrong_type(key, "a string or an array of strings", *value);
-  WEIR_ASSIGN(std::string text, text_of(key, *value));
-  return std::vector{std::move(text)};
+  WEIR_ASSIGN(const std::string_view text, as_string(key, *value));
+  return std::vector{std::string(text)};
 }
 
 // What both bodies have.
 Result<RerankRequest> parse_common(JsonObject object) {
   RerankRequest request;
   if (const auto value = json_get(object, "model")) {
-    WEIR_ASSIGN(request.model, text_of("model", *value));
+    WEIR_ASSIGN(request.model, as_string("model", *value));
   }
   if (const auto value = json_get(object, "instruction")) {
-    WEIR_ASSIGN(request.instruction, text_of("instruction", *value));
+    WEIR_ASSIGN(request.instruction, as_string("instruction", *value));
   }
   return request;
 }
@@ -73,11 +59,11 @@ Result<RerankRequest> parse_common(JsonObject object) {
 
 Result<RerankRequest> parse_rerank(std::string_view body) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
-  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_ASSIGN(const JsonObject object, body_object(doc));
   WEIR_ASSIGN(RerankRequest request, parse_common(object));
   const auto query = json_get(object, "query");
   if (!query) return missing("query");
-  WEIR_ASSIGN(request.queries.emplace_back(), text_of("query", *query));
+  WEIR_ASSIGN(request.queries.emplace_back(), as_string("query", *query));
   const auto documents = json_get(object, "documents");
   if (!documents) return missing("documents");
   request.document_field = "documents";
@@ -94,7 +80,7 @@ Result<RerankRequest> parse_rerank(std::string_view body) {
 
 Result<RerankRequest> parse_score(std::string_view body) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
-  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_ASSIGN(const JsonObject object, body_object(doc));
   WEIR_ASSIGN(RerankRequest request, parse_common(object));
   WEIR_ASSIGN(request.queries, texts_of(object, "text_1"));
   request.document_field = "text_2";

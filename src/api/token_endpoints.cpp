@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/generate_request.h"
+#include "api/json_fields.h"
 #include "api/prepare.h"
 #include "base/json.h"
 
@@ -18,14 +19,6 @@ Result<bool> flag(JsonObject object, std::string_view key, bool fallback) {
   bool result = false;
   if (value->get(result) != simdjson::SUCCESS) return wrong_type(key, "a boolean", *value);
   return result;
-}
-
-Result<JsonObject> object_of(const JsonDoc& doc) {
-  JsonObject object;
-  if (doc.root().get(object) != simdjson::SUCCESS)
-    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
-                                         json_type_name(doc.root()) + ".");
-  return object;
 }
 
 // vLLM's clients name the model, llama.cpp's do not.
@@ -88,7 +81,7 @@ void write_piece(JsonWriter& json, std::string_view piece) {
 Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int64_t now,
                              int32_t tokens_max) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
-  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_ASSIGN(const JsonObject object, body_object(doc));
   WEIR_TRY(check_optional_model(config, object));
   WEIR_ASSIGN(const Text text, text_of(config, object, now));
   WEIR_ASSIGN(const bool with_pieces, flag(object, "with_pieces", false));
@@ -127,7 +120,7 @@ Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int
 
 Result<std::string> detokenize(const ApiConfig& config, std::string_view body, int32_t tokens_max) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
-  WEIR_ASSIGN(const JsonObject object, object_of(doc));
+  WEIR_ASSIGN(const JsonObject object, body_object(doc));
   WEIR_TRY(check_optional_model(config, object));
   const auto value = json_get(object, "tokens");
   if (!value) return missing("tokens");

@@ -69,20 +69,7 @@ LooseJson::Step LooseJson::begin_value(char byte, std::string& json) {
     first_ = true;
     return Step::kMore;
   }
-  if (byte == '"' || byte == '\'') {
-    delimiter_ = byte;
-    state_ = State::kString;
-    return Step::kMore;
-  }
-  if (!quote_.empty() && byte == quote_.front()) {
-    quoted_ = 0;
-    state_ = State::kQuote;
-    return quote(byte);
-  }
-  if (ends_word(byte)) return Step::kFail;
-  text_ = byte;
-  state_ = State::kWord;
-  return Step::kMore;
+  return begin_text(byte, State::kWord);
 }
 
 LooseJson::Step LooseJson::begin_key(char byte, std::string& json) {
@@ -90,6 +77,11 @@ LooseJson::Step LooseJson::begin_key(char byte, std::string& json) {
   separate(json);
   text_.clear();
   key_ = true;
+  return begin_text(byte, State::kBareKey);
+}
+
+// A string, or what is written without quotes.
+LooseJson::Step LooseJson::begin_text(char byte, State bare) {
   if (byte == '"' || byte == '\'') {
     delimiter_ = byte;
     state_ = State::kString;
@@ -102,7 +94,7 @@ LooseJson::Step LooseJson::begin_key(char byte, std::string& json) {
   }
   if (ends_word(byte)) return Step::kFail;
   text_ = byte;
-  state_ = State::kBareKey;
+  state_ = bare;
   return Step::kMore;
 }
 

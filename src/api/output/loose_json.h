@@ -29,6 +29,7 @@ class LooseJson {
 
   Step begin_value(char byte, std::string& json);
   Step begin_key(char byte, std::string& json);
+  Step begin_text(char byte, State bare);
   Step quote(char byte);
   Step string(char byte, std::string& json);
   Step end_string(std::string& json);

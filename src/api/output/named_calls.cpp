@@ -1,5 +1,6 @@
 #include "api/output/named_calls.h"
 
+#include <optional>
 #include <string>
 
 #include "api/output/json_scanner.h"
@@ -10,12 +11,6 @@ namespace weir::api::output {
 namespace {
 
 constexpr size_t kNameBytesMax = 512;  // With an id.
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 class NamedCalls final : public CallReader {
  public:
@@ -49,12 +44,8 @@ class NamedCalls final : public CallReader {
   enum class State : uint8_t { kBegin, kName, kArguments, kEnd };
 
   Step begin(char byte) {
-    if (match_.fresh() && is_space(byte)) return Step::kMore;
-    const bool fresh = match_.fresh();
-    const int match = match_.push(byte);
-    if (match == LiteralMatch::kMore) return Step::kMore;
-    if (match == LiteralMatch::kNone) return fresh && calls_ > 0 ? Step::kDoneBefore : Step::kFail;
-    if (match == 1) return Step::kDone;
+    const std::optional<Step> step = begin_call(byte, match_, calls_);
+    if (step) return *step;
     state_ = State::kName;
     name_.clear();
     return Step::kMore;

@@ -13,8 +13,7 @@ namespace {
 constexpr size_t kNameBytesMax = 512;
 
 std::string_view unquoted(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  text = trimmed(text);
   if (text.size() >= 2 && text.front() == '"') {
     text.remove_prefix(1);
     text = text.substr(0, text.find('"'));
@@ -63,12 +62,8 @@ class XmlCalls final : public CallReader {
   enum class State : uint8_t { kBegin, kName, kBody, kKey, kValueBegin, kValue };
 
   Step begin(char byte) {
-    if (match_.fresh() && is_space(byte)) return Step::kMore;
-    const bool fresh = match_.fresh();
-    const int match = match_.push(byte);
-    if (match == LiteralMatch::kMore) return Step::kMore;
-    if (match == LiteralMatch::kNone) return fresh && calls_ > 0 ? Step::kDoneBefore : Step::kFail;
-    if (match == 1) return Step::kDone;
+    const std::optional<Step> step = begin_call(byte, match_, calls_);
+    if (step) return *step;
     state_ = State::kName;
     text_.clear();
     return Step::kMore;
