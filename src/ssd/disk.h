@@ -1,0 +1,101 @@
+// Disk: reads of files that complete in any order, in whichever way the machine allows. Built for
+// reads of hundreds of KiB into memory of our own: a virtual call for each is nothing.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace weir::ssd {
+
+// Offsets, lengths and addresses of reads are multiples of it: what O_DIRECT asks for on every file
+// system that has it (statx says 512 on most, never more than a page of 4 KiB).
+inline constexpr uint64_t kBlockBytes = 4096;
+
+// Longest read: far below the 2 GiB where Linux starts to cut reads short.
+inline constexpr uint32_t kReadBytesMax = uint32_t{1} << 30;
+
+// Files of one Disk. The largest checkpoints come in about 200.
+inline constexpr int32_t kFilesMax = 1024;
+
+struct DiskRead {
+  int32_t file = 0;
+  uint32_t bytes = 0;
+  uint64_t offset = 0;
+  std::byte* to = nullptr;
+  uint64_t tag = 0;
+};
+
+struct DiskDone {
+  uint64_t tag = 0;
+  int32_t result = 0;  // Bytes read (fewer than asked: the file's end, or a short read), or -errno.
+};
+
+// What became of a file since it was opened.
+enum class FileChange : uint8_t {
+  kNone,
+  kReplaced,  // The path names another file, or none; reads go on with the old one: safe.
+  kModified,  // Written in place, or grown: what was read before and after may not belong together.
+  kTruncated,
+};
+
+struct FileState {
+  FileChange change = FileChange::kNone;
+  uint64_t bytes = 0;         // Now.
+  uint64_t opened_bytes = 0;  // When it was opened.
+};
+
+struct DiskOptions {
+  bool uring = true;    // false: never io_uring.
+  bool direct = true;   // false: never O_DIRECT.
+  int32_t depth = 256;  // Reads in the kernel at once. A power of two.
+  int32_t threads = 4;  // Of the pread pool, which is for kernels that refuse io_uring.
+};
+
+// Threads: one owner, except where a function says otherwise.
+//
+// Invariants:
+// (1) Every read that submit() took is answered exactly once, by poll() or wait().
+// (2) Until then its memory belongs to the kernel: a read cannot be cancelled.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+
+  // Tries io_uring with O_DIRECT, then what the machine allows: a pool of threads where the kernel
+  // refuses io_uring (EPERM under a container's seccomp filter, ENOSYS), and, file by file, reads
+  // through the page cache, dropped behind, where O_DIRECT is refused. Fails only without memory or
+  // threads.
+  static Result<std::unique_ptr<Disk>> create(const DiskOptions& options);
+
+  // The file's number, from 0. Reads a block to see whether O_DIRECT works: some file systems take
+  // the flag at open and refuse the transfer.
+  virtual Result<int32_t> open_file(const std::string& path) = 0;
+
+  virtual bool submit(const DiskRead& read) = 0;      // false: no room now.
+  virtual void flush() = 0;                           // One system call for what was submitted.
+  virtual int32_t poll(std::span<DiskDone> out) = 0;  // Never blocks. How many of `out` it filled.
+  // As poll(); where nothing has completed it sleeps until something has, at most `timeout`.
+  virtual int32_t wait(std::span<DiskDone> out, std::chrono::nanoseconds timeout) = 0;
+
+  // Reads of this file go through the page cache from now on. False: they did already.
+  virtual bool leave_direct(int32_t file) = 0;
+
+  // Any thread; no file may be opened meanwhile.
+  virtual const std::string& path(int32_t file) const = 0;
+  virtual FileState file_state(int32_t file) const = 0;  // Asks the file system.
+
+  // "io_uring, O_DIRECT", "pread x 4, buffered": for logs and metrics. Valid until a file is
+  // opened.
+  virtual std::string_view mode() const = 0;
+
+  // The clock that reads take time on: the steady clock, or a model's own.
+  virtual std::chrono::nanoseconds now() const;
+};
+
+}  // namespace weir::ssd
