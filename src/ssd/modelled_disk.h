@@ -4,10 +4,11 @@
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "ssd/disk.h"
+#include "ssd/file_table.h"
 
 namespace weir::ssd {
 
@@ -47,7 +48,6 @@ class ModelledDisk final : public Disk {
   using Contents = std::function<void(uint64_t offset, std::span<std::byte> out)>;
 
   explicit ModelledDisk(const DiskModel& model);
-  ~ModelledDisk() override;
 
   Result<int32_t> open_file(const std::string& path) override;  // A real file's bytes.
   int32_t add_file(std::string name, uint64_t bytes, Contents contents);
@@ -55,13 +55,13 @@ class ModelledDisk final : public Disk {
   void add_fault(const DiskFault& fault);
   void release_stalls();
   void truncate(int32_t file, uint64_t bytes);
-  void set_change(int32_t file, FileChange change);  // What file_state() says.
-  void set_direct(int32_t file, bool direct);   // A direct file's kError of EINVAL: leave_direct.
+  void set_change(int32_t file, FileChange change);  // What file_state() says from now on.
+  void refuse_direct(int32_t file);             // Its reads fail with EINVAL until leave_direct().
   void advance(std::chrono::nanoseconds time);  // REQUIRES: not real_time.
 
-  // Tags of the reads submitted, in order; cleared by the caller.
-  std::vector<uint64_t>& submitted() { return submitted_; }
-  int32_t in_flight() const;
+  // Reads taken since the start, in order; for tests to look at and to clear.
+  std::vector<DiskRead>& submitted() { return submitted_; }
+  int32_t in_flight() const { return static_cast<int32_t>(flights_.size()); }
 
   bool submit(const DiskRead& read) override;
   void flush() override {}
@@ -74,14 +74,35 @@ class ModelledDisk final : public Disk {
   std::chrono::nanoseconds now() const override;
 
  private:
-  struct File;
-  struct Flight;
+  struct File {
+    std::string name;
+    uint64_t bytes = 0;
+    uint64_t opened_bytes = 0;
+    Contents contents;
+    FileChange change = FileChange::kNone;
+    bool direct = true;
+    bool refuses_direct = false;
+  };
+  struct Flight {
+    DiskRead read;
+    std::chrono::nanoseconds end{0};
+    uint64_t group = 0;
+    std::optional<DiskFault> fault;
+  };
 
-  DiskModel model_;
+  File& at(int32_t file);
+  const File& at(int32_t file) const;
+  std::optional<DiskFault> take_fault(const DiskRead& read);
+  std::chrono::nanoseconds visible_at(const Flight& flight) const;
+  int32_t finish(const Flight& flight);
+
+  const DiskModel model_;
+  FileTable table_;  // Of real files; their numbers there are others.
   std::vector<File> files_;
   std::vector<Flight> flights_;
   std::vector<DiskFault> faults_;
-  std::vector<uint64_t> submitted_;
+  std::vector<DiskRead> submitted_;
+  uint64_t submissions_ = 0;
   std::chrono::nanoseconds clock_{0};
   std::chrono::nanoseconds transfer_end_{0};
 };

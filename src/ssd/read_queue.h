@@ -68,7 +68,7 @@ struct QueueLimits {
 class ReadQueue {
  public:
   static constexpr int32_t kReadsMax = 1024;
-  using ReadId = uint32_t;  // Never used again for another read before 4 million others.
+  using ReadId = uint32_t;  // Never 0; not used again before 4 million other reads.
 
   // `disk` outlives the queue, and its files are open. REQUIRES: no other user of `disk`.
   ReadQueue(Disk& disk, const QueueLimits& limits);
@@ -92,7 +92,7 @@ class ReadQueue {
 
   void set_limits(const QueueLimits& limits) { limits_ = limits; }
 
-  int32_t in_flight() const { return in_flight_; }  // In the kernel, stuck ones too.
+  int32_t in_flight() const { return active_ + stuck_; }  // In the kernel, stuck ones too.
   int32_t queued(ReadClass cls) const { return queued_[index(cls)]; }  // Waiting here.
   bool demand_outstanding() const {
     return queued(ReadClass::kDemand) > 0 || class_reads_[index(ReadClass::kDemand)] > 0;
@@ -111,19 +111,101 @@ class ReadQueue {
  private:
   using Nanoseconds = std::chrono::nanoseconds;
 
-  enum class State : uint8_t { kFree, kQueued, kPaused, kInKernel, kStuck };
-  struct Read;
-  struct List;
+  enum class State : uint8_t {
+    kFree,
+    kQueued,  // In its class's list.
+    kPaused,  // Waits for its next attempt, in the list of paused reads.
+    kInKernel,
+    kStuck,  // In the kernel; its owner has been told to give up.
+  };
+
+  struct Read {
+    Extent extent;
+    uint64_t owner = 0;
+    State state = State::kFree;
+    ReadClass cls = ReadClass::kDemand;
+    uint8_t shorts = 0;  // Times that the rest was asked for again.
+    uint8_t errors = 0;  // Failed attempts, by what may be done about them.
+    uint8_t refusals = 0;
+    uint8_t shortages = 0;
+    uint32_t generation = 1;  // Of the id; counts the reads that this place has held.
+    uint32_t done = 0;        // Bytes that are there, whole blocks.
+    int32_t prev = -1;        // Neighbours in the list that holds it.
+    int32_t next = -1;
+    Nanoseconds asked{0};  // When it was added or promoted.
+    Nanoseconds submitted{0};
+    Nanoseconds due{0};  // Paused: of the next attempt.
+  };
+
+  struct List {
+    int32_t head = -1;
+    int32_t tail = -1;
+  };
 
   static constexpr size_t index(ReadClass cls) { return static_cast<size_t>(cls); }
 
+  // Lists.
+  void push_back(List& list, int32_t place);
+  void push_front(List& list, int32_t place);
+  void remove(List& list, int32_t place);
+  List& list_of(const Read& read);
+  Read* find(ReadId id);
+  ReadId id_of(int32_t place) const;
+  Read& at(int32_t place) { return reads_[static_cast<size_t>(place)]; }
+  int32_t place_of(const Read& read) const { return static_cast<int32_t>(&read - reads_.data()); }
+
+  // To the kernel and back.
+  bool has_room(const Read& read) const;
+  bool send(Read& read, Nanoseconds now);
+  void leave_kernel(Read& read);
+  void reap();
+  void complete(const DiskDone& done, Nanoseconds now);
+  void take_bytes(Read& read, uint32_t bytes, Nanoseconds now);
+  void take_error(Read& read, int32_t error, Nanoseconds now);
+  void take_late(Read& read, int32_t result);
+  void again(Read& read, Nanoseconds pause, Nanoseconds now);
+
+  // To the owner.
+  void land(Read& read, Nanoseconds now);
+  void land_failure(Read& read, int32_t error, const std::string& found, bool released = true);
+  void free(Read& read);
+
+  // What happens by the clock.
+  void look_around(Nanoseconds now);
+  void resume_paused(Nanoseconds now);
+  void watch(Nanoseconds now);
+  void give_up_old(Nanoseconds now);
+  void look_at_file(int32_t file);
+  void notice(std::string line);
+  Nanoseconds next_event(Nanoseconds now) const;
+
   Disk& disk_;
   QueueLimits limits_;
+
   std::vector<Read> reads_;
-  std::array<int32_t, kReadClasses> queued_{};
+  List free_;
+  List paused_;
+  std::array<List, kReadClasses> lists_;
+  std::array<int32_t, kReadClasses> queued_{};  // In the class's list or paused.
+
+  // In the kernel and not stuck.
   std::array<int32_t, kReadClasses> class_reads_{};
-  int32_t in_flight_ = 0;
+  std::array<uint64_t, kReadClasses> class_bytes_{};
+  int32_t active_ = 0;
+  int32_t stuck_ = 0;
+
+  std::vector<Landed> landed_;
+  std::vector<ReadFailure> failures_;
+
+  Nanoseconds busy_since_{0};
+  Nanoseconds progress_{0};  // The last completion, or submission to an idle disk.
+  Nanoseconds next_watch_{0};
+  Nanoseconds next_file_{0};
   bool stalled_ = false;
+  int32_t files_ = 0;  // Files that reads have named: 0 to files_ - 1.
+  int32_t file_looked_at_ = 0;
+  std::vector<FileChange> file_changes_;
+
   ReadStats stats_;
   SpscRing<std::string> notices_;
 };

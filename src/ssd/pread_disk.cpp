@@ -1,0 +1,114 @@
+#include "ssd/pread_disk.h"
+
+#include <pthread.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace weir::ssd {
+
+PreadDisk::PreadDisk(const DiskOptions& options) : options_(options) {
+  const auto depth = static_cast<size_t>(options.depth);
+  batch_.reserve(depth);
+  taken_.reserve(depth);
+  done_.reserve(depth);
+  jobs_.resize(depth);
+  name_mode();
+  for (int32_t i = 0; i < options.threads; ++i) {
+    threads_.emplace_back([this] { work(); });
+    (void)::pthread_setname_np(threads_.back().native_handle(), "weir-read");
+  }
+}
+
+PreadDisk::~PreadDisk() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_ready_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void PreadDisk::name_mode() {
+  mode_ = "pread x " + std::to_string(options_.threads) + ", " + files_.describe();
+}
+
+Result<int32_t> PreadDisk::open_file(const std::string& path) {
+  Result<int32_t> file = files_.open(path, options_.direct);
+  name_mode();
+  return file;
+}
+
+bool PreadDisk::leave_direct(int32_t file) {
+  const bool left = files_.leave_direct(file);
+  name_mode();
+  return left;
+}
+
+bool PreadDisk::submit(const DiskRead& read) {
+  if (in_flight_ == options_.depth) return false;
+  batch_.push_back({read, files_.fd(read.file), files_.read_flags(read.file)});
+  ++in_flight_;
+  return true;
+}
+
+void PreadDisk::flush() {
+  if (batch_.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Job& job : batch_) jobs_[(first_job_ + job_count_++) % jobs_.size()] = job;
+  }
+  if (batch_.size() == 1)
+    work_ready_.notify_one();
+  else
+    work_ready_.notify_all();
+  batch_.clear();
+}
+
+void PreadDisk::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_ready_.wait(lock, [this] { return stop_ || job_count_ > 0; });
+    if (stop_) return;
+    const Job job = jobs_[first_job_];
+    first_job_ = (first_job_ + 1) % jobs_.size();
+    --job_count_;
+    lock.unlock();
+
+    iovec to{job.read.to, job.read.bytes};
+    const ssize_t got = ::preadv2(job.fd, &to, 1, static_cast<off_t>(job.read.offset), job.flags);
+    const int32_t result = got < 0 ? -errno : static_cast<int32_t>(got);
+
+    lock.lock();
+    done_.push_back({job.read, result});
+    if (done_.size() == 1) done_ready_.notify_one();
+  }
+}
+
+int32_t PreadDisk::take(std::span<DiskDone> out) {
+  size_t count = 0;
+  for (; count < out.size() && answered_ < taken_.size(); ++count, ++answered_) {
+    const Done& done = taken_[answered_];
+    files_.drop_behind(done.read.file, done.read.offset, done.read.bytes);
+    out[count] = {done.read.tag, done.result};
+    --in_flight_;
+  }
+  return static_cast<int32_t>(count);
+}
+
+int32_t PreadDisk::poll(std::span<DiskDone> out) { return wait(out, {}); }
+
+int32_t PreadDisk::wait(std::span<DiskDone> out, std::chrono::nanoseconds timeout) {
+  flush();
+  if (answered_ == taken_.size()) {
+    taken_.clear();
+    answered_ = 0;
+    std::unique_lock lock(mutex_);
+    if (timeout.count() > 0) done_ready_.wait_for(lock, timeout, [this] { return !done_.empty(); });
+    std::swap(taken_, done_);
+  }
+  return take(out);
+}
+
+}  // namespace weir::ssd
