@@ -28,7 +28,7 @@ ExpertCache::ExpertCache(int32_t layers, int32_t experts, std::span<const int32_
       growth_(1 / kept),
       class_of_layer_(class_of_layer.begin(), class_of_layer.end()),
       classes_(slots_of_class.size()) {
-  CHECK(layers > 0 && experts > 0 && kept > 0 && kept <= 1);
+  CHECK(layers > 0 && experts > 0 && kept > 0 && kept < 1);
   CHECK(class_of_layer.size() == static_cast<size_t>(layers));
   int32_t slots = 0;
   for (size_t c = 0; c < classes_.size(); ++c) {
@@ -178,7 +178,7 @@ int32_t ExpertCache::place_prompt(ExpertKey key, int32_t layer_now) {
 }
 
 int32_t ExpertCache::place_speculative(ExpertKey key, int32_t layer_now, float gain) {
-  const int32_t slot = place_above(key, layer_now, kSpeculativeShare * gain, false);
+  const int32_t slot = place_above(key, layer_now, gain * score_max(), false);
   if (slot >= 0) protect(key);
   return slot;
 }

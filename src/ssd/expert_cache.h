@@ -44,9 +44,6 @@ class ExpertCache {
   // The share of its score that an expert keeps per generated token. Replays are flat to about a
   // point from .9 to .97 (bench/README.md, "Experts from disk").
   static constexpr float kKept = 0.95f;
-  // A speculative read may evict what scores below this share of its probability: at .25, what was
-  // routed once and then not for 27 tokens.
-  static constexpr float kSpeculativeShare = 0.25f;
   // Among equals: up to this much is taken off the score of the layer that comes last.
   static constexpr float kDistanceWeight = 0.02f;
   // An eviction that is undone within so many tokens counts as a reread.
@@ -88,8 +85,9 @@ class ExpertCache {
   // As place(), but never in the place of an expert that scores as much as `key` itself does: what
   // a prompt reads in passing. -1 also says: not worth a slot.
   int32_t place_prompt(ExpertKey key, int32_t layer_now);
-  // As place(), for an expert that is needed with probability `gain`: only in the place of one that
-  // scores below kSpeculativeShare * gain. The expert is protected until its layer has run.
+  // As place(), for an expert that is needed with probability `gain` when its layer runs next: only
+  // in the place of one that is needed less often, at most gain times per token by its score. The
+  // expert is protected until its layer has run.
   int32_t place_speculative(ExpertKey key, int32_t layer_now, float gain);
   // The slot's read failed or was dropped: it is free again. REQUIRES: no pins.
   void discard(int32_t slot);
@@ -102,8 +100,10 @@ class ExpertCache {
   // Puts up to n slots that were shrunk away into use again; their memory is back.
   std::span<const int32_t> grow(int32_t cls, int32_t n);
 
-  // In units of decode rows: what is routed to with every token approaches 1 / (1 - kept).
+  // In units of decode rows: what is routed to with every token approaches score_max().
   float score(ExpertKey key) const { return score_[index(key)] / increment_; }
+
+  float score_max() const { return growth_ / (growth_ - 1); }
 
   int32_t layers() const { return layers_; }
   int32_t experts() const { return experts_; }

@@ -29,6 +29,7 @@
 
 #include "base/metrics.h"
 #include "ssd/expert_cache.h"
+#include "ssd/transition_counts.h"
 
 namespace weir::ssd {
 
@@ -88,7 +89,10 @@ class Prefetcher {
   template <class F>
   bool next(F&& absent, Guess& out) {
     while (pop(out))
-      if (absent(out.key)) return true;
+      if (absent(out.key)) {
+        watch(out);
+        return true;
+      }
     return false;
   }
   // Experts that the layers ahead most likely need, by the last routed() or looked_ahead(): to be
@@ -102,7 +106,7 @@ class Prefetcher {
   void issued(const Guess& guess, int64_t bytes);
   void used(ExpertKey key, int64_t bytes, bool late);  // Its layer routed to it.
   void wasted(ExpertKey key, int64_t bytes);           // Evicted, or its read failed, unused.
-  void dropped(ExpertKey key, int64_t bytes);          // Never submitted to the disk.
+  void dropped(ExpertKey key);                         // Never submitted to the disk.
   // Whether the expert was issued and nothing more was said of it.
   bool outstanding(ExpertKey key) const { return issued_[index(key)].bytes != 0; }
 
@@ -117,23 +121,86 @@ class Prefetcher {
   const SourceStats& stats(GuessSource source) const { return stats_[static_cast<size_t>(source)]; }
 
  private:
-  size_t index(ExpertKey key) const {
-    return static_cast<size_t>(key.layer) * static_cast<size_t>(experts_) +
-           static_cast<size_t>(key.expert);
-  }
-  bool pop(Guess& out);
+  static constexpr int32_t kDepth = TransitionCounts::kDepthMax;
+  static constexpr int32_t kLevels = 64;  // Of a raw score.
+  static constexpr int32_t kWatchedMax = 256;
 
+  // How often guesses of one raw score came true.
+  struct Tally {
+    float hits = 0;
+    float trials = 0;
+  };
+  // What is known of one sequence's routing.
+  struct Sequence {
+    std::vector<int16_t> last;       // [layers, top_k]: the last choice; -1: none yet.
+    std::vector<uint8_t> levels;     // [layers, depth, experts]: what was guessed for them.
+    std::vector<uint8_t> guessed;    // [layers, depth]: whether it was.
+    std::vector<int32_t> lookahead;  // Best first.
+    int32_t lookahead_layer = -1;
+  };
   struct Issued {
     int64_t bytes = 0;
     GuessSource source = GuessSource::kPreviousToken;
   };
+  // A guess that was absent when asked for, or issued: what came of it is seen when its layer runs.
+  struct Watched {
+    Guess guess;
+    bool came_true = false;
+    bool named = false;  // By contradicted().
+  };
+
+  size_t index(ExpertKey key) const {
+    return static_cast<size_t>(key.layer) * static_cast<size_t>(experts_) +
+           static_cast<size_t>(key.expert);
+  }
+  int32_t ahead(int32_t layer, int32_t distance) const { return (layer + distance) % layers_; }
+  std::span<int16_t> last(Sequence& sequence, int32_t layer) const;
+  std::span<float> chances(int32_t layer);
+  float threshold() const;
+  bool uses(GuessSource source) const;
+
+  void enter_layer(int32_t layer);
+  void leave_layer(int32_t layer);
+  void settle(Sequence& sequence, int32_t layer, std::span<const int32_t> experts);
+  void settle_lookahead(const Sequence& sequence, int32_t layer, std::span<const int32_t> experts);
+  void count_right(GuessSource source, int32_t layer, std::span<const int32_t> guesses,
+                   std::span<const int32_t> experts);
+  void learn(Sequence& sequence, int32_t layer, std::span<const int32_t> experts);
+  void guess(Sequence& sequence, int32_t layer, int32_t distance);
+  std::span<uint8_t> levels(Sequence& sequence, int32_t layer, int32_t distance) const;
+  void collect(int32_t layer);
+  bool pop(Guess& out);
+  void watch(const Guess& guess);
+  Issued take_issued(ExpertKey key);
 
   const int32_t layers_;
   const int32_t experts_;
+  const int32_t top_k_;
+  const int32_t depth_;
   const PrefetchMode mode_;
   bool wants_lookahead_ = false;
-  std::vector<Issued> issued_;  // [layers, experts]
+  int32_t layer_now_ = -1;        // Its rows are being routed; -1: between steps.
+  int32_t layer_last_ = -1;       // The last one routed.
+  int32_t lookahead_layer_ = -1;  // Of the last looked_ahead() since a layer was entered.
+  int32_t steps_ = 0;             // Rotates the distance that a layer settles.
+  uint64_t busy_layers_ = 0;      // A bit for each of the last 64.
+  TransitionCounts transitions_;
+  std::vector<Sequence> sequences_;
+  std::array<std::array<Tally, 2 * kLevels>, kDepth> tallies_;  // By distance; [level, in last].
+  std::array<std::array<float, 2 * kLevels>, kDepth> worth_;    // The same as probabilities.
+  std::vector<Tally> ranks_;                                    // Of lookahead.
+  std::array<float, kGuessSources> honesty_;    // Came true / promised, of guesses not in memory.
+  std::vector<float> chance_;                   // [layers, experts]: that the next visit needs it.
+  std::vector<uint8_t> marks_;                  // [layers, experts]
+  std::array<bool, kGuessSources> counted_{};   // The layer's best guesses are marked.
+  std::vector<Issued> issued_;                  // [layers, experts]
+  std::vector<std::vector<Guess>> candidates_;  // [layers]: best last.
+  std::vector<uint8_t> stale_;                  // [layers]: candidates_ are to be collected again.
+  std::vector<Watched> watched_;
   std::vector<ExpertKey> likely_;
+  std::vector<ExpertKey> contradicted_;
+  std::vector<float> scratch_;  // [experts]
+  std::vector<int32_t> order_;  // [experts]
   std::array<SourceStats, kGuessSources> stats_;
 };
 

@@ -160,7 +160,7 @@ class RandomWalk {
     const double coldest = naive_.least(cls, layer_now, false);
     const double guarded = naive_.least(cls, layer_now, true);
     NaiveCache::Expert& expert = naive_.at(key);
-    const float gain = 0.25f * static_cast<float>(pick(40));
+    const float gain = 0.02f * static_cast<float>(pick(40));
     const int32_t slot = kind == 0   ? cache_.place(key, layer_now)
                          : kind == 1 ? cache_.place_prompt(key, layer_now)
                                      : cache_.place_speculative(key, layer_now, gain);
@@ -171,7 +171,7 @@ class RandomWalk {
         EXPECT_TRUE(std::isnan(coldest) && std::isnan(guarded));
         return;
       }
-      const double limit = kind == 1 ? expert.score : ExpertCache::kSpeculativeShare * gain;
+      const double limit = kind == 1 ? expert.score : cache_.score_max() * gain;
       EXPECT_TRUE(std::isnan(coldest) || coldest + ExpertCache::kDistanceWeight >= limit - 1e-4);
       return;
     }
