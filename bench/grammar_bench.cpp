@@ -111,6 +111,9 @@ std::vector<Case> cases() {
         "i ::= x | y | [a-z ]+",
         {}},
        "((((the quick brown fox)x)y)x)y"},
+      {"text to a marker",
+       {Kind::kParts, R"({"until":["</parameter>","</function>"]})", {}},
+       prose + " \"1 < 2\"\n</parameter>"},
       {"hostile union", {Kind::kJsonSchema, union_of(150), {}}, ""},
       {"hostile optional", {Kind::kRegex, "(a?b?c?d?e?[a-z ]?){500}", {}}, ""},
       {"hostile words",
@@ -121,12 +124,19 @@ std::vector<Case> cases() {
 
 struct Times {
   std::vector<double> us;
+  int64_t least_left = INT64_MAX;  // Of the bound of work.
   double at(double share) {
     if (us.empty()) return 0;
     std::ranges::sort(us);
     return us[std::min(us.size() - 1, static_cast<size_t>(share * static_cast<double>(us.size())))];
   }
 };
+
+// Of the bound of a mask's work: 100 and more where tokens were left out.
+double share_of_bound(int64_t left) {
+  const auto bound = static_cast<double>(Matcher::kMaskWorkMax);
+  return 100 * (bound - static_cast<double>(left)) / bound;
+}
 
 bool allowed(const std::vector<uint64_t>& mask, int32_t token) {
   return mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1;
@@ -148,6 +158,7 @@ bool follow(Matcher matcher, const std::vector<int32_t>& tokens, Times& times) {
     for (int i = 0; i < 3; ++i) best = std::min(best, time_mask(matcher, mask, scratch));
     matcher.fill_mask(mask, scratch);
     times.us.push_back(best);
+    times.least_left = std::min(times.least_left, scratch.work_left());
     if (!allowed(mask, token) || !matcher.accept(token, scratch)) {
       std::printf("the sample is not allowed: token %zu, '%s'\n", times.us.size() - 1,
                   std::string(matcher.trie().bytes(token)).c_str());
@@ -166,6 +177,7 @@ void wander(Matcher matcher, unsigned seed, Times& times) {
     for (int k = 0; k < 3; ++k) best = std::min(best, time_mask(matcher, mask, scratch));
     matcher.fill_mask(mask, scratch);
     times.us.push_back(best);
+    times.least_left = std::min(times.least_left, scratch.work_left());
     std::vector<int32_t> tokens;
     for (int32_t token = 0; token < matcher.trie().vocab_size(); ++token)
       if (allowed(mask, token)) tokens.push_back(token);
@@ -191,9 +203,9 @@ int run(const char* path) {
   std::printf("%s: %d tokens, trie %.1f MB in %.0f ms, slices:", path, trie.vocab_size(),
               static_cast<double>(trie.memory_bytes()) / 1e6, us_since(begin) / 1e3);
   for (const TokenTrie::Slice& slice : trie.slices())
-    std::printf(" %zu+%zu", slice.count, slice.rest.size());
-  std::printf("\n%-18s %10s %8s %9s | %8s %8s %8s | %8s %8s %8s\n", "grammar", "compile ms",
-              "states", "bytes", "median", "p99", "max", "random", "p99", "max us");
+    std::printf(" %zu+%zu", slice.count, slice.rest.nodes.size());
+  std::printf("\n%-18s %10s %8s %9s | %8s %8s %8s | %8s %8s %8s | %7s\n", "grammar", "compile ms",
+              "states", "bytes", "median", "p99", "max", "random", "p99", "max us", "work %");
   for (const Case& c : cases()) {
     const auto compiling = now_us();
     auto compiled = compile(c.source);
@@ -208,9 +220,10 @@ int run(const char* path) {
     const Matcher start(automaton, shared_trie);
     if (!c.text.empty()) CHECK(follow(start, (*tokenizer)->encode(c.text), sample));
     for (unsigned seed = 0; seed < 5; ++seed) wander(start, seed, random);
-    std::printf("%-18s %10.2f %8zu %9zu | %8.1f %8.1f %8.1f | %8.1f %8.1f %8.1f\n", c.name.c_str(),
-                compile_ms, automaton->state_count(), automaton->memory_bytes(), sample.at(0.5),
-                sample.at(0.99), sample.at(1), random.at(0.5), random.at(0.99), random.at(1));
+    std::printf("%-18s %10.2f %8zu %9zu | %8.1f %8.1f %8.1f | %8.1f %8.1f %8.1f | %7.0f\n",
+                c.name.c_str(), compile_ms, automaton->state_count(), automaton->memory_bytes(),
+                sample.at(0.5), sample.at(0.99), sample.at(1), random.at(0.5), random.at(0.99),
+                random.at(1), share_of_bound(std::min(sample.least_left, random.least_left)));
   }
   return 0;
 }

@@ -301,6 +301,42 @@ TEST(Matcher, MasksAgreeWithReadingEachTokenAtEveryDistanceFromALimit) {
   }
 }
 
+// Hundreds of rules that all begin the same way, many tokens that almost can come, and the one that
+// can behind all of them: the bound is spent before it is reached.
+TEST(Matcher, AMaskWhoseBoundIsSpentStillHasAToken) {
+  std::string grammar = "root ::= r0";
+  for (int i = 1; i < 900; ++i) grammar += " | r" + std::to_string(i);
+  for (int i = 0; i < 900; ++i) {
+    const std::string rule = "r" + std::to_string(i);
+    grammar +=
+        "\n" + rule + " ::= \"x\" [a-e] \"\u00ff\" " + rule + "? \"" + std::to_string(i) + "\"";
+  }
+  const auto automaton = compiled_grammar(grammar);
+  ASSERT_TRUE(automaton) << automaton.error().message;
+  std::vector<std::string> texts;
+  for (int byte = 0; byte < 256; ++byte) {
+    const char last = static_cast<char>(byte);
+    if (last != 'x') texts.emplace_back(1, last);
+    for (const char letter : std::string_view("abcde"))
+      if (last != '\xc3' || letter == 'e') texts.push_back({'x', letter, last});
+  }
+  const auto trie =
+      std::make_shared<const TokenTrie>(std::vector<std::string_view>(texts.begin(), texts.end()));
+  Matcher matcher(*automaton, trie);
+  MatchScratch scratch;
+  std::vector<uint64_t> mask(trie->mask_words());
+  matcher.fill_mask(mask, scratch);
+  EXPECT_LE(scratch.work_left(), 0);
+  int allowed = 0;
+  for (int32_t token = 0; token < trie->vocab_size(); ++token) {
+    if (!(mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1)) continue;
+    ++allowed;
+    Matcher copy = matcher;
+    EXPECT_TRUE(copy.accept(token, scratch)) << trie->bytes(token);
+  }
+  EXPECT_EQ(allowed, 1);
+}
+
 TEST(Matcher, MasksAreRightWhenStacksAreRenumbered) {
   const auto automaton = compiled_grammar(
       "root ::= item (\",\" item)*\n"

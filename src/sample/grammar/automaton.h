@@ -21,6 +21,7 @@ class Automaton {
   };
   static constexpr uint32_t kNoRow = UINT32_MAX;
   static constexpr uint32_t kNowhere = UINT32_MAX;
+  static constexpr uint32_t kNoLoops = UINT32_MAX;
   // An edge that is taken by running the called automaton from its start to a final state.
   struct CallEdge {
     uint32_t call = 0;
@@ -38,6 +39,7 @@ class Automaton {
     uint32_t call_count = 0;
     uint16_t range_count = 0;
     bool final = false;
+    uint32_t loops = kNoLoops;
     CharRuns runs{};
 
     // Nothing happens in it but by the next byte.
@@ -55,6 +57,8 @@ class Automaton {
     return {call_edges_.data() + s.calls, s.call_count};
   }
   const Call& call(uint32_t id) const { return calls_[id]; }
+  // REQUIRES: the state has loops.
+  const CharLoops& loops(const State& s) const { return loops_[s.loops]; }
 
   uint32_t next(uint32_t id, uint8_t byte) const {
     const State& s = states_[id];
@@ -90,6 +94,7 @@ class Automaton {
   std::vector<Range> ranges_;
   std::vector<CallEdge> call_edges_;
   std::vector<Call> calls_;
+  std::vector<CharLoops> loops_;  // Distinct.
   std::vector<uint32_t> rows_;
   std::vector<uint32_t> forced_begins_;
   std::vector<int32_t> forced_;

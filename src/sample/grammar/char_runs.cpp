@@ -1,6 +1,7 @@
 #include "sample/grammar/char_runs.h"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -98,6 +99,23 @@ void mark_ends(const std::vector<std::pair<int32_t, int32_t>>& back,
   }
 }
 
+// The characters by which one state leads to another.
+CharLoops between(const Dfa& dfa, int32_t from, int32_t to) {
+  CharLoops set;
+  for (const Dfa::Range& range : dfa.ranges_of(from)) {
+    if (range.to != to) continue;
+    for (uint32_t c = range.first; c <= range.last && c < 0x80; ++c)
+      set.ascii[c / 64] |= uint64_t{1} << (c % 64);
+  }
+  if (set.none()) return set;
+  std::vector<int32_t> targets;
+  set.wide = std::ranges::all_of(kMultibyte, [&](const Multibyte& form) {
+    return add_multibyte(dfa, from, std::span(form.bytes).first(form.length), targets);
+  });
+  set.wide = set.wide && targets == std::vector{to};
+  return set;
+}
+
 }  // namespace
 
 bool in_class(CharClass which, uint8_t ascii) {
@@ -165,6 +183,29 @@ std::vector<CharRuns> char_runs(const Dfa& dfa, const std::vector<CharRuns>& cal
     mark_ends(back, settled, c, runs);
   }
   return runs;
+}
+
+std::vector<CharLoops> char_loops(const Dfa& dfa) {
+  const auto count = static_cast<int32_t>(dfa.states.size());
+  std::vector<CharLoops> own;  // Those that lead back to the state itself.
+  for (int32_t state = 0; state < count; ++state) own.push_back(between(dfa, state, state));
+  const auto size_of = [](const CharLoops& set) {
+    return std::popcount(set.ascii[0]) + std::popcount(set.ascii[1]);
+  };
+  std::vector<CharLoops> loops = own;
+  for (int32_t state = 0; state < count; ++state) {
+    CharLoops& best = loops[static_cast<size_t>(state)];
+    int32_t last = state;
+    for (const Dfa::Range& range : dfa.ranges_of(state)) {
+      const CharLoops& there = own[static_cast<size_t>(range.to)];
+      if (range.to == std::exchange(last, range.to) || size_of(there) <= size_of(best)) continue;
+      CharLoops both = between(dfa, state, range.to);
+      for (size_t i = 0; i < 2; ++i) both.ascii[i] &= there.ascii[i];
+      both.wide = both.wide && there.wide;
+      if (size_of(both) > size_of(best)) best = both;
+    }
+  }
+  return loops;
 }
 
 }  // namespace weir::sample::grammar

@@ -3,6 +3,7 @@
 #include "sample/grammar/compiler.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -184,6 +185,7 @@ class Compiler {
   void lay_out(const Dfa& machine, const std::vector<CharRuns>& called, Automaton& out) {
     const auto base = static_cast<uint32_t>(out.states_.size());
     const std::vector<CharRuns> runs = char_runs(machine, called);
+    const std::vector<CharLoops> loops = char_loops(machine);
     for (size_t i = 0; i < machine.states.size(); ++i) {
       const auto ranges = machine.ranges_of(static_cast<int32_t>(i));
       const auto calls = machine.calls_of(static_cast<int32_t>(i));
@@ -192,6 +194,7 @@ class Compiler {
                              .call_count = static_cast<uint32_t>(calls.size()),
                              .range_count = static_cast<uint16_t>(ranges.size()),
                              .final = machine.states[i].final,
+                             .loops = number_of(loops[i], out),
                              .runs = runs[i]});
       for (const Dfa::Range& range : ranges)
         out.ranges_.push_back({.first = static_cast<uint8_t>(range.first),
@@ -201,6 +204,14 @@ class Compiler {
         out.call_edges_.push_back({.call = static_cast<uint32_t>(call.call),
                                    .to = base + static_cast<uint32_t>(call.to)});
     }
+  }
+
+  uint32_t number_of(const CharLoops& loops, Automaton& out) {
+    if (loops.none()) return Automaton::kNoLoops;
+    const auto [found, fresh] =
+        loop_numbers_.try_emplace(loops, static_cast<uint32_t>(out.loops_.size()));
+    if (fresh) out.loops_.push_back(loops);
+    return found->second;
   }
 
   static void fill_rows(Automaton& out) {
@@ -218,11 +229,13 @@ class Compiler {
   Grammar grammar_;
   Lowering lowering_;
   std::vector<Dfa> machines_;  // By number.
+  std::map<CharLoops, uint32_t> loop_numbers_;
 };
 
 size_t Automaton::memory_bytes() const {
   return states_.size() * sizeof(State) + ranges_.size() * sizeof(Range) +
          call_edges_.size() * sizeof(CallEdge) + calls_.size() * sizeof(Call) +
+         loops_.size() * sizeof(CharLoops) +
          (rows_.size() + forced_begins_.size() + forced_.size()) * sizeof(uint32_t);
 }
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ class MatchScratch {
     configurations_.resize(256);
     opened_.reserve(64);
   }
+
+  // What is left of the bound of the last mask's work; none: tokens may have been left out.
+  int64_t work_left() const { return work_left_; }
 
  private:
   friend class Matcher;
@@ -98,6 +102,10 @@ class MatchScratch {
 
 class Matcher {
  public:
+  // What one mask may cost, in units of 4 to 7 ns: 3.2 ms. Tokens that are not reached are not
+  // allowed.
+  static constexpr int64_t kMaskWorkMax = 450'000;
+
   // Both are shared by many requests and kept alive by each: the last position to go may be the
   // engine's, after whoever asked has left.
   Matcher(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const TokenTrie> trie);
@@ -155,6 +163,8 @@ class Matcher {
 
   const KnownMask* known_mask() const;
   void remember_mask(std::span<const uint64_t> mask);
+  // At least one token, if any may come: where the bound of work leaves out all of them.
+  void allow_some(std::span<uint64_t> mask, MatchScratch& scratch);
   // Whatever is remembered.
   void make_mask(std::span<uint64_t> mask, MatchScratch& scratch);
   // How many characters of a class may follow, whatever they are. At least.
@@ -173,11 +183,17 @@ class Matcher {
   bool step(uint32_t begin, uint32_t end, uint8_t byte, MatchScratch& s);
   void load_top(MatchScratch& s) const;
   template <size_t kCount>
-  size_t walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t base, size_t i,
+  size_t walk_plainly(const TokenTrie::Forest& forest, size_t i, size_t end,
                       std::span<uint64_t> mask, MatchScratch& s, uint16_t top) const;
-  size_t walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t base, size_t i,
+  size_t walk_plainly(const TokenTrie::Forest& forest, size_t i, size_t end,
                       std::span<uint64_t> mask, MatchScratch& s, uint16_t top) const;
-  void walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::span<uint64_t> mask,
+  bool takes(Configuration at, const TokenTrie::Bush& bush) const;
+  static int64_t allow_all(const TokenTrie::Forest& forest, const TokenTrie::Bush& bush,
+                           std::span<uint64_t> mask);
+  std::optional<size_t> take_bush(const TokenTrie::Forest& forest, const TokenTrie::Node& node,
+                                  const MatchScratch::Level& above, std::span<uint64_t> mask,
+                                  MatchScratch& s) const;
+  void walk(const TokenTrie::Forest& forest, size_t i, size_t end, std::span<uint64_t> mask,
             MatchScratch& s, uint16_t top = 0);
   // Sets the level behind one byte and returns true if nothing but bytes is involved.
   bool step_plainly(const MatchScratch::Level& above, uint8_t byte, MatchScratch::Level& level,

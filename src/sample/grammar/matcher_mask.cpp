@@ -9,9 +9,14 @@ namespace weir::sample::grammar {
 
 namespace {
 
-// What one mask may cost, in steps of about 10 ns: 5 ms. Tokens that are not reached are not
-// allowed. A walk of a whole vocabulary of 150,000 tokens takes 330,000 steps.
-constexpr int64_t kMaskWorkMax = 500'000;
+// Where nothing has been allowed by then: for each configuration alone, and for all of them.
+constexpr int64_t kReserveWorkEach = 8192;
+constexpr int64_t kReserveWork = 65'536;
+// A node that is passed or a bush that is judged, for each configuration: mostly somewhere else in
+// memory than the last one.
+constexpr int64_t kNodeWork = 2;
+// So many of a bush's tokens are allowed at the price of one unit.
+constexpr uint32_t kTokensPerWork = 4;
 // Up to so many configurations are moved on without ado.
 constexpr uint32_t kFewConfigurations = 4;
 
@@ -49,7 +54,7 @@ bool Matcher::step_plainly(const MatchScratch::Level& above, uint8_t byte,
     if (known.from.state != to.state || known.from.stack != to.stack) return false;
     for (uint32_t k = 0; k < known.count; ++k) add(known.to[k]);
   }
-  s.work_left_ -= above.end - above.begin;
+  s.work_left_ -= kNodeWork * (above.end - above.begin);
   level = {above.end, above.end + count, above.nodes, above.edges};
   return true;
 }
@@ -84,36 +89,70 @@ void Matcher::load_top(MatchScratch& s) const {
 
 // Tokens that begin with spaces which do not count, and go on.
 void Matcher::walk_behind_spaces(std::span<uint64_t> mask, MatchScratch& s) {
-  std::span<const TokenTrie::Node> trie = trie_->all();
-  size_t i = 0;
-  for (uint16_t spaces = 1; spaces <= ignored_spaces_; ++spaces) {
-    while (i < trie.size() && trie[i].depth == spaces && trie[i].byte != ' ') i = trie[i].end;
-    if (i == trie.size() || trie[i].depth != spaces) return;
-    const size_t begin = i + 1, end = trie[i].end;
-    // From here on node numbers are relative to `begin`.
-    walk(trie.subspan(begin, end - begin), static_cast<uint32_t>(begin), mask, s, spaces);
-    i = begin;
-    trie = trie.first(end);
+  const TokenTrie::Forest& forest = trie_->all();
+  const auto walk_part = [&](size_t i, size_t end) {
+    for (uint16_t spaces = 1; spaces <= ignored_spaces_; ++spaces) {
+      while (i < end && forest.nodes[i].byte != ' ') i = forest.end_of(forest.nodes[i]);
+      if (i == end) return;
+      end = forest.end_of(forest.nodes[i]);
+      walk(forest, ++i, end, mask, s, spaces);
+    }
+  };
+  walk_part(0, forest.others);
+  walk_part(forest.others, forest.nodes.size());
+}
+
+// True if it is certain that all texts of the bush may come.
+bool Matcher::takes(Configuration at, const TokenTrie::Bush& bush) const {
+  const Automaton::State& state = automaton_->state(at.state);
+  if (state.loops != Automaton::kNoLoops) {
+    const CharLoops& loops = automaton_->loops(state);
+    const uint64_t missing = (bush.ascii[0] & ~loops.ascii[0]) | (bush.ascii[1] & ~loops.ascii[1]);
+    if (missing == 0 && (loops.wide || !bush.wide)) return true;
   }
+  return bush.char_class != TokenTrie::Bush::kNoClass &&
+         run_length(at, static_cast<CharClass>(bush.char_class)) >= bush.length_max;
+}
+
+// Allows all of a bush; returns what that costs.
+int64_t Matcher::allow_all(const TokenTrie::Forest& forest, const TokenTrie::Bush& bush,
+                           std::span<uint64_t> mask) {
+  for (uint32_t t = bush.tokens_begin; t < bush.tokens_end; ++t) allow(forest.tokens[t], mask);
+  return (bush.tokens_end - bush.tokens_begin) / kTokensPerWork;
 }
 
 // From node `i` on, whose parent has `kCount` configurations, as long as the nodes lie below that
 // parent and nothing is called and nothing returns. Gives the first node that is not like that.
 // Most nodes of most walks are passed here.
 template <size_t kCount>
-size_t Matcher::walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t base, size_t i,
+size_t Matcher::walk_plainly(const TokenTrie::Forest& forest, size_t i, size_t end,
                              std::span<uint64_t> mask, MatchScratch& s, uint16_t top) const {
+  const TokenTrie::Node* const trie = forest.nodes.data();
   const size_t floor = trie[i].depth - top;
   const MatchScratch::Level parent = s.levels_[floor - 1];
   std::array<Configuration, kCount> from;
   std::copy_n(s.configurations_.begin() + parent.begin, kCount, from.begin());
   MatchScratch::States* const states = s.states_.data();
   for (size_t k = 0; k < kCount; ++k) states[floor - 1][k] = from[k].state;
+  const auto taken_whole = [&](const TokenTrie::Bush& bush, const MatchScratch::States& above) {
+    for (size_t k = 0; k < kCount; ++k)
+      if (above[k] != Automaton::kNowhere && takes({above[k], from[k].stack}, bush)) return true;
+    return false;
+  };
   int64_t work = 0;
-  for (; i < trie.size() && work < s.work_left_; work += kCount) {
+  for (; i < end && work < s.work_left_; work += kNodeWork * int64_t{kCount}) {
     const TokenTrie::Node& node = trie[i];
     const size_t depth = node.depth - top;
     if (depth < floor) break;
+    if (node.is_bush) {
+      const TokenTrie::Bush& bush = forest.bushes[node.end];
+      work += kNodeWork * int64_t{kCount};
+      if (taken_whole(bush, states[depth - 1])) {
+        work += allow_all(forest, bush, mask);
+        i = bush.end;
+        continue;
+      }
+    }
     bool any = false, plain = true;
     for (size_t k = 0; k < kCount; ++k) {
       const uint32_t at = states[depth - 1][k];
@@ -126,7 +165,7 @@ size_t Matcher::walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t bas
       plain = plain && state.call_count == 0 && (!state.final || from[k].stack < 0);
     }
     if (!any) {
-      i = node.end - base;
+      i = forest.end_of(node);
       continue;
     }
     if (!plain) break;
@@ -135,7 +174,7 @@ size_t Matcher::walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t bas
   }
   s.work_left_ -= work;
   // Somebody else goes on: above that node there are levels for them.
-  const size_t deepest = i < trie.size() ? trie[i].depth - top : floor;
+  const size_t deepest = i < end ? trie[i].depth - top : floor;
   if (s.configurations_.size() < parent.end + kCount * deepest)
     s.configurations_.resize(2 * (parent.end + kCount * deepest));
   uint32_t place = parent.end;
@@ -149,32 +188,55 @@ size_t Matcher::walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t bas
   return i;
 }
 
-size_t Matcher::walk_plainly(std::span<const TokenTrie::Node> trie, uint32_t base, size_t i,
+size_t Matcher::walk_plainly(const TokenTrie::Forest& forest, size_t i, size_t end,
                              std::span<uint64_t> mask, MatchScratch& s, uint16_t top) const {
-  const MatchScratch::Level& parent = s.levels_[trie[i].depth - top - 1u];
+  const MatchScratch::Level& parent = s.levels_[forest.nodes[i].depth - top - 1u];
   switch (parent.end - parent.begin) {
     case 1:
-      return walk_plainly<1>(trie, base, i, mask, s, top);
+      return walk_plainly<1>(forest, i, end, mask, s, top);
     case 2:
-      return walk_plainly<2>(trie, base, i, mask, s, top);
+      return walk_plainly<2>(forest, i, end, mask, s, top);
     case 3:
-      return walk_plainly<3>(trie, base, i, mask, s, top);
+      return walk_plainly<3>(forest, i, end, mask, s, top);
     default:
       return i;
   }
 }
 
-// One pass over a trie whose first node has the number `base` and whose top is `top` bytes deep.
-// Stacks made for one path are cut off before the next.
-void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::span<uint64_t> mask,
+// If the node begins a bush all of which may come behind `above`, allows it and gives the node
+// behind it.
+std::optional<size_t> Matcher::take_bush(const TokenTrie::Forest& forest,
+                                         const TokenTrie::Node& node,
+                                         const MatchScratch::Level& above, std::span<uint64_t> mask,
+                                         MatchScratch& s) const {
+  if (!node.is_bush) return std::nullopt;
+  const TokenTrie::Bush& bush = forest.bushes[node.end];
+  // Those in front are not among what a step drops.
+  const uint32_t judged = std::min(above.end, above.begin + kFewConfigurations);
+  for (uint32_t k = above.begin; k < judged; ++k) {
+    s.work_left_ -= kNodeWork;
+    if (!takes(s.configurations_[k], bush)) continue;
+    s.work_left_ -= allow_all(forest, bush, mask);
+    return bush.end;
+  }
+  return std::nullopt;
+}
+
+// One pass over nodes [i, end), which lie below one that is `top` bytes deep. Stacks made for one
+// path are cut off before the next.
+void Matcher::walk(const TokenTrie::Forest& forest, size_t i, size_t end, std::span<uint64_t> mask,
                    MatchScratch& s, uint16_t top) {
-  for (size_t i = 0; i < trie.size() && s.work_left_ > 0;) {
-    const uint16_t floor = trie[i].depth;
-    i = walk_plainly(trie, base, i, mask, s, top);
-    if (i == trie.size() || trie[i].depth < floor) continue;
-    const TokenTrie::Node& node = trie[i];
+  while (i < end && s.work_left_ > 0) {
+    const uint16_t floor = forest.nodes[i].depth;
+    i = walk_plainly(forest, i, end, mask, s, top);
+    if (i == end || forest.nodes[i].depth < floor) continue;
+    const TokenTrie::Node& node = forest.nodes[i];
     const size_t depth = node.depth - top;
     const MatchScratch::Level above = s.levels_[depth - 1];
+    if (const auto behind = take_bush(forest, node, above, mask, s)) {
+      i = *behind;
+      continue;
+    }
     MatchScratch::Level& level = s.levels_[depth];
     if (!step_plainly(above, node.byte, level, s)) {
       nodes_.resize(above.nodes);
@@ -190,7 +252,7 @@ void Matcher::walk(std::span<const TokenTrie::Node> trie, uint32_t base, std::sp
       }
     }
     if (level.begin == level.end) {
-      i = node.end - base;
+      i = forest.end_of(node);
       continue;
     }
     allow(node.token, mask);
@@ -266,9 +328,31 @@ void Matcher::fill_mask(std::span<uint64_t> mask, MatchScratch& s) {
   remember_mask(mask.first(words));
 }
 
+// Each configuration alone, which has few steps to take, until there is a token. One of a byte is
+// found at once.
+void Matcher::allow_some(std::span<uint64_t> mask, MatchScratch& s) {
+  const auto none = [&] {
+    return std::ranges::all_of(mask, [](uint64_t word) { return word == 0; });
+  };
+  if (!none()) return;
+  const std::vector<Configuration> position = position_;
+  int64_t reserve = kReserveWork;
+  for (const Configuration& at : position) {
+    s.work_left_ = std::min(reserve, kReserveWorkEach);
+    const int64_t given = s.work_left_;
+    position_ = {at};
+    load_top(s);
+    walk(trie_->all(), 0, trie_->all().nodes.size(), mask, s);
+    reserve -= given - s.work_left_;
+    if (reserve <= 0 || !none()) break;
+  }
+  position_ = position;
+  s.work_left_ = 0;
+}
+
 void Matcher::make_mask(std::span<uint64_t> mask, MatchScratch& s) {
   s.work_left_ = kMaskWorkMax;
-  std::span<const TokenTrie::Node> trie = trie_->all();
+  const TokenTrie::Forest* forest = &trie_->all();
   const TokenTrie::Slice* found = nullptr;
   for (const TokenTrie::Slice& slice : trie_->slices()) {
     if (!takes(slice)) continue;
@@ -277,13 +361,14 @@ void Matcher::make_mask(std::span<uint64_t> mask, MatchScratch& s) {
   }
   if (found) {
     std::ranges::copy(found->tokens, mask.begin());
-    trie = found->rest;
+    forest = &found->rest;
   } else {
     std::ranges::fill(mask, 0);
   }
   load_top(s);
-  walk(trie, 0, mask, s);
+  walk(*forest, 0, forest->nodes.size(), mask, s);
   if (ignored_spaces_ > 0) walk_behind_spaces(mask, s);
+  if (s.work_left_ <= 0) allow_some(mask, s);
   for (const auto& [token, twin] : trie_->twins())
     if (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1)
       mask[static_cast<size_t>(twin) / 64] |= uint64_t{1} << (twin % 64);
