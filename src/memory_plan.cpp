@@ -8,6 +8,7 @@
 #include "api/memory_cost.h"
 #include "cgroup.h"
 #include "kernels/ops.h"
+#include "ssd/expert_store.h"
 
 namespace weir {
 
@@ -48,6 +49,8 @@ constexpr int32_t kParallelDefaultMax = 256;
 constexpr int32_t kTokensPerSequence = 1024;
 // Without --kv-memory: the cache is planned for at most this many full contexts.
 constexpr int64_t kFullContextsMax = 64;
+// Without --kv-memory and --expert-memory: every expert that is in memory need not be read.
+constexpr int64_t kKvShareBesideExperts = 8;
 
 int64_t mem_available() {
   std::ifstream file("/proc/meminfo");
@@ -75,11 +78,17 @@ std::string human_bytes(int64_t bytes) {
 
 ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type) {
   const model::ModelMemory memory = model.memory();
-  return {.packed_weights = memory.packed_weights,
-          .mapped_weights = memory.mapped_weights,
-          .scratch = memory.scratch,
-          .page_bytes = kv::page_bytes(model.kv_shapes(), kv_type),
-          .context_max = model.spec().context_max};
+  const ssd::ExpertCatalogue* experts = model.expert_catalogue();
+  return {
+      .packed_weights = memory.packed_weights,
+      .mapped_weights = memory.mapped_weights,
+      .scratch = memory.scratch,
+      .page_bytes = kv::page_bytes(model.kv_shapes(), kv_type),
+      .context_max = model.spec().context_max,
+      .experts = experts == nullptr ? 0 : static_cast<int64_t>(ssd::whole_memory(*experts)),
+      .expert_cycle = experts == nullptr
+                          ? 0
+                          : static_cast<int64_t>(experts->cycle_bytes(model.experts_per_token()))};
 }
 
 MemoryLimit memory_limit(const Options& options) {
@@ -142,6 +151,11 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   const int32_t connections = plan_connections(options);
   add("connections", each * connections, std::to_string(connections) + " at most");
   add("program", kProgramBytes, "code, tokenizer, stacks, allocator");
+  // Without --expert-memory experts get what the KV cache leaves.
+  if (options.expert_memory > 0) {
+    plan.expert_bytes = std::min(options.expert_memory, model.experts);
+    add("experts", plan.expert_bytes, "of " + human_bytes(model.experts) + " on disk");
+  }
 
   const int64_t left = limit.bytes - plan.total;
   const int64_t context_pages =
@@ -149,7 +163,9 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   int64_t kv_bytes = options.kv_memory;
   if (kv_bytes == 0) {
     const int64_t wanted = context_pages * kFullContextsMax * model.page_bytes;
-    kv_bytes = std::min(wanted, std::max(left / 2, context_pages * model.page_bytes));
+    const bool experts_wait = model.experts > 0 && options.expert_memory == 0;
+    const int64_t share = experts_wait ? left / kKvShareBesideExperts : left / 2;
+    kv_bytes = std::min(wanted, std::max(share, context_pages * model.page_bytes));
   }
   const int64_t pages = kv_bytes / std::max<int64_t>(1, model.page_bytes);
   if (kv_bytes > left || pages < context_pages) {
@@ -170,6 +186,10 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
       static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max() / 2));
   add("KV cache", plan.kv_pages * model.page_bytes,
       std::to_string(plan.kv_pages) + " pages of 32 tokens");
+  if (model.experts > 0 && options.expert_memory == 0) {
+    plan.expert_bytes = std::min(limit.bytes - plan.total, model.experts);
+    add("experts", plan.expert_bytes, "of " + human_bytes(model.experts) + " on disk");
+  }
   plan.parallel = options.parallel > 0
                       ? options.parallel
                       : static_cast<int32_t>(std::clamp<int64_t>(

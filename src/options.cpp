@@ -3,14 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <variant>
 #include <vector>
+
+#include "base/byte_size.h"
 
 namespace weir {
 
@@ -23,6 +23,7 @@ constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
 
 struct Bytes {
   int64_t Options::*field;
+  bool automatic = false;  // "auto" is a value, and means 0.
 };
 // A flag without a value: present means `value`.
 struct Switch {
@@ -88,6 +89,22 @@ const std::array kRows = {
         "what the machine or cgroup has free, less a tenth"},
     Row{"kv-memory", "SIZE", Bytes{&Options::kv_memory}, kPlanning, "Machine",
         "Memory for keys and values", "up to half of what is left beside the weights"},
+
+    Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
+        "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "
+        "than memory. Same results",
+        "off"},
+    Row{"expert-memory", "SIZE|auto", Bytes{&Options::expert_memory, true}, kEvery,
+        "Experts from disk", "Memory for experts; never more", "auto: what is left"},
+    Row{"ssd-prefetch", "auto|previous-token|lookahead|off", &Options::ssd_prefetch, kEvery,
+        "Experts from disk",
+        "Which guesses are read ahead: what the last token was routed to, what the next layer's "
+        "router says, none; auto: what pays",
+        "auto"},
+    Row{"ssd-io", "auto|pread|buffered", &Options::ssd_io, kEvery, "Experts from disk",
+        "How experts are read; auto: io_uring and past the page cache, where the system allows it; "
+        "pread: by threads; buffered: by threads through the page cache",
+        "auto"},
 
     Row{"parallel", "N", &Options::parallel, kPlanning, "Scheduling",
         "Sequences that decode at once, at most half of --prefill-size",
@@ -286,38 +303,6 @@ std::string unknown_flag(std::string_view flag, const CommandRow& command) {
          "--help' lists all)";
 }
 
-// "4G", "512M", "100000". Empty on anything else.
-std::optional<int64_t> parse_bytes(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
-  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  double factor = 1;
-  if (!unit.empty()) {
-    switch (unit.front() | 0x20) {
-      case 'k':
-        factor = 1024;
-        break;
-      case 'm':
-        factor = 1024.0 * 1024;
-        break;
-      case 'g':
-        factor = 1024.0 * 1024 * 1024;
-        break;
-      case 't':
-        factor = 1024.0 * 1024 * 1024 * 1024;
-        break;
-      default:
-        return std::nullopt;
-    }
-    unit.remove_prefix(1);
-    if (!unit.empty() && unit != "B" && unit != "iB" && unit != "b") return std::nullopt;
-  }
-  const double bytes = number * factor;
-  if (bytes > 1e18) return std::nullopt;
-  return static_cast<int64_t>(bytes);
-}
-
 void add_row(CLI::App& app, Options& options, const Row& row) {
   const std::string flag = std::string("--").append(row.name);
   CLI::Option* added = nullptr;
@@ -331,13 +316,17 @@ void add_row(CLI::App& app, Options& options, const Row& row) {
     added = app.add_option(flag, options.*(*real));
   } else if (const auto* bytes = std::get_if<Bytes>(&row.field)) {
     int64_t& target = options.*(bytes->field);
-    added = app.add_option_function<std::string>(flag, [&target, flag](const std::string& value) {
-      const std::optional<int64_t> parsed = parse_bytes(value);
-      if (!parsed)
-        throw CLI::ValidationError(flag,
-                                   "expected a size such as 4G or 512M, found '" + value + "'");
-      target = *parsed;
-    });
+    const bool automatic = bytes->automatic;
+    added = app.add_option_function<std::string>(
+        flag, [&target, flag, automatic](const std::string& value) {
+          const std::optional<int64_t> parsed =
+              automatic && value == "auto" ? 0 : parse_byte_size(value);
+          if (!parsed)
+            throw CLI::ValidationError(flag, std::string("expected a size such as 4G or 512M") +
+                                                 (automatic ? ", or auto" : "") + "; found '" +
+                                                 value + "'");
+          target = *parsed;
+        });
   } else {
     const Switch& on = std::get<Switch>(row.field);
     bool& target = options.*(on.field);

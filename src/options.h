@@ -36,6 +36,12 @@ struct Options {
   int64_t mem_limit = 0;  // Bytes; 0: what the machine or the cgroup has free.
   int64_t kv_memory = 0;  // Bytes; 0: planned from what is left.
 
+  // Experts from disk.
+  bool stream_experts = false;
+  int64_t expert_memory = 0;  // Bytes; 0: what is left.
+  std::string ssd_prefetch = "auto";
+  std::string ssd_io = "auto";
+
   // Scheduling.
   int32_t parallel = 0;  // Sequences that decode at once; 0: what memory holds.
   int32_t queue = 1024;

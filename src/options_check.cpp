@@ -79,6 +79,11 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(one_of("--pooling", o.pooling, {"auto", "last", "mean", "cls"}));
   WEIR_TRY(one_of("--reranker", o.reranker, {"auto", "yes-no", "none"}));
   WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
+  WEIR_TRY(
+      one_of("--ssd-prefetch", o.ssd_prefetch, {"auto", "previous-token", "lookahead", "off"}));
+  WEIR_TRY(one_of("--ssd-io", o.ssd_io, {"auto", "pread", "buffered"}));
+  if (!o.stream_experts && o.expert_memory > 0)
+    return fail(ErrorCode::kConfig, "--expert-memory: expected --stream-experts beside it");
   WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
   WEIR_TRY(one_of("--log-format", o.log_format, {"text", "json"}));
   if (o.tls_cert.empty() != o.tls_key.empty())

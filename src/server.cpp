@@ -17,6 +17,7 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "base/thread_team.h"
+#include "expert_streaming.h"
 #include "kv/kv_cache.h"
 #include "memory_plan.h"
 #include "model_choice.h"
@@ -299,12 +300,14 @@ Result<void> Server::load(ThreadTeam& team) {
   model_options.compute = choice_.compute;
   model_options.rows_max = options_.prefill_size;
   model_options.context_max = options_.ctx_size;
+  model_options.stream_experts = options_.stream_experts;
   const kernels::Ops& ops = kernels::ops_for(choice_.isa);
   Result<std::unique_ptr<model::Model>> model =
       model::Model::bind(choice_.files, model_options, ops, team.members());
   Result<MemoryPlan> plan = model
                                 ? plan_memory(options_, limit_, footprint(**model, choice_.kv_type))
                                 : Result<MemoryPlan>(tl::unexpected(model.error()));
+  Result<void> opened;
   if (plan) {
     auto printed = steady_clock::now();
     (*model)->pack(team, [&printed](int64_t done, int64_t total) {
@@ -313,9 +316,12 @@ Result<void> Server::load(ThreadTeam& team) {
       printed = now;
       log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
     });
+    opened = open_experts(**model, options_, plan->expert_bytes,
+                          sched::sequences_max(options_.queue, plan->parallel));
   }
   text_thread.join();
   if (!plan) return tl::unexpected(plan.error());
+  WEIR_TRY(std::move(opened));
   if (!text) return tl::unexpected(text.error());
   plan_ = std::move(*plan);
   model_ = std::move(*model);
@@ -400,6 +406,7 @@ void Server::print_plan() const {
             " threads=" + std::to_string(choice_.threads) + " compute=" + options_.compute +
             " kv=" + (choice_.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") +
             " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
+  if (model_->experts() != nullptr) log::info("experts " + expert_summary(*model_));
   std::string lines;
   for (const MemoryPlan::Line& line : plan_.lines)
     lines += (lines.empty() ? "" : ", ") + line.what + " " + human_bytes(line.bytes);

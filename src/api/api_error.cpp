@@ -36,6 +36,12 @@ int http_status(ErrorCode code) {
   return 500;
 }
 
+Error engine_error(const std::string& failure, std::string_view thing) {
+  if (!failure.empty())
+    return {ErrorCode::kUnavailable, "A part of the model cannot be read: " + failure};
+  return {ErrorCode::kIo, "The engine could not go on with this " + std::string(thing) + "."};
+}
+
 Error error_of_status(int status, std::string message) {
   Error error{ErrorCode::kInvalid, std::move(message)};
   switch (status) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -13,6 +14,10 @@ int http_status(ErrorCode code);
 
 // An error for a status that another folder has decided on (HTTP's own errors).
 Error error_of_status(int status, std::string message);
+
+// Of a request that the engine has given up: `failure` says why where the model could not be read,
+// `thing` what it was about ("answer").
+Error engine_error(const std::string& failure, std::string_view thing);
 
 // {"error":{"message","type","param","code"}}; param and code are strings or null.
 std::string error_json(const Error& error);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/api_error.h"
 #include "api/deadline.h"
 
 namespace weir::api {
@@ -68,8 +69,7 @@ void BatchAnswer::take_finished() {
     }
     if (reason == FinishReason::kCancelled)
       return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-    if (reason == FinishReason::kError)
-      return fail(Error{ErrorCode::kIo, "The engine could not go on with this input."});
+    if (reason == FinishReason::kError) return fail(engine_error(finished.failure, "input"));
     figures_.cached_tokens += finished.cached_tokens;
     figures_.queue_s = seconds(finished.started - finished.arrived);
     figures_.first_token_s = seconds(finished.first_token - finished.arrived);

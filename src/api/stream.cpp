@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "api/api_error.h"
 #include "api/deadline.h"
 #include "base/check.h"
 #include "base/prefetch.h"
@@ -273,7 +274,7 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   if (reason == FinishReason::kCancelled)
     return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
   if (reason == FinishReason::kError)
-    return fail(Error{ErrorCode::kIo, "The engine could not go on with this answer."});
+    return fail(engine_error(choice.owned.request->failure, "answer"));
   if (choice.detokenizer.stopped()) {
     // The tokens of the stop string have no text, so they have no place beside it either.
     if (choice.logprobs && !options_.include_stop) choice.logprobs->drop_from(choice.text_bytes);

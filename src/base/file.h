@@ -32,6 +32,7 @@ class FileView {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
   const std::string& name() const { return name_; }  // For error messages.
+  bool mapped() const { return mapped_; }            // Then `name` is the file's path.
 
   // Tells the kernel that these bytes are not needed in memory any more (they stay readable).
   void drop(size_t offset, size_t bytes) const;

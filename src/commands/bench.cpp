@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/thread_team.h"
 #include "commands/bench_trace.h"
+#include "expert_streaming.h"
 #include "kernels/machine_limits.h"
 #include "kv/kv_cache.h"
 #include "memory_plan.h"
@@ -64,7 +65,7 @@ class Bench : public model::ForwardClient {
         const int32_t rows = std::min(rows_max_, count - begin);
         tokens_.clear();
         for (int32_t i = 0; i < rows; ++i) tokens_.push_back(random_token());
-        slices_.assign(1, {0, rows, begin, count, table(s, pages_per_sequence)});
+        slices_.assign(1, {0, rows, begin, count, table(s, pages_per_sequence), s});
         const bool last = begin + rows == count;
         sample_rows_.assign(last ? 1 : 0, rows - 1);
         run();
@@ -80,7 +81,7 @@ class Bench : public model::ForwardClient {
     for (int32_t s = 0; s < batch; ++s) {
       tokens_.push_back(-(s + 1));
       sample_rows_.push_back(s);
-      slices_.push_back({s, 1, position, position, table(s, pages_per_sequence)});
+      slices_.push_back({s, 1, position, position, table(s, pages_per_sequence), s});
     }
     for (int32_t i = 0; i < steps; ++i) {
       run();
@@ -237,9 +238,11 @@ Result<void> run_bench(const Options& options) {
   const int32_t batch_max = *std::ranges::max_element(batches);
   model::ModelOptions model_options;
   model_options.compute = choice.compute;
+  model_options.stream_experts = options.stream_experts;
   model_options.rows_max = std::max(512, batch_max);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.files, model_options, ops, team));
+  WEIR_TRY(open_experts(*model, options));
   const int32_t decode_end = *std::ranges::max_element(depths) + options.bench_decode;
   if (std::max(options.bench_prompt, decode_end) > model->context_max())
     return fail(ErrorCode::kConfig, "--prompt, --depth, --decode: the model's context has " +

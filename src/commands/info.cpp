@@ -15,6 +15,7 @@ Result<void> show_info(const Options& options) {
   model_options.compute = choice.compute;
   model_options.rows_max = options.prefill_size;
   model_options.context_max = options.ctx_size;
+  model_options.stream_experts = options.stream_experts;
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::bind(choice.files, model_options, kernels::ops_for(choice.isa),
                                  choice.threads));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/thread_team.h"
+#include "expert_streaming.h"
 #include "kv/kv_cache.h"
 #include "model_choice.h"
 #include "text/tokenizer.h"
@@ -68,7 +69,8 @@ void score_window(std::span<const int32_t> ids, model::Model& model, const kv::K
   for (int32_t begin = 0; begin < predicted; begin += kRowsMax) {
     const int32_t count = std::min(kRowsMax, predicted - begin);
     const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(count);
-    const model::BatchSlice slice{0, count, begin, static_cast<int32_t>(ids.size()), pages.data()};
+    const model::BatchSlice slice{0, count, begin, static_cast<int32_t>(ids.size()), pages.data(),
+                                  0};
     const model::Batch batch{ids.subspan(at, n), nullptr, {&slice, 1}, std::span(rows).first(n)};
     scorer.expect(ids.subspan(at + 1, n), begin);
     team.run([&](int member) { model.forward(batch, cache, scorer, team, member); });
@@ -91,9 +93,11 @@ Result<void> measure_perplexity(const Options& options) {
   ThreadTeam team(choice.threads, false);
   model::ModelOptions model_options;
   model_options.compute = choice.compute;
+  model_options.stream_experts = options.stream_experts;
   model_options.rows_max = kRowsMax;
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.files, model_options, ops, team));
+  WEIR_TRY(open_experts(*model, options));
   const int32_t window =
       options.ctx > 0 ? options.ctx : std::min(kWindowDefault, model->context_max());
   if (window < 2 || window > model->context_max())

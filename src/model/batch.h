@@ -16,6 +16,8 @@ struct BatchSlice {
   // max(prompt_length, p + 1) as the length at p.
   int32_t prompt_length = 0;
   const int32_t* pages = nullptr;  // The sequence's pages, covering all positions of the slice.
+  // Tells sequences apart from batch to batch; below ssd::StoreOptions::sequences_max.
+  int32_t sequence = 0;
 };
 
 // Consecutive rows of a batch whose hidden states are wanted.

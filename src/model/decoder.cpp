@@ -43,6 +43,10 @@ Result<std::unique_ptr<Model>> Model::bind(const ModelFiles& files, const ModelO
   return std::unique_ptr<Model>(std::move(*decoder));
 }
 
+Result<void> Model::open_experts(std::unique_ptr<ssd::Disk>, const ssd::StoreOptions&) {
+  return fail(ErrorCode::kUnsupported, "this model does not stream experts");
+}
+
 Result<std::unique_ptr<Model>> Model::load(const ModelFiles& files, const ModelOptions& options,
                                            const kernels::Ops& ops, ThreadTeam& team,
                                            const std::function<void(int64_t, int64_t)>& progress) {
@@ -68,6 +72,11 @@ Result<void> Decoder::bind_weights(const QuantFormat& format) {
   WeightBinder binder(
       *checkpoint_, spec_, format,
       {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()}, store_);
+  if (options_.stream_experts) {
+    WEIR_TRY(check_streamable());
+    bank_ = std::make_unique<ExpertBank>(*checkpoint_);
+    store_.copy_floats();
+  }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
   // A config may ask for thousands of layers of thousands of experts, of which the file has none.
   for (int i = 0; i < static_cast<int>(spec_.layers.size()) && !binder.failed(); ++i) {
@@ -80,13 +89,35 @@ Result<void> Decoder::bind_weights(const QuantFormat& format) {
     if (std::holds_alternative<DenseFfn>(layer.ffn))
       layers_.push_back(std::make_unique<FfnLayer>(binder, spec_, i));
     else if (std::holds_alternative<MoeFfn>(layer.ffn))
-      layers_.push_back(std::make_unique<MoeLayer>(binder, spec_, i));
+      layers_.push_back(std::make_unique<MoeLayer>(binder, spec_, i, bank_.get()));
   }
   if (binder.failed()) return binder.finish();
   layers_leave_nothing_ =
       std::ranges::all_of(layers_, [](const auto& layer) { return layer->leaves_nothing(); });
   head_ = std::make_unique<Head>(binder, spec_, *embedding_);
   return binder.finish();
+}
+
+Result<void> Decoder::check_streamable() const {
+  const bool has_experts = std::ranges::any_of(spec_.layers, [](const LayerSpec& layer) {
+    return std::holds_alternative<MoeFfn>(layer.ffn);
+  });
+  if (!has_experts)
+    return fail(ErrorCode::kConfig,
+                "--stream-experts: expected a mixture-of-experts model; found " + spec_.family +
+                    " without experts");
+  for (const FileView& file : checkpoint_->files())
+    if (!file.mapped())
+      return fail(ErrorCode::kConfig,
+                  "--stream-experts: expected a model in a folder (--model DIR); found one that is "
+                  "compiled into the binary");
+  return {};
+}
+
+Result<void> Decoder::open_experts(std::unique_ptr<ssd::Disk> disk,
+                                   const ssd::StoreOptions& options) {
+  CHECK(bank_ != nullptr);
+  return bank_->open(std::move(disk), options, options_.rows_max);
 }
 
 Result<void> Decoder::make_workspace(int members) {
@@ -181,6 +212,7 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
                   .ops = ops_,
                   .team = team,
                   .ws = *workspace_,
+                  .client = client,
                   .member = member,
                   .prompt_begin = prompts_differ() ? batch.prompt_begin() : kNoPrompts,
                   .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};
@@ -190,6 +222,8 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
   });
   team.barrier(member);
+  ssd::ExpertStore* store = bank_ ? bank_->store() : nullptr;
+  if (member == 0 && store) begin_step(pass, *store);
   enter(pass, 0);
   // The others claim the first layer's work meanwhile.
   if (member == 0) client.while_computing();
@@ -199,7 +233,19 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
                         last ? head_->first_weights(pass) : layers_[i + 1]->first_weights(pass));
     if (!last) enter(pass, i + 1);
   }
+  if (member == 0 && store) store->end_step();
   head_->forward(pass, *layers_.back(), client);
+}
+
+void Decoder::begin_step(const Pass& pass, ssd::ExpertStore& store) {
+  int32_t generated = 0;
+  for (const BatchSlice& slice : pass.batch.slices) {
+    if (pass.generated(slice.row_begin))
+      generated += slice.rows;
+    else
+      store.forget(slice.sequence);
+  }
+  store.begin_step(generated);
 }
 
 }  // namespace weir::model

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/expert_bank.h"
 #include "model/layers/norm_embed.h"
 #include "model/model.h"
 #include "model/rope.h"
@@ -20,6 +21,14 @@ class Decoder final : public Model {
   void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) override {
     store_.pack(team, progress);
   }
+
+  const ssd::ExpertCatalogue* expert_catalogue() const override {
+    return bank_ ? &bank_->catalogue() : nullptr;
+  }
+  int32_t experts_per_token() const override { return bank_ ? bank_->top_k() : 0; }
+  Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
+                            const ssd::StoreOptions& options) override;
+  const ssd::ExpertStore* experts() const override { return bank_ ? bank_->store() : nullptr; }
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelOptions& options() const override { return options_; }
@@ -36,7 +45,9 @@ class Decoder final : public Model {
   Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
       : spec_(std::move(spec)), options_(options), ops_(ops) {}
   Result<void> bind_weights(const QuantFormat& format);
+  Result<void> check_streamable() const;
   Result<void> make_workspace(int members);
+  static void begin_step(const Pass& pass, ssd::ExpertStore& store);
   void begin_row(const Pass& pass, int32_t row) const;
   void enter(const Pass& pass, size_t i) const;
 
@@ -45,7 +56,8 @@ class Decoder final : public Model {
   const kernels::Ops& ops_;
   std::unique_ptr<Checkpoint> checkpoint_;  // Float weights stay mapped in it.
   WeightStore store_;
-  std::vector<RopeTable> ropes_;  // The distinct ones.
+  std::unique_ptr<ExpertBank> bank_;  // Where experts are streamed.
+  std::vector<RopeTable> ropes_;      // The distinct ones.
   std::unique_ptr<Embedding> embedding_;
   std::vector<std::unique_ptr<Layer>> layers_;  // Mixer, feed-forward, mixer, ...
   bool layers_leave_nothing_ = false;

@@ -20,6 +20,13 @@
 #include "model/batch.h"
 #include "model/spec.h"
 
+namespace weir::ssd {
+class Disk;
+class ExpertCatalogue;
+class ExpertStore;
+struct StoreOptions;
+}  // namespace weir::ssd
+
 namespace weir::model {
 
 // decisions 21: kExact is float32 activations throughout; kFast quantises activations to int8 per
@@ -30,6 +37,8 @@ struct ModelOptions {
   Compute compute = Compute::kFast;
   int32_t rows_max = 512;   // Tokens of one batch.
   int32_t context_max = 0;  // Positions; 0: the model's max_position_embeddings.
+  // Experts stay in the checkpoint until they are needed: open_experts() comes before forward().
+  bool stream_experts = false;
 };
 
 // What a forward pass gives its caller. Called from inside ThreadTeam::run().
@@ -43,6 +52,9 @@ class ForwardClient {
   // The hidden states behind the final norm of entry `index` of Batch::hidden_rows, [rows,
   // hidden_size]; on any member and in any order. Read-only, and void after the return.
   virtual void on_hidden(int32_t /*index*/, std::span<const float> /*states*/, int /*member*/) {}
+  // Slice `slice` of the batch cannot be computed: a weight could not be read. What else is said of
+  // its rows in this pass means nothing, nor do its keys and values. On member 0.
+  virtual void on_failed(int32_t /*slice*/, const std::string& /*why*/) {}
   // Called once a pass on member 0 while the others compute: the place to plan the next step.
   virtual void while_computing() {}
 };
@@ -70,6 +82,15 @@ class Model {
       const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops,
       ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress = {});
   virtual ~Model() = default;
+
+  // With stream_experts: where the experts are, and how large. Null: they are weights like others.
+  virtual const ssd::ExpertCatalogue* expert_catalogue() const { return nullptr; }
+  // Experts that one token needs in a layer.
+  virtual int32_t experts_per_token() const { return 0; }
+  // Takes memory for experts and reads them from `disk` from then on.
+  virtual Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
+                                    const ssd::StoreOptions& options);
+  virtual const ssd::ExpertStore* experts() const { return nullptr; }
 
   virtual const ModelSpec& spec() const = 0;
   virtual const ModelOptions& options() const = 0;

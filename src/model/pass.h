@@ -16,6 +16,7 @@
 #include "kernels/ops.h"
 #include "kv/kv_cache.h"
 #include "model/batch.h"
+#include "model/model.h"
 #include "model/workspace.h"
 
 namespace weir::model {
@@ -26,6 +27,7 @@ struct Pass {
   const kernels::Ops& ops;
   ThreadTeam& team;
   Workspace& ws;
+  ForwardClient& client;
   int member = 0;
   // Rows from here on are tokens of prompts, where those are computed in other arithmetic.
   int32_t prompt_begin = kNoPrompts;
@@ -33,6 +35,11 @@ struct Pass {
   bool own_inputs = false;
 
   int32_t rows() const { return static_cast<int32_t>(batch.tokens.size()); }
+  // The row is a generated token's, not a prompt's.
+  bool generated(int32_t row) const {
+    const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
+    return ws.position[row] >= slice.prompt_length;
+  }
   void* scratch() const { return ws.scratch(member); }
   // The input of the sublayer at hand, [rows, hidden], and its other forms.
   float* normed() const {

@@ -40,6 +40,7 @@ class Checkpoint {
 
   const StoredTensor* find(std::string_view name) const;  // Null if there is none.
   std::span<const StoredTensor> tensors() const { return tensors_; }
+  std::span<const FileView> files() const { return files_; }
   const FileView& file(const StoredTensor& tensor) const {
     return files_[static_cast<size_t>(tensor.file)];
   }

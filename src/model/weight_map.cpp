@@ -139,48 +139,71 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   return m;
 }
 
-Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision precision) {
-  Linear out;
-  out.n = n;
-  out.k = m.k;
+StoredLinear WeightBinder::locate(const Module& m, int64_t row, int32_t n, Precision precision) {
+  StoredLinear out;
+  Linear& linear = out.linear;
+  linear.n = n;
+  linear.k = m.k;
   if (m.bias != nullptr) {
     const DType type = m.bias->tensor.type;
-    out.bias =
+    linear.bias =
         unwrap(store_.add_widened(type, m.bias->tensor.data + row * dtype_bytes(type), n, 0));
   }
-  const auto source_row = [&](const StoredTensor& t) {
-    return t.tensor.data + row * t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] *
-                               dtype_bytes(t.tensor.type);
+  const auto add_piece = [&](const StoredTensor& t) {
+    const auto row_bytes = static_cast<uint64_t>(
+        t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] * dtype_bytes(t.tensor.type));
+    out.piece[static_cast<size_t>(out.pieces++)] = {
+        .file = t.file,
+        .offset = t.offset + static_cast<uint64_t>(row) * row_bytes,
+        .bytes = static_cast<uint64_t>(n) * row_bytes};
   };
+  add_piece(*m.weight);
   const bool bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
   if (m.scales == nullptr) {
-    const Tensor& t = m.weight->tensor;
-    out.floats = {.n = n, .k = m.k, .type = float_type(t.type)};
+    linear.floats = {.n = n, .k = m.k, .type = float_type(m.weight->tensor.type)};
     // Whoever stores float32 wants its precision.
-    out.bf16_prompts = bf16_prompts && out.floats.type != kernels::FloatType::kF32 && m.k % 32 == 0;
-    out.floats.rows = unwrap(store_.add_floats(t, source_row(*m.weight), int64_t{n} * m.k));
+    linear.bf16_prompts =
+        bf16_prompts && linear.floats.type != kernels::FloatType::kF32 && m.k % 32 == 0;
+    return out;
+  }
+  add_piece(*m.scales);
+  add_piece(*m.biases);
+  out.bits = m.params.bits;
+  linear.quantised = true;
+  linear.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
+  linear.bf16_prompts = bf16_prompts;
+  linear.quant = {.n = n,
+                  .k = m.k,
+                  .group = m.params.group,
+                  .bits = kernels::container_bits(m.params.bits),
+                  .scale_type = float_type(m.scales->tensor.type)};
+  return out;
+}
+
+Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision precision) {
+  const StoredLinear stored = locate(m, row, n, precision);
+  Linear out = stored.linear;
+  const auto bytes_of = [&](size_t i) {
+    const StoredLinear::Piece& piece = stored.piece[i];
+    return checkpoint_.files()[static_cast<size_t>(piece.file)].bytes().data() + piece.offset;
+  };
+  if (!out.quantised) {
+    out.floats.rows = unwrap(store_.add_floats(m.weight->tensor, bytes_of(0), int64_t{n} * m.k));
     return out;
   }
   QuantSource source;
   source.stored = {.n = n,
                    .k = m.k,
-                   .group = m.params.group,
-                   .bits = m.params.bits,
-                   .scale_type = float_type(m.scales->tensor.type)};
-  const std::array tensors = {m.weight, m.scales, m.biases};
-  std::array<const uint8_t*, 3> data{};
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const std::byte* begin = source_row(*tensors[i]);
-    data[i] = reinterpret_cast<const uint8_t*>(begin);
-    source.file[i] = &checkpoint_.file(*tensors[i]);
-    source.offset[i] = static_cast<size_t>(begin - source.file[i]->bytes().data());
+                   .group = out.quant.group,
+                   .bits = stored.bits,
+                   .scale_type = out.quant.scale_type,
+                   .words = reinterpret_cast<const uint8_t*>(bytes_of(0)),
+                   .scales = reinterpret_cast<const uint8_t*>(bytes_of(1)),
+                   .biases = reinterpret_cast<const uint8_t*>(bytes_of(2))};
+  for (size_t i = 0; i < 3; ++i) {
+    source.file[i] = &checkpoint_.files()[static_cast<size_t>(stored.piece[i].file)];
+    source.offset[i] = stored.piece[i].offset;
   }
-  source.stored.words = data[0];
-  source.stored.scales = data[1];
-  source.stored.biases = data[2];
-  out.quantised = true;
-  out.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
-  out.bf16_prompts = bf16_prompts;
   out.quant = unwrap(store_.add_packed(source));
   return out;
 }
@@ -214,24 +237,42 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
   return out;
 }
 
-std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count,
-                                          int32_t n, int32_t k, bool bias) {
-  std::vector<Linear> out;
-  out.reserve(static_cast<size_t>(count));
+template <class F>
+void WeightBinder::for_experts(int layer, std::string_view part, int32_t count, int32_t n,
+                               int32_t k, bool bias, F&& fn) {
   const std::string stacked = "mlp.switch_mlp." + std::string(part);
   if (has_weight(layer, stacked)) {
     const std::array<int64_t, 2> rows = {count, n};
     const auto module = open(stored_path(layer, stacked), rows, k, bias);
-    for (int32_t e = 0; e < count; ++e)
-      out.push_back(module ? bind(*module, int64_t{e} * n, n, Precision::kAsComputed) : Linear{});
-    return out;
+    for (int32_t e = 0; e < count; ++e) fn(module ? &*module : nullptr, int64_t{e} * n);
+    return;
   }
   const std::string single = "mlp.experts.*." + std::string(part);
   const std::array<int64_t, 1> rows = {n};
   for (int32_t e = 0; e < count; ++e) {
     const auto module = open(stored_path(layer, single, e), rows, k, bias);
-    out.push_back(module ? bind(*module, 0, n, Precision::kAsComputed) : Linear{});
+    fn(module ? &*module : nullptr, 0);
   }
+}
+
+std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count,
+                                          int32_t n, int32_t k, bool bias) {
+  std::vector<Linear> out;
+  out.reserve(static_cast<size_t>(count));
+  for_experts(layer, part, count, n, k, bias, [&](const Module* module, int64_t row) {
+    out.push_back(module ? bind(*module, row, n, Precision::kAsComputed) : Linear{});
+  });
+  return out;
+}
+
+std::vector<StoredLinear> WeightBinder::stored_experts(int layer, std::string_view part,
+                                                       int32_t count, int32_t n, int32_t k,
+                                                       bool bias) {
+  std::vector<StoredLinear> out;
+  out.reserve(static_cast<size_t>(count));
+  for_experts(layer, part, count, n, k, bias, [&](const Module* module, int64_t row) {
+    out.push_back(module ? locate(*module, row, n, Precision::kAsComputed) : StoredLinear{});
+  });
   return out;
 }
 

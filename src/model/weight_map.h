@@ -14,6 +14,7 @@
 // Threads: one, at load.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -35,6 +36,19 @@ inline constexpr int kWholeModel = -1;  // In place of a layer's index.
 
 // Float activations even in Compute::kFast: where a rounding would change a discrete choice.
 enum class Precision : uint8_t { kAsComputed, kFloatActivations };
+
+// A matrix that stays in the file: what is known of it, and where its bytes are.
+struct StoredLinear {
+  struct Piece {
+    int32_t file = 0;     // Of the checkpoint.
+    uint64_t offset = 0;  // In that file.
+    uint64_t bytes = 0;
+  };
+  Linear linear;                 // Without weights; the bias is in memory.
+  int32_t bits = 0;              // As stored; 0: floats.
+  std::array<Piece, 3> piece{};  // Words, scales and biases of a quantised matrix, or floats.
+  int32_t pieces = 0;
+};
 
 struct NormWeights {
   Norm::Kind kind = Norm::kRms;
@@ -72,12 +86,19 @@ class WeightBinder {
   // mlp.experts.*.`part`, or mlp.switch_mlp.`part` where the file stacks them.
   std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
                               bool bias);
+  // The same, to be read later.
+  std::vector<StoredLinear> stored_experts(int layer, std::string_view part, int32_t count,
+                                           int32_t n, int32_t k, bool bias);
   NormWeights norm(int layer, std::string_view part, const Norm& norm, int32_t n);
   // A plain vector under `part`.weight, or under the bare name if `bare`.
   const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
   // Tensors of this module need not be bound.
   void ignore(int layer, std::string_view part);
 
+  // Somebody else has found something wrong.
+  void refuse(Error error) {
+    if (!error_) error_ = std::move(error);
+  }
   // Something was wrong: what else would be bound, and the memory it takes, is of no use.
   bool failed() const { return error_.has_value(); }
   // The first error; else the first tensor that nobody bound.
@@ -100,6 +121,11 @@ class WeightBinder {
                              bool bias);
   // Rows [row, row + n) of the module, all leading dimensions counted.
   Linear bind(const Module& module, int64_t row, int32_t n, Precision precision);
+  StoredLinear locate(const Module& module, int64_t row, int32_t n, Precision precision);
+  // Calls fn(module, row) for each expert; the module is null after an error.
+  template <class F>
+  void for_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k, bool bias,
+                   F&& fn);
   const StoredTensor* take(const std::string& name);
   const StoredTensor* take(const std::string& name, std::span<const DType> types,
                            std::span<const int64_t> shape, std::string_view note = {});

@@ -79,7 +79,8 @@ Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byt
                                             int64_t elements) {
   const int64_t bytes = elements * dtype_bytes(tensor.type);
   numbers_of_format_[dtype_name(tensor.type)] += elements;
-  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_bytes(tensor.type)) == 0) {
+  if (!copy_floats_ &&
+      reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_bytes(tensor.type)) == 0) {
     mapped_bytes_ += bytes;
     return data;
   }

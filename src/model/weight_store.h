@@ -44,6 +44,14 @@ class WeightStore {
   // Repacks everything planned. `progress(done, total)` in stored bytes, from the calling thread.
   void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);
 
+  // Counts a matrix whose memory is somebody else's: streamed experts.
+  void note_streamed(const std::string& format, int64_t numbers) {
+    numbers_of_format_[format] += numbers;
+  }
+  // Float matrices are copied too: nothing of the file stays mapped in memory, where it would
+  // compete with what is read from it.
+  void copy_floats() { copy_floats_ = true; }
+
   // How the matrices are stored, most of the numbers first: "4-bit g32 79 %, 8-bit g32 21 %".
   std::string formats() const;
   // The model's parameters: those of all matrices and vectors.
@@ -69,6 +77,7 @@ class WeightStore {
   int64_t stored_bytes_ = 0;
   int64_t packed_bytes_ = 0;
   int64_t mapped_bytes_ = 0;
+  bool copy_floats_ = false;
 };
 
 }  // namespace weir::model

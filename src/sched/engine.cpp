@@ -74,6 +74,7 @@ struct Engine::Impl final : model::ForwardClient {
   // ForwardClient.
   void on_logits(int32_t sample_index, std::span<float> logits, int member) override;
   void on_hidden(int32_t index, std::span<const float> states, int member) override;
+  void on_failed(int32_t slice, const std::string& why) override;
   void while_computing() override;
 
   void execute(StepBuffer& step);
@@ -81,6 +82,8 @@ struct Engine::Impl final : model::ForwardClient {
   void publish(StepBuffer& ran);
   void publish_token(StepBuffer& ran, size_t sample, Clock::time_point now);
   void publish_end(Sequence* seq, Clock::time_point now);
+  void publish_failures(StepBuffer& ran);
+  void fail(Sequence* seq, const std::string& why);
   void note_prompt(const Sequence* seq, Clock::time_point now);
   void drain_inbox();
   void submit(Request* request);
@@ -139,8 +142,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       length_class(model_in.spec()),
       pages(kv_in.page_count()),
       scheduler(limits, pages, options.prefix_cache ? &prefix_cache.emplace(pages) : nullptr),
-      // One that has ended is kept while a step refers to it.
-      sequences(limits.queue_max + limits.running_max, context_max),
+      sequences(sequences_max(limits.queue_max, limits.running_max), context_max),
       buffers{StepBuffer(limits), StepBuffer(limits)} {
   CHECK(context_max > 0);
   CHECK(handle.queue_max_ <= limits.queue_max);
@@ -241,6 +243,12 @@ void Engine::Impl::on_hidden(int32_t index, std::span<const float> states, int /
   if (part.last) ops.scale(1 / static_cast<float>(part.seq->prompt_length), width, pooled.data());
 }
 
+void Engine::Impl::on_failed(int32_t slice, const std::string& why) {
+  if (std::ranges::find(running->failures, slice, &StepBuffer::Failure::slice) ==
+      running->failures.end())
+    running->failures.push_back({.slice = slice, .why = why});
+}
+
 // Everything that the engine does between two steps, done while one runs.
 void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
   publish(ran);
@@ -258,6 +266,7 @@ void Engine::Impl::publish(StepBuffer& ran) {
   if (ran.empty()) return;
   const trace::Scope scope(trace::Kind::kEngine, "publish");
   const Clock::time_point now = Clock::now();
+  if (!ran.failures.empty()) publish_failures(ran);
   for (size_t i = 0; i < ran.samples.size(); ++i) publish_token(ran, i, now);
   for (Sequence* seq : ran.ends) publish_end(seq, now);
   release(ran);
@@ -308,6 +317,44 @@ void Engine::Impl::publish_end(Sequence* seq, Clock::time_point now) {
   published = true;
   seq->request->pooled = std::move(seq->pooled);
   finish(seq, FinishReason::kLength);
+}
+
+void Engine::Impl::fail(Sequence* seq, const std::string& why) {
+  if (seq->state == Sequence::State::kEnded) return;
+  seq->request->failure = why;
+  published = true;
+  finish(seq, FinishReason::kError);
+}
+
+// The keys and values of a failed slice are worthless, and were for others to share as soon as it
+// was planned: who has taken one of its pages since fails with it.
+void Engine::Impl::publish_failures(StepBuffer& ran) {
+  std::vector<kv::PageId> spoiled;
+  for (const StepBuffer::Failure& failure : ran.failures) {
+    const model::BatchSlice& slice = ran.slices[static_cast<size_t>(failure.slice)];
+    const int32_t last = (slice.first_position + slice.rows - 1) / kv::kPageTokens;
+    for (int32_t i = slice.first_position / kv::kPageTokens; i <= last; ++i)
+      spoiled.push_back(slice.pages[i]);
+    fail(ran.step.slices[static_cast<size_t>(failure.slice)].seq, failure.why);
+  }
+  scheduler.forget_shared();
+  const std::string& why = ran.failures.front().why;
+  // Pages that hold the positions before `first`.
+  const auto fail_if_spoiled = [&](Sequence* seq, const kv::PageId* table, int32_t first) {
+    const std::span held(table, pages_for(first));
+    if (std::ranges::find_first_of(held, spoiled) != held.end()) fail(seq, why);
+  };
+  std::vector<const Sequence*> seen;
+  if (running != nullptr && running != &ran)
+    for (size_t i = 0; i < running->slices.size(); ++i) {
+      Sequence* seq = running->step.slices[i].seq;
+      seen.push_back(seq);
+      fail_if_spoiled(seq, running->slices[i].pages, running->slices[i].first_position);
+    }
+  const std::vector<Sequence*> others(scheduler.running().begin(), scheduler.running().end());
+  for (Sequence* seq : others)
+    if (std::ranges::find(seen, seq) == seen.end())
+      fail_if_spoiled(seq, seq->pages.data(), seq->computed);
 }
 
 // The prompt is computed.
@@ -418,7 +465,8 @@ void Engine::Impl::flatten(StepBuffer& next, bool other_runs) {
                            .rows = slice.count,
                            .first_position = slice.first,
                            .prompt_length = seq->prompt_length,
-                           .pages = seq->pages.data()});
+                           .pages = seq->pages.data(),
+                           .sequence = sequences.index_of(seq)});
     for (int32_t i = slice.first; i < slice.first + slice.count; ++i) {
       CHECK(i < seq->known || (i == seq->known && other_runs && seq->slot >= 0));
       next.tokens.push_back(i < seq->known ? seq->token(i) : -1 - seq->slot);

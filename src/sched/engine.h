@@ -5,6 +5,7 @@
 // Others use handle().
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -25,6 +26,12 @@ struct EngineOptions {
   // Prompts are cut so that a step is expected to take no longer; 0: no limit. Changes no result.
   double step_seconds_max = 0;
 };
+
+// Sequences that an engine tells apart (BatchSlice::sequence): one that has ended is kept while a
+// step refers to it.
+inline int32_t sequences_max(int32_t queue_max, int32_t running_max) {
+  return std::max(queue_max, running_max) + running_max;
+}
 
 class Engine {
  public:

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/token_log.h"
@@ -81,6 +82,8 @@ struct Request {
   Clock::time_point started{};  // First planned.
   Clock::time_point first_token{};
   int32_t preemptions = 0;  // Valid once finished.
+  // Why it has finished with kError, where the model could not be read; else empty.
+  std::string failure;
 };
 
 }  // namespace weir::sched

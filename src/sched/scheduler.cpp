@@ -104,6 +104,12 @@ void Scheduler::extend(Sequence* seq) {
   if (waiting) waiting_pages_ += pages_wanted(seq);
 }
 
+void Scheduler::forget_shared() {
+  if (cache_ == nullptr) return;
+  cache_->clear();
+  for (Sequence* seq : running_) seq->caching = false;
+}
+
 void Scheduler::next_step(Step& step, int32_t prefill_tokens_max) {
   CHECK(prefill_tokens_max > 0);  // Or nobody might have anything to do.
   step.clear();

@@ -105,6 +105,9 @@ class Scheduler {
   // Tokens that were not sampled are known up to `seq->known`, and to be computed.
   void extend(Sequence* seq);
 
+  // Something in shared pages may be wrong: nobody takes a page from the cache that is in it now.
+  void forget_shared();
+
   // Plans a step; empty when there is nothing to do. At most `prefill_tokens_max` tokens of it are
   // prompts: a cost model may keep steps short. The plan counts as done at once (see Sequence).
   // REQUIRES: what all but the last planned step sampled is known; prefill_tokens_max > 0.

@@ -29,6 +29,10 @@ class SequencePool {
   std::span<Sequence> all() { return {sequences_.get(), count_}; }
   std::span<const Sequence> all() const { return {sequences_.get(), count_}; }
 
+  int32_t index_of(const Sequence* seq) const {
+    return static_cast<int32_t>(seq - sequences_.get());
+  }
+
   Sequence* take(Request* request) {
     CHECK(!free_.empty());
     Sequence* seq = free_.back();

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/token_log.h"
@@ -31,6 +32,12 @@ struct StepBuffer {
     Sequence* seq = nullptr;
     int32_t first_position = 0;
     bool last = false;  // They end the prompt.
+  };
+
+  // A slice that the model could not compute.
+  struct Failure {
+    int32_t slice = 0;
+    std::string why;
   };
 
   explicit StepBuffer(const Limits& limits)
@@ -63,6 +70,7 @@ struct StepBuffer {
     hidden_rows.clear();
     pooled.clear();
     ends.clear();
+    failures.clear();
   }
 
   std::span<TokenLogprob> top(size_t sample) {
@@ -83,6 +91,7 @@ struct StepBuffer {
 
   std::vector<Pooled> pooled;   // By index in `hidden_rows`.
   std::vector<Sequence*> ends;  // Without an answer, and done with this step.
+  std::vector<Failure> failures;
 
   // By sample index.
   std::vector<Sample> samples;

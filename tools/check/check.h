@@ -20,6 +20,9 @@ struct CheckOptions {
   std::optional<model::Compute> compute;      // Default: kExact.
   std::optional<kernels::FloatType> kv_type;  // Default: kF32 with kExact, else kF16.
   int threads = 0;                            // 0: all usable cores.
+  // model: bytes for experts that are read from disk; their logits must be those of the resident
+  // model, bit for bit.
+  std::optional<int64_t> expert_memory;
 };
 
 // Prints each case as it ends and counts.

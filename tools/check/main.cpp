@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 
+#include "base/byte_size.h"
 #include "check.h"
 #include "kernels/cpu_ops.h"
 
@@ -14,7 +15,8 @@ using Check = Result<void> (*)(const CheckOptions& options, Report& report);
 
 struct Raw {
   CheckOptions options;
-  std::string isa, compute, kv_type;
+  std::string isa, compute, kv_type, expert_memory;
+  bool stream_experts = false;
 };
 
 void add_command(CLI::App& app, Raw& raw, const char* name, const char* help, bool runs_models) {
@@ -33,6 +35,11 @@ void add_command(CLI::App& app, Raw& raw, const char* name, const char* help, bo
       ->check(CLI::IsMember({"f16", "f32"}));
   command->add_option("--threads", raw.options.threads, "All usable cores by default")
       ->check(CLI::Range(1, 1024));
+  if (std::string_view(name) != "model") return;
+  command->add_flag("--stream-experts", raw.stream_experts,
+                    "Also with experts from disk: the same bits");
+  command->add_option("--expert-memory", raw.expert_memory,
+                      "Memory for experts (2M, 1G); an eighth of them by default");
 }
 
 Result<CheckOptions> resolve(const Raw& raw) {
@@ -47,6 +54,14 @@ Result<CheckOptions> resolve(const Raw& raw) {
     options.compute = raw.compute == "fast" ? model::Compute::kFast : model::Compute::kExact;
   if (!raw.kv_type.empty())
     options.kv_type = raw.kv_type == "f16" ? kernels::FloatType::kF16 : kernels::FloatType::kF32;
+  if (!raw.stream_experts && !raw.expert_memory.empty())
+    return fail(ErrorCode::kConfig, "--expert-memory: expected --stream-experts beside it");
+  if (raw.stream_experts) {
+    options.expert_memory = raw.expert_memory.empty() ? 0 : parse_byte_size(raw.expert_memory);
+    if (!options.expert_memory)
+      return fail(ErrorCode::kConfig,
+                  "--expert-memory: expected a size such as 2M or 1G, found " + raw.expert_memory);
+  }
   return options;
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/json.h"
@@ -6,6 +7,7 @@
 #include "difference.h"
 #include "model/session.h"
 #include "runtime.h"
+#include "ssd/expert_store.h"
 
 namespace weir::check {
 
@@ -37,7 +39,19 @@ struct Expected {
   double nll = 0;
 };
 
+// What must not change by a bit: a hash of each row of logits, in the order of rows.
+using RowHashes = std::vector<uint64_t>;
+
+// FNV-1a over 32-bit words.
+uint64_t hash_row(std::span<const float> row) {
+  uint64_t hash = 14695981039346656037u;
+  for (const float value : row) hash = (hash ^ std::bit_cast<uint32_t>(value)) * 1099511628211u;
+  return hash;
+}
+
 struct Outcome {
+  RowHashes hashes;
+  std::string streaming;  // How experts were read.
   int steps = 0, equal = 0, wrong = 0;
   std::string first_wrong;
   double logprob_difference = 0;
@@ -149,20 +163,24 @@ void run_cases(const Expected& expected, Session& session, const Runtime& runtim
     session.forward(slices, [&](size_t slice, size_t, std::span<float> logits) {
       std::ranges::copy(logits, rows[which[slice]].begin());
     });
+    for (const size_t i : which) out.hashes.push_back(hash_row(rows[i]));
     for (const size_t i : which) compare_step(expected.cases[i], step, rows[i], *runtime.ops, out);
   }
 }
 
-double run_nll(const Expected& expected, Session& session, const Runtime& runtime,
-               int32_t rows_max) {
+double run_nll(const Expected& expected, Session& session, const Runtime& runtime, int32_t rows_max,
+               RowHashes& hashes) {
   const std::span<const int32_t> ids(expected.nll_ids);
   std::vector<double> nll(ids.size() - 1);
+  const size_t first = hashes.size();
+  hashes.resize(first + ids.size());
   session.begin(0, static_cast<int32_t>(ids.size()));
   for (size_t at = 0; at < ids.size(); at += static_cast<size_t>(rows_max)) {
     const size_t rows = std::min(static_cast<size_t>(rows_max), ids.size() - at);
     const std::array slices = {Session::Slice{0, ids.subspan(at, rows), true}};
     session.forward(slices, [&](size_t, size_t token, std::span<float> logits) {
       const size_t next = at + token + 1;
+      hashes[first + at + token] = hash_row(logits);
       if (next == ids.size()) return;
       const float lse =
           runtime.ops->log_sum_exp(logits.data(), static_cast<int32_t>(logits.size()));
@@ -203,26 +221,54 @@ std::string judge(const Expected& expected, const Outcome& out, const Runtime& r
   return out.wrong > 0 ? out.first_wrong : std::string();
 }
 
-Result<void> check_model(const std::string& folder, const Runtime& runtime, Report& report) {
-  WEIR_ASSIGN(const Expected expected, read_expected(folder));
-  WEIR_ASSIGN(const ModelFiles files, ModelFiles::open(folder));
+// Everything recorded, run on a model.
+Result<Outcome> run_model(const Expected& expected, const ModelFiles& files, const Runtime& runtime,
+                          std::optional<int64_t> expert_memory) {
   size_t prompts = 0;  // All in one pass.
   for (const Case& c : expected.cases) prompts += c.prompt.size();
   const model::ModelOptions options = {.compute = runtime.compute,
-                                       .rows_max = std::max(512, static_cast<int32_t>(prompts))};
+                                       .rows_max = std::max(512, static_cast<int32_t>(prompts)),
+                                       .stream_experts = expert_memory.has_value()};
   WEIR_ASSIGN(const auto loaded, model::Model::load(files, options, *runtime.ops, *runtime.team));
+  const auto sequences = static_cast<int32_t>(expected.cases.size());
+  if (expert_memory) {
+    const uint64_t memory = *expert_memory > 0 ? static_cast<uint64_t>(*expert_memory)
+                                               : loaded->expert_catalogue()->bank_bytes() / 8;
+    WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create({}));
+    WEIR_TRY(loaded->open_experts(std::move(disk), {.memory = memory, .sequences_max = sequences}));
+  }
   const auto vocab = static_cast<size_t>(loaded->spec().vocab_size);
   size_t longest = expected.nll_ids.size();
   for (const Case& c : expected.cases)
     longest = std::max(longest, c.prompt.size() + c.greedy.size());
-  WEIR_ASSIGN(Session session,
-              Session::create(*loaded, *runtime.team,
-                              {.sequences = static_cast<int32_t>(expected.cases.size()),
-                               .tokens_max = static_cast<int32_t>(longest),
-                               .kv_type = runtime.kv_type}));
+  WEIR_ASSIGN(Session session, Session::create(*loaded, *runtime.team,
+                                               {.sequences = sequences,
+                                                .tokens_max = static_cast<int32_t>(longest),
+                                                .kv_type = runtime.kv_type}));
   Outcome out;
   run_cases(expected, session, runtime, vocab, out);
-  out.nll = run_nll(expected, session, runtime, options.rows_max);
+  out.nll = run_nll(expected, session, runtime, options.rows_max, out.hashes);
+  if (expert_memory) {
+    const ssd::ExpertStore& store = *loaded->experts();
+    const ssd::StoreStats& stats = store.stats();
+    const ssd::StorePlan& plan = store.plan();
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "%lld of %lld experts in memory, %s; asked for %llu, found %llu in memory; ",
+                  static_cast<long long>(plan.slots), static_cast<long long>(plan.experts),
+                  std::string(store.mode()).c_str(),
+                  static_cast<unsigned long long>(stats.ready.value() + stats.in_flight.value() +
+                                                  stats.absent.value()),
+                  static_cast<unsigned long long>(stats.ready.value()));
+    out.streaming = text;
+  }
+  return out;
+}
+
+Result<void> check_model(const std::string& folder, const Runtime& runtime, Report& report) {
+  WEIR_ASSIGN(const Expected expected, read_expected(folder));
+  WEIR_ASSIGN(const ModelFiles files, ModelFiles::open(folder));
+  WEIR_ASSIGN(const Outcome out, run_model(expected, files, runtime, std::nullopt));
   char detail[240];
   std::snprintf(detail, sizeof detail,
                 "%d of %d greedy tokens equal, log-probabilities within %.1e, nll %.6f (reference "
@@ -233,6 +279,17 @@ Result<void> check_model(const std::string& folder, const Runtime& runtime, Repo
   const std::string failure = judge(expected, out, runtime);
   failure.empty() ? report.pass(folder_name(folder), detail)
                   : report.fail(folder_name(folder), failure + "; " + detail);
+  if (!runtime.expert_memory) return {};
+  const std::string name = folder_name(folder) + ", experts from disk";
+  WEIR_ASSIGN(const Outcome streamed, run_model(expected, files, runtime, runtime.expert_memory));
+  size_t differ = 0;
+  for (size_t i = 0; i < out.hashes.size(); ++i) differ += out.hashes[i] != streamed.hashes[i];
+  const std::string rows = std::to_string(out.hashes.size()) + " rows of logits";
+  if (differ > 0)
+    report.fail(name, streamed.streaming + "expected " + rows + " equal to the last bit, found " +
+                          std::to_string(differ) + " that differ");
+  else
+    report.pass(name, streamed.streaming + rows + " equal to the last bit");
   return {};
 }
 

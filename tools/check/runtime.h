@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Runtime {
   std::unique_ptr<ThreadTeam> team;
   model::Compute compute = model::Compute::kExact;
   kernels::FloatType kv_type = kernels::FloatType::kF32;
+  std::optional<int64_t> expert_memory;
 
   static Result<Runtime> create(const CheckOptions& options);
 };

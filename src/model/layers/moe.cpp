@@ -6,24 +6,15 @@
 
 namespace weir::model {
 
-MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index)
-    : hidden_(spec.hidden_size) {
+MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index, ExpertBank* bank)
+    : hidden_(spec.hidden_size), bank_(bank) {
   const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
   spec_ = std::get<MoeFfn>(layer.ffn);
-  const int32_t width = spec_.expert.width;
   if (layer.pre_ffn) input_.norm = binder.norm(index, "pre_ffn_norm", *layer.pre_ffn, hidden_);
   // Routing is discrete: a rounding error there is not a small one.
   router_ = binder.linear(index, "mlp.gate", spec_.num_experts, hidden_, false,
                           Precision::kFloatActivations);
-  const auto bind = [&](std::string_view part, int32_t n, int32_t k) {
-    return binder.experts(index, part, spec_.num_experts, n, k, spec_.expert.bias);
-  };
-  std::vector<Linear> gate;
-  if (spec_.expert.gated) gate = bind("gate_proj", width, hidden_);
-  const std::vector<Linear> up = bind("up_proj", width, hidden_);
-  const std::vector<Linear> down = bind("down_proj", hidden_, width);
-  for (size_t e = 0; e < up.size(); ++e)
-    experts_.push_back({spec_.expert, gate.empty() ? Linear{} : gate[e], up[e], down[e]});
+  bind_experts(binder, index);
   if (spec_.shared)
     shared_ = FfnWeights::bind(binder, index, "mlp.shared_expert", *spec_.shared, hidden_);
   if (spec_.shared_gate)
@@ -39,6 +30,35 @@ MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index)
     input_.forms |= shared_->input_forms();
     column_multiple_ = std::max(column_multiple_, shared_->column_multiple());
   }
+}
+
+// The experts' matrices: in memory, or, where they are streamed, all but their weights.
+void MoeLayer::bind_experts(WeightBinder& binder, int index) {
+  const int32_t width = spec_.expert.width, count = spec_.num_experts;
+  const auto bind = [&](std::string_view part, int32_t n, int32_t k) {
+    std::vector<StoredLinear> stored;
+    if (bank_ != nullptr) {
+      stored = binder.stored_experts(index, part, count, n, k, spec_.expert.bias);
+    } else {
+      for (Linear& linear : binder.experts(index, part, count, n, k, spec_.expert.bias))
+        stored.push_back({.linear = linear});
+    }
+    return stored;
+  };
+  std::vector<StoredLinear> gate;
+  if (spec_.expert.gated) gate = bind("gate_proj", width, hidden_);
+  const std::vector<StoredLinear> up = bind("up_proj", width, hidden_);
+  const std::vector<StoredLinear> down = bind("down_proj", hidden_, width);
+  for (size_t e = 0; e < up.size(); ++e)
+    experts_.push_back({.spec = spec_.expert,
+                        .gate = gate.empty() ? Linear{} : gate[e].linear,
+                        .up = up[e].linear,
+                        .down = down[e].linear});
+  if (bank_ == nullptr || binder.failed()) return;
+  if (const Result<int32_t> number = bank_->add_layer(spec_.top_k, gate, up, down); number)
+    number_ = *number;
+  else
+    binder.refuse(number.error());
 }
 
 void MoeLayer::raise(WorkspaceSizes& sizes) const {
@@ -143,15 +163,83 @@ void MoeLayer::plan(const Pass& pass) const {
 
 void MoeLayer::compute(const Pass& pass, const kernels::NextWeights& behind) const {
   plan(pass);
-  activate(pass);
+  if (bank_ != nullptr) return compute_streamed(pass, behind);
+  const auto count =
+      static_cast<size_t>(pass.ws.plans[static_cast<size_t>(pass.member)].active_count);
+  const Group all = {.places = {pass.ws.slots, count}, .shared = shared_.has_value()};
+  activate(pass, all);
   pass.team.barrier(pass.member);
-  project_down(pass, behind);
+  project_down(pass, all, behind);
   pass.team.barrier(pass.member);
+}
+
+// While a wave is computed, the leader sees to the disk, and makes the next one when it finds
+// nothing left to claim. Members agree on what each wave has: it is written behind one barrier and
+// before another.
+void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const {
+  const bool leader = pass.member == 0;
+  if (leader) {
+    bank_->begin(number_, pass, pass.ws.plans[0]);
+    point_at(pass, bank_->wave(0));
+  }
+  pass.team.barrier(pass.member);
+  bool last = false;
+  for (int turn = 0; !last; ++turn) {
+    const ssd::ExpertWave& wave = bank_->wave(turn);
+    last = wave.last;
+    if (!wave.unpack.empty()) {
+      unpack(pass, wave);
+      pass.team.barrier(pass.member);
+    }
+    const bool shared = wave.first && shared_.has_value();
+    if (leader) report_failures(pass, wave);
+    if (!wave.activate.empty() || shared) {
+      activate(pass, {.places = wave.activate, .shared = shared});
+      pass.team.barrier(pass.member);
+    }
+    if (!wave.down.empty() || shared)
+      project_down(pass, {.places = wave.down, .shared = shared},
+                   last ? behind : kernels::NextWeights{});
+    if (leader && !last) {
+      bank_->next();
+      point_at(pass, bank_->wave(turn + 1));
+    }
+    pass.team.barrier(pass.member);
+  }
+  if (leader) bank_->end();
+}
+
+// An expert stays where it is until its run is over, so once is enough.
+void MoeLayer::point_at(const Pass& pass, const ssd::ExpertWave& wave) const {
+  for (const int32_t place : wave.activate)
+    bank_->point(number_, place, experts_[static_cast<size_t>(pass.ws.plans[0].active[place])]);
+}
+
+void MoeLayer::unpack(const Pass& pass, const ssd::ExpertWave& wave) const {
+  const trace::Scope scope(trace::Kind::kKernel, "unpack");
+  claim_blocks(pass, bank_->unpack_units(wave), [&](int64_t unit) {
+    bank_->unpack(wave, static_cast<int32_t>(unit));
+    see_to_reads(pass);
+  });
+}
+
+// Rows of an expert that cannot be read go on with zeros, so that what is computed beside them
+// meets numbers; their slices have failed.
+void MoeLayer::report_failures(const Pass& pass, const ssd::ExpertWave& wave) const {
+  const ExpertPlan& p = pass.ws.plans[0];
+  for (const int32_t place : wave.failed) {
+    const int32_t e = p.active[place];
+    for (int32_t slot = p.begin[e]; slot < p.begin[e + 1]; ++slot) {
+      float* out = pass.ws.expert_out + int64_t{slot} * hidden_;
+      std::fill(out, out + hidden_, 0.0f);
+      pass.client.on_failed(pass.ws.slice[p.row[slot]], bank_->store()->failure_of(place));
+    }
+  }
 }
 
 namespace {
 
-// Blocks of columns of the active experts, then of the shared one.
+// Blocks of columns of some of the active experts, then of the shared one.
 struct ExpertColumns {
   int32_t width = 0;         // Of an expert.
   int32_t shared_width = 0;  // Of the shared one.
@@ -160,18 +248,17 @@ struct ExpertColumns {
   int64_t routed = 0;        // Of all active experts.
   int64_t total = 0;
 
-  // `slots`: rows of all active experts together.
-  ExpertColumns(const Pass& pass, int32_t active, int32_t slots, int32_t one, int32_t shared,
+  // `rows`: of one of the experts, on average.
+  ExpertColumns(const Pass& pass, int64_t active, int32_t rows, int32_t one, int32_t shared,
                 int64_t column_bytes, int32_t multiple)
       : width(one), shared_width(shared) {
-    size = column_block(pass, slots / active, int64_t{active} * width + shared_width, column_bytes,
-                        multiple);
+    size = column_block(pass, rows, active * width + shared_width, column_bytes, multiple);
     blocks = (width + size - 1) / size;
     routed = active * blocks;
     total = routed + (shared_width + size - 1) / size;
   }
 
-  // A block's expert, as its place among the active ones, or -1 for the shared one.
+  // A block's expert, by its index among them, or -1 for the shared one.
   int64_t expert(int64_t block) const { return block < routed ? block / blocks : -1; }
   ColumnRange columns(int64_t block) const {
     const bool is_routed = block < routed;
@@ -182,25 +269,40 @@ struct ExpertColumns {
 
 }  // namespace
 
-const FfnWeights& MoeLayer::network(const ExpertPlan& plan, int64_t place) const {
+const FfnWeights& MoeLayer::network(const ExpertPlan& plan, int32_t place) const {
   return place < 0 ? *shared_ : experts_[static_cast<size_t>(plan.active[place])];
 }
 
-void MoeLayer::activate(const Pass& pass) const {
+int32_t MoeLayer::Group::place(int64_t index) const {
+  return index < 0 ? -1 : places[static_cast<size_t>(index)];
+}
+
+// Of one of the group's experts, on average; all of the step's where there is only the shared one.
+int32_t MoeLayer::rows_of(const Pass& pass, const ExpertPlan& p, const Group& group) {
+  if (group.places.empty()) return pass.rows();
+  int64_t rows = 0;
+  for (const int32_t place : group.places)
+    rows += p.begin[p.active[place] + 1] - p.begin[p.active[place]];
+  return static_cast<int32_t>(rows / std::ssize(group.places));
+}
+
+void MoeLayer::activate(const Pass& pass, const Group& group) const {
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  const ExpertColumns shares(pass, p.active_count, pass.rows() * spec_.top_k, spec_.expert.width,
-                             shared_ ? shared_->spec.width : 0, experts_[0].first().column_bytes(),
-                             column_multiple_);
+  const ExpertColumns shares(pass, std::ssize(group.places), rows_of(pass, p, group),
+                             spec_.expert.width, group.shared ? shared_->spec.width : 0,
+                             experts_[0].first().column_bytes(), column_multiple_);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
-    const int64_t place = shares.expert(block);
+    const int32_t place = group.place(shares.expert(block));
+    see_to_reads(pass);
     const FfnWeights& ffn = network(p, place);
     kernels::NextWeights next;
     if (next_block >= 0)
-      next = network(p, shares.expert(next_block)).first_weights(shares.columns(next_block));
+      next = network(p, group.place(shares.expert(next_block)))
+                 .first_weights(shares.columns(next_block));
     if (place < 0) {
       ffn.activate(pass, in, {.count = pass.rows()}, shares.columns(block), next,
                    {.hidden = ws.shared_gate,
@@ -220,17 +322,19 @@ void MoeLayer::activate(const Pass& pass) const {
   });
 }
 
-void MoeLayer::project_down(const Pass& pass, const kernels::NextWeights& behind) const {
+void MoeLayer::project_down(const Pass& pass, const Group& group,
+                            const kernels::NextWeights& behind) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
   Activations inner = {.x = ws.gate, .forms = &ws.inner_forms};
   const Activations shared_inner = {
       .x = ws.shared_gate, .forms = &ws.shared_forms, .prompt_begin = pass.prompt_begin};
-  const ExpertColumns shares(pass, p.active_count, pass.rows() * spec_.top_k, hidden_,
-                             shared_ ? hidden_ : 0, experts_[0].down.column_bytes(), 64);
+  const ExpertColumns shares(pass, std::ssize(group.places), rows_of(pass, p, group), hidden_,
+                             group.shared ? hidden_ : 0, experts_[0].down.column_bytes(), 64);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
-    const int64_t place = shares.expert(block);
+    const int32_t place = group.place(shares.expert(block));
+    see_to_reads(pass);
     const Linear& down = network(p, place).down;
     const ColumnRange columns = shares.columns(block);
     kernels::GemmRange range = {.rows = pass.rows(),
@@ -248,7 +352,8 @@ void MoeLayer::project_down(const Pass& pass, const kernels::NextWeights& behind
     range.next = behind;
     if (next_block >= 0) {
       const ColumnRange next = shares.columns(next_block);
-      range.next = next_weights(network(p, shares.expert(next_block)).down, next.begin, next.end);
+      range.next = next_weights(network(p, group.place(shares.expert(next_block))).down, next.begin,
+                                next.end);
     }
     multiply(pass.ops, down, place >= 0 ? inner : shared_inner, range, pass.scratch());
     add_bias(pass.ops, down, range);

@@ -2,16 +2,24 @@
 // expert's weights are read once a step, and the results are added in the order of the router's
 // ranking, so that a token's sum does not depend on what else is in the batch.
 //
+// Experts that are streamed come in waves (ssd/expert_store.h): each wave is activated and
+// projected down as all experts are where they are in memory. Which wave an expert is in changes no
+// result.
+//
 // Threads: as Layer.
 #pragma once
 
-#include "model/layers/ffn.h"
+#include <span>
+#include <vector>
+
+#include "model/expert_bank.h"
 
 namespace weir::model {
 
 class MoeLayer final : public Layer {
  public:
-  MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index);
+  // `bank`: where experts are streamed; null: they are bound like other weights.
+  MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index, ExpertBank* bank);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const kernels::NextWeights& behind) const override;
@@ -26,17 +34,37 @@ class MoeLayer final : public Layer {
   void route(const Pass& pass, int32_t begin, int32_t end) const;
   void choose(float* scores, int32_t* choice, float* weight) const;
   void plan(const Pass& pass) const;
-  void activate(const Pass& pass) const;
-  void project_down(const Pass& pass, const kernels::NextWeights& behind) const;
+  // Some of the active experts, by their places in the plan, and the shared one.
+  struct Group {
+    std::span<const int32_t> places;
+    bool shared = false;
+    // -1 is the shared expert's, as an index and as a place.
+    int32_t place(int64_t index) const;
+  };
+  void bind_experts(WeightBinder& binder, int index);
+  static int32_t rows_of(const Pass& pass, const ExpertPlan& plan, const Group& group);
+  // The disk has something for the leader to do, perhaps: looked at now and then.
+  void see_to_reads(const Pass& pass) const {
+    if (bank_ != nullptr && pass.member == 0) bank_->store()->pump();
+  }
+  void compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const;
+  void point_at(const Pass& pass, const ssd::ExpertWave& wave) const;
+  void report_failures(const Pass& pass, const ssd::ExpertWave& wave) const;
+  void unpack(const Pass& pass, const ssd::ExpertWave& wave) const;
+  void activate(const Pass& pass, const Group& group) const;
+  void project_down(const Pass& pass, const Group& group, const kernels::NextWeights& behind) const;
   // The network of an active expert, or the shared one's for -1.
-  const FfnWeights& network(const ExpertPlan& plan, int64_t place) const;
+  const FfnWeights& network(const ExpertPlan& plan, int32_t place) const;
 
   MoeFfn spec_;
   int32_t hidden_;
   SublayerInput input_;
   SublayerOutput output_;
   Linear router_;
-  std::vector<FfnWeights> experts_;
+  ExpertBank* bank_;
+  int32_t number_ = 0;  // In the bank.
+  // Streamed ones point to where the wave at hand has them: written by the leader, between waves.
+  mutable std::vector<FfnWeights> experts_;
   std::optional<FfnWeights> shared_;
   Linear shared_gate_;
   int32_t column_multiple_ = 0;  // Of all experts.

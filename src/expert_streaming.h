@@ -1,0 +1,21 @@
+// Experts from disk: what the options make of a model whose experts stay in its files.
+#pragma once
+
+#include "base/result.h"
+#include "model/model.h"
+#include "options.h"
+
+namespace weir {
+
+// Gives the model `memory` bytes for experts, and the disk to read them from. A model that does not
+// stream is left alone.
+Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
+                          int32_t sequences_max);
+
+// The same for commands without a memory plan: --expert-memory, else all experts.
+Result<void> open_experts(model::Model& model, const Options& options);
+
+// "412 of 6144 experts in memory (7 %), 0.9 of what one token needs; ..."
+std::string expert_summary(const model::Model& model);
+
+}  // namespace weir

@@ -1,0 +1,228 @@
+#include "model/expert_bank.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/repack.h"
+
+namespace weir::model {
+
+namespace {
+
+constexpr uint64_t kAlign = 64;
+// Blocks of 16 rows that a member unpacks at a time: about 0.1 ms of a 2,048 wide matrix.
+constexpr int32_t kUnitBlocks = 16;
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+int32_t blocks_of(const Linear& linear) {
+  return (linear.n + kernels::kBlockRows - 1) / kernels::kBlockRows;
+}
+
+int32_t units_of_matrix(const Linear& linear) {
+  return linear.quantised ? (blocks_of(linear) + kUnitBlocks - 1) / kUnitBlocks : 1;
+}
+
+bool same_form(const StoredLinear& a, const StoredLinear& b) {
+  const Linear &x = a.linear, &y = b.linear;
+  return a.bits == b.bits && x.n == y.n && x.k == y.k && x.quantised == y.quantised &&
+         (x.quantised ? x.quant.group == y.quant.group && x.quant.scale_type == y.quant.scale_type
+                      : x.floats.type == y.floats.type);
+}
+
+}  // namespace
+
+// Offsets of the matrices in their part; returns the part's bytes.
+uint64_t ExpertBank::lay_out(std::vector<Matrix>& part) {
+  uint64_t at = 0;
+  for (Matrix& m : part) {
+    const Linear& l = m.linear;
+    m.words = at;
+    if (!l.quantised) {
+      at += aligned(static_cast<uint64_t>(l.weight_bytes()));
+      continue;
+    }
+    at += aligned(static_cast<uint64_t>(kernels::packed_word_bytes(l.n, l.k, l.quant.bits)));
+    m.scales = at;
+    at += aligned(static_cast<uint64_t>(
+        kernels::packed_scale_bytes(l.n, l.k, l.quant.group, l.quant.scale_type)));
+  }
+  return at;
+}
+
+Result<int32_t> ExpertBank::add_layer(int32_t top_k, std::span<const StoredLinear> gate,
+                                      std::span<const StoredLinear> up,
+                                      std::span<const StoredLinear> down) {
+  const auto experts = static_cast<int32_t>(up.size());
+  const auto number = static_cast<int32_t>(layers_.size());
+  if (!catalogue_) {
+    catalogue_.emplace(experts, /*in_slot_form=*/false);
+    for (const FileView& file : checkpoint_.files()) catalogue_->add_file(file.name());
+  }
+  if (experts != catalogue_->experts())
+    return fail(ErrorCode::kUnsupported,
+                "--stream-experts: expected as many experts in every layer, " +
+                    std::to_string(catalogue_->experts()) + "; found " + std::to_string(experts));
+  top_k_ = std::max(top_k_, top_k);
+  std::array<std::vector<std::span<const StoredLinear>>, ssd::kParts> matrices;
+  if (!gate.empty()) matrices[0].push_back(gate);
+  matrices[0].push_back(up);
+  matrices[1].push_back(down);
+
+  Layer& layer = layers_.emplace_back();
+  std::array<uint64_t, ssd::kParts> bytes{};
+  std::array<int32_t, ssd::kParts> ranges{};
+  for (size_t part = 0; part < ssd::kParts; ++part) {
+    for (const std::span<const StoredLinear> matrix : matrices[part]) {
+      const StoredLinear& first = matrix[0];
+      const auto other = std::ranges::find_if_not(
+          matrix, [&](const StoredLinear& s) { return same_form(s, first); });
+      if (other != matrix.end())
+        return fail(
+            ErrorCode::kUnsupported,
+            "--stream-experts: expected all experts of a layer to be stored alike; expert " +
+                std::to_string(other - matrix.begin()) + " of layer " + std::to_string(number) +
+                " differs from expert 0");
+      layer.parts[part].push_back({.linear = first.linear, .bits = first.bits});
+      layer.parts[part].back().linear.bias = nullptr;
+      ranges[part] += first.pieces;
+    }
+    bytes[part] = lay_out(layer.parts[part]);
+  }
+  catalogue_->add_layer(bytes, ranges);
+  std::vector<ssd::StoredRange> of_expert;
+  for (size_t e = 0; e < up.size(); ++e) {
+    of_expert.clear();
+    for (const auto& part : matrices)
+      for (const std::span<const StoredLinear> matrix : part)
+        for (int32_t i = 0; i < matrix[e].pieces; ++i) {
+          const StoredLinear::Piece& piece = matrix[e].piece[static_cast<size_t>(i)];
+          of_expert.push_back({piece.file, piece.offset, piece.bytes});
+        }
+    catalogue_->add_expert(of_expert);
+  }
+  return number;
+}
+
+Result<void> ExpertBank::open(std::unique_ptr<ssd::Disk> disk, ssd::StoreOptions options,
+                              int32_t rows_max) {
+  options.top_k = top_k_;
+  WEIR_ASSIGN(store_, ssd::ExpertStore::create(*catalogue_, std::move(disk), options));
+  demands_.reserve(static_cast<size_t>(catalogue_->experts()));
+  rows_.reserve(static_cast<size_t>(rows_max));
+  for (ssd::ExpertWave& wave : waves_) wave = store_->make_wave();
+  return {};
+}
+
+void ExpertBank::begin(int32_t layer, const Pass& pass, const ExpertPlan& plan) {
+  demands_.clear();
+  rows_.clear();
+  for (int32_t i = 0; i < plan.active_count; ++i) {
+    const int32_t e = plan.active[i];
+    const std::span rows(plan.row + plan.begin[e], plan.row + plan.begin[e + 1]);
+    const auto generated = static_cast<int32_t>(
+        std::ranges::count_if(rows, [&](int32_t row) { return pass.generated(row); }));
+    demands_.push_back({.expert = e,
+                        .generated_rows = generated,
+                        .prompt_rows = static_cast<int32_t>(rows.size()) - generated});
+  }
+  for (const BatchSlice& slice : pass.batch.slices) {
+    const int32_t last = slice.row_begin + slice.rows - 1;
+    const bool prompt = !pass.generated(last);
+    for (int32_t row = prompt ? last : slice.row_begin; row <= last; ++row)
+      rows_.push_back({.sequence = slice.sequence,
+                       .prompt = prompt,
+                       .experts = pass.ws.choice + int64_t{row} * top_k_});
+  }
+  store_->begin_layer(layer, demands_, rows_);
+  turn_ = 0;
+  store_->next_wave(waves_[0]);
+}
+
+void ExpertBank::next() { store_->next_wave(waves_[static_cast<size_t>(++turn_ & 1)]); }
+
+void ExpertBank::end() { store_->end_layer(); }
+
+void ExpertBank::point(int32_t layer, int32_t place, FfnWeights& expert) const {
+  const Layer& l = layers_[static_cast<size_t>(layer)];
+  const ssd::ExpertCatalogue::Layer& slot = catalogue_->layer(layer);
+  const std::byte* memory = store_->memory_of(place);
+  const auto point_at = [&](Linear& to, size_t part, const Matrix& m) {
+    const std::byte* base = memory + slot.part_offset[part];
+    if (to.quantised) {
+      to.quant.words = reinterpret_cast<const uint8_t*>(base + m.words);
+      to.quant.scales = reinterpret_cast<const uint8_t*>(base + m.scales);
+    } else {
+      to.floats.rows = base + m.words;
+    }
+  };
+  if (expert.spec.gated) point_at(expert.gate, 0, l.parts[0][0]);
+  point_at(expert.up, 0, l.parts[0].back());
+  point_at(expert.down, 1, l.parts[1][0]);
+}
+
+int32_t ExpertBank::units_of(const ssd::ExpertWave::Unpack& job) const {
+  int32_t units = 0;
+  for (const Matrix& m :
+       layers_[static_cast<size_t>(job.layer)].parts[static_cast<size_t>(job.part)])
+    units += units_of_matrix(m.linear);
+  return units;
+}
+
+int32_t ExpertBank::unpack_units(const ssd::ExpertWave& wave) const {
+  int32_t units = 0;
+  for (const ssd::ExpertWave::Unpack& job : wave.unpack) units += units_of(job);
+  return units;
+}
+
+void ExpertBank::unpack(const ssd::ExpertWave& wave, int32_t unit) const {
+  for (const ssd::ExpertWave::Unpack& job : wave.unpack) {
+    const int32_t units = units_of(job);
+    if (unit < units) return unpack_unit(job, unit);
+    unit -= units;
+  }
+}
+
+void ExpertBank::unpack_unit(const ssd::ExpertWave::Unpack& job, int32_t unit) const {
+  const auto ranges = catalogue_->ranges(job.layer, job.expert, job.part);
+  const std::byte* staged = job.staged;
+  size_t next = 0;
+  // The next range's first byte; ranges lie one behind another in whole blocks.
+  const auto take = [&] {
+    const ssd::StoredRange& range = ranges[next++];
+    const std::byte* bytes = staged + (range.offset - range.first_block());
+    staged += range.block_bytes();
+    return reinterpret_cast<const uint8_t*>(bytes);
+  };
+  for (const Matrix& m :
+       layers_[static_cast<size_t>(job.layer)].parts[static_cast<size_t>(job.part)]) {
+    const Linear& l = m.linear;
+    const uint8_t* words = take();
+    const uint8_t* scales = l.quantised ? take() : nullptr;
+    const uint8_t* biases = l.quantised ? take() : nullptr;
+    const int32_t units = units_of_matrix(l);
+    if (unit >= units) {
+      unit -= units;
+      continue;
+    }
+    if (!l.quantised) {
+      std::memcpy(job.slot + m.words, words, static_cast<size_t>(l.weight_bytes()));
+      return;
+    }
+    const int32_t begin = unit * kUnitBlocks;
+    kernels::repack_blocks({.n = l.n,
+                            .k = l.k,
+                            .group = l.quant.group,
+                            .bits = m.bits,
+                            .scale_type = l.quant.scale_type,
+                            .words = words,
+                            .scales = scales,
+                            .biases = biases},
+                           begin, std::min(begin + kUnitBlocks, blocks_of(l)),
+                           reinterpret_cast<uint8_t*>(job.slot + m.words),
+                           reinterpret_cast<uint8_t*>(job.slot + m.scales));
+    return;
+  }
+}
+
+}  // namespace weir::model

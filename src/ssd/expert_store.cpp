@@ -1,0 +1,589 @@
+#include "ssd/expert_store.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "base/trace.h"
+
+namespace weir::ssd {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+// No slot crosses a chunk, which is the largest piece that the kernel registers or backs at once.
+constexpr uint64_t kChunkBytes = 1024 * kMiB;
+// Below, a layer could not compute one expert while it reads the next.
+constexpr int32_t kSlotsMin = 4;
+// Staging buffers: as many reads as keep a disk busy, at most a sixteenth of the memory.
+constexpr int32_t kStagingMin = 2, kStagingMax = 32;
+constexpr uint64_t kStagingShare = 16;
+// Slots that may be read at once; each has at most nine reads (three matrices, each with scales and
+// biases), and the queue holds 1,024.
+constexpr int32_t kReadingMax = 96;
+// Of prompts: about 16 MiB of small experts, twice what keeps a disk busy.
+constexpr int32_t kReadingOfPrompts = 16;
+constexpr size_t kReadsOfSlotMax = 10;
+// Guesses in flight: each 2 MiB read that is on its way delays the next demand by a millisecond
+// (reference: expert-streaming, 8.3).
+constexpr int32_t kGuessesInFlight = 2;
+// Slots whose memory is there before the first token.
+constexpr uint64_t kFaultedFirst = 64 * kMiB;
+constexpr uint64_t kFaultStep = 2 * kMiB;
+constexpr auto kWaitStep = std::chrono::milliseconds(100);
+
+int madvise_populate(std::byte* memory, uint64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  return ::madvise(memory, bytes, MADV_POPULATE_WRITE);
+#else
+  constexpr int kMadvPopulateWrite = 23;
+  return ::madvise(memory, bytes, kMadvPopulateWrite);
+#endif
+}
+
+// Takes memory from the kernel that nobody uses yet.
+void fault(std::byte* memory, uint64_t bytes) {
+  if (madvise_populate(memory, bytes) == 0) return;
+  for (uint64_t at = 0; at < bytes; at += kBlockBytes)
+    *const_cast<volatile std::byte*>(memory + at) = std::byte{0};
+}
+
+// Rounded up, so that what a message asks for is enough.
+std::string size_text(uint64_t bytes) {
+  constexpr uint64_t kKiB = 1024;
+  return bytes < 16 * kMiB ? std::to_string((bytes + kKiB - 1) / kKiB) + " KiB"
+                           : std::to_string((bytes + kMiB - 1) / kMiB) + " MiB";
+}
+
+}  // namespace
+
+Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, int32_t top_k) {
+  StorePlan plan;
+  plan.experts = int64_t{catalogue.layers()} * catalogue.experts();
+  plan.cycle_bytes = catalogue.cycle_bytes(top_k);
+  const uint64_t staged = catalogue.staging_bytes();
+  if (staged > 0)
+    plan.staging = static_cast<int32_t>(
+        std::clamp<uint64_t>(memory / kStagingShare / staged, kStagingMin, kStagingMax));
+  const uint64_t staging_memory = staged * static_cast<uint64_t>(plan.staging);
+  uint64_t least = staging_memory;
+  for (int32_t c = 0; c < catalogue.classes(); ++c)
+    least += catalogue.slot_bytes(c) * static_cast<uint64_t>(kSlotsMin);
+  if (memory < least)
+    return fail(ErrorCode::kCapacity, "expert memory: expected at least " + size_text(least) + " (" +
+                                          std::to_string(kSlotsMin) +
+                                          " experts of each size, and buffers), found " +
+                                          size_text(memory) + "; raise --expert-memory");
+  const uint64_t bank = catalogue.bank_bytes();
+  for (int32_t c = 0; c < catalogue.classes(); ++c) {
+    // Shares in proportion to what the classes hold; nobody needs more slots than experts.
+    const double share = static_cast<double>(catalogue.class_bytes(c)) / static_cast<double>(bank);
+    const auto bytes = static_cast<uint64_t>(static_cast<double>(memory - least) * share);
+    const uint64_t slots = std::min(bytes / catalogue.slot_bytes(c) + kSlotsMin,
+                                    catalogue.class_bytes(c) / catalogue.slot_bytes(c));
+    plan.slots_of_class.push_back(static_cast<int32_t>(slots));
+    plan.slots += static_cast<int64_t>(slots);
+    plan.slot_memory += slots * catalogue.slot_bytes(c);
+  }
+  return plan;
+}
+
+uint64_t whole_memory(const ExpertCatalogue& catalogue) {
+  return catalogue.bank_bytes() + catalogue.staging_bytes() * kStagingMax;
+}
+
+Result<std::unique_ptr<ExpertStore>> ExpertStore::create(const ExpertCatalogue& catalogue,
+                                                         std::unique_ptr<Disk> disk,
+                                                         const StoreOptions& options) {
+  WEIR_ASSIGN(StorePlan plan, plan_store(catalogue, options.memory, options.top_k));
+  for (const std::string& path : catalogue.files()) {
+    WEIR_ASSIGN(const int32_t number, disk->open_file(path));
+    CHECK(number == &path - catalogue.files().data());
+  }
+  std::unique_ptr<ExpertStore> store(
+      new ExpertStore(catalogue, std::move(disk), options, std::move(plan)));
+  WEIR_TRY(store->allocate());
+  return store;
+}
+
+namespace {
+
+std::vector<int32_t> classes_of_layers(const ExpertCatalogue& catalogue) {
+  std::vector<int32_t> classes;
+  for (int32_t l = 0; l < catalogue.layers(); ++l)
+    classes.push_back(catalogue.layer(l).class_index);
+  return classes;
+}
+
+}  // namespace
+
+ExpertStore::ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk> disk,
+                         const StoreOptions& options, StorePlan plan)
+    : catalogue_(catalogue),
+      disk_(std::move(disk)),
+      options_(options),
+      plan_(std::move(plan)),
+      cache_(catalogue.layers(), catalogue.experts(), classes_of_layers(catalogue),
+             plan_.slots_of_class),
+      prefetcher_(catalogue.layers(), catalogue.experts(), options.top_k, options.sequences_max,
+                  options.prefetch),
+      queue_(*disk_, options.queue),
+      slots_(static_cast<size_t>(plan_.slots)),
+      usable_(plan_.slots_of_class.size()) {
+  for (Slot& slot : slots_) slot.reads.reserve(kReadsOfSlotMax);
+  const auto experts = static_cast<size_t>(catalogue.experts());
+  failures_.resize(experts);
+  demands_.resize(experts);
+  for (std::vector<int32_t>* list : {&order_, &given_, &retiring_}) list->reserve(experts);
+  raw_.reserve(kParts * static_cast<size_t>(plan_.staging));
+  unpacking_.reserve(kParts * static_cast<size_t>(plan_.staging));
+  stats_.slots.set(static_cast<double>(plan_.slots));
+}
+
+ExpertStore::~ExpertStore() {
+  stopping_.store(true, std::memory_order_relaxed);
+  if (faulter_.joinable()) faulter_.join();
+  // The kernel may still write to slots.
+  while (queue_.in_flight() > 0) take_landed(queue_.wait(kWaitStep));
+}
+
+Result<void> ExpertStore::allocate() {
+  size_t next = 0;
+  for (int32_t c = 0; c < catalogue_.classes(); ++c) {
+    const uint64_t bytes = catalogue_.slot_bytes(c);
+    const uint64_t per_chunk = std::max<uint64_t>(kChunkBytes / bytes, 1);
+    auto left = static_cast<uint64_t>(plan_.slots_of_class[static_cast<size_t>(c)]);
+    while (left > 0) {
+      const uint64_t count = std::min(left, per_chunk);
+      WEIR_ASSIGN(HugeBuffer chunk, HugeBuffer::allocate(count * bytes));
+      for (uint64_t i = 0; i < count; ++i) slots_[next++].memory = chunk.data() + i * bytes;
+      memory_.push_back(std::move(chunk));
+      left -= count;
+    }
+  }
+  if (plan_.staging > 0) {
+    WEIR_ASSIGN(staging_memory_, HugeBuffer::allocate(catalogue_.staging_bytes() *
+                                                      static_cast<uint64_t>(plan_.staging)));
+    for (int32_t i = plan_.staging - 1; i >= 0; --i) free_staging_.push_back(i);
+  }
+  faulter_ = std::thread([this] { fault_in(); });
+  // The first token needs some.
+  for (int32_t c = 0; c < catalogue_.classes(); ++c)
+    while (usable_[static_cast<size_t>(c)].load(std::memory_order_acquire) == 0)
+      std::this_thread::yield();
+  return {};
+}
+
+// Slots come into use one after another as the kernel gives their memory, which takes seconds a
+// GiB on some machines: not in a request's way.
+void ExpertStore::fault_in() {
+  pthread_setname_np(pthread_self(), "weir-memory");
+  if (staging_memory_.bytes() > 0) fault(staging_memory_.data(), staging_memory_.bytes());
+  std::vector<int32_t> done(usable_.size(), 0);
+  std::vector<int32_t> base(usable_.size(), 0);
+  for (size_t c = 1; c < base.size(); ++c) base[c] = base[c - 1] + plan_.slots_of_class[c - 1];
+  uint64_t total = 0;
+  const auto step = [&](size_t c) {
+    const uint64_t bytes = catalogue_.slot_bytes(static_cast<int32_t>(c));
+    const auto count = static_cast<int32_t>(std::max<uint64_t>(kFaultStep / bytes, 1));
+    const int32_t end = std::min(done[c] + count, plan_.slots_of_class[c]);
+    for (; done[c] < end; ++done[c]) {
+      fault(slots_[static_cast<size_t>(base[c] + done[c])].memory, bytes);
+      total += bytes;
+    }
+    // All classes begin with what the first token needs.
+    if (done[c] >= std::min(kSlotsMin, plan_.slots_of_class[c]))
+      usable_[c].store(done[c], std::memory_order_release);
+  };
+  bool lowered = false;
+  for (bool more = true; more && !stopping_.load(std::memory_order_relaxed);) {
+    more = false;
+    for (size_t c = 0; c < done.size(); ++c) {
+      if (done[c] == plan_.slots_of_class[c]) continue;
+      more = true;
+      step(c);
+    }
+    // Behind the first, out of the way of what computes.
+    if (total > kFaultedFirst && !std::exchange(lowered, true))
+      (void)::setpriority(PRIO_PROCESS, 0, 10);
+  }
+}
+
+ExpertWave ExpertStore::make_wave() const {
+  ExpertWave wave;
+  const auto experts = static_cast<size_t>(catalogue_.experts());
+  wave.unpack.reserve(kParts * static_cast<size_t>(plan_.staging));
+  wave.activate.reserve(experts);
+  wave.down.reserve(experts);
+  wave.failed.reserve(experts);
+  return wave;
+}
+
+void ExpertStore::begin_step(int32_t generated_rows) {
+  int64_t usable = 0;
+  for (size_t c = 0; c < usable_.size(); ++c) {
+    const int32_t slots = usable_[c].load(std::memory_order_acquire);
+    cache_.set_usable(static_cast<int32_t>(c), slots);
+    usable += slots;
+  }
+  stats_.slots_usable.set(static_cast<double>(usable));
+  step_begin_ = steady_clock::now();
+  step_stall_ns_ = 0;
+  step_tokens_ = generated_rows;
+  prefetcher_.begin_step();
+  stats_.steps.add();
+  stats_.tokens.add(static_cast<uint64_t>(generated_rows));
+}
+
+void ExpertStore::end_step() {
+  const double seconds = std::chrono::duration<double>(steady_clock::now() - step_begin_).count();
+  const double stalled = static_cast<double>(step_stall_ns_) * 1e-9;
+  stats_.stall_ns.add(static_cast<uint64_t>(step_stall_ns_));
+  stats_.step_ns.add(static_cast<uint64_t>(seconds * 1e9));
+  if (step_tokens_ == 0) return;  // Of prompts alone: says nothing of what generated tokens need.
+  prefetcher_.step_done(seconds, stalled, step_tokens_);
+  cache_.advance();
+}
+
+int64_t ExpertStore::bytes_of(ExpertKey key) const {
+  return static_cast<int64_t>(catalogue_.slot_bytes(catalogue_.layer(key.layer).class_index));
+}
+
+std::byte* ExpertStore::memory_of(int32_t demand) const {
+  return slots_[static_cast<size_t>(demands_[static_cast<size_t>(demand)].slot)].memory;
+}
+
+const std::string& ExpertStore::failure_of(int32_t demand) const {
+  return failures_[static_cast<size_t>(demand)];
+}
+
+void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> demands,
+                              std::span<const RoutedRow> rows) {
+  CHECK(layer_ < 0 && demands.size() <= demands_.size());
+  layer_ = layer;
+  asked_ = demands;
+  generated_ = std::ranges::any_of(
+      demands, [](const ExpertDemand& asked) { return asked.generated_rows > 0; });
+  order_.clear();
+  next_waiting_ = 0;
+  first_wave_ = true;
+  unfinished_ = static_cast<int32_t>(demands.size());
+  take_landed(queue_.poll());
+  for (size_t i = 0; i < demands.size(); ++i) hold(i);
+  prefetcher_.disk_busy(!order_.empty());
+  start_waiting();
+  for (const RoutedRow& row : rows) {
+    const std::span experts(row.experts, static_cast<size_t>(options_.top_k));
+    if (row.prompt)
+      prefetcher_.routed_prompt(layer, row.sequence, experts);
+    else
+      prefetcher_.routed(layer, row.sequence, experts);
+    for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
+  }
+  drop_contradicted();
+}
+
+// Pins what is there, or on its way, for the layer's run.
+void ExpertStore::hold(size_t demand) {
+  const ExpertDemand& asked = asked_[demand];
+  const ExpertKey key{layer_, asked.expert};
+  const int32_t index = cache_.slot_of(key);
+  const bool generated = asked.generated_rows > 0;
+  demands_[demand] = {.state = index < 0 ? State::kWaiting : State::kHeld, .slot = index};
+  cache_.touch(key, generated ? ExpertCache::decode_weight(asked.generated_rows)
+                              : ExpertCache::kPromptWeight);
+  if (index < 0) {
+    (generated ? stats_.absent : stats_.prompt_absent).add();
+    if (generated) prefetcher_.missed(key);
+    order_.push_back(static_cast<int32_t>(demand));
+    return;
+  }
+  cache_.pin(index);
+  Slot& s = slot(index);
+  (!generated ? stats_.prompt_ready : s.reading ? stats_.in_flight : stats_.ready).add();
+  if (s.reading)
+    for (const ReadQueue::ReadId read : s.reads) queue_.promote(read, ReadClass::kDemand);
+  if (!std::exchange(s.guessed, false)) return;
+  prefetcher_.used(key, bytes_of(key), s.reading);
+  if (s.reading) --guesses_reading_;
+}
+
+bool ExpertStore::can_start() const {
+  // A prompt asks for all experts of a layer, one after another, through as few slots as keep the
+  // disk busy; generated tokens ask for what they all need at once.
+  const int32_t most = generated_ ? kReadingMax : kReadingOfPrompts;
+  return reading_ < most && (catalogue_.in_slot_form() || !free_staging_.empty());
+}
+
+// All first parts before any second one: an expert begins with its first.
+void ExpertStore::start_waiting() {
+  const size_t begin = next_waiting_;
+  for (; next_waiting_ < order_.size() && can_start(); ++next_waiting_) {
+    const auto demand = static_cast<size_t>(order_[next_waiting_]);
+    const ExpertKey key{layer_, asked_[demand].expert};
+    const int32_t index = cache_.place(key, layer_);
+    if (index < 0) break;
+    begin_read(index, key);
+    cache_.pin(index);
+    demands_[demand] = {.state = State::kHeld, .slot = index};
+  }
+  const ReadClass read_class = generated_ ? ReadClass::kDemand : ReadClass::kPrefill;
+  for (int part = 0; part < kParts; ++part)
+    for (size_t i = begin; i < next_waiting_; ++i)
+      add_reads(demands_[static_cast<size_t>(order_[i])].slot, part, read_class);
+}
+
+// The slot becomes this expert's, of which no byte is there. REQUIRES: can_start(); one pin.
+void ExpertStore::begin_read(int32_t index, ExpertKey key) {
+  Slot& s = slot(index);
+  CHECK(!s.reading);
+  if (s.guessed) prefetcher_.wasted(s.key, bytes_of(s.key));
+  s.key = key;
+  s.reads.clear();
+  s.failed = s.guessed = false;
+  s.reading = true;
+  s.unread.fill(true);
+  s.ready.fill(false);
+  s.pending.fill(0);
+  if (!catalogue_.in_slot_form()) {
+    s.staging = free_staging_.back();
+    free_staging_.pop_back();
+  }
+  ++reading_;
+}
+
+std::byte* ExpertStore::staged(const Slot& s, int part) const {
+  return staging_memory_.data() + static_cast<uint64_t>(s.staging) * catalogue_.staging_bytes() +
+         (part == 0 ? 0 : catalogue_.layer(s.key.layer).staged_bytes[0]);
+}
+
+void ExpertStore::add_reads(int32_t index, int part, ReadClass read_class) {
+  const auto p = static_cast<size_t>(part);
+  Slot& s = slot(index);
+  std::byte* to =
+      s.staging >= 0 ? staged(s, part) : s.memory + catalogue_.layer(s.key.layer).part_offset[p];
+  s.unread[p] = false;
+  for (const StoredRange& range : catalogue_.ranges(s.key.layer, s.key.expert, part)) {
+    const uint64_t begin = range.first_block();
+    const auto id = queue_.add({.file = range.file,
+                                .offset = begin,
+                                .bytes = static_cast<uint32_t>(range.block_bytes()),
+                                .needed = static_cast<uint32_t>(range.offset + range.bytes - begin),
+                                .to = to},
+                               read_class, static_cast<uint64_t>(index) * kParts + p);
+    CHECK(id.has_value());  // kReadingMax sees to it.
+    s.reads.push_back(*id);
+    ++s.pending[p];
+    to += range.block_bytes();
+  }
+}
+
+void ExpertStore::take_landed(std::span<const Landed> landed) {
+  for (const Landed& read : landed) {
+    const auto index = static_cast<int32_t>(read.owner / kParts);
+    const auto part = static_cast<size_t>(read.owner % kParts);
+    Slot& s = slot(index);
+    if (read.failure != nullptr) {
+      s.failed = true;
+      s.failure = read.failure->message;
+    }
+    if (!read.released) continue;  // The kernel may still write there.
+    CHECK(s.pending[part] > 0);
+    if (--s.pending[part] > 0) continue;
+    if (!s.failed && s.staging >= 0)
+      raw_.push_back({index, static_cast<int32_t>(part)});
+    else
+      s.ready[part] = !s.failed;
+    settle(index);
+  }
+}
+
+// Once a slot's reads have ended and nothing of it waits to be unpacked, it is like any other.
+void ExpertStore::settle(int32_t index) {
+  Slot& s = slot(index);
+  CHECK(s.reading);
+  for (size_t part = 0; part < kParts; ++part)
+    if (s.unread[part] || s.pending[part] > 0 || (!s.failed && !s.ready[part])) return;
+  const auto of_slot = [index](const SlotPart& part) { return part.slot == index; };
+  if (s.failed) {
+    if (std::ranges::any_of(unpacking_, of_slot)) return;  // Until they are done with it.
+    std::erase_if(raw_, of_slot);
+    stats_.failed_experts.add();
+  }
+  s.reading = false;
+  s.reads.clear();
+  --reading_;
+  if (s.guessed) --guesses_reading_;
+  if (s.staging >= 0) free_staging_.push_back(std::exchange(s.staging, -1));
+  cache_.unpin(index);
+  if (!s.failed) return;
+  if (std::exchange(s.guessed, false)) prefetcher_.wasted(s.key, bytes_of(s.key));
+  if (cache_.pins(index) == 0) cache_.discard(index);  // Else by who asked for it.
+}
+
+// Spare depth only: while somebody waits for the disk, a guess would make him wait longer.
+void ExpertStore::start_guesses() {
+  if (next_waiting_ < order_.size() && layer_ >= 0) return;
+  while (guesses_reading_ < kGuessesInFlight && !queue_.demand_outstanding() && !queue_.stalled() &&
+         can_start()) {
+    Prefetcher::Guess guess;
+    if (!prefetcher_.next([&](ExpertKey key) { return cache_.slot_of(key) < 0; }, guess)) return;
+    const int32_t index =
+        cache_.place_speculative(guess.key, std::max(layer_, 0), guess.probability);
+    if (index < 0) continue;
+    begin_read(index, guess.key);
+    slot(index).guessed = true;
+    ++guesses_reading_;
+    prefetcher_.issued(guess, bytes_of(guess.key));
+    for (int part = 0; part < kParts; ++part) add_reads(index, part, ReadClass::kSpeculative);
+  }
+}
+
+// A guess that newer knowledge contradicts is taken back while the disk has not seen any of it:
+// reads of one class go in order, so the first decides.
+void ExpertStore::drop_contradicted() {
+  for (const ExpertKey& key : prefetcher_.contradicted()) {
+    const int32_t index = cache_.slot_of(key);
+    if (index < 0) continue;
+    Slot& s = slot(index);
+    if (!s.guessed || !s.reading || s.reads.empty() || !queue_.drop(s.reads[0])) continue;
+    for (size_t i = 1; i < s.reads.size(); ++i) CHECK(queue_.drop(s.reads[i]));
+    s.reads.clear();
+    s.pending.fill(0);
+    s.reading = s.guessed = false;
+    --reading_;
+    --guesses_reading_;
+    if (s.staging >= 0) free_staging_.push_back(std::exchange(s.staging, -1));
+    prefetcher_.dropped(key);
+    cache_.unpin(index);
+    cache_.discard(index);
+  }
+}
+
+void ExpertStore::pump() {
+  take_landed(queue_.poll());
+  if (layer_ >= 0) start_waiting();
+  start_guesses();
+  queue_.submit();
+}
+
+// The wave before has unpacked them.
+void ExpertStore::finish_unpacking() {
+  // settle() looks whether any part of a slot is still being unpacked.
+  while (!unpacking_.empty()) {
+    const SlotPart done = unpacking_.back();
+    unpacking_.pop_back();
+    slot(done.slot).ready[static_cast<size_t>(done.part)] = !slot(done.slot).failed;
+    settle(done.slot);
+  }
+}
+
+void ExpertStore::retire(std::vector<int32_t>& demands) {
+  for (const int32_t demand : demands) {
+    const int32_t index = demands_[static_cast<size_t>(demand)].slot;
+    cache_.unpin(index);
+    // What could not be read is not kept. While the kernel holds it, it stays pinned.
+    const Slot& s = slot(index);
+    if (s.failed && !s.reading && cache_.pins(index) == 0) cache_.discard(index);
+  }
+  demands.clear();
+}
+
+void ExpertStore::next_wave(ExpertWave& wave) {
+  wave.unpack.clear();
+  wave.activate.clear();
+  wave.down.clear();
+  wave.failed.clear();
+  wave.first = std::exchange(first_wave_, false);
+  finish_unpacking();
+  retire(retiring_);
+  std::swap(retiring_, given_);
+  while (true) {
+    pump();
+    if (options_.overlap || reading_ == 0 || !raw_.empty()) collect(wave);
+    const bool found = !wave.unpack.empty() || !wave.activate.empty() || !wave.down.empty() ||
+                       !wave.failed.empty();
+    wave.last = unfinished_ == 0;
+    // An empty wave lets go of what the last one held.
+    if (found || wave.last || wave.first || !retiring_.empty()) return;
+    await_reads();
+  }
+}
+
+void ExpertStore::await_reads() {
+  const trace::Scope scope(trace::Kind::kWait, "disk");
+  CHECK(reading_ > 0);
+  const auto begin = steady_clock::now();
+  take_landed(queue_.wait(kWaitStep));
+  step_stall_ns_ += (steady_clock::now() - begin).count();
+}
+
+// Everything that can be computed once the parts that have landed are unpacked.
+void ExpertStore::collect(ExpertWave& wave) {
+  for (const SlotPart& raw : raw_) {
+    Slot& s = slot(raw.slot);
+    if (s.failed) continue;
+    const auto part = static_cast<size_t>(raw.part);
+    wave.unpack.push_back({.layer = s.key.layer,
+                           .expert = s.key.expert,
+                           .part = raw.part,
+                           .staged = staged(s, raw.part),
+                           .slot = s.memory + catalogue_.layer(s.key.layer).part_offset[part]});
+    unpacking_.push_back(raw);
+    stats_.unpacked.add();
+  }
+  raw_.clear();
+  const auto there = [this](const Demand& demand, int32_t part) {
+    return slot(demand.slot).ready[static_cast<size_t>(part)] ||
+           std::ranges::any_of(unpacking_, [&](const SlotPart& u) {
+             return u.slot == demand.slot && u.part == part;
+           });
+  };
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    Demand& demand = demands_[i];
+    if (demand.state != State::kHeld && demand.state != State::kActivated) continue;
+    if (slot(demand.slot).failed) {
+      fail_demand(static_cast<int32_t>(i), wave);
+      continue;
+    }
+    if (demand.state == State::kHeld && there(demand, 0)) {
+      demand.state = State::kActivated;
+      wave.activate.push_back(static_cast<int32_t>(i));
+    }
+    if (demand.state != State::kActivated || !there(demand, 1)) continue;
+    demand.state = State::kDone;
+    wave.down.push_back(static_cast<int32_t>(i));
+    given_.push_back(static_cast<int32_t>(i));
+    --unfinished_;
+  }
+}
+
+void ExpertStore::fail_demand(int32_t demand, ExpertWave& wave) {
+  Demand& d = demands_[static_cast<size_t>(demand)];
+  d.state = State::kDone;
+  failures_[static_cast<size_t>(demand)] = slot(d.slot).failure;
+  wave.failed.push_back(demand);
+  given_.push_back(demand);
+  --unfinished_;
+}
+
+void ExpertStore::end_layer() {
+  CHECK(unfinished_ == 0);
+  finish_unpacking();
+  retire(retiring_);
+  retire(given_);
+  cache_.layer_done(layer_);
+  layer_ = -1;
+  asked_ = {};
+  order_.clear();
+  next_waiting_ = 0;
+  pump();
+}
+
+}  // namespace weir::ssd

@@ -1,0 +1,218 @@
+// Experts from disk: the bits are those of the resident model, whatever memory there is for
+// experts, in whichever order they land, and with faults that a second attempt cures; what cannot
+// be cured fails the rows that need it and no others.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <random>
+
+#include "kernels/cpu_ops.h"
+#include "model/model.h"
+#include "ssd/expert_store.h"
+#include "ssd/modelled_disk.h"
+
+namespace weir::model {
+namespace {
+
+constexpr int32_t kSequences = 4, kPagesEach = 4;
+const std::string kFolder = WEIR_SOURCE_DIR "/models/weir-tiny-moe";
+
+struct Client final : ForwardClient {
+  void on_logits(int32_t index, std::span<float> l, int) override {
+    logits[static_cast<size_t>(index)].assign(l.begin(), l.end());
+  }
+  void on_failed(int32_t slice, const std::string& why) override { failed[slice] = why; }
+  std::vector<std::vector<float>> logits;
+  std::map<int32_t, std::string> failed;
+};
+
+// Four sequences: two prompts of which one begins while the other's tokens are generated, and so
+// on: steps that mix both, the same for every model.
+class Script {
+ public:
+  explicit Script(uint64_t seed) : random_(seed) {
+    for (int32_t s = 0; s < kSequences; ++s) {
+      lengths_.push_back(0);
+      prompts_.push_back(5 + static_cast<int32_t>(random_() % 40));
+      for (int32_t i = 0; i < kPagesEach; ++i)
+        pages_[static_cast<size_t>(s)].push_back(s * kPagesEach + i);
+    }
+  }
+  // Runs `steps` steps and returns the bits of all logits.
+  std::vector<std::vector<float>> run(Model& model, ThreadTeam& team, int steps, Client& client) {
+    auto cache =
+        kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF16, kSequences * kPagesEach);
+    EXPECT_TRUE(cache) << cache.error().message;
+    std::vector<std::vector<float>> all;
+    for (int step = 0; step < steps; ++step) {
+      std::vector<int32_t> tokens, samples;
+      std::vector<BatchSlice> slices;
+      for (const bool generated : {true, false})
+        for (int32_t s = 0; s < kSequences; ++s) add(s, step, generated, tokens, slices, samples);
+      client.logits.assign(samples.size(), {});
+      const Batch batch = {tokens, nullptr, slices, samples};
+      team.run([&](int member) { model.forward(batch, *cache, client, team, member); });
+      all.insert(all.end(), client.logits.begin(), client.logits.end());
+      for (const BatchSlice& slice : slices)
+        lengths_[static_cast<size_t>(slice.sequence)] += slice.rows;
+    }
+    return all;
+  }
+
+ private:
+  void add(int32_t s, int step, bool generated, std::vector<int32_t>& tokens,
+           std::vector<BatchSlice>& slices, std::vector<int32_t>& samples) {
+    const auto i = static_cast<size_t>(s);
+    if (step < s || (lengths_[i] >= prompts_[i]) != generated) return;
+    const int32_t rows = generated ? 1 : prompts_[i];
+    if (lengths_[i] + rows > kPagesEach * kernels::kPageTokens) return;
+    slices.push_back({.row_begin = static_cast<int32_t>(tokens.size()),
+                      .rows = rows,
+                      .first_position = lengths_[i],
+                      .prompt_length = prompts_[i],
+                      .pages = pages_[i].data(),
+                      .sequence = s});
+    for (int32_t r = 0; r < rows; ++r) tokens.push_back(static_cast<int32_t>(random_() % 8000));
+    samples.push_back(static_cast<int32_t>(tokens.size()) - 1);
+  }
+
+  std::mt19937_64 random_;
+  std::vector<int32_t> lengths_, prompts_;
+  std::array<std::vector<int32_t>, kSequences> pages_;
+};
+
+struct Setting {
+  uint64_t memory = 2 << 20;
+  ssd::PrefetchMode prefetch = ssd::PrefetchMode::kAuto;
+  bool overlap = true;
+  ssd::DiskModel disk{};
+  std::vector<ssd::DiskFault> faults{};
+};
+
+class Streaming : public testing::Test {
+ protected:
+  std::unique_ptr<Model> load(ThreadTeam& team, Compute compute, bool stream) {
+    auto files = ModelFiles::open(kFolder);
+    EXPECT_TRUE(files) << files.error().message;
+    const ModelOptions options = {
+        .compute = compute, .rows_max = 256, .context_max = 256, .stream_experts = stream};
+    auto model = Model::load(*files, options, kernels::ops_for(kernels::detect_isa()), team);
+    EXPECT_TRUE(model) << model.error().message;
+    return model ? std::move(*model) : nullptr;
+  }
+  std::unique_ptr<Model> load_streamed(ThreadTeam& team, Compute compute, const Setting& setting) {
+    std::unique_ptr<Model> model = load(team, compute, true);
+    auto disk = std::make_unique<ssd::ModelledDisk>(setting.disk);
+    for (const ssd::DiskFault& fault : setting.faults) disk->add_fault(fault);
+    const Result<void> opened = model->open_experts(std::move(disk), {.memory = setting.memory,
+                                                                      .sequences_max = kSequences,
+                                                                      .prefetch = setting.prefetch,
+                                                                      .overlap = setting.overlap});
+    EXPECT_TRUE(opened) << opened.error().message;
+    return model;
+  }
+  // Streamed against resident, over the same steps.
+  void expect_same(const Setting& setting, Compute compute = Compute::kFast, int threads = 2) {
+    ThreadTeam team(threads, /*pin=*/false);
+    const auto resident = load(team, compute, false);
+    const auto streamed = load_streamed(team, compute, setting);
+    Client client;
+    const auto expected = Script(7).run(*resident, team, kSteps, client);
+    const auto found = Script(7).run(*streamed, team, kSteps, client);
+    EXPECT_TRUE(client.failed.empty()) << client.failed.begin()->second;
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], expected[i]) << "row " << i;
+    EXPECT_GT(streamed->experts()->reads().reads[0].value(), 0u);
+  }
+  static constexpr int kSteps = 14;
+};
+
+TEST_F(Streaming, GivesTheSameBitsWithAnyMemory) {
+  for (const uint64_t memory : {900u << 10, 1u << 20, 2u << 20, 5u << 20, 32u << 20})
+    expect_same({.memory = memory});
+}
+
+TEST_F(Streaming, GivesTheSameBitsOnAnyNumberOfThreads) {
+  for (const int threads : {1, 2, 3}) expect_same({}, Compute::kExact, threads);
+}
+
+TEST_F(Streaming, GivesTheSameBitsWhateverIsGuessed) {
+  for (const auto mode :
+       {ssd::PrefetchMode::kOff, ssd::PrefetchMode::kPreviousToken, ssd::PrefetchMode::kLookahead})
+    for (const uint64_t memory : {1u << 20, 4u << 20}) expect_same({memory, mode});
+}
+
+TEST_F(Streaming, GivesTheSameBitsInWhicheverOrderExpertsLand) {
+  using std::chrono::microseconds;
+  for (const int together : {1, 3, 7})
+    expect_same({.disk = {.bytes_per_second = 1e8,
+                          .latency = microseconds(50 * together),
+                          .completed_together = together}});
+  expect_same({.overlap = false});
+}
+
+TEST_F(Streaming, GivesTheSameBitsWhenReadsFailOnceOrComeShort) {
+  using Kind = ssd::DiskFault::Kind;
+  expect_same({.faults = {{.kind = Kind::kError, .times = 3, .error = EIO},
+                          {.kind = Kind::kError, .times = 5, .error = EAGAIN},
+                          {.kind = Kind::kShort, .times = 7, .bytes = 8192}}});
+}
+
+// A part of the file that can never be read: who needs an expert there fails, the others' bits are
+// those of the resident model.
+TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
+  ThreadTeam team(2, /*pin=*/false);
+  const auto resident = load(team, Compute::kFast, false);
+  auto probe = load(team, Compute::kFast, true);
+  // Expert 3 of layer 5: a sixteenth of what is routed there.
+  const ssd::StoredRange bad = probe->expert_catalogue()->ranges(5, 3, 1)[0];
+  const auto streamed = load_streamed(team, Compute::kFast,
+                                      {.faults = {{.kind = ssd::DiskFault::Kind::kError,
+                                                   .begin = bad.offset,
+                                                   .end = bad.offset + bad.bytes,
+                                                   .times = -1,
+                                                   .error = EIO}}});
+  Client expected, found;
+  Script(11).run(*resident, team, 1, expected);
+  Script(11).run(*streamed, team, 1, found);
+  ASSERT_EQ(found.failed.size(), 1u) << "one prompt is all there is in the first step";
+  EXPECT_NE(found.failed.at(0).find("model.safetensors"), std::string::npos) << found.failed.at(0);
+  // One token at a time: some are routed elsewhere.
+  int failed = 0, equal = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Client a, b;
+    const std::array<int32_t, 1> token = {static_cast<int32_t>(seed * 199 % 8000)};
+    const std::array<int32_t, 1> page = {0}, sample = {0};
+    const std::array<BatchSlice, 1> slice = {
+        {{.rows = 1, .prompt_length = 1, .pages = page.data()}}};
+    for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
+      auto cache = kv::KvCache::create(model->kv_shapes(), kernels::FloatType::kF16, 1);
+      client->logits.resize(1);
+      const Batch batch = {token, nullptr, slice, sample};
+      team.run([&](int member) { model->forward(batch, *cache, *client, team, member); });
+    }
+    if (b.failed.empty()) {
+      EXPECT_EQ(a.logits, b.logits);
+      ++equal;
+    } else {
+      ++failed;
+    }
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_GT(equal, 0);
+}
+
+TEST_F(Streaming, SaysWhatMemoryItNeedsAtLeast) {
+  ThreadTeam team(1, /*pin=*/false);
+  const auto model = load(team, Compute::kFast, true);
+  const Result<void> opened = model->open_experts(
+      std::make_unique<ssd::ModelledDisk>(ssd::DiskModel{}), {.memory = 10, .sequences_max = 1});
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kCapacity);
+  EXPECT_NE(opened.error().message.find("--expert-memory"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::model
