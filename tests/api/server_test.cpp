@@ -341,6 +341,29 @@ TEST(Streams, AreServedWhenTheirRequestsWereArrivingAsADrainBegan) {
   EXPECT_EQ(client.read_response().status, 200);
 }
 
+// A form that asks for what no token can write is found out when the answer stands before it.
+TEST(Streams, EndWithAnErrorEventWhenTheEngineCannotGoOn) {
+  TestApi server({.doubles_mark = true});
+  const std::string form = R"(,"guided_regex":"[A-C]{3}!")";
+  RawClient client(server.port());
+  client.send(net::post("/v1/completions", R"({"prompt":"Z","stream":true)" + form + "}"));
+  const auto streamed = client.read_response();
+  EXPECT_EQ(streamed.status, 200);
+  const size_t last = streamed.body.rfind("data: ");
+  EXPECT_NE(streamed.body.substr(0, last).find(R"("text":"A")"), std::string::npos)
+      << streamed.body;
+  EXPECT_TRUE(streamed.body.substr(last).starts_with(
+      R"(data: {"error":{"message":"The engine could not go on with this answer.")"))
+      << streamed.body;
+  EXPECT_EQ(streamed.body.find("[DONE]"), std::string::npos);
+  // The stream has ended, not its connection.
+  client.send(net::post("/v1/completions", R"({"prompt":"Z")" + form + "}"));
+  const auto whole = client.read_response();
+  EXPECT_EQ(whole.status, 500);
+  EXPECT_EQ(error_code(whole.body), "null") << whole.body;
+  EXPECT_EQ(server.complete(R"(,"max_tokens":2)").status, 200);
+}
+
 TEST(Streams, EndWhenAllAreCancelled) {
   TestApi server({.step_us = 500});
   RawClient client(server.port());

@@ -119,8 +119,10 @@ class AlphabetModel final : public model::Model {
 };
 
 // tokenizer.json of a byte-level BPE without merges: one token a byte, by GPT-2's names of bytes.
-// `strips`: decoding takes a space from the beginning, as with Llama 2's tokenizer.
-inline std::string byte_tokenizer_json(bool strips = false, bool infills = false) {
+// `strips`: decoding takes a space from the beginning, as with Llama 2's tokenizer. `doubles`: the
+// token of '!' says it twice, so that one alone cannot be written.
+inline std::string byte_tokenizer_json(bool strips = false, bool infills = false,
+                                       bool doubles = false) {
   std::string out = R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)";
   const auto added = [&](int32_t id, const char* content) {
     out += R"({"id":)" + std::to_string(id) + R"(,"content":")" + content +
@@ -155,6 +157,7 @@ inline std::string byte_tokenizer_json(bool strips = false, bool infills = false
       name += static_cast<char>(0xc0 | code >> 6);
       name += static_cast<char>(0x80 | (code & 63));
     }
+    if (doubles && byte == '!') name += '!';
     if (byte > 0) out += ',';
     append_json_string(out, name);
     out += ':' + std::to_string(byte);
@@ -172,6 +175,7 @@ struct TestOptions {
   std::string chat_template{};  // Instead of the usual one.
   bool strips_space = false;    // The tokenizer, from the beginning of a text.
   bool infills = false;         // It has the tokens for that.
+  bool doubles_mark = false;    // It cannot write one exclamation mark alone.
   net::HttpLimits limits{};
 };
 
@@ -187,8 +191,8 @@ class TestApi {
     runner.wake = [this] { loop_.wake(); };
     runner_ = std::make_unique<sched::EngineRunner>(model_, sched::test_ops(), runner);
 
-    auto tokenizer =
-        text::Tokenizer::load(byte_tokenizer_json(options.strips_space, options.infills));
+    auto tokenizer = text::Tokenizer::load(
+        byte_tokenizer_json(options.strips_space, options.infills, options.doubles_mark));
     CHECK(tokenizer.has_value());
     tokenizer_ = std::move(*tokenizer);
     auto parsed = text::ChatTemplate::parse(
