@@ -15,6 +15,9 @@ namespace {
 // A body up to this size is copied behind its head: one buffer costs the kernel less than two.
 constexpr size_t kBodyCopiedMax = 4 << 10;
 
+// So much is sealed at once, 16 records of TLS: a large body is not in memory twice more.
+constexpr size_t kSealedBytesMax = 256 << 10;
+
 }  // namespace
 
 void HttpConnection::send_error(int status, std::string_view message, const HttpRequest& request) {
@@ -104,8 +107,19 @@ size_t HttpConnection::queued_bytes() const {
 void HttpConnection::send(std::string_view bytes, std::string_view more) {
   if (is_closed()) return;
   if (!tls_) return send_raw(bytes, more);
-  if (!tls_->write(bytes) || !tls_->write(more)) return close();
-  send_sealed();
+  if (bytes.size() + more.size() <= kSealedBytesMax) {  // An event, mostly: one write.
+    if (!tls_->write(bytes) || !tls_->write(more)) return close();
+    return send_sealed();
+  }
+  for (std::string_view part : {bytes, more}) {
+    while (!part.empty()) {
+      const std::string_view piece = part.substr(0, kSealedBytesMax);
+      part.remove_prefix(piece.size());
+      if (!tls_->write(piece)) return close();
+      send_sealed();
+      if (is_closed()) return;
+    }
+  }
 }
 
 // What the session has for the peer.

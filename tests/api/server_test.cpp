@@ -343,8 +343,9 @@ TEST(Streams, AreServedWhenTheirRequestsWereArrivingAsADrainBegan) {
 
 // A form that asks for what no token can write is found out when the answer stands before it.
 TEST(Streams, EndWithAnErrorEventWhenTheEngineCannotGoOn) {
-  TestApi server({.doubles_mark = true});
-  const std::string form = R"(,"guided_regex":"[A-C]{3}!")";
+  // Slow enough that the stream has begun by then.
+  TestApi server({.step_us = 5'000, .doubles_mark = true});
+  const std::string form = R"(,"max_tokens":100,"guided_regex":"[A-Z]{20}!")";
   RawClient client(server.port());
   client.send(net::post("/v1/completions", R"({"prompt":"Z","stream":true)" + form + "}"));
   const auto streamed = client.read_response();

@@ -7,22 +7,41 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <unistd.h>
-
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 namespace weir::net {
 namespace {
 
+// A folder of its own, gone with the test: tests run beside one another.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string pattern = testing::TempDir() + "/weir-tls-XXXXXX";
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    path_ = pattern;
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 using Pkey = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
 // Writes a self-signed certificate of `name` and its key; `seconds`: how long it is valid from now.
 struct Certificate {
-  // Tests run beside one another, each in a process of its own.
   explicit Certificate(const std::string& name, long seconds = 3600)
-      : cert_file(testing::TempDir() + "/" + std::to_string(::getpid()) + name + ".crt"),
-        key_file(testing::TempDir() + "/" + std::to_string(::getpid()) + name + ".key") {
+      : cert_file(folder.path() + "/cert.pem"), key_file(folder.path() + "/key.pem") {
+    write(name, seconds);
+  }
+  // Anew, in the same files.
+  void write(const std::string& name, long seconds) const {
     const Pkey key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
     const std::unique_ptr<X509, decltype(&X509_free)> cert(X509_new(), &X509_free);
     ASN1_INTEGER_set(X509_get_serialNumber(cert.get()), 1);
@@ -45,6 +64,7 @@ struct Certificate {
                          const_cast<char*>("secret"));
     std::fclose(file);
   }
+  const TempFolder folder;
   const std::string cert_file, key_file;
 };
 
@@ -84,7 +104,7 @@ TEST(TlsContexts, KeepWhatTheyHaveWhenNewFilesAreBad) {
   std::ofstream(one.key_file) << "nonsense";
   EXPECT_FALSE((*context)->reload());
   EXPECT_TRUE((*context)->description().starts_with("CN=reloaded"));
-  const Certificate old("reloaded", -3600);
+  one.write("reloaded", -3600);
   EXPECT_TRUE((*context)->reload());
   EXPECT_TRUE((*context)->expired());
 }
