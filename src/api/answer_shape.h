@@ -5,12 +5,10 @@
 //
 // Invariants, of the calls:
 // (1) begin() comes first, once; begin_choice() before anything else of a choice; finish() last.
-// All
-//     choices are finished when end() comes. fail() may stand in end()'s place, wherever the answer
-//     is then, also before begin().
+//     All choices are finished when end() comes. fail() may stand in end()'s place, wherever the
+//     answer is then, also before begin().
 // (2) A call of a function is begin_call(), call_arguments(), end_call(), with nothing of the
-// choice
-//     in between. One that the answer's end has cut lacks end_call().
+//     choice in between. One that the answer's end has cut lacks end_call().
 // (3) What a whole answer's shape appends before end() is nothing; an event is appended whole.
 #pragma once
 

@@ -654,10 +654,13 @@ std::vector<EndpointDoc> Api::endpoints() {
   return docs;
 }
 
-std::pair<std::string, std::string> Api::error_body(int status, std::string_view message) {
-  return {"application/json",
-          error_json(status == 401 ? unauthorised()  // check_headers() refused.
-                                   : error_of_status(status, std::string(message)))};
+std::pair<std::string, std::string> Api::error_body(int status, std::string_view message,
+                                                    const net::HttpRequest& request) {
+  const Error error = status == 401 ? unauthorised()  // check_headers() refused.
+                                    : error_of_status(status, std::string(message));
+  return {"application/json", anthropic::is_messages_path(request.path)
+                                  ? anthropic::error_json(error, {})
+                                  : error_json(error)};
 }
 
 net::HttpResponder::Headers Api::error_headers(int status, const net::HttpRequest& request) const {
@@ -673,11 +676,10 @@ int Api::check_headers(const net::HttpRequest& request, uint64_t content_length)
   return refused ? 401 : 0;
 }
 
-void Api::answer_loading(const net::HttpRequest&, net::HttpResponder& responder) {
-  const Error error{ErrorCode::kUnavailable, "The model is still loading; try again later."};
-  responder.respond(http_status(error.code),
-                    {{"Content-Type", "application/json"}, {"Retry-After", "1"}},
-                    error_json(error));
+void Api::answer_loading(const net::HttpRequest& request, net::HttpResponder& responder) {
+  const auto [type, body] =
+      error_body(503, "The model is still loading; try again later.", request);
+  responder.respond(503, {{"Content-Type", type}, {"Retry-After", "1"}}, body);
 }
 
 net::HttpResponder::Headers Api::loading_headers(int status) {
@@ -699,8 +701,8 @@ void Api::cancel_all() {
 
 bool Api::idle() const {
   impl_->reap();
-  return impl_->preparing == 0 && impl_->streams.empty() && impl_->batches.empty() &&
-         impl_->host.retired.empty();
+  return impl_->preparing == 0 && impl_->batches.empty() && impl_->host.retired.empty() &&
+         std::ranges::all_of(impl_->streams, [](const auto& stream) { return stream->ending(); });
 }
 
 }  // namespace weir::api

@@ -101,7 +101,8 @@ class Api {
 
   // For HttpServer: its handler, error_body, error_headers and on_headers.
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
-  static std::pair<std::string, std::string> error_body(int status, std::string_view message);
+  static std::pair<std::string, std::string> error_body(int status, std::string_view message,
+                                                        const net::HttpRequest& request);
   net::HttpResponder::Headers error_headers(int status, const net::HttpRequest& request) const;
   int check_headers(const net::HttpRequest& request, uint64_t content_length) const;
 
@@ -125,8 +126,9 @@ class Api {
   // waited long enough.
   void cancel_all();
 
-  // True when no request is being prepared, answered or waited for: every Request is freed, and the
-  // engine holds nothing of ours. The engine must not be destroyed before.
+  // True when no request is being prepared, computed or waited for: every Request is freed, and the
+  // engine holds nothing of ours. Clients may still be reading. The engine must not be destroyed
+  // before.
   bool idle() const;
 
  private:

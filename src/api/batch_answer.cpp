@@ -123,18 +123,29 @@ void BatchAnswer::list_open(std::vector<OpenRequest>& list, sched::Clock::time_p
   for (const size_t index : open_) list.push_back(open_request(request(index), 0, now));
 }
 
+// Of what the engine has begun: who was sent away from the queue, or left it, has used nothing.
+AnswerFigures BatchAnswer::figures_so_far() const {
+  if (writing_) return figures_;  // It has finished all; the pool looks at them.
+  AnswerFigures figures = figures_;
+  figures.prompt_tokens = 0;
+  for (size_t i = 0; i < next_; ++i)
+    if (request(i).begun.load(std::memory_order_acquire))
+      figures.prompt_tokens += std::ssize(request(i).prompt);
+  return figures;
+}
+
 void BatchAnswer::fail(const Error& error, net::HttpResponder::Headers headers) {
   if (ended_) return;
+  exchange_->set_figures(figures_so_far());
   end_requests();
   host_.stats->failures.add();
-  exchange_->set_figures(figures_);
   exchange_->respond_error(error, std::move(headers));
 }
 
 void BatchAnswer::abandon() {
   if (ended_) return;
+  exchange_->set_figures(figures_so_far());
   end_requests();
-  exchange_->set_figures(figures_);
   exchange_->abandon();
 }
 

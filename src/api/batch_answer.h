@@ -57,6 +57,7 @@ class BatchAnswer : public std::enable_shared_from_this<BatchAnswer> {
   void take_finished();
   Result<void> submit_more();
   void end_requests();
+  AnswerFigures figures_so_far() const;
   void write();
   void send(const Result<std::string>& json);
 

@@ -86,4 +86,10 @@ inline size_t answer_bytes(int32_t max_tokens, bool logprobs, int32_t top_logpro
   return static_cast<size_t>(max_tokens) * kAnswerCopies * (kTextPerToken + json);
 }
 
+// The last events of one that is streamed and collected repeat the text four times, in a string
+// that may have grown to twice that, until the client has taken them.
+inline size_t last_events_bytes(int32_t max_tokens) {
+  return static_cast<size_t>(max_tokens) * 8 * kTextPerToken;
+}
+
 }  // namespace weir::api

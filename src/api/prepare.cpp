@@ -249,6 +249,7 @@ AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<i
     cost.requests += choices * choice_bytes(options, prompts[i].size(), limits[i]);
     if (options.collected)
       cost.whole += choices * answer_bytes(limits[i], options.logprobs, options.top_logprobs);
+    if (options.collected && options.stream) cost.whole += choices * last_events_bytes(limits[i]);
     if (!options.stream && options.echo)
       cost.whole += choices * answer_bytes(static_cast<int32_t>(prompts[i].size()),
                                            options.logprobs, options.top_logprobs);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -117,16 +118,24 @@ void Stream::prefetch(size_t step) const {
 
 void Stream::poll(sched::Clock::time_point now) {
   while (!done_ && !paused_) {
+    if (ending_ && !unsent_) return end(now);
     if (started_ && responder_.queued_bytes() > host_.pause_bytes) return wait_for_client();
+    if (unsent_) {
+      send_part(now);
+      continue;
+    }
     bool all_taken = true;
     for (size_t i = 0; i < choices_.size() && all_taken; ++i)
       if (!choices_[i].ended) all_taken = advance(choices_[i], static_cast<int32_t>(i), now);
     if (done_) return;  // It failed.
-    if (std::all_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.ended; }))
-      return complete();
+    if (ending_) continue;
+    if (std::all_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.ended; })) {
+      complete(now);
+      continue;
+    }
     flush(now);
     was_paused_ = false;
-    if (all_taken) return;
+    if (all_taken && !unsent_) return;
   }
 }
 
@@ -307,10 +316,24 @@ void Stream::retire(Choice& choice) {
 
 void Stream::flush(sched::Clock::time_point now) {
   if (host_.out.empty()) return;
+  if (host_.out.size() > 2 * host_.pause_bytes) {
+    unsent_ = std::make_unique<net::StreamBuffer>(std::exchange(host_.out, net::StreamBuffer()));
+    unsent_begin_ = 0;
+    return send_part(now);
+  }
   if (!std::exchange(started_, true)) exchange_->start_stream();
   responder_.write(host_.out);
   last_write_ = now;
   if (responder_.closed()) abandon();
+}
+
+// Of what waits, as much as a connection may queue. Where an event is cut means nothing to clients.
+void Stream::send_part(sched::Clock::time_point now) {
+  const std::string_view part = unsent_->view().substr(unsent_begin_, host_.pause_bytes);
+  host_.out.text().append(part);
+  unsent_begin_ += part.size();
+  if (unsent_begin_ == unsent_->size()) unsent_.reset();
+  flush(now);
 }
 
 void Stream::wait_for_client() {
@@ -323,20 +346,27 @@ void Stream::wait_for_client() {
   });
 }
 
-void Stream::complete() {
-  CHECK(!done_);
+void Stream::complete(sched::Clock::time_point now) {
+  CHECK(!done_ && !ending_);
   set_figures();
-  done_ = true;
   host_.stats->answer_time.observe(seconds(sched::Clock::now() - exchange_->arrived()));
   if (options_.shown_per_prompt < options_.choices_per_prompt) shape_->keep(likeliest_choices());
   if (!options_.stream) {
+    done_ = true;
     std::string body;
     shape_->end(body, usage());
     return exchange_->respond_json(body);
   }
+  ending_ = true;
   shape_->end(host_.out.text(), usage());
+  flush(now);
+}
+
+// All is written.
+void Stream::end(sched::Clock::time_point now) {
+  done_ = true;
   if (!std::exchange(started_, true)) exchange_->start_stream();
-  responder_.write(host_.out);
+  last_write_ = now;
   exchange_->end_stream();
 }
 
@@ -369,33 +399,41 @@ Usage Stream::usage() const {
   return usage;
 }
 
+// What the engine has begun. Who was sent away from the queue, or left it, has used nothing.
+int64_t Stream::begun_prompt_tokens() const {
+  int64_t tokens = 0;
+  const auto per_prompt = options_.choices_per_prompt;
+  for (auto first = choices_.begin(); first != choices_.end(); first += per_prompt)
+    if (std::any_of(first, first + per_prompt, std::mem_fn(&Choice::computed)))
+      tokens += first->prompt_tokens;
+  return tokens;
+}
+
+// Before the choices part with their requests.
 void Stream::set_figures() {
   const Usage total = usage();
-  figures_.prompt_tokens = total.prompt_tokens;
+  figures_.prompt_tokens = begun_prompt_tokens();
   figures_.cached_tokens = total.cached_tokens;
   figures_.output_tokens = total.completion_tokens;
-  host_.stats->prompt_tokens.add(static_cast<uint64_t>(total.prompt_tokens));
+  host_.stats->prompt_tokens.add(static_cast<uint64_t>(figures_.prompt_tokens));
   host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(total.cached_tokens));
   exchange_->set_figures(figures_);
 }
 
 void Stream::keep_alive(sched::Clock::time_point now) {
-  if (done_ || !options_.stream || now - last_write_ < host_.keep_alive) return;
-  if (started_ && responder_.queued_bytes() > 0) return;
+  if (done_ || ending_ || !options_.stream || now - last_write_ < host_.keep_alive) return;
+  if (unsent_ || (started_ && responder_.queued_bytes() > 0)) return;
   host_.out.text() += shape_->keep_alive();
   flush(now);
 }
 
 double Stream::waiting_seconds(sched::Clock::time_point now) const {
-  const auto begun = [](const Choice& choice) {
-    return choice.ended || choice.owned.request->begun.load(std::memory_order_acquire);
-  };
-  if (done_ || std::ranges::any_of(choices_, begun)) return 0;
+  if (done_ || std::ranges::any_of(choices_, &Choice::computed)) return 0;
   return seconds(now - exchange_->arrived());
 }
 
 void Stream::expire(sched::Clock::time_point now) {
-  if (done_) return;
+  if (done_ || ending_) return;
   const double age_s = seconds(now - exchange_->arrived());
   if (auto expiry = check_deadlines(host_, age_s, waiting_seconds(now)))
     fail(expiry->error, std::move(expiry->headers));
@@ -407,24 +445,30 @@ void Stream::list_open(std::vector<OpenRequest>& list, sched::Clock::time_point 
 }
 
 void Stream::fail(const Error& error, net::HttpResponder::Headers headers) {
-  if (done_) return;
-  done_ = true;
+  if (done_ || ending_) return;
   host_.stats->failures.add();
   set_figures();
   for (Choice& choice : choices_) retire(choice);
   if (!started_) {
+    done_ = true;
     host_.out.clear();
     return exchange_->respond_error(error, std::move(headers));
   }
+  ending_ = true;
+  if (unsent_) return shape_->fail(unsent_->text(), error);  // Behind what waits.
   shape_->fail(host_.out.text(), error);
-  responder_.write(host_.out);
-  exchange_->end_stream();
+  const sched::Clock::time_point now = sched::Clock::now();
+  flush(now);
+  if (done_) return;  // The client is gone.
+  if (!unsent_) return end(now);
+  poll(now);
 }
 
 void Stream::abandon() {
   if (done_) return;
   done_ = true;
-  set_figures();
+  unsent_.reset();
+  if (!ending_) set_figures();
   for (Choice& choice : choices_) retire(choice);
   exchange_->abandon();
 }

@@ -8,6 +8,9 @@
 //     log is finished; nowhere is it freed before.
 // (2) After done() nothing is written and no choice owns a request.
 // (3) StreamHost::out is empty outside of the public functions.
+// (4) While there is something in unsent_, nothing is taken from the logs: a connection queues no
+// more
+//     than a few times StreamHost::pause_bytes of a stream, however long one of its events is.
 #pragma once
 
 #include <memory>
@@ -71,6 +74,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void abandon();
 
   bool done() const { return done_; }
+  // Nothing is left but to hand the client what is written: the engine has nothing of it.
+  bool ending() const { return ending_; }
 
   // Hints that poll() comes soon. Where there are a thousand streams, none is in a near cache when
   // its turn comes; what it needs hangs on a chain of pointers. Step by step, with time between the
@@ -89,6 +94,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   struct Choice {
     Choice(const text::Tokenizer& tokenizer, const AnswerOptions& options, OwnedRequest request);
+
+    // Waits in the engine's queue no more.
+    bool computed() const { return ended || owned.request->begun.load(std::memory_order_acquire); }
 
     OwnedRequest owned;  // Empty once the choice has ended.
     int32_t read = 0;    // Tokens taken from the log.
@@ -119,9 +127,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void end_choice(Choice& choice, int32_t index, FinishReason reason);
   void retire(Choice& choice);
   void flush(sched::Clock::time_point now);
-  void complete();
+  void send_part(sched::Clock::time_point now);
+  void complete(sched::Clock::time_point now);
+  void end(sched::Clock::time_point now);
   std::vector<int32_t> likeliest_choices() const;
   Usage usage() const;
+  int64_t begun_prompt_tokens() const;
   void set_figures();
   void wait_for_client();
 
@@ -134,10 +145,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::vector<Choice> choices_;
   AnswerFigures figures_;
   sched::Clock::time_point last_write_{};
+  // Events that wait for the client, from unsent_begin_ on; null: none.
+  std::unique_ptr<net::StreamBuffer> unsent_;
+  size_t unsent_begin_ = 0;
   bool begun_ = false;    // The shape has begun.
   bool started_ = false;  // The response's headers are sent.
   bool paused_ = false;   // Waits for the client to take what is queued.
   bool was_paused_ = false;
+  bool ending_ = false;  // The last events are made; they wait in unsent_, or are written.
   bool done_ = false;
 };
 

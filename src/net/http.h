@@ -110,11 +110,11 @@ class HttpServer {
  public:
   using Handler = std::function<void(HttpRequest&&, HttpResponderPtr)>;
   // Builds the body of an error that this folder answers itself (400, 408, 413, 417, 431, 501, 503,
-  // 505, and what OnHeaders refuses): content type and body.
-  using ErrorBody =
-      std::function<std::pair<std::string, std::string>(int status, std::string_view message)>;
-  // Headers to add to such an answer (CORS, Retry-After). `request` is what is known of it, perhaps
-  // nothing yet.
+  // 505, and what OnHeaders refuses): content type and body. `request` is what is known of it,
+  // perhaps nothing yet; its path, from the end of the request line on.
+  using ErrorBody = std::function<std::pair<std::string, std::string>(
+      int status, std::string_view message, const HttpRequest& request)>;
+  // Headers to add to such an answer (CORS, Retry-After).
   using ErrorHeaders =
       std::function<HttpResponder::Headers(int status, const HttpRequest& request)>;
   // Looks at a request before its body is read (`content_length` is 0 for none, kUnknownLength for

@@ -25,7 +25,7 @@ void HttpConnection::send_error(int status, std::string_view message, const Http
   std::pair<std::string, std::string> body{"text/plain", std::string(message) + "\n"};
   if (!server_.orphaned) {
     if (server_.error_headers) headers = server_.error_headers(status, request);
-    if (server_.error_body) body = server_.error_body(status, message);
+    if (server_.error_body) body = server_.error_body(status, message, request);
   }
   if (is_closed()) return;
   headers.emplace_back("Content-Type", std::move(body.first));

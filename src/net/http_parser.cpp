@@ -54,6 +54,7 @@ struct HttpParser::Impl {
         self(called).target_.append(at, length);
         return 0;
       };
+      s.on_url_complete = in_head<&HttpParser::on_target_end>;
       s.on_header_field = [](llhttp_t* called, const char* at, size_t length) {
         HttpParser& p = self(called);
         if (p.phase_ == Phase::kHead) p.name_.append(at, length);
@@ -224,9 +225,9 @@ int HttpParser::on_head_end() {
   parser.upgrade = 0;
   http_1_0_ = parser.http_minor == 0;
   keep_alive_ = llhttp_should_keep_alive(&parser) != 0;
+  if (request_.path.empty()) return fail(400, "the request target must begin with '/'");
   chunked_ = (parser.flags & F_CHUNKED) != 0;
   content_length_ = (parser.flags & F_CONTENT_LENGTH) != 0 ? parser.content_length : 0;
-  if (const int error = set_target(); error != 0) return error;
   if (const int error = check_framing(); error != 0) return error;
   phase_ = Phase::kBody;
   event_ = Event::kHeaders;
@@ -267,13 +268,13 @@ int HttpParser::check_framing() {
   return 0;
 }
 
-// Origin form, absolute form (which proxies send) without its authority, or `*`.
-int HttpParser::set_target() {
+// Origin form, absolute form (which proxies send) without its authority, or `*`; no path if it is
+// none of them. As soon as it is there: also an error in the headers is one of this path.
+int HttpParser::on_target_end() {
   std::string_view target = target_;
   if (!target.starts_with('/') && target != "*") {
     const size_t authority = target.find("://");
-    if (authority == std::string_view::npos)
-      return fail(400, "the request target must begin with '/'");
+    if (authority == std::string_view::npos) return 0;
     const size_t path = target.find_first_of("/?", authority + 3);
     target = path == std::string_view::npos ? "/" : target.substr(path);
   }

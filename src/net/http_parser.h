@@ -86,11 +86,11 @@ class HttpParser {
   int fail(int status, std::string message);
   Event fail_syntax(int code, const char* reason);
   // What llhttp calls; each returns an llhttp error number.
+  int on_target_end();
   int on_header_value(const char* at, size_t length);
   int on_header_end();
   int on_head_end();
   int check_framing();
-  int set_target();
   int on_body(const char* at, size_t length);
   bool grow_body(size_t size);
   void drop_body();

@@ -53,8 +53,8 @@ struct Slice {
 };
 
 // What one forward pass computes: the tokens of running sequences, one each but where a grammar has
-// forced some; then slices to prefill. Where the
-// arithmetic of prompts differs, slices of generated tokens come before those of prompts.
+// forced some; then slices to prefill. Where the arithmetic of prompts differs, slices of generated
+// tokens come before those of prompts.
 struct Step {
   std::vector<Slice> slices;
   int32_t token_count = 0;

@@ -181,6 +181,36 @@ TEST(Keys, PayNothingForPromptsThatTheQueueHasNoPlaceFor) {
   }
 }
 
+TEST(Keys, PayNothingForPromptsThatHaveWaitedInVain) {
+  TestApi server({.config = {.queue_timeout_s = 0.2,
+                             .api_keys = {{.secret = "k", .name = "k", .tokens_per_minute = 100},
+                                          {.secret = "free", .name = "free"}}},
+                  .running_max = 1,
+                  .step_us = 1000});
+  RawClient first(server.port());
+  first.send(net::post("/v1/completions", R"({"prompt":"A","max_tokens":4000})", bearer("free")));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().stats().running.value() == 1; }));
+  const std::string prompt(40, 'A');
+  for (const auto& [path, body] : {std::pair{"/v1/completions", R"({"prompt":")" + prompt + "\"}"},
+                                   {"/v1/embeddings", R"({"input":")" + prompt + "\"}"}}) {
+    const auto refused = server.post(path, body, bearer("k"));
+    EXPECT_EQ(refused.status, 429);
+    EXPECT_EQ(error_code(refused.body), "queue_timeout");
+    EXPECT_EQ(refused.header("x-ratelimit-remaining-tokens"), "100");
+  }
+  // So does who leaves the queue.
+  RawClient leaves(server.port());
+  leaves.send(net::post("/v1/completions", R"({"prompt":")" + prompt + "\"}", bearer("k")));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 2; }));
+  leaves.close();
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 1; }));
+  first.close();
+  const auto served =
+      server.post("/v1/completions", R"({"prompt":"A","max_tokens":2})", bearer("k"));
+  EXPECT_EQ(served.status, 200);
+  EXPECT_EQ(served.header("x-ratelimit-remaining-tokens"), "97");
+}
+
 TEST(Keys, LimitRequestsAtOnce) {
   TestApi server({.config = {.api_keys = {{.secret = "k", .name = "k", .concurrency = 1},
                                           {.secret = "free", .name = "free"}}},

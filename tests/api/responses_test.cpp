@@ -112,6 +112,28 @@ TEST(Responses, StreamsEventsInOrder) {
   EXPECT_EQ(member(events[0].data, "/response/output"), "[]");
 }
 
+// The last events repeat the text four times, which is more than a connection may queue.
+TEST(Responses, LongOnesAreStreamedToTheirEnd) {
+  TestOptions options{.config = {.stream_pause_bytes = 4'096}, .context = 32'768};
+  options.limits.stream_queue_bytes_max = 16'384;
+  TestApi server(options);
+  RawClient slow(server.port(), "127.0.0.1", 4096);
+  slow.send(net::post("/v1/responses", std::string(kHi) + R"(,"stream":true,"ignore_eos":true,)"
+                                                          R"("max_output_tokens":20000})"));
+  // It reads when all is made.
+  EXPECT_TRUE(server.eventually([&] { return server.engine().stats().running.value() == 1; }));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
+  std::this_thread::sleep_for(50ms);
+  const auto streamed = slow.read_response();
+  ASSERT_EQ(streamed.status, 200);
+  const std::vector<Event> events = events_of(streamed.body);
+  ASSERT_EQ(events.back().name, "response.incomplete");
+  EXPECT_EQ(member(events.back().data, "/response/output/0/content/0/text").size(), 20'000u);
+  // The stream has ended in order, and its connection serves on.
+  slow.send(net::post("/v1/responses", std::string(kHi) + "}"));
+  EXPECT_EQ(slow.read_response().status, 200);
+}
+
 TEST(Responses, LogprobsStandInDeltasAndInTheItem) {
   TestApi server;
   const auto answer =

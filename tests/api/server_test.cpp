@@ -94,6 +94,28 @@ TEST(Errors, ComeFromTheHttpServerInTheSameShape) {
   EXPECT_EQ(answer.header("Access-Control-Allow-Origin"), "*");
 }
 
+TEST(Errors, ComeFromTheHttpServerInTheShapeOfTheirPath) {
+  net::HttpLimits limits;
+  limits.body_bytes_max = 100;
+  limits.header_bytes_max = 1000;
+  TestApi server({.limits = limits});
+  const auto anthropic = [](const net::RawClient::Response& answer, const std::string& type) {
+    EXPECT_TRUE(answer.body.starts_with(R"({"type":"error","error":{"type":")" + type + '"'))
+        << answer.body;
+    EXPECT_FALSE(answer.header("request-id").empty());
+  };
+  const auto large = server.post("/v1/messages", std::string(101, ' '));
+  EXPECT_EQ(large.status, 413);
+  anthropic(large, "request_too_large");
+  const auto headers = server.get("/v1/messages/x", "X: " + std::string(1000, 'x') + "\r\n");
+  EXPECT_EQ(headers.status, 431);
+  anthropic(headers, "invalid_request_error");
+  const auto framing = server.get("/v1/messages?beta=true", "Content-Length: 1x\r\n");
+  EXPECT_EQ(framing.status, 400);
+  anthropic(framing, "invalid_request_error");
+  EXPECT_EQ(error_code(server.get("/v1/chat", "Content-Length: 1x\r\n").body), "null");
+}
+
 TEST(Errors, SayThatAModelHasNoChatTemplate) {
   TestApi server({.with_template = false});
   const auto answer = server.chat();

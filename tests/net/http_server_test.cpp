@@ -254,7 +254,9 @@ TEST(HttpServer, AResponseWithoutContentHasNeitherBodyNorLength) {
       [](HttpRequest, HttpResponderPtr responder) {
         responder->respond(204, {{"X-Bad", "a\r\nInjected: b"}}, "dropped");
       },
-      [](int, std::string_view) { return std::pair<std::string, std::string>(); });
+      [](int, std::string_view, const HttpRequest&) {
+        return std::pair<std::string, std::string>();
+      });
   ASSERT_TRUE(http.listen_tcp("127.0.0.1", 0));
   std::thread thread([&] { loop.run(); });
   RawClient client(http.port());
@@ -386,7 +388,9 @@ TEST(HttpServer, MayBeDestroyedWhileTheLoopGoesOn) {
   Loop loop;
   auto http = std::make_unique<HttpServer>(
       loop, HttpLimits{}, [](HttpRequest, HttpResponderPtr) {},
-      [](int, std::string_view) { return std::pair<std::string, std::string>(); });
+      [](int, std::string_view, const HttpRequest&) {
+        return std::pair<std::string, std::string>();
+      });
   ASSERT_TRUE(http->listen_tcp("127.0.0.1", 0));
   const uint16_t port = http->port();
   std::thread thread([&] { loop.run(); });

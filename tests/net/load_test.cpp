@@ -24,7 +24,7 @@ class FakeModel {
             [this](HttpRequest request, HttpResponderPtr responder) {
               handle(std::move(request), std::move(responder));
             },
-            [](int, std::string_view) {
+            [](int, std::string_view, const HttpRequest&) {
               return std::pair<std::string, std::string>("text/plain", "e");
             }) {
     EXPECT_TRUE(server.listen_tcp("127.0.0.1", 0));

@@ -244,7 +244,7 @@ class TestServer {
             [this](HttpRequest request, HttpResponderPtr responder) {
               handle(std::move(request), std::move(responder));
             },
-            [](int status, std::string_view message) {
+            [](int status, std::string_view message, const HttpRequest&) {
               return std::pair<std::string, std::string>(
                   "application/json", "{\"status\":" + std::to_string(status) + ",\"message\":\"" +
                                           std::string(message) + "\"}");
