@@ -17,6 +17,7 @@
 #include "api/embeddings.h"
 #include "api/exchange.h"
 #include "api/grammar_store.h"
+#include "api/infill.h"
 #include "api/keys.h"
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
@@ -112,6 +113,7 @@ struct Api::Impl {
   // The endpoints.
   void chat_completions(const ExchangePtr& exchange, const net::RouteParams& params);
   void completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void infill(const ExchangePtr& exchange, const net::RouteParams& params);
   void responses(const ExchangePtr& exchange, const net::RouteParams& params);
   void response(const ExchangePtr& exchange, const net::RouteParams& params);
   void delete_response(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -200,6 +202,9 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
        &Impl::chat_completions},
       {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
        &Impl::completions},
+      {{"POST", "/infill", "Writes what stands between two texts (llama.cpp).", kApi,
+        &infill_fields},
+       &Impl::infill},
       {{"POST", "/v1/responses", "Answers a conversation in items, and keeps it.", kApi,
         &responses_fields},
        &Impl::responses},
@@ -495,6 +500,21 @@ void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RoutePa
 
 void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&) {
   generate(Endpoint::kCompletions, exchange);
+}
+
+void Api::Impl::infill(const ExchangePtr& exchange, const net::RouteParams&) {
+  PrepareInput input = prepare_input(Endpoint::kCompletions, *exchange);
+  in_pool<PreparedAnswer>(
+      exchange,
+      [this, input](const std::string& body) mutable {
+        input.body = body;
+        return prepare_infill(config, budget, input);
+      },
+      [this, exchange](Result<PreparedAnswer> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        auto shape = make_infill_shape(config.model_id, prepared->options.stream);
+        begin_stream(exchange, std::move(*prepared), std::move(shape));
+      });
 }
 
 void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -7,9 +7,7 @@ namespace weir::api {
 namespace {
 
 Result<void> parse_format(JsonValue value, EmbeddingRequest& out) {
-  std::string_view format;
-  if (value.get(format) != simdjson::SUCCESS)
-    return wrong_type("encoding_format", "a string", value);
+  WEIR_ASSIGN(const std::string_view format, as_string("encoding_format", value));
   out.base64 = format == "base64";
   if (!out.base64 && format != "float")
     return out_of_range("encoding_format",
@@ -35,8 +33,7 @@ Result<void> parse_norm(JsonObject object, EmbeddingRequest& out) {
 Result<void> parse_text(JsonObject object, std::string_view key, std::string& out) {
   const auto value = json_get(object, key);
   if (!value) return {};
-  std::string_view text;
-  if (value->get(text) != simdjson::SUCCESS) return wrong_type(key, "a string", *value);
+  WEIR_ASSIGN(const std::string_view text, as_string(key, *value));
   out = text;
   return {};
 }

@@ -38,6 +38,22 @@ constexpr auto kEnds = std::to_array<std::string_view>(
     {"<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|endoftext|>", "<|file_separator|>",
      "<file_sep>", "<fim_pad>", "<fim-pad>", "<|endoffile|>", "\xe2\x96\x81<EOT>", "<EOT>"});
 
+// As those models name them that were trained on whole repositories.
+constexpr auto kRepositories =
+    std::to_array<std::string_view>({"<|repo_name|>", "<repo_name>", "<reponame>"});
+constexpr auto kFiles =
+    std::to_array<std::string_view>({"<|file_sep|>", "<file_sep>", "<|file_separator|>"});
+
+// Clients name neither the repository nor the file that they are in.
+constexpr std::string_view kRepositoryName = "repository\n";
+constexpr std::string_view kFileName = "current\n";
+
+int32_t first_of(const text::Tokenizer& tokenizer, std::span<const std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const auto id = tokenizer.id(name)) return *id;
+  return -1;
+}
+
 // Where a tokenizer puts a space before every text, a suffix must not get one: it is encoded behind
 // a line feed, whose tokens are then taken away.
 std::vector<int32_t> encode_within(const text::Tokenizer& tokenizer, std::string_view text) {
@@ -72,18 +88,29 @@ std::optional<InfillTokens> find_infill_tokens(const text::Tokenizer& tokenizer)
     if (*middle >= 0) tokens.ends.push_back(*middle);
     for (const std::string_view name : kEnds)
       if (const auto id = tokenizer.id(name)) tokens.ends.push_back(*id);
+    tokens.file = first_of(tokenizer, kFiles);
+    if (tokens.file >= 0) tokens.repository = first_of(tokenizer, kRepositories);
     return tokens;
   }
   return std::nullopt;
 }
 
 std::vector<int32_t> infill_prompt(const text::Tokenizer& tokenizer, const InfillTokens& tokens,
-                                   std::string_view prefix, std::string_view suffix) {
+                                   std::string_view prefix, std::string_view suffix,
+                                   std::span<const InfillFile> files) {
   std::vector<int32_t> ids = begin_of_text(tokenizer);
   const auto add = [&](int32_t mark, const std::vector<int32_t>& text) {
-    ids.push_back(mark);
+    if (mark >= 0) ids.push_back(mark);
     ids.insert(ids.end(), text.begin(), text.end());
   };
+  if (!files.empty() && tokens.repository >= 0)
+    add(tokens.repository, encode_within(tokenizer, kRepositoryName));
+  for (const InfillFile& file : files) {
+    std::string text = file.name + "\n" + file.text;
+    if (!text.ends_with('\n')) text += '\n';
+    add(tokens.file, encode_within(tokenizer, text));
+  }
+  if (!files.empty() && tokens.file >= 0) add(tokens.file, encode_within(tokenizer, kFileName));
   const std::vector<int32_t> before =
       tokenizer.encode(prefix, {.add_special = false, .parse_special = false});
   const std::vector<int32_t> behind = encode_within(tokenizer, suffix);

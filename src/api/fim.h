@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,13 +20,22 @@ struct InfillTokens {
   int32_t middle = -1;  // -1: what follows the prefix is the middle (Codestral).
   bool suffix_first = false;
   std::vector<int32_t> ends;  // Tokens that end a middle.
+  // Before the name of a repository and of a file, for models that read several; -1: they know no
+  // such token.
+  int32_t repository = -1, file = -1;
+};
+
+// Another file of the project that the hole is in.
+struct InfillFile {
+  std::string name, text;
 };
 
 // By the tokens' names; none: the model cannot.
 std::optional<InfillTokens> find_infill_tokens(const text::Tokenizer& tokenizer);
 
-// The prompt behind which the model writes the middle.
+// The prompt behind which the model writes the middle. `files` come first.
 std::vector<int32_t> infill_prompt(const text::Tokenizer& tokenizer, const InfillTokens& tokens,
-                                   std::string_view prefix, std::string_view suffix);
+                                   std::string_view prefix, std::string_view suffix,
+                                   std::span<const InfillFile> files = {});
 
 }  // namespace weir::api

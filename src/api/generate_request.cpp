@@ -69,8 +69,7 @@ Result<void> parse_logit_bias(const FieldInput& in, GenerateRequest& out) {
 }
 
 Result<void> parse_stream_options(const FieldInput& in, GenerateRequest& out) {
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   out.has_stream_options = true;
   const auto usage = json_get(object, "include_usage");
   if (usage && usage->get(out.include_usage) != simdjson::SUCCESS)
@@ -97,9 +96,7 @@ Result<void> parse_modalities(const FieldInput& in, GenerateRequest&) {
     return wrong_type(in.path, "an array of strings", in.value);
   size_t index = 0;
   for (const JsonValue value : array) {
-    std::string_view text;
-    if (value.get(text) != simdjson::SUCCESS)
-      return wrong_type(at(in.path, index), "a string", value);
+    WEIR_ASSIGN(const std::string_view text, as_string(at(in.path, index), value));
     if (text != "text")
       return unsupported(at(in.path, index),
                          "expected \"text\", found \"" + std::string(shown(text)) + "\"");
@@ -148,8 +145,7 @@ Result<void> parse_enable_thinking(const FieldInput& in, GenerateRequest& out) {
 }
 
 Result<void> parse_reasoning_format(const FieldInput& in, GenerateRequest& out) {
-  std::string_view text;
-  if (in.value.get(text) != simdjson::SUCCESS) return wrong_type(in.path, "a string", in.value);
+  WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
   if (text != "auto" && text != "none" && text != "deepseek")
     return out_of_range(
         in.path, "expected auto, none or deepseek, found \"" + std::string(shown(text)) + "\"");
@@ -235,6 +231,10 @@ constexpr auto kFields = std::to_array<Field>({
      20, kCompletions},
     {"echo", "boolean", &G::echo,
      "The text begins with the prompt; with logprobs those of its tokens too.", 0, 0, kCompletions},
+    // Its answers say each token's rank in the whole vocabulary, which nobody counts here.
+    {"prompt_logprobs", "integer", &refuse,
+     "Not supported (vLLM); completions say them with echo and logprobs.", 0, 0,
+     kChat | kCompletions},
     {"suffix", "string", &G::suffix,
      "The text behind the answer, for models with fill-in-the-middle tokens.", 0, 0, kCompletions},
 
@@ -295,14 +295,12 @@ struct Store {
     return check_range(in.path, static_cast<double>(number), field.min, field.max);
   }
   Result<void> operator()(std::string G::*member) const {
-    std::string_view text;
-    if (in.value.get(text) != simdjson::SUCCESS) return wrong_type(in.path, "a string", in.value);
+    WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
     out.*member = std::string(text);
     return {};
   }
   Result<void> operator()(std::optional<std::string> G::*member) const {
-    std::string_view text;
-    if (in.value.get(text) != simdjson::SUCCESS) return wrong_type(in.path, "a string", in.value);
+    WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
     out.*member = std::string(text);
     return {};
   }
@@ -467,6 +465,7 @@ Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   GenerateRequest request;
   WEIR_TRY(parse_fields(endpoint, object, limits, request));
+  request.infill = !request.suffix.empty();
   WEIR_TRY(check_both(request));
   WEIR_TRY(endpoint == Endpoint::kChat ? check_chat(request) : check_completions(request));
   return request;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "api/endpoint_table.h"
+#include "api/fim.h"
 #include "api/json_fields.h"
 #include "base/json.h"
 #include "base/result.h"
@@ -23,8 +24,15 @@
 
 namespace weir::api {
 
-// kMessages is Anthropic's, whose table is its own (anthropic/message_request.h).
-enum class Endpoint : uint8_t { kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8 };
+// kMessages is Anthropic's, whose table is its own (anthropic/message_request.h). kInfill is only
+// parsed as such (infill.h), then it is a completion.
+enum class Endpoint : uint8_t {
+  kChat = 1,
+  kCompletions = 2,
+  kResponses = 4,
+  kMessages = 8,
+  kInfill = 16
+};
 
 // Limits of one request. OpenAI allows 4 stop strings; local front ends send more.
 inline constexpr size_t kStopStringsMax = 16;
@@ -61,9 +69,11 @@ struct GenerateRequest {
   bool hide_reasoning = false;
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  std::vector<Prompt> prompts;  // Completions.
-  std::string suffix;           // Completions: what comes behind the answer; empty: not known.
-  bool echo = false;            // Completions: the prompt is the beginning of the text.
+  std::vector<Prompt> prompts;           // Completions.
+  bool infill = false;                   // Completions: the answer stands between the prompt and
+  std::string suffix;                    // this,
+  std::vector<InfillFile> infill_files;  // in a project with these.
+  bool echo = false;                     // Completions: the prompt is the beginning of the text.
 
   // --- Functions that the model may call.
   std::string tools;                    // A JSON array for the template, or empty;
@@ -145,7 +155,7 @@ struct Field {
   FieldTarget target;
   std::string_view help;
   double min = 0, max = 0;  // Of numbers, inclusive.
-  uint8_t endpoints = 7;    // Endpoint values, or-ed.
+  uint8_t endpoints = 23;   // Endpoint values, or-ed: all but kMessages.
   bool required = false;
 };
 

@@ -98,7 +98,7 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
   params.min_tokens = static_cast<int32_t>(request.min_tokens.value_or(0));
   if (!request.ignore_eos) params.stop_token_ids = defaults.eos_ids;
-  if (!request.ignore_eos && !request.suffix.empty() && config.infill)
+  if (!request.ignore_eos && request.infill && config.infill)
     params.stop_token_ids.insert(params.stop_token_ids.end(), config.infill->ends.begin(),
                                  config.infill->ends.end());
   params.stop_token_ids.insert(params.stop_token_ids.end(), request.stop_token_ids.begin(),
@@ -112,6 +112,7 @@ std::string field_of(Endpoint endpoint) {
     case Endpoint::kMessages:
       return "messages";
     case Endpoint::kCompletions:
+    case Endpoint::kInfill:
       return "prompt";
     case Endpoint::kResponses:
       return "input";
@@ -128,10 +129,14 @@ Result<std::vector<std::vector<int32_t>>> tokenise_infills(const ApiConfig& conf
   std::vector<std::vector<int32_t>> prompts;
   WEIR_TRY(
       check_text_length(config, "suffix", tokens_max, request.suffix, {.parse_special = false}));
+  for (const InfillFile& file : request.infill_files)
+    WEIR_TRY(
+        check_text_length(config, "input_extra", tokens_max, file.text, {.parse_special = false}));
   for (const Prompt& prompt : request.prompts) {
     const std::string& prefix = std::get<std::string>(prompt);
     WEIR_TRY(check_text_length(config, "prompt", tokens_max, prefix, {.parse_special = false}));
-    prompts.push_back(infill_prompt(*config.tokenizer, *config.infill, prefix, request.suffix));
+    prompts.push_back(infill_prompt(*config.tokenizer, *config.infill, prefix, request.suffix,
+                                    request.infill_files));
   }
   return prompts;
 }
@@ -149,7 +154,7 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
     WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, field_of(in.endpoint), in.tokens_max, text,
                                                  {.add_special = false, .parse_special = true}));
   }
-  if (!request.suffix.empty()) return tokenise_infills(config, in.tokens_max, request);
+  if (request.infill) return tokenise_infills(config, in.tokens_max, request);
   for (const Prompt& prompt : request.prompts) {
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
       prompts.push_back(*ids);

@@ -21,8 +21,7 @@ Result<std::string_view> document_of(const std::string& path, JsonValue value) {
 }
 
 Result<std::vector<std::string>> documents_of(std::string_view path, JsonValue value) {
-  JsonArray array;
-  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, "an array", value);
+  WEIR_ASSIGN(const JsonArray array, as_array(path, value));
   if (array.size() == 0 || array.size() > kDocumentsMax)
     return out_of_range(path, "expected 1 to " + std::to_string(kDocumentsMax) + " texts, found " +
                                   std::to_string(array.size()));

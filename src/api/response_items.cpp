@@ -10,8 +10,7 @@ Result<std::string_view> string_member(std::string_view path, JsonObject object,
                                        std::string_view key) {
   const auto value = json_get(object, key);
   if (!value) return missing(join(path, key));
-  std::string_view text;
-  if (value->get(text) != simdjson::SUCCESS) return wrong_type(join(path, key), "a string", *value);
+  WEIR_ASSIGN(const std::string_view text, as_string(join(path, key), *value));
   return text;
 }
 
@@ -26,8 +25,7 @@ Result<std::string> part_texts(std::string_view path, JsonObject item, std::stri
   size_t index = 0;
   for (const JsonValue element : parts) {
     const std::string part_path = at(join(path, key), index++);
-    JsonObject part;
-    if (element.get(part) != simdjson::SUCCESS) return wrong_type(part_path, "an object", element);
+    WEIR_ASSIGN(const JsonObject part, as_object(part_path, element));
     WEIR_ASSIGN(const std::string_view text, string_member(part_path, part, "text"));
     if (!texts.empty()) texts += '\n';
     texts += text;
@@ -53,8 +51,7 @@ void ResponseItems::add_text(std::string_view text) {
 }
 
 Result<void> ResponseItems::add(std::string_view path, JsonValue item) {
-  JsonObject object;
-  if (item.get(object) != simdjson::SUCCESS) return wrong_type(path, "an object", item);
+  WEIR_ASSIGN(const JsonObject object, as_object(path, item));
   std::string_view type = "message";  // Clients leave it out.
   if (json_get(object, "type") || !json_get(object, "role")) {
     WEIR_ASSIGN(type, string_member(path, object, "type"));

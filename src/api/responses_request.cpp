@@ -28,12 +28,6 @@ std::string json_of(JsonValue value) {
   return json;
 }
 
-Result<std::string_view> string_of(std::string_view path, JsonValue value) {
-  std::string_view text;
-  if (value.get(text) != simdjson::SUCCESS) return wrong_type(path, "a string", value);
-  return text;
-}
-
 Result<bool> boolean_of(std::string_view path, JsonValue value) {
   bool flag = false;
   if (value.get(flag) != simdjson::SUCCESS) return wrong_type(path, "a boolean", value);
@@ -41,7 +35,7 @@ Result<bool> boolean_of(std::string_view path, JsonValue value) {
 }
 
 Result<void> parse_previous(const FieldInput& in, R& out) {
-  WEIR_ASSIGN(const std::string_view id, string_of(in.path, in.value));
+  WEIR_ASSIGN(const std::string_view id, as_string(in.path, in.value));
   if (!id.empty()) out.previous_response_id = std::string(id);
   return {};
 }
@@ -64,23 +58,21 @@ Result<void> parse_choice(const FieldInput& in, R& out) {
 
 Result<void> parse_text(const FieldInput& in, R& out) {
   WEIR_TRY(parse_text_config(in, out.generate));
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   if (json_get(object, "format")) out.text = json_of(in.value);
   return {};
 }
 
 Result<void> parse_reasoning(const FieldInput& in, R& out) {
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   if (const auto effort = json_get(object, "effort")) {
-    WEIR_ASSIGN(const std::string_view text, string_of("reasoning.effort", *effort));
+    WEIR_ASSIGN(const std::string_view text, as_string("reasoning.effort", *effort));
     out.generate.reasoning_effort = std::string(text);
   }
   for (const char* key : {"summary", "generate_summary"}) {
     const auto summary = json_get(object, key);
     if (!summary) continue;
-    WEIR_TRY(string_of(std::string("reasoning.") + key, *summary));
+    WEIR_TRY(as_string(std::string("reasoning.") + key, *summary));
     out.summary = true;
   }
   out.reasoning = json_of(in.value);
@@ -115,8 +107,8 @@ Result<void> parse_include(const FieldInput& in, R& out) {
     return wrong_type(in.path, "an array of strings", in.value);
   size_t index = 0;
   for (const JsonValue element : array) {
-    const std::string path = std::string(in.path) + "[" + std::to_string(index++) + "]";
-    WEIR_ASSIGN(const std::string_view name, string_of(path, element));
+    const std::string path = at(in.path, index++);
+    WEIR_ASSIGN(const std::string_view name, as_string(path, element));
     if (name == "message.output_text.logprobs") out.generate.logprobs = true;
   }
   return {};
@@ -131,7 +123,7 @@ Result<void> parse_metadata(const FieldInput& in, R& out) {
                                      " entries, found " + std::to_string(object.size()));
   for (const auto [key, value] : object) {
     const std::string path = "metadata." + std::string(shown(key));
-    WEIR_ASSIGN(const std::string_view text, string_of(path, value));
+    WEIR_ASSIGN(const std::string_view text, as_string(path, value));
     if (key.size() > kMetadataKeyMax || text.size() > kMetadataValueMax)
       return out_of_range(path, "expected a key of at most " + std::to_string(kMetadataKeyMax) +
                                     " and a value of at most " + std::to_string(kMetadataValueMax) +
@@ -142,7 +134,7 @@ Result<void> parse_metadata(const FieldInput& in, R& out) {
 }
 
 Result<void> parse_truncation(const FieldInput& in, R& out) {
-  WEIR_ASSIGN(const std::string_view text, string_of(in.path, in.value));
+  WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
   if (text != "auto" && text != "disabled")
     return out_of_range(in.path,
                         "expected auto or disabled, found \"" + std::string(shown(text)) + "\"");
@@ -153,7 +145,7 @@ Result<void> parse_truncation(const FieldInput& in, R& out) {
 // What is repeated and else without effect; long strings are not worth their memory.
 template <std::string R::*member>
 Result<void> parse_repeated(const FieldInput& in, R& out) {
-  WEIR_ASSIGN(const std::string_view text, string_of(in.path, in.value));
+  WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
   if (text.size() > kMetadataValueMax)
     return out_of_range(in.path, "expected at most " + std::to_string(kMetadataValueMax) +
                                      " bytes, found " + std::to_string(text.size()));
@@ -255,7 +247,7 @@ class InputReader {
   Result<void> read_instructions(JsonObject body) {
     const auto value = json_get(body, "instructions");
     if (!value) return {};
-    WEIR_ASSIGN(const std::string_view text, string_of("instructions", *value));
+    WEIR_ASSIGN(const std::string_view text, as_string("instructions", *value));
     out_.instructions = json_of(*value);
     items_.add_instructions(text);
     return {};
@@ -304,11 +296,10 @@ class InputReader {
   }
 
   Result<void> read_item(const std::string& path, JsonValue item) {
-    JsonObject object;
-    if (item.get(object) != simdjson::SUCCESS) return wrong_type(path, "an object", item);
+    WEIR_ASSIGN(const JsonObject object, as_object(path, item));
     std::string_view type;
     if (const auto value = json_get(object, "type")) {
-      WEIR_ASSIGN(type, string_of(path + ".type", *value));
+      WEIR_ASSIGN(type, as_string(path + ".type", *value));
     }
     if (type == "item_reference") return read_reference(path, object);
     WEIR_TRY(items_.add(path, item));
@@ -320,7 +311,7 @@ class InputReader {
   Result<void> read_reference(const std::string& path, JsonObject object) {
     const auto value = json_get(object, "id");
     if (!value) return missing(path + ".id");
-    WEIR_ASSIGN(const std::string_view id, string_of(path + ".id", *value));
+    WEIR_ASSIGN(const std::string_view id, as_string(path + ".id", *value));
     const auto response = find(response_of_item(id));
     if (response) {
       for (const std::string* items : {&response->turn->output, &response->turn->input}) {
@@ -380,10 +371,7 @@ class InputReader {
 
 Result<ResponsesRequest> parse_responses(std::string_view body, const ResponsesContext& context) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
-  JsonObject object;
-  if (doc.root().get(object) != simdjson::SUCCESS)
-    return fail(ErrorCode::kInvalid, std::string("Invalid body: expected a JSON object, found ") +
-                                         json_type_name(doc.root()) + ".");
+  WEIR_ASSIGN(const JsonObject object, body_object(doc));
   ResponsesRequest request;
   WEIR_TRY(parse_fields(Endpoint::kResponses, object, context.limits, request.generate));
   for (const OwnField& field : kOwnFields) {

@@ -118,7 +118,7 @@ void Stream::prefetch(size_t step) const {
 
 void Stream::poll(sched::Clock::time_point now) {
   while (!done_ && !paused_) {
-    if (ending_ && !unsent_) return end(now);
+    if (ending_ && !unsent_) return end();
     if (started_ && responder_.queued_bytes() > host_.pause_bytes) return wait_for_client();
     if (unsent_) {
       send_part(now);
@@ -363,10 +363,9 @@ void Stream::complete(sched::Clock::time_point now) {
 }
 
 // All is written.
-void Stream::end(sched::Clock::time_point now) {
+void Stream::end() {
   done_ = true;
   if (!std::exchange(started_, true)) exchange_->start_stream();
-  last_write_ = now;
   exchange_->end_stream();
 }
 
@@ -460,7 +459,7 @@ void Stream::fail(const Error& error, net::HttpResponder::Headers headers) {
   const sched::Clock::time_point now = sched::Clock::now();
   flush(now);
   if (done_) return;  // The client is gone.
-  if (!unsent_) return end(now);
+  if (!unsent_) return end();
   poll(now);
 }
 

@@ -129,7 +129,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void flush(sched::Clock::time_point now);
   void send_part(sched::Clock::time_point now);
   void complete(sched::Clock::time_point now);
-  void end(sched::Clock::time_point now);
+  void end();
   std::vector<int32_t> likeliest_choices() const;
   Usage usage() const;
   int64_t begun_prompt_tokens() const;

@@ -39,8 +39,7 @@ Result<void> bind_schema(const std::string& path, JsonValue value, GenerateReque
 namespace {
 
 Result<void> bind_text(const std::string& path, JsonValue value, Kind kind, GenerateRequest& out) {
-  std::string_view text;
-  if (value.get(text) != simdjson::SUCCESS) return wrong_type(path, "a string", value);
+  WEIR_ASSIGN(const std::string_view text, as_string(path, value));
   if (text.empty()) return {};  // Clients send it for "not used".
   GrammarSource source;
   source.kind = kind;
@@ -55,10 +54,7 @@ Result<void> bind_choice(const std::string& path, JsonValue value, GenerateReque
   GrammarSource source;
   source.kind = Kind::kChoice;
   for (const JsonValue choice : array) {
-    std::string_view text;
-    if (choice.get(text) != simdjson::SUCCESS)
-      return wrong_type(path + "[" + std::to_string(source.choices.size()) + "]", "a string",
-                        choice);
+    WEIR_ASSIGN(const std::string_view text, as_string(at(path, source.choices.size()), choice));
     source.choices.emplace_back(text);
   }
   return bind(path, std::move(source), out);
@@ -75,9 +71,7 @@ Result<void> bind_named_schema(JsonObject format, GenerateRequest& out) {
     if (!schema) return missing("response_format.json_schema");
     return bind_schema("response_format.schema", *schema, out);
   }
-  JsonObject object;
-  if (named->get(object) != simdjson::SUCCESS)
-    return wrong_type("response_format.json_schema", "an object", *named);
+  WEIR_ASSIGN(const JsonObject object, as_object("response_format.json_schema", *named));
   const auto schema = json_get(object, "schema");
   if (!schema) return missing("response_format.json_schema.schema");
   if (schema->is_string())
@@ -88,13 +82,10 @@ Result<void> bind_named_schema(JsonObject format, GenerateRequest& out) {
 }  // namespace
 
 Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out) {
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   const auto type_value = json_get(object, "type");
   if (!type_value) return missing("response_format.type");
-  std::string_view type;
-  if (type_value->get(type) != simdjson::SUCCESS)
-    return wrong_type("response_format.type", "a string", *type_value);
+  WEIR_ASSIGN(const std::string_view type, as_string("response_format.type", *type_value));
   if (type == "text") return {};
   if (type == "json_schema") return bind_named_schema(object, out);
   if (type == "json_object") {
@@ -109,18 +100,13 @@ Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out) {
 
 // {"format": {"type": "json_schema", "schema": ...}}: response_format without its inner object.
 Result<void> parse_text_config(const FieldInput& in, GenerateRequest& out) {
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   const auto value = json_get(object, "format");
   if (!value) return {};
-  JsonObject format;
-  if (value->get(format) != simdjson::SUCCESS)
-    return wrong_type("text.format", "an object", *value);
+  WEIR_ASSIGN(const JsonObject format, as_object("text.format", *value));
   const auto type_value = json_get(format, "type");
   if (!type_value) return missing("text.format.type");
-  std::string_view type;
-  if (type_value->get(type) != simdjson::SUCCESS)
-    return wrong_type("text.format.type", "a string", *type_value);
+  WEIR_ASSIGN(const std::string_view type, as_string("text.format.type", *type_value));
   if (type == "text") return {};
   if (type == "json_object") return bind_object("text.format", out);
   if (type != "json_schema")
@@ -155,8 +141,7 @@ Result<void> parse_gbnf(const FieldInput& in, GenerateRequest& out) {
 }
 
 Result<void> parse_structured_outputs(const FieldInput& in, GenerateRequest& out) {
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS) return wrong_type(in.path, "an object", in.value);
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   for (const auto [key, value] : object) {
     const std::string path = std::string(in.path) + "." + std::string(shown(key));
     bool flag = false;

@@ -64,6 +64,7 @@ TEST(Reference, OpenApiListsEveryEndpointAndField) {
 const std::map<std::string, std::vector<std::string>> kBodies = {
     {"/v1/chat/completions", {R"("messages":[{"role":"user","content":"x"}],"max_tokens":1)"}},
     {"/v1/completions", {R"("prompt":"A","max_tokens":1)"}},
+    {"/infill", {R"("input_prefix":"A","input_suffix":"B","n_predict":1)"}},
     {"/v1/responses", {R"("input":"x","max_output_tokens":1)"}},
     {"/v1/messages", {R"("max_tokens":1,"messages":[{"role":"user","content":"x"}])"}},
     {"/v1/messages/count_tokens", {R"("messages":[{"role":"user","content":"x"}])"}},
@@ -127,7 +128,7 @@ void check_field(const TestApi& server, const std::string& path, const FieldDoc&
 }
 
 TEST(Reference, AServerDoesWithEachFieldWhatThePageSays) {
-  TestOptions options;
+  TestOptions options{.infills = true};
   options.config.rerank = {.yes = 'y', .no = 'n'};
   TestApi server(options);
   for (const EndpointDoc& endpoint : Api::endpoints()) {

@@ -114,12 +114,14 @@ TEST(Responses, StreamsEventsInOrder) {
 
 // The last events repeat the text four times, which is more than a connection may queue.
 TEST(Responses, LongOnesAreStreamedToTheirEnd) {
-  TestOptions options{.config = {.stream_pause_bytes = 4'096}, .context = 32'768};
+  TestOptions options{.config = {.stream_pause_bytes = 4'096},
+                      .context = 32'768,
+                      .chat_template = "{{ messages[0].content }}"};
   options.limits.stream_queue_bytes_max = 16'384;
   TestApi server(options);
   RawClient slow(server.port(), "127.0.0.1", 4096);
-  slow.send(net::post("/v1/responses", std::string(kHi) + R"(,"stream":true,"ignore_eos":true,)"
-                                                          R"("max_output_tokens":20000})"));
+  slow.send(net::post("/v1/responses", R"({"input":"A","temperature":0,"stream":true,)"
+                                       R"("max_output_tokens":20000})"));
   // It reads when all is made.
   EXPECT_TRUE(server.eventually([&] { return server.engine().stats().running.value() == 1; }));
   EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));

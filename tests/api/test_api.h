@@ -131,7 +131,7 @@ inline std::string byte_tokenizer_json(bool strips = false, bool infills = false
   };
   added(kEnd, "<end>");
   out += ',';
-  added(kMark, "<mark>");
+  added(kMark, infills ? "<|file_sep|>" : "<mark>");
   for (const auto& [id, name] :
        {std::pair{kPrefix, "prefix"}, {kSuffix, "suffix"}, {kMiddle, "middle"}}) {
     out += ',';

@@ -61,6 +61,8 @@ class Completions(unittest.TestCase):
             self.assertEqual(best["text"], max(means, key=means.get))
             refused = server.post("/v1/completions", {**body, "suffix": "the end."}, expect=400)
             self.assertEqual(refused["error"]["param"], "suffix")
+            refused = server.post("/infill", {"input_prefix": "a", "input_suffix": "b"}, expect=400)
+            self.assertIn("fill-in-the-middle", refused["error"]["message"])
 
 
 if __name__ == "__main__":

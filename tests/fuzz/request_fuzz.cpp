@@ -1,10 +1,11 @@
-// Arbitrary bytes as the body of a chat, a text completion, a response or Anthropic's messages:
-// parsing ends, and whatever it accepts keeps its own limits.
+// Arbitrary bytes as the body of a chat, a text completion, an infill, a response or Anthropic's
+// messages: parsing ends, and whatever it accepts keeps its own limits.
 #include <cstdint>
 #include <string_view>
 
 #include "api/anthropic/message_request.h"
 #include "api/generate_request.h"
+#include "api/infill.h"
 #include "api/responses_request.h"
 #include "base/check.h"
 
@@ -83,6 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   for (const auto endpoint : {weir::api::Endpoint::kChat, weir::api::Endpoint::kCompletions})
     check(weir::api::parse_generate(endpoint, body, kLimits));
+  check(weir::api::parse_infill(body, kLimits));
   check(weir::api::anthropic::parse_message_request(body, kLimits));
   check(weir::api::anthropic::parse_count_request(body, kLimits));
   check_response(body);
