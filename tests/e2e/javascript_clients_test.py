@@ -10,7 +10,7 @@ def installed():
     """The folder with the packages, in the build folder; they are fetched once for each package-lock.json."""
     npm = shutil.which("npm")
     if npm is None:
-        raise unittest.SkipTest("npm is not installed")
+        raise unittest.SkipTest("npm is not installed (tools/install --npm)")
     folder = f"{os.path.dirname(WEIR)}/e2e-npm"
     os.makedirs(folder, exist_ok=True)
     stamp = f"{folder}/installed-package-lock.json"
