@@ -18,6 +18,7 @@
 // (3) usable == free + residents in each class, and never more than the class has slots.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -38,11 +39,15 @@ class ExpertCache {
   // How much one touch counts. A row of a decode step counts 1; a step's rows together at most 4,
   // so that a burst of requests does not outlive them by more than 27 tokens (4 * .95^27 = 1).
   static float decode_weight(int32_t rows) { return rows < 4 ? static_cast<float>(rows) : 4.0f; }
-  // An expert that a chunk of a prompt routed to counts this much per chunk, however many rows it
-  // had: in a chunk of 512 tokens nearly every expert has some.
-  static constexpr float kPromptWeight = 0.125f;
+  // Rows of a prompt of which prompt_tokens are to be computed count an eighth each, and all of
+  // them together like 16 generated tokens: a long prompt then says as much of what its answer will
+  // need as the answer's own first tokens, and takes nothing from requests that decode meanwhile (a
+  // replay of 4,096 tokens: hit rates of both within a point of the best weight for either).
+  static float prompt_weight(int32_t rows, int32_t prompt_tokens) {
+    return static_cast<float>(rows) * std::min(0.125f, 16.0f / static_cast<float>(prompt_tokens));
+  }
   // The share of its score that an expert keeps per generated token. Replays are flat to about a
-  // point from .9 to .97 (bench/README.md, "Experts from disk").
+  // point from .9 to .98 and best here (bench/README.md, "Experts from disk").
   static constexpr float kKept = 0.95f;
   // Among equals: up to this much is taken off the score of the layer that comes last.
   static constexpr float kDistanceWeight = 0.02f;

@@ -29,6 +29,7 @@
 
 #include "base/metrics.h"
 #include "ssd/expert_cache.h"
+#include "ssd/prefetch_switch.h"
 #include "ssd/transition_counts.h"
 
 namespace weir::ssd {
@@ -147,6 +148,7 @@ class Prefetcher {
     Guess guess;
     bool came_true = false;
     bool named = false;  // By contradicted().
+    bool issued = false;
   };
 
   size_t index(ExpertKey key) const {
@@ -184,6 +186,7 @@ class Prefetcher {
   int32_t lookahead_layer_ = -1;  // Of the last looked_ahead() since a layer was entered.
   int32_t steps_ = 0;             // Rotates the distance that a layer settles.
   uint64_t busy_layers_ = 0;      // A bit for each of the last 64.
+  std::array<PrefetchSwitch, kGuessSources> switches_;
   TransitionCounts transitions_;
   std::vector<Sequence> sequences_;
   std::array<std::array<Tally, 2 * kLevels>, kDepth> tallies_;  // By distance; [level, in last].

@@ -26,14 +26,14 @@ struct RoutingParams {
   int32_t experts = 128;
   int32_t top_k = 8;
   // Weights of the parts. Only their ratios matter.
-  float popularity = 0.60f;  // Union growth of independent requests.
-  float topic = 0.85f;  // With `token`, overlap with the previous token; what a cache can keep.
-  float token = 0.60f;  // What only the layers before tell.
-  float noise = 0.60f;
-  float token_kept = 0.3f;        // Correlation of the token vector with the previous token's.
-  float topic_drift = 0.04f;      // Share of the topic vector that is new with each token.
-  float lookahead_noise = 0.20f;  // Of the next layer's router on this layer's state.
-  int32_t dims = 12;              // Of the topic and token vectors.
+  float popularity = 0.44f;  // Union growth of independent requests.
+  float topic = 0.57f;  // With `token`, overlap with the previous token; what a cache can keep.
+  float token = 0.57f;  // What only the layers before tell.
+  float noise = 0.40f;
+  float token_kept = 0.27f;       // Correlation of the token vector with the previous token's.
+  float topic_drift = 0.11f;      // Share of the topic vector that is new with each token.
+  float lookahead_noise = 0.14f;  // Of the next layer's router on this layer's state.
+  int32_t dims = 11;              // Of the topic and token vectors.
 };
 
 class RoutingModel {

@@ -2,8 +2,8 @@
 // future. One request's decode rows are what is counted; its prompt rows warm the cache.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -20,18 +20,22 @@ struct Visit {
   int32_t step = 0;
   int32_t layer = 0;
   bool prompt = false;
+  int32_t prompt_tokens = 0;     // Of the whole trace.
   std::vector<int32_t> experts;  // The union over rows, in order of first mention.
   std::vector<int32_t> rows;     // How many rows chose each.
 };
 
 inline std::vector<Visit> visits_of(const RouteTrace& trace) {
   std::vector<Visit> visits;
+  int32_t prompt_tokens = 0;
+  for (const RouteRow& row : trace.rows())
+    if (row.kind == RouteKind::kPrompt && row.layer == 0) ++prompt_tokens;
   for (const RouteRow& row : trace.rows()) {
     if (row.kind == RouteKind::kLookahead) continue;
     const bool prompt = row.kind == RouteKind::kPrompt;
     if (visits.empty() || visits.back().step != row.step || visits.back().layer != row.layer ||
         visits.back().prompt != prompt)
-      visits.push_back({row.step, row.layer, prompt, {}, {}});
+      visits.push_back({row.step, row.layer, prompt, prompt_tokens, {}, {}});
     Visit& visit = visits.back();
     for (const int32_t expert : trace.experts_of(row)) {
       size_t at = 0;
@@ -102,7 +106,9 @@ class EwmaReplay {
       int64_t hits = 0;
       for (size_t i = 0; i < visit.experts.size(); ++i) {
         const ExpertKey key{visit.layer, visit.experts[i]};
-        cache_.touch(key, visit.prompt ? prompt_weight : ExpertCache::decode_weight(visit.rows[i]));
+        cache_.touch(key, visit.prompt
+                              ? ExpertCache::prompt_weight(visit.rows[i], visit.prompt_tokens)
+                              : ExpertCache::decode_weight(visit.rows[i]));
         if (const int32_t slot = cache_.slot_of(key); slot >= 0) cache_.pin(slot), ++hits;
       }
       // What is absent passes through; in a prompt more may be than there are slots.
@@ -124,8 +130,6 @@ class EwmaReplay {
     }
     return result;
   }
-
-  float prompt_weight = ExpertCache::kPromptWeight;
 
  private:
   void unpin_all(const Visit& visit) {

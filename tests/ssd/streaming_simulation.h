@@ -24,6 +24,8 @@ struct SimulatedMachine {
   double layer_seconds = 245e-6;  // A layer's attention and router, before its experts are known.
   double expert_seconds = 47.5e-6;
   double lookahead_seconds = 4e-6;  // One more router.
+  double speculation_seconds =
+      0;  // A disk that speculative reads slow down for others: each so much.
   int32_t speculative_reads_max = 2;
 };
 
@@ -47,7 +49,8 @@ class StreamingSimulation {
         prefetcher_(trace.layers(), trace.experts(), trace.top_k(), 64, mode),
         key_of_(static_cast<size_t>(slots), ExpertKey{-1, -1}),
         landed_at_(static_cast<size_t>(slots), 0),
-        speculative_(static_cast<size_t>(slots), false) {
+        speculative_(static_cast<size_t>(slots), false),
+        source_(static_cast<size_t>(slots), GuessSource::kPreviousToken) {
     cache_.set_usable(0, slots);
   }
 
@@ -73,7 +76,14 @@ class StreamingSimulation {
 
   const Prefetcher& prefetcher() const { return prefetcher_; }
   const ExpertCache& cache() const { return cache_; }
-  // Bytes that were issued and of which nothing more is known, by source.
+  // Bytes in memory that a guess of the source read, and nobody has used.
+  int64_t unused_bytes(GuessSource source) const {
+    int64_t bytes = 0;
+    for (size_t slot = 0; slot < key_of_.size(); ++slot)
+      if (speculative_[slot] && source_[slot] == source) bytes += machine_.expert_bytes;
+    return bytes;
+  }
+  // What the prefetcher's books say of the same.
   int64_t outstanding_bytes(GuessSource source) const {
     const SourceStats& s = prefetcher_.stats(source);
     return static_cast<int64_t>(s.issued_bytes.value() - s.used_bytes.value() -
@@ -81,8 +91,6 @@ class StreamingSimulation {
   }
 
  private:
-  static bool due(double at, double now) { return at <= now; }
-
   // One layer's rows of one step. Returns how many rows decode.
   int32_t run_layer() {
     const std::span<const RouteRow> rows = trace_.rows();
@@ -126,11 +134,9 @@ class StreamingSimulation {
       if (speculative_[s]) prefetcher_.used({layer, expert}, machine_.expert_bytes, late);
       speculative_[s] = false;
     }
-    bool delayed = false;
     for (const int32_t expert : wanted_) {
       const ExpertKey key{layer, expert};
       if (cache_.slot_of(key) >= 0) continue;
-      delayed |= disk_free_at_ > now_;
       const int32_t slot = cache_.place(key, layer);
       CHECK(slot >= 0);
       take(slot, key, false);
@@ -179,8 +185,10 @@ class StreamingSimulation {
       const int32_t slot = cache_.place_speculative(guess.key, layer_now_, guess.probability);
       if (slot < 0) continue;
       take(slot, guess.key, true);
+      source_[static_cast<size_t>(slot)] = guess.source;
       prefetcher_.issued(guess, machine_.expert_bytes);
       read(slot);
+      disk_free_at_ += machine_.speculation_seconds;
       in_flight_.push_back(landed_at_[static_cast<size_t>(slot)]);
       // The simulated disk cannot fail: the memory may be taken again as soon as it has landed, and
       // a guess is protected until its layer has run, which is later.
@@ -210,12 +218,13 @@ class StreamingSimulation {
   int32_t layer_now_ = 0;
   double now_ = 0;
   double disk_free_at_ = 0;
-  double demand_until_ = 0;        // When the last read on demand lands.
-  std::vector<ExpertKey> key_of_;  // [slots]
-  std::vector<double> landed_at_;  // [slots]
-  std::vector<bool> speculative_;  // [slots]: read because of a guess, and not used yet.
-  std::vector<double> in_flight_;  // When speculative reads land.
-  std::vector<int32_t> wanted_;    // The experts of the layer that runs.
+  double demand_until_ = 0;          // When the last read on demand lands.
+  std::vector<ExpertKey> key_of_;    // [slots]
+  std::vector<double> landed_at_;    // [slots]
+  std::vector<bool> speculative_;    // [slots]: read because of a guess, and not used yet.
+  std::vector<GuessSource> source_;  // [slots]: whose guess.
+  std::vector<double> in_flight_;    // When speculative reads land.
+  std::vector<int32_t> wanted_;      // The experts of the layer that runs.
   SimulatedRun run_;
 };
 
