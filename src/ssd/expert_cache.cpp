@@ -72,6 +72,15 @@ void ExpertCache::touch(ExpertKey key, float weight) {
   update_cost(key);
 }
 
+void ExpertCache::touch_prompt(ExpertKey key, int32_t rows, int32_t chunk_rows) {
+  CHECK(chunk_rows > 0);
+  const float weight =
+      static_cast<float>(rows) * std::min(0.125f, 12.0f / static_cast<float>(chunk_rows));
+  float& score = score_[index(key)];
+  score = std::max(score, weight * increment_);
+  update_cost(key);
+}
+
 void ExpertCache::seed(ExpertKey key, float score) {
   score_[index(key)] = score * increment_;
   update_cost(key);

@@ -39,13 +39,6 @@ class ExpertCache {
   // How much one touch counts. A row of a decode step counts 1; a step's rows together at most 4,
   // so that a burst of requests does not outlive them by more than 27 tokens (4 * .95^27 = 1).
   static float decode_weight(int32_t rows) { return rows < 4 ? static_cast<float>(rows) : 4.0f; }
-  // Rows of a prompt of which prompt_tokens are to be computed count an eighth each, and all of
-  // them together like 16 generated tokens: a long prompt then says as much of what its answer will
-  // need as the answer's own first tokens, and takes nothing from requests that decode meanwhile (a
-  // replay of 4,096 tokens: hit rates of both within a point of the best weight for either).
-  static float prompt_weight(int32_t rows, int32_t prompt_tokens) {
-    return static_cast<float>(rows) * std::min(0.125f, 16.0f / static_cast<float>(prompt_tokens));
-  }
   // The share of its score that an expert keeps per generated token. Replays are flat to about a
   // point from .9 to .98 and best here (bench/README.md, "Experts from disk").
   static constexpr float kKept = 0.95f;
@@ -72,6 +65,11 @@ class ExpertCache {
 
   // The expert was routed to in this step, present or not.
   void touch(ExpertKey key, float weight);
+  // `rows` of a chunk of `chunk_rows` rows of prompts were routed to the expert: it scores at least
+  // an eighth of them, and all of a long chunk together no more than 12 generated tokens. Chunks do
+  // not add up: what a prompt began with says little of its answer. So an answer finds what its
+  // prompt used last, and requests that decode meanwhile lose less than a point (bench/README.md).
+  void touch_prompt(ExpertKey key, int32_t rows, int32_t chunk_rows);
   // A decode step is over: every score loses its share.
   void advance();
   // Gives an expert a score before anything ran (what an earlier run liked).

@@ -270,6 +270,9 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
   asked_ = demands;
   generated_ = std::ranges::any_of(
       demands, [](const ExpertDemand& asked) { return asked.generated_rows > 0; });
+  int32_t prompt_choices = 0;
+  for (const ExpertDemand& asked : demands) prompt_choices += asked.prompt_rows;
+  prompt_rows_ = (prompt_choices + options_.top_k - 1) / options_.top_k;
   order_.clear();
   next_waiting_ = 0;
   first_wave_ = true;
@@ -296,8 +299,8 @@ void ExpertStore::hold(size_t demand) {
   const int32_t index = cache_.slot_of(key);
   const bool generated = asked.generated_rows > 0;
   demands_[demand] = {.state = index < 0 ? State::kWaiting : State::kHeld, .slot = index};
-  cache_.touch(key, generated ? ExpertCache::decode_weight(asked.generated_rows)
-                              : ExpertCache::kPromptWeight);
+  if (generated) cache_.touch(key, ExpertCache::decode_weight(asked.generated_rows));
+  if (asked.prompt_rows > 0) cache_.touch_prompt(key, asked.prompt_rows, prompt_rows_);
   if (index < 0) {
     (generated ? stats_.absent : stats_.prompt_absent).add();
     if (generated) prefetcher_.missed(key);

@@ -218,7 +218,8 @@ class ExpertStore {
   // The layer's run.
   int32_t layer_ = -1;
   std::span<const ExpertDemand> asked_;
-  bool generated_ = false;  // Some row is of a generated token.
+  bool generated_ = false;   // Some row is of a generated token.
+  int32_t prompt_rows_ = 0;  // Of this step, in the layer that runs.
   std::vector<Demand> demands_;
   std::vector<std::string> failures_;  // By demand.
   std::vector<int32_t> order_;         // Demands that were absent, next first.

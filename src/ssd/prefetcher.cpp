@@ -11,9 +11,11 @@
 namespace weir::ssd {
 namespace {
 
-// Guesses below are never worth a read, however idle the disk is: in replays .1 and .2 leave the same
-// stall, but .1 reads half as much again in vain.
+// Guesses below are never worth a read, however idle the disk is: in replays .1 and .2 leave the
+// same stall, but .1 reads half as much again in vain.
 constexpr float kChanceMin = 0.2f;
+// Of one row; many rows together might make something of more.
+constexpr float kChanceIgnored = 0.02f;
 // Likelier than not: what is in memory and this likely stays until its layer has run.
 constexpr float kLikely = 0.5f;
 // What the next layer's router does not name is this much less likely than what was guessed before.
@@ -73,7 +75,7 @@ Prefetcher::Prefetcher(int32_t layers, int32_t experts, int32_t top_k, int32_t s
     for (int32_t level = 0; level < kLevels; ++level)
       for (int32_t again = 0; again < 2; ++again) {
         const float share = static_cast<float>(level) / kLevels;
-        tallies[static_cast<size_t>(2 * level + again)] = {
+        tallies[static_cast<size_t>(level + again * kLevels)] = {
             kPriorTrials * std::max(share, again != 0 ? 0.4f : 0.0f), kPriorTrials};
       }
   // The router one layer early: 9 of 10 for its best, half of them at rank top_k.
@@ -91,7 +93,8 @@ Prefetcher::Prefetcher(int32_t layers, int32_t experts, int32_t top_k, int32_t s
   watched_.reserve(kWatchedMax);
   likely_.reserve(static_cast<size_t>(experts * depth_));
   contradicted_.reserve(kWatchedMax);
-  scratch_.resize(static_cast<size_t>(experts));
+  shares_.resize(static_cast<size_t>(experts));
+  misses_.reserve(keys);
   order_.resize(static_cast<size_t>(experts));
 }
 
@@ -136,9 +139,12 @@ void Prefetcher::begin_step() {
   if (layer_now_ >= 0) leave_layer(layer_now_);
   layer_now_ = -1;
   ++steps_;
-  for (size_t d = 0; d < static_cast<size_t>(depth_); ++d)
+  for (size_t d = 0; d < static_cast<size_t>(depth_); ++d) {
     for (size_t i = 0; i < worth_[d].size(); ++i)
       worth_[d][i] = tallies_[d][i].hits / tallies_[d][i].trials;
+    least_[d] = 0;
+    while (least_[d] < kLevels && worth_[d][least_[d]] < kChanceIgnored) ++least_[d];
+  }
   wants_lookahead_ = uses(GuessSource::kLookahead);
   for (const GuessSource source : {GuessSource::kPreviousToken, GuessSource::kLookahead})
     stats_[static_cast<size_t>(source)].on.set(uses(source) ? 1 : 0);
@@ -168,6 +174,7 @@ void Prefetcher::enter_layer(int32_t layer) {
 
 // The layer has run: what was asked for it came true or did not.
 void Prefetcher::leave_layer(int32_t layer) {
+  count_misses(layer);
   std::erase_if(watched_, [&](const Watched& watched) {
     if (watched.guess.key.layer != layer) return false;
     // Both sides are what was promised, before honesty: it converges to their ratio.
@@ -220,20 +227,21 @@ void Prefetcher::learn(Sequence& s, int32_t layer, std::span<const int32_t> expe
 void Prefetcher::guess(Sequence& s, int32_t layer, int32_t distance) {
   const int32_t target = ahead(layer, distance);
   const std::span<const int16_t> again = last(s, target);
-  std::ranges::fill(scratch_, 0.0f);
+  std::ranges::fill(shares_, uint16_t{0});
   if (distance <= transitions_.depth())
-    transitions_.add_shares(layer, distance, last(s, layer), scratch_);
+    transitions_.add_shares(layer, distance, last(s, layer), shares_);
   const std::span<uint8_t> level = levels(s, target, distance);
   for (size_t e = 0; e < level.size(); ++e)
-    level[e] = static_cast<uint8_t>(
-        2 * std::min(static_cast<int32_t>(scratch_[e] * kLevels), kLevels - 1));
+    level[e] = static_cast<uint8_t>(std::min(shares_[e] / kShareOfLevel, kLevels - 1));
   if (again[0] >= 0)
-    for (const int16_t e : again) level[static_cast<size_t>(e)] |= 1;
+    for (const int16_t e : again) level[static_cast<size_t>(e)] |= kLevels;
   s.guessed[static_cast<size_t>(target * depth_ + distance - 1)] = 1;
   if (!uses(GuessSource::kPreviousToken)) return;
   const auto& worth = worth_[static_cast<size_t>(distance - 1)];
+  const uint8_t least = least_[static_cast<size_t>(distance - 1)];
   const std::span<float> chance = chances(target);
   for (size_t e = 0; e < level.size(); ++e) {
+    if (level[e] < least) continue;
     const float p = worth[level[e]];
     chance[e] = either(chance[e], p);
     if (distance == 1 && p >= kLikely && likely_.size() < likely_.capacity())
@@ -299,13 +307,21 @@ void Prefetcher::count_right(GuessSource source, int32_t layer, std::span<const 
 }
 
 void Prefetcher::missed(ExpertKey key) {
-  if (key.layer != layer_now_) return;
-  for (size_t source = 0; source < kGuessSources; ++source) {
-    if (!counted_[source]) continue;
-    stats_[source].misses.add();
-    if ((marks_[index(key)] & guessed_by(static_cast<GuessSource>(source))) != 0)
-      stats_[source].foreseen.add();
+  if (misses_.size() < misses_.capacity()) misses_.push_back(key);
+}
+
+// Counts which misses of a layer were among the best guesses of each source.
+void Prefetcher::count_misses(int32_t layer) {
+  for (const ExpertKey key : misses_) {
+    if (key.layer != layer) continue;
+    for (size_t source = 0; source < kGuessSources; ++source) {
+      if (!counted_[source]) continue;
+      stats_[source].misses.add();
+      if ((marks_[index(key)] & guessed_by(static_cast<GuessSource>(source))) != 0)
+        stats_[source].foreseen.add();
+    }
   }
+  misses_.clear();
 }
 
 void Prefetcher::looked_ahead(int32_t layer, int32_t sequence, std::span<const int32_t> experts) {

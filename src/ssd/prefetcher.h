@@ -82,7 +82,7 @@ class Prefetcher {
   void looked_ahead(int32_t layer, int32_t sequence, std::span<const int32_t> experts);
   // Whether looked_ahead() is worth its arithmetic in this step.
   bool wants_lookahead() const { return wants_lookahead_; }
-  // An expert of the layer just routed had to be read on demand.
+  // An expert of the layer that runs had to be read on demand; before or behind its routed().
   void missed(ExpertKey key);
 
   // The best guess for which absent(key) is true, if it is worth a read now; it is not returned
@@ -123,7 +123,9 @@ class Prefetcher {
 
  private:
   static constexpr int32_t kDepth = TransitionCounts::kDepthMax;
-  static constexpr int32_t kLevels = 64;  // Of a raw score.
+  // Of a raw score, a share of transitions; as many again for what the last token chose, too.
+  static constexpr int32_t kLevels = 64;
+  static constexpr int32_t kShareOfLevel = TransitionCounts::kShareOne / kLevels;
   static constexpr int32_t kWatchedMax = 256;
 
   // How often guesses of one raw score came true.
@@ -171,6 +173,7 @@ class Prefetcher {
   void guess(Sequence& sequence, int32_t layer, int32_t distance);
   std::span<uint8_t> levels(Sequence& sequence, int32_t layer, int32_t distance) const;
   void collect(int32_t layer);
+  void count_misses(int32_t layer);
   bool pop(Guess& out);
   void watch(const Guess& guess);
   Issued take_issued(ExpertKey key);
@@ -189,9 +192,10 @@ class Prefetcher {
   std::array<PrefetchSwitch, kGuessSources> switches_;
   TransitionCounts transitions_;
   std::vector<Sequence> sequences_;
-  std::array<std::array<Tally, 2 * kLevels>, kDepth> tallies_;  // By distance; [level, in last].
+  std::array<std::array<Tally, 2 * kLevels>, kDepth> tallies_;  // By distance; [in last, level].
   std::array<std::array<float, 2 * kLevels>, kDepth> worth_;    // The same as probabilities.
-  std::vector<Tally> ranks_;                                    // Of lookahead.
+  std::array<uint8_t, kDepth> least_{};         // Levels below are worth nothing to speak of.
+  std::vector<Tally> ranks_;                    // Of lookahead.
   std::array<float, kGuessSources> honesty_;    // Came true / promised, of guesses not in memory.
   std::vector<float> chance_;                   // [layers, experts]: that the next visit needs it.
   std::vector<uint8_t> marks_;                  // [layers, experts]
@@ -202,8 +206,9 @@ class Prefetcher {
   std::vector<Watched> watched_;
   std::vector<ExpertKey> likely_;
   std::vector<ExpertKey> contradicted_;
-  std::vector<float> scratch_;  // [experts]
-  std::vector<int32_t> order_;  // [experts]
+  std::vector<ExpertKey> misses_;  // Of the layer that runs.
+  std::vector<uint16_t> shares_;   // [experts]
+  std::vector<int32_t> order_;     // [experts]
   std::array<SourceStats, kGuessSources> stats_;
 };
 

@@ -36,17 +36,23 @@ void TransitionCounts::count(int32_t layer, int32_t distance, std::span<const in
   }
 }
 
+// In fixed point, eight experts an instruction on any x86-64: this runs for every row of a layer.
 void TransitionCounts::add_shares(int32_t layer, int32_t distance, std::span<const int16_t> from,
-                                  std::span<float> shares) const {
+                                  std::span<uint16_t> shares) const {
+  const uint16_t divisor = static_cast<uint16_t>(65536 / kShareOne * static_cast<int>(from.size()));
+  uint16_t* sums = shares.data();
   for (const int16_t first : from) {
     const size_t at = row(layer, distance, first);
     if (rows_[at] == 0) continue;
     const uint8_t* pairs = pairs_.data() + at * static_cast<size_t>(experts_);
-    // One more than was counted: what was seen once in one case is no certainty.
-    const float unit =
-        1.0f / (static_cast<float>(from.size()) * (static_cast<float>(rows_[at]) + 1));
-    for (int32_t e = 0; e < experts_; ++e)
-      shares[static_cast<size_t>(e)] += unit * static_cast<float>(pairs[e]);
+    // One more than was counted: what was seen once in one case is no certainty. A count times its
+    // unit is below 65536, and 1 / divisor of that in 16 bits: a multiplication, high half.
+    const uint32_t unit = 65535u / (rows_[at] + 1u);
+    const uint32_t scale = 65536u / divisor;
+    for (int32_t e = 0; e < experts_; ++e) {
+      const auto share = static_cast<uint16_t>(pairs[e] * unit);
+      sums[e] = static_cast<uint16_t>(sums[e] + (uint32_t{share} * scale >> 16));
+    }
   }
 }
 

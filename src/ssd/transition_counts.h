@@ -20,6 +20,8 @@ class TransitionCounts {
   // of 512 experts have room for one.
   static constexpr int64_t kBytesMax = int64_t{16} << 20;
 
+  static constexpr int32_t kShareOne = 4096;
+
   TransitionCounts(int32_t layers, int32_t experts);
 
   // Distances that fit: 0 where not even one does, or the model has one layer.
@@ -29,9 +31,9 @@ class TransitionCounts {
   void count(int32_t layer, int32_t distance, std::span<const int16_t> from,
              std::span<const int32_t> to);
   // Adds to shares[e], for each expert of the layer `distance` further on, the mean share of the
-  // times that it followed the experts `from` of `layer`. shares: [experts].
+  // times that it followed the experts `from` of `layer`, at most kShareOne. shares: [experts].
   void add_shares(int32_t layer, int32_t distance, std::span<const int16_t> from,
-                  std::span<float> shares) const;
+                  std::span<uint16_t> shares) const;
 
  private:
   size_t row(int32_t layer, int32_t distance, int32_t from) const {

@@ -277,7 +277,7 @@ TEST(ExpertCache, WhatAPromptReadsInPassingEvictsOnlyWhatIsColder) {
   }
   for (int32_t expert = 0; expert < 8; ++expert) cache.unpin(cache.place({0, expert}, 0));
   for (int32_t expert = 20; expert < 64; ++expert) {
-    cache.touch({0, expert}, ExpertCache::prompt_weight(8, 4096));
+    cache.touch_prompt({0, expert}, 32, 512);
     const int32_t slot = cache.place_prompt({0, expert}, 0);
     if (slot >= 0) cache.unpin(slot);
   }

@@ -20,23 +20,21 @@ struct Visit {
   int32_t step = 0;
   int32_t layer = 0;
   bool prompt = false;
-  int32_t prompt_tokens = 0;     // Of the whole trace.
+  int32_t row_count = 0;
   std::vector<int32_t> experts;  // The union over rows, in order of first mention.
   std::vector<int32_t> rows;     // How many rows chose each.
 };
 
 inline std::vector<Visit> visits_of(const RouteTrace& trace) {
   std::vector<Visit> visits;
-  int32_t prompt_tokens = 0;
-  for (const RouteRow& row : trace.rows())
-    if (row.kind == RouteKind::kPrompt && row.layer == 0) ++prompt_tokens;
   for (const RouteRow& row : trace.rows()) {
     if (row.kind == RouteKind::kLookahead) continue;
     const bool prompt = row.kind == RouteKind::kPrompt;
     if (visits.empty() || visits.back().step != row.step || visits.back().layer != row.layer ||
         visits.back().prompt != prompt)
-      visits.push_back({row.step, row.layer, prompt, prompt_tokens, {}, {}});
+      visits.push_back({row.step, row.layer, prompt, 0, {}, {}});
     Visit& visit = visits.back();
+    ++visit.row_count;
     for (const int32_t expert : trace.experts_of(row)) {
       size_t at = 0;
       while (at < visit.experts.size() && visit.experts[at] != expert) ++at;
@@ -106,9 +104,10 @@ class EwmaReplay {
       int64_t hits = 0;
       for (size_t i = 0; i < visit.experts.size(); ++i) {
         const ExpertKey key{visit.layer, visit.experts[i]};
-        cache_.touch(key, visit.prompt
-                              ? ExpertCache::prompt_weight(visit.rows[i], visit.prompt_tokens)
-                              : ExpertCache::decode_weight(visit.rows[i]));
+        if (visit.prompt)
+          cache_.touch_prompt(key, visit.rows[i], visit.row_count);
+        else
+          cache_.touch(key, ExpertCache::decode_weight(visit.rows[i]));
         if (const int32_t slot = cache_.slot_of(key); slot >= 0) cache_.pin(slot), ++hits;
       }
       // What is absent passes through; in a prompt more may be than there are slots.
