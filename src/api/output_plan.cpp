@@ -108,6 +108,12 @@ class Planner {
  private:
   bool parallel() const { return request_.parallel_tool_calls; }
 
+  bool has_strict() const {
+    return std::ranges::any_of(request_.functions, [&](const ToolFunction& function) {
+      return function.strict && is_callable(request_, function.name);
+    });
+  }
+
   // A named call is one call; one that is only required, as many as are asked for at once.
   std::string calls_part(bool forced) const {
     output::CallBinding binding;
@@ -139,7 +145,7 @@ class Planner {
       if (!calls_) return form;
       return "{\"any\":[" + form + "," + calls_part(true) + "]}";
     }
-    return calls_ && calls_->native_grammar ? calls_part(false) : std::string();
+    return calls_ && (calls_->native_grammar || has_strict()) ? calls_part(false) : std::string();
   }
 
   void bind(OutputPlan& plan) const {

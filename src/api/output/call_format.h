@@ -18,7 +18,7 @@ namespace weir::api::output {
 
 // How calls are written where a grammar forces them:
 //   section_begin call_begin NAME after_name ARGUMENTS call_end (between call ...) section_end
-// A '\v' stands for nothing, a space or a line feed.
+// A '\v' stands for nothing, a space or a line feed; a '\a' for a number.
 struct CallGrammar {
   std::string_view section_begin{};
   std::string_view call_begin{}, after_name{}, call_end{};

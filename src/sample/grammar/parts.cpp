@@ -24,33 +24,22 @@ tl::unexpected<Error> malformed(const std::string& what) {
 // Finds the first of some markers in a text (Aho and Corasick 1975), with every step written out.
 class MarkerMachine {
  public:
-  explicit MarkerMachine(const std::vector<std::string_view>& markers) {
+  // `markers`, and those that may never come.
+  MarkerMachine(const std::vector<std::string_view>& markers,
+                const std::vector<std::string_view>& forbidden) {
     nodes_.emplace_back();
-    for (const std::string_view marker : markers) add(marker);
+    for (const std::string_view marker : markers) node_of(marker).marker = true;
+    for (const std::string_view marker : forbidden) node_of(marker).forbidden = true;
     link();
   }
 
   // Texts that end with a marker and have none before; or those that have none at all.
-  Dfa dfa(bool ends_with_marker) const {
+  // `not_first`: bytes that may not come first, white space aside.
+  Dfa dfa(bool ends_with_marker, std::string_view not_first) const {
     Dfa result;
-    for (const Node& node : nodes_) {
-      Dfa::State state;
-      state.final = node.marker == ends_with_marker;
-      state.ranges_begin = static_cast<int32_t>(result.ranges.size());
-      // Where a marker is complete nothing follows; where none may come nothing leads there.
-      for (uint16_t byte = 0; byte < 256 && !node.marker; ++byte) {
-        const int32_t to = node.next[byte];
-        if (!ends_with_marker && nodes_[static_cast<size_t>(to)].marker) continue;
-        const bool grows = std::ssize(result.ranges) > state.ranges_begin &&
-                           result.ranges.back().to == to && result.ranges.back().last + 1 == byte;
-        if (grows)
-          result.ranges.back().last = byte;
-        else
-          result.ranges.push_back({.first = byte, .last = byte, .to = to});
-      }
-      state.ranges_end = static_cast<int32_t>(result.ranges.size());
-      result.states.push_back(state);
-    }
+    if (!not_first.empty()) add_state(nodes_[0], ends_with_marker, not_first, 1, result);
+    const auto base = static_cast<int32_t>(result.states.size());
+    for (const Node& node : nodes_) add_state(node, ends_with_marker, {}, base, result);
     return trim(result);
   }
 
@@ -60,11 +49,38 @@ class MarkerMachine {
   struct Node {
     Node() { next.fill(-1); }
     std::array<int32_t, 256> next;
-    int32_t shorter = 0;  // The longest proper end of this text that is a beginning too.
-    bool marker = false;  // A marker ends here.
+    int32_t shorter = 0;     // The longest proper end of this text that is a beginning too.
+    bool marker = false;     // A marker ends here,
+    bool forbidden = false;  // or one that may not come.
   };
 
-  void add(std::string_view marker) {
+  // Nodes are numbered from `base` on. The state that bytes are forbidden in is the first one.
+  void add_state(const Node& node, bool ends_with_marker, std::string_view not_first, int32_t base,
+                 Dfa& out) const {
+    Dfa::State state;
+    state.final = !node.forbidden && node.marker == ends_with_marker;
+    state.ranges_begin = static_cast<int32_t>(out.ranges.size());
+    // Where a marker is complete nothing follows; where none may come nothing leads there.
+    for (uint16_t byte = 0; byte < 256 && !node.marker && !node.forbidden; ++byte) {
+      const Node& next = nodes_[static_cast<size_t>(node.next[byte])];
+      int32_t to = base + node.next[byte];
+      if (next.forbidden || (!ends_with_marker && next.marker)) continue;
+      if (!not_first.empty()) {
+        if (not_first.find(static_cast<char>(byte)) != std::string_view::npos) continue;
+        if (byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n') to = 0;
+      }
+      const bool grows = std::ssize(out.ranges) > state.ranges_begin &&
+                         out.ranges.back().to == to && out.ranges.back().last + 1 == byte;
+      if (grows)
+        out.ranges.back().last = byte;
+      else
+        out.ranges.push_back({.first = byte, .last = byte, .to = to});
+    }
+    state.ranges_end = static_cast<int32_t>(out.ranges.size());
+    out.states.push_back(state);
+  }
+
+  Node& node_of(std::string_view marker) {
     int32_t at = 0;
     for (const char byte : marker) {
       int32_t& next = nodes_[static_cast<size_t>(at)].next[static_cast<uint8_t>(byte)];
@@ -76,7 +92,7 @@ class MarkerMachine {
         at = next;
       }
     }
-    nodes_[static_cast<size_t>(at)].marker = true;
+    return nodes_[static_cast<size_t>(at)];
   }
 
   // Breadth first, so that what is shorter is complete.
@@ -93,6 +109,7 @@ class MarkerMachine {
       queue.pop_front();
       const Node& shorter = nodes_[static_cast<size_t>(node.shorter)];
       node.marker = node.marker || shorter.marker;
+      node.forbidden = node.forbidden || shorter.forbidden;
       for (size_t byte = 0; byte < 256; ++byte) {
         if (node.next[byte] < 0) {
           node.next[byte] = shorter.next[byte];
@@ -119,8 +136,8 @@ class PartReader {
     if (const auto parts = json_get(object, "seq")) return several(*parts, depth, true);
     if (const auto parts = json_get(object, "any")) return several(*parts, depth, false);
     if (const auto body = json_get(object, "repeat")) return repeat(object, *body, depth);
-    if (const auto markers = json_get(object, "until")) return free_text(*markers, true);
-    if (const auto markers = json_get(object, "without")) return free_text(*markers, false);
+    if (const auto markers = json_get(object, "until")) return free_text(object, *markers, true);
+    if (const auto markers = json_get(object, "without")) return free_text(object, *markers, false);
     if (const auto schema = json_get(object, "schema"))
       return schema_of(*schema, json_get(object, "or_object").has_value());
     if (const auto source = json_get(object, "source")) return source_of(*source);
@@ -164,7 +181,7 @@ class PartReader {
     return grammar_.repeat(expr, static_cast<int32_t>(min), static_cast<int32_t>(max));
   }
 
-  Result<ExprId> free_text(JsonValue value, bool ends_with_marker) {
+  static Result<std::vector<std::string_view>> markers_of(JsonValue value) {
     JsonArray array;
     if (value.get(array) != simdjson::SUCCESS || array.size() > kMarkersMax)
       return malformed("expected markers, found " + json_excerpt(value));
@@ -178,11 +195,24 @@ class PartReader {
       bytes += marker.size();
     }
     if (bytes > kMarkerBytesMax) return too_complex();
-    const MarkerMachine machine(markers);
+    return markers;
+  }
+
+  Result<ExprId> free_text(JsonObject object, JsonValue value, bool ends_with_marker) {
+    WEIR_ASSIGN(const auto markers, markers_of(value));
+    std::vector<std::string_view> forbidden;
+    if (const auto others = json_get(object, "but")) {
+      WEIR_ASSIGN(forbidden, markers_of(*others));
+    }
+    std::string_view not_first;
+    if (const auto bytes = json_get(object, "not_first");
+        bytes && bytes->get(not_first) != simdjson::SUCCESS)
+      return malformed("expected bytes, found " + json_excerpt(*bytes));
+    const MarkerMachine machine(markers, forbidden);
     grammar_.budget.work -= static_cast<int64_t>(machine.size()) * 256;
     grammar_.budget.states -= static_cast<int64_t>(machine.size());
     if (grammar_.budget.exhausted()) return too_complex();
-    return grammar_.machine(machine.dfa(ends_with_marker));
+    return grammar_.machine(machine.dfa(ends_with_marker, not_first));
   }
 
   Result<ExprId> schema_of(JsonValue schema, bool or_object) {

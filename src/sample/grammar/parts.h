@@ -4,7 +4,10 @@
 //   {"text": "..."}                  these bytes
 //   {"space": true}                  nothing, a space, or a line feed
 //   {"until": ["...", ...]}          any bytes, up to and with the first of these to come
+//   {"until": [...], "but": ["...", ...]}    the same, and none of the others comes before
 //   {"without": ["...", ...]}        any bytes in which none of these comes
+//   {..., "not_first": "{["}         beside both: none of these bytes is the first but for white
+//   space
 //   {"seq": [part, ...]}, {"any": [part, ...]}
 //   {"repeat": part, "min": 0, "max": 3}     without max: any number of times
 //   {"object": true}                 any JSON object
