@@ -78,6 +78,7 @@ Result<void> Decoder::bind_weights(const QuantFormat& format) {
     store_.copy_floats();
   }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
+  MoeLayer* last_moe = nullptr;
   // A config may ask for thousands of layers of thousands of experts, of which the file has none.
   for (int i = 0; i < static_cast<int>(spec_.layers.size()) && !binder.failed(); ++i) {
     const LayerSpec& layer = spec_.layers[static_cast<size_t>(i)];
@@ -88,8 +89,12 @@ Result<void> Decoder::bind_weights(const QuantFormat& format) {
     layers_.push_back(std::make_unique<AttentionLayer>(binder, spec_, i, rope_index));
     if (std::holds_alternative<DenseFfn>(layer.ffn))
       layers_.push_back(std::make_unique<FfnLayer>(binder, spec_, i));
-    else if (std::holds_alternative<MoeFfn>(layer.ffn))
-      layers_.push_back(std::make_unique<MoeLayer>(binder, spec_, i, bank_.get()));
+    else if (std::holds_alternative<MoeFfn>(layer.ffn)) {
+      auto moe = std::make_unique<MoeLayer>(binder, spec_, i, bank_.get());
+      if (last_moe != nullptr) last_moe->set_next(moe.get());
+      last_moe = moe.get();
+      layers_.push_back(std::move(moe));
+    }
   }
   if (binder.failed()) return binder.finish();
   layers_leave_nothing_ =

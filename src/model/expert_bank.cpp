@@ -135,6 +135,7 @@ void ExpertBank::begin(int32_t layer, const Pass& pass, const ExpertPlan& plan) 
                        .experts = pass.ws.choice + int64_t{row} * top_k_});
   }
   store_->begin_layer(layer, demands_, rows_);
+  wants_lookahead_ = pass.generated(0) && store_->wants_lookahead();
   turn_ = 0;
   store_->next_wave(waves_[0]);
 }

@@ -48,6 +48,8 @@ class ExpertBank {
   // By the leader, while the others finish the wave at hand: the next one.
   void next();
   void end();
+  // Whether this layer's run is to look ahead; decided by begin().
+  bool wants_lookahead() const { return wants_lookahead_; }
   // The wave at hand, by turn: 0, 1, 2, ...
   const ssd::ExpertWave& wave(int turn) const { return waves_[static_cast<size_t>(turn & 1)]; }
   // An expert of a wave, by its place among the active ones of the plan: where its matrices are.
@@ -82,6 +84,7 @@ class ExpertBank {
   std::vector<ssd::RoutedRow> rows_;
   std::array<ssd::ExpertWave, 2> waves_;
   int turn_ = 0;
+  bool wants_lookahead_ = false;
 };
 
 }  // namespace weir::model

@@ -75,6 +75,8 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
     w.router = c.take<float>(rows * s.experts);
     w.choice = c.take<int32_t>(slots);
     w.choice_weight = c.take<float>(slots);
+    w.seen_choice = c.take<int32_t>(s.streamed ? slots : 0);
+    w.seen_weight = c.take<float>(s.streamed ? slots : 0);
     w.slots = c.take<int32_t>(slots);
     w.plans.assign(static_cast<size_t>(s.members), {});
     for (ExpertPlan& plan : w.plans) {

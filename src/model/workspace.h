@@ -25,6 +25,7 @@ struct WorkspaceSizes {
   int32_t shared_width = 0;
   bool ffn_floats = false;  // Some down_proj reads floats.
   int32_t experts = 0, top_k = 0;
+  bool streamed = false;  // Experts are.
   int32_t logit_rows = 0, vocab = 0;
   std::vector<int32_t> rope_dims;
   uint8_t forms = 0;  // Of activations, as ActivationForms counts them.
@@ -89,8 +90,10 @@ struct Workspace {
   float* router = nullptr;         // [rows, experts]
   int32_t* choice = nullptr;       // [rows, top_k]: experts, best first.
   float* choice_weight = nullptr;  // [rows, top_k]
-  int32_t* slots = nullptr;        // 0, 1, 2, ...
-  std::vector<ExpertPlan> plans;   // Per member.
+  int32_t* seen_choice = nullptr;  // The same of the next layer's router, asked early.
+  float* seen_weight = nullptr;
+  int32_t* slots = nullptr;       // 0, 1, 2, ...
+  std::vector<ExpertPlan> plans;  // Per member.
 
   float* logits = nullptr;  // [logit_rows, vocab]
   std::byte* kernel_scratch = nullptr;

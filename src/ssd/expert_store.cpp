@@ -317,6 +317,13 @@ void ExpertStore::hold(size_t demand) {
   if (s.reading) --guesses_reading_;
 }
 
+void ExpertStore::looked_ahead(int32_t layer, const RoutedRow& row) {
+  prefetcher_.looked_ahead(layer, row.sequence,
+                           {row.experts, static_cast<size_t>(options_.top_k)});
+  for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
+  drop_contradicted();
+}
+
 bool ExpertStore::can_start() const {
   // A prompt asks for all experts of a layer, one after another, through as few slots as keep the
   // disk busy; generated tokens ask for what they all need at once.

@@ -64,6 +64,7 @@ void MoeLayer::bind_experts(WeightBinder& binder, int index) {
 void MoeLayer::raise(WorkspaceSizes& sizes) const {
   sizes.experts = std::max(sizes.experts, spec_.num_experts);
   sizes.top_k = std::max(sizes.top_k, spec_.top_k);
+  sizes.streamed |= bank_ != nullptr;
   sizes.expert_width = std::max(sizes.expert_width, spec_.expert.width);
   if (shared_) sizes.shared_width = std::max(sizes.shared_width, shared_->spec.width);
   sizes.forms |= input_.forms;
@@ -95,22 +96,49 @@ void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
   const trace::Scope scope(trace::Kind::kKernel, "router");
   const Workspace& ws = pass.ws;
+  choose_rows(pass, begin, end, {ws.router, ws.choice, ws.choice_weight});
   const Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
-  const int32_t rows = end - begin, experts = spec_.num_experts;
-  float* scores = ws.router + int64_t{begin} * experts;
-  multiply(pass.ops, router_, in, {.rows = rows, .end = experts, .y = scores, .y_stride = experts},
-           pass.scratch());
-  for (int64_t row = 0; row < rows; ++row) {
-    pass.ops.softmax(scores + row * experts, experts, scores + row * experts);
-    choose(scores + row * experts, ws.choice + (begin + row) * spec_.top_k,
-           ws.choice_weight + (begin + row) * spec_.top_k);
-  }
+  const int32_t rows = end - begin;
   if (spec_.shared_gate) {
     float* weight = ws.shared_weight + begin;
     multiply(pass.ops, shared_gate_, in, {.rows = rows, .end = 1, .y = weight, .y_stride = 1},
              pass.scratch());
     for (int32_t row = 0; row < rows; ++row) weight[row] = 1 / (1 + std::exp(-weight[row]));
   }
+}
+
+// What this router makes of Pass::normed().
+void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
+  const Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
+  const int32_t rows = end - begin, experts = spec_.num_experts;
+  float* scores = to.scores + int64_t{begin} * experts;
+  multiply(pass.ops, router_, in, {.rows = rows, .end = experts, .y = scores, .y_stride = experts},
+           pass.scratch());
+  for (int64_t row = 0; row < rows; ++row) {
+    pass.ops.softmax(scores + row * experts, experts, scores + row * experts);
+    choose(scores + row * experts, to.choice + (begin + row) * spec_.top_k,
+           to.weight + (begin + row) * spec_.top_k);
+  }
+}
+
+// The next layer's router on this layer's input: what it would say if this layer changed nothing.
+void MoeLayer::look_ahead(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "look_ahead");
+  const Workspace& ws = pass.ws;
+  claim_blocks(pass, pass.rows(), [&](int64_t block) {
+    const auto row = static_cast<int32_t>(block);
+    if (pass.generated(row))
+      next_->choose_rows(pass, row, row + 1, {ws.router, ws.seen_choice, ws.seen_weight});
+  });
+}
+
+void MoeLayer::tell_what_was_seen(const Pass& pass) const {
+  for (int32_t row = 0; row < pass.rows(); ++row)
+    if (pass.generated(row))
+      bank_->store()->looked_ahead(
+          next_->number_,
+          {.sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
+           .experts = pass.ws.seen_choice + int64_t{row} * next_->spec_.top_k});
 }
 
 // The top k of the probabilities, best first, the lower index first among equals. Overwrites them.
@@ -193,9 +221,12 @@ void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& be
     }
     const bool shared = wave.first && shared_.has_value();
     if (leader) report_failures(pass, wave);
-    if (!wave.activate.empty() || shared) {
+    const bool looks = wave.first && next_ != nullptr && bank_->wants_lookahead();
+    if (!wave.activate.empty() || shared || looks) {
+      if (looks) look_ahead(pass);
       activate(pass, {.places = wave.activate, .shared = shared});
       pass.team.barrier(pass.member);
+      if (leader && looks) tell_what_was_seen(pass);
     }
     if (!wave.down.empty() || shared)
       project_down(pass, {.places = wave.down, .shared = shared},
@@ -287,6 +318,7 @@ int32_t MoeLayer::rows_of(const Pass& pass, const ExpertPlan& p, const Group& gr
 }
 
 void MoeLayer::activate(const Pass& pass, const Group& group) const {
+  if (group.places.empty() && !group.shared) return;
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const Workspace& ws = pass.ws;
   const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];

@@ -21,6 +21,9 @@ class MoeLayer final : public Layer {
   // `bank`: where experts are streamed; null: they are bound like other weights.
   MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index, ExpertBank* bank);
 
+  // The next layer with experts, whose router may be asked early.
+  void set_next(const MoeLayer* next) { next_ = next; }
+
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const kernels::NextWeights& behind) const override;
   kernels::NextWeights first_weights(const Pass&) const override { return {}; }
@@ -31,7 +34,16 @@ class MoeLayer final : public Layer {
   int64_t macs() const override;
 
  private:
+  // Where a router's answers go, from the first row of a batch on.
+  struct Routes {
+    float* scores = nullptr;    // [rows, experts]
+    int32_t* choice = nullptr;  // [rows, top_k]
+    float* weight = nullptr;    // [rows, top_k]
+  };
   void route(const Pass& pass, int32_t begin, int32_t end) const;
+  void choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
+  void look_ahead(const Pass& pass) const;
+  void tell_what_was_seen(const Pass& pass) const;
   void choose(float* scores, int32_t* choice, float* weight) const;
   void plan(const Pass& pass) const;
   // Some of the active experts, by their places in the plan, and the shared one.
@@ -62,6 +74,7 @@ class MoeLayer final : public Layer {
   SublayerOutput output_;
   Linear router_;
   ExpertBank* bank_;
+  const MoeLayer* next_ = nullptr;
   int32_t number_ = 0;  // In the bank.
   // Streamed ones point to where the wave at hand has them: written by the leader, between waves.
   mutable std::vector<FfnWeights> experts_;
