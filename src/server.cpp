@@ -17,6 +17,7 @@
 #include "api/api.h"
 #include "base/log.h"
 #include "base/thread_team.h"
+#include "expert_metrics.h"
 #include "expert_streaming.h"
 #include "kv/kv_cache.h"
 #include "memory_plan.h"
@@ -43,6 +44,9 @@ constexpr uint64_t kDrainTickMs = 50;
 // After a drain's time: how long clients may take to read how their answers ended. With the default
 // of --drain-seconds it ends before Kubernetes kills, 30 s after SIGTERM.
 constexpr auto kLastWordsTime = std::chrono::seconds(3);
+
+// Experts from disk: how often the disk's notices are logged, and what happened is summed up.
+constexpr uint64_t kNoticeMs = 1000, kExpertLineMs = 60'000;
 
 size_t power_of_two_above(size_t n) {
   size_t power = 1;
@@ -159,6 +163,7 @@ class Server {
   void engine_main();
   Result<void> load(ThreadTeam& team);
   void become_ready(TextParts text);
+  void watch_experts();
   void print_plan() const;
   void print_address() const;
 
@@ -389,10 +394,23 @@ void Server::become_ready(TextParts text) {
   config.version = kVersion;
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
+  if (model_->experts() != nullptr) watch_experts();
   print_plan();
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
   print_address();
+}
+
+// Experts from disk: figures, what the disk has to say, and a line a minute.
+void Server::watch_experts() {
+  api_->set_more_metrics([this](std::string& page) { render_experts(page, *model_->experts()); });
+  loop_.every(kNoticeMs, [this] {
+    while (const auto notice = model_->experts()->take_notice()) log::warn("experts " + *notice);
+  });
+  loop_.every(kExpertLineMs, [this, minute = std::make_shared<ExpertMinute>()] {
+    if (const std::string line = minute->line(*model_->experts()); !line.empty())
+      log::info("experts " + line);
+  });
 }
 
 void Server::print_plan() const {

@@ -166,6 +166,7 @@ struct Api::Impl {
   std::vector<std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<BatchAnswer>> batches;
   const net::HttpStats* http_stats = nullptr;
+  std::function<void(std::string&)> more_metrics;
   int32_t preparing = 0;
   bool draining = false;
   uint64_t next_request_id = 1;
@@ -622,6 +623,7 @@ void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
 void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
   std::string page = metrics_page(stats, config.engine->stats(), http_stats, config.model_id);
   render_keys(page, keys);
+  if (more_metrics) more_metrics(page);
   exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8", page);
 }
 
@@ -705,6 +707,10 @@ void Api::answer_loading(const net::HttpRequest& request, net::HttpResponder& re
 net::HttpResponder::Headers Api::loading_headers(int status) {
   if (status != 503) return {};
   return {{"Retry-After", "1"}};
+}
+
+void Api::set_more_metrics(std::function<void(std::string&)> render) {
+  impl_->more_metrics = std::move(render);
 }
 
 void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stats; }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -111,6 +112,9 @@ class Api {
 
   // Figures of the HTTP server for /metrics; optional. Borrowed.
   void set_http_stats(const net::HttpStats* stats);
+
+  // Further figures for /metrics; optional. Called on the loop's thread.
+  void set_more_metrics(std::function<void(std::string&)> render);
 
   // The answer to everything while the model is still loading: 503 with Retry-After. For a handler
   // that stands in until the Api can be built.

@@ -77,17 +77,16 @@ void render(std::string& out, std::string_view name, std::string_view help, cons
 }
 
 void render(std::string& out, std::string_view name, std::string_view help,
-            const Histogram& histogram, std::string_view labels) {
+            const Histogram& histogram, std::string_view labels, double unit) {
   head(out, name, help, "histogram");
   for (int i = 0; i < Histogram::kBuckets; ++i) {
     char bound[32];
-    std::snprintf(bound, sizeof bound, "le=\"%g\"", Histogram::upper_bound(i));
-    sample(out, name, "_bucket", labels, bound,
-           static_cast<double>(histogram.cumulative(i)));
+    std::snprintf(bound, sizeof bound, "le=\"%g\"", unit * Histogram::upper_bound(i));
+    sample(out, name, "_bucket", labels, bound, static_cast<double>(histogram.cumulative(i)));
   }
   const double count = static_cast<double>(histogram.count());
   sample(out, name, "_bucket", labels, "le=\"+Inf\"", count);
-  sample(out, name, "_sum", labels, "", histogram.sum());
+  sample(out, name, "_sum", labels, "", unit * histogram.sum());
   sample(out, name, "_count", labels, "", count);
 }
 

@@ -53,7 +53,8 @@ void render(std::string& out, std::string_view name, std::string_view help, cons
             std::string_view labels = {});
 void render(std::string& out, std::string_view name, std::string_view help, const Gauge& gauge,
             std::string_view labels = {});
+// `unit`: what a second is in the unit shown: 1000 for milliseconds.
 void render(std::string& out, std::string_view name, std::string_view help,
-            const Histogram& histogram, std::string_view labels = {});
+            const Histogram& histogram, std::string_view labels = {}, double unit = 1);
 
 }  // namespace weir

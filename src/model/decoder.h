@@ -28,7 +28,7 @@ class Decoder final : public Model {
   int32_t experts_per_token() const override { return bank_ ? bank_->top_k() : 0; }
   Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
                             const ssd::StoreOptions& options) override;
-  const ssd::ExpertStore* experts() const override { return bank_ ? bank_->store() : nullptr; }
+  ssd::ExpertStore* experts() const override { return bank_ ? bank_->store() : nullptr; }
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelOptions& options() const override { return options_; }

@@ -90,7 +90,7 @@ class Model {
   // Takes memory for experts and reads them from `disk` from then on.
   virtual Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
                                     const ssd::StoreOptions& options);
-  virtual const ssd::ExpertStore* experts() const { return nullptr; }
+  virtual ssd::ExpertStore* experts() const { return nullptr; }
 
   virtual const ModelSpec& spec() const = 0;
   virtual const ModelOptions& options() const = 0;

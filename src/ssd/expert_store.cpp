@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -65,6 +66,7 @@ std::string size_text(uint64_t bytes) {
 
 Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, int32_t top_k) {
   StorePlan plan;
+  plan.memory = memory;
   plan.experts = int64_t{catalogue.layers()} * catalogue.experts();
   plan.cycle_bytes = catalogue.cycle_bytes(top_k);
   const uint64_t staged = catalogue.staging_bytes();
@@ -76,8 +78,8 @@ Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, 
   for (int32_t c = 0; c < catalogue.classes(); ++c)
     least += catalogue.slot_bytes(c) * static_cast<uint64_t>(kSlotsMin);
   if (memory < least)
-    return fail(ErrorCode::kCapacity, "expert memory: expected at least " + size_text(least) + " (" +
-                                          std::to_string(kSlotsMin) +
+    return fail(ErrorCode::kCapacity, "expert memory: expected at least " + size_text(least) +
+                                          " (" + std::to_string(kSlotsMin) +
                                           " experts of each size, and buffers), found " +
                                           size_text(memory) + "; raise --expert-memory");
   const uint64_t bank = catalogue.bank_bytes();
@@ -143,7 +145,6 @@ ExpertStore::ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk>
   for (std::vector<int32_t>* list : {&order_, &given_, &retiring_}) list->reserve(experts);
   raw_.reserve(kParts * static_cast<size_t>(plan_.staging));
   unpacking_.reserve(kParts * static_cast<size_t>(plan_.staging));
-  stats_.slots.set(static_cast<double>(plan_.slots));
 }
 
 ExpertStore::~ExpertStore() {
@@ -279,6 +280,7 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
   unfinished_ = static_cast<int32_t>(demands.size());
   take_landed(queue_.poll());
   for (size_t i = 0; i < demands.size(); ++i) hold(i);
+  count_union(demands);
   prefetcher_.disk_busy(!order_.empty());
   start_waiting();
   for (const RoutedRow& row : rows) {
@@ -290,6 +292,16 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
     for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
   }
   drop_contradicted();
+}
+
+void ExpertStore::count_union(std::span<const ExpertDemand> demands) {
+  if (step_tokens_ == 0) return;
+  const auto size = std::min<size_t>(std::bit_width(static_cast<uint32_t>(step_tokens_)) - 1,
+                                     StoreStats::kBatchSizes - 1);
+  const auto experts = std::ranges::count_if(
+      demands, [](const ExpertDemand& asked) { return asked.generated_rows > 0; });
+  stats_.layer_runs[size].add();
+  stats_.layer_experts[size].add(static_cast<uint64_t>(experts));
 }
 
 // Pins what is there, or on its way, for the layer's run.
@@ -318,8 +330,7 @@ void ExpertStore::hold(size_t demand) {
 }
 
 void ExpertStore::looked_ahead(int32_t layer, const RoutedRow& row) {
-  prefetcher_.looked_ahead(layer, row.sequence,
-                           {row.experts, static_cast<size_t>(options_.top_k)});
+  prefetcher_.looked_ahead(layer, row.sequence, {row.experts, static_cast<size_t>(options_.top_k)});
   for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
   drop_contradicted();
 }

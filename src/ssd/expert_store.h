@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -49,6 +50,7 @@ struct StoreOptions {
 
 // How many experts a memory holds; needs no store.
 struct StorePlan {
+  uint64_t memory = 0;  // Bytes given.
   int64_t slots = 0;
   int64_t experts = 0;       // Of the model.
   int32_t staging = 0;       // Buffers.
@@ -108,7 +110,11 @@ struct StoreStats {
   Counter stall_ns;  // Of it: nothing to compute, and the leader waited for the disk.
   Counter unpacked;  // Parts.
   Counter failed_experts;
-  Gauge slots_usable, slots, hit_ratio, stall_share;
+  Gauge slots_usable;
+  // Of layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how
+  // many experts they were routed to together.
+  static constexpr int kBatchSizes = 9;
+  std::array<Counter, kBatchSizes> layer_runs, layer_experts;
 };
 
 class ExpertStore {
@@ -147,6 +153,9 @@ class ExpertStore {
 
   const StoreStats& stats() const { return stats_; }
   const ReadStats& reads() const { return queue_.stats(); }
+  const ExpertCache::Stats& cache() const { return cache_.stats(); }
+  // The next line for the log about the disk, if there is one. One thread.
+  std::optional<std::string> take_notice() { return queue_.take_notice(); }
   const Prefetcher& prefetcher() const { return prefetcher_; }
   const StorePlan& plan() const { return plan_; }
   std::string_view mode() const { return disk_->mode(); }
@@ -185,6 +194,7 @@ class ExpertStore {
   int64_t bytes_of(ExpertKey key) const;
   std::byte* staged(const Slot& slot, int part) const;
   void hold(size_t demand);
+  void count_union(std::span<const ExpertDemand> demands);
   bool can_start() const;
   void start_waiting();
   void begin_read(int32_t index, ExpertKey key);
