@@ -26,8 +26,12 @@ constexpr float kGivenUp = 0.5f;
 // Trials that a tally's prior counts for, and where a tally fades by half.
 constexpr float kPriorTrials = 16;
 constexpr float kTrialsMax = 4096;
+// Of so many visits of a layer, one settles each distance.
+constexpr int32_t kSettledEvery = 4;
 // How fast honesty follows: the last hundred or so guesses that were not in memory.
 constexpr float kHonestyStep = 0.01f;
+constexpr float kHonestyMin = 0.1f;
+constexpr float kHonestyMax = 1.5f;
 
 constexpr size_t kPrevious = static_cast<size_t>(GuessSource::kPreviousToken);
 constexpr size_t kAhead = static_cast<size_t>(GuessSource::kLookahead);
@@ -183,7 +187,7 @@ void Prefetcher::leave_layer(int32_t layer) {
     float& honesty = honesty_[source];
     const float promised = watched.guess.probability;
     honesty *= 1 + kHonestyStep * ((watched.came_true ? 1.0f : 0.0f) - promised) / promised;
-    honesty = std::clamp(honesty, 0.1f, 1.5f);
+    honesty = std::clamp(honesty, kHonestyMin, kHonestyMax);
     return true;
   });
   std::fill_n(marks_.begin() + static_cast<ptrdiff_t>(index({layer, 0})), experts_, uint8_t{0});
@@ -258,7 +262,9 @@ std::span<uint8_t> Prefetcher::levels(Sequence& s, int32_t layer, int32_t distan
 // Counts how guesses of the previous-token source came out, for one distance in turn.
 void Prefetcher::settle(Sequence& s, int32_t layer, std::span<const int32_t> experts) {
   if (depth_ == 0) return;
-  const int32_t distance = (layer + steps_) % depth_ + 1;
+  // A sample of the visits is enough, and costs a token less.
+  const int32_t distance = (layer + steps_) % kSettledEvery + 1;
+  if (distance > depth_) return;
   if (s.guessed[static_cast<size_t>(layer * depth_ + distance - 1)] == 0) return;
   const std::span<const uint8_t> level = levels(s, layer, distance);
   auto& tallies = tallies_[static_cast<size_t>(distance - 1)];
@@ -353,13 +359,16 @@ void Prefetcher::collect(int32_t layer) {
   stale_[static_cast<size_t>(layer)] = 0;
   const float limit = threshold();
   const std::span<const float> chance = chances(layer);
+  // Most experts are out of the question before anything is looked up.
+  const float least = std::max(kChanceMin, limit / kHonestyMax);
   for (int32_t expert = 0; expert < experts_; ++expert) {
+    const float known = chance[static_cast<size_t>(expert)];
+    if (known < least) continue;
     const uint8_t marks = marks_[index({layer, expert})];
-    if (chance[static_cast<size_t>(expert)] < kChanceMin || (marks & kAsked) != 0) continue;
+    if ((marks & kAsked) != 0) continue;
     const GuessSource source =
         (marks & kNamed) != 0 ? GuessSource::kLookahead : GuessSource::kPreviousToken;
-    const float p =
-        std::min(1.0f, chance[static_cast<size_t>(expert)] * honesty_[static_cast<size_t>(source)]);
+    const float p = std::min(1.0f, known * honesty_[static_cast<size_t>(source)]);
     if (p >= limit) list.push_back({{layer, expert}, p, source});
   }
   std::ranges::sort(list, {}, &Guess::probability);

@@ -13,6 +13,15 @@ int32_t depth_that_fits(int32_t layers, int32_t experts) {
       std::min<int64_t>({fits, TransitionCounts::kDepthMax, int64_t{layers} - 1}));
 }
 
+void add_row(const uint8_t* __restrict pairs, uint16_t unit, uint16_t scale,
+             uint16_t* __restrict sums, int32_t count) {
+  for (int32_t e = 0; e < count; ++e) {
+    const auto share = static_cast<uint16_t>(pairs[e] * unit);
+    const auto part = static_cast<uint16_t>(uint32_t{share} * scale >> 16);
+    sums[e] = static_cast<uint16_t>(sums[e] + part);
+  }
+}
+
 }  // namespace
 
 TransitionCounts::TransitionCounts(int32_t layers, int32_t experts)
@@ -39,20 +48,16 @@ void TransitionCounts::count(int32_t layer, int32_t distance, std::span<const in
 // In fixed point, eight experts an instruction on any x86-64: this runs for every row of a layer.
 void TransitionCounts::add_shares(int32_t layer, int32_t distance, std::span<const int16_t> from,
                                   std::span<uint16_t> shares) const {
-  const uint16_t divisor = static_cast<uint16_t>(65536 / kShareOne * static_cast<int>(from.size()));
-  uint16_t* sums = shares.data();
+  // What a row adds is below kShareOne / from.size(): the high half of a product of 16 bits.
+  const auto scale = static_cast<uint16_t>(kShareOne / static_cast<int32_t>(from.size()));
   for (const int16_t first : from) {
     const size_t at = row(layer, distance, first);
     if (rows_[at] == 0) continue;
-    const uint8_t* pairs = pairs_.data() + at * static_cast<size_t>(experts_);
-    // One more than was counted: what was seen once in one case is no certainty. A count times its
-    // unit is below 65536, and 1 / divisor of that in 16 bits: a multiplication, high half.
-    const uint32_t unit = 65535u / (rows_[at] + 1u);
-    const uint32_t scale = 65536u / divisor;
-    for (int32_t e = 0; e < experts_; ++e) {
-      const auto share = static_cast<uint16_t>(pairs[e] * unit);
-      sums[e] = static_cast<uint16_t>(sums[e] + (uint32_t{share} * scale >> 16));
-    }
+    // One more than was counted: what was seen once in one case is no certainty. No count is above
+    // its row's, so that a count times its unit is below 65,536.
+    const auto unit = static_cast<uint16_t>(65535 / (rows_[at] + 1));
+    add_row(pairs_.data() + at * static_cast<size_t>(experts_), unit, scale, shares.data(),
+            experts_);
   }
 }
 

@@ -1,5 +1,5 @@
-// TransitionCounts: how often an expert of one layer was followed by an expert of a layer up to
-// four further on, for the same token. Counted while running, old counts fade.
+// TransitionCounts: how often an expert of one layer was followed by an expert of the
+// layers one and two further on, for the same token. Counted while running, old counts fade.
 //
 // Threads: owned by the engine's leader. Allocates nothing after construction.
 //
@@ -15,9 +15,11 @@ namespace weir::ssd {
 
 class TransitionCounts {
  public:
-  static constexpr int32_t kDepthMax = 4;
-  // Of all counts together. 48 layers of 128 experts need 3 MiB for all four distances, 48 layers
-  // of 512 experts have room for one.
+  // Two layers are the time of a read of 2 MiB. Guesses further ahead know less, and cost a token as
+  // much arithmetic each.
+  static constexpr int32_t kDepthMax = 2;
+  // Of all counts together. 48 layers of 128 experts need 1.5 MiB for both distances, 48 layers of
+  // 512 experts have room for one.
   static constexpr int64_t kBytesMax = int64_t{16} << 20;
 
   static constexpr int32_t kShareOne = 4096;
