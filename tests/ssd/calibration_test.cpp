@@ -147,7 +147,7 @@ TEST(Calibration, LimitsFollowTheDisk) {
   Calibration slow = example();
   slow.bytes_per_second = 1e7;
   slow.window_bytes = 1000;
-  EXPECT_GE(limits_for(slow).demand_window_bytes, uint64_t{1} << 20);
+  EXPECT_EQ(limits_for(slow).demand_window_bytes, uint64_t{4} << 20);
   EXPECT_GE(limits_for(slow).speculative_window_bytes, uint64_t{1} << 20);
 }
 
