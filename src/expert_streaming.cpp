@@ -17,7 +17,27 @@ ssd::PrefetchMode prefetch_mode(const std::string& name) {
   return name == "off" ? ssd::PrefetchMode::kOff : ssd::PrefetchMode::kAuto;
 }
 
+// Tokens of a slab: prompts of this length read each expert once. Its activations may take an
+// eighth of the memory; below the least a slab is no better than a chunk.
+constexpr int32_t kSlabRowsMax = 4096, kSlabRowsMin = 512;
+constexpr int64_t kSlabShare = 8;
+
 }  // namespace
+
+Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
+                                                 model::ModelOptions options,
+                                                 const MemoryLimit& limit, const kernels::Ops& ops,
+                                                 int members) {
+  if (!options.stream_experts) return model::Model::bind(files, options, ops, members);
+  options.slab_rows = kSlabRowsMax;
+  while (true) {
+    WEIR_ASSIGN(std::unique_ptr<model::Model> model,
+                model::Model::bind(files, options, ops, members));
+    if (model->memory().scratch <= limit.bytes / kSlabShare || options.slab_rows <= kSlabRowsMin)
+      return model;
+    options.slab_rows /= 2;
+  }
+}
 
 Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
                           int32_t sequences_max) {

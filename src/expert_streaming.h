@@ -1,11 +1,21 @@
 // Experts from disk: what the options make of a model whose experts stay in its files.
 #pragma once
 
+#include <memory>
+
 #include "base/result.h"
+#include "memory_plan.h"
 #include "model/model.h"
 #include "options.h"
 
 namespace weir {
+
+// Model::bind(), with as large a slab for prompts as memory allows where experts are streamed: each
+// expert is read once for all of a slab.
+Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
+                                                 model::ModelOptions options,
+                                                 const MemoryLimit& limit, const kernels::Ops& ops,
+                                                 int members);
 
 // Gives the model `memory` bytes for experts, and the disk to read them from. A model that does not
 // stream is left alone.

@@ -308,7 +308,7 @@ Result<void> Server::load(ThreadTeam& team) {
   model_options.stream_experts = options_.stream_experts;
   const kernels::Ops& ops = kernels::ops_for(choice_.isa);
   Result<std::unique_ptr<model::Model>> model =
-      model::Model::bind(choice_.files, model_options, ops, team.members());
+      bind_model(choice_.files, model_options, limit_, ops, team.members());
   Result<MemoryPlan> plan = model
                                 ? plan_memory(options_, limit_, footprint(**model, choice_.kv_type))
                                 : Result<MemoryPlan>(tl::unexpected(model.error()));

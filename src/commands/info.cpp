@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "expert_streaming.h"
 #include "memory_plan.h"
 #include "model_choice.h"
 
@@ -16,9 +17,9 @@ Result<void> show_info(const Options& options) {
   model_options.rows_max = options.prefill_size;
   model_options.context_max = options.ctx_size;
   model_options.stream_experts = options.stream_experts;
-  WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
-              model::Model::bind(choice.files, model_options, kernels::ops_for(choice.isa),
-                                 choice.threads));
+  WEIR_ASSIGN(
+      const std::unique_ptr<model::Model> model,
+      bind_model(choice.files, model_options, limit, kernels::ops_for(choice.isa), choice.threads));
   std::printf("%s\n%s\n", choice.files.name().c_str(), model::describe(model->spec()).c_str());
   std::printf("weights: %s\n", model->memory().formats.c_str());
   std::printf("weights read per token: %s; multiply-adds per token: %.1f M\n",

@@ -136,13 +136,17 @@ Result<void> Decoder::make_workspace(int members) {
   for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
   for (const auto& layer : layers_) layer->raise(sizes);
   WEIR_ASSIGN(workspace_, Workspace::create(sizes));
+  if (!bank_ || options_.slab_rows == 0) return {};
+  sizes.rows = options_.slab_rows;
+  sizes.logit_rows = std::min(options_.slab_rows, Head::kRowsMax);
+  WEIR_ASSIGN(slab_, Workspace::create(sizes));
   return {};
 }
 
 ModelMemory Decoder::memory() const {
   return {.packed_weights = store_.packed_bytes(),
           .mapped_weights = store_.mapped_bytes(),
-          .scratch = workspace_->bytes(),
+          .scratch = workspace_->bytes() + (slab_ ? slab_->bytes() : 0),
           .formats = store_.formats(),
           .parameters = store_.numbers()};
 }
@@ -207,39 +211,66 @@ void Decoder::enter(const Pass& pass, size_t i) const {
   pass.team.barrier(pass.member);
 }
 
+Pass Decoder::make_pass(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
+                        ThreadTeam& team, int member, Workspace& workspace) const {
+  const auto rows = static_cast<int32_t>(batch.tokens.size());
+  return {.batch = batch,
+          .kv = kv,
+          .ops = ops_,
+          .team = team,
+          .ws = workspace,
+          .client = client,
+          .member = member,
+          .prompt_begin = prompts_differ() ? batch.prompt_begin() : kNoPrompts,
+          .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};
+}
+
+void Decoder::begin_rows(const Pass& pass) const {
+  claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+    const trace::Scope scope(trace::Kind::kKernel, "embed");
+    for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
+  });
+  pass.team.barrier(pass.member);
+}
+
+// Layer i, and the way to the next.
+void Decoder::compute(const Pass& pass, size_t i) const {
+  const bool last = i + 1 == layers_.size();
+  layers_[i]->compute(pass,
+                      last ? head_->first_weights(pass) : layers_[i + 1]->first_weights(pass));
+  if (!last) enter(pass, i + 1);
+}
+
 void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
                       ThreadTeam& team, int member) {
   const trace::Scope forward(trace::Kind::kWhole, "forward",
                              static_cast<int32_t>(batch.tokens.size()));
-  const auto rows = static_cast<int32_t>(batch.tokens.size());
-  const Pass pass{.batch = batch,
-                  .kv = kv,
-                  .ops = ops_,
-                  .team = team,
-                  .ws = *workspace_,
-                  .client = client,
-                  .member = member,
-                  .prompt_begin = prompts_differ() ? batch.prompt_begin() : kNoPrompts,
-                  .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};
-  CHECK(rows > 0 && rows <= options_.rows_max);
-  claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
-    const trace::Scope scope(trace::Kind::kKernel, "embed");
-    for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
-  });
-  team.barrier(member);
-  ssd::ExpertStore* store = bank_ ? bank_->store() : nullptr;
-  if (member == 0 && store) begin_step(pass, *store);
+  const Pass pass = make_pass(batch, kv, client, team, member, *workspace_);
+  CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
+  begin_rows(pass);
+  ssd::ExpertStore* store = bank_ && member == 0 ? bank_->store() : nullptr;
+  if (store) begin_step(pass, *store);
   enter(pass, 0);
   // The others claim the first layer's work meanwhile.
   if (member == 0) client.while_computing();
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const bool last = i + 1 == layers_.size();
-    layers_[i]->compute(pass,
-                        last ? head_->first_weights(pass) : layers_[i + 1]->first_weights(pass));
-    if (!last) enter(pass, i + 1);
-  }
-  if (member == 0 && store) store->end_step();
+  for (size_t i = 0; i < layers_.size(); ++i) compute(pass, i);
+  if (store) store->end_step();
   head_->forward(pass, *layers_.back(), client);
+}
+
+void Decoder::forward_slab(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
+                           ThreadTeam& team, int member, int32_t step) {
+  const trace::Scope forward(trace::Kind::kWhole, "slab",
+                             static_cast<int32_t>(batch.tokens.size()));
+  const Pass pass = make_pass(batch, kv, client, team, member, *slab_);
+  CHECK(pass.rows() > 0 && pass.rows() <= options_.slab_rows);
+  ssd::ExpertStore* store = member == 0 ? bank_->store() : nullptr;
+  if (step == 0) begin_rows(pass);
+  if (store) begin_step(pass, *store);
+  if (step == 0) enter(pass, 0);
+  compute(pass, static_cast<size_t>(step));
+  if (store) store->end_step();
+  if (step + 1 == slab_steps()) head_->forward(pass, *layers_.back(), client);
 }
 
 void Decoder::begin_step(const Pass& pass, ssd::ExpertStore& store) {

@@ -40,6 +40,9 @@ class Decoder final : public Model {
   std::vector<kv::KvShape> kv_shapes() const override;
   void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
                int member) override;
+  int32_t slab_steps() const override { return slab_ ? static_cast<int32_t>(layers_.size()) : 0; }
+  void forward_slab(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
+                    ThreadTeam& team, int member, int32_t step) override;
 
  private:
   Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
@@ -48,8 +51,12 @@ class Decoder final : public Model {
   Result<void> check_streamable() const;
   Result<void> make_workspace(int members);
   static void begin_step(const Pass& pass, ssd::ExpertStore& store);
+  Pass make_pass(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
+                 int member, Workspace& workspace) const;
+  void begin_rows(const Pass& pass) const;
   void begin_row(const Pass& pass, int32_t row) const;
   void enter(const Pass& pass, size_t i) const;
+  void compute(const Pass& pass, size_t i) const;
 
   ModelSpec spec_;
   ModelOptions options_;
@@ -63,6 +70,7 @@ class Decoder final : public Model {
   bool layers_leave_nothing_ = false;
   std::unique_ptr<Head> head_;
   std::unique_ptr<Workspace> workspace_;
+  std::unique_ptr<Workspace> slab_;  // A slab's.
 };
 
 }  // namespace weir::model

@@ -39,6 +39,8 @@ struct ModelOptions {
   int32_t context_max = 0;  // Positions; 0: the model's max_position_embeddings.
   // Experts stay in the checkpoint until they are needed: open_experts() comes before forward().
   bool stream_experts = false;
+  // With stream_experts: tokens of a slab (forward_slab()); 0: none.
+  int32_t slab_rows = 0;
 };
 
 // What a forward pass gives its caller. Called from inside ThreadTeam::run().
@@ -112,6 +114,17 @@ class Model {
   // it.
   virtual void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
                        ThreadTeam& team, int member) = 0;
+
+  // A slab: a batch that is computed a few layers at a time, between other batches, in memory of
+  // its own. Prompts of a model whose experts are streamed: each expert is read once for all of a
+  // slab, which takes a while, and generated tokens need not wait for it.
+  int32_t slab_rows() const { return options().slab_rows; }
+  virtual int32_t slab_steps() const { return 0; }
+  // Step `step` of the slab. REQUIRES: as forward(), but for slab_rows; steps in order from 0; the
+  // batch is the same, and nobody else writes to its pages, until the last step is done. Logits
+  // come in the last step; while_computing() is not called.
+  virtual void forward_slab(const Batch&, const kv::KvCache&, ForwardClient&, ThreadTeam&,
+                            int /*member*/, int32_t /*step*/) {}
 };
 
 }  // namespace weir::model

@@ -38,7 +38,14 @@ Limits limits_of(const EngineOptions& options, const model::Model& model) {
   return {.step_tokens_max = step_tokens_max,
           .running_max = std::min(options.running_max, step_tokens_max),
           .queue_max = std::max(options.queue_max, options.running_max),
-          .prompts_differ = model.prompts_differ()};
+          .prompts_differ = model.prompts_differ(),
+          .slab_tokens_max = model.slab_rows()};
+}
+
+// A slab is a step with more tokens.
+Limits slab_limits(Limits limits) {
+  limits.step_tokens_max = std::max(limits.slab_tokens_max, 1);
+  return limits;
 }
 
 int32_t context_of(const EngineOptions& options, const model::Model& model) {
@@ -78,6 +85,10 @@ struct Engine::Impl final : model::ForwardClient {
   void while_computing() override;
 
   void execute(StepBuffer& step);
+  void execute_slab(double seconds_max);
+  void plan_slab();
+  void end_slab();
+  model::Batch batch_of(const StepBuffer& step, const StepBuffer* before) const;
   void prepare(StepBuffer& spare, bool other_runs);
   void publish(StepBuffer& ran);
   void publish_token(StepBuffer& ran, size_t sample, Clock::time_point now);
@@ -117,6 +128,9 @@ struct Engine::Impl final : model::ForwardClient {
   StepCost cost;
   SequencePool sequences;
   StepBuffer buffers[2];
+  // Prompts that are computed some layers at a time, between steps; empty: none.
+  StepBuffer slab;
+  int32_t slab_step = 0;                        // The next one.
   std::vector<sample::SamplerScratch> scratch;  // By team member.
 
   StepBuffer* running = nullptr;  // The step that the team computes.
@@ -143,7 +157,8 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       pages(kv_in.page_count()),
       scheduler(limits, pages, options.prefix_cache ? &prefix_cache.emplace(pages) : nullptr),
       sequences(sequences_max(limits.queue_max, limits.running_max), context_max),
-      buffers{StepBuffer(limits), StepBuffer(limits)} {
+      buffers{StepBuffer(limits), StepBuffer(limits)},
+      slab(slab_limits(limits)) {
   CHECK(context_max > 0);
   CHECK(handle.queue_max_ <= limits.queue_max);
   scratch.reserve(static_cast<size_t>(team.members()));
@@ -166,16 +181,21 @@ void Engine::Impl::run() {
     StepBuffer& step = buffers[next];
     StepBuffer& other = buffers[1 - next];
     const bool idle_before = step.empty();
+    const Clock::time_point begin = Clock::now();
     if (idle_before) {
       prepare(other, /*other_runs=*/false);
     } else {
       execute(step);
     }
+    const bool slab_runs = !slab.empty();
+    if (slab_runs) execute_slab(seconds(Clock::now() - begin));
     next = 1 - next;
-    if (idle_before && other.empty()) wait_for_work(bell);
+    if (idle_before && other.empty() && !slab_runs) wait_for_work(bell);
   }
   publish(buffers[1 - next]);
   release(buffers[next]);
+  if (!slab.empty()) scheduler.end_slab(slab.step);
+  release(slab);
   finish_all();
 }
 
@@ -184,11 +204,7 @@ void Engine::Impl::execute(StepBuffer& step) {
   const Clock::time_point begin = Clock::now();
   running = &step;
   spare = &step == &buffers[0] ? &buffers[1] : &buffers[0];
-  const model::Batch batch{.tokens = step.tokens,
-                           .sampled = spare->sampled.data(),
-                           .slices = step.slices,
-                           .sample_rows = step.sample_rows,
-                           .hidden_rows = step.hidden_rows};
+  const model::Batch batch = batch_of(step, spare);
   team.run([&](int member) { model.forward(batch, kv, *this, team, member); });
   CHECK(spare == nullptr);  // The model has called while_computing().
   running = nullptr;
@@ -196,6 +212,51 @@ void Engine::Impl::execute(StepBuffer& step) {
   cost.observe(work_of(step.step), taken);
   stats.steps.add();
   stats.step_time.observe(taken);
+}
+
+model::Batch Engine::Impl::batch_of(const StepBuffer& step, const StepBuffer* before) const {
+  return {.tokens = step.tokens,
+          .sampled = before == nullptr ? nullptr : before->sampled.data(),
+          .slices = step.slices,
+          .sample_rows = step.sample_rows,
+          .hidden_rows = step.hidden_rows};
+}
+
+// Layers of the slab, at least one, for as long as the step before has taken: generated tokens and
+// prompts have half of the time each, and either all of it while the other has nothing to do.
+void Engine::Impl::execute_slab(double seconds_max) {
+  const Clock::time_point begin = Clock::now();
+  running = &slab;
+  const model::Batch batch = batch_of(slab, nullptr);
+  do {
+    team.run([&](int member) { model.forward_slab(batch, kv, *this, team, member, slab_step); });
+  } while (++slab_step < model.slab_steps() && seconds(Clock::now() - begin) < seconds_max);
+  running = nullptr;
+  stats.steps.add();
+  stats.step_time.observe(seconds(Clock::now() - begin));
+  if (slab_step == model.slab_steps()) end_slab();
+}
+
+void Engine::Impl::plan_slab() {
+  scheduler.next_slab(slab.step);
+  for (const Slice& slice : slab.step.slices) {
+    ++slice.seq->steps;
+    if (!slice.seq->sampler) begin(slice.seq);
+  }
+  flatten(slab, /*other_runs=*/false);
+  slab_step = 0;
+  stats.prompt_tokens.add(static_cast<uint64_t>(slab.step.prefill_tokens));
+}
+
+// What it sampled is known before anything that needs it is planned.
+void Engine::Impl::end_slab() {
+  scheduler.end_slab(slab.step);
+  for (const Slice& slice : slab.step.slices)
+    if (slice.seq->cancelled)
+      finish(slice.seq, slice.seq->request->failure.empty() ? FinishReason::kCancelled
+                                                            : FinishReason::kError);
+  publish(slab);
+  slab.clear();
 }
 
 void Engine::Impl::while_computing() {
@@ -322,6 +383,10 @@ void Engine::Impl::publish_end(Sequence* seq, Clock::time_point now) {
 void Engine::Impl::fail(Sequence* seq, const std::string& why) {
   if (seq->state == Sequence::State::kEnded) return;
   seq->request->failure = why;
+  if (seq->in_slab) {  // Its pages are being written to.
+    seq->cancelled = true;
+    return;
+  }
   published = true;
   finish(seq, FinishReason::kError);
 }
@@ -403,6 +468,10 @@ void Engine::Impl::cancel(const Request* request) {
   for (const std::span<Sequence* const> list : {scheduler.running(), scheduler.waiting()}) {
     const auto found = std::ranges::find(list, request, &Sequence::request);
     if (found == list.end()) continue;
+    if ((*found)->in_slab) {  // Its pages are being written to.
+      (*found)->cancelled = true;
+      return;
+    }
     published = true;
     finish(*found, FinishReason::kCancelled);
     return;
@@ -430,6 +499,7 @@ void Engine::Impl::plan(StepBuffer& next, bool other_runs) {
   flatten(next, other_runs);
   stats.prompt_tokens.add(static_cast<uint64_t>(next.step.prefill_tokens));
   stats.preemptions.add(scheduler.preemptions() - preemptions);
+  if (limits.slab_tokens_max > 0 && slab.empty()) plan_slab();
 }
 
 int32_t Engine::Impl::prefill_tokens_max() const {

@@ -116,15 +116,33 @@ void Scheduler::next_step(Step& step, int32_t prefill_tokens_max) {
   retire_planned();
   const bool room = plan_decodes(step);
   if (room) admit();
-  plan_prefills(step, std::min(prefill_tokens_max, limits_.step_tokens_max - step.token_count));
+  if (limits_.slab_tokens_max == 0)
+    plan_prefills(step, std::min(prefill_tokens_max, limits_.step_tokens_max - step.token_count));
   commit(step);
   CHECK(step.token_count <= limits_.step_tokens_max);
+}
+
+void Scheduler::next_slab(Step& slab) {
+  CHECK(std::ranges::none_of(running_, &Sequence::in_slab));
+  slab.clear();
+  plan_prefills(slab, limits_.slab_tokens_max);
+  for (const Slice& slice : slab.slices) slice.seq->in_slab = true;
+  commit(slab);
+}
+
+void Scheduler::end_slab(const Step& slab) {
+  for (const Slice& slice : slab.slices) {
+    slice.seq->in_slab = false;
+    share(slice.seq);
+  }
 }
 
 // Sequences whose last token the step before has been planned to sample need nothing any more. The
 // length of an answer is known without its tokens: such a row is never wasted.
 void Scheduler::retire_planned() {
-  const auto planned = [](const Sequence* seq) { return seq->length == seq->limit; };
+  const auto planned = [](const Sequence* seq) {
+    return seq->length == seq->limit && !seq->in_slab;
+  };
   for (Sequence* seq : running_) {
     if (!planned(seq)) continue;
     release(seq);
@@ -139,13 +157,14 @@ bool Scheduler::plan_decodes(Step& step) {
   int32_t spare = limits_.step_tokens_max - static_cast<int32_t>(running_.size());
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence* seq = running_[i];
-    if (seq->prefilling()) continue;
+    if (seq->prefilling() || seq->in_slab) continue;
     const int32_t forced = std::min(tokens_left(seq) - 1, spare);
-    while (i < running_.size() && !make_room(seq, 1 + forced)) {
-      preempt_last();  // Possibly `seq` itself, never one that has a slice already.
+    bool held = true;
+    while (held && !make_room(seq, 1 + forced)) {
+      held = preempt_last() != seq;  // Never one that has a slice already.
       room = false;
     }
-    if (i == running_.size()) break;
+    if (!held) break;  // Behind it are only those of a slab.
     spare -= forced;
     step.slices.push_back({.seq = seq,
                            .first = seq->computed,
@@ -166,16 +185,20 @@ bool Scheduler::make_room(Sequence* seq, int32_t tokens) {
   return true;
 }
 
-void Scheduler::preempt_last() {
-  CHECK(running_.size() > 1);  // Alone, every sequence fits (tokens_max()).
-  Sequence* seq = running_.back();
-  running_.pop_back();
+// Of those that are not in a slab, whose pages are being written to.
+Sequence* Scheduler::preempt_last() {
+  const auto last = std::ranges::find_if_not(running_ | std::views::reverse, &Sequence::in_slab);
+  CHECK(last != running_.rend());
+  Sequence* seq = *last;
+  CHECK(seq != running_.front() || running_.size() > 1);  // Alone, every sequence fits.
+  running_.erase(std::prev(last.base()));
   release(seq);
   seq->state = Sequence::State::kWaiting;
   ++seq->preemptions;
   ++preemptions_;
   waiting_pages_ += pages_wanted(seq);
   insert_in_order(waiting_, seq);
+  return seq;
 }
 
 void Scheduler::admit() {
@@ -247,7 +270,7 @@ void Scheduler::commit(const Step& step) {
   for (const Slice& slice : step.slices) {
     slice.seq->computed += slice.count;
     if (slice.sample) ++slice.seq->length;
-    share(slice.seq);
+    if (!slice.seq->in_slab) share(slice.seq);
   }
 }
 

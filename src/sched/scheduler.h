@@ -22,6 +22,10 @@
 // A prompt whose next page another prompt computes in this very step is left out of the step, and
 // finds the page in the next one: n equal prompts are computed once.
 //
+// Slabs. Where prompts are computed some layers at a time between steps of generated tokens
+// (Limits::slab_tokens_max), a step has no prompts: next_slab() plans them, one slab at a time.
+// What is in a slab keeps its pages, is in no step, and shares no page until end_slab().
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
@@ -30,7 +34,7 @@
 //     a slice of a prompt never lacks a page.
 // (3) A sequence that holds a cached page holds that page's parent too. So every cached page that
 //     no sequence holds can be evicted, and available() is exact.
-// (4) The first running sequence is never preempted for another one.
+// (4) The first running sequence is never preempted for another one, but for one in a slab.
 #pragma once
 
 #include <array>
@@ -76,6 +80,7 @@ struct Limits {
   // (Model::prompts_differ()): pages are shared only between tokens of one kind, and a slice has
   // only one kind.
   bool prompts_differ = false;
+  int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
 };
 
 // How many prompt tokens of those behind it a prompt lets pass for each of its own. 4: under a
@@ -112,6 +117,10 @@ class Scheduler {
   // prompts: a cost model may keep steps short. The plan counts as done at once (see Sequence).
   // REQUIRES: what all but the last planned step sampled is known; prefill_tokens_max > 0.
   void next_step(Step& step, int32_t prefill_tokens_max);
+  // Plans a slab; empty when no prompt is to be computed. REQUIRES: the last one has ended.
+  void next_slab(Step& slab);
+  // The slab is computed, and what it sampled is published.
+  void end_slab(const Step& slab);
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
   std::span<Sequence* const> running() const { return running_; }  // In order.
@@ -139,7 +148,7 @@ class Scheduler {
   void note_passed(const Slice& slice);
 
   bool make_room(Sequence* seq, int32_t tokens);
-  void preempt_last();
+  Sequence* preempt_last();
   void release(Sequence* seq);
   void grow(Sequence* seq, int32_t tokens);
   int32_t marked_token(const Sequence* seq, int32_t index) const;

@@ -61,6 +61,8 @@ struct Sequence {
   int32_t cached_pages = 0;    // Leading pages that lie in the prefix cache.
   bool whole_prompt = false;   // Takes no page from the cache.
   bool caching = false;        // Further pages may be cached behind those.
+  bool in_slab = false;        // Its prompt is in the slab that is being computed.
+  bool cancelled = false;      // To be ended as soon as the slab is done.
   int32_t matched_tokens = 0;  // Of the prompt, found in the cache before the first token.
   int32_t preemptions = 0;
 

@@ -46,6 +46,7 @@ class SequencePool {
     seq->computed = seq->cached_pages = seq->matched_tokens = seq->preemptions = 0;
     seq->priority = request->priority;
     seq->scored = 0;
+    seq->in_slab = seq->cancelled = false;
     seq->whole_prompt = request->needs_whole_prompt();
     seq->pooling = request->pooling;
     seq->slot = -1;

@@ -237,7 +237,7 @@ void ExpertStore::begin_step(int32_t generated_rows) {
   step_begin_ = steady_clock::now();
   step_stall_ns_ = 0;
   step_tokens_ = generated_rows;
-  prefetcher_.begin_step();
+  if (generated_rows > 0) prefetcher_.begin_step();  // Prompts go by between tokens.
   stats_.steps.add();
   stats_.tokens.add(static_cast<uint64_t>(generated_rows));
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "kernels/cpu_ops.h"
@@ -96,8 +97,11 @@ class Streaming : public testing::Test {
   std::unique_ptr<Model> load(ThreadTeam& team, Compute compute, bool stream) {
     auto files = ModelFiles::open(kFolder);
     EXPECT_TRUE(files) << files.error().message;
-    const ModelOptions options = {
-        .compute = compute, .rows_max = 256, .context_max = 256, .stream_experts = stream};
+    const ModelOptions options = {.compute = compute,
+                                  .rows_max = 256,
+                                  .context_max = 256,
+                                  .stream_experts = stream,
+                                  .slab_rows = stream ? 200 : 0};
     auto model = Model::load(*files, options, kernels::ops_for(kernels::detect_isa()), team);
     EXPECT_TRUE(model) << model.error().message;
     return model ? std::move(*model) : nullptr;
@@ -202,6 +206,54 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
   }
   EXPECT_GT(failed, 0);
   EXPECT_GT(equal, 0);
+}
+
+// A prompt a layer at a time, while another sequence's tokens are generated in between.
+TEST_F(Streaming, GivesTheSameBitsInASlab) {
+  ThreadTeam team(2, /*pin=*/false);
+  const auto resident = load(team, Compute::kFast, false);
+  const auto streamed = load_streamed(team, Compute::kFast, {.memory = 1 << 20});
+  std::vector<int32_t> prompt(150), pages(16);
+  std::iota(pages.begin(), pages.end(), 0);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i * 7919 % 8000);
+  const std::array<BatchSlice, 1> slab_slice = {
+      {{.rows = 150, .prompt_length = 150, .pages = pages.data()}}};
+  const std::array<int32_t, 1> last = {149}, first = {0}, token = {17};
+  const Batch slab = {prompt, nullptr, slab_slice, last};
+  const auto decode = [&](Model& model, const kv::KvCache& cache, Client& client,
+                          int32_t position) {
+    const std::array<BatchSlice, 1> slice = {{{.rows = 1,
+                                               .first_position = position,
+                                               .prompt_length = 1,
+                                               .pages = pages.data() + 8,
+                                               .sequence = 1}}};
+    const Batch batch = {token, nullptr, slice, first};
+    client.logits.resize(1);
+    team.run([&](int member) { model.forward(batch, cache, client, team, member); });
+    return client.logits[0];
+  };
+  std::vector<std::vector<float>> expected, found;
+  auto cache = kv::KvCache::create(resident->kv_shapes(), kernels::FloatType::kF16, 16);
+  ASSERT_TRUE(cache);
+  Client client;
+  for (int32_t i = 0; i < streamed->slab_steps(); ++i)
+    expected.push_back(decode(*resident, *cache, client, i));
+  client.logits.resize(1);
+  team.run([&](int member) { resident->forward(slab, *cache, client, team, member); });
+  expected.push_back(client.logits[0]);
+
+  auto again = kv::KvCache::create(resident->kv_shapes(), kernels::FloatType::kF16, 16);
+  ASSERT_TRUE(again);
+  const uint64_t before = streamed->experts()->stats().prompt_absent.value();
+  for (int32_t i = 0; i < streamed->slab_steps(); ++i) {
+    found.push_back(decode(*streamed, *again, client, i));
+    client.logits.resize(1);
+    team.run([&](int member) { streamed->forward_slab(slab, *again, client, team, member, i); });
+  }
+  found.push_back(client.logits[0]);
+  EXPECT_EQ(found, expected);
+  // Each expert at most once: 8 layers of 16; and two a layer for the other sequence's first token.
+  EXPECT_LE(streamed->experts()->stats().prompt_absent.value() - before, 128u + 16u);
 }
 
 TEST_F(Streaming, SaysWhatMemoryItNeedsAtLeast) {

@@ -298,6 +298,92 @@ TEST(Engine, RandomLoadInATinyPoolIsPreemptedAndGivesTheSameAnswers) {
   }
 }
 
+// Prompts are computed some layers at a time between steps: nobody else may write to their pages
+// meanwhile, or read them.
+TEST(Engine, PromptsInSlabsGiveTheAnswersOfSingleRuns) {
+  for (const bool prefix_cache : {true, false}) {
+    for (const int members : {1, 2, 3}) {
+      FakeModel model({.slab_rows = 100});
+      run_load(
+          model, runner_options(members, 256, prefix_cache),
+          {.seed = static_cast<uint32_t>(members), .requests = 150 / members, .cancel_one_in = 5});
+    }
+  }
+}
+
+TEST(Engine, PromptsInSlabsInATinyPoolGiveTheAnswersOfSingleRuns) {
+  for (const bool prefix_cache : {true, false}) {
+    for (const int members : {1, 2}) {
+      FakeModel model({.slab_rows = 70});
+      EngineStats stats;
+      run_load(model, runner_options(members, 12, prefix_cache),
+               {.seed = 20 + static_cast<uint32_t>(members),
+                .requests = 120 / members,
+                .prompt_max = 100,
+                .output_max = 200,
+                .cancel_one_in = 9},
+               &stats);
+      EXPECT_GT(stats.preemptions.value(), 0u);
+    }
+  }
+}
+
+TEST(Engine, PromptsInSlabsLeaveOthersTheirSteps) {
+  FakeModel model({.slab_rows = 64});
+  EngineRunner runner(model, test_ops(), runner_options(1, 256, true));
+  auto talker = make_request({1, 2, 3}, 1000);
+  ASSERT_TRUE(runner.handle().submit(talker.get()));
+  while (talker->log.size() < 5) std::this_thread::yield();
+  std::mt19937 rng(3);
+  auto reader = make_request(random_tokens(rng, 3000, 48), 5);
+  ASSERT_TRUE(runner.handle().submit(reader.get()));
+  runner.wait(*reader);
+  runner.wait(*talker);
+  runner.stop();
+  EXPECT_TRUE(has_answer(*talker, reference_answer(model, *talker)));
+  EXPECT_TRUE(has_answer(*reader, reference_answer(model, *reader)));
+  // 47 slabs of three steps each, and a step of the talker between any two.
+  EXPECT_LT(model.steps(), 1000 + 47 + 20);
+}
+
+// A slice that the model could not compute ends its request with the reason, and no other's.
+TEST(Engine, WhatCannotBeReadFailsItsRequestAndNoOther) {
+  for (const int32_t slab_rows : {0, 90}) {
+    for (const bool prefix_cache : {true, false}) {
+      FakeModel model({.slab_rows = slab_rows});
+      model.fails = [](const model::BatchSlice& slice) {
+        return slice.prompt_length == 40 ||
+               (slice.prompt_length == 41 && slice.first_position > 60);
+      };
+      EngineRunner runner(model, test_ops(), runner_options(2, 256, prefix_cache));
+      std::mt19937 rng(5);
+      const std::vector<int32_t> common = random_tokens(rng, 39, 48);
+      Requests requests;
+      for (int32_t i = 0; i < 60; ++i) {
+        std::vector<int32_t> prompt = common;  // The first page is shared.
+        const std::vector<int32_t> own = random_tokens(rng, 1 + i % 4, 48);
+        prompt.insert(prompt.end(), own.begin(), own.end());
+        requests.push_back(make_request(prompt, 50));
+        ASSERT_TRUE(runner.handle().submit(requests.back().get()));
+      }
+      for (const auto& request : requests) runner.wait(*request);
+      runner.stop();
+      int right = 0;
+      for (const auto& request : requests) {
+        if (request->log.finish_reason() == FinishReason::kError) {
+          EXPECT_EQ(request->failure, "disk on fire");
+          continue;
+        }
+        EXPECT_GT(request->prompt.size(), 41u);
+        EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+        ++right;
+      }
+      EXPECT_GT(right, 0);
+      EXPECT_EQ(runner.handle().open(), 0);
+    }
+  }
+}
+
 TEST(Engine, WhatAGrammarForcesIsAppendedWithoutAStepForEach) {
   FakeModel model;
   EngineRunner runner(model, test_ops(), runner_options(1, 64, true));

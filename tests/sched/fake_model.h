@@ -36,6 +36,7 @@ struct FakeModelOptions {
   int32_t context_max = 4096;
   // 0: rope does not depend on the length. Else beyond this length it does, as dynamic NTK.
   int32_t original_context = 0;
+  int32_t slab_rows = 0;  // 0: prompts come in batches like other tokens.
 };
 
 class FakeModel final : public model::Model {
@@ -55,6 +56,7 @@ class FakeModel final : public model::Model {
     spec_.layers.emplace_back().mixers.push_back(attention);
     options_.rows_max = options.rows_max;
     options_.context_max = options.context_max;
+    options_.slab_rows = options.slab_rows;
     logits_.assign(static_cast<size_t>(kSamplesMax) * static_cast<size_t>(options.vocab_size), 0);
     hidden_.assign(static_cast<size_t>(options.rows_max) * static_cast<size_t>(options.hidden_size),
                    0);
@@ -73,7 +75,7 @@ class FakeModel final : public model::Model {
   void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
                ThreadTeam& team, int member) override {
     if (on_forward) on_forward(member);
-    if (member == 0) check(batch);
+    if (member == 0) check(batch, fake_.rows_max);
     // Sometimes member 0 plans before it stores, sometimes after: both are allowed.
     const bool plan_first = batch.tokens.size() % 2 == 0;
     if (member == 0 && plan_first) client.while_computing();
@@ -82,6 +84,37 @@ class FakeModel final : public model::Model {
       store(batch, batch.slices[static_cast<size_t>(i)], pages);
     if (member == 0 && !plan_first) client.while_computing();
     team.barrier(member);
+    answer(batch, pages, client, team, member);
+  }
+
+  // Keys are written in the second of three steps, read in the last: who writes to the slab's pages
+  // meanwhile, or reads them, is found out.
+  int32_t slab_steps() const override { return 3; }
+  void forward_slab(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
+                    ThreadTeam& team, int member, int32_t step) override {
+    if (member == 0 && step == 0) check(batch, fake_.slab_rows);
+    const kernels::KvPages& pages = kv.layer(0);
+    if (step == 1)
+      for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
+        store(batch, batch.slices[static_cast<size_t>(i)], pages);
+    if (step == 2) answer(batch, pages, client, team, member);
+  }
+
+  int64_t rows() const { return rows_; }
+  int64_t steps() const { return steps_; }
+  int32_t most_rows() const { return most_rows_; }
+  // Called by every member, and on member 0, at the start of each pass.
+  std::function<void(int)> on_forward;
+  std::function<void(const model::Batch&)> on_batch;
+  // Slices of which a pass says that they cannot be computed.
+  std::function<bool(const model::BatchSlice&)> fails;
+
+ private:
+  void answer(const model::Batch& batch, const kernels::KvPages& pages,
+              model::ForwardClient& client, ThreadTeam& team, int member) {
+    if (member == 0 && fails)
+      for (size_t i = 0; i < batch.slices.size(); ++i)
+        if (fails(batch.slices[i])) client.on_failed(static_cast<int32_t>(i), "disk on fire");
     const auto hash_of = [&](int32_t row) {
       const auto slice = std::ranges::find_if(batch.slices, [row](const model::BatchSlice& s) {
         return row >= s.row_begin && row < s.row_begin + s.rows;
@@ -101,13 +134,7 @@ class FakeModel final : public model::Model {
     }
   }
 
-  int64_t rows() const { return rows_; }
-  int64_t steps() const { return steps_; }
-  int32_t most_rows() const { return most_rows_; }
-  // Called by every member, and on member 0, at the start of each pass.
-  std::function<void(int)> on_forward;
-  std::function<void(const model::Batch&)> on_batch;
-
+ public:
   // The length that rope uses at `position`, as far as it matters.
   int32_t rope_length(int32_t prompt_length, int32_t position) const {
     if (fake_.original_context == 0) return 0;
@@ -171,8 +198,8 @@ class FakeModel final : public model::Model {
     return hash;
   }
 
-  void check(const model::Batch& batch) {
-    CHECK(!batch.tokens.empty() && std::ssize(batch.tokens) <= fake_.rows_max);
+  void check(const model::Batch& batch, int32_t rows_max) {
+    CHECK(!batch.tokens.empty() && std::ssize(batch.tokens) <= rows_max);
     CHECK(std::ssize(batch.sample_rows) <= kSamplesMax);
     int32_t row = 0;
     for (const model::BatchSlice& slice : batch.slices) {
