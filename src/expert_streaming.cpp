@@ -1,9 +1,10 @@
 #include "expert_streaming.h"
 
+#include <algorithm>
 #include <cstdio>
 
-#include "base/check.h"
-#include "memory_plan.h"
+#include "expert_forecast.h"
+#include "ssd/calibration.h"
 #include "ssd/disk.h"
 #include "ssd/expert_store.h"
 
@@ -21,6 +22,17 @@ ssd::PrefetchMode prefetch_mode(const std::string& name) {
 // eighth of the memory; below the least a slab is no better than a chunk.
 constexpr int32_t kSlabRowsMax = 4096, kSlabRowsMin = 512;
 constexpr int64_t kSlabShare = 8;
+// Below, an expert is evicted before the next token can ask for it (reference: expert-streaming,
+// 11.2).
+constexpr double kCyclesLeast = 1.25;
+
+ExpertLoad load_of(const model::Model& model, uint64_t memory) {
+  const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
+  return {.bank_bytes = catalogue.bank_bytes(),
+          .cycle_bytes = catalogue.cycle_bytes(model.experts_per_token()),
+          .token_bytes = model.weight_bytes_per_token(),
+          .memory_bytes = memory};
+}
 
 }  // namespace
 
@@ -41,13 +53,17 @@ Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
 
 Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
                           int32_t sequences_max) {
-  if (model.expert_catalogue() == nullptr) return {};
+  const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
+  if (catalogue == nullptr) return {};
   WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk,
               ssd::Disk::create(
                   {.uring = options.ssd_io == "auto", .direct = options.ssd_io != "buffered"}));
-  return model.open_experts(std::move(disk), {.memory = static_cast<uint64_t>(memory),
-                                              .sequences_max = sequences_max,
-                                              .prefetch = prefetch_mode(options.ssd_prefetch)});
+  ssd::StoreOptions store = {.memory = static_cast<uint64_t>(memory),
+                             .sequences_max = sequences_max,
+                             .prefetch = prefetch_mode(options.ssd_prefetch)};
+  if (const auto measured = ssd::load_calibration(catalogue->files().front()))
+    store.queue = ssd::limits_for(*measured);
+  return model.open_experts(std::move(disk), store);
 }
 
 Result<void> open_experts(model::Model& model, const Options& options) {
@@ -60,13 +76,31 @@ Result<void> open_experts(model::Model& model, const Options& options) {
   return open_experts(model, options, memory, kSequences);
 }
 
-std::string expert_summary(const model::Model& model) {
-  const ssd::StorePlan& plan = model.experts()->plan();
+std::string expert_summary(const model::Model& model, uint64_t memory) {
+  const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
+  const ExpertLoad load = load_of(model, memory);
+  const auto all = static_cast<double>(load.bank_bytes);
+  const double share = std::min(1.0, static_cast<double>(memory) / all);
+  const auto experts = static_cast<double>(catalogue.layers()) * catalogue.experts();
   char text[160];
+  std::snprintf(text, sizeof text,
+                "%.0f of %.0f in memory (%.0f %%), %.2f of what one token needs; ", share * experts,
+                experts, 100 * share,
+                static_cast<double>(memory) / static_cast<double>(load.cycle_bytes));
+  return text + forecast_text(load, load_machine_speed(catalogue.files().front()));
+}
+
+std::string expert_warning(const model::Model& model, uint64_t memory) {
+  const uint64_t cycle = load_of(model, memory).cycle_bytes;
+  const auto least = static_cast<uint64_t>(kCyclesLeast * static_cast<double>(cycle));
+  if (memory >= least) return {};
+  char text[200];
   std::snprintf(
-      text, sizeof text, "%lld of %lld in memory (%.0f %%), %.2f times what a token needs",
-      static_cast<long long>(plan.slots), static_cast<long long>(plan.experts),
-      100.0 * static_cast<double>(plan.slots) / static_cast<double>(plan.experts), plan.cycles());
+      text, sizeof text,
+      "memory for experts holds %.2f of what one token needs: nearly all is read again for "
+      "every token; %.2f, or --expert-memory %lluM, is the least that keeps any",
+      static_cast<double>(memory) / static_cast<double>(cycle), kCyclesLeast,
+      static_cast<unsigned long long>((least >> 20) + 1));
   return text;
 }
 

@@ -25,7 +25,10 @@ Result<void> open_experts(model::Model& model, const Options& options, int64_t m
 // The same for commands without a memory plan: --expert-memory, else all experts.
 Result<void> open_experts(model::Model& model, const Options& options);
 
-// "412 of 6144 experts in memory (7 %), 0.9 of what one token needs; ..."
-std::string expert_summary(const model::Model& model);
+// "412 of 6144 in memory (7 %), 0.9 of what one token needs; expected: ...", with so much memory
+// for experts. REQUIRES: a model that streams.
+std::string expert_summary(const model::Model& model, uint64_t memory);
+// What is wrong with so little memory; empty where nothing is.
+std::string expert_warning(const model::Model& model, uint64_t memory);
 
 }  // namespace weir

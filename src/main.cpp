@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "commands/bench.h"
+#include "commands/calibrate.h"
 #include "commands/info.h"
 #include "commands/perplexity.h"
 #include "options.h"
@@ -20,6 +21,8 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::run_bench(options);
     case weir::Command::kPerplexity:
       return weir::measure_perplexity(options);
+    case weir::Command::kCalibrate:
+      return weir::calibrate_machine(options);
   }
   return {};
 }

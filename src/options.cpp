@@ -17,7 +17,13 @@ namespace weir {
 namespace {
 
 // Which commands take an option.
-enum : uint8_t { kServeOnly = 1, kInfoToo = 2, kBenchOnly = 4, kPerplexityOnly = 8 };
+enum : uint8_t {
+  kServeOnly = 1,
+  kInfoToo = 2,
+  kBenchOnly = 4,
+  kPerplexityOnly = 8,
+  kCalibrateToo = 16
+};
 constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
 constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
 
@@ -46,7 +52,7 @@ struct Row {
 
 // The table. Groups appear in --help in the order of their first row.
 const std::array kRows = {
-    Row{"model", "DIR", &Options::model, kEvery, "Model",
+    Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo, "Model",
         "Folder with config.json and safetensors (Hugging Face or MLX layout)",
         "weir-tiny-moe, compiled in"},
     Row{"alias", "NAME", &Options::alias, kPlanning, "Model",
@@ -80,9 +86,9 @@ const std::array kRows = {
         "these two words, as Qwen3-Reranker does",
         "auto: as a LogitScore module in modules.json or classifier_from_token in config.json say"},
 
-    Row{"threads", "N", &Options::threads, kEvery, "Machine", "Compute threads",
+    Row{"threads", "N", &Options::threads, kEvery | kCalibrateToo, "Machine", "Compute threads",
         "the cores this process may use"},
-    Row{"isa", "scalar|avx2|avx512|amx", &Options::isa, kEvery, "Machine",
+    Row{"isa", "scalar|avx2|avx512|amx", &Options::isa, kEvery | kCalibrateToo, "Machine",
         "Use these kernels instead of the processor's best", "the best"},
     Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning, "Machine",
         "Memory that weights, KV cache and buffers may take (4G, 512M)",
@@ -208,6 +214,8 @@ constexpr std::array kCommands = {
                "Measure prefill and decode speed beside the machine's limits"},
     CommandRow{"perplexity", Command::kPerplexity, kPerplexityOnly,
                "Measure a model's perplexity on a text"},
+    CommandRow{"calibrate", Command::kCalibrate, kCalibrateToo,
+               "Measure a model's disk, and memory, for --stream-experts"},
 };
 
 std::string environment_name(std::string_view option) {

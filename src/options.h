@@ -12,7 +12,7 @@
 
 namespace weir {
 
-enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity };
+enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate };
 
 struct Options {
   Command command = Command::kServe;

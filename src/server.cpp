@@ -424,7 +424,12 @@ void Server::print_plan() const {
             " threads=" + std::to_string(choice_.threads) + " compute=" + options_.compute +
             " kv=" + (choice_.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") +
             " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
-  if (model_->experts() != nullptr) log::info("experts " + expert_summary(*model_));
+  if (const ssd::ExpertStore* store = model_->experts()) {
+    log::info("experts " + expert_summary(*model_, store->plan().slot_memory) + " (" +
+              std::string(store->mode()) + ")");
+    const std::string warning = expert_warning(*model_, store->plan().slot_memory);
+    if (!warning.empty()) log::warn("experts " + warning);
+  }
   std::string lines;
   for (const MemoryPlan::Line& line : plan_.lines)
     lines += (lines.empty() ? "" : ", ") + line.what + " " + human_bytes(line.bytes);
