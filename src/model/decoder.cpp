@@ -220,6 +220,7 @@ Pass Decoder::make_pass(const Batch& batch, const kv::KvCache& kv, ForwardClient
           .team = team,
           .ws = workspace,
           .client = client,
+          .reads = bank_ && member == 0 ? bank_->store() : nullptr,
           .member = member,
           .prompt_begin = prompts_differ() ? batch.prompt_begin() : kNoPrompts,
           .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};
@@ -248,13 +249,12 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
   const Pass pass = make_pass(batch, kv, client, team, member, *workspace_);
   CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
   begin_rows(pass);
-  ssd::ExpertStore* store = bank_ && member == 0 ? bank_->store() : nullptr;
-  if (store) begin_step(pass, *store);
+  if (pass.reads) begin_step(pass, *pass.reads);
   enter(pass, 0);
   // The others claim the first layer's work meanwhile.
   if (member == 0) client.while_computing();
   for (size_t i = 0; i < layers_.size(); ++i) compute(pass, i);
-  if (store) store->end_step();
+  if (pass.reads) pass.reads->end_step();
   head_->forward(pass, *layers_.back(), client);
 }
 
@@ -264,12 +264,11 @@ void Decoder::forward_slab(const Batch& batch, const kv::KvCache& kv, ForwardCli
                              static_cast<int32_t>(batch.tokens.size()));
   const Pass pass = make_pass(batch, kv, client, team, member, *slab_);
   CHECK(pass.rows() > 0 && pass.rows() <= options_.slab_rows);
-  ssd::ExpertStore* store = member == 0 ? bank_->store() : nullptr;
   if (step == 0) begin_rows(pass);
-  if (store) begin_step(pass, *store);
+  if (pass.reads) begin_step(pass, *pass.reads);
   if (step == 0) enter(pass, 0);
   compute(pass, static_cast<size_t>(step));
-  if (store) store->end_step();
+  if (pass.reads) pass.reads->end_step();
   if (step + 1 == slab_steps()) head_->forward(pass, *layers_.back(), client);
 }
 

@@ -18,6 +18,7 @@
 #include "model/batch.h"
 #include "model/model.h"
 #include "model/workspace.h"
+#include "ssd/expert_store.h"
 
 namespace weir::model {
 
@@ -28,6 +29,8 @@ struct Pass {
   ThreadTeam& team;
   Workspace& ws;
   ForwardClient& client;
+  // The leader's, where experts are streamed: it looks after the disk between its claims.
+  ssd::ExpertStore* reads = nullptr;
   int member = 0;
   // Rows from here on are tokens of prompts, where those are computed in other arithmetic.
   int32_t prompt_begin = kNoPrompts;
@@ -35,6 +38,9 @@ struct Pass {
   bool own_inputs = false;
 
   int32_t rows() const { return static_cast<int32_t>(batch.tokens.size()); }
+  void see_to_reads() const {
+    if (reads != nullptr) reads->pump();
+  }
   // The row is a generated token's, not a prompt's.
   bool generated(int32_t row) const {
     const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
@@ -53,7 +59,10 @@ struct Pass {
 // Calls fn(block) for each block that this member claims.
 template <class F>
 void claim_blocks(const Pass& pass, int64_t count, F&& fn) {
-  for (int64_t block = pass.team.claim(); block < count; block = pass.team.claim()) fn(block);
+  for (int64_t block = pass.team.claim(); block < count; block = pass.team.claim()) {
+    fn(block);
+    pass.see_to_reads();
+  }
 }
 
 // Calls fn(begin, end) for ranges of [0, rows).
@@ -78,6 +87,7 @@ void claim_in_shares(const Pass& pass, int64_t count, F&& fn) {
   while (pass.team.claim_share(pass.member, most, share, block)) {
     const int64_t at = count * share / members + block, end = count * (share + 1) / members;
     if (at < end) fn(at, at + 1 < end ? at + 1 : -1);
+    pass.see_to_reads();
   }
 }
 
@@ -179,6 +189,7 @@ void claim_columns(const Pass& pass, const ColumnShares<kCount>& shares,
   while (pass.team.claim_share(pass.member, shares.blocks(), share, block)) {
     kernels::NextWeights later = shares.first_weights(share, block + 1);
     if (later.words == nullptr) later = behind;
+    pass.see_to_reads();
     const auto ranges = shares.ranges(share, block);
     for (size_t i = 0; i < kCount && ranges[i].begin < ranges[i].end; ++i) {
       const bool last = i + 1 == kCount || ranges[i + 1].begin == ranges[i + 1].end;

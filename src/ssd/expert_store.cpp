@@ -30,6 +30,8 @@ constexpr uint64_t kStagingShare = 16;
 constexpr int32_t kReadingMax = 96;
 // Of prompts: about 16 MiB of small experts, twice what keeps a disk busy.
 constexpr int32_t kReadingOfPrompts = 16;
+// Slots that may hold what a prompt's next layer will ask for: an eighth.
+constexpr int64_t kAheadShare = 8;
 constexpr size_t kReadsOfSlotMax = 10;
 // Guesses in flight: each 2 MiB read that is on its way delays the next demand by a millisecond
 // (reference: expert-streaming, 8.3).
@@ -137,6 +139,7 @@ ExpertStore::ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk>
                   options.prefetch),
       queue_(*disk_, options.queue),
       slots_(static_cast<size_t>(plan_.slots)),
+      ahead_slots_max_(static_cast<int32_t>(plan_.slots / kAheadShare)),
       usable_(plan_.slots_of_class.size()) {
   for (Slot& slot : slots_) slot.reads.reserve(kReadsOfSlotMax);
   const auto experts = static_cast<size_t>(catalogue.experts());
@@ -281,6 +284,7 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
   take_landed(queue_.poll());
   for (size_t i = 0; i < demands.size(); ++i) hold(i);
   count_union(demands);
+  plan_read_ahead();
   prefetcher_.disk_busy(!order_.empty());
   start_waiting();
   for (const RoutedRow& row : rows) {
@@ -292,6 +296,14 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
     for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
   }
   drop_contradicted();
+}
+
+// A layer of which nearly all experts were asked for says the same of the next one.
+void ExpertStore::plan_read_ahead() {
+  if (generated_) return;
+  const bool all = 10 * asked_.size() >= 9 * static_cast<size_t>(catalogue_.experts());
+  ahead_ = {.layer = all && layer_ + 1 < catalogue_.layers() ? layer_ + 1 : -1, .expert = 0};
+  ahead_slots_ = 0;
 }
 
 void ExpertStore::count_union(std::span<const ExpertDemand> demands) {
@@ -323,7 +335,8 @@ void ExpertStore::hold(size_t demand) {
   Slot& s = slot(index);
   (!generated ? stats_.prompt_ready : s.reading ? stats_.in_flight : stats_.ready).add();
   if (s.reading)
-    for (const ReadQueue::ReadId read : s.reads) queue_.promote(read, ReadClass::kDemand);
+    for (const ReadQueue::ReadId read : s.reads)
+      queue_.promote(read, generated ? ReadClass::kDemand : ReadClass::kPrefill);
   if (!std::exchange(s.guessed, false)) return;
   prefetcher_.used(key, bytes_of(key), s.reading);
   if (s.reading) --guesses_reading_;
@@ -466,6 +479,32 @@ void ExpertStore::start_guesses() {
   }
 }
 
+// Behind a long prompt's layer comes the next, which will want nearly every expert too: they are
+// read in the order of the file while this one is computed, and attention.
+void ExpertStore::read_ahead() {
+  if (ahead_.layer < 0 || (layer_ >= 0 && next_waiting_ < order_.size())) return;
+  while (reading_ < kReadingOfPrompts && !queue_.stalled() &&
+         (catalogue_.in_slot_form() || !free_staging_.empty())) {
+    if (ahead_.expert == catalogue_.experts() || ahead_slots_ == ahead_slots_max_) {
+      ahead_.layer = -1;
+      return;
+    }
+    const ExpertKey key = ahead_;
+    ++ahead_.expert;
+    if (cache_.slot_of(key) >= 0) {
+      cache_.protect(key);
+      continue;
+    }
+    const int32_t index = cache_.place(key, std::max(layer_, 0));
+    if (index < 0) return;
+    cache_.protect(key);
+    begin_read(index, key);
+    ++ahead_slots_;
+    stats_.read_ahead.add();
+    for (int part = 0; part < kParts; ++part) add_reads(index, part, ReadClass::kPrefill);
+  }
+}
+
 // A guess that newer knowledge contradicts is taken back while the disk has not seen any of it:
 // reads of one class go in order, so the first decides.
 void ExpertStore::drop_contradicted() {
@@ -490,6 +529,7 @@ void ExpertStore::drop_contradicted() {
 void ExpertStore::pump() {
   take_landed(queue_.poll());
   if (layer_ >= 0) start_waiting();
+  read_ahead();
   start_guesses();
   queue_.submit();
 }

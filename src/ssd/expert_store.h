@@ -107,8 +107,9 @@ struct StoreStats {
   Counter prompt_ready, prompt_absent;
   Counter steps, tokens;
   Counter step_ns;
-  Counter stall_ns;  // Of it: nothing to compute, and the leader waited for the disk.
-  Counter unpacked;  // Parts.
+  Counter stall_ns;    // Of it: nothing to compute, and the leader waited for the disk.
+  Counter read_ahead;  // Experts, before a prompt asked for them.
+  Counter unpacked;    // Parts.
   Counter failed_experts;
   Gauge slots_usable;
   // Of layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how
@@ -202,6 +203,8 @@ class ExpertStore {
   void take_landed(std::span<const Landed> landed);
   void settle(int32_t index);
   void start_guesses();
+  void plan_read_ahead();
+  void read_ahead();
   void drop_contradicted();
   void finish_unpacking();
   void collect(ExpertWave& wave);
@@ -224,6 +227,9 @@ class ExpertStore {
   std::vector<SlotPart> unpacking_;  // By the wave at hand.
   int32_t reading_ = 0;              // Slots.
   int32_t guesses_reading_ = 0;
+  const int32_t ahead_slots_max_;
+  int32_t ahead_slots_ = 0;
+  ExpertKey ahead_{.layer = -1};  // The next expert to be read ahead of a prompt; -1: none.
 
   // The layer's run.
   int32_t layer_ = -1;

@@ -248,10 +248,8 @@ void MoeLayer::point_at(const Pass& pass, const ssd::ExpertWave& wave) const {
 
 void MoeLayer::unpack(const Pass& pass, const ssd::ExpertWave& wave) const {
   const trace::Scope scope(trace::Kind::kKernel, "unpack");
-  claim_blocks(pass, bank_->unpack_units(wave), [&](int64_t unit) {
-    bank_->unpack(wave, static_cast<int32_t>(unit));
-    see_to_reads(pass);
-  });
+  claim_blocks(pass, bank_->unpack_units(wave),
+               [&](int64_t unit) { bank_->unpack(wave, static_cast<int32_t>(unit)); });
 }
 
 // Rows of an expert that cannot be read go on with zeros, so that what is computed beside them
@@ -329,7 +327,6 @@ void MoeLayer::activate(const Pass& pass, const Group& group) const {
                              experts_[0].first().column_bytes(), column_multiple_);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
     const int32_t place = group.place(shares.expert(block));
-    see_to_reads(pass);
     const FfnWeights& ffn = network(p, place);
     kernels::NextWeights next;
     if (next_block >= 0)
@@ -366,7 +363,6 @@ void MoeLayer::project_down(const Pass& pass, const Group& group,
                              group.shared ? hidden_ : 0, experts_[0].down.column_bytes(), 64);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
     const int32_t place = group.place(shares.expert(block));
-    see_to_reads(pass);
     const Linear& down = network(p, place).down;
     const ColumnRange columns = shares.columns(block);
     kernels::GemmRange range = {.rows = pass.rows(),

@@ -55,10 +55,6 @@ class MoeLayer final : public Layer {
   };
   void bind_experts(WeightBinder& binder, int index);
   static int32_t rows_of(const Pass& pass, const ExpertPlan& plan, const Group& group);
-  // The disk has something for the leader to do, perhaps: looked at now and then.
-  void see_to_reads(const Pass& pass) const {
-    if (bank_ != nullptr && pass.member == 0) bank_->store()->pump();
-  }
   void compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const;
   void point_at(const Pass& pass, const ssd::ExpertWave& wave) const;
   void report_failures(const Pass& pass, const ssd::ExpertWave& wave) const;
