@@ -144,6 +144,67 @@ TEST(JsonSchema, ObjectsHaveTheirMembersInOrder) {
   expect_samples(samples);
 }
 
+TEST(JsonSchema, MembersAskForOthers) {
+  const Sample samples[] = {
+      {R"({"properties":{"card":{"type":"integer"},"address":{"type":"null"},"x":{}},
+           "dependentRequired":{"card":["address"]}})",
+       {"{}", R"({"card":1,"address":null})", R"({"address":null})", R"({"x":1})",
+        R"({"card":1,"address":null,"x":2})"},
+       {R"({"card":1})", R"({"card":1,"x":2})", "1"}},
+      // One asks for the next; names that no schema speaks of come only where they are asked for.
+      {R"({"properties":{"a":{"type":"null"},"b":{"type":"null"}},
+           "dependentRequired":{"a":["b"],"b":["c"],"d":["a"]}})",
+       {"{}", R"({"b":null,"c":7})", R"({"a":null,"b":null,"c":7})"},
+       {R"({"c":7})", R"({"a":null,"b":null})", R"({"a":null,"c":7})",
+        R"({"a":null,"b":null,"c":7,"d":1})"}},
+      {R"({"properties":{"a":{}},"required":["a"],"dependentRequired":{"a":["b"]}})",
+       {R"({"a":1,"b":2})"},
+       {R"({"a":1})", "{}", R"({"b":2})"}},
+      {R"({"properties":{"a":{}},"additionalProperties":false,"dependentRequired":{"a":["b"]}})",
+       {"{}"},
+       {R"({"a":1,"b":2})", R"({"a":1})"}},
+      {R"({"type":"object","dependentRequired":{"a":["b"],"c":[]}})",
+       {"{}", R"({"b":1})", R"({"a":1,"b":1,"z":1})", R"({"c":1})", R"({"z":1})"},
+       {R"({"a":1})", R"({"a":1,"z":1})", R"({"z":1,"a":1})"}},
+      {R"({"properties":{"a":{},"b":{},"c":{}},"maxProperties":1,
+           "dependentRequired":{"a":["b"]}})",
+       {"{}", R"({"b":1})", R"({"c":1})"},
+       {R"({"a":1,"b":1})", R"({"a":1})"}},
+      {R"({"enum":[{"a":1},{"a":1,"b":2},{"b":3}],"dependentRequired":{"a":["b"]}})",
+       {R"({"a":1,"b":2})", R"({"b":3})"},
+       {R"({"a":1})"}},
+      {R"({"allOf":[{"properties":{"a":{},"b":{}}},{"dependentRequired":{"a":["b"]}},
+           {"dependentRequired":{"b":["a"]}}]})",
+       {"{}", R"({"a":1,"b":2})"},
+       {R"({"a":1})", R"({"b":1})"}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, ReferencesNameAnchors) {
+  const Sample samples[] = {
+      {R"({"$ref":"#word","$defs":{"w":{"$anchor":"word","type":"null"}}})", {"null"}, {"1"}},
+      {R"({"items":{"$ref":"#n"},"$defs":{"a":{"$defs":{"b":{"$anchor":"n","enum":[3]}}}}})",
+       {"[]", "[3,3]"},
+       {"[1]", "3"}},
+      {R"({"$anchor":"tree","properties":{"next":{"$ref":"#tree"}}})",
+       {"{}", R"({"next":{"next":{}}})"},
+       {R"({"next":1})"}},
+      // Within a part that has an identity of its own, `#` is that part.
+      {R"({"properties":{"x":{"$id":"part","$ref":"#a","$defs":{"q":{"$anchor":"a","enum":[1]}}},
+           "y":{"$ref":"#a"},"z":{"$id":"other","$ref":"#/$defs/q","$defs":{"q":{"enum":[2]}}}},
+           "$defs":{"q":{"$anchor":"a","enum":[3]}}})",
+       {R"({"x":1,"y":3,"z":2})"},
+       {R"({"x":3})", R"({"y":1})", R"({"z":3})"}},
+      // A property of that name is no anchor.
+      {R"({"properties":{"$anchor":{"type":"null"},"x":{"$ref":"#a"}},
+           "$defs":{"a":{"const":{"$anchor":"a"}},"b":{"$anchor":"a","type":"integer"}}})",
+       {R"({"$anchor":null,"x":5})"},
+       {R"({"x":{"$anchor":"a"}})"}},
+  };
+  expect_samples(samples);
+}
+
 TEST(JsonSchema, ArraysCountTheirItems) {
   const Sample samples[] = {
       {R"({"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":3})",
@@ -215,7 +276,15 @@ TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPlace) {
            {R"({"items":{"contains":{}}})", {"'contains'", "#/items/contains"}},
            {R"({"type":"array","uniqueItems":true})", {"'uniqueItems'"}},
            {R"({"unevaluatedProperties":false})", {"'unevaluatedProperties'"}},
-           {R"({"dependentRequired":{}})", {"'dependentRequired'"}},
+           {R"({"dependentSchemas":{}})", {"'dependentSchemas'"}},
+           {R"({"dependentRequired":{"a":["A"],"b":["B"],"c":["C"],"d":["D"],"e":["E"],"f":["F"],
+                "g":["G"]}})",
+            {"'dependentRequired'", "at most 64 ways"}},
+           {R"({"dependentRequired":[]})", {"dependentRequired is not an object"}},
+           {R"({"dependentRequired":{"a":"b"}})", {"dependentRequired is not an array", "#/dep"}},
+           {R"({"dependentRequired":{"a":[1]}})", {"not a string"}},
+           {R"({"$ref":"#a","enum":[{"$anchor":"a"}]})", {"leads nowhere"}},
+           {R"({"$ref":"#a","$defs":{"x":{"$id":"other","$anchor":"a"}}})", {"leads nowhere"}},
            {R"({"$dynamicRef":"#a"})", {"'$dynamicRef'"}},
            {R"({"requierd":["a"]})", {"'requierd'"}},
            {R"({"$ref":"http://example.com/x"})", {"'$ref'", "within the schema"}},

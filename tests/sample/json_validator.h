@@ -70,7 +70,12 @@ class JsonValidator {
 
   JsonValue resolve(std::string_view pointer) const {
     if (pointer == "#") return root_;
-    return root_.at_pointer(pointer.substr(1)).value();
+    if (pointer.starts_with("#/")) return root_.at_pointer(pointer.substr(1)).value();
+    for (const auto [name, definition] : object_of(object_of(root_)["$defs"].value())) {
+      const auto anchor = json_get(object_of(definition), "$anchor");
+      if (anchor && anchor->get_string().value() == pointer.substr(1)) return definition;
+    }
+    return JsonValue();
   }
 
   bool valid(JsonValue v, JsonValue schema) const {
@@ -163,6 +168,13 @@ class JsonValidator {
     if (key == "required") {
       for (const JsonValue name : array_of(k))
         if (v.at_key(name.get_string().value()).get(found) != simdjson::SUCCESS) return false;
+      return true;
+    }
+    if (key == "dependentRequired") {
+      for (const auto [name, names] : object_of(k))
+        if (v.at_key(name).get(found) == simdjson::SUCCESS &&
+            !object_holds(v, "required", names, schema))
+          return false;
       return true;
     }
     if (key == "properties") {

@@ -18,7 +18,7 @@ class SchemaGenerator {
     if (definitions_ == 0) return text;
     std::string definitions;
     for (int i = 0; i < definitions_; ++i)
-      definitions += (i ? "," : "") + quoted("d" + std::to_string(i)) + ":" + any(2);
+      definitions += (i ? "," : "") + quoted("d" + std::to_string(i)) + ":" + anchored(any(2), i);
     return text.substr(0, text.size() - 1) + (text.size() > 2 ? "," : "") + "\"$defs\":{" +
            definitions + "}}";
   }
@@ -77,6 +77,11 @@ class SchemaGenerator {
     }
     return out + "\"";
   }
+  static std::string anchored(const std::string& schema, int number) {
+    const std::string object = object_with(schema);
+    return "{\"$anchor\":\"a" + std::to_string(number) + "\"" + (object == "{}" ? "" : ",") +
+           object.substr(1);
+  }
   static std::string object_with(std::string text) { return text == "true" ? "{}" : text; }
   std::string name() {
     static const char* const names[] = {
@@ -118,7 +123,8 @@ class SchemaGenerator {
   // Recursion that need not end goes by way of an array or an optional property.
   std::string reference() {
     if (definitions_ == 0) return "{\"type\":\"null\"}";
-    const std::string ref = "{\"$ref\":\"#/$defs/d" + std::to_string(pick(definitions_)) + "\"}";
+    const std::string to = pick(2) ? "#/$defs/d" : "#a";
+    const std::string ref = "{\"$ref\":\"" + to + std::to_string(pick(definitions_)) + "\"}";
     return pick(2) ? "{\"type\":\"array\",\"items\":" + ref + "}"
                    : "{\"type\":\"object\",\"properties\":{\"next\":" + ref + "}}";
   }
@@ -200,6 +206,9 @@ class SchemaGenerator {
     for (const std::string& key : names)
       if (pick(2)) required += (required.empty() ? "" : ",") + key;
     if (!required.empty()) text += ",\"required\":[" + required + "]";
+    if (pick(3) == 0)
+      text += ",\"dependentRequired\":{" + name() + ":[" + name() + "],\"id\":[" + name() + "," +
+              name() + "]}";
     switch (pick(5)) {
       case 0:
         text += ",\"additionalProperties\":false";

@@ -43,9 +43,9 @@ NodeId SchemaBuilder::behind_references(NodeId schema) const {
   for (int hops = 0; hops < 64; ++hops) {
     if (tree_.node(schema).child_count != 1 || !tree_.is_object(schema)) return schema;
     const NodeId keyword = tree_.node(schema).first_child;
-    const auto target = tree_.string_at(keyword);
-    if (tree_.node(keyword).key != "$ref" || !target || !target->starts_with('#')) return schema;
-    const auto found = tree_.at_pointer(*target);
+    const auto reference = tree_.string_at(keyword);
+    if (tree_.node(keyword).key != "$ref" || !reference) return schema;
+    const auto found = tree_.target(keyword, *reference);
     if (!found) return schema;
     schema = *found;
   }

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,7 +54,16 @@ class SchemaBuilder {
   bool has_false(const Schemas& schemas) const;
   bool is_false(NodeId schema) const;
   struct Members;
-  Result<void> add_named(const SchemaFacts& facts, Members& members);
+  // Which members an object has and lacks, as far as dependentRequired asks.
+  struct Presence {
+    std::set<std::string_view> required, absent;
+  };
+  Result<std::vector<Presence>> presences(const SchemaFacts& facts);
+  Result<std::vector<NodeId>> possible_dependencies(const SchemaFacts& facts,
+                                                    const Presence& presence);
+  void require_dependents(const std::vector<NodeId>& dependencies, Presence& presence);
+  Result<void> add_named(const SchemaFacts& facts, const Presence& presence, Members& members);
+  Result<ExprId> members_of(const SchemaFacts& facts, Members members);
   Result<void> add_others(const SchemaFacts& facts, Members& members);
   Result<ExprId> other_names(const SchemaFacts& facts, const Members& members,
                              const std::vector<Dfa>& patterns, unsigned mask);

@@ -156,6 +156,11 @@ Result<bool> SchemaCheck::object_holds(NodeId value, const SchemaFacts& facts, i
   if (count < facts.members_min || count > facts.members_max) return false;
   for (const NodeId name : facts.required)
     if (!tree_.member(value, *tree_.string_at(name))) return false;
+  for (const NodeId list : facts.dependencies) {
+    if (!tree_.member(value, tree_.node(list).key)) continue;
+    for (const NodeId name : tree_.children(list))
+      if (!tree_.member(value, *tree_.string_at(name))) return false;
+  }
   if (!facts.member_names.empty() && count > 0)
     return reader_.unsupported(facts.member_names[0], "beside enum or const");
   for (const NodeId member : tree_.children(value)) {

@@ -213,11 +213,10 @@ Result<bool> SchemaReader::read_structure_keyword(NodeId schema, NodeId keyword,
     facts.member_names.push_back(keyword);
   } else if (name == "required") {
     facts.keyword_types |= type::kObject;
-    if (!tree_.is_array(keyword)) return error(keyword, "required is not an array");
-    for (const NodeId required : tree_.children(keyword)) {
-      if (!tree_.string_at(required)) return error(required, "a required name is not a string");
-      facts.required.push_back(required);
-    }
+    WEIR_TRY(read_names(keyword, keyword, facts.required));
+  } else if (name == "dependentRequired") {
+    facts.keyword_types |= type::kObject;
+    WEIR_TRY(read_dependencies(keyword, facts));
   } else if (name == "minProperties") {
     WEIR_TRY(count_into(facts.members_min, type::kObject));
   } else if (name == "maxProperties") {
@@ -228,17 +227,39 @@ Result<bool> SchemaReader::read_structure_keyword(NodeId schema, NodeId keyword,
   return true;
 }
 
+Result<void> SchemaReader::read_names(NodeId keyword, NodeId list,
+                                      std::vector<NodeId>& names) const {
+  if (!tree_.is_array(list))
+    return error(list, std::string(tree_.node(keyword).key) + " is not an array");
+  for (const NodeId name : tree_.children(list)) {
+    if (!tree_.string_at(name)) return error(name, "a required name is not a string");
+    names.push_back(name);
+  }
+  return {};
+}
+
+Result<void> SchemaReader::read_dependencies(NodeId keyword, SchemaFacts& facts) const {
+  if (!tree_.is_object(keyword)) return error(keyword, "dependentRequired is not an object");
+  for (const NodeId list : tree_.children(keyword)) {
+    std::vector<NodeId> names;
+    WEIR_TRY(read_names(keyword, list, names));
+    // Of two members with one name the last one counts.
+    if (!names.empty() && tree_.member(keyword, tree_.node(list).key) == list)
+      facts.dependencies.push_back(list);
+  }
+  return {};
+}
+
 // A schema that was read already adds nothing. But one whose own choice led here would only lead
 // here again: no value satisfies it by this way.
 Result<void> SchemaReader::read_reference(NodeId keyword, Reading& reading) const {
   const auto reference = tree_.string_at(keyword);
   if (!reference) return error(keyword, "$ref is not a string");
-  std::optional<NodeId> target;
-  if (reference->empty() || reference->starts_with('#'))
-    target = tree_.at_pointer(reference->empty() ? "#" : *reference);
-  if (!target && !reference->starts_with("#/"))
-    return unsupported(keyword, "only references within the schema (#/...) are, found '" +
-                                    std::string(reference->substr(0, 64)) + "'");
+  if (!reference->empty() && !reference->starts_with('#'))
+    return unsupported(keyword,
+                       "only references within the schema (#/... and #anchor) are, found '" +
+                           std::string(reference->substr(0, 64)) + "'");
+  const std::optional<NodeId> target = tree_.target(keyword, *reference);
   if (!target)
     return error(keyword, "$ref '" + std::string(reference->substr(0, 64)) + "' leads nowhere");
   for (const SchemaChoice& choice : reading.settled)

@@ -49,6 +49,7 @@ struct SchemaFacts {
   int64_t members_min = 0, members_max = kUnbounded;
   std::vector<NodeId> required;      // Names.
   std::vector<NodeId> member_names;  // propertyNames.
+  std::vector<NodeId> dependencies;  // dependentRequired: lists of names, by the name that asks.
 
   std::vector<NodeId> objects;  // All schemas that hold, after $ref and allOf; none is a boolean.
 };
@@ -72,6 +73,8 @@ class SchemaReader {
   Result<bool> read_value_keyword(NodeId keyword, std::string_view name, Reading& reading) const;
   Result<bool> read_structure_keyword(NodeId schema, NodeId keyword, std::string_view name,
                                       Reading& reading) const;
+  Result<void> read_names(NodeId keyword, NodeId list, std::vector<NodeId>& names) const;
+  Result<void> read_dependencies(NodeId keyword, SchemaFacts& facts) const;
   Result<void> read_reference(NodeId keyword, Reading& reading) const;
   Result<void> read_types(NodeId keyword, SchemaFacts& facts) const;
   Result<int64_t> count(NodeId keyword) const;

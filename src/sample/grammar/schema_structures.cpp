@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kPrefixMax = 200;
 // Of patternProperties: every set of them is a kind of member of its own.
 constexpr size_t kPatternsMax = 4;
+constexpr int64_t kNameWork = 20;
 
 }  // namespace
 
@@ -112,6 +113,10 @@ std::vector<std::string_view> SchemaBuilder::member_names(const SchemaFacts& fac
     if (const auto properties = tree_.member(object, "properties"))
       tree_.for_children(*properties, [&](NodeId property) { add(tree_.node(property).key); });
   for (const NodeId name : facts.required) add(*tree_.string_at(name));
+  for (const NodeId list : facts.dependencies) {
+    add(tree_.node(list).key);
+    tree_.for_children(list, [&](NodeId name) { add(*tree_.string_at(name)); });
+  }
   return names;
 }
 
@@ -163,18 +168,20 @@ Result<Dfa> SchemaBuilder::allowed_names(const SchemaFacts& facts) {
   return machine_of(grammar_, content);
 }
 
-Result<void> SchemaBuilder::add_named(const SchemaFacts& facts, Members& members) {
+Result<void> SchemaBuilder::add_named(const SchemaFacts& facts, const Presence& presence,
+                                      Members& members) {
   std::optional<Dfa> allowed;
   if (!facts.member_names.empty()) {
     WEIR_ASSIGN(allowed, allowed_names(facts));
   }
-  std::set<std::string_view> required;
-  for (const NodeId name : facts.required) required.insert(*tree_.string_at(name));
+  const bool is_open = open(facts);
   for (const std::string_view name : members.names) {
+    const bool must = presence.required.contains(name);
+    if (presence.absent.contains(name)) continue;
     WEIR_ASSIGN(const Schemas schemas, member_schemas(facts, name));
+    if (!must && schemas.empty() && !is_open) continue;
     std::string quoted;
     append_json_string(quoted, name);
-    const bool must = required.contains(name);
     bool may = !has_false(schemas);
     if (allowed)
       may = may && allowed->accepts(std::string_view(quoted).substr(1, quoted.size() - 2));
@@ -258,8 +265,21 @@ Result<ExprId> SchemaBuilder::object_of(const SchemaFacts& facts) {
   Members members;
   members.names = member_names(facts);
   members.list.separator = parts_.comma();
-  WEIR_TRY(add_named(facts, members));
   WEIR_TRY(add_others(facts, members));
+  WEIR_ASSIGN(const std::vector<Presence> all, presences(facts));
+  std::vector<ExprId> ways;
+  for (const Presence& presence : all) {
+    grammar_.budget.work -= kNameWork * static_cast<int64_t>(members.names.size());
+    if (grammar_.budget.exhausted()) return too_complex();
+    Members some = members;
+    WEIR_TRY(add_named(facts, presence, some));
+    WEIR_ASSIGN(const ExprId way, members_of(facts, std::move(some)));
+    ways.push_back(way);
+  }
+  return grammar_.any(ways);
+}
+
+Result<ExprId> SchemaBuilder::members_of(const SchemaFacts& facts, Members members) {
   List& list = members.list;
   const auto keyword = [&](std::string_view name) {
     NodeId found = facts.objects.front();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 namespace weir::sample::grammar {
 
@@ -9,6 +10,42 @@ namespace {
 
 // Long enough for any pointer that a person reads.
 constexpr size_t kPointerBytesMax = 300;
+
+// Keywords whose values are schemas, and those whose values are objects or arrays of schemas.
+constexpr std::string_view kSchemaKeywords[] = {
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+};
+constexpr std::string_view kSchemasKeywords[] = {
+    "$defs",
+    "allOf",
+    "anyOf",
+    "definitions",
+    "dependentSchemas",
+    "oneOf",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+};
+
+SchemaTree::Place place_below(SchemaTree::Place place, std::string_view key, bool is_array) {
+  using enum SchemaTree::Place;
+  const auto in = [key](const auto& list) { return std::ranges::find(list, key) != list.end(); };
+  if (place == kSchemas) return kSchema;
+  if (place == kOther) return kOther;
+  if (in(std::span(kSchemasKeywords)) || (key == "items" && is_array)) return kSchemas;
+  return in(std::span(kSchemaKeywords)) ? kSchema : kOther;
+}
 
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string out;
@@ -59,10 +96,24 @@ Result<SchemaTree> SchemaTree::parse(std::string_view json) {
   return tree;
 }
 
+// An `$id` that is a fragment only, as some tools write it, makes no resource.
+void SchemaTree::note_names(NodeId id) {
+  Node& schema = nodes_[static_cast<size_t>(id)];
+  JsonObject object;
+  if (schema.place != Place::kSchema || schema.value.get(object) != simdjson::SUCCESS) return;
+  std::string_view name;
+  if (object["$id"].get(name) == simdjson::SUCCESS && !name.starts_with('#')) schema.resource = id;
+  if (object["$anchor"].get(name) == simdjson::SUCCESS)
+    anchors_.try_emplace({schema.resource, name}, id);
+}
+
 bool SchemaTree::expand(NodeId id) {
+  note_names(id);
   NodeId last = -1;
   const auto add = [&](Node child) {
     child.parent = id;
+    child.resource = node(id).resource;
+    child.place = place_below(node(id).place, child.key, child.value.type() == JsonType::ARRAY);
     const auto number = static_cast<NodeId>(nodes_.size());
     nodes_.push_back(child);
     Node& parent = nodes_[static_cast<size_t>(id)];
@@ -107,13 +158,24 @@ std::optional<NodeId> SchemaTree::member(NodeId object, std::string_view name) c
   return found->second;
 }
 
-std::optional<NodeId> SchemaTree::at_pointer(std::string_view fragment) const {
-  const std::optional<std::string> pointer = percent_decoded(fragment.substr(1));
-  if (!pointer || (!pointer->empty() && pointer->front() != '/')) return std::nullopt;
-  NodeId at = 0;
-  for (size_t i = 0; i < pointer->size();) {
-    const size_t end = std::min(pointer->find('/', i + 1), pointer->size());
-    const std::string token = unescaped(std::string_view(*pointer).substr(i + 1, end - i - 1));
+std::optional<NodeId> SchemaTree::target(NodeId from, std::string_view reference) const {
+  if (!reference.empty() && reference.front() != '#') return std::nullopt;
+  const auto fragment = percent_decoded(reference.substr(std::min<size_t>(1, reference.size())));
+  if (!fragment) return std::nullopt;
+  const NodeId resource = node(from).resource;
+  if (!fragment->empty() && fragment->front() != '/') {
+    const auto found = anchors_.find({resource, *fragment});
+    return found == anchors_.end() ? std::nullopt : std::optional(found->second);
+  }
+  // Tools that write an `$id` into a part may mean the whole document all the same.
+  const auto found = at_pointer(resource, *fragment);
+  return found || resource == 0 ? found : at_pointer(0, *fragment);
+}
+
+std::optional<NodeId> SchemaTree::at_pointer(NodeId at, std::string_view pointer) const {
+  for (size_t i = 0; i < pointer.size();) {
+    const size_t end = std::min(pointer.find('/', i + 1), pointer.size());
+    const std::string token = unescaped(pointer.substr(i + 1, end - i - 1));
     std::optional<NodeId> next = member(at, token);
     if (is_array(at)) {
       size_t index = 0;

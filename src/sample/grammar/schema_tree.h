@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -20,6 +21,12 @@ using NodeId = int32_t;
 
 class SchemaTree {
  public:
+  // What a node is, as its place in the schema says.
+  enum class Place : uint8_t {
+    kSchema,
+    kSchemas,  // An object or array of them.
+    kOther,    // A keyword's value, or data: what looks like a keyword in there is none.
+  };
   struct Node {
     JsonValue value;
     NodeId parent = -1;
@@ -27,6 +34,8 @@ class SchemaTree {
     int32_t index = -1;    // or an array.
     NodeId first_child = -1, next_sibling = -1;
     int32_t child_count = 0;
+    NodeId resource = 0;  // The schema with an `$id` that it is part of, or the root.
+    Place place = Place::kSchema;
   };
 
   static constexpr size_t kBytesMax = 1 << 20;
@@ -42,8 +51,9 @@ class SchemaTree {
 
   // The member of an object, or nothing. The last of several with one name.
   std::optional<NodeId> member(NodeId object, std::string_view name) const;
-  // What `#/a/b` (percent-encoded, ~0 and ~1) points to, or nothing.
-  std::optional<NodeId> at_pointer(std::string_view fragment) const;
+  // What `reference`, the value of `from`, refers to if it is `#`, `#/a/b` (percent-encoded, ~0 and
+  // ~1) or `#anchor`; else, or if that is nowhere, nothing.
+  std::optional<NodeId> target(NodeId from, std::string_view reference) const;
   // "#/properties/a", cut where it is too long for a message.
   std::string pointer(NodeId id) const;
 
@@ -58,10 +68,13 @@ class SchemaTree {
   SchemaTree() = default;
   // Fills in the node's children; false when there are too many.
   bool expand(NodeId id);
+  void note_names(NodeId id);
+  std::optional<NodeId> at_pointer(NodeId at, std::string_view pointer) const;
 
   std::optional<JsonDoc> doc_;
   std::vector<Node> nodes_;
   std::map<std::pair<NodeId, std::string_view>, NodeId> members_;
+  std::map<std::pair<NodeId, std::string_view>, NodeId> anchors_;  // By resource and name.
 };
 
 }  // namespace weir::sample::grammar
