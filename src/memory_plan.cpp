@@ -49,6 +49,9 @@ constexpr int32_t kParallelDefaultMax = 256;
 constexpr int32_t kTokensPerSequence = 1024;
 // Without --kv-memory: the cache is planned for at most this many full contexts.
 constexpr int64_t kFullContextsMax = 64;
+// Experts from disk: the catalogue (24 bytes for each of 9 ranges of an expert: 3 MiB of 15,000),
+// the cache's tables, and the prefetcher's counts of transitions, at most 16 MiB.
+constexpr int64_t kExpertTableBytes = 24 * kMiB;
 // Without --kv-memory and --expert-memory: every expert that is in memory need not be read.
 constexpr int64_t kKvShareBesideExperts = 8;
 
@@ -151,6 +154,7 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   const int32_t connections = plan_connections(options);
   add("connections", each * connections, std::to_string(connections) + " at most");
   add("program", kProgramBytes, "code, tokenizer, stacks, allocator");
+  if (model.experts > 0) add("expert tables", kExpertTableBytes, "where they are, what to guess");
   // Without --expert-memory experts get what the KV cache leaves.
   if (options.expert_memory > 0) {
     plan.expert_bytes = std::min(options.expert_memory, model.experts);

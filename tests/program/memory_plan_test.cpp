@@ -113,6 +113,30 @@ TEST(MemoryPlan, GivesBodiesANinthUnlessToldTheirSize) {
   }
 }
 
+TEST(MemoryPlan, GivesExpertsWhatTheyAreToldOrWhatIsLeft) {
+  ModelFootprint model = small_model();
+  model.experts = 20000 * kMiB;
+  Options options;
+  options.stream_experts = true;
+  const auto left = plan_memory(options, {6000 * kMiB, "test"}, model);
+  ASSERT_TRUE(left) << left.error().message;
+  EXPECT_EQ(left->total, left->limit);
+  EXPECT_GT(left->expert_bytes, 4000 * kMiB) << "the KV cache takes no half of it";
+  options.expert_memory = 1000 * kMiB;
+  const auto told = plan_memory(options, {6000 * kMiB, "test"}, model);
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->expert_bytes, 1000 * kMiB);
+  EXPECT_LE(told->total, told->limit);
+  options.expert_memory = 9000 * kMiB;
+  EXPECT_FALSE(plan_memory(options, {6000 * kMiB, "test"}, model));
+  // Never more than there are.
+  model.experts = 50 * kMiB;
+  options.expert_memory = 0;
+  const auto all = plan_memory(options, {6000 * kMiB, "test"}, model);
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->expert_bytes, 50 * kMiB);
+}
+
 TEST(HumanBytes, PicksAUnit) {
   EXPECT_EQ(human_bytes(512 << 10), "512 KiB");
   EXPECT_EQ(human_bytes(17 * kMiB), "17 MiB");

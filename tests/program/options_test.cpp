@@ -27,8 +27,7 @@ TEST(Options, ServesWhenNoCommandIsNamed) {
 TEST(Options, NamesTheNearestOfAnUnknownFlag) {
   const auto parsed = parse({"--kv-cahce", "f16"});
   ASSERT_FALSE(parsed);
-  EXPECT_NE(parsed.error().message.find("--kv-cache"), std::string::npos)
-      << parsed.error().message;
+  EXPECT_NE(parsed.error().message.find("--kv-cache"), std::string::npos) << parsed.error().message;
 }
 
 TEST(Options, RefusesValuesOutOfRangeAndSaysTheRange) {
