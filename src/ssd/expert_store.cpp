@@ -505,15 +505,17 @@ void ExpertStore::read_ahead() {
   }
 }
 
-// A guess that newer knowledge contradicts is taken back while the disk has not seen any of it:
-// reads of one class go in order, so the first decides.
+// A guess that newer knowledge contradicts is taken back while all of it waits. Its first read says
+// nothing of the others: after an error it waits for its next attempt while they go.
 void ExpertStore::drop_contradicted() {
   for (const ExpertKey& key : prefetcher_.contradicted()) {
     const int32_t index = cache_.slot_of(key);
     if (index < 0) continue;
     Slot& s = slot(index);
-    if (!s.guessed || !s.reading || s.reads.empty() || !queue_.drop(s.reads[0])) continue;
-    for (size_t i = 1; i < s.reads.size(); ++i) CHECK(queue_.drop(s.reads[i]));
+    const auto waits = [this](ReadQueue::ReadId read) { return queue_.waits(read); };
+    if (!s.guessed || !s.reading || s.reads.empty() || !std::ranges::all_of(s.reads, waits))
+      continue;
+    for (const ReadQueue::ReadId read : s.reads) CHECK(queue_.drop(read));
     s.reads.clear();
     s.pending.fill(0);
     s.reading = s.guessed = false;

@@ -100,9 +100,14 @@ std::optional<ReadQueue::ReadId> ReadQueue::add(const Extent& extent, ReadClass 
   return id_of(place);
 }
 
+bool ReadQueue::waits(ReadId id) const {
+  const Read* read = find(id);
+  return read && (read->state == State::kQueued || read->state == State::kPaused);
+}
+
 bool ReadQueue::drop(ReadId id) {
+  if (!waits(id)) return false;
   Read* read = find(id);
-  if (!read || (read->state != State::kQueued && read->state != State::kPaused)) return false;
   remove(list_of(*read), place_of(*read));
   --queued_[index(read->cls)];
   stats_.dropped.add();
@@ -487,7 +492,11 @@ ReadQueue::ReadId ReadQueue::id_of(int32_t place) const {
 }
 
 ReadQueue::Read* ReadQueue::find(ReadId id) {
-  Read& read = reads_[id % kReadsMax];
+  return const_cast<Read*>(std::as_const(*this).find(id));
+}
+
+const ReadQueue::Read* ReadQueue::find(ReadId id) const {
+  const Read& read = reads_[id % kReadsMax];
   return read.state != State::kFree && read.generation == id >> kPlaceBits ? &read : nullptr;
 }
 

@@ -79,6 +79,8 @@ class ReadQueue {
   // Puts a read behind those of its class; submit() sends it. nullopt: kReadsMax are waiting.
   std::optional<ReadId> add(const Extent& extent, ReadClass cls, uint64_t owner);
 
+  // It waits here, for its turn or for another attempt: drop() would take it.
+  bool waits(ReadId id) const;
   // True: it was still waiting here and is gone. False: it is in the kernel and will land (or has).
   bool drop(ReadId id);
 
@@ -150,6 +152,7 @@ class ReadQueue {
   void remove(List& list, int32_t place);
   List& list_of(const Read& read);
   Read* find(ReadId id);
+  const Read* find(ReadId id) const;
   ReadId id_of(int32_t place) const;
   Read& at(int32_t place) { return reads_[static_cast<size_t>(place)]; }
   int32_t place_of(const Read& read) const { return static_cast<int32_t>(&read - reads_.data()); }

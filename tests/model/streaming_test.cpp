@@ -208,6 +208,33 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
   EXPECT_GT(equal, 0);
 }
 
+// The first read of a guess waits for its next attempt while its others are in the kernel: then it
+// is contradicted.
+TEST_F(Streaming, GoesOnWhereGuessesFailHalfway) {
+  ThreadTeam team(2, /*pin=*/false);
+  const auto probe = load(team, Compute::kFast, true);
+  for (const auto mode : {ssd::PrefetchMode::kPreviousToken, ssd::PrefetchMode::kLookahead}) {
+    Setting setting = {.memory = 900 << 10, .prefetch = mode};
+    for (int32_t layer = 2; layer < probe->expert_catalogue()->layers(); ++layer) {
+      for (const int32_t expert : {3, 9}) {
+        const ssd::StoredRange bad = probe->expert_catalogue()->ranges(layer, expert, 0)[0];
+        setting.faults.push_back({.kind = ssd::DiskFault::Kind::kError,
+                                  .begin = bad.offset,
+                                  .end = bad.offset + bad.bytes,
+                                  .times = -1,
+                                  .error = EIO});
+      }
+    }
+    const auto streamed = load_streamed(team, Compute::kFast, setting);
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      Client client;
+      Script(seed).run(*streamed, team, kSteps, client);
+    }
+    EXPECT_GT(streamed->experts()->reads().failures.value(), 0u);
+    EXPECT_GT(streamed->experts()->reads().dropped.value(), 0u) << "guesses are taken back";
+  }
+}
+
 // A prompt a layer at a time, while another sequence's tokens are generated in between.
 TEST_F(Streaming, GivesTheSameBitsInASlab) {
   ThreadTeam team(2, /*pin=*/false);
