@@ -14,6 +14,9 @@ namespace {
 // Guesses below are never worth a read, however idle the disk is: in replays .1 and .2 leave the
 // same stall, but .1 reads half as much again in vain.
 constexpr float kChanceMin = 0.2f;
+// The same where a mode was asked for by name, which reads whenever the disk is free: half of the
+// least precision that published traces give the previous token's choice.
+constexpr float kChanceMinForced = 0.1f;
 // Of one row; many rows together might make something of more.
 constexpr float kChanceIgnored = 0.02f;
 // Likelier than not: what is in memory and this likely stays until its layer has run.
@@ -116,13 +119,18 @@ float Prefetcher::busy_share() const {
   return static_cast<float>(std::popcount(busy_layers_)) / 64.0f;
 }
 
+float Prefetcher::least_chance() const {
+  return mode_ == PrefetchMode::kAuto ? kChanceMin : kChanceMinForced;
+}
+
 // Guesses are read while the disk has nothing on demand, so one that comes true saves its time. One
 // that does not costs its price where the disk is busy: worth it where chance > (1 - chance) *
 // cost. Of thresholds tried in replays (.6, busy, 1 to 2 times busy in this formula) none was
 // better at any residency by more than 2 %.
 float Prefetcher::threshold() const {
+  if (mode_ != PrefetchMode::kAuto) return least_chance();
   const float cost = PrefetchSwitch::kPriceInVain * busy_share();
-  return std::max(kChanceMin, cost / (1 + cost));
+  return std::max(least_chance(), cost / (1 + cost));
 }
 
 bool Prefetcher::uses(GuessSource source) const {
@@ -360,7 +368,7 @@ void Prefetcher::collect(int32_t layer) {
   const float limit = threshold();
   const std::span<const float> chance = chances(layer);
   // Most experts are out of the question before anything is looked up.
-  const float least = std::max(kChanceMin, limit / kHonestyMax);
+  const float least = std::max(least_chance(), limit / kHonestyMax);
   for (int32_t expert = 0; expert < experts_; ++expert) {
     const float known = chance[static_cast<size_t>(expert)];
     if (known < least) continue;

@@ -160,6 +160,7 @@ class Prefetcher {
   int32_t ahead(int32_t layer, int32_t distance) const { return (layer + distance) % layers_; }
   std::span<int16_t> last(Sequence& sequence, int32_t layer) const;
   std::span<float> chances(int32_t layer);
+  float least_chance() const;
   float threshold() const;
   bool uses(GuessSource source) const;
 

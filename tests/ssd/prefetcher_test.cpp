@@ -76,7 +76,7 @@ TEST(Prefetcher, AGuessIsNamedOnceBeforeItsLayerRuns) {
 
 TEST(Prefetcher, ABusyDiskAsksForBetterGuesses) {
   for (const bool busy : {false, true}) {
-    Prefetcher prefetcher(kLayers, kExperts, kTopK, 1, PrefetchMode::kLookahead);
+    Prefetcher prefetcher(kLayers, kExperts, kTopK, 1, PrefetchMode::kAuto);
     for (int32_t i = 0; i < 64; ++i) prefetcher.disk_busy(busy);
     EXPECT_EQ(prefetcher.busy_share(), busy ? 1 : 0);
     prefetcher.begin_step();
@@ -88,6 +88,29 @@ TEST(Prefetcher, ABusyDiskAsksForBetterGuesses) {
       }
       EXPECT_EQ(guess.key.layer, 1);
       EXPECT_EQ(guess.source, GuessSource::kLookahead);
+    }
+  }
+}
+
+// Half of what the last token chose comes again: not worth a read on a busy disk, unless told so.
+TEST(Prefetcher, AModeAskedForByNameReadsWhateverTheDiskDoes) {
+  for (const PrefetchMode mode : {PrefetchMode::kAuto, PrefetchMode::kPreviousToken}) {
+    Prefetcher prefetcher(kLayers, kExperts, kTopK, 1, mode);
+    std::mt19937 random(5);
+    size_t guesses = 0;
+    for (int32_t token = 0; token < 200; ++token) {
+      prefetcher.begin_step();
+      for (int32_t layer = 0; layer < kLayers; ++layer) {
+        prefetcher.disk_busy(true);
+        const auto changing = static_cast<int32_t>(2 + random() % (kExperts - 2));
+        prefetcher.routed(layer, 0, std::vector<int32_t>{layer % 2, changing});
+        if (token > 150) guesses += drain(prefetcher).size();
+      }
+      prefetcher.step_done(0.03, 0.01, 1);
+    }
+    EXPECT_GT(guesses, 0u);
+    if (mode == PrefetchMode::kPreviousToken) {
+      EXPECT_GT(guesses, 50u * kLayers);
     }
   }
 }
