@@ -107,6 +107,9 @@ Result<int32_t> ExpertBank::add_layer(int32_t top_k, std::span<const StoredLinea
 Result<void> ExpertBank::open(std::unique_ptr<ssd::Disk> disk, ssd::StoreOptions options,
                               int32_t rows_max) {
   options.top_k = top_k_;
+  routing_ = options.routing;
+  trace_ = options.trace;
+  store_.reset();  // Its memory first.
   WEIR_ASSIGN(store_, ssd::ExpertStore::create(*catalogue_, std::move(disk), options));
   demands_.reserve(static_cast<size_t>(catalogue_->experts()));
   rows_.reserve(static_cast<size_t>(rows_max));
@@ -134,10 +137,34 @@ void ExpertBank::begin(int32_t layer, const Pass& pass, const ExpertPlan& plan) 
                        .prompt = prompt,
                        .experts = pass.ws.choice + int64_t{row} * top_k_});
   }
+  if (trace_ != nullptr) record(layer, pass);
   store_->begin_layer(layer, demands_, rows_);
   wants_lookahead_ = pass.generated(0) && store_->wants_lookahead();
   turn_ = 0;
   store_->next_wave(waves_[0]);
+}
+
+void ExpertBank::looked_ahead(int32_t layer, const Pass& pass) {
+  rows_.clear();
+  for (int32_t row = 0; row < pass.rows(); ++row) {
+    if (!pass.generated(row)) continue;
+    rows_.push_back(
+        {.sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
+         .experts = pass.ws.seen_choice + int64_t{row} * top_k_});
+    if (trace_ != nullptr)
+      trace_->add(ssd::RouteKind::kLookahead, traced_step_, layer, rows_.back().sequence,
+                  {rows_.back().experts, static_cast<size_t>(top_k_)});
+  }
+  store_->looked_ahead(layer, rows_);
+}
+
+void ExpertBank::record(int32_t layer, const Pass& pass) {
+  if (layer == 0) ++traced_step_;
+  for (int32_t row = 0; row < pass.rows(); ++row)
+    trace_->add(pass.generated(row) ? ssd::RouteKind::kDecode : ssd::RouteKind::kPrompt,
+                traced_step_, layer,
+                pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
+                {pass.ws.choice + int64_t{row} * top_k_, static_cast<size_t>(top_k_)});
 }
 
 void ExpertBank::next() { store_->next_wave(waves_[static_cast<size_t>(++turn_ & 1)]); }

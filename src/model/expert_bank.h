@@ -22,6 +22,8 @@
 #include "model/layers/ffn.h"
 #include "model/safetensors.h"
 #include "ssd/expert_store.h"
+#include "ssd/route_trace.h"
+#include "ssd/routing_table.h"
 
 namespace weir::model {
 
@@ -48,6 +50,10 @@ class ExpertBank {
   // By the leader, while the others finish the wave at hand: the next one.
   void next();
   void end();
+  // By the leader: what the router of `layer` said of this layer's input (Workspace::seen_choice).
+  void looked_ahead(int32_t layer, const Pass& pass);
+  // Not null: takes the place of what routers choose.
+  const ssd::RoutingTable* routing() const { return routing_; }
   // Whether this layer's run is to look ahead; decided by begin().
   bool wants_lookahead() const { return wants_lookahead_; }
   // The wave at hand, by turn: 0, 1, 2, ...
@@ -72,6 +78,7 @@ class ExpertBank {
   };
 
   static uint64_t lay_out(std::vector<Matrix>& part);
+  void record(int32_t layer, const Pass& pass);
   void unpack_unit(const ssd::ExpertWave::Unpack& job, int32_t unit) const;
   int32_t units_of(const ssd::ExpertWave::Unpack& job) const;
 
@@ -80,6 +87,9 @@ class ExpertBank {
   std::vector<Layer> layers_;
   int32_t top_k_ = 0;
   std::unique_ptr<ssd::ExpertStore> store_;
+  const ssd::RoutingTable* routing_ = nullptr;
+  ssd::RouteTrace* trace_ = nullptr;
+  int32_t traced_step_ = -1;
   std::vector<ssd::ExpertDemand> demands_;
   std::vector<ssd::RoutedRow> rows_;
   std::array<ssd::ExpertWave, 2> waves_;

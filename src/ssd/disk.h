@@ -52,8 +52,10 @@ struct FileState {
 };
 
 struct DiskOptions {
-  bool uring = true;    // false: never io_uring.
-  bool direct = true;   // false: never O_DIRECT.
+  bool uring = true;   // false: never io_uring.
+  bool direct = true;  // false: never O_DIRECT.
+  // What is read without O_DIRECT stays in the page cache: only to measure what that is worth.
+  bool keep_cached = false;
   int32_t depth = 256;  // Reads in the kernel at once. A power of two.
   int32_t threads = 4;  // Of the pread pool, which is for kernels that refuse io_uring.
 };

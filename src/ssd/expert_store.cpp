@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -30,6 +31,9 @@ constexpr uint64_t kStagingShare = 16;
 constexpr int32_t kReadingMax = 96;
 // Of prompts: about 16 MiB of small experts, twice what keeps a disk busy.
 constexpr int32_t kReadingOfPrompts = 16;
+// Of prompts: experts that take the place of others worth more, on their way through; as many are
+// read as are computed.
+constexpr int32_t kPassingMax = 2 * kReadingOfPrompts;
 // Slots that may hold what a prompt's next layer will ask for: an eighth.
 constexpr int64_t kAheadShare = 8;
 constexpr size_t kReadsOfSlotMax = 10;
@@ -96,6 +100,17 @@ Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, 
     plan.slot_memory += slots * catalogue.slot_bytes(c);
   }
   return plan;
+}
+
+uint64_t memory_for_cycles(const ExpertCatalogue& catalogue, int32_t top_k, double cycles) {
+  const auto slots =
+      static_cast<uint64_t>(std::ceil(cycles * static_cast<double>(catalogue.cycle_bytes(top_k))));
+  // Buffers take a share of what they are part of.
+  const uint64_t staged = catalogue.staging_bytes();
+  uint64_t buffers = 0;
+  if (staged > 0)
+    buffers = std::clamp<uint64_t>(slots / (kStagingShare - 1) / staged, kStagingMin, kStagingMax);
+  return slots + buffers * staged;
 }
 
 uint64_t whole_memory(const ExpertCatalogue& catalogue) {
@@ -240,6 +255,7 @@ void ExpertStore::begin_step(int32_t generated_rows) {
   step_begin_ = steady_clock::now();
   step_stall_ns_ = 0;
   step_tokens_ = generated_rows;
+  step_has_prompts_ = false;
   if (generated_rows > 0) prefetcher_.begin_step();  // Prompts go by between tokens.
   stats_.steps.add();
   stats_.tokens.add(static_cast<uint64_t>(generated_rows));
@@ -251,7 +267,8 @@ void ExpertStore::end_step() {
   stats_.stall_ns.add(static_cast<uint64_t>(step_stall_ns_));
   stats_.step_ns.add(static_cast<uint64_t>(seconds * 1e9));
   if (step_tokens_ == 0) return;  // Of prompts alone: says nothing of what generated tokens need.
-  prefetcher_.step_done(seconds, stalled, step_tokens_);
+  // The pace of a step that also had prompts is not that of generated tokens.
+  prefetcher_.step_done(seconds, stalled, step_has_prompts_ ? 0 : step_tokens_);
   cache_.advance();
 }
 
@@ -277,6 +294,7 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
   int32_t prompt_choices = 0;
   for (const ExpertDemand& asked : demands) prompt_choices += asked.prompt_rows;
   prompt_rows_ = (prompt_choices + options_.top_k - 1) / options_.top_k;
+  step_has_prompts_ |= prompt_rows_ > 0;
   order_.clear();
   next_waiting_ = 0;
   first_wave_ = true;
@@ -293,8 +311,13 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
       prefetcher_.routed_prompt(layer, row.sequence, experts);
     else
       prefetcher_.routed(layer, row.sequence, experts);
-    for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
   }
+  take_new_guesses();
+}
+
+// All rows have been told: what none of them makes likely is contradicted, and no sooner.
+void ExpertStore::take_new_guesses() {
+  for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
   drop_contradicted();
 }
 
@@ -342,10 +365,11 @@ void ExpertStore::hold(size_t demand) {
   if (s.reading) --guesses_reading_;
 }
 
-void ExpertStore::looked_ahead(int32_t layer, const RoutedRow& row) {
-  prefetcher_.looked_ahead(layer, row.sequence, {row.experts, static_cast<size_t>(options_.top_k)});
-  for (const ExpertKey& key : prefetcher_.likely()) cache_.protect(key);
-  drop_contradicted();
+void ExpertStore::looked_ahead(int32_t layer, std::span<const RoutedRow> rows) {
+  for (const RoutedRow& row : rows)
+    prefetcher_.looked_ahead(layer, row.sequence,
+                             {row.experts, static_cast<size_t>(options_.top_k)});
+  take_new_guesses();
 }
 
 bool ExpertStore::can_start() const {
@@ -355,17 +379,32 @@ bool ExpertStore::can_start() const {
   return reading_ < most && (catalogue_.in_slot_form() || !free_staging_.empty());
 }
 
+// A slot for a demand, or -1. What only prompts ask for takes the place of what is worth less;
+// where there is none it goes through a few slots that it takes from others.
+int32_t ExpertStore::place(size_t demand, ExpertKey key) {
+  if (asked_[demand].generated_rows > 0) return cache_.place(key, layer_);
+  const int32_t index = cache_.place_prompt(key, layer_);
+  if (index >= 0 || passing_ == kPassingMax) return index;
+  const int32_t taken = cache_.place(key, layer_);
+  if (taken >= 0) {
+    demands_[demand].passing = true;
+    ++passing_;
+  }
+  return taken;
+}
+
 // All first parts before any second one: an expert begins with its first.
 void ExpertStore::start_waiting() {
   const size_t begin = next_waiting_;
   for (; next_waiting_ < order_.size() && can_start(); ++next_waiting_) {
     const auto demand = static_cast<size_t>(order_[next_waiting_]);
     const ExpertKey key{layer_, asked_[demand].expert};
-    const int32_t index = cache_.place(key, layer_);
+    const int32_t index = place(demand, key);
     if (index < 0) break;
     begin_read(index, key);
     cache_.pin(index);
-    demands_[demand] = {.state = State::kHeld, .slot = index};
+    demands_[demand].state = State::kHeld;
+    demands_[demand].slot = index;
   }
   const ReadClass read_class = generated_ ? ReadClass::kDemand : ReadClass::kPrefill;
   for (int part = 0; part < kParts; ++part)
@@ -550,6 +589,7 @@ void ExpertStore::finish_unpacking() {
 void ExpertStore::retire(std::vector<int32_t>& demands) {
   for (const int32_t demand : demands) {
     const int32_t index = demands_[static_cast<size_t>(demand)].slot;
+    if (demands_[static_cast<size_t>(demand)].passing) --passing_;
     cache_.unpin(index);
     // What could not be read is not kept. While the kernel holds it, it stays pinned.
     const Slot& s = slot(index);

@@ -37,6 +37,9 @@
 
 namespace weir::ssd {
 
+class RouteTrace;
+class RoutingTable;
+
 struct StoreOptions {
   uint64_t memory = 0;  // Bytes for slots and staging buffers.
   int32_t top_k = 0;
@@ -46,7 +49,14 @@ struct StoreOptions {
   // False: a layer waits for all of its experts before it computes any; to measure what overlap
   // gives.
   bool overlap = true;
+  // To measure with: routing in the place of the model's own, and a record of what was routed. Both
+  // may be null, and outlive the store.
+  const RoutingTable* routing = nullptr;
+  RouteTrace* trace = nullptr;
 };
+
+// The least memory that holds so many times what a token needs.
+uint64_t memory_for_cycles(const ExpertCatalogue& catalogue, int32_t top_k, double cycles);
 
 // How many experts a memory holds; needs no store.
 struct StorePlan {
@@ -140,8 +150,8 @@ class ExpertStore {
   // Takes what has landed, sends what may be sent. Never blocks; cheap when there is nothing.
   void pump();
 
-  // What the router of `layer`, applied too early, says of a row.
-  void looked_ahead(int32_t layer, const RoutedRow& row);
+  // What the router of `layer`, applied too early, says of the step's generated rows.
+  void looked_ahead(int32_t layer, std::span<const RoutedRow> rows);
   bool wants_lookahead() const { return prefetcher_.wants_lookahead(); }
 
   // Where a demand of this layer's run lies. REQUIRES: it is in a wave.
@@ -180,6 +190,7 @@ class ExpertStore {
   struct Demand {
     State state = State::kWaiting;
     int32_t slot = -1;
+    bool passing = false;  // In the place of an expert that is worth more.
   };
   struct SlotPart {
     int32_t slot = 0;
@@ -196,7 +207,9 @@ class ExpertStore {
   std::byte* staged(const Slot& slot, int part) const;
   void hold(size_t demand);
   void count_union(std::span<const ExpertDemand> demands);
+  void take_new_guesses();
   bool can_start() const;
+  int32_t place(size_t demand, ExpertKey key);
   void start_waiting();
   void begin_read(int32_t index, ExpertKey key);
   void add_reads(int32_t index, int part, ReadClass read_class);
@@ -230,6 +243,7 @@ class ExpertStore {
   const int32_t ahead_slots_max_;
   int32_t ahead_slots_ = 0;
   ExpertKey ahead_{.layer = -1};  // The next expert to be read ahead of a prompt; -1: none.
+  int32_t passing_ = 0;           // Demands that are.
 
   // The layer's run.
   int32_t layer_ = -1;
@@ -247,6 +261,7 @@ class ExpertStore {
   std::chrono::steady_clock::time_point step_begin_;
   int64_t step_stall_ns_ = 0;
   int32_t step_tokens_ = 0;
+  bool step_has_prompts_ = false;
   StoreStats stats_;
   std::atomic<bool> stopping_{false};
   std::vector<std::atomic<int32_t>> usable_;  // By class: slots whose memory is there.

@@ -90,15 +90,15 @@ bool FileTable::leave_direct(int32_t file) {
   return true;
 }
 
-void FileTable::set_buffered(File& file) {
+void FileTable::set_buffered(File& file) const {
   // No read-ahead: what is asked for is all that is needed.
   (void)::posix_fadvise(file.fd, 0, 0, POSIX_FADV_RANDOM);
-  file.dont_cache = try_read(file.fd, kDontCache) == 0;
+  file.dont_cache = !kept_ && try_read(file.fd, kDontCache) == 0;
 }
 
 void FileTable::drop_behind(int32_t file, uint64_t offset, uint32_t bytes) const {
   const File& f = at(file);
-  if (f.direct || f.dont_cache) return;
+  if (f.direct || f.dont_cache || kept_) return;
   (void)::posix_fadvise(f.fd, static_cast<off_t>(offset), bytes, POSIX_FADV_DONTNEED);
 }
 
@@ -129,6 +129,7 @@ std::string FileTable::describe() const {
   if (direct > 0) {
     return "O_DIRECT for " + std::to_string(direct) + " of " + std::to_string(count()) + " files";
   }
+  if (kept_) return "page cache";
   return dont_cache == count() ? "buffered (RWF_DONTCACHE)" : "buffered";
 }
 

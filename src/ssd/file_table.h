@@ -20,7 +20,8 @@ inline constexpr int kDontCache = 0x80;
 // Threads: one owner; path() and state() also others, while no file is opened.
 class FileTable {
  public:
-  FileTable() = default;
+  // kept: what is read without O_DIRECT stays in the page cache.
+  explicit FileTable(bool kept = false) : kept_(kept) {}
   FileTable(const FileTable&) = delete;
   FileTable& operator=(const FileTable&) = delete;
   ~FileTable();
@@ -39,7 +40,8 @@ class FileTable {
   const std::string& path(int32_t file) const { return at(file).path; }
   FileState state(int32_t file) const;
 
-  // How files are read: "O_DIRECT", "buffered", "buffered (RWF_DONTCACHE)", or the numbers of each.
+  // How files are read: "O_DIRECT", "buffered", "buffered (RWF_DONTCACHE)",
+  // "page cache", or the numbers of each.
   std::string describe() const;
 
  private:
@@ -52,8 +54,9 @@ class FileTable {
   };
 
   const File& at(int32_t file) const;
-  static void set_buffered(File& file);
+  void set_buffered(File& file) const;
 
+  const bool kept_;
   std::vector<File> files_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace weir::ssd {
 
-PreadDisk::PreadDisk(const DiskOptions& options) : options_(options) {
+PreadDisk::PreadDisk(const DiskOptions& options) : options_(options), files_(options.keep_cached) {
   const auto depth = static_cast<size_t>(options.depth);
   batch_.reserve(depth);
   taken_.reserve(depth);

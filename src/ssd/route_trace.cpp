@@ -127,6 +127,28 @@ Result<RouteTrace> RouteTrace::parse(std::string_view text, const std::string& n
   return trace;
 }
 
+RouteTrace as_generated(const RouteTrace& trace) {
+  RouteTrace out(trace.layers(), trace.experts(), trace.top_k());
+  const std::span<const RouteRow> rows = trace.rows();
+  int32_t step = 0;
+  for (size_t begin = 0; begin < rows.size();) {
+    size_t end = begin;
+    // The chunk's rows by layer: the n-th of each belong to one token.
+    std::vector<std::vector<size_t>> layers(static_cast<size_t>(trace.layers()));
+    for (; end < rows.size() && rows[end].step == rows[begin].step; ++end)
+      if (rows[end].kind != RouteKind::kLookahead)
+        layers[static_cast<size_t>(rows[end].layer)].push_back(end);
+    for (size_t token = 0; token < layers[0].size(); ++token, ++step)
+      for (const std::vector<size_t>& layer : layers)
+        if (token < layer.size()) {
+          const RouteRow& row = rows[layer[token]];
+          out.add(RouteKind::kDecode, step, row.layer, row.sequence, trace.experts_of(row));
+        }
+    begin = end;
+  }
+  return out;
+}
+
 void append_header(std::string& out, int32_t layers, int32_t experts, int32_t top_k) {
   out += kMagic;
   for (const int32_t number : {kVersion, layers, experts, top_k}) append_number(out, number);

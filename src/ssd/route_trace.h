@@ -67,6 +67,10 @@ class RouteTrace {
   uint64_t checked_ = 0;
 };
 
+// The same rows as generated tokens: each token of a prompt becomes a step of its own, so that a
+// text that was read in chunks is replayed as if it had been generated.
+RouteTrace as_generated(const RouteTrace& trace);
+
 // Appends the file's first line, and a row's line.
 void append_header(std::string& out, int32_t layers, int32_t experts, int32_t top_k);
 void append_row(std::string& out, RouteKind kind, int32_t step, int32_t layer, int32_t sequence,

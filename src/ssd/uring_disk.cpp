@@ -55,7 +55,7 @@ class UringDisk final : public Disk {
   std::vector<uint32_t> free_;
 };
 
-UringDisk::UringDisk(const DiskOptions& options) : options_(options) {
+UringDisk::UringDisk(const DiskOptions& options) : options_(options), files_(options.keep_cached) {
   reads_.resize(static_cast<size_t>(options.depth));
   free_.reserve(reads_.size());
   for (size_t slot = reads_.size(); slot-- > 0;) free_.push_back(static_cast<uint32_t>(slot));

@@ -13,6 +13,8 @@
 #include "model/model.h"
 #include "ssd/expert_store.h"
 #include "ssd/modelled_disk.h"
+#include "ssd/route_trace.h"
+#include "ssd/routing_table.h"
 
 namespace weir::model {
 namespace {
@@ -90,6 +92,8 @@ struct Setting {
   bool overlap = true;
   ssd::DiskModel disk{};
   std::vector<ssd::DiskFault> faults{};
+  const ssd::RoutingTable* routing = nullptr;
+  ssd::RouteTrace* trace = nullptr;
 };
 
 class Streaming : public testing::Test {
@@ -113,7 +117,9 @@ class Streaming : public testing::Test {
     const Result<void> opened = model->open_experts(std::move(disk), {.memory = setting.memory,
                                                                       .sequences_max = kSequences,
                                                                       .prefetch = setting.prefetch,
-                                                                      .overlap = setting.overlap});
+                                                                      .overlap = setting.overlap,
+                                                                      .routing = setting.routing,
+                                                                      .trace = setting.trace});
     EXPECT_TRUE(opened) << opened.error().message;
     return model;
   }
@@ -281,6 +287,59 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
   EXPECT_EQ(found, expected);
   // Each expert at most once: 8 layers of 16; and two a layer for the other sequence's first token.
   EXPECT_LE(streamed->experts()->stats().prompt_absent.value() - before, 128u + 16u);
+}
+
+// With less than a token's experts in memory nothing of the last token is left: what it chose is
+// read again while attention computes.
+TEST_F(Streaming, AModeAskedForByNameReadsAtEveryBudget) {
+  for (const auto& [mode, source] :
+       {std::pair{ssd::PrefetchMode::kPreviousToken, ssd::GuessSource::kPreviousToken},
+        {ssd::PrefetchMode::kLookahead, ssd::GuessSource::kLookahead}})
+    for (const double cycles : {0.5, 0.75, 1.0}) {
+      ThreadTeam team(1, /*pin=*/false);
+      const auto probe = load(team, Compute::kFast, true);
+      const auto model =
+          load_streamed(team, Compute::kFast,
+                        {.memory = ssd::memory_for_cycles(*probe->expert_catalogue(), 2, cycles),
+                         .prefetch = mode});
+      EXPECT_NEAR(model->experts()->plan().cycles(), cycles, 0.07);
+      Client client;
+      Script(7).run(*model, team, 40, client);
+      const ssd::SourceStats& stats = model->experts()->prefetcher().stats(source);
+      EXPECT_GT(stats.issued_bytes.value(), 0u) << cycles;
+      EXPECT_GT(stats.used_bytes.value(), 0u) << cycles;
+    }
+}
+
+// Routing from outside is what is run and what is recorded; another table gives other logits.
+TEST_F(Streaming, RunsTheRoutingThatATableSays) {
+  ThreadTeam team(2, /*pin=*/false);
+  const ssd::RoutingTable::Shape shape = {
+      .layers = 8, .experts = 16, .top_k = 2, .sequences = kSequences, .tokens = 300};
+  auto table = ssd::RoutingTable::modelled(shape, 3);
+  auto other = ssd::RoutingTable::modelled(shape, 4);
+  ASSERT_TRUE(table && other);
+  ssd::RouteTrace trace(8, 16, 2);
+  const auto run = [&](const ssd::RoutingTable* routing, ssd::RouteTrace* record) {
+    const auto model = load_streamed(team, Compute::kFast, {.routing = routing, .trace = record});
+    Client client;
+    return Script(7).run(*model, team, kSteps, client);
+  };
+  const auto logits = run(&*table, &trace);
+  EXPECT_EQ(logits, run(&*table, nullptr));
+  EXPECT_NE(logits, run(&*other, nullptr));
+  EXPECT_NE(logits, run(nullptr, nullptr));
+  // Positions of a sequence come in order in each layer.
+  std::map<std::pair<int32_t, int32_t>, int32_t> position;
+  int generated = 0;
+  for (const ssd::RouteRow& row : trace.rows()) {
+    if (row.kind == ssd::RouteKind::kLookahead) continue;
+    generated += row.kind == ssd::RouteKind::kDecode ? 1 : 0;
+    const std::span<const int16_t> expected =
+        table->experts(row.layer, row.sequence, position[{row.layer, row.sequence}]++);
+    EXPECT_TRUE(std::ranges::equal(trace.experts_of(row), expected));
+  }
+  EXPECT_GT(generated, 100);
 }
 
 TEST_F(Streaming, SaysWhatMemoryItNeedsAtLeast) {

@@ -78,5 +78,22 @@ TEST(RouteTrace, SurvivesBytesChangedAtRandom) {
   EXPECT_GT(refused, 1000);
 }
 
+TEST(RouteTrace, AChunkOfAPromptBecomesATokenAStep) {
+  RouteTrace chunks(2, 4, 1);
+  const auto add = [&](RouteKind kind, int32_t step, int32_t layer, int32_t expert) {
+    chunks.add(kind, step, layer, 7, std::vector<int32_t>{expert});
+  };
+  for (int32_t layer = 0; layer < 2; ++layer)
+    for (int32_t token = 0; token < 3; ++token)
+      add(RouteKind::kPrompt, 5, layer, (token + layer) % 4);
+  add(RouteKind::kDecode, 6, 0, 3);
+  add(RouteKind::kLookahead, 6, 1, 2);
+  add(RouteKind::kDecode, 6, 1, 0);
+  EXPECT_EQ(to_text(as_generated(chunks)),
+            "weir-route-trace 1 2 4 1\n"
+            "d 0 0 7 0\nd 0 1 7 1\nd 1 0 7 1\nd 1 1 7 2\nd 2 0 7 2\nd 2 1 7 3\n"
+            "d 3 0 7 3\nd 3 1 7 0\n");
+}
+
 }  // namespace
 }  // namespace weir::ssd

@@ -119,6 +119,21 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
     choose(scores + row * experts, to.choice + (begin + row) * spec_.top_k,
            to.weight + (begin + row) * spec_.top_k);
   }
+  if (bank_ != nullptr && bank_->routing() != nullptr) substitute(pass, begin, end, to);
+}
+
+// Routing that is not this router's, in equal parts.
+void MoeLayer::substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
+  const ssd::RoutingTable& table = *bank_->routing();
+  for (int64_t row = begin; row < end; ++row) {
+    const int32_t sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence;
+    const std::span<const int16_t> chosen =
+        to.early ? table.lookahead(number_, sequence, pass.ws.position[row])
+                 : table.experts(number_, sequence, pass.ws.position[row]);
+    if (chosen.empty()) continue;
+    std::ranges::copy(chosen, to.choice + row * spec_.top_k);
+    std::fill_n(to.weight + row * spec_.top_k, spec_.top_k, 1 / static_cast<float>(spec_.top_k));
+  }
 }
 
 // The next layer's router on this layer's input: what it would say if this layer changed nothing.
@@ -128,17 +143,9 @@ void MoeLayer::look_ahead(const Pass& pass) const {
   claim_blocks(pass, pass.rows(), [&](int64_t block) {
     const auto row = static_cast<int32_t>(block);
     if (pass.generated(row))
-      next_->choose_rows(pass, row, row + 1, {ws.router, ws.seen_choice, ws.seen_weight});
+      next_->choose_rows(pass, row, row + 1,
+                         {ws.router, ws.seen_choice, ws.seen_weight, /*early=*/true});
   });
-}
-
-void MoeLayer::tell_what_was_seen(const Pass& pass) const {
-  for (int32_t row = 0; row < pass.rows(); ++row)
-    if (pass.generated(row))
-      bank_->store()->looked_ahead(
-          next_->number_,
-          {.sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
-           .experts = pass.ws.seen_choice + int64_t{row} * next_->spec_.top_k});
 }
 
 // The top k of the probabilities, best first, the lower index first among equals. Overwrites them.
@@ -226,7 +233,7 @@ void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& be
       if (looks) look_ahead(pass);
       activate(pass, {.places = wave.activate, .shared = shared});
       pass.team.barrier(pass.member);
-      if (leader && looks) tell_what_was_seen(pass);
+      if (leader && looks) bank_->looked_ahead(next_->number_, pass);
     }
     if (!wave.down.empty() || shared)
       project_down(pass, {.places = wave.down, .shared = shared},

@@ -39,11 +39,12 @@ class MoeLayer final : public Layer {
     float* scores = nullptr;    // [rows, experts]
     int32_t* choice = nullptr;  // [rows, top_k]
     float* weight = nullptr;    // [rows, top_k]
+    bool early = false;         // Of the layer before's input.
   };
   void route(const Pass& pass, int32_t begin, int32_t end) const;
   void choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
   void look_ahead(const Pass& pass) const;
-  void tell_what_was_seen(const Pass& pass) const;
+  void substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
   void choose(float* scores, int32_t* choice, float* weight) const;
   void plan(const Pass& pass) const;
   // Some of the active experts, by their places in the plan, and the shared one.
