@@ -1,7 +1,10 @@
 #include "expert_streaming.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 
 #include "expert_forecast.h"
 #include "ssd/calibration.h"
@@ -52,28 +55,39 @@ Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
 }
 
 Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
-                          int32_t sequences_max) {
+                          int32_t sequences_max, const ExpertMeasuring& measuring) {
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
   if (catalogue == nullptr) return {};
-  WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk,
-              ssd::Disk::create(
-                  {.uring = options.ssd_io == "auto", .direct = options.ssd_io != "buffered"}));
+  WEIR_ASSIGN(
+      std::unique_ptr<ssd::Disk> disk,
+      ssd::Disk::create({.uring = options.ssd_io == "auto",
+                         .direct = options.ssd_io != "buffered" && options.ssd_io != "page-cache",
+                         .keep_cached = options.ssd_io == "page-cache"}));
   ssd::StoreOptions store = {.memory = static_cast<uint64_t>(memory),
                              .sequences_max = sequences_max,
-                             .prefetch = prefetch_mode(options.ssd_prefetch)};
+                             .prefetch = prefetch_mode(options.ssd_prefetch),
+                             .overlap = options.overlap,
+                             .routing = measuring.routing,
+                             .trace = measuring.trace};
   if (const auto measured = ssd::load_calibration(catalogue->files().front()))
     store.queue = ssd::limits_for(*measured);
   return model.open_experts(std::move(disk), store);
 }
 
-Result<void> open_experts(model::Model& model, const Options& options) {
-  const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
-  if (catalogue == nullptr) return {};
-  constexpr int32_t kSequences = 1024;  // As many as a benchmark may run at once.
-  const int64_t memory = options.expert_memory > 0
-                             ? options.expert_memory
-                             : static_cast<int64_t>(ssd::whole_memory(*catalogue));
-  return open_experts(model, options, memory, kSequences);
+int64_t expert_memory(const model::Model& model, const Options& options) {
+  if (options.expert_memory > 0 || model.expert_catalogue() == nullptr)
+    return options.expert_memory;
+  return static_cast<int64_t>(ssd::whole_memory(*model.expert_catalogue()));
+}
+
+Result<void> write_route_trace(const ssd::RouteTrace& trace, const std::string& path) {
+  const std::string text = ssd::to_text(trace);
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (out) return {};
+  return fail(ErrorCode::kIo,
+              path + ": expected a file that can be written, found '" + std::strerror(errno) + "'");
 }
 
 std::string expert_summary(const model::Model& model, uint64_t memory) {

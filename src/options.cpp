@@ -109,8 +109,22 @@ const std::array kRows = {
         "auto"},
     Row{"ssd-io", "auto|pread|buffered", &Options::ssd_io, kEvery, "Experts from disk",
         "How experts are read; auto: io_uring and past the page cache, where the system allows it; "
-        "pread: by threads; buffered: by threads through the page cache",
+        "pread: by threads; buffered: by threads through the page cache; bench also: page-cache, "
+        "which leaves them there",
         "auto"},
+    Row{"no-overlap", "", Switch{&Options::overlap, false}, kBenchOnly, "Experts from disk",
+        "Read all experts of a layer before any is computed, to see what overlap gives", "off"},
+    Row{"stream-budget", "CYCLES[,CYCLES]", &Options::stream_budget, kBenchOnly,
+        "Experts from disk",
+        "Instead of --expert-memory: memory for so many times the experts of one token, one after "
+        "another",
+        "none"},
+    Row{"routing", "modelled|FILE", &Options::routing, kBenchOnly, "Experts from disk",
+        "Routing in the place of the model's own: drawn with the statistics of published traces, "
+        "or a route trace's; the figures say so",
+        "the model's own"},
+    Row{"route-trace", "FILE", &Options::route_trace, kBenchOnly | kPerplexityOnly,
+        "Experts from disk", "At the end write which experts each token was routed to", "none"},
 
     Row{"parallel", "N", &Options::parallel, kPlanning, "Scheduling",
         "Sequences that decode at once, at most half of --prefill-size",

@@ -81,7 +81,13 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
   WEIR_TRY(
       one_of("--ssd-prefetch", o.ssd_prefetch, {"auto", "previous-token", "lookahead", "off"}));
-  WEIR_TRY(one_of("--ssd-io", o.ssd_io, {"auto", "pread", "buffered"}));
+  if (o.command != Command::kBench || o.ssd_io != "page-cache")
+    WEIR_TRY(one_of("--ssd-io", o.ssd_io, {"auto", "pread", "buffered"}));
+  for (const auto& [flag, value] : {std::pair{"--stream-budget", &o.stream_budget},
+                                    {"--routing", &o.routing},
+                                    {"--route-trace", &o.route_trace}})
+    if (!o.stream_experts && !value->empty())
+      return fail(ErrorCode::kConfig, std::string(flag) + ": expected --stream-experts beside it");
   if (!o.stream_experts && o.expert_memory > 0)
     return fail(ErrorCode::kConfig, "--expert-memory: expected --stream-experts beside it");
   WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));

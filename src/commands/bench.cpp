@@ -5,12 +5,15 @@
 #include <chrono>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/thread_team.h"
 #include "commands/bench_trace.h"
+#include "commands/expert_figures.h"
 #include "expert_streaming.h"
 #include "kernels/machine_limits.h"
 #include "kv/kv_cache.h"
@@ -136,11 +139,21 @@ Result<std::vector<int32_t>> parse_list(const std::string& name, const std::stri
 
 struct Measured {
   Spread prefill;  // Tokens a second.
+  std::optional<ExpertFigures> prefill_experts;
   struct Decode {
     int32_t depth = 0, batch = 0;
     Spread speed;
+    std::optional<ExpertFigures> experts;
   };
   std::vector<Decode> decode;
+};
+
+// Memory for experts, and what was measured with it; one without streaming.
+struct Budget {
+  int64_t memory = 0;
+  std::optional<ssd::StorePlan> plan = {};
+  std::string io = {};
+  Measured measured = {};
 };
 
 // What a run reports beside the speeds.
@@ -149,6 +162,7 @@ struct Setting {
   const ModelChoice& choice;
   const model::Model& model;
   kernels::MachineLimits limits;
+  std::string routing;  // Where it is not the model's own: what it is.
 };
 
 double gb_per_s(const Setting& s, double tokens_per_second) {
@@ -162,7 +176,7 @@ double peak_tops(const Setting& s) {
   return s.choice.compute == model::Compute::kFast ? s.limits.int8_tops : s.limits.f32_tflops;
 }
 
-void print_table(const Setting& s, const Measured& m) {
+void print_table(const Setting& s, const std::vector<Budget>& budgets) {
   std::printf("%s, %s on %s, %d threads, compute %s\n", s.choice.files.name().c_str(),
               std::string(kernels::isa_name(s.choice.isa)).c_str(),
               kernels::processor_name().c_str(), s.choice.threads, s.options.compute.c_str());
@@ -186,12 +200,57 @@ void print_table(const Setting& s, const Measured& m) {
     }
     std::printf(" %10.3f %5.1f %%\n", t, 100 * t / peak_tops(s));
   };
-  row("prefill " + std::to_string(s.options.bench_prompt), m.prefill, 0);
-  for (const Measured::Decode& d : m.decode)
-    row("decode x" + std::to_string(d.batch) + " @" + std::to_string(d.depth), d.speed, d.batch);
+  for (const Budget& b : budgets) {
+    if (b.plan)
+      std::printf("\nexperts: %s for %.2f token cycles (%lld of %lld), %s%s%s\n",
+                  human_bytes(b.memory).c_str(), b.plan->cycles(),
+                  static_cast<long long>(b.plan->slots), static_cast<long long>(b.plan->experts),
+                  b.io.c_str(), s.routing.empty() ? "" : ", ", s.routing.c_str());
+    const Measured& m = b.measured;
+    row("prefill " + std::to_string(s.options.bench_prompt), m.prefill, 0);
+    for (const Measured::Decode& d : m.decode) {
+      row("decode x" + std::to_string(d.batch) + " @" + std::to_string(d.depth), d.speed, d.batch);
+      if (d.experts) std::printf("%s", d.experts->text().c_str());
+    }
+  }
 }
 
-void print_json(const Setting& s, const Measured& m) {
+void write_budget(JsonWriter& w, const Setting& s, const Budget& b) {
+  const Measured& m = b.measured;
+  if (b.plan) {
+    w.key("experts").begin_object();
+    w.field("memory", b.memory).field("slots", b.plan->slots).field("of", b.plan->experts);
+    w.field("cycles", b.plan->cycles()).field("cycle_bytes", b.plan->cycle_bytes);
+    w.field("io", b.io).field("overlap", s.options.overlap);
+    w.field("prefetch", s.options.ssd_prefetch);
+    w.field("routing", s.routing.empty() ? "the model's own" : s.routing).end_object();
+  }
+  w.key("prefill").begin_object();
+  w.field("prompt", s.options.bench_prompt).field("tokens_per_second", m.prefill.median);
+  w.field("low", m.prefill.low).field("high", m.prefill.high);
+  w.field("tops", tops(s, m.prefill.median));
+  if (m.prefill_experts) w.field("prompt_bytes", m.prefill_experts->prompt_bytes());
+  w.field("share_of_peak", tops(s, m.prefill.median) / peak_tops(s)).end_object();
+  w.key("decode").begin_array();
+  for (const Measured::Decode& d : m.decode) {
+    const double gb = gb_per_s(s, d.speed.median / d.batch);
+    w.begin_object().field("depth", d.depth).field("batch", d.batch);
+    w.field("tokens_per_second", d.speed.median);
+    w.field("low", d.speed.low).field("high", d.speed.high).field("weights_gb_s", gb);
+    w.field("share_of_read", gb / s.limits.read_gb_s);
+    w.field("share_of_plain_read", gb / s.limits.plain_read_gb_s);
+    w.field("share_of_peak", tops(s, d.speed.median) / peak_tops(s));
+    if (d.experts) {
+      w.key("experts").begin_object();
+      d.experts->write(w);
+      w.end_object();
+    }
+    w.end_object();
+  }
+  w.end_array();
+}
+
+void print_json(const Setting& s, const std::vector<Budget>& budgets) {
   std::string out;
   JsonWriter w(out);
   w.begin_object();
@@ -204,23 +263,112 @@ void print_json(const Setting& s, const Measured& m) {
   w.field("read_gb_s", s.limits.read_gb_s);
   w.field("plain_read_gb_s", s.limits.plain_read_gb_s).field("int8_tops", s.limits.int8_tops);
   w.field("f32_tflops", s.limits.f32_tflops).end_object();
-  w.key("prefill").begin_object();
-  w.field("prompt", s.options.bench_prompt).field("tokens_per_second", m.prefill.median);
-  w.field("low", m.prefill.low).field("high", m.prefill.high);
-  w.field("tops", tops(s, m.prefill.median));
-  w.field("share_of_peak", tops(s, m.prefill.median) / peak_tops(s)).end_object();
-  w.key("decode").begin_array();
-  for (const Measured::Decode& d : m.decode) {
-    const double gb = gb_per_s(s, d.speed.median / d.batch);
-    w.begin_object().field("depth", d.depth).field("batch", d.batch);
-    w.field("tokens_per_second", d.speed.median);
-    w.field("low", d.speed.low).field("high", d.speed.high).field("weights_gb_s", gb);
-    w.field("share_of_read", gb / s.limits.read_gb_s);
-    w.field("share_of_plain_read", gb / s.limits.plain_read_gb_s);
-    w.field("share_of_peak", tops(s, d.speed.median) / peak_tops(s)).end_object();
+  if (budgets.size() == 1) {
+    write_budget(w, s, budgets[0]);
+  } else {
+    w.key("budgets").begin_array();
+    for (const Budget& budget : budgets) {
+      w.begin_object();
+      write_budget(w, s, budget);
+      w.end_object();
+    }
+    w.end_array();
   }
-  w.end_array().end_object();
+  w.end_object();
   std::printf("%s\n", out.c_str());
+}
+
+// What a run measures with; the model's experts may be opened anew for each budget.
+struct Machine {
+  const Options& options;
+  const std::vector<int32_t>& batches;
+  const std::vector<int32_t>& depths;
+  model::Model& model;
+  ssd::RoutingTable* routing = nullptr;
+  int32_t prompt_pages = 0, decode_pages = 0;
+
+  std::optional<ExpertFigures> experts_now() const {
+    if (model.experts() == nullptr) return {};
+    return ExpertFigures::now(*model.experts());
+  }
+  std::optional<ExpertFigures> experts_since(const std::optional<ExpertFigures>& before) const {
+    if (!before) return {};
+    return experts_now()->since(*before);
+  }
+};
+
+void measure_prefill(const Machine& m, Bench& bench, Measured& measured) {
+  const int32_t tokens = m.options.bench_prompt;
+  std::vector<double> speeds;
+  bench.prefill(1, tokens, m.prompt_pages);  // Warm: pages, caches, clocks.
+  const std::optional<ExpertFigures> before = m.experts_now();
+  for (int32_t r = 0; r < m.options.repetitions; ++r) {
+    if (m.routing != nullptr) m.routing->move_on(tokens);
+    const auto start = steady_clock::now();
+    bench.prefill(1, tokens, m.prompt_pages);
+    speeds.push_back(tokens / seconds_since(start));
+  }
+  measured.prefill = spread(speeds);
+  measured.prefill_experts = m.experts_since(before);
+}
+
+void measure_decode(const Machine& m, Bench& bench, int32_t depth, int32_t batch,
+                    Measured& measured) {
+  const int32_t steps = m.options.bench_decode;
+  std::vector<double> speeds;
+  bench.prefill(batch, depth, m.decode_pages);
+  const auto decode = [&] {
+    if (m.routing != nullptr) m.routing->move_on(steps);
+    bench.decode(batch, depth, steps, m.decode_pages);
+  };
+  if (m.model.experts() != nullptr) decode();  // The experts in memory are those of decoding.
+  const std::optional<ExpertFigures> before = m.experts_now();
+  for (int32_t r = 0; r < m.options.repetitions; ++r) {
+    const auto start = steady_clock::now();
+    decode();
+    speeds.push_back(static_cast<double>(batch) * steps / seconds_since(start));
+  }
+  measured.decode.push_back({depth, batch, spread(speeds), m.experts_since(before)});
+}
+
+Result<std::vector<Budget>> budgets_of(const Options& options, const model::Model& model) {
+  const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
+  std::vector<Budget> budgets;
+  for (const std::string& text : split_list(options.stream_budget)) {
+    double cycles = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cycles);
+    if (error != std::errc() || end != text.data() + text.size() || !(cycles > 0 && cycles <= 1e6))
+      return fail(ErrorCode::kConfig,
+                  "--stream-budget: expected numbers above 0 separated by commas; found '" +
+                      options.stream_budget + "'");
+    if (catalogue != nullptr)
+      budgets.push_back({.memory = static_cast<int64_t>(ssd::memory_for_cycles(
+                             *catalogue, model.experts_per_token(), cycles))});
+  }
+  if (budgets.empty()) budgets.push_back({.memory = expert_memory(model, options)});
+  return budgets;
+}
+
+// Routing that takes the place of the model's, for `sequences` of `tokens`.
+Result<std::optional<ssd::RoutingTable>> routing_of(const Options& options,
+                                                    const model::Model& model, int32_t sequences,
+                                                    int32_t tokens) {
+  const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
+  if (options.routing.empty() || catalogue == nullptr) return std::nullopt;
+  const ssd::RoutingTable::Shape shape = {.layers = catalogue->layers(),
+                                          .experts = catalogue->experts(),
+                                          .top_k = model.experts_per_token(),
+                                          .sequences = sequences,
+                                          .tokens = tokens};
+  constexpr uint64_t kSeed = 1;
+  if (options.routing == "modelled") {
+    WEIR_ASSIGN(ssd::RoutingTable table, ssd::RoutingTable::modelled(shape, kSeed));
+    return table;
+  }
+  WEIR_ASSIGN(const FileView file, FileView::map(options.routing));
+  WEIR_ASSIGN(const ssd::RouteTrace trace, ssd::RouteTrace::parse(file.text(), options.routing));
+  WEIR_ASSIGN(ssd::RoutingTable table, ssd::RoutingTable::recorded(shape, trace, options.routing));
+  return table;
 }
 
 }  // namespace
@@ -242,7 +390,6 @@ Result<void> run_bench(const Options& options) {
   model_options.rows_max = std::max(512, batch_max);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.files, model_options, ops, team));
-  WEIR_TRY(open_experts(*model, options));
   const int32_t decode_end = *std::ranges::max_element(depths) + options.bench_decode;
   if (std::max(options.bench_prompt, decode_end) > model->context_max())
     return fail(ErrorCode::kConfig, "--prompt, --depth, --decode: the model's context has " +
@@ -257,30 +404,36 @@ Result<void> run_bench(const Options& options) {
   WEIR_ASSIGN(const kv::KvCache cache,
               kv::KvCache::create(model->kv_shapes(), choice.kv_type, page_count));
 
-  Bench bench(*model, cache, ops, team, 512, batch_max);
-  Measured measured;
-  std::vector<double> speeds;
-  bench.prefill(1, options.bench_prompt, page_count);  // Warm: pages, caches, clocks.
-  for (int32_t r = 0; r < options.repetitions; ++r) {
-    const auto start = steady_clock::now();
-    bench.prefill(1, options.bench_prompt, page_count);
-    speeds.push_back(options.bench_prompt / seconds_since(start));
-  }
-  measured.prefill = spread(speeds);
-  for (const int32_t depth : depths) {
-    for (const int32_t batch : batches) {
-      speeds.clear();
-      bench.prefill(batch, depth, decode_pages);
-      for (int32_t r = 0; r < options.repetitions; ++r) {
-        const auto start = steady_clock::now();
-        bench.decode(batch, depth, options.bench_decode, decode_pages);
-        speeds.push_back(static_cast<double>(batch) * options.bench_decode / seconds_since(start));
-      }
-      measured.decode.push_back({depth, batch, spread(speeds)});
+  // As many tokens as are generated one behind another, and a prompt, but not without bound.
+  constexpr int32_t kRoutedTokensMax = 8192;
+  const int32_t routed = std::min<int64_t>(
+      kRoutedTokensMax,
+      std::max<int64_t>(options.bench_prompt,
+                        decode_end + int64_t{options.repetitions + 1} * options.bench_decode));
+  WEIR_ASSIGN(std::optional<ssd::RoutingTable> routing,
+              routing_of(options, *model, batch_max, routed));
+  std::optional<ssd::RouteTrace> trace;
+  if (const auto* c = model->expert_catalogue(); c != nullptr && !options.route_trace.empty())
+    trace.emplace(c->layers(), c->experts(), model->experts_per_token());
+  WEIR_ASSIGN(std::vector<Budget> budgets, budgets_of(options, *model));
+  const Machine machine{options,    batches,     depths, *model, routing ? &*routing : nullptr,
+                        page_count, decode_pages};
+  for (Budget& budget : budgets) {
+    WEIR_TRY(open_experts(*model, options, budget.memory, batch_max,
+                          {.routing = machine.routing, .trace = trace ? &*trace : nullptr}));
+    if (model->experts() != nullptr) {
+      budget.plan = model->experts()->plan();
+      budget.io = model->experts()->mode();
     }
+    Bench bench(*model, cache, ops, team, 512, batch_max);
+    measure_prefill(machine, bench, budget.measured);
+    for (const int32_t depth : depths)
+      for (const int32_t batch : batches)
+        measure_decode(machine, bench, depth, batch, budget.measured);
   }
-  const Setting setting{options, choice, *model, limits};
-  options.json ? print_json(setting, measured) : print_table(setting, measured);
+  const Setting setting{options, choice, *model, limits, routing ? routing->name() : ""};
+  options.json ? print_json(setting, budgets) : print_table(setting, budgets);
+  if (trace) return write_route_trace(*trace, options.route_trace);
   return {};
 }
 

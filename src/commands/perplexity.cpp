@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "expert_streaming.h"
 #include "kv/kv_cache.h"
 #include "model_choice.h"
+#include "ssd/expert_catalogue.h"
 #include "text/tokenizer.h"
 #include "vocabulary_check.h"
 
@@ -97,7 +99,12 @@ Result<void> measure_perplexity(const Options& options) {
   model_options.rows_max = kRowsMax;
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.files, model_options, ops, team));
-  WEIR_TRY(open_experts(*model, options));
+  std::optional<ssd::RouteTrace> trace;
+  if (const ssd::ExpertCatalogue* experts = model->expert_catalogue();
+      experts != nullptr && !options.route_trace.empty())
+    trace.emplace(experts->layers(), experts->experts(), model->experts_per_token());
+  WEIR_TRY(open_experts(*model, options, expert_memory(*model, options), /*sequences_max=*/1,
+                        {.trace = trace ? &*trace : nullptr}));
   const int32_t window =
       options.ctx > 0 ? options.ctx : std::min(kWindowDefault, model->context_max());
   if (window < 2 || window > model->context_max())
@@ -129,6 +136,8 @@ Result<void> measure_perplexity(const Options& options) {
       "%s: %lld tokens predicted in windows of %d, nll %.6f +- %.6f nats, perplexity %.4f\n",
       choice.files.name().c_str(), static_cast<long long>(total.count), window, total.mean(),
       total.error(), std::exp(total.mean()));
+  // As if the text had been generated: that is what replays and caches are about.
+  if (trace) return write_route_trace(ssd::as_generated(*trace), options.route_trace);
   return {};
 }
 
