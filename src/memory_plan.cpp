@@ -43,6 +43,10 @@ constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
 // Without --responses-store: conversations of a few hundred turns; less where memory is short.
 constexpr int64_t kResponsesMax = 64 * kMiB;
 constexpr int64_t kResponsesShare = 64;
+// Compiled grammars: a schema of a few dozen properties takes 100 to 300 KiB; less where memory is
+// short, where they are compiled again.
+constexpr int64_t kAutomataMax = 64 * kMiB;
+constexpr int64_t kAutomataShare = 64;
 // Without --parallel: how many sequences may decode at once at the most, and how many tokens of KV
 // each is planned with.
 constexpr int32_t kParallelDefaultMax = 256;
@@ -88,6 +92,7 @@ ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type) 
       .scratch = memory.scratch,
       .page_bytes = kv::page_bytes(model.kv_shapes(), kv_type),
       .context_max = model.spec().context_max,
+      .vocab_size = model.spec().vocab_size,
       .experts = experts == nullptr ? 0 : static_cast<int64_t>(ssd::whole_memory(*experts)),
       .expert_cycle = experts == nullptr
                           ? 0
@@ -150,6 +155,10 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                              ? options.responses_store
                              : std::min(limit.bytes / kResponsesShare, kResponsesMax);
   add("responses", plan.responses_bytes, "stored, to be continued");
+  plan.automata_bytes = std::min(limit.bytes / kAutomataShare, kAutomataMax);
+  add("grammars", plan.automata_bytes + static_cast<int64_t>(api::trie_bytes(model.vocab_size)),
+      "compiled " + human_bytes(plan.automata_bytes) + " at most, and two tries of " +
+          std::to_string(model.vocab_size) + " tokens");
   const int64_t each = kConnectionBytes + (options.tls_cert.empty() ? 0 : kTlsSessionBytes);
   const int32_t connections = plan_connections(options);
   add("connections", each * connections, std::to_string(connections) + " at most");

@@ -27,8 +27,9 @@ struct ModelFootprint {
   int64_t scratch = 0;         // Activations and logits of one step.
   int64_t page_bytes = 0;      // One KV page (32 tokens) in all layers.
   int32_t context_max = 0;     // The model's own.
-  int64_t experts = 0;         // All of them, where they are streamed; else 0.
-  int64_t expert_cycle = 0;    // Those that one token needs.
+  int32_t vocab_size = 0;
+  int64_t experts = 0;       // All of them, where they are streamed; else 0.
+  int64_t expert_cycle = 0;  // Those that one token needs.
 };
 
 // Of a model that is bound; its weights need not be packed yet.
@@ -50,6 +51,7 @@ struct MemoryPlan {
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
   BodyPlan bodies;
   int64_t responses_bytes = 0;  // Stored responses.
+  int64_t automata_bytes = 0;   // Compiled grammars that are kept.
   int64_t expert_bytes = 0;     // Experts in memory, and buffers to read them.
 };
 

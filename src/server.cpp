@@ -390,6 +390,7 @@ void Server::become_ready(TextParts text) {
   config.max_tokens_default = options_.max_tokens;
   config.log_bytes_max = static_cast<size_t>(plan_.request_bytes);
   config.responses_bytes_max = static_cast<size_t>(plan_.responses_bytes);
+  config.automata_bytes_max = static_cast<size_t>(plan_.automata_bytes);
   config.preparing_bytes_max = static_cast<size_t>(plan_.bodies.preparing);
   config.version = kVersion;
   api_ = std::make_unique<api::Api>(std::move(config));

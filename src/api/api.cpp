@@ -175,7 +175,7 @@ struct Api::Impl {
 Api::Impl::Impl(ApiConfig config_in)
     : outputs(choose_formats(config_in)),
       grammars(*config_in.tokenizer, config_in.vocab_size, config_in.defaults.eos_ids,
-               outputs.markers),
+               config_in.automata_bytes_max, outputs.markers),
       config(with_own(std::move(config_in), grammars, outputs)),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s},
       budget(config.log_bytes_max),

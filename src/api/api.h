@@ -87,6 +87,7 @@ struct ApiConfig {
   size_t preparing_bytes_max = 256 << 20;  // and their memory (memory_cost.h).
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t responses_bytes_max = 64 << 20;   // Stored responses; 0: none are stored.
+  size_t automata_bytes_max = 64 << 20;    // Compiled grammars, kept for the next request.
   size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
   uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
   int32_t retry_after_s = 1;               // What 429 and 503 advise.

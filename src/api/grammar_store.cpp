@@ -14,11 +14,14 @@ using sample::grammar::Matcher;
 using sample::grammar::TokenTrie;
 
 GrammarStore::GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size,
-                           std::vector<int32_t> end_ids, std::vector<int32_t> markers)
+                           std::vector<int32_t> end_ids, size_t automata_bytes_max,
+                           std::vector<int32_t> markers)
     : tokenizer_(tokenizer),
       vocab_size_(vocab_size),
       end_ids_(std::move(end_ids)),
-      markers_(std::move(markers)) {}
+      markers_(std::move(markers)),
+      plain_(markers_.empty() ? automata_bytes_max : automata_bytes_max / 2),
+      marked_(markers_.empty() ? 0 : automata_bytes_max / 2) {}
 
 GrammarStore::Vocabulary& GrammarStore::vocabulary(bool with_markers) {
   Vocabulary& vocabulary = with_markers ? marked_ : plain_;

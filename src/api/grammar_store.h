@@ -18,19 +18,23 @@ namespace weir::api {
 class GrammarStore {
  public:
   // Tokens from `vocab_size` on are not the model's; `end_ids` end an output and are no part of it.
-  // `markers`: special tokens that stand for their text, in outputs with calls or reasoning.
-  // The tokenizer outlives the store.
+  // `automata_bytes_max`: of what is kept of compiled grammars; tries are not counted (trie_bytes()
+  // in memory_cost.h). `markers`: special tokens that stand for their text, in outputs with calls
+  // or reasoning. The tokenizer outlives the store.
   GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size, std::vector<int32_t> end_ids,
-               std::vector<int32_t> markers = {});
+               size_t automata_bytes_max, std::vector<int32_t> markers = {});
 
   // A position at the beginning of an output. `begins_text`: where the tokenizer drops the spaces
   // before a text, they do not count. `with_markers`: the markers' tokens may come.
   Result<std::unique_ptr<sample::grammar::Matcher>> matcher(
       const sample::grammar::GrammarSource& source, bool begins_text, bool with_markers = false);
 
+  size_t automata_bytes() const { return plain_.automata.bytes() + marked_.automata.bytes(); }
+
  private:
   // The vocabulary, made when it is needed first.
   struct Vocabulary {
+    explicit Vocabulary(size_t automata_bytes_max) : automata(automata_bytes_max) {}
     std::once_flag made;
     std::shared_ptr<const sample::grammar::TokenTrie> trie;
     sample::grammar::GrammarCache automata;  // Their forced tokens are of this vocabulary.

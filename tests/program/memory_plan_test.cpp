@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "api/memory_cost.h"
 
@@ -71,6 +72,22 @@ TEST(MemoryPlan, PlansFewerConnectionsWithTls) {
   plain.max_connections = tls.max_connections = 100;
   EXPECT_EQ(planned(tls).note, "100 at most");
   EXPECT_GT(planned(tls).bytes, planned(plain).bytes);
+}
+
+TEST(MemoryPlan, CountsGrammarsAndTheVocabularysTries) {
+  const auto planned = [](int64_t limit, int32_t vocab_size) {
+    ModelFootprint model = small_model();
+    model.vocab_size = vocab_size;
+    auto plan = plan_memory({}, {limit, "test"}, model);
+    const auto line = std::ranges::find(plan.value().lines, "grammars", &MemoryPlan::Line::what);
+    EXPECT_NE(line, plan->lines.end());
+    EXPECT_EQ(line->bytes,
+              plan->automata_bytes + static_cast<int64_t>(api::trie_bytes(vocab_size)));
+    return std::pair(plan->automata_bytes, line->bytes);
+  };
+  EXPECT_EQ(planned(640 * kMiB, 0), std::pair(10 * kMiB, 10 * kMiB));
+  EXPECT_EQ(planned(640 * kMiB, 1 << 16), std::pair(10 * kMiB, 42 * kMiB));
+  EXPECT_EQ(planned(100'000 * kMiB, 1 << 18), std::pair(64 * kMiB, 192 * kMiB));
 }
 
 TEST(MemoryPlan, LeavesHalfOfAStepToPrompts) {

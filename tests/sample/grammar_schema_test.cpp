@@ -433,7 +433,7 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrHarmless) {
 }
 
 TEST(GrammarCache, KeepsWhatWasAskedForLately) {
-  GrammarCache cache(3, 1 << 20);
+  GrammarCache cache(1 << 20, 3);
   const auto schema = [](int n) {
     return GrammarSource{.kind = GrammarSource::Kind::kJsonSchema,
                          .text = "{\"const\":" + std::to_string(n) + "}",

@@ -43,8 +43,11 @@ class GrammarCache {
  public:
   using Finish = std::function<void(Automaton&)>;
 
+  // Small grammars are compiled faster than a longer list of them would be worth.
+  static constexpr size_t kEntriesMax = 256;
+
   // Beyond either limit what was not asked for longest is dropped.
-  explicit GrammarCache(size_t entries_max = 256, size_t bytes_max = 64 << 20)
+  explicit GrammarCache(size_t bytes_max, size_t entries_max = kEntriesMax)
       : entries_max_(entries_max), bytes_max_(bytes_max) {}
 
   // `finish`: what is done to an automaton that was just compiled; the same for all of a cache.
