@@ -206,9 +206,12 @@ class SchemaGenerator {
     for (const std::string& key : names)
       if (pick(2)) required += (required.empty() ? "" : ",") + key;
     if (!required.empty()) text += ",\"required\":[" + required + "]";
-    if (pick(3) == 0)
-      text += ",\"dependentRequired\":{" + name() + ":[" + name() + "],\"id\":[" + name() + "," +
-              name() + "]}";
+    if (pick(3) == 0) {
+      const std::string key = name();
+      text += ",\"dependentRequired\":{" + key + ":[" + name() + "]";
+      if (key != "\"id\"") text += ",\"id\":[" + name() + "," + name() + "]";
+      text += "}";
+    }
     switch (pick(5)) {
       case 0:
         text += ",\"additionalProperties\":false";
