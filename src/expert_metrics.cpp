@@ -103,6 +103,7 @@ void render_steps(std::string& out, const ssd::ExpertStore& store) {
   render_value(out, kSlots, "Places for experts in memory", static_cast<double>(store.plan().slots),
                label("state", "planned"));
   render(out, kSlots, {}, s.slots_usable, label("state", "usable"));
+  render(out, kSlots, {}, s.slots_shed, label("state", "shed"));
   render(out, kSlots, {}, store.cache().residents, label("state", "used"));
   render_value(out, "weir_moe_budget_bytes", "Memory for experts and buffers",
                static_cast<double>(store.plan().memory));

@@ -21,6 +21,7 @@
 #include "expert_streaming.h"
 #include "kv/kv_cache.h"
 #include "memory_plan.h"
+#include "memory_pressure.h"
 #include "model_choice.h"
 #include "net/file_limit.h"
 #include "net/http.h"
@@ -407,6 +408,13 @@ void Server::watch_experts() {
   api_->set_more_metrics([this](std::string& page) { render_experts(page, *model_->experts()); });
   loop_.every(kNoticeMs, [this] {
     while (const auto notice = model_->experts()->take_notice()) log::warn("experts " + *notice);
+  });
+  loop_.every(kNoticeMs, [this, policy = PressurePolicy()]() mutable {
+    const double pressure = memory_pressure();
+    if (!policy.observe(pressure, steady_clock::now())) return;
+    model_->experts()->allow(policy.share());
+    log::warn("experts memory_pressure=" + std::to_string(pressure) +
+              "% slots_allowed=" + std::to_string(policy.share()) + "%");
   });
   loop_.every(kExpertLineMs, [this, minute = std::make_shared<ExpertMinute>()] {
     if (const std::string line = minute->line(*model_->experts()); !line.empty())

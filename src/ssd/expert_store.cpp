@@ -211,7 +211,7 @@ void ExpertStore::fault_in() {
   const auto step = [&](size_t c) {
     const uint64_t bytes = catalogue_.slot_bytes(static_cast<int32_t>(c));
     const auto count = static_cast<int32_t>(std::max<uint64_t>(kFaultStep / bytes, 1));
-    const int32_t end = std::min(done[c] + count, plan_.slots_of_class[c]);
+    const int32_t end = std::min(done[c] + count, allowed_slots(c));
     for (; done[c] < end; ++done[c]) {
       fault(slots_[static_cast<size_t>(base[c] + done[c])].memory, bytes);
       total += bytes;
@@ -223,14 +223,36 @@ void ExpertStore::fault_in() {
   bool lowered = false;
   for (bool more = true; more && !stopping_.load(std::memory_order_relaxed);) {
     more = false;
+    const uint64_t before = total;
     for (size_t c = 0; c < done.size(); ++c) {
       if (done[c] == plan_.slots_of_class[c]) continue;
       more = true;
       step(c);
     }
+    if (more && total == before) std::this_thread::sleep_for(kWaitStep);  // No more is allowed now.
     // Behind the first, out of the way of what computes.
     if (total > kFaultedFirst && !std::exchange(lowered, true))
       (void)::setpriority(PRIO_PROCESS, 0, 10);
+  }
+}
+
+int32_t ExpertStore::allowed_slots(size_t cls) const {
+  const int32_t planned = plan_.slots_of_class[cls];
+  const int64_t percent = std::clamp(allowed_.load(std::memory_order_relaxed), 0, 100);
+  return std::max(std::min(planned, kSlotsMin), static_cast<int32_t>(planned * percent / 100));
+}
+
+// Between steps: nothing is pinned but guesses that are read.
+void ExpertStore::shed_or_grow(int32_t cls) {
+  const int32_t more = allowed_slots(static_cast<size_t>(cls)) - cache_.usable(cls);
+  if (more > 0) {
+    // The kernel gives their memory when they are read into.
+    slots_shed_ -= static_cast<int64_t>(cache_.grow(cls, more).size());
+  } else if (more < 0) {
+    const std::span<const int32_t> shed = cache_.shrink(cls, -more);
+    slots_shed_ += static_cast<int64_t>(shed.size());
+    for (const int32_t index : shed)  // Slots are whole pages.
+      (void)::madvise(slot(index).memory, catalogue_.slot_bytes(cls), MADV_DONTNEED);
   }
 }
 
@@ -247,11 +269,13 @@ ExpertWave ExpertStore::make_wave() const {
 void ExpertStore::begin_step(int32_t generated_rows) {
   int64_t usable = 0;
   for (size_t c = 0; c < usable_.size(); ++c) {
-    const int32_t slots = usable_[c].load(std::memory_order_acquire);
-    cache_.set_usable(static_cast<int32_t>(c), slots);
-    usable += slots;
+    const auto cls = static_cast<int32_t>(c);
+    cache_.set_usable(cls, usable_[c].load(std::memory_order_acquire));
+    shed_or_grow(cls);
+    usable += cache_.usable(cls);
   }
   stats_.slots_usable.set(static_cast<double>(usable));
+  stats_.slots_shed.set(static_cast<double>(slots_shed_));
   step_begin_ = steady_clock::now();
   step_stall_ns_ = 0;
   step_tokens_ = generated_rows;

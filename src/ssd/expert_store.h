@@ -7,8 +7,8 @@
 // Two waves exist at a time: one is computed while the next is put together. So the experts of
 // wave n are given up when wave n + 2 is made, behind the barrier that ends wave n.
 //
-// Threads: one, the engine's leader, but for stats() and a thread of its own that takes memory
-// from the kernel ahead of use.
+// Threads: one, the engine's leader, but for stats(), allow() and a thread of its own that takes
+// memory from the kernel ahead of use.
 //
 // Invariants:
 // (1) a slot that the kernel may write to, or whose bytes wait to be unpacked, is pinned;
@@ -122,6 +122,7 @@ struct StoreStats {
   Counter unpacked;    // Parts.
   Counter failed_experts;
   Gauge slots_usable;
+  Gauge slots_shed;  // Whose memory went back to the kernel, for a while.
   // Of layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how
   // many experts they were routed to together.
   static constexpr int kBatchSizes = 9;
@@ -158,6 +159,10 @@ class ExpertStore {
   std::byte* memory_of(int32_t demand) const;
   // Why a demand has failed.
   const std::string& failure_of(int32_t demand) const;
+
+  // How much of the planned slots may hold anything, in percent; from the next step on. The memory
+  // of others goes back to the kernel, of the coldest experts first. Any thread.
+  void allow(int32_t percent) { allowed_.store(percent, std::memory_order_relaxed); }
 
   // For who makes waves: one with room for everything.
   ExpertWave make_wave() const;
@@ -201,6 +206,8 @@ class ExpertStore {
               const StoreOptions& options, StorePlan plan);
   Result<void> allocate();
   void fault_in();  // The own thread.
+  int32_t allowed_slots(size_t cls) const;
+  void shed_or_grow(int32_t cls);
 
   Slot& slot(int32_t index) { return slots_[static_cast<size_t>(index)]; }
   int64_t bytes_of(ExpertKey key) const;
@@ -240,6 +247,7 @@ class ExpertStore {
   std::vector<SlotPart> unpacking_;  // By the wave at hand.
   int32_t reading_ = 0;              // Slots.
   int32_t guesses_reading_ = 0;
+  int64_t slots_shed_ = 0;
   const int32_t ahead_slots_max_;
   int32_t ahead_slots_ = 0;
   ExpertKey ahead_{.layer = -1};  // The next expert to be read ahead of a prompt; -1: none.
@@ -264,6 +272,7 @@ class ExpertStore {
   bool step_has_prompts_ = false;
   StoreStats stats_;
   std::atomic<bool> stopping_{false};
+  std::atomic<int32_t> allowed_{100};         // Percent of slots.
   std::vector<std::atomic<int32_t>> usable_;  // By class: slots whose memory is there.
   std::thread faulter_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <random>
@@ -44,12 +45,15 @@ class Script {
     }
   }
   // Runs `steps` steps and returns the bits of all logits.
-  std::vector<std::vector<float>> run(Model& model, ThreadTeam& team, int steps, Client& client) {
+  std::vector<std::vector<float>> run(
+      Model& model, ThreadTeam& team, int steps, Client& client,
+      const std::function<void(int)>& before_step = [](int) {}) {
     auto cache =
         kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF16, kSequences * kPagesEach);
     EXPECT_TRUE(cache) << cache.error().message;
     std::vector<std::vector<float>> all;
     for (int step = 0; step < steps; ++step) {
+      before_step(step);
       std::vector<int32_t> tokens, samples;
       std::vector<BatchSlice> slices;
       for (const bool generated : {true, false})
@@ -238,6 +242,34 @@ TEST_F(Streaming, GoesOnWhereGuessesFailHalfway) {
     }
     EXPECT_GT(streamed->experts()->reads().failures.value(), 0u);
     EXPECT_GT(streamed->experts()->reads().dropped.value(), 0u) << "guesses are taken back";
+  }
+}
+
+// Under pressure: slots go, with what they hold, and come back, between any steps.
+TEST_F(Streaming, GivesTheSameBitsWhileMemoryIsGivenBackAndTakenAgain) {
+  ThreadTeam team(2, /*pin=*/false);
+  const auto resident = load(team, Compute::kFast, false);
+  for (const uint64_t memory : {2u << 20, 6u << 20}) {
+    const auto streamed = load_streamed(team, Compute::kFast, {.memory = memory});
+    ssd::ExpertStore& store = *streamed->experts();
+    Client client;
+    const auto expected = Script(7).run(*resident, team, kSteps, client);
+    std::vector<double> usable, shed;
+    const auto found = Script(7).run(*streamed, team, kSteps, client, [&](int step) {
+      usable.push_back(store.stats().slots_usable.value());
+      shed.push_back(store.stats().slots_shed.value());
+      store.allow(std::array{100, 95, 50, 60, 0, 0, 100}[static_cast<size_t>(step) % 7]);
+    });
+    EXPECT_EQ(found, expected);
+    EXPECT_TRUE(client.failed.empty());
+    EXPECT_GT(store.cache().evictions.value(), 0u);
+    // What step n saw is known before step n + 1.
+    const auto planned = static_cast<double>(store.plan().slots);
+    EXPECT_LE(usable[3], planned / 2);
+    EXPECT_LE(usable[5], 4) << "the least: four of the one size";
+    EXPECT_GE(usable[7], usable[5]);
+    EXPECT_GT(*std::ranges::max_element(shed), 0);
+    EXPECT_EQ(shed[7], 0);
   }
 }
 

@@ -1,0 +1,51 @@
+#include "memory_pressure.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+namespace weir {
+
+namespace {
+
+// "some avg10=1.53 avg60=...".
+double pressure_in(const std::string& path) {
+  std::ifstream file(path);
+  std::string some, average;
+  constexpr std::string_view kPrefix = "avg10=";
+  if (!(file >> some >> average) || some != "some" || !average.starts_with(kPrefix)) return -1;
+  const char* begin = average.c_str() + kPrefix.size();
+  char* end = nullptr;
+  const double percent = std::strtod(begin, &end);
+  return end == begin ? -1 : percent;
+}
+
+}  // namespace
+
+double memory_pressure(const std::string& root, const std::string& membership,
+                       const std::string& machine) {
+  std::ifstream file(membership);
+  constexpr std::string_view kVersion2 = "0::";
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(kVersion2)) continue;
+    const double own = pressure_in(root + line.substr(kVersion2.size()) + "/memory.pressure");
+    if (own >= 0) return own;
+  }
+  return pressure_in(machine);
+}
+
+bool PressurePolicy::observe(double pressure, std::chrono::steady_clock::time_point now) {
+  if (pressure < 0) return false;
+  if (pressure > kHighPercent) {
+    high_ = now;
+    if (share_ <= kLeastPercent || (share_ < 100 && now - changed_ < kPause)) return false;
+    share_ = std::max(share_ - kStepPercent, kLeastPercent);
+  } else {
+    if (share_ == 100 || now - high_ < kCalm || now - changed_ < kPause) return false;
+    share_ = std::min(share_ + kStepPercent, 100);
+  }
+  changed_ = now;
+  return true;
+}
+
+}  // namespace weir
