@@ -99,6 +99,10 @@ void render_steps(std::string& out, const ssd::ExpertStore& store) {
   render(out, "weir_moe_rereads_total", "Experts read again within 64 tokens",
          store.cache().rereads);
   render(out, "weir_moe_failed_experts_total", "Experts that could not be read", s.failed_experts);
+  render(out, "weir_moe_crc_failures_total", "Parts of a bundle with a wrong checksum",
+         s.crc_failures);
+  render(out, "weir_moe_source_parts_total",
+         "Parts read from the checkpoint because the bundle's are lost", s.source_parts);
   constexpr std::string_view kSlots = "weir_moe_slots";
   render_value(out, kSlots, "Places for experts in memory", static_cast<double>(store.plan().slots),
                label("state", "planned"));

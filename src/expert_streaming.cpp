@@ -6,7 +6,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/log.h"
 #include "expert_forecast.h"
+#include "model/expert_pack.h"
 #include "ssd/calibration.h"
 #include "ssd/disk.h"
 #include "ssd/expert_store.h"
@@ -58,6 +60,10 @@ Result<void> open_experts(model::Model& model, const Options& options, int64_t m
                           int32_t sequences_max, const ExpertMeasuring& measuring) {
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
   if (catalogue == nullptr) return {};
+  if (!catalogue->packed()) {
+    WEIR_ASSIGN(const std::vector<std::string> refused, model::choose_bundle(*model.expert_bank()));
+    for (const std::string& why : refused) log::warn("experts bundle not used " + why);
+  }
   WEIR_ASSIGN(
       std::unique_ptr<ssd::Disk> disk,
       ssd::Disk::create({.uring = options.ssd_io == "auto",
@@ -69,7 +75,7 @@ Result<void> open_experts(model::Model& model, const Options& options, int64_t m
                              .overlap = options.overlap,
                              .routing = measuring.routing,
                              .trace = measuring.trace};
-  if (const auto measured = ssd::load_calibration(catalogue->files().front()))
+  if (const auto measured = ssd::load_calibration(catalogue->main_file()))
     store.queue = ssd::limits_for(*measured);
   return model.open_experts(std::move(disk), store);
 }
@@ -102,6 +108,11 @@ std::string expert_summary(const model::Model& model, uint64_t memory) {
                 experts, 100 * share,
                 static_cast<double>(memory) / static_cast<double>(load.cycle_bytes));
   return text + forecast_text(load, load_machine_speed(catalogue.files().front()));
+}
+
+std::string expert_source(const model::Model& model) {
+  const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
+  return catalogue.packed() ? catalogue.main_file() : "the checkpoint's own files";
 }
 
 std::string expert_warning(const model::Model& model, uint64_t memory) {

@@ -37,6 +37,8 @@ Result<void> write_route_trace(const ssd::RouteTrace& trace, const std::string& 
 // "412 of 6144 in memory (7 %), 0.9 of what one token needs; expected: ...", with so much memory
 // for experts. REQUIRES: a model that streams.
 std::string expert_summary(const model::Model& model, uint64_t memory);
+// The bundle that they are read from, or that there is none. REQUIRES: they are open.
+std::string expert_source(const model::Model& model);
 // What is wrong with so little memory; empty where nothing is.
 std::string expert_warning(const model::Model& model, uint64_t memory);
 

@@ -5,6 +5,7 @@
 #include "commands/bench.h"
 #include "commands/calibrate.h"
 #include "commands/info.h"
+#include "commands/pack.h"
 #include "commands/perplexity.h"
 #include "options.h"
 #include "server.h"
@@ -23,6 +24,8 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::measure_perplexity(options);
     case weir::Command::kCalibrate:
       return weir::calibrate_machine(options);
+    case weir::Command::kPack:
+      return weir::pack_model(options);
   }
   return {};
 }

@@ -22,8 +22,10 @@ enum : uint8_t {
   kInfoToo = 2,
   kBenchOnly = 4,
   kPerplexityOnly = 8,
-  kCalibrateToo = 16
+  kCalibrateToo = 16,
+  kPackOnly = 32
 };
+// Those that run a model, or plan it.
 constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
 constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
 
@@ -52,7 +54,7 @@ struct Row {
 
 // The table. Groups appear in --help in the order of their first row.
 const std::array kRows = {
-    Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo, "Model",
+    Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo | kPackOnly, "Model",
         "Folder with config.json and safetensors (Hugging Face or MLX layout)",
         "weir-tiny-moe, compiled in"},
     Row{"alias", "NAME", &Options::alias, kPlanning, "Model",
@@ -86,10 +88,10 @@ const std::array kRows = {
         "these two words, as Qwen3-Reranker does",
         "auto: as a LogitScore module in modules.json or classifier_from_token in config.json say"},
 
-    Row{"threads", "N", &Options::threads, kEvery | kCalibrateToo, "Machine", "Compute threads",
-        "the cores this process may use"},
-    Row{"isa", "scalar|avx2|avx512|amx", &Options::isa, kEvery | kCalibrateToo, "Machine",
-        "Use these kernels instead of the processor's best", "the best"},
+    Row{"threads", "N", &Options::threads, kEvery | kCalibrateToo | kPackOnly, "Machine",
+        "Compute threads", "the cores this process may use"},
+    Row{"isa", "scalar|avx2|avx512|amx", &Options::isa, kEvery | kCalibrateToo | kPackOnly,
+        "Machine", "Use these kernels instead of the processor's best", "the best"},
     Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning, "Machine",
         "Memory that weights, KV cache and buffers may take (4G, 512M)",
         "what the machine or cgroup has free, less a tenth"},
@@ -107,7 +109,7 @@ const std::array kRows = {
         "Which guesses are read ahead: what the last token was routed to, what the next layer's "
         "router says, none; auto: what pays",
         "auto"},
-    Row{"ssd-io", "auto|pread|buffered", &Options::ssd_io, kEvery, "Experts from disk",
+    Row{"ssd-io", "auto|pread|buffered", &Options::ssd_io, kEvery | kPackOnly, "Experts from disk",
         "How experts are read; auto: io_uring and past the page cache, where the system allows it; "
         "pread: by threads; buffered: by threads through the page cache; bench also: page-cache, "
         "which leaves them there",
@@ -125,6 +127,11 @@ const std::array kRows = {
         "the model's own"},
     Row{"route-trace", "FILE", &Options::route_trace, kBenchOnly | kPerplexityOnly,
         "Experts from disk", "At the end write which experts each token was routed to", "none"},
+    Row{"output", "FILE", &Options::output, kPackOnly, "Experts from disk",
+        "Where to write the bundle; elsewhere than by default nobody looks for it",
+        "weir-experts.bundle in the model's folder, or in ~/.cache/weir"},
+    Row{"disk-reserve", "SIZE", Bytes{&Options::disk_reserve}, kPackOnly, "Experts from disk",
+        "Space that stays free on the disk; with less, nothing is written", "5G"},
 
     Row{"parallel", "N", &Options::parallel, kPlanning, "Scheduling",
         "Sequences that decode at once, at most half of --prefill-size",
@@ -230,6 +237,8 @@ constexpr std::array kCommands = {
                "Measure a model's perplexity on a text"},
     CommandRow{"calibrate", Command::kCalibrate, kCalibrateToo,
                "Measure a model's disk, and memory, for --stream-experts"},
+    CommandRow{"pack", Command::kPack, kPackOnly,
+               "Write a model's experts to a bundle that --stream-experts reads faster"},
 };
 
 std::string environment_name(std::string_view option) {

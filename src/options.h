@@ -12,7 +12,7 @@
 
 namespace weir {
 
-enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate };
+enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate, kPack };
 
 struct Options {
   Command command = Command::kServe;
@@ -93,6 +93,10 @@ struct Options {
   // `weir perplexity`.
   std::string file;
   int32_t ctx = 0;
+
+  // `weir pack`.
+  std::string output;                       // Empty: the model's folder, or the cache.
+  int64_t disk_reserve = int64_t{5} << 30;  // Bytes that stay free.
 };
 
 // What main() should do after parsing.

@@ -435,7 +435,7 @@ void Server::print_plan() const {
             " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
   if (const ssd::ExpertStore* store = model_->experts()) {
     log::info("experts " + expert_summary(*model_, store->plan().slot_memory) + " (" +
-              std::string(store->mode()) + ")");
+              std::string(store->mode()) + ", from " + expert_source(*model_) + ")");
     const std::string warning = expert_warning(*model_, store->plan().slot_memory);
     if (!warning.empty()) log::warn("experts " + warning);
   }

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "kv/hash128.h"
 
 namespace weir::kv {
 
@@ -18,8 +19,8 @@ PrefixCache::PrefixCache(PagePool& pool)
       slots_(std::bit_ceil(static_cast<size_t>(pool.page_count()) * 2 + 1), -1) {}
 
 PrefixKey PrefixCache::salt(std::string_view identity) {
-  const XXH128_hash_t hash = XXH3_128bits(identity.data(), identity.size());
-  return {.low = hash.low64, .high = hash.high64, .pages = 0};
+  const auto [low, high] = hash128(identity);
+  return {.low = low, .high = high, .pages = 0};
 }
 
 PrefixKey PrefixCache::child(const PrefixKey& parent, std::span<const int32_t> tokens) {

@@ -29,6 +29,7 @@ class Decoder final : public Model {
   Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
                             const ssd::StoreOptions& options) override;
   ssd::ExpertStore* experts() const override { return bank_ ? bank_->store() : nullptr; }
+  ExpertBank* expert_bank() const override { return bank_.get(); }
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelOptions& options() const override { return options_; }

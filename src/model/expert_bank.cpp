@@ -1,9 +1,15 @@
 #include "model/expert_bank.h"
 
-#include <algorithm>
-#include <cstring>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/crc32c.h"
 #include "kernels/repack.h"
+#include "kv/hash128.h"
 
 namespace weir::model {
 
@@ -104,6 +110,65 @@ Result<int32_t> ExpertBank::add_layer(int32_t top_k, std::span<const StoredLinea
   return number;
 }
 
+std::string ExpertBank::folder() const {
+  const std::string& file = checkpoint_.files()[0].name();
+  return file.substr(0, file.rfind('/'));
+}
+
+namespace {
+
+// A file's name, size, time of change and header; tensors cannot be looked through at each start.
+Result<std::string> identity_of(const FileView& file) {
+  struct stat info {};
+  if (::stat(file.name().c_str(), &info) != 0)
+    return fail(ErrorCode::kIo, file.name() + ": " + std::generic_category().message(errno));
+  uint64_t header = 0;
+  CHECK(file.bytes().size() >= sizeof header);  // It has been parsed.
+  std::memcpy(&header, file.bytes().data(), sizeof header);
+  std::string text = file.name().substr(file.name().rfind('/') + 1);
+  for (const int64_t number :
+       {int64_t{info.st_size}, int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec}})
+    text.append(" ").append(std::to_string(number));
+  text.append("\n").append(file.text().substr(sizeof header, header)).append("\n");
+  return text;
+}
+
+}  // namespace
+
+Result<ssd::SourceHash> ExpertBank::source() const {
+  std::string text;
+  for (const FileView& file : checkpoint_.files()) {
+    WEIR_ASSIGN(const std::string identity, identity_of(file));
+    text += identity;
+  }
+  // The config decides what the files' bits mean.
+  for (const Layer& layer : layers_)
+    for (const std::vector<Matrix>& part : layer.parts)
+      for (const Matrix& m : part) {
+        const Linear& l = m.linear;
+        for (const int32_t number :
+             {l.n, l.k, m.bits, int32_t{l.quantised}, l.quantised ? l.quant.group : 0,
+              static_cast<int32_t>(l.quantised ? l.quant.scale_type : l.floats.type)})
+          text.append(std::to_string(number)).append(" ");
+      }
+  return kv::hash128(text);
+}
+
+Result<void> ExpertBank::use_bundle(const std::string& path) {
+  WEIR_ASSIGN(ssd::ExpertBundle bundle, ssd::ExpertBundle::open(path));
+  WEIR_ASSIGN(const ssd::SourceHash here, source());
+  if (bundle.head.source != here)
+    return fail(ErrorCode::kIo,
+                path + ": expected a bundle of the checkpoint in " + folder() +
+                    " as it is now; found one of another, or of what it was ('weir pack' makes it "
+                    "anew)");
+  if (!bundle.head.complete)
+    return fail(ErrorCode::kIo, path + ": expected a finished bundle, found " +
+                                    std::to_string(bundle.head.layers_done) + " of " +
+                                    std::to_string(bundle.head.layers) + " layers");
+  return catalogue_->use_bundle(path, std::move(bundle.index));
+}
+
 Result<void> ExpertBank::open(std::unique_ptr<ssd::Disk> disk, ssd::StoreOptions options,
                               int32_t rows_max) {
   options.top_k = top_k_;
@@ -198,12 +263,19 @@ int32_t ExpertBank::units_of(const ssd::ExpertWave::Unpack& job) const {
 }
 
 int32_t ExpertBank::unpack_units(const ssd::ExpertWave& wave) const {
-  int32_t units = 0;
+  auto units = static_cast<int32_t>(wave.check.size());
   for (const ssd::ExpertWave::Unpack& job : wave.unpack) units += units_of(job);
   return units;
 }
 
 void ExpertBank::unpack(const ssd::ExpertWave& wave, int32_t unit) const {
+  const auto checks = static_cast<int32_t>(wave.check.size());
+  if (unit < checks) {
+    const ssd::ExpertWave::Check& check = wave.check[static_cast<size_t>(unit)];
+    *check.found = crc32c(check.bytes);
+    return;
+  }
+  unit -= checks;
   for (const ssd::ExpertWave::Unpack& job : wave.unpack) {
     const int32_t units = units_of(job);
     if (unit < units) return unpack_unit(job, unit);
@@ -250,6 +322,28 @@ void ExpertBank::unpack_unit(const ssd::ExpertWave::Unpack& job, int32_t unit) c
                            reinterpret_cast<uint8_t*>(job.slot + m.words),
                            reinterpret_cast<uint8_t*>(job.slot + m.scales));
     return;
+  }
+}
+
+void ExpertBank::clear_gaps(int32_t layer, std::byte* slot) const {
+  const ssd::ExpertCatalogue::Layer& form = catalogue_->layer(layer);
+  for (size_t part = 0; part < ssd::kParts; ++part) {
+    std::byte* base = slot + form.part_offset[part];
+    uint64_t end = 0;  // Of the last piece.
+    const auto clear_to = [&](uint64_t next) { std::fill(base + end, base + next, std::byte{}); };
+    for (const Matrix& m : layers_[static_cast<size_t>(layer)].parts[part]) {
+      const Linear& l = m.linear;
+      clear_to(m.words);
+      if (!l.quantised) {
+        end = m.words + static_cast<uint64_t>(l.weight_bytes());
+        continue;
+      }
+      end = m.words + static_cast<uint64_t>(kernels::packed_word_bytes(l.n, l.k, l.quant.bits));
+      clear_to(m.scales);
+      end = m.scales + static_cast<uint64_t>(kernels::packed_scale_bytes(l.n, l.k, l.quant.group,
+                                                                         l.quant.scale_type));
+    }
+    clear_to(form.part_bytes[part]);
   }
 }
 

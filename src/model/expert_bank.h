@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "model/layers/ffn.h"
 #include "model/safetensors.h"
+#include "ssd/expert_bundle.h"
 #include "ssd/expert_store.h"
 #include "ssd/route_trace.h"
 #include "ssd/routing_table.h"
@@ -40,6 +41,14 @@ class ExpertBank {
   const ssd::ExpertCatalogue& catalogue() const { return *catalogue_; }
   int32_t top_k() const { return top_k_; }
   bool empty() const { return layers_.empty(); }
+
+  // Where the checkpoint lies. REQUIRES: it is a folder's.
+  std::string folder() const;
+  // Names the checkpoint's files as they are now, and how experts lie in slots.
+  Result<ssd::SourceHash> source() const;
+  // Experts come from this bundle from open() on; refused where it is unfinished, or not of this
+  // checkpoint.
+  Result<void> use_bundle(const std::string& path);
 
   // Opens the files and takes the memory. REQUIRES: the checkpoint is a folder's.
   Result<void> open(std::unique_ptr<ssd::Disk> disk, ssd::StoreOptions options, int32_t rows_max);
@@ -61,9 +70,12 @@ class ExpertBank {
   // An expert of a wave, by its place among the active ones of the plan: where its matrices are.
   void point(int32_t layer, int32_t place, FfnWeights& expert) const;
 
-  // Units of work in a wave's unpacking.
+  // Units of work in a wave's unpacking and checking.
   int32_t unpack_units(const ssd::ExpertWave& wave) const;
   void unpack(const ssd::ExpertWave& wave, int32_t unit) const;
+  // Makes zeros of what lies between an expert's matrices: nobody reads it, but what is written to
+  // a bundle is always the same.
+  void clear_gaps(int32_t layer, std::byte* slot) const;
 
  private:
   // A matrix in a slot.

@@ -29,6 +29,8 @@ struct StoreOptions;
 
 namespace weir::model {
 
+class ExpertBank;
+
 // decisions 21: kExact is float32 activations throughout; kFast quantises activations to int8 per
 // group for quantised weights, and rounds those of prompts to bf16 where that is faster.
 enum class Compute : uint8_t { kFast, kExact };
@@ -93,6 +95,8 @@ class Model {
   virtual Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
                                     const ssd::StoreOptions& options);
   virtual ssd::ExpertStore* experts() const { return nullptr; }
+  // How they lie in memory, for who makes or chooses a bundle of them. Null as expert_catalogue().
+  virtual ExpertBank* expert_bank() const { return nullptr; }
 
   virtual const ModelSpec& spec() const = 0;
   virtual const ModelOptions& options() const = 0;

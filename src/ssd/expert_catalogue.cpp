@@ -51,6 +51,32 @@ std::span<const StoredRange> ExpertCatalogue::ranges(int32_t layer, int32_t expe
                                     static_cast<size_t>(l.ranges[static_cast<size_t>(part)]));
 }
 
+Result<void> ExpertCatalogue::use_bundle(std::string path, std::vector<PackedExpert> experts) {
+  CHECK(!packed());
+  const size_t count = layers_.size() * static_cast<size_t>(experts_);
+  if (experts.size() != count)
+    return fail(ErrorCode::kIo, path + ": expected " + std::to_string(count) + " experts, found " +
+                                    std::to_string(experts.size()));
+  for (size_t i = 0; i < count; ++i) {
+    const Layer& slot = layers_[i / static_cast<size_t>(experts_)];
+    for (size_t part = 0; part < kParts; ++part)
+      if (experts[i].bytes[part] != slot.part_bytes[part])
+        return fail(ErrorCode::kIo, path + ": expected parts of " +
+                                        std::to_string(slot.part_bytes[part]) + " bytes, found " +
+                                        std::to_string(experts[i].bytes[part]));
+  }
+  bundle_file_ = add_file(std::move(path));
+  packed_ = std::move(experts);
+  return {};
+}
+
+StoredRange ExpertCatalogue::packed_range(int32_t layer, int32_t expert, int part) const {
+  const PackedExpert& e = packed(layer, expert);
+  return {.file = bundle_file_,
+          .offset = e.offset + (part == 0 ? 0 : e.bytes[0]),
+          .bytes = e.bytes[static_cast<size_t>(part)]};
+}
+
 uint64_t ExpertCatalogue::class_bytes(int32_t class_index) const {
   uint64_t bytes = 0;
   for (const Layer& layer : layers_)

@@ -1,6 +1,6 @@
 // ExpertCatalogue: where the bytes of every expert are, and how they lie in a slot of memory. Made
-// once, from a checkpoint (as stored: to be unpacked) or from an expert bundle (as kernels want
-// it).
+// once, from a checkpoint (as stored: to be unpacked); a bundle (as kernels want it) may come
+// beside.
 //
 // An expert is read in two parts, in the order in which they are needed: what makes the hidden
 // activations (gate and up), then what takes them back (down). Layers are counted among those that
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/result.h"
 #include "ssd/disk.h"
 
 namespace weir::ssd {
@@ -34,6 +35,13 @@ struct StoredRange {
     const uint64_t end = (offset + bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
     return end - first_block();
   }
+};
+
+// An expert as it lies in a slot, part behind part, in whole blocks of a bundle.
+struct PackedExpert {
+  uint64_t offset = 0;
+  std::array<uint32_t, kParts> bytes{};
+  std::array<uint32_t, kParts> crc{};  // CRC32C of the parts.
 };
 
 class ExpertCatalogue {
@@ -61,10 +69,23 @@ class ExpertCatalogue {
   // The ranges of the next expert of the layer added last: those of part 0, then of part 1.
   void add_expert(std::span<const StoredRange> ranges);
 
+  // Experts are read from this bundle; where that fails, from their ranges. Once, after the last
+  // add_expert(); refused where the parts of `experts`, layer by layer, are not those of slots.
+  Result<void> use_bundle(std::string path, std::vector<PackedExpert> experts);
+  bool packed() const { return !packed_.empty(); }
+  const PackedExpert& packed(int32_t layer, int32_t expert) const {
+    return packed_[static_cast<size_t>(layer) * static_cast<size_t>(experts_) +
+                   static_cast<size_t>(expert)];
+  }
+  StoredRange packed_range(int32_t layer, int32_t expert, int part) const;
+
   int32_t layers() const { return static_cast<int32_t>(layers_.size()); }
   int32_t experts() const { return experts_; }
-  bool in_slot_form() const { return in_slot_form_; }
+  // Whether parts are read into slots as they are (but for what a bundle has lost).
+  bool in_slot_form() const { return in_slot_form_ || packed(); }
   const std::vector<std::string>& files() const { return files_; }
+  // What most reads are of, or one of those.
+  const std::string& main_file() const { return packed() ? files_.back() : files_.front(); }
   const Layer& layer(int32_t layer) const { return layers_[static_cast<size_t>(layer)]; }
   std::span<const StoredRange> ranges(int32_t layer, int32_t expert, int part) const;
 
@@ -85,6 +106,8 @@ class ExpertCatalogue {
   std::vector<std::string> files_;
   std::vector<Layer> layers_;
   std::vector<StoredRange> ranges_;
+  std::vector<PackedExpert> packed_;  // By layer and expert; empty without a bundle.
+  int32_t bundle_file_ = -1;
   std::vector<uint64_t> slot_bytes_;
   uint64_t staging_bytes_ = 0;
 };

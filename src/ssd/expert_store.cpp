@@ -36,7 +36,10 @@ constexpr int32_t kReadingOfPrompts = 16;
 constexpr int32_t kPassingMax = 2 * kReadingOfPrompts;
 // Slots that may hold what a prompt's next layer will ask for: an eighth.
 constexpr int64_t kAheadShare = 8;
-constexpr size_t kReadsOfSlotMax = 10;
+// A bundle's two, those once more, and then nine.
+constexpr size_t kReadsOfSlotMax = 13;
+// Of a bundle's parts that were good when they were read first, one in so many is checked again.
+constexpr uint32_t kCheckedLoads = 256;
 // Guesses in flight: each 2 MiB read that is on its way delays the next demand by a millisecond
 // (reference: expert-streaming, 8.3).
 constexpr int32_t kGuessesInFlight = 2;
@@ -68,6 +71,13 @@ std::string size_text(uint64_t bytes) {
                            : std::to_string((bytes + kMiB - 1) / kMiB) + " MiB";
 }
 
+// As many as `memory` holds. With a bundle they are for what it has lost.
+int32_t staging_buffers(const ExpertCatalogue& catalogue, uint64_t memory) {
+  if (catalogue.packed()) return kStagingMin;
+  return static_cast<int32_t>(
+      std::clamp<uint64_t>(memory / catalogue.staging_bytes(), kStagingMin, kStagingMax));
+}
+
 }  // namespace
 
 Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, int32_t top_k) {
@@ -76,9 +86,7 @@ Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, 
   plan.experts = int64_t{catalogue.layers()} * catalogue.experts();
   plan.cycle_bytes = catalogue.cycle_bytes(top_k);
   const uint64_t staged = catalogue.staging_bytes();
-  if (staged > 0)
-    plan.staging = static_cast<int32_t>(
-        std::clamp<uint64_t>(memory / kStagingShare / staged, kStagingMin, kStagingMax));
+  if (staged > 0) plan.staging = staging_buffers(catalogue, memory / kStagingShare);
   const uint64_t staging_memory = staged * static_cast<uint64_t>(plan.staging);
   uint64_t least = staging_memory;
   for (int32_t c = 0; c < catalogue.classes(); ++c)
@@ -109,7 +117,7 @@ uint64_t memory_for_cycles(const ExpertCatalogue& catalogue, int32_t top_k, doub
   const uint64_t staged = catalogue.staging_bytes();
   uint64_t buffers = 0;
   if (staged > 0)
-    buffers = std::clamp<uint64_t>(slots / (kStagingShare - 1) / staged, kStagingMin, kStagingMax);
+    buffers = static_cast<uint64_t>(staging_buffers(catalogue, slots / (kStagingShare - 1)));
   return slots + buffers * staged;
 }
 
@@ -154,6 +162,7 @@ ExpertStore::ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk>
                   options.prefetch),
       queue_(*disk_, options.queue),
       slots_(static_cast<size_t>(plan_.slots)),
+      notices_(64),
       ahead_slots_max_(static_cast<int32_t>(plan_.slots / kAheadShare)),
       usable_(plan_.slots_of_class.size()) {
   for (Slot& slot : slots_) slot.reads.reserve(kReadsOfSlotMax);
@@ -161,8 +170,18 @@ ExpertStore::ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk>
   failures_.resize(experts);
   demands_.resize(experts);
   for (std::vector<int32_t>* list : {&order_, &given_, &retiring_}) list->reserve(experts);
-  raw_.reserve(kParts * static_cast<size_t>(plan_.staging));
-  unpacking_.reserve(kParts * static_cast<size_t>(plan_.staging));
+  const size_t parts = parts_in_work();
+  raw_.reserve(parts);
+  unpacking_.reserve(parts);
+  found_crc_.resize(parts);
+  source_parts_.reserve(parts);
+  if (catalogue.packed())
+    trust_.resize(static_cast<size_t>(catalogue.layers()) * experts * kParts, Trust::kNone);
+}
+
+// That may wait to be unpacked or checked at once.
+size_t ExpertStore::parts_in_work() const {
+  return kParts * static_cast<size_t>(catalogue_.packed() ? kReadingMax : plan_.staging);
 }
 
 ExpertStore::~ExpertStore() {
@@ -260,6 +279,7 @@ ExpertWave ExpertStore::make_wave() const {
   ExpertWave wave;
   const auto experts = static_cast<size_t>(catalogue_.experts());
   wave.unpack.reserve(kParts * static_cast<size_t>(plan_.staging));
+  wave.check.reserve(parts_in_work());
   wave.activate.reserve(experts);
   wave.down.reserve(experts);
   wave.failed.reserve(experts);
@@ -447,6 +467,8 @@ void ExpertStore::begin_read(int32_t index, ExpertKey key) {
   s.reading = true;
   s.unread.fill(true);
   s.ready.fill(false);
+  s.again.fill(false);
+  s.source.fill(false);
   s.pending.fill(0);
   if (!catalogue_.in_slot_form()) {
     s.staging = free_staging_.back();
@@ -463,10 +485,17 @@ std::byte* ExpertStore::staged(const Slot& s, int part) const {
 void ExpertStore::add_reads(int32_t index, int part, ReadClass read_class) {
   const auto p = static_cast<size_t>(part);
   Slot& s = slot(index);
-  std::byte* to =
-      s.staging >= 0 ? staged(s, part) : s.memory + catalogue_.layer(s.key.layer).part_offset[p];
+  const bool packed = catalogue_.packed() && !s.source[p];
+  if (packed && trust(s.key, part) == Trust::kBad) return use_source(index, part);
+  std::byte* to = packed || s.staging < 0 ? part_memory(s, part) : staged(s, part);
   s.unread[p] = false;
-  for (const StoredRange& range : catalogue_.ranges(s.key.layer, s.key.expert, part)) {
+  StoredRange whole;
+  std::span<const StoredRange> ranges(&whole, 1);
+  if (packed)
+    whole = catalogue_.packed_range(s.key.layer, s.key.expert, part);
+  else
+    ranges = catalogue_.ranges(s.key.layer, s.key.expert, part);
+  for (const StoredRange& range : ranges) {
     const uint64_t begin = range.first_block();
     const auto id = queue_.add({.file = range.file,
                                 .offset = begin,
@@ -486,19 +515,90 @@ void ExpertStore::take_landed(std::span<const Landed> landed) {
     const auto index = static_cast<int32_t>(read.owner / kParts);
     const auto part = static_cast<size_t>(read.owner % kParts);
     Slot& s = slot(index);
-    if (read.failure != nullptr) {
+    const auto number = static_cast<int32_t>(part);
+    const bool packed = catalogue_.packed() && !s.source[part];
+    // Memory that the kernel may still write to is not read into from elsewhere.
+    const bool lost = packed && read.failure != nullptr && read.released && !s.failed;
+    if (read.failure != nullptr && !lost) {
       s.failed = true;
       s.failure = read.failure->message;
     }
-    if (!read.released) continue;  // The kernel may still write there.
+    if (!read.released) continue;
     CHECK(s.pending[part] > 0);
     if (--s.pending[part] > 0) continue;
-    if (!s.failed && s.staging >= 0)
-      raw_.push_back({index, static_cast<int32_t>(part)});
+    const bool check = packed && to_be_checked(s.key, number);
+    if (lost)
+      use_source(index, number);
+    else if (!s.failed && (check || (s.staging >= 0 && !packed)))
+      raw_.push_back({.slot = index, .part = number, .check = check});
     else
       s.ready[part] = !s.failed;
     settle(index);
   }
+}
+
+std::byte* ExpertStore::part_memory(const Slot& s, int part) const {
+  return s.memory + catalogue_.layer(s.key.layer).part_offset[static_cast<size_t>(part)];
+}
+
+ExpertStore::Trust& ExpertStore::trust(ExpertKey key, int part) {
+  const auto expert = static_cast<size_t>(key.layer) * static_cast<size_t>(catalogue_.experts()) +
+                      static_cast<size_t>(key.expert);
+  return trust_[expert * kParts + static_cast<size_t>(part)];
+}
+
+// The first load of each part, and a sample of those that come later.
+bool ExpertStore::to_be_checked(ExpertKey key, int part) {
+  return trust(key, part) != Trust::kSeenGood || ++trusted_loads_ % kCheckedLoads == 0;
+}
+
+// A checksum is there. What is wrong twice is read from the checkpoint from then on.
+void ExpertStore::checked(const SlotPart& done) {
+  Slot& s = slot(done.slot);
+  const auto part = static_cast<size_t>(done.part);
+  const uint32_t expected = catalogue_.packed(s.key.layer, s.key.expert).crc[part];
+  const uint32_t found = found_crc_[static_cast<size_t>(done.found)];
+  if (found == expected) {
+    trust(s.key, done.part) = Trust::kSeenGood;
+    s.ready[part] = !s.failed;
+    return;
+  }
+  stats_.crc_failures.add();
+  const StoredRange range = catalogue_.packed_range(s.key.layer, s.key.expert, done.part);
+  const bool again = !std::exchange(s.again[part], true);
+  (void)notices_.try_push("ssd checksum wrong file=" + disk_->path(range.file) + " offset=" +
+                          std::to_string(range.offset) + " bytes=" + std::to_string(range.bytes) +
+                          (again ? " (read again)" : " (the checkpoint is read instead)"));
+  if (s.failed) return;
+  trust(s.key, done.part) = Trust::kNone;
+  if (again)
+    add_reads(done.slot, done.part, ReadClass::kDemand);
+  else
+    use_source(done.slot, done.part);
+}
+
+// The bundle has lost a part: what is needed is read as the checkpoint has it.
+void ExpertStore::use_source(int32_t index, int part) {
+  Slot& s = slot(index);
+  const auto p = static_cast<size_t>(part);
+  trust(s.key, part) = Trust::kBad;
+  s.source[p] = s.unread[p] = true;
+  source_parts_.push_back({.slot = index, .part = part});
+}
+
+// As staging buffers allow.
+void ExpertStore::start_source_reads() {
+  std::erase_if(source_parts_, [this](const SlotPart& waiting) {
+    Slot& s = slot(waiting.slot);
+    if (s.staging < 0) {
+      if (free_staging_.empty()) return false;
+      s.staging = free_staging_.back();
+      free_staging_.pop_back();
+    }
+    stats_.source_parts.add();
+    add_reads(waiting.slot, waiting.part, ReadClass::kDemand);
+    return true;
+  });
 }
 
 // Once a slot's reads have ended and nothing of it waits to be unpacked, it is like any other.
@@ -576,7 +676,9 @@ void ExpertStore::drop_contradicted() {
     if (index < 0) continue;
     Slot& s = slot(index);
     const auto waits = [this](ReadQueue::ReadId read) { return queue_.waits(read); };
-    if (!s.guessed || !s.reading || s.reads.empty() || !std::ranges::all_of(s.reads, waits))
+    const bool elsewhere = s.source[0] || s.source[1];
+    if (!s.guessed || !s.reading || elsewhere || s.reads.empty() ||
+        !std::ranges::all_of(s.reads, waits))
       continue;
     for (const ReadQueue::ReadId read : s.reads) CHECK(queue_.drop(read));
     s.reads.clear();
@@ -593,19 +695,23 @@ void ExpertStore::drop_contradicted() {
 
 void ExpertStore::pump() {
   take_landed(queue_.poll());
+  if (!source_parts_.empty()) start_source_reads();
   if (layer_ >= 0) start_waiting();
   read_ahead();
   start_guesses();
   queue_.submit();
 }
 
-// The wave before has unpacked them.
+// The wave before has unpacked or checked them.
 void ExpertStore::finish_unpacking() {
   // settle() looks whether any part of a slot is still being unpacked.
   while (!unpacking_.empty()) {
     const SlotPart done = unpacking_.back();
     unpacking_.pop_back();
-    slot(done.slot).ready[static_cast<size_t>(done.part)] = !slot(done.slot).failed;
+    if (done.check)
+      checked(done);
+    else
+      slot(done.slot).ready[static_cast<size_t>(done.part)] = !slot(done.slot).failed;
     settle(done.slot);
   }
 }
@@ -624,6 +730,7 @@ void ExpertStore::retire(std::vector<int32_t>& demands) {
 
 void ExpertStore::next_wave(ExpertWave& wave) {
   wave.unpack.clear();
+  wave.check.clear();
   wave.activate.clear();
   wave.down.clear();
   wave.failed.clear();
@@ -634,8 +741,8 @@ void ExpertStore::next_wave(ExpertWave& wave) {
   while (true) {
     pump();
     if (options_.overlap || reading_ == 0 || !raw_.empty()) collect(wave);
-    const bool found = !wave.unpack.empty() || !wave.activate.empty() || !wave.down.empty() ||
-                       !wave.failed.empty();
+    const bool found = !wave.unpack.empty() || !wave.check.empty() || !wave.activate.empty() ||
+                       !wave.down.empty() || !wave.failed.empty();
     wave.last = unfinished_ == 0;
     // An empty wave lets go of what the last one held.
     if (found || wave.last || wave.first || !retiring_.empty()) return;
@@ -651,25 +758,37 @@ void ExpertStore::await_reads() {
   step_stall_ns_ += (steady_clock::now() - begin).count();
 }
 
-// Everything that can be computed once the parts that have landed are unpacked.
-void ExpertStore::collect(ExpertWave& wave) {
-  for (const SlotPart& raw : raw_) {
+// What has landed and is not as kernels want it yet, or may not be what was written.
+void ExpertStore::collect_raw(ExpertWave& wave) {
+  for (SlotPart& raw : raw_) {
     Slot& s = slot(raw.slot);
     if (s.failed) continue;
-    const auto part = static_cast<size_t>(raw.part);
-    wave.unpack.push_back({.layer = s.key.layer,
-                           .expert = s.key.expert,
-                           .part = raw.part,
-                           .staged = staged(s, raw.part),
-                           .slot = s.memory + catalogue_.layer(s.key.layer).part_offset[part]});
+    if (raw.check) {
+      raw.found = static_cast<int32_t>(wave.check.size());
+      const auto bytes = catalogue_.layer(s.key.layer).part_bytes[static_cast<size_t>(raw.part)];
+      wave.check.push_back(
+          {.bytes = {part_memory(s, raw.part), bytes}, .found = &found_crc_[wave.check.size()]});
+    } else {
+      wave.unpack.push_back({.layer = s.key.layer,
+                             .expert = s.key.expert,
+                             .part = raw.part,
+                             .staged = staged(s, raw.part),
+                             .slot = part_memory(s, raw.part)});
+      stats_.unpacked.add();
+    }
     unpacking_.push_back(raw);
-    stats_.unpacked.add();
   }
   raw_.clear();
+}
+
+// Everything that can be computed once the parts that have landed are unpacked. Those that are
+// checked have to wait for the next wave: nobody computes with what may be wrong.
+void ExpertStore::collect(ExpertWave& wave) {
+  collect_raw(wave);
   const auto there = [this](const Demand& demand, int32_t part) {
     return slot(demand.slot).ready[static_cast<size_t>(part)] ||
            std::ranges::any_of(unpacking_, [&](const SlotPart& u) {
-             return u.slot == demand.slot && u.part == part;
+             return u.slot == demand.slot && u.part == part && !u.check;
            });
   };
   for (size_t i = 0; i < asked_.size(); ++i) {

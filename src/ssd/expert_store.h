@@ -30,6 +30,7 @@
 #include "base/huge_pages.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/ring.h"
 #include "ssd/expert_cache.h"
 #include "ssd/expert_catalogue.h"
 #include "ssd/prefetcher.h"
@@ -103,7 +104,14 @@ struct ExpertWave {
     const std::byte* staged = nullptr;
     std::byte* slot = nullptr;
   };
+  // A part of a bundle of which nobody has seen yet whether it is what was written: its CRC32C is
+  // to be stored in `found`. Of use from the next wave on.
+  struct Check {
+    std::span<const std::byte> bytes;
+    uint32_t* found = nullptr;
+  };
   std::vector<Unpack> unpack;
+  std::vector<Check> check;
   // Indices of this layer's demands.
   std::vector<int32_t> activate;  // Whose first part is there.
   std::vector<int32_t> down;      // Activated, now or before, and whose second part is there.
@@ -121,6 +129,8 @@ struct StoreStats {
   Counter read_ahead;  // Experts, before a prompt asked for them.
   Counter unpacked;    // Parts.
   Counter failed_experts;
+  Counter crc_failures;  // Parts of a bundle that were not what had been written.
+  Counter source_parts;  // Read from the checkpoint, because the bundle's could not be used.
   Gauge slots_usable;
   Gauge slots_shed;  // Whose memory went back to the kernel, for a while.
   // Of layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how
@@ -171,7 +181,10 @@ class ExpertStore {
   const ReadStats& reads() const { return queue_.stats(); }
   const ExpertCache::Stats& cache() const { return cache_.stats(); }
   // The next line for the log about the disk, if there is one. One thread.
-  std::optional<std::string> take_notice() { return queue_.take_notice(); }
+  std::optional<std::string> take_notice() {
+    std::optional<std::string> own = notices_.try_pop();
+    return own ? std::move(own) : queue_.take_notice();
+  }
   const Prefetcher& prefetcher() const { return prefetcher_; }
   const StorePlan& plan() const { return plan_; }
   std::string_view mode() const { return disk_->mode(); }
@@ -185,7 +198,9 @@ class ExpertStore {
     std::array<int32_t, kParts> pending{};  // Reads that have not landed.
     std::array<bool, kParts> unread{};      // Reads are not in the queue yet.
     std::array<bool, kParts> ready{};
-    bool reading = false;  // Pinned by us: not all of it is ready.
+    std::array<bool, kParts> again{};   // Read once more: its checksum was wrong.
+    std::array<bool, kParts> source{};  // Not read from the bundle.
+    bool reading = false;               // Pinned by us: not all of it is ready.
     bool failed = false;
     bool guessed = false;                  // Nobody has asked for it yet.
     std::vector<ReadQueue::ReadId> reads;  // Landed or not.
@@ -200,7 +215,11 @@ class ExpertStore {
   struct SlotPart {
     int32_t slot = 0;
     int32_t part = 0;
+    bool check = false;  // Else to be unpacked.
+    int32_t found = 0;   // Where its checksum will be.
   };
+  // What is known of a part in the bundle.
+  enum class Trust : uint8_t { kNone, kSeenGood, kBad };
 
   ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk> disk,
               const StoreOptions& options, StorePlan plan);
@@ -211,7 +230,9 @@ class ExpertStore {
 
   Slot& slot(int32_t index) { return slots_[static_cast<size_t>(index)]; }
   int64_t bytes_of(ExpertKey key) const;
+  size_t parts_in_work() const;
   std::byte* staged(const Slot& slot, int part) const;
+  std::byte* part_memory(const Slot& slot, int part) const;
   void hold(size_t demand);
   void count_union(std::span<const ExpertDemand> demands);
   void take_new_guesses();
@@ -222,11 +243,17 @@ class ExpertStore {
   void add_reads(int32_t index, int part, ReadClass read_class);
   void take_landed(std::span<const Landed> landed);
   void settle(int32_t index);
+  Trust& trust(ExpertKey key, int part);
+  bool to_be_checked(ExpertKey key, int part);
+  void checked(const SlotPart& part);
+  void use_source(int32_t index, int part);
+  void start_source_reads();
   void start_guesses();
   void plan_read_ahead();
   void read_ahead();
   void drop_contradicted();
   void finish_unpacking();
+  void collect_raw(ExpertWave& wave);
   void collect(ExpertWave& wave);
   void fail_demand(int32_t demand, ExpertWave& wave);
   void retire(std::vector<int32_t>& demands);
@@ -243,9 +270,14 @@ class ExpertStore {
   HugeBuffer staging_memory_;
   std::vector<Slot> slots_;
   std::vector<int32_t> free_staging_;
-  std::vector<SlotPart> raw_;        // Landed in staging buffers, to be unpacked.
-  std::vector<SlotPart> unpacking_;  // By the wave at hand.
-  int32_t reading_ = 0;              // Slots.
+  std::vector<SlotPart> raw_;           // Landed, to be unpacked or checked.
+  std::vector<SlotPart> unpacking_;     // Or checked, by the wave at hand.
+  std::vector<uint32_t> found_crc_;     // By the wave at hand.
+  std::vector<SlotPart> source_parts_;  // Wait for a staging buffer.
+  std::vector<Trust> trust_;            // By layer, expert and part.
+  uint32_t trusted_loads_ = 0;
+  SpscRing<std::string> notices_;
+  int32_t reading_ = 0;  // Slots.
   int32_t guesses_reading_ = 0;
   int64_t slots_shed_ = 0;
   const int32_t ahead_slots_max_;

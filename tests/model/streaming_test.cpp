@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <random>
 
 #include "kernels/cpu_ops.h"
+#include "model/expert_pack.h"
 #include "model/model.h"
 #include "ssd/expert_store.h"
 #include "ssd/modelled_disk.h"
@@ -98,10 +101,14 @@ struct Setting {
   std::vector<ssd::DiskFault> faults{};
   const ssd::RoutingTable* routing = nullptr;
   ssd::RouteTrace* trace = nullptr;
+  std::string bundle{};  // Empty: experts come from the checkpoint.
 };
+
+class Packed;
 
 class Streaming : public testing::Test {
  protected:
+  friend class Packed;
   std::unique_ptr<Model> load(ThreadTeam& team, Compute compute, bool stream) {
     auto files = ModelFiles::open(kFolder);
     EXPECT_TRUE(files) << files.error().message;
@@ -116,6 +123,10 @@ class Streaming : public testing::Test {
   }
   std::unique_ptr<Model> load_streamed(ThreadTeam& team, Compute compute, const Setting& setting) {
     std::unique_ptr<Model> model = load(team, compute, true);
+    if (!setting.bundle.empty()) {
+      const Result<void> used = model->expert_bank()->use_bundle(setting.bundle);
+      EXPECT_TRUE(used) << used.error().message;
+    }
     auto disk = std::make_unique<ssd::ModelledDisk>(setting.disk);
     for (const ssd::DiskFault& fault : setting.faults) disk->add_fault(fault);
     const Result<void> opened = model->open_experts(std::move(disk), {.memory = setting.memory,
@@ -126,6 +137,21 @@ class Streaming : public testing::Test {
                                                                       .trace = setting.trace});
     EXPECT_TRUE(opened) << opened.error().message;
     return model;
+  }
+  void pack(const std::string& path, ThreadTeam& team) {
+    const auto model = load(team, Compute::kFast, true);
+    ExpertBank& bank = *model->expert_bank();
+    const auto source = bank.source();
+    ASSERT_TRUE(source) << source.error().message;
+    auto writer = ssd::BundleWriter::create(path, ssd::plan_bundle(bank.catalogue(), *source), 0);
+    ASSERT_TRUE(writer) << writer.error().message;
+    auto disk = ssd::Disk::create({});
+    ASSERT_TRUE(disk) << disk.error().message;
+    const Result<void> opened = model->open_experts(
+        std::move(*disk), {.memory = pack_memory(bank.catalogue()), .sequences_max = 1});
+    ASSERT_TRUE(opened) << opened.error().message;
+    const Result<void> packed = pack_experts(bank, **writer, team);
+    ASSERT_TRUE(packed) << packed.error().message;
   }
   // Streamed against resident, over the same steps.
   void expect_same(const Setting& setting, Compute compute = Compute::kFast, int threads = 2) {
@@ -372,6 +398,110 @@ TEST_F(Streaming, RunsTheRoutingThatATableSays) {
     EXPECT_TRUE(std::ranges::equal(trace.experts_of(row), expected));
   }
   EXPECT_GT(generated, 100);
+}
+
+// A bundle of the model's experts; removed with the test.
+class Packed {
+ public:
+  explicit Packed(Streaming& test) {
+    std::string name = std::string(WEIR_BUILD_DIR) + "/pack_test_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    path_ = folder_ + "/" + kBundleName;
+    ThreadTeam team(2, /*pin=*/false);
+    test.pack(path_, team);
+  }
+  ~Packed() { std::filesystem::remove_all(folder_); }
+  Packed(const Packed&) = delete;
+  Packed& operator=(const Packed&) = delete;
+
+  const std::string& path() const { return path_; }
+  // One bit of a part is not what was written.
+  void spoil(int32_t layer, int32_t expert, int part) {
+    const auto bundle = ssd::ExpertBundle::open(path_);
+    ASSERT_TRUE(bundle);
+    const ssd::PackedExpert& entry = bundle->index[static_cast<size_t>(layer * 16 + expert)];
+    std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
+    const auto at = static_cast<std::streamoff>(entry.offset + (part == 0 ? 0 : entry.bytes[0]));
+    file.seekg(at + 100);
+    const int byte = file.get();
+    file.seekp(at + 100);
+    file.put(static_cast<char>(byte ^ 4));
+  }
+
+ private:
+  std::string folder_, path_;
+};
+
+TEST_F(Streaming, GivesTheSameBitsFromABundle) {
+  const Packed packed(*this);
+  for (const uint64_t memory : {900u << 10, 2u << 20, 32u << 20})
+    expect_same({.memory = memory, .bundle = packed.path()});
+  expect_same({.bundle = packed.path()}, Compute::kExact, 3);
+  expect_same({.overlap = false, .bundle = packed.path()});
+  using Kind = ssd::DiskFault::Kind;
+  expect_same({.faults = {{.kind = Kind::kError, .file = 1, .times = 3, .error = EIO},
+                          {.kind = Kind::kShort, .file = 1, .times = 7, .bytes = 8192}},
+               .bundle = packed.path()});
+}
+
+TEST_F(Streaming, ReadsFromTheCheckpointWhatABundleHasLost) {
+  Packed packed(*this);
+  packed.spoil(0, 3, 0);
+  packed.spoil(2, 5, 1);
+  for (int32_t e = 0; e < 16; ++e) {
+    packed.spoil(4, e, 0);
+    packed.spoil(4, e, 1);
+  }
+  ThreadTeam team(2, /*pin=*/false);
+  const auto resident = load(team, Compute::kFast, false);
+  for (const uint64_t memory : {900u << 10, 2u << 20}) {
+    const auto streamed =
+        load_streamed(team, Compute::kFast, {.memory = memory, .bundle = packed.path()});
+    Client client;
+    EXPECT_EQ(Script(7).run(*streamed, team, kSteps, client),
+              Script(7).run(*resident, team, kSteps, client));
+    EXPECT_TRUE(client.failed.empty()) << client.failed.begin()->second;
+    const ssd::StoreStats& stats = streamed->experts()->stats();
+    // Each part twice, then never again from the bundle.
+    EXPECT_GE(stats.crc_failures.value(), 4u);
+    EXPECT_LE(stats.crc_failures.value(), 2u * 34);
+    EXPECT_EQ(stats.crc_failures.value() % 2, 0u);
+    EXPECT_GE(stats.source_parts.value(), stats.crc_failures.value() / 2);
+    const std::optional<std::string> notice = streamed->experts()->take_notice();
+    ASSERT_TRUE(notice);
+    EXPECT_NE(notice->find(packed.path()), std::string::npos) << *notice;
+  }
+}
+
+// The bundle's file cannot be read any more, though it could be opened.
+TEST_F(Streaming, GivesTheSameBitsWithoutItsBundle) {
+  const Packed packed(*this);
+  expect_same({.memory = 1 << 20,
+               .faults = {{.kind = ssd::DiskFault::Kind::kError,
+                           .file = 1,
+                           .begin = 8192,
+                           .times = -1,
+                           .error = EIO}},
+               .bundle = packed.path()});
+}
+
+// Neither there nor in the checkpoint: as without a bundle.
+TEST_F(Streaming, FailsWhatNeitherTheBundleNorTheCheckpointHas) {
+  Packed packed(*this);
+  for (int32_t e = 0; e < 16; ++e) packed.spoil(3, e, 1);
+  ThreadTeam team(2, /*pin=*/false);
+  const auto streamed = load_streamed(team, Compute::kFast,
+                                      {.faults = {{.kind = ssd::DiskFault::Kind::kError,
+                                                   .file = 0,
+                                                   .begin = 4096,
+                                                   .times = -1,
+                                                   .error = EIO}},
+                                       .bundle = packed.path()});
+  Client client;
+  Script(7).run(*streamed, team, 1, client);
+  ASSERT_EQ(client.failed.size(), 1u);
+  EXPECT_NE(client.failed.at(0).find("model.safetensors"), std::string::npos);
+  EXPECT_GT(streamed->experts()->stats().failed_experts.value(), 0u);
 }
 
 TEST_F(Streaming, SaysWhatMemoryItNeedsAtLeast) {

@@ -117,6 +117,21 @@ TEST(Options, HelpListsEveryOptionOfTheCommand) {
   EXPECT_EQ(parsed->print.find("--cors"), std::string::npos);
 }
 
+TEST(Options, PackTakesWhatItNeedsAndNoMore) {
+  const auto help = parse({"pack", "--help"});
+  ASSERT_TRUE(help);
+  for (const char* option : {"--model", "--threads", "--output FILE", "--disk-reserve SIZE"})
+    EXPECT_NE(help->print.find(option), std::string::npos) << option;
+  EXPECT_EQ(help->print.find("--expert-memory"), std::string::npos);
+  const auto parsed = parse({"pack", "--model", "m", "--disk-reserve", "1G", "--output", "f"});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.command, Command::kPack);
+  EXPECT_EQ(parsed->options.disk_reserve, int64_t{1} << 30);
+  EXPECT_EQ(parsed->options.output, "f");
+  EXPECT_EQ(parse({"pack"})->options.disk_reserve, int64_t{5} << 30);
+  EXPECT_FALSE(parse({"--disk-reserve", "1G"})) << "serving writes nothing";
+}
+
 TEST(Options, TheReferencePageIsUpToDate) {
   const std::string path = std::string(WEIR_SOURCE_DIR) + "/docs/options.md";
   if (::getenv("WEIR_WRITE_PAGES")) std::ofstream(path) << options_page();

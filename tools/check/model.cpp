@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "check.h"
 #include "difference.h"
+#include "model/expert_pack.h"
 #include "model/session.h"
 #include "runtime.h"
 #include "ssd/expert_store.h"
@@ -234,6 +235,7 @@ Result<Outcome> run_model(const Expected& expected, const ModelFiles& files, con
   if (expert_memory) {
     const uint64_t memory = *expert_memory > 0 ? static_cast<uint64_t>(*expert_memory)
                                                : loaded->expert_catalogue()->bank_bytes() / 8;
+    WEIR_TRY(model::choose_bundle(*loaded->expert_bank()));
     WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create({}));
     WEIR_TRY(loaded->open_experts(std::move(disk), {.memory = memory, .sequences_max = sequences}));
   }
@@ -254,9 +256,10 @@ Result<Outcome> run_model(const Expected& expected, const ModelFiles& files, con
     const ssd::StorePlan& plan = store.plan();
     char text[200];
     std::snprintf(text, sizeof text,
-                  "%lld of %lld experts in memory, %s; asked for %llu, found %llu in memory; ",
+                  "%lld of %lld experts in memory, %s%s; asked for %llu, found %llu in memory; ",
                   static_cast<long long>(plan.slots), static_cast<long long>(plan.experts),
                   std::string(store.mode()).c_str(),
+                  loaded->expert_catalogue()->packed() ? ", a bundle" : "",
                   static_cast<unsigned long long>(stats.ready.value() + stats.in_flight.value() +
                                                   stats.absent.value()),
                   static_cast<unsigned long long>(stats.ready.value()));

@@ -222,7 +222,7 @@ void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& be
   for (int turn = 0; !last; ++turn) {
     const ssd::ExpertWave& wave = bank_->wave(turn);
     last = wave.last;
-    if (!wave.unpack.empty()) {
+    if (!wave.unpack.empty() || !wave.check.empty()) {
       unpack(pass, wave);
       pass.team.barrier(pass.member);
     }
