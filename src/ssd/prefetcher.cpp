@@ -150,6 +150,7 @@ bool Prefetcher::uses(GuessSource source) const {
 void Prefetcher::begin_step() {
   if (layer_now_ >= 0) leave_layer(layer_now_);
   layer_now_ = -1;
+  misses_.clear();
   ++steps_;
   for (size_t d = 0; d < static_cast<size_t>(depth_); ++d) {
     for (size_t i = 0; i < worth_[d].size(); ++i)
@@ -335,7 +336,8 @@ void Prefetcher::count_misses(int32_t layer) {
         stats_[source].foreseen.add();
     }
   }
-  misses_.clear();
+  // Those of the layer that begins may be known already.
+  std::erase_if(misses_, [layer](ExpertKey key) { return key.layer == layer; });
 }
 
 void Prefetcher::looked_ahead(int32_t layer, int32_t sequence, std::span<const int32_t> experts) {

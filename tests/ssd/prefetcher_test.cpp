@@ -148,6 +148,25 @@ TEST(Prefetcher, AForgottenSequenceStartsWithNothing) {
   EXPECT_TRUE(prefetcher.likely().empty());
 }
 
+// The store says what is absent before it says what was routed.
+TEST(Prefetcher, CountsTheMissesOfEveryLayer) {
+  Prefetcher prefetcher(kLayers, kExperts, kTopK, 1, PrefetchMode::kPreviousToken);
+  run_periodic(prefetcher, 300);
+  const SourceStats& stats = prefetcher.stats(GuessSource::kPreviousToken);
+  for (int32_t token = 300; token < 306; ++token) {
+    prefetcher.begin_step();
+    for (int32_t layer = 0; layer < kLayers; ++layer) {
+      for (const int32_t expert : periodic(layer, token)) prefetcher.missed({layer, expert});
+      prefetcher.routed(layer, 0, periodic(layer, token));
+    }
+    prefetcher.step_done(0.03, 0.01, 1);
+  }
+  prefetcher.begin_step();
+  // A layer's guesses at distance 1 are settled in one of four steps.
+  EXPECT_GE(stats.misses.value(), 6u * kLayers * kTopK / 4 - 2 * kTopK);
+  EXPECT_GE(stats.foreseen.value(), stats.misses.value() * 9 / 10);
+}
+
 TEST(Prefetcher, OffSaysNothing) {
   Prefetcher prefetcher(kLayers, kExperts, kTopK, 1, PrefetchMode::kOff);
   run_periodic(prefetcher, 50);
