@@ -58,6 +58,12 @@ Result<void> BundleWriter::open() {
   if (fd_ < 0) return failed("cannot be written", errno);
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorCode::kIo, part_path_ + ": another 'weir pack' is writing it");
+  // Who held it until now may have finished it, and given it its name.
+  struct stat held {};
+  struct stat named {};
+  if (::fstat(fd_, &held) != 0 || ::stat(part_path_.c_str(), &named) != 0 ||
+      held.st_ino != named.st_ino)
+    return fail(ErrorCode::kIo, part_path_ + ": another 'weir pack' has just finished it");
   if (!resume() && ::ftruncate(fd_, 0) != 0) return failed("cannot be emptied", errno);
   data_ = ::open(part_path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECT);
   direct_ = data_ >= 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -517,8 +518,10 @@ void ExpertStore::take_landed(std::span<const Landed> landed) {
     Slot& s = slot(index);
     const auto number = static_cast<int32_t>(part);
     const bool packed = catalogue_.packed() && !s.source[part];
-    // Memory that the kernel may still write to is not read into from elsewhere.
-    const bool lost = packed && read.failure != nullptr && read.released && !s.failed;
+    // A disk that answers nobody has lost nothing, and what the kernel may still write to must not
+    // be read into from elsewhere.
+    const bool lost = packed && read.failure != nullptr && read.released &&
+                      read.failure->error != ETIMEDOUT && !s.failed;
     if (read.failure != nullptr && !lost) {
       s.failed = true;
       s.failure = read.failure->message;
