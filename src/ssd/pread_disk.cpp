@@ -8,13 +8,13 @@
 
 namespace weir::ssd {
 
-PreadDisk::PreadDisk(const DiskOptions& options) : options_(options), files_(options.keep_cached) {
+PreadDisk::PreadDisk(const DiskOptions& options)
+    : FileDisk(options, "pread x " + std::to_string(options.threads)) {
   const auto depth = static_cast<size_t>(options.depth);
   batch_.reserve(depth);
   taken_.reserve(depth);
   done_.reserve(depth);
   jobs_.resize(depth);
-  name_mode();
   for (int32_t i = 0; i < options.threads; ++i) {
     threads_.emplace_back([this] { work(); });
     (void)::pthread_setname_np(threads_.back().native_handle(), "weir-read");
@@ -30,25 +30,9 @@ PreadDisk::~PreadDisk() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void PreadDisk::name_mode() {
-  mode_ = "pread x " + std::to_string(options_.threads) + ", " + files_.describe();
-}
-
-Result<int32_t> PreadDisk::open_file(const std::string& path) {
-  Result<int32_t> file = files_.open(path, options_.direct);
-  name_mode();
-  return file;
-}
-
-bool PreadDisk::leave_direct(int32_t file) {
-  const bool left = files_.leave_direct(file);
-  name_mode();
-  return left;
-}
-
 bool PreadDisk::submit(const DiskRead& read) {
-  if (in_flight_ == options_.depth) return false;
-  batch_.push_back({read, files_.fd(read.file), files_.read_flags(read.file)});
+  if (in_flight_ == options().depth) return false;
+  batch_.push_back({read, files().fd(read.file), files().read_flags(read.file)});
   ++in_flight_;
   return true;
 }
@@ -90,7 +74,7 @@ int32_t PreadDisk::take(std::span<DiskDone> out) {
   size_t count = 0;
   for (; count < out.size() && answered_ < taken_.size(); ++count, ++answered_) {
     const Done& done = taken_[answered_];
-    files_.drop_behind(done.read.file, done.read.offset, done.read.bytes);
+    files().drop_behind(done.read.file, done.read.offset, done.read.bytes);
     out[count] = {done.read.tag, done.result};
     --in_flight_;
   }

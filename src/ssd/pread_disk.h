@@ -8,27 +8,21 @@
 #include <thread>
 #include <vector>
 
-#include "ssd/disk.h"
-#include "ssd/file_table.h"
+#include "ssd/file_disk.h"
 
 namespace weir::ssd {
 
 // Threads: one owner, and the pool's own. Locks are taken once per flush, per read by its thread,
 // and per poll that finds something.
-class PreadDisk final : public Disk {
+class PreadDisk final : public FileDisk {
  public:
   explicit PreadDisk(const DiskOptions& options);
   ~PreadDisk() override;  // Waits for reads that have begun; those that have not are forgotten.
 
-  Result<int32_t> open_file(const std::string& path) override;
   bool submit(const DiskRead& read) override;
   void flush() override;
   int32_t poll(std::span<DiskDone> out) override;
   int32_t wait(std::span<DiskDone> out, std::chrono::nanoseconds timeout) override;
-  bool leave_direct(int32_t file) override;
-  const std::string& path(int32_t file) const override { return files_.path(file); }
-  FileState file_state(int32_t file) const override { return files_.state(file); }
-  std::string_view mode() const override { return mode_; }
 
  private:
   struct Job {
@@ -43,11 +37,7 @@ class PreadDisk final : public Disk {
 
   void work();
   int32_t take(std::span<DiskDone> out);
-  void name_mode();
 
-  const DiskOptions options_;
-  FileTable files_;
-  std::string mode_;
   int32_t in_flight_ = 0;    // Submitted and not yet answered.
   std::vector<Job> batch_;   // Submitted, not flushed.
   std::vector<Done> taken_;  // Being answered.

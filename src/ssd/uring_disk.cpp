@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "ssd/file_table.h"
+#include "ssd/file_disk.h"
 
 namespace weir::ssd {
 
@@ -25,41 +25,31 @@ namespace {
 // keeps their pages until they are done.
 constexpr auto kDrainTime = std::chrono::seconds(2);
 
-class UringDisk final : public Disk {
+class UringDisk final : public FileDisk {
  public:
   explicit UringDisk(const DiskOptions& options);
   ~UringDisk() override;
   Result<void> start();
 
-  Result<int32_t> open_file(const std::string& path) override;
   bool submit(const DiskRead& read) override;
   void flush() override;
   int32_t poll(std::span<DiskDone> out) override;
   int32_t wait(std::span<DiskDone> out, std::chrono::nanoseconds timeout) override;
-  bool leave_direct(int32_t file) override;
-  const std::string& path(int32_t file) const override { return files_.path(file); }
-  FileState file_state(int32_t file) const override { return files_.state(file); }
-  std::string_view mode() const override { return mode_; }
 
  private:
   Result<void> try_read();
   int32_t reap(std::span<DiskDone> out);
-  void name_mode() { mode_ = "io_uring, " + files_.describe(); }
 
-  const DiskOptions options_;
-  FileTable files_;
-  std::string mode_;
   io_uring ring_{};
   bool started_ = false;
   std::vector<DiskRead> reads_;  // In the kernel, by slot: a completion's user data is its slot.
   std::vector<uint32_t> free_;
 };
 
-UringDisk::UringDisk(const DiskOptions& options) : options_(options), files_(options.keep_cached) {
+UringDisk::UringDisk(const DiskOptions& options) : FileDisk(options, "io_uring") {
   reads_.resize(static_cast<size_t>(options.depth));
   free_.reserve(reads_.size());
   for (size_t slot = reads_.size(); slot-- > 0;) free_.push_back(static_cast<uint32_t>(slot));
-  name_mode();
 }
 
 UringDisk::~UringDisk() {
@@ -77,7 +67,7 @@ UringDisk::~UringDisk() {
 Result<void> UringDisk::start() {
   io_uring_params params{};
   params.flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;  // Linux 5.19.
-  const auto depth = static_cast<unsigned>(options_.depth);
+  const auto depth = static_cast<unsigned>(options().depth);
   int error = io_uring_queue_init_params(depth, &ring_, &params);
   if (error == -EINVAL) {
     params = {};
@@ -115,18 +105,6 @@ Result<void> UringDisk::try_read() {
   return {};
 }
 
-Result<int32_t> UringDisk::open_file(const std::string& path) {
-  Result<int32_t> file = files_.open(path, options_.direct);
-  name_mode();
-  return file;
-}
-
-bool UringDisk::leave_direct(int32_t file) {
-  const bool left = files_.leave_direct(file);
-  name_mode();
-  return left;
-}
-
 bool UringDisk::submit(const DiskRead& read) {
   if (free_.empty()) return false;
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
@@ -134,10 +112,10 @@ bool UringDisk::submit(const DiskRead& read) {
   const uint32_t slot = free_.back();
   free_.pop_back();
   reads_[slot] = read;
-  io_uring_prep_read(sqe, files_.fd(read.file), read.to, read.bytes, read.offset);
-  sqe->rw_flags = files_.read_flags(read.file);
+  io_uring_prep_read(sqe, files().fd(read.file), read.to, read.bytes, read.offset);
+  sqe->rw_flags = files().read_flags(read.file);
   // Buffered reads copy in the submitting thread unless they are sent to a worker.
-  if (!files_.direct(read.file)) sqe->flags |= IOSQE_ASYNC;
+  if (!files().direct(read.file)) sqe->flags |= IOSQE_ASYNC;
   io_uring_sqe_set_data64(sqe, slot);
   return true;
 }
@@ -156,7 +134,7 @@ int32_t UringDisk::reap(std::span<DiskDone> out) {
     CHECK(slot < reads_.size());
     const DiskRead& read = reads_[slot];
     out[i] = {read.tag, cqes[i]->res};
-    files_.drop_behind(read.file, read.offset, read.bytes);
+    files().drop_behind(read.file, read.offset, read.bytes);
     free_.push_back(slot);
   }
   io_uring_cq_advance(&ring_, count);

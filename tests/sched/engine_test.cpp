@@ -270,10 +270,14 @@ TEST(Engine, LengthDependentRopeSharesOnlyEqualFrequencies) {
   EXPECT_GT(stats.prefix_hits.value(), 0u);
 }
 
-TEST(Engine, RandomLoadGivesTheAnswersOfSingleRuns) {
+// Prompts in steps, or in slabs of so many rows: those are computed some layers at a time between
+// steps, and nobody else may write to their pages meanwhile, or read them.
+class EngineLoad : public testing::TestWithParam<int32_t> {};
+
+TEST_P(EngineLoad, GivesTheAnswersOfSingleRuns) {
   for (const bool prefix_cache : {true, false}) {
     for (const int members : {1, 2, 3}) {
-      FakeModel model;
+      FakeModel model({.slab_rows = GetParam()});
       run_load(
           model, runner_options(members, 256, prefix_cache),
           {.seed = static_cast<uint32_t>(members), .requests = 150 / members, .cancel_one_in = 5});
@@ -281,10 +285,10 @@ TEST(Engine, RandomLoadGivesTheAnswersOfSingleRuns) {
   }
 }
 
-TEST(Engine, RandomLoadInATinyPoolIsPreemptedAndGivesTheSameAnswers) {
+TEST_P(EngineLoad, InATinyPoolIsPreemptedAndGivesTheSameAnswers) {
   for (const bool prefix_cache : {true, false}) {
     for (const int members : {1, 2, 3}) {
-      FakeModel model;
+      FakeModel model({.slab_rows = GetParam()});
       EngineStats stats;
       run_load(model, runner_options(members, 12, prefix_cache),
                {.seed = 10 + static_cast<uint32_t>(members),
@@ -298,35 +302,8 @@ TEST(Engine, RandomLoadInATinyPoolIsPreemptedAndGivesTheSameAnswers) {
   }
 }
 
-// Prompts are computed some layers at a time between steps: nobody else may write to their pages
-// meanwhile, or read them.
-TEST(Engine, PromptsInSlabsGiveTheAnswersOfSingleRuns) {
-  for (const bool prefix_cache : {true, false}) {
-    for (const int members : {1, 2, 3}) {
-      FakeModel model({.slab_rows = 100});
-      run_load(
-          model, runner_options(members, 256, prefix_cache),
-          {.seed = static_cast<uint32_t>(members), .requests = 150 / members, .cancel_one_in = 5});
-    }
-  }
-}
-
-TEST(Engine, PromptsInSlabsInATinyPoolGiveTheAnswersOfSingleRuns) {
-  for (const bool prefix_cache : {true, false}) {
-    for (const int members : {1, 2}) {
-      FakeModel model({.slab_rows = 70});
-      EngineStats stats;
-      run_load(model, runner_options(members, 12, prefix_cache),
-               {.seed = 20 + static_cast<uint32_t>(members),
-                .requests = 120 / members,
-                .prompt_max = 100,
-                .output_max = 200,
-                .cancel_one_in = 9},
-               &stats);
-      EXPECT_GT(stats.preemptions.value(), 0u);
-    }
-  }
-}
+INSTANTIATE_TEST_SUITE_P(SlabRows, EngineLoad, testing::Values(0, 70),
+                         testing::PrintToStringParamName());
 
 TEST(Engine, PromptsInSlabsLeaveOthersTheirSteps) {
   FakeModel model({.slab_rows = 64});
