@@ -2,39 +2,43 @@
 // of slots, reads what a layer's tokens were routed to and lacks, guesses what the next ones want,
 // and hands a layer its experts in waves: those that are there first, then as they land.
 //
+// It owns the parts that do so and decides between them: ExpertCache knows what is in which slot,
+// SlotMemory whether the slot has memory, SlotReads how bytes get there, ReadAhead what is read
+// before anybody asks; who asks, and what he is given when, is here.
+//
 // A layer's run, by the leader (member 0 of the team) while the others wait or compute:
 //   begin_layer(), next_wave() until ExpertWave::last, end_layer(); pump() now and then between.
 // Two waves exist at a time: one is computed while the next is put together. So the experts of
 // wave n are given up when wave n + 2 is made, behind the barrier that ends wave n.
 //
-// Threads: one, the engine's leader, but for stats(), allow() and a thread of its own that takes
-// memory from the kernel ahead of use.
+// Threads: one, the engine's leader, but for stats() and allow().
 //
 // Invariants:
-// (1) a slot that the kernel may write to, or whose bytes wait to be unpacked, is pinned;
+// (1) a slot that is reading (SlotReads) is pinned once for that;
 // (2) what is handed out in a wave is pinned until two waves later, or end_layer();
-// (3) nothing is allocated after create().
+// (3) nothing is allocated after create(), but for the words that say what went wrong: lines for
+//     the log, and failures of reads.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/huge_pages.h"
-#include "base/metrics.h"
 #include "base/result.h"
-#include "base/ring.h"
 #include "ssd/expert_cache.h"
 #include "ssd/expert_catalogue.h"
+#include "ssd/expert_wave.h"
 #include "ssd/prefetcher.h"
-#include "ssd/read_queue.h"
+#include "ssd/read_ahead.h"
+#include "ssd/slot_memory.h"
+#include "ssd/slot_reads.h"
+#include "ssd/store_plan.h"
+#include "ssd/store_stats.h"
 
 namespace weir::ssd {
 
@@ -56,28 +60,6 @@ struct StoreOptions {
   RouteTrace* trace = nullptr;
 };
 
-// The least memory that holds so many times what a token needs.
-uint64_t memory_for_cycles(const ExpertCatalogue& catalogue, int32_t top_k, double cycles);
-
-// How many experts a memory holds; needs no store.
-struct StorePlan {
-  uint64_t memory = 0;  // Bytes given.
-  int64_t slots = 0;
-  int64_t experts = 0;       // Of the model.
-  int32_t staging = 0;       // Buffers.
-  uint64_t slot_memory = 0;  // Bytes.
-  uint64_t cycle_bytes = 0;  // What one token needs.
-  std::vector<int32_t> slots_of_class;
-
-  double cycles() const {
-    return static_cast<double>(slot_memory) /
-           static_cast<double>(std::max<uint64_t>(cycle_bytes, 1));
-  }
-};
-
-// An error says how much is needed at least.
-Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, int32_t top_k);
-
 // An expert that rows of this step were routed to.
 struct ExpertDemand {
   int32_t expert = 0;
@@ -92,59 +74,11 @@ struct RoutedRow {
   const int32_t* experts = nullptr;
 };
 
-// Memory with which every expert finds a slot.
-uint64_t whole_memory(const ExpertCatalogue& catalogue);
-
-struct ExpertWave {
-  // A part as stored, to be put into its slot's form before anything of this wave is computed.
-  struct Unpack {
-    int32_t layer = 0;
-    int32_t expert = 0;
-    int32_t part = 0;
-    const std::byte* staged = nullptr;
-    std::byte* slot = nullptr;
-  };
-  // A part of a bundle of which nobody has seen yet whether it is what was written: its CRC32C is
-  // to be stored in `found`. Of use from the next wave on.
-  struct Check {
-    std::span<const std::byte> bytes;
-    uint32_t* found = nullptr;
-  };
-  std::vector<Unpack> unpack;
-  std::vector<Check> check;
-  // Indices of this layer's demands.
-  std::vector<int32_t> activate;  // Whose first part is there.
-  std::vector<int32_t> down;      // Activated, now or before, and whose second part is there.
-  std::vector<int32_t> failed;    // Cannot be read.
-  bool first = false;
-  bool last = false;
-};
-
-struct StoreStats {
-  Counter ready, in_flight, absent;  // Experts asked for by generated tokens, each once a step.
-  Counter prompt_ready, prompt_absent;
-  Counter steps, tokens;
-  Counter step_ns;
-  Counter stall_ns;    // Of it: nothing to compute, and the leader waited for the disk.
-  Counter read_ahead;  // Experts, before a prompt asked for them.
-  Counter unpacked;    // Parts.
-  Counter failed_experts;
-  Counter crc_failures;  // Parts of a bundle that were not what had been written.
-  Counter source_parts;  // Read from the checkpoint, because the bundle's could not be used.
-  Gauge slots_usable;
-  Gauge slots_shed;  // Whose memory went back to the kernel, for a while.
-  // Of layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how
-  // many experts they were routed to together.
-  static constexpr int kBatchSizes = 9;
-  std::array<Counter, kBatchSizes> layer_runs, layer_experts;
-};
-
 class ExpertStore {
  public:
   static Result<std::unique_ptr<ExpertStore>> create(const ExpertCatalogue& catalogue,
                                                      std::unique_ptr<Disk> disk,
                                                      const StoreOptions& options);
-  ~ExpertStore();
   ExpertStore(const ExpertStore&) = delete;
   ExpertStore& operator=(const ExpertStore&) = delete;
 
@@ -166,124 +100,63 @@ class ExpertStore {
   bool wants_lookahead() const { return prefetcher_.wants_lookahead(); }
 
   // Where a demand of this layer's run lies. REQUIRES: it is in a wave.
-  std::byte* memory_of(int32_t demand) const;
+  std::byte* memory_of(int32_t demand) const {
+    return memory_->slot(demands_[static_cast<size_t>(demand)].slot);
+  }
   // Why a demand has failed.
-  const std::string& failure_of(int32_t demand) const;
+  const std::string& failure_of(int32_t demand) const {
+    return failures_[static_cast<size_t>(demand)];
+  }
 
   // How much of the planned slots may hold anything, in percent; from the next step on. The memory
   // of others goes back to the kernel, of the coldest experts first. Any thread.
-  void allow(int32_t percent) { allowed_.store(percent, std::memory_order_relaxed); }
+  void allow(int32_t percent) { memory_->allow(percent); }
 
   // For who makes waves: one with room for everything.
   ExpertWave make_wave() const;
 
   const StoreStats& stats() const { return stats_; }
-  const ReadStats& reads() const { return queue_.stats(); }
+  const ReadStats& reads() const { return reads_.stats(); }
   const ExpertCache::Stats& cache() const { return cache_.stats(); }
   // The next line for the log about the disk, if there is one. One thread.
-  std::optional<std::string> take_notice() {
-    std::optional<std::string> own = notices_.try_pop();
-    return own ? std::move(own) : queue_.take_notice();
-  }
+  std::optional<std::string> take_notice() { return reads_.take_notice(); }
   const Prefetcher& prefetcher() const { return prefetcher_; }
   const StorePlan& plan() const { return plan_; }
-  std::string_view mode() const { return disk_->mode(); }
+  std::string_view mode() const { return reads_.mode(); }
 
  private:
-  // What the reads of a slot are at.
-  struct Slot {
-    std::byte* memory = nullptr;
-    ExpertKey key{};
-    int32_t staging = -1;
-    std::array<int32_t, kParts> pending{};  // Reads that have not landed.
-    std::array<bool, kParts> unread{};      // Reads are not in the queue yet.
-    std::array<bool, kParts> ready{};
-    std::array<bool, kParts> again{};   // Read once more: its checksum was wrong.
-    std::array<bool, kParts> source{};  // Not read from the bundle.
-    bool reading = false;               // Pinned by us: not all of it is ready.
-    bool failed = false;
-    bool guessed = false;                  // Nobody has asked for it yet.
-    std::vector<ReadQueue::ReadId> reads;  // Landed or not.
-    std::string failure;
-  };
   enum class State : uint8_t { kWaiting, kHeld, kActivated, kDone };
   struct Demand {
     State state = State::kWaiting;
     int32_t slot = -1;
     bool passing = false;  // In the place of an expert that is worth more.
   };
-  struct SlotPart {
-    int32_t slot = 0;
-    int32_t part = 0;
-    bool check = false;  // Else to be unpacked.
-    int32_t found = 0;   // Where its checksum will be.
-  };
-  // What is known of a part in the bundle.
-  enum class Trust : uint8_t { kNone, kSeenGood, kBad };
 
   ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk> disk,
-              const StoreOptions& options, StorePlan plan);
-  Result<void> allocate();
-  void fault_in();  // The own thread.
-  int32_t allowed_slots(size_t cls) const;
-  void shed_or_grow(int32_t cls);
+              const StoreOptions& options, StorePlan plan, std::unique_ptr<SlotMemory> memory);
 
-  Slot& slot(int32_t index) { return slots_[static_cast<size_t>(index)]; }
-  int64_t bytes_of(ExpertKey key) const;
-  size_t parts_in_work() const;
-  std::byte* staged(const Slot& slot, int part) const;
-  std::byte* part_memory(const Slot& slot, int part) const;
   void hold(size_t demand);
   void count_union(std::span<const ExpertDemand> demands);
-  void take_new_guesses();
+  bool has_waiting() const { return next_waiting_ < order_.size(); }
   bool can_start() const;
   int32_t place(size_t demand, ExpertKey key);
   void start_waiting();
-  void begin_read(int32_t index, ExpertKey key);
-  void add_reads(int32_t index, int part, ReadClass read_class);
-  void take_landed(std::span<const Landed> landed);
-  void settle(int32_t index);
-  Trust& trust(ExpertKey key, int part);
-  bool to_be_checked(ExpertKey key, int part);
-  void checked(const SlotPart& part);
-  void use_source(int32_t index, int part);
-  void start_source_reads();
-  void start_guesses();
-  void plan_read_ahead();
-  void read_ahead();
-  void drop_contradicted();
-  void finish_unpacking();
-  void collect_raw(ExpertWave& wave);
+  void take_settled(std::span<const int32_t> slots);
+  void release(int32_t slot);
+  void retire(std::vector<int32_t>& demands);
   void collect(ExpertWave& wave);
   void fail_demand(int32_t demand, ExpertWave& wave);
-  void retire(std::vector<int32_t>& demands);
   void await_reads();
 
   const ExpertCatalogue& catalogue_;
-  std::unique_ptr<Disk> disk_;
   const StoreOptions options_;
   const StorePlan plan_;
+  StoreStats stats_;
   ExpertCache cache_;
   Prefetcher prefetcher_;
-  ReadQueue queue_;
-  std::vector<HugeBuffer> memory_;
-  HugeBuffer staging_memory_;
-  std::vector<Slot> slots_;
-  std::vector<int32_t> free_staging_;
-  std::vector<SlotPart> raw_;           // Landed, to be unpacked or checked.
-  std::vector<SlotPart> unpacking_;     // Or checked, by the wave at hand.
-  std::vector<uint32_t> found_crc_;     // By the wave at hand.
-  std::vector<SlotPart> source_parts_;  // Wait for a staging buffer.
-  std::vector<Trust> trust_;            // By layer, expert and part.
-  uint32_t trusted_loads_ = 0;
-  SpscRing<std::string> notices_;
-  int32_t reading_ = 0;  // Slots.
-  int32_t guesses_reading_ = 0;
-  int64_t slots_shed_ = 0;
-  const int32_t ahead_slots_max_;
-  int32_t ahead_slots_ = 0;
-  ExpertKey ahead_{.layer = -1};  // The next expert to be read ahead of a prompt; -1: none.
-  int32_t passing_ = 0;           // Demands that are.
+  std::unique_ptr<SlotMemory> memory_;  // Outlives the reads into it.
+  SlotReads reads_;
+  ReadAhead ahead_;
 
   // The layer's run.
   int32_t layer_ = -1;
@@ -294,6 +167,7 @@ class ExpertStore {
   std::vector<std::string> failures_;  // By demand.
   std::vector<int32_t> order_;         // Demands that were absent, next first.
   size_t next_waiting_ = 0;
+  int32_t passing_ = 0;                    // Demands that are.
   std::vector<int32_t> given_, retiring_;  // To be done with by the last wave; by the one before.
   int32_t unfinished_ = 0;                 // Demands that no wave has finished.
   bool first_wave_ = false;
@@ -302,11 +176,6 @@ class ExpertStore {
   int64_t step_stall_ns_ = 0;
   int32_t step_tokens_ = 0;
   bool step_has_prompts_ = false;
-  StoreStats stats_;
-  std::atomic<bool> stopping_{false};
-  std::atomic<int32_t> allowed_{100};         // Percent of slots.
-  std::vector<std::atomic<int32_t>> usable_;  // By class: slots whose memory is there.
-  std::thread faulter_;
 };
 
 }  // namespace weir::ssd
