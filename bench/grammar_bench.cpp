@@ -57,6 +57,21 @@ std::string union_of(int count) {
   return text + "]}";
 }
 
+// As a form with so many fields of the usual kinds.
+std::string record_of(int count) {
+  constexpr const char* kKinds[] = {R"({"type":"string"})", R"({"type":"integer"})",
+                                    R"({"type":"boolean"})", R"({"enum":["low","middle","high"]})",
+                                    R"({"type":"array","items":{"type":"string"}})"};
+  std::string properties, required;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "\"field_" + std::to_string(i) + "\"";
+    properties += (i ? "," : "") + name + ":" + kKinds[static_cast<size_t>(i) % 5];
+    required += (i ? "," : "") + name;
+  }
+  return "{\"type\":\"object\",\"properties\":{" + properties + "},\"required\":[" + required +
+         "],\"additionalProperties\":false}";
+}
+
 std::vector<Case> cases() {
   const std::string prose =
       "The quick brown fox jumps over the lazy dog, and then it goes home to write a long report "
@@ -73,6 +88,7 @@ std::vector<Case> cases() {
        "{\"name\": \"Ada Lovelace\", \"age\": 36, \"email\": \"ada@example.com\", \"tags\": "
        "[\"red\", \"blue\"], \"bio\": \"" +
            prose + "\"}"},
+      {"40 properties", {Kind::kJsonSchema, record_of(40), {}}, ""},
       {"max length",
        {Kind::kJsonSchema,
         R"({"type":"object","properties":{"a":{"type":"string","maxLength":300},
@@ -200,8 +216,10 @@ int run(const char* path) {
   const auto begin = now_us();
   const auto shared_trie = std::make_shared<const TokenTrie>(pieces);
   const TokenTrie& trie = *shared_trie;
-  std::printf("%s: %d tokens, trie %.1f MB in %.0f ms, slices:", path, trie.vocab_size(),
-              static_cast<double>(trie.memory_bytes()) / 1e6, us_since(begin) / 1e3);
+  const double made_us = us_since(begin);
+  std::printf("%s: %d tokens, trie %.1f MB (%.0f bytes a token) in %.0f ms, slices:", path,
+              trie.vocab_size(), static_cast<double>(trie.memory_bytes()) / 1e6,
+              static_cast<double>(trie.memory_bytes()) / trie.vocab_size(), made_us / 1e3);
   for (const TokenTrie::Slice& slice : trie.slices())
     std::printf(" %zu+%zu", slice.count, slice.rest.nodes.size());
   std::printf("\n%-18s %10s %8s %9s | %8s %8s %8s | %8s %8s %8s | %7s\n", "grammar", "compile ms",

@@ -43,8 +43,9 @@ constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
 // Without --responses-store: conversations of a few hundred turns; less where memory is short.
 constexpr int64_t kResponsesMax = 64 * kMiB;
 constexpr int64_t kResponsesShare = 64;
-// Compiled grammars: a schema of a few dozen properties takes 100 to 300 KiB; less where memory is
-// short, where they are compiled again.
+// Compiled grammars. Measured of an object of 24 to 48 properties (text, numbers, choices, lists of
+// text): 186 to 387 KiB where all are required, 324 to 674 where any may be missing. Less where
+// memory is short, where they are compiled again.
 constexpr int64_t kAutomataMax = 64 * kMiB;
 constexpr int64_t kAutomataShare = 64;
 // Without --parallel: how many sequences may decode at once at the most, and how many tokens of KV

@@ -81,6 +81,7 @@ class Automaton {
   void set_forced(std::vector<uint32_t> begins, std::vector<int32_t> tokens) {
     forced_begins_ = std::move(begins);
     forced_ = std::move(tokens);
+    forced_.shrink_to_fit();
   }
 
   size_t state_count() const { return states_.size(); }
@@ -88,6 +89,9 @@ class Automaton {
 
  private:
   friend class Compiler;
+
+  // What arrays have grown by beyond their contents is as much again: it would not be counted.
+  void shrink();
 
   uint32_t start_ = 0;
   std::vector<State> states_;

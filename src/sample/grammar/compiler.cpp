@@ -158,6 +158,7 @@ class Compiler {
                                 .counted = call.counted()});
     result->start_ = 0;
     fill_rows(*result);
+    result->shrink();
     return result;
   }
 
@@ -231,6 +232,15 @@ class Compiler {
   std::vector<Dfa> machines_;  // By number.
   std::map<CharLoops, uint32_t> loop_numbers_;
 };
+
+void Automaton::shrink() {
+  states_.shrink_to_fit();
+  ranges_.shrink_to_fit();
+  call_edges_.shrink_to_fit();
+  calls_.shrink_to_fit();
+  loops_.shrink_to_fit();
+  rows_.shrink_to_fit();
+}
 
 size_t Automaton::memory_bytes() const {
   return states_.size() * sizeof(State) + ranges_.size() * sizeof(Range) +

@@ -70,6 +70,7 @@ std::vector<int32_t> certain_tokens(std::string text, const TokenTrie& trie,
 
 void add_forced_tokens(Automaton& automaton, const TokenTrie& trie, const Tokenise& tokenise) {
   std::vector<uint32_t> begins;
+  begins.reserve(automaton.state_count() + 1);
   std::vector<int32_t> all;
   size_t looked_at = 0;
   for (uint32_t state = 0; state < automaton.state_count(); ++state) {
