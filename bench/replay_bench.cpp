@@ -31,19 +31,24 @@ double share(const Counter& part, const Counter& whole) {
 
 void print_caches(const RouteTrace& trace) {
   const std::vector<Visit> visits = visits_of(trace);
+  const std::vector<int32_t> classes(static_cast<size_t>(trace.layers()), 0);
   std::printf(
-      "\nDecode hit rate, %%\nresidency    LRU   EWMA Belady  EWMA/Belady   EWMA kept .90 .97\n");
+      "\nDecode hit rate, %%; EWMA/Belady of all, and as a server's sample says (OracleWindow)\n"
+      "residency    LRU   EWMA Belady  EWMA/Belady  sample   EWMA kept .90 .97\n");
   for (const double residency : {0.05, 0.1, 0.2, 0.3, 0.4}) {
     const int32_t slots = static_cast<int32_t>(residency * trace.layers() * trace.experts());
     if (slots < trace.top_k() + 1) continue;
     const auto ewma = [&](float kept) {
       return EwmaReplay(trace.layers(), trace.experts(), slots, kept).run(visits).rate();
     };
-    const double ours = ewma(ExpertCache::kKept);
+    OracleWindow window(trace.layers(), trace.experts(), trace.top_k(), classes);
+    const double ours =
+        EwmaReplay(trace.layers(), trace.experts(), slots).run(visits, &window).rate();
     const double belady = RankedReplay(slots, true).run(visits).rate();
-    std::printf("%7.0f %%  %5.1f  %5.1f  %5.1f  %.2f               %5.1f %5.1f\n", 100 * residency,
-                100 * RankedReplay(slots, false).run(visits).rate(), 100 * ours, 100 * belady,
-                ours / belady, 100 * ewma(0.9f), 100 * ewma(0.97f));
+    std::printf("%7.0f %%  %5.1f  %5.1f  %5.1f  %.3f        %.3f         %5.1f %5.1f\n",
+                100 * residency, 100 * RankedReplay(slots, false).run(visits).rate(), 100 * ours,
+                100 * belady, ours / belady, window.replay(std::span(&slots, 1)).ratio(),
+                100 * ewma(0.9f), 100 * ewma(0.97f));
   }
 }
 

@@ -36,9 +36,6 @@ constexpr float kHonestyStep = 0.01f;
 constexpr float kHonestyMin = 0.1f;
 constexpr float kHonestyMax = 1.5f;
 
-constexpr size_t kPrevious = static_cast<size_t>(GuessSource::kPreviousToken);
-constexpr size_t kAhead = static_cast<size_t>(GuessSource::kLookahead);
-
 // Of an expert, until its layer has run: popped; named by the next layer's router; among the best
 // guesses of a source, and those of the layer that runs are known.
 enum Mark : uint8_t { kAsked = 1, kNamed = 2, kGuessed = 4 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ssd/expert_cache.h"
+#include "ssd/oracle_window.h"
 #include "ssd/route_trace.h"
 #include "ssd/routing_model.h"
 
@@ -96,9 +97,11 @@ class EwmaReplay {
     cache_.set_usable(0, slots);
   }
 
-  HitRate run(std::span<const Visit> visits) {
+  // window: is told of every demand, as by the store; may be null.
+  HitRate run(std::span<const Visit> visits, OracleWindow* window = nullptr) {
     HitRate result;
     for (const Visit& visit : visits) {
+      if (window != nullptr) window->begin_visit();
       if (visit.layer == 0 && visit.step != step_ && !visit.prompt) cache_.advance();
       step_ = visit.step;
       int64_t hits = 0;
@@ -108,7 +111,9 @@ class EwmaReplay {
           cache_.touch_prompt(key, visit.rows[i], visit.row_count);
         else
           cache_.touch(key, ExpertCache::decode_weight(visit.rows[i]));
-        if (const int32_t slot = cache_.slot_of(key); slot >= 0) cache_.pin(slot), ++hits;
+        const int32_t slot = cache_.slot_of(key);
+        if (window != nullptr) window->record(key, slot >= 0, !visit.prompt);
+        if (slot >= 0) cache_.pin(slot), ++hits;
       }
       // What is absent passes through; in a prompt more may be than there are slots.
       for (const int32_t expert : visit.experts) {
