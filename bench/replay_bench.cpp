@@ -127,6 +127,39 @@ void print_prompts(const RoutingModel& model) {
   }
 }
 
+// What several requests at once find, and how many experts they read for a token: what a disk that
+// is busy all the time allows beside one request, whatever else is done.
+void print_requests(const RoutingModel& model, int32_t tokens, bool one_topic) {
+  const RoutingParams& p = model.params();
+  std::printf(
+      "\nRequests at once, %s: hit rate in %%, and tokens made of an expert read, one request's "
+      "being 1\nresidency  requests  union/k    EWMA  Belady    tokens of a read: EWMA  Belady\n",
+      one_topic ? "all of one topic" : "each of its own topic");
+  for (const double residency : {0.1, 0.2, 0.26, 0.4}) {
+    const auto slots = static_cast<int32_t>(residency * p.layers * p.experts);
+    double one_ewma = 0, one_belady = 0;
+    for (const int32_t requests : {1, 2, 4, 8}) {
+      const std::vector<Visit> visits =
+          visits_of(modelled_batch(model, 31, requests, tokens, one_topic));
+      const size_t half = visits.size() / 2;
+      EwmaReplay cache(p.layers, p.experts, slots);
+      cache.run(std::span(visits).first(half));
+      const HitRate ewma = cache.run(std::span(visits).subspan(half));
+      RankedReplay best(slots, true);
+      const HitRate belady = best.run(std::span(visits).subspan(half));
+      const auto tokens_of_read = [&](const HitRate& rate) {
+        return requests / static_cast<double>(std::max<int64_t>(rate.requests - rate.hits, 1));
+      };
+      if (requests == 1) one_ewma = tokens_of_read(ewma), one_belady = tokens_of_read(belady);
+      const double steps = static_cast<double>(visits.size() - half) / p.layers;
+      std::printf("%7.0f %%  %8d  %7.2f  %6.1f  %6.1f  %21.2f  %6.2f\n", 100 * residency, requests,
+                  static_cast<double>(ewma.requests) / (steps * p.layers * p.top_k),
+                  100 * ewma.rate(), 100 * belady.rate(), tokens_of_read(ewma) / one_ewma,
+                  tokens_of_read(belady) / one_belady);
+    }
+  }
+}
+
 int run(const Options& options) {
   if (options.trace.empty()) {
     const RoutingParams params;
@@ -135,6 +168,7 @@ int run(const Options& options) {
     const RoutingModel model(params, 1);
     print_caches(modelled_trace(model, 21, 64, 64, options.tokens));
     print_prompts(model);
+    for (const bool one_topic : {false, true}) print_requests(model, options.tokens, one_topic);
     print_modes(modelled_trace(model, 7, 0, 1, options.tokens));
     return 0;
   }

@@ -121,9 +121,10 @@ const std::array kRows = {
         "Instead of --expert-memory: memory for so many times the experts of one token, one after "
         "another",
         "none"},
-    Row{"routing", "modelled|FILE", &Options::routing, kBenchOnly, "Experts from disk",
+    Row{"routing", "modelled|modelled-one-topic|FILE", &Options::routing, kBenchOnly,
+        "Experts from disk",
         "Routing in the place of the model's own: drawn with the statistics of published traces, "
-        "or a route trace's; the figures say so",
+        "each sequence with its own topic or all with one, or a route trace's; the figures say so",
         "the model's own"},
     Row{"route-trace", "FILE", &Options::route_trace, kBenchOnly | kPerplexityOnly,
         "Experts from disk", "At the end write which experts each token was routed to", "none"},

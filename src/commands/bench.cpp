@@ -361,8 +361,11 @@ Result<std::optional<ssd::RoutingTable>> routing_of(const Options& options,
                                           .sequences = sequences,
                                           .tokens = tokens};
   constexpr uint64_t kSeed = 1;
-  if (options.routing == "modelled") {
-    WEIR_ASSIGN(ssd::RoutingTable table, ssd::RoutingTable::modelled(shape, kSeed));
+  const bool one_topic = options.routing == "modelled-one-topic";
+  if (options.routing == "modelled" || one_topic) {
+    using Topics = ssd::RoutingTable::Topics;
+    WEIR_ASSIGN(ssd::RoutingTable table,
+                ssd::RoutingTable::modelled(shape, kSeed, one_topic ? Topics::kOne : Topics::kOwn));
     return table;
   }
   WEIR_ASSIGN(const FileView file, FileView::map(options.routing));

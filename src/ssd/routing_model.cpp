@@ -60,13 +60,24 @@ RoutingStream::RoutingStream(const RoutingModel& model, uint64_t seed)
 }
 
 void RoutingStream::next_token(bool new_topic) {
+  const float drift_of_topic = model_->params().topic_drift;
+  drift(topic_, new_topic ? 0 : std::sqrt(1 - drift_of_topic * drift_of_topic));
+  draw_token();
+}
+
+void RoutingStream::next_token_about(const RoutingStream& other) {
+  topic_ = other.topic_;
+  draw_token();
+}
+
+// A step of an autoregressive process of variance 1.
+void RoutingStream::drift(std::vector<float>& vector, float kept) {
+  for (float& x : vector) x = kept * x + std::sqrt(1 - kept * kept) * normal_(random_);
+}
+
+void RoutingStream::draw_token() {
   const RoutingParams& p = model_->params();
-  const float old_topic = new_topic ? 0 : std::sqrt(1 - p.topic_drift * p.topic_drift);
-  const float old_token = p.token_kept;
-  for (float& x : topic_)
-    x = old_topic * x + std::sqrt(1 - old_topic * old_topic) * normal_(random_);
-  for (float& x : token_)
-    x = old_token * x + std::sqrt(1 - old_token * old_token) * normal_(random_);
+  drift(token_, p.token_kept);
   const size_t experts = static_cast<size_t>(p.experts);
   for (int32_t layer = 0; layer < p.layers; ++layer) {
     const float* popularity = model_->popularity_.data() + static_cast<size_t>(layer) * experts;

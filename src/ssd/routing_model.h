@@ -61,6 +61,9 @@ class RoutingStream {
 
   // Draws the next token. A new topic, if asked for, replaces the old one at once.
   void next_token(bool new_topic = false);
+  // The same, about what `other` is about: requests that share a topic and are independent beside
+  // it, which is how the union growth of published traces was computed.
+  void next_token_about(const RoutingStream& other);
   // The experts of a layer for the current token, best first. [top_k]
   std::span<const int32_t> routed(int32_t layer) const { return slice(routed_, layer, top_k()); }
   // What the layer's router would say one layer early, best first. [2 * top_k]
@@ -73,6 +76,8 @@ class RoutingStream {
   static std::span<const int32_t> slice(const std::vector<int32_t>& all, int32_t layer, size_t n) {
     return std::span(all).subspan(static_cast<size_t>(layer) * n, n);
   }
+  void drift(std::vector<float>& vector, float kept);
+  void draw_token();
   void choose(std::vector<int32_t>& into, int32_t layer, size_t n);
 
   const RoutingModel* model_;

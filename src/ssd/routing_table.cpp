@@ -69,22 +69,33 @@ void RoutingTable::put(std::vector<int16_t>& table, size_t to, std::span<const i
                          [](int32_t expert) { return static_cast<int16_t>(expert); });
 }
 
-Result<RoutingTable> RoutingTable::modelled(const Shape& shape, uint64_t seed) {
+Result<RoutingTable> RoutingTable::modelled(const Shape& shape, uint64_t seed, Topics topics) {
   WEIR_TRY(check(shape));
   RoutingParams params;
   params.layers = shape.layers;
   params.experts = shape.experts;
   params.top_k = shape.top_k;
   const RoutingModel model(params, seed);
-  RoutingTable table(shape, "modelled routing", true);
+  const bool one = topics == Topics::kOne;
+  RoutingTable table(shape, one ? "modelled routing, one topic" : "modelled routing", true);
   for (int32_t sequence = 0; sequence < shape.sequences; ++sequence) {
     RoutingStream stream(model, seed + 1 + static_cast<uint64_t>(sequence));
-    for (int32_t token = 0; token < shape.tokens; ++token, stream.next_token())
+    RoutingStream first(model, seed + 1);  // The first sequence's, whose topic may be everybody's.
+    const bool follows = one && sequence > 0;
+    if (follows) stream.next_token_about(first);
+    for (int32_t token = 0; token < shape.tokens; ++token) {
       for (int32_t layer = 0; layer < shape.layers; ++layer) {
         const size_t to = table.place(layer, sequence, token);
         table.put(table.routed_, to, stream.routed(layer));
         table.put(table.early_, to, stream.lookahead(layer));
       }
+      if (!follows) {
+        stream.next_token();
+        continue;
+      }
+      first.next_token();
+      stream.next_token_about(first);
+    }
   }
   return table;
 }

@@ -28,9 +28,13 @@ class RoutingTable {
   };
   static constexpr uint64_t kBytesMax = uint64_t{256} << 20;
 
+  // What sequences are about: each something of its own, or all the same, as clients of a load test
+  // are that ask similar questions.
+  enum class Topics : uint8_t { kOwn, kOne };
   // Drawn by a RoutingModel with the parameters of published traces; the tables of one seed are the
   // same. An error says what does not fit.
-  static Result<RoutingTable> modelled(const Shape& shape, uint64_t seed);
+  static Result<RoutingTable> modelled(const Shape& shape, uint64_t seed,
+                                       Topics topics = Topics::kOwn);
   // The generated tokens of a trace. A sequence that the trace does not have takes one that it has,
   // from another place on. An error says how the trace's model differs.
   static Result<RoutingTable> recorded(const Shape& shape, const RouteTrace& trace,
@@ -49,7 +53,7 @@ class RoutingTable {
   // to where it was does not repeat itself.
   void move_on(int32_t tokens) { moved_ = (moved_ + tokens) % shape_.tokens; }
 
-  // For the figures: "modelled routing", "routing of FILE".
+  // For the figures: "modelled routing", "modelled routing, one topic", "routing of FILE".
   const std::string& name() const { return name_; }
 
  private:

@@ -88,6 +88,31 @@ inline RouteTrace modelled_trace(const RoutingModel& model, uint64_t seed, int32
   return trace;
 }
 
+// Modelled routing of several requests that generate in the same steps, each with its own topic, or
+// all with one.
+inline RouteTrace modelled_batch(const RoutingModel& model, uint64_t seed, int32_t requests,
+                                 int32_t tokens, bool one_topic) {
+  const RoutingParams& p = model.params();
+  RouteTrace trace(p.layers, p.experts, p.top_k);
+  std::vector<RoutingStream> streams;
+  for (int32_t i = 0; i < requests; ++i)
+    streams.emplace_back(model, seed + static_cast<uint64_t>(i));
+  for (int32_t step = 0; step < tokens; ++step) {
+    for (int32_t layer = 0; layer < p.layers; ++layer)
+      for (int32_t i = 0; i < requests; ++i)
+        trace.add(RouteKind::kDecode, step, layer, i,
+                  streams[static_cast<size_t>(i)].routed(layer));
+    streams[0].next_token();
+    for (size_t i = 1; i < streams.size(); ++i) {
+      if (one_topic)
+        streams[i].next_token_about(streams[0]);
+      else
+        streams[i].next_token();
+    }
+  }
+  return trace;
+}
+
 // Our cache, as the store uses it: all of a visit is pinned while it runs.
 class EwmaReplay {
  public:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace weir::ssd {
@@ -37,6 +38,34 @@ TEST(RoutingTable, ModelledRoutingIsThatOfTheModelAndTheSeed) {
   }
   EXPECT_LT(same, 3);
   EXPECT_GT(foreseen, kShape.tokens * kShape.layers * 2 * 7 / 10);
+}
+
+// Independent beside the topic, so that requests need less together, and do not repeat each other.
+TEST(RoutingTable, SequencesOfOneTopicShareMore) {
+  constexpr RoutingTable::Shape kMany = {
+      .layers = 4, .experts = 64, .top_k = 4, .sequences = 6, .tokens = 50};
+  const auto distinct = [&](const RoutingTable& table, int32_t token, int32_t layer) {
+    std::set<int16_t> all;
+    for (int32_t s = 0; s < kMany.sequences; ++s) {
+      const auto chosen = table.experts(layer, s, token);
+      all.insert(chosen.begin(), chosen.end());
+    }
+    return static_cast<int32_t>(all.size());
+  };
+  const auto own = RoutingTable::modelled(kMany, 1);
+  const auto one = RoutingTable::modelled(kMany, 1, RoutingTable::Topics::kOne);
+  ASSERT_TRUE(own && one);
+  EXPECT_EQ(one->name(), "modelled routing, one topic");
+  int32_t of_own = 0, of_one = 0;
+  for (int32_t token = 0; token < kMany.tokens; ++token)
+    for (int32_t layer = 0; layer < kMany.layers; ++layer) {
+      EXPECT_TRUE(std::ranges::equal(own->experts(layer, 0, token), one->experts(layer, 0, token)))
+          << "the first sequence is the same";
+      of_own += distinct(*own, token, layer);
+      of_one += distinct(*one, token, layer);
+    }
+  EXPECT_LT(of_one, of_own * 9 / 10);
+  EXPECT_GT(of_one, kMany.tokens * kMany.layers * kMany.top_k * 3 / 2);
 }
 
 TEST(RoutingTable, MovesOnAndBeginsAnewBehindItsEnd) {
