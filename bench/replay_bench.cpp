@@ -127,6 +127,34 @@ void print_prompts(const RoutingModel& model) {
   }
 }
 
+// From an empty cache, how soon a request finds what it will find later (goal G15).
+void print_cold_start(const RouteTrace& trace) {
+  const std::vector<Visit> visits = visits_of(trace);
+  const auto layers = static_cast<size_t>(trace.layers());
+  constexpr size_t kWindow = 8;  // Tokens.
+  const size_t tokens = visits.size() / layers;
+  std::printf(
+      "\nFrom an empty cache, hit rate in %%\nresidency  tokens 1-8  57-64  second half  "
+      "80 %% of that at token\n");
+  for (const double residency : {0.1, 0.2, 0.3, 0.4}) {
+    const auto slots = static_cast<int32_t>(residency * trace.layers() * trace.experts());
+    EwmaReplay cache(trace.layers(), trace.experts(), slots);
+    std::vector<double> rates;  // Of windows.
+    HitRate later;
+    for (size_t token = 0; token + kWindow <= tokens; token += kWindow) {
+      const HitRate rate = cache.run(std::span(visits).subspan(token * layers, kWindow * layers));
+      rates.push_back(rate.rate());
+      if (token < tokens / 2) continue;
+      later.hits += rate.hits;
+      later.requests += rate.requests;
+    }
+    size_t at = 0;
+    while (at < rates.size() && rates[at] < 0.8 * later.rate()) ++at;
+    std::printf("%7.0f %%  %10.1f  %5.1f  %11.1f  %14zu\n", 100 * residency, 100 * rates[0],
+                100 * rates[7], 100 * later.rate(), (at + 1) * kWindow);
+  }
+}
+
 // What several requests at once find, and how many experts they read for a token: what a disk that
 // is busy all the time allows beside one request, whatever else is done.
 void print_requests(const RoutingModel& model, int32_t tokens, bool one_topic) {
@@ -168,6 +196,7 @@ int run(const Options& options) {
     const RoutingModel model(params, 1);
     print_caches(modelled_trace(model, 21, 64, 64, options.tokens));
     print_prompts(model);
+    print_cold_start(modelled_trace(model, 41, 0, 1, options.tokens));
     for (const bool one_topic : {false, true}) print_requests(model, options.tokens, one_topic);
     print_modes(modelled_trace(model, 7, 0, 1, options.tokens));
     return 0;
