@@ -225,7 +225,6 @@ QueueLimits limits_for(const Calibration& calibration) {
   constexpr uint64_t kWindowBytesMin = 4 * kMiB;
   QueueLimits limits;
   limits.demand_window_bytes = std::max<uint64_t>(calibration.window_bytes, kWindowBytesMin);
-  limits.warmup_window_bytes = std::max<uint64_t>(calibration.window_bytes / 2, kMiB);
   // 1 ms of the disk: what speculation may add to the wait of a demand read.
   limits.speculative_window_bytes =
       std::max<uint64_t>(static_cast<uint64_t>(calibration.bytes_per_second / 1000), kMiB);

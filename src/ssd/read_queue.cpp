@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -153,7 +154,7 @@ void ReadQueue::submit() {
   }
   if (sent) disk_.flush();
   stats_.in_flight_bytes.set(
-      static_cast<double>(class_bytes_[0] + class_bytes_[1] + class_bytes_[2] + class_bytes_[3]));
+      static_cast<double>(std::accumulate(class_bytes_.begin(), class_bytes_.end(), uint64_t{0})));
 }
 
 std::span<const Landed> ReadQueue::poll() {
@@ -200,14 +201,11 @@ bool ReadQueue::has_room(const Read& read) const {
   };
   const uint64_t demand = class_bytes_[index(ReadClass::kDemand)];
   const uint64_t prefill = class_bytes_[index(ReadClass::kPrefill)];
-  const uint64_t warmup = class_bytes_[index(ReadClass::kWarmup)];
   switch (read.cls) {
     case ReadClass::kDemand:
       return fits(demand, limits_.demand_window_bytes);
     case ReadClass::kPrefill:
       return fits(demand + prefill, limits_.demand_window_bytes);
-    case ReadClass::kWarmup:
-      return fits(demand + prefill + warmup, limits_.warmup_window_bytes);
     case ReadClass::kSpeculative:
       return !stalled_ && !demand_outstanding() && queued(ReadClass::kPrefill) == 0 &&
              prefill == 0 &&
@@ -514,7 +512,7 @@ void ReadQueue::check() const {
   }
   CHECK(queued == queued_ && in_kernel == class_reads_ && bytes == class_bytes_);
   CHECK(stuck == stuck_);
-  CHECK(active_ == in_kernel[0] + in_kernel[1] + in_kernel[2] + in_kernel[3]);
+  CHECK(active_ == std::accumulate(in_kernel.begin(), in_kernel.end(), 0));
   int32_t listed = 0;
   const auto walk = [&](const List& list, State state) {
     int32_t prev = -1;

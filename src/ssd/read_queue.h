@@ -48,7 +48,6 @@ struct QueueLimits {
   // Bytes in flight of demand, and of demand and prefill together. 8 MiB is 4 ms of a 2 GB/s disk;
   // calibration.h measures what a disk needs.
   uint64_t demand_window_bytes = uint64_t{8} << 20;
-  uint64_t warmup_window_bytes = uint64_t{4} << 20;
   // A speculative read in the kernel delays the next demand read by its own duration, about 1 ms
   // for 2 MiB: so at most two of them, and of so many bytes together (but always one).
   int32_t speculative_reads = 2;

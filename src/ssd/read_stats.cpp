@@ -10,8 +10,6 @@ std::string_view name_of(ReadClass cls) {
       return "demand";
     case ReadClass::kPrefill:
       return "prefill";
-    case ReadClass::kWarmup:
-      return "warmup";
     case ReadClass::kSpeculative:
       return "speculative";
   }

@@ -12,10 +12,10 @@
 namespace weir::ssd {
 
 // In order of precedence.
-enum class ReadClass : uint8_t { kDemand, kPrefill, kWarmup, kSpeculative };
-inline constexpr int kReadClasses = 4;
+enum class ReadClass : uint8_t { kDemand, kPrefill, kSpeculative };
+inline constexpr int kReadClasses = 3;
 
-// "demand", "prefill", "warmup", "speculative": labels of metrics.
+// "demand", "prefill", "speculative": labels of metrics.
 std::string_view name_of(ReadClass cls);
 
 // Errors of reads that are counted one by one; others are counted together.

@@ -30,7 +30,6 @@ class ReadQueueTest : public testing::Test {
     disk_.add_file("weights", uint64_t{64} << 20,
                    [](uint64_t offset, auto out) { fill_words(kSeed, offset, out); });
     limits_.demand_window_bytes = 4 * kMiB;
-    limits_.warmup_window_bytes = 2 * kMiB;
     make_queue();
   }
 
@@ -111,13 +110,12 @@ TEST_F(ReadQueueTest, ReadsLandOnceWithTheFilesBytes) {
 
 TEST_F(ReadQueueTest, ClassesGoByPrecedenceAndFirstComeFirstWithin) {
   add(0, kSpeculative);
-  add(1, kWarmup);
-  add(2, kPrefill);
-  add(3, kDemand);
-  add(4, kPrefill);
-  add(5, kDemand);
-  EXPECT_EQ(land_all().size(), 6u);
-  EXPECT_EQ(sent(), (Order{3, 5, 2, 4, 1, 0}));
+  add(1, kPrefill);
+  add(2, kDemand);
+  add(3, kPrefill);
+  add(4, kDemand);
+  EXPECT_EQ(land_all().size(), 5u);
+  EXPECT_EQ(sent(), (Order{2, 4, 1, 3, 0}));
 }
 
 TEST_F(ReadQueueTest, NoMoreIsInFlightThanTheWindow) {
@@ -150,13 +148,6 @@ TEST_F(ReadQueueTest, DemandDoesNotWaitForAWindowFullOfPrefill) {
   disk_.advance(1ms);
   queue_->poll();  // Demand in flight leaves three places for prefill, which has them.
   EXPECT_EQ(sent(), (Order{}));
-}
-
-TEST_F(ReadQueueTest, WarmUpHasASmallerWindow) {
-  for (uint64_t i = 0; i < 8; ++i) add(i, kWarmup);
-  queue_->submit();
-  EXPECT_EQ(queue_->in_flight(), 2);
-  EXPECT_EQ(land_all().size(), 8u);
 }
 
 TEST_F(ReadQueueTest, AtMostTwoSpeculativeReadsAreInTheKernelAndOnlyWhileTheDiskIsIdle) {
@@ -228,7 +219,7 @@ TEST_F(ReadQueueTest, ASpeculativeReadInTheKernelBecomesTheDemandRead) {
 }
 
 TEST_F(ReadQueueTest, AFullPoolRefuses) {
-  for (int i = 0; i < ReadQueue::kReadsMax; ++i) add(0, kWarmup);
+  for (int i = 0; i < ReadQueue::kReadsMax; ++i) add(0, kPrefill);
   EXPECT_FALSE(queue_->add(whole(0, memory_.at(0)), kDemand, 0));
   EXPECT_EQ(land_all().size(), static_cast<size_t>(ReadQueue::kReadsMax));
   add(0, kDemand);
@@ -622,7 +613,6 @@ class RandomQueue : public testing::TestWithParam<uint64_t> {
     disk_->add_file("weights", kFileBytes,
                     [](uint64_t offset, auto out) { fill_words(kSeed, offset, out); });
     limits_.demand_window_bytes = (1 + random_() % 16) * 65536;
-    limits_.warmup_window_bytes = (1 + random_() % 16) * 65536;
     limits_.speculative_window_bytes = (1 + random_() % 16) * 65536;
     limits_.speculative_reads = 1 + static_cast<int32_t>(random_() % 2);
     limits_.depth = 1 + static_cast<int32_t>(random_() % 40);
@@ -688,7 +678,7 @@ TEST_P(RandomQueue, AgreesWithASimpleModel) {
       see(queue_->wait(std::chrono::microseconds(random_() % 2000)));
     }
     queue_->check();
-    for (const auto cls : {kDemand, kPrefill, kWarmup, kSpeculative})
+    for (const auto cls : {kDemand, kPrefill, kSpeculative})
       EXPECT_EQ(queue_->queued(cls), model.waiting(cls));
     EXPECT_EQ(queue_->demand_outstanding(), model.waiting(kDemand) + model.in_kernel(kDemand) > 0);
     EXPECT_LE(queue_->in_flight(), limits_.depth);
@@ -782,7 +772,7 @@ TEST(ReadQueueOnFiles, ReadsThroughEveryDisk) {
         if (pieces.back() > left) pieces.back() = (left + kBlock - 1) / kBlock * kBlock;
         const Extent extent{0, offset, pieces.back(), std::min(left, pieces.back()),
                             memory.at(offset)};
-        ASSERT_TRUE(queue.add(extent, static_cast<ReadClass>(random() % 4), owners++));
+        ASSERT_TRUE(queue.add(extent, static_cast<ReadClass>(random() % kReadClasses), owners++));
       }
       uint64_t landed = 0;
       while (landed < owners) {
