@@ -33,6 +33,8 @@ void render_requests(std::string& out, const ssd::StoreStats& s) {
   render(out, kPrompts, "The same of steps with prompts only", s.prompt_ready,
          label("result", "ready"));
   render(out, kPrompts, {}, s.prompt_absent, label("result", "absent"));
+  render(out, "weir_moe_early_requests_total",
+         "Absent ones asked for before all rows of the step had been routed", s.early);
   const uint64_t ready = s.ready.value(), late = s.in_flight.value();
   const uint64_t all = ready + late + s.absent.value();
   render_value(out, "weir_moe_hit_ratio", "Experts found in memory", ratio(ready, all));
@@ -92,6 +94,9 @@ void render_steps(std::string& out, const ssd::ExpertStore& store) {
                ratio(s.stall_ns.value(), tokens) * 1e-6);
   render_value(out, "weir_moe_stall_share", "Of the time of all steps, waiting for the disk",
                ratio(s.stall_ns.value(), s.step_ns.value()));
+  render_value(out, "weir_moe_early_share",
+               "Of the time of all steps, reading for some rows while others were to be routed",
+               ratio(s.early_ns.value(), s.step_ns.value()));
   render_value(out, "weir_moe_disk_busy_ratio", "Of the time of all steps, with a read under way",
                ratio(r.busy_ns.value(), s.step_ns.value()));
   render(out, "weir_moe_evictions_total", "Experts that made room for others",

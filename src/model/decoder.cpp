@@ -200,14 +200,14 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
 }
 
 // From layer i - 1 to layer i.
-void Decoder::enter(const Pass& pass, size_t i) const {
+void Decoder::enter(const Pass& pass, size_t i, const RowRange& rows) const {
   const auto enter_rows = [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "norm");
     if (i > 0) layers_[i - 1]->leave(pass, begin, end);
     layers_[i]->enter(pass, begin, end);
   };
   if (pass.own_inputs) return enter_rows(0, pass.rows());
-  claim_rows(pass, pass.rows(), enter_rows);
+  claim_rows(pass, rows, enter_rows);
   pass.team.barrier(pass.member);
 }
 
@@ -227,19 +227,31 @@ Pass Decoder::make_pass(const Batch& batch, const kv::KvCache& kv, ForwardClient
 }
 
 void Decoder::begin_rows(const Pass& pass) const {
-  claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+  claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "embed");
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
   });
   pass.team.barrier(pass.member);
 }
 
-// Layer i, and the way to the next.
+// Layer i, and the way to the next. Where that reads experts from disk, it learns of those of the
+// first rows before the others attend.
 void Decoder::compute(const Pass& pass, size_t i) const {
-  const bool last = i + 1 == layers_.size();
-  layers_[i]->compute(pass,
-                      last ? head_->first_weights(pass) : layers_[i + 1]->first_weights(pass));
-  if (!last) enter(pass, i + 1);
+  const Layer& layer = *layers_[i];
+  layer.begin(pass);
+  if (i + 1 == layers_.size())
+    return layer.compute(pass, pass.all_rows(), head_->first_weights(pass));
+  const Layer& next = *layers_[i + 1];
+  RowRange rows = pass.all_rows();
+  if (layer.takes_groups() && next.wants_groups() && pass.ws.groups.cut() > 0) {
+    const RowRange first = {0, pass.ws.groups.cut()};
+    layer.compute(pass, first, {});
+    enter(pass, i + 1, first);
+    if (pass.member == 0) next.expect(pass, first);
+    rows.begin = first.end;
+  }
+  layer.compute(pass, rows, next.first_weights(pass));
+  enter(pass, i + 1, rows);
 }
 
 void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
@@ -250,7 +262,7 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
   CHECK(pass.rows() > 0 && pass.rows() <= options_.rows_max);
   begin_rows(pass);
   if (pass.reads) begin_step(pass, *pass.reads);
-  enter(pass, 0);
+  enter(pass, 0, pass.all_rows());
   // The others claim the first layer's work meanwhile.
   if (member == 0) client.while_computing();
   for (size_t i = 0; i < layers_.size(); ++i) compute(pass, i);
@@ -266,7 +278,7 @@ void Decoder::forward_slab(const Batch& batch, const kv::KvCache& kv, ForwardCli
   CHECK(pass.rows() > 0 && pass.rows() <= options_.slab_rows);
   if (step == 0) begin_rows(pass);
   if (pass.reads) begin_step(pass, *pass.reads);
-  if (step == 0) enter(pass, 0);
+  if (step == 0) enter(pass, 0, pass.all_rows());
   compute(pass, static_cast<size_t>(step));
   if (pass.reads) pass.reads->end_step();
   if (step + 1 == slab_steps()) head_->forward(pass, *layers_.back(), client);
@@ -281,6 +293,7 @@ void Decoder::begin_step(const Pass& pass, ssd::ExpertStore& store) {
       store.forget(slice.sequence);
   }
   store.begin_step(generated);
+  pass.ws.groups.plan(pass.batch.slices, generated, store);
 }
 
 }  // namespace weir::model

@@ -56,7 +56,7 @@ class Decoder final : public Model {
                  int member, Workspace& workspace) const;
   void begin_rows(const Pass& pass) const;
   void begin_row(const Pass& pass, int32_t row) const;
-  void enter(const Pass& pass, size_t i) const;
+  void enter(const Pass& pass, size_t i, const RowRange& rows) const;
   void compute(const Pass& pass, size_t i) const;
 
   ModelSpec spec_;

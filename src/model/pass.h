@@ -22,6 +22,13 @@
 
 namespace weir::model {
 
+// Rows [begin, end) of a step, never a part of a slice.
+struct RowRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+  int32_t count() const { return end - begin; }
+};
+
 struct Pass {
   const Batch& batch;
   const kv::KvCache& kv;
@@ -38,6 +45,7 @@ struct Pass {
   bool own_inputs = false;
 
   int32_t rows() const { return static_cast<int32_t>(batch.tokens.size()); }
+  RowRange all_rows() const { return {0, rows()}; }
   void see_to_reads() const {
     if (reads != nullptr) reads->pump();
   }
@@ -65,15 +73,16 @@ void claim_blocks(const Pass& pass, int64_t count, F&& fn) {
   }
 }
 
-// Calls fn(begin, end) for ranges of [0, rows).
+// Calls fn(begin, end) for ranges of `within`.
 template <class F>
-void claim_rows(const Pass& pass, int32_t rows, F&& fn) {
+void claim_rows(const Pass& pass, const RowRange& within, F&& fn) {
+  const int32_t rows = within.count();
   // About four claims a member; at most 16 rows, so that a member that loses its core for a moment
   // keeps the others waiting for little.
   const int32_t size = std::clamp(rows / (4 * pass.team.members()), 1, 16);
   claim_blocks(pass, (rows + size - 1) / size, [&](int64_t block) {
-    const auto begin = static_cast<int32_t>(block) * size;
-    fn(begin, std::min(begin + size, rows));
+    const int32_t begin = within.begin + static_cast<int32_t>(block) * size;
+    fn(begin, std::min(begin + size, within.end));
   });
 }
 

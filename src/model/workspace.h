@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "model/linear.h"
 #include "model/rope.h"
+#include "model/row_groups.h"
 
 namespace weir::model {
 
@@ -58,6 +59,8 @@ struct Workspace {
   // One of a member's two buffers of [rows, kBlockColumns]: columns that nobody else looks at.
   float* block(int member, int which) const { return blocks + (2 * member + which) * block_floats; }
   int64_t bytes() const { return static_cast<int64_t>(memory.bytes()); }
+
+  RowGroups groups;
 
   // Per row.
   float* x = nullptr;       // [rows, hidden]: the residual stream.

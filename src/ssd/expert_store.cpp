@@ -16,6 +16,8 @@ using std::chrono::steady_clock;
 // Of prompts: experts that take the place of others worth more, on their way through; as many are
 // read as are computed.
 constexpr int32_t kPassingMax = 2 * ReadAhead::kReadingOfPrompts;
+// How fast the usual wait of a layer follows: the last 8 steps or so.
+constexpr double kWaitShare = 0.125;
 // One wait for the disk; who has nothing then begins another.
 constexpr auto kWaitStep = std::chrono::milliseconds(100);
 
@@ -58,7 +60,9 @@ ExpertStore::ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk>
   const auto experts = static_cast<size_t>(catalogue.experts());
   failures_.resize(experts);
   demands_.resize(experts);
-  for (std::vector<int32_t>* list : {&order_, &given_, &retiring_}) list->reserve(experts);
+  expected_.resize(experts);
+  for (std::vector<int32_t>* list : {&order_, &given_, &retiring_, &expected_slots_})
+    list->reserve(experts);
 }
 
 ExpertWave ExpertStore::make_wave() const {
@@ -73,13 +77,15 @@ ExpertWave ExpertStore::make_wave() const {
 }
 
 void ExpertStore::begin_step(int32_t generated_rows) {
+  CHECK(layer_ < 0 && expected_layer_ < 0);
   memory_->update(cache_);
   int64_t usable = 0;
   for (int32_t cls = 0; cls < catalogue_.classes(); ++cls) usable += cache_.usable(cls);
   stats_.slots_usable.set(static_cast<double>(usable));
   stats_.slots_shed.set(static_cast<double>(memory_->slots_shed()));
   step_begin_ = steady_clock::now();
-  step_stall_ns_ = 0;
+  step_stall_ns_ = step_wait_ns_ = 0;
+  step_layers_ = 0;
   step_tokens_ = generated_rows;
   step_has_prompts_ = false;
   if (generated_rows > 0) prefetcher_.begin_step();  // Prompts go by between tokens.
@@ -92,15 +98,98 @@ void ExpertStore::end_step() {
   const double stalled = static_cast<double>(step_stall_ns_) * 1e-9;
   stats_.stall_ns.add(static_cast<uint64_t>(step_stall_ns_));
   stats_.step_ns.add(static_cast<uint64_t>(seconds * 1e9));
+  if (step_tokens_ > 1 && !step_has_prompts_ && step_layers_ > 0)
+    layer_wait_ns_ +=
+        kWaitShare * (static_cast<double>(step_wait_ns_) / step_layers_ - layer_wait_ns_);
   if (step_tokens_ == 0) return;  // Of prompts alone: says nothing of what generated tokens need.
   // The pace of a step that also had prompts is not that of generated tokens.
   prefetcher_.step_done(seconds, stalled, step_has_prompts_ ? 0 : step_tokens_);
   cache_.advance();
 }
 
+// Two groups cost a layer c: o_proj once more, which takes as long for half of the rows, since its
+// weights are read again, and a few barriers. They let the disk begin earlier, by the time g that
+// the second group computes: attention, norm and routing, and c. Of that the layer gains no more
+// than it would have waited, w, and no more than reads for the first group last; these are about
+// half of all, and all last at least w. So min(w / 2, g) - c, and as g > c it pays where w / 2 > c.
+// (Where nothing is absent two groups make a step of 8 rows 5 % longer; bench/README.md.)
+bool ExpertStore::wants_early_reads(std::chrono::nanoseconds cost) const {
+  if (options_.early_reads != EarlyReads::kAuto) return options_.early_reads == EarlyReads::kAlways;
+  return layer_wait_ns_ / 2 > static_cast<double>(cost.count());
+}
+
+void ExpertStore::expect(int32_t layer, std::span<const int32_t> experts) {
+  CHECK(layer_ < 0 && (expected_layer_ < 0 || expected_layer_ == layer));
+  expected_layer_ = layer;
+  take_settled(reads_.poll());
+  // All that is there is pinned before any slot changes hands.
+  for (const int32_t expert : experts) {
+    if (expected_[static_cast<size_t>(expert)]) continue;
+    expected_[static_cast<size_t>(expert)] = true;
+    const ExpertKey key{layer, expert};
+    const int32_t index = cache_.slot_of(key);
+    ask(key, index, /*generated=*/true);
+    if (index < 0) {
+      stats_.early.add();
+      continue;
+    }
+    cache_.pin(index);
+    expected_slots_.push_back(index);
+    expected_reads_ |= reads_.reading(index);
+  }
+  start_expected(layer, experts);
+  if (expected_reads_ && !early_since_) early_since_ = steady_clock::now();
+  reads_.submit();
+}
+
+// What finds no room waits for the layer's run.
+void ExpertStore::start_expected(int32_t layer, std::span<const int32_t> experts) {
+  const size_t begin = expected_slots_.size();
+  for (const int32_t expert : experts) {
+    const ExpertKey key{layer, expert};
+    if (cache_.slot_of(key) >= 0) continue;
+    const int32_t index = reads_.can_begin() ? cache_.place(key, layer) : -1;
+    expected_wait_ |= index < 0;
+    if (index < 0) break;
+    begin_read(index, key);
+    expected_slots_.push_back(index);
+    expected_reads_ = true;
+  }
+  for (int part = 0; part < kParts; ++part)
+    for (size_t i = begin; i < expected_slots_.size(); ++i)
+      reads_.add(expected_slots_[i], part, ReadClass::kDemand);
+}
+
+// The layer's demands are held: they have pins of their own.
+void ExpertStore::end_expecting() {
+  for (const int32_t index : expected_slots_) release(index);
+  expected_slots_.clear();
+  std::fill(expected_.begin(), expected_.end(), false);
+  expected_layer_ = -1;
+  expected_wait_ = expected_reads_ = false;
+}
+
+// Until now some rows' experts were being read while others' were not known.
+void ExpertStore::end_early() {
+  if (early_since_) early_ns_ = (steady_clock::now() - *early_since_).count();
+  early_since_.reset();
+}
+
+// What the layer has waited, or would have. Where it did not wait at all, nobody knows how much of
+// what was read before would have been hidden anyway: half of it.
+void ExpertStore::count_wait() {
+  ++step_layers_;
+  step_wait_ns_ += stall_ns_ > 0 ? stall_ns_ + early_ns_ : early_ns_ / 2;
+  step_stall_ns_ += stall_ns_;
+  stats_.early_ns.add(static_cast<uint64_t>(early_ns_));
+  stall_ns_ = early_ns_ = 0;
+}
+
 void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> demands,
                               std::span<const RoutedRow> rows) {
   CHECK(layer_ < 0 && demands.size() <= demands_.size());
+  CHECK(expected_layer_ < 0 || expected_layer_ == layer);
+  end_early();
   layer_ = layer;
   asked_ = demands;
   generated_ = std::ranges::any_of(
@@ -115,9 +204,10 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
   unfinished_ = static_cast<int32_t>(demands.size());
   take_settled(reads_.poll());
   for (size_t i = 0; i < demands.size(); ++i) hold(i);
+  prefetcher_.disk_busy(!order_.empty() || expected_reads_);
+  end_expecting();
   count_union(demands);
   if (!generated_) ahead_.plan_prompt(layer, demands.size());
-  prefetcher_.disk_busy(!order_.empty());
   start_waiting();
   for (const RoutedRow& row : rows) {
     const std::span experts(row.experts, static_cast<size_t>(options_.top_k));
@@ -148,17 +238,32 @@ void ExpertStore::hold(size_t demand) {
   demands_[demand] = {.state = index < 0 ? State::kWaiting : State::kHeld, .slot = index};
   if (generated) cache_.touch(key, ExpertCache::decode_weight(asked.generated_rows));
   if (asked.prompt_rows > 0) cache_.touch_prompt(key, asked.prompt_rows, prompt_rows_);
+  // What was expected has been counted.
+  if (!expected_[static_cast<size_t>(asked.expert)]) ask(key, index, generated);
+  if (index < 0)
+    order_.push_back(static_cast<int32_t>(demand));
+  else
+    cache_.pin(index);
+}
+
+// An expert's first demand in this step: what is on its way already becomes a demand's.
+void ExpertStore::ask(ExpertKey key, int32_t index, bool generated) {
   if (index < 0) {
     (generated ? stats_.absent : stats_.prompt_absent).add();
     if (generated) prefetcher_.missed(key);
-    order_.push_back(static_cast<int32_t>(demand));
     return;
   }
-  cache_.pin(index);
   const bool reading = reads_.reading(index);
   (!generated ? stats_.prompt_ready : reading ? stats_.in_flight : stats_.ready).add();
   if (reading) reads_.promote(index, generated ? ReadClass::kDemand : ReadClass::kPrefill);
   ahead_.asked(index);
+}
+
+// With two pins: for being read, and for who asked.
+void ExpertStore::begin_read(int32_t index, ExpertKey key) {
+  ahead_.replaced(index);
+  reads_.begin(index, key);
+  cache_.pin(index);
 }
 
 void ExpertStore::looked_ahead(int32_t layer, std::span<const RoutedRow> rows) {
@@ -196,9 +301,7 @@ void ExpertStore::start_waiting() {
     const ExpertKey key{layer_, asked_[demand].expert};
     const int32_t index = place(demand, key);
     if (index < 0) break;
-    ahead_.replaced(index);
-    reads_.begin(index, key);
-    cache_.pin(index);
+    begin_read(index, key);
     demands_[demand].state = State::kHeld;
     demands_[demand].slot = index;
   }
@@ -210,8 +313,10 @@ void ExpertStore::start_waiting() {
 
 void ExpertStore::pump() {
   take_settled(reads_.poll());
+  if (early_since_ && !reads_.demand_outstanding()) end_early();
   if (layer_ >= 0) start_waiting();
-  if (layer_ < 0 || !has_waiting()) ahead_.read(layer_);
+  const bool waiting = layer_ < 0 ? expected_wait_ : has_waiting();
+  if (!waiting) ahead_.read(layer_);
   reads_.submit();
 }
 
@@ -258,7 +363,7 @@ void ExpertStore::await_reads() {
   CHECK(reads_.reading() > 0);
   const auto begin = steady_clock::now();
   take_settled(reads_.wait(kWaitStep));
-  step_stall_ns_ += (steady_clock::now() - begin).count();
+  stall_ns_ += (steady_clock::now() - begin).count();
 }
 
 // Everything that can be computed once what has landed is unpacked.
@@ -298,6 +403,7 @@ void ExpertStore::end_layer() {
   retire(retiring_);
   retire(given_);
   cache_.layer_done(layer_);
+  count_wait();
   layer_ = -1;
   asked_ = {};
   order_.clear();

@@ -8,6 +8,7 @@
 //
 // A layer's run, by the leader (member 0 of the team) while the others wait or compute:
 //   begin_layer(), next_wave() until ExpertWave::last, end_layer(); pump() now and then between.
+// Before it expect(), once some of the step's rows have been routed and others not.
 // Two waves exist at a time: one is computed while the next is put together. So the experts of
 // wave n are given up when wave n + 2 is made, behind the barrier that ends wave n.
 //
@@ -15,7 +16,8 @@
 //
 // Invariants:
 // (1) a slot that is reading (SlotReads) is pinned once for that;
-// (2) what is handed out in a wave is pinned until two waves later, or end_layer();
+// (2) what is handed out in a wave is pinned until two waves later, or end_layer(); what is
+//     expected, until the layer's demands are;
 // (3) nothing is allocated after create(), but for the words that say what went wrong: lines for
 //     the log, and failures of reads.
 #pragma once
@@ -45,6 +47,10 @@ namespace weir::ssd {
 class RouteTrace;
 class RoutingTable;
 
+// Whether a layer's reads begin when some of the step's rows are routed; kAuto: where it pays. The
+// others are to test and to measure with.
+enum class EarlyReads : uint8_t { kAuto, kAlways, kNever };
+
 struct StoreOptions {
   uint64_t memory = 0;  // Bytes for slots and staging buffers.
   int32_t top_k = 0;
@@ -54,6 +60,7 @@ struct StoreOptions {
   // False: a layer waits for all of its experts before it computes any; to measure what overlap
   // gives.
   bool overlap = true;
+  EarlyReads early_reads = EarlyReads::kAuto;
   // To measure with: routing in the place of the model's own, and a record of what was routed. Both
   // may be null, and outlive the store.
   const RoutingTable* routing = nullptr;
@@ -86,6 +93,13 @@ class ExpertStore {
   void end_step();
   // The sequence's slot number belongs to another request, or begins anew.
   void forget(int32_t sequence) { prefetcher_.forget(sequence); }
+
+  // Some of the step's generated rows, not all, were routed to these experts of the layer that runs
+  // next; they may repeat. What is absent begins to be read at once, as far as there is room, and
+  // what is there stays; begin_layer() asks for all of the layer's.
+  void expect(int32_t layer, std::span<const int32_t> experts);
+  // Whether it pays to route rows in two groups, where that costs so much a layer.
+  bool wants_early_reads(std::chrono::nanoseconds cost) const;
 
   // REQUIRES: `demands` ascend by expert and stay as they are until end_layer().
   void begin_layer(int32_t layer, std::span<const ExpertDemand> demands,
@@ -136,6 +150,12 @@ class ExpertStore {
               const StoreOptions& options, StorePlan plan, std::unique_ptr<SlotMemory> memory);
 
   void hold(size_t demand);
+  void ask(ExpertKey key, int32_t slot, bool generated);
+  void begin_read(int32_t slot, ExpertKey key);
+  void start_expected(int32_t layer, std::span<const int32_t> experts);
+  void end_expecting();
+  void end_early();
+  void count_wait();
   void count_union(std::span<const ExpertDemand> demands);
   bool has_waiting() const { return next_waiting_ < order_.size(); }
   bool can_start() const;
@@ -158,6 +178,14 @@ class ExpertStore {
   SlotReads reads_;
   ReadAhead ahead_;
 
+  // The layer that runs next, of which some experts are known already.
+  int32_t expected_layer_ = -1;
+  std::vector<bool> expected_;           // By expert.
+  std::vector<int32_t> expected_slots_;  // A pin each.
+  bool expected_wait_ = false;           // Some found no slot or no room among the reads.
+  bool expected_reads_ = false;          // Some are read.
+  std::optional<std::chrono::steady_clock::time_point> early_since_;  // They are being read.
+
   // The layer's run.
   int32_t layer_ = -1;
   std::span<const ExpertDemand> asked_;
@@ -171,9 +199,14 @@ class ExpertStore {
   std::vector<int32_t> given_, retiring_;  // To be done with by the last wave; by the one before.
   int32_t unfinished_ = 0;                 // Demands that no wave has finished.
   bool first_wave_ = false;
+  int64_t early_ns_ = 0;  // Its demands were read so long before it ran.
+  int64_t stall_ns_ = 0;  // And so long it waited.
 
   std::chrono::steady_clock::time_point step_begin_;
   int64_t step_stall_ns_ = 0;
+  int64_t step_wait_ns_ = 0;  // What its layers would have waited without early reads.
+  int32_t step_layers_ = 0;
+  double layer_wait_ns_ = 0;  // Of late, with several generated rows: see wants_early_reads().
   int32_t step_tokens_ = 0;
   bool step_has_prompts_ = false;
 };

@@ -14,6 +14,8 @@ struct StoreStats {
   Counter ready, in_flight, absent;  // Experts asked for by generated tokens, each once a step.
   Counter prompt_ready, prompt_absent;
   Counter steps, tokens;
+  Counter early;     // Of absent: asked for before all rows of the step had been routed.
+  Counter early_ns;  // Demands were being read while rows were still to be routed.
   Counter step_ns;
   Counter stall_ns;    // Of it: nothing to compute, and the leader waited for the disk.
   Counter read_ahead;  // Experts, before a prompt asked for them.

@@ -97,11 +97,13 @@ struct Setting {
   uint64_t memory = 2 << 20;
   ssd::PrefetchMode prefetch = ssd::PrefetchMode::kAuto;
   bool overlap = true;
+  ssd::EarlyReads early_reads = ssd::EarlyReads::kAlways;
   ssd::DiskModel disk{};
   std::vector<ssd::DiskFault> faults{};
   const ssd::RoutingTable* routing = nullptr;
   ssd::RouteTrace* trace = nullptr;
-  std::string bundle{};  // Empty: experts come from the checkpoint.
+  std::string bundle{};               // Empty: experts come from the checkpoint.
+  const kernels::Ops* ops = nullptr;  // Null: the processor's best.
 };
 
 class Packed;
@@ -109,7 +111,9 @@ class Packed;
 class Streaming : public testing::Test {
  protected:
   friend class Packed;
-  std::unique_ptr<Model> load(ThreadTeam& team, Compute compute, bool stream) {
+  static const kernels::Ops& best_ops() { return kernels::ops_for(kernels::detect_isa()); }
+  std::unique_ptr<Model> load(ThreadTeam& team, Compute compute, bool stream,
+                              const kernels::Ops& ops = best_ops()) {
     auto files = ModelFiles::open(kFolder);
     EXPECT_TRUE(files) << files.error().message;
     const ModelOptions options = {.compute = compute,
@@ -117,24 +121,28 @@ class Streaming : public testing::Test {
                                   .context_max = 256,
                                   .stream_experts = stream,
                                   .slab_rows = stream ? 200 : 0};
-    auto model = Model::load(*files, options, kernels::ops_for(kernels::detect_isa()), team);
+    auto model = Model::load(*files, options, ops, team);
     EXPECT_TRUE(model) << model.error().message;
     return model ? std::move(*model) : nullptr;
   }
   std::unique_ptr<Model> load_streamed(ThreadTeam& team, Compute compute, const Setting& setting) {
-    std::unique_ptr<Model> model = load(team, compute, true);
+    std::unique_ptr<Model> model =
+        load(team, compute, true, setting.ops != nullptr ? *setting.ops : best_ops());
     if (!setting.bundle.empty()) {
       const Result<void> used = model->expert_bank()->use_bundle(setting.bundle);
       EXPECT_TRUE(used) << used.error().message;
     }
     auto disk = std::make_unique<ssd::ModelledDisk>(setting.disk);
     for (const ssd::DiskFault& fault : setting.faults) disk->add_fault(fault);
-    const Result<void> opened = model->open_experts(std::move(disk), {.memory = setting.memory,
-                                                                      .sequences_max = kSequences,
-                                                                      .prefetch = setting.prefetch,
-                                                                      .overlap = setting.overlap,
-                                                                      .routing = setting.routing,
-                                                                      .trace = setting.trace});
+    disk_ = disk.get();
+    const Result<void> opened =
+        model->open_experts(std::move(disk), {.memory = setting.memory,
+                                              .sequences_max = kSequences,
+                                              .prefetch = setting.prefetch,
+                                              .overlap = setting.overlap,
+                                              .early_reads = setting.early_reads,
+                                              .routing = setting.routing,
+                                              .trace = setting.trace});
     EXPECT_TRUE(opened) << opened.error().message;
     return model;
   }
@@ -165,8 +173,21 @@ class Streaming : public testing::Test {
     ASSERT_EQ(found.size(), expected.size());
     for (size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], expected[i]) << "row " << i;
     EXPECT_GT(streamed->experts()->reads().reads[0].value(), 0u);
+    expect_counts(*streamed, setting);
+  }
+  // Each expert that generated tokens asked for is counted once a step, whenever that was known.
+  void expect_counts(Model& model, const Setting& setting) {
+    const ssd::StoreStats& s = model.experts()->stats();
+    uint64_t unions = 0;
+    for (const Counter& experts : s.layer_experts) unions += experts.value();
+    EXPECT_EQ(s.ready.value() + s.in_flight.value() + s.absent.value(), unions);
+    EXPECT_LT(s.early.value(), s.absent.value() + 1);
+    if (setting.memory <= 2 << 20) {
+      EXPECT_EQ(s.early.value() > 0, setting.early_reads == ssd::EarlyReads::kAlways);
+    }
   }
   static constexpr int kSteps = 14;
+  ssd::ModelledDisk* disk_ = nullptr;  // Of the model loaded last.
 };
 
 TEST_F(Streaming, GivesTheSameBitsWithAnyMemory) {
@@ -175,7 +196,82 @@ TEST_F(Streaming, GivesTheSameBitsWithAnyMemory) {
 }
 
 TEST_F(Streaming, GivesTheSameBitsOnAnyNumberOfThreads) {
-  for (const int threads : {1, 2, 3}) expect_same({}, Compute::kExact, threads);
+  for (const int threads : {1, 2, 3}) {
+    expect_same({}, Compute::kExact, threads);
+    expect_same({.memory = 1 << 20}, Compute::kFast, threads);
+    expect_same({.early_reads = ssd::EarlyReads::kNever}, Compute::kFast, threads);
+  }
+}
+
+// What the disk was doing when each row attended: a kernel that looks, and then does what it
+// should.
+struct Look {
+  int32_t position = 0;
+  int32_t reads = 0;  // On their way.
+};
+const ssd::ModelledDisk* looked_at = nullptr;
+std::vector<Look> looks;
+
+void attend_and_look(const kernels::KvPages& pages, const kernels::AttendArgs& args) {
+  looks.push_back({args.first_position, looked_at->in_flight()});
+  kernels::ops_for(kernels::detect_isa()).attend(pages, args);
+}
+
+// Four sequences, told apart by where they stand, generate on a disk whose reads land only when
+// somebody waits for them: while the last two attend, what the first two lack is on its way.
+TEST_F(Streaming, ReadsForTheFirstRowsWhileTheOthersAttend) {
+  ThreadTeam team(1, /*pin=*/false);  // `looks` has no lock.
+  kernels::Ops ops = best_ops();
+  ops.attend = attend_and_look;
+  for (const auto early : {ssd::EarlyReads::kAlways, ssd::EarlyReads::kNever}) {
+    const auto model = load_streamed(team, Compute::kFast,
+                                     {.memory = 1 << 20,
+                                      .prefetch = ssd::PrefetchMode::kOff,
+                                      .early_reads = early,
+                                      .ops = &ops});
+    looked_at = disk_;
+    auto cache = kv::KvCache::create(model->kv_shapes(), kernels::FloatType::kF16, kSequences);
+    ASSERT_TRUE(cache);
+    Client client;
+    const std::array<int32_t, 4> pages = {0, 1, 2, 3}, samples = {0, 1, 2, 3};
+    int32_t outstanding = 0, seen = 0;
+    for (int32_t step = 0; step < 6; ++step) {
+      std::array<int32_t, 4> tokens{};
+      std::array<BatchSlice, 4> slices{};
+      for (int32_t s = 0; s < 4; ++s) {
+        const auto i = static_cast<size_t>(s);
+        tokens[i] = (step * 4 + s) * 997 % 8000;
+        // Sequence s stands at 6 s and behind; what it has not computed is zeros.
+        slices[i] = {.row_begin = s,
+                     .rows = 1,
+                     .first_position = 6 * s + step,
+                     .prompt_length = 0,
+                     .pages = &pages[i],
+                     .sequence = s};
+      }
+      looks.clear();
+      client.logits.resize(4);
+      const Batch batch = {tokens, nullptr, slices, samples};
+      team.run([&](int member) { model->forward(batch, *cache, client, team, member); });
+      for (const Look& look : looks) {
+        if (look.position < 12)
+          EXPECT_EQ(look.reads, 0) << "the first rows' experts are not known yet";
+        else
+          outstanding += look.reads > 0 ? 1 : 0;
+        seen += look.position < 12 ? 0 : 1;
+      }
+    }
+    EXPECT_GT(seen, 0);
+    const ssd::StoreStats& stats = model->experts()->stats();
+    if (early == ssd::EarlyReads::kAlways) {
+      EXPECT_GT(outstanding, seen / 2);
+      EXPECT_GT(stats.early.value(), 0u);
+      EXPECT_GT(stats.early_ns.value(), 0u);
+    } else {
+      EXPECT_EQ(outstanding, 0);
+      EXPECT_EQ(stats.early.value(), 0u);
+    }
+  }
 }
 
 TEST_F(Streaming, GivesTheSameBitsWhateverIsGuessed) {
@@ -242,6 +338,52 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
   }
   EXPECT_GT(failed, 0);
   EXPECT_GT(equal, 0);
+}
+
+// The same of four rows at once, of which the first two ask before the others have been routed.
+TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadEarly) {
+  ThreadTeam team(2, /*pin=*/false);
+  const auto resident = load(team, Compute::kFast, false);
+  Setting setting = {.memory = 1 << 20};
+  for (const int32_t expert : {3, 8}) {
+    const ssd::StoredRange bad =
+        load(team, Compute::kFast, true)->expert_catalogue()->ranges(5, expert, 1)[0];
+    setting.faults.push_back({.kind = ssd::DiskFault::Kind::kError,
+                              .begin = bad.offset,
+                              .end = bad.offset + bad.bytes,
+                              .times = -1,
+                              .error = EIO});
+  }
+  const auto streamed = load_streamed(team, Compute::kFast, setting);
+  const std::array<int32_t, 4> pages = {0, 1, 2, 3}, samples = {0, 1, 2, 3};
+  std::array<int, 4> failed{}, equal{};
+  for (int32_t seed = 0; seed < 30; ++seed) {
+    std::array<int32_t, 4> tokens{};
+    std::array<BatchSlice, 4> slices{};
+    for (int32_t s = 0; s < 4; ++s) {
+      tokens[static_cast<size_t>(s)] = (4 * seed + s) * 199 % 8000;
+      slices[static_cast<size_t>(s)] = {
+          .row_begin = s, .rows = 1, .pages = &pages[static_cast<size_t>(s)], .sequence = s};
+    }
+    Client a, b;
+    for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
+      auto cache = kv::KvCache::create(model->kv_shapes(), kernels::FloatType::kF16, 4);
+      client->logits.resize(4);
+      const Batch batch = {tokens, nullptr, slices, samples};
+      team.run([&](int member) { model->forward(batch, *cache, *client, team, member); });
+    }
+    for (size_t s = 0; s < 4; ++s) {
+      const bool fails = b.failed.contains(static_cast<int32_t>(s));
+      ++(fails ? failed : equal)[s];
+      if (fails) continue;
+      EXPECT_EQ(a.logits[s], b.logits[s]) << seed << " row " << s;
+    }
+  }
+  for (size_t s = 0; s < 4; ++s) {
+    EXPECT_GT(failed[s], 0) << "row " << s;
+    EXPECT_GT(equal[s], 0) << "row " << s;
+  }
+  EXPECT_GT(streamed->experts()->stats().early.value(), 0u);
 }
 
 // The first read of a guess waits for its next attempt while its others are in the kernel: then it

@@ -65,28 +65,34 @@ void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
   input_.enter(pass, hidden_, begin, end);
 }
 
-void AttentionLayer::compute(const Pass& pass, const kernels::NextWeights& behind) const {
+// Q, K and V of all rows: what a row attends to may be in its own step.
+void AttentionLayer::begin(const Pass& pass) const {
   project(pass);
   pass.team.barrier(pass.member);
-  if (spec_.qk_norm == Attention::kAllHeads) {
-    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
-      const trace::Scope scope(trace::Kind::kKernel, "rope");
-      for (const Part part : {kQ, kK, kV})
-        place(pass, part, begin, end, 0, part == kQ ? spec_.num_heads : spec_.num_kv_heads);
-    });
-    pass.team.barrier(pass.member);
-  }
-  attend(pass);
+  if (spec_.qk_norm != Attention::kAllHeads) return;
+  claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
+    const trace::Scope scope(trace::Kind::kKernel, "rope");
+    for (const Part part : {kQ, kK, kV})
+      place(pass, part, begin, end, 0, part == kQ ? spec_.num_heads : spec_.num_kv_heads);
+  });
+  pass.team.barrier(pass.member);
+}
+
+void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
+                             const kernels::NextWeights& behind) const {
+  attend(pass, rows);
   pass.team.barrier(pass.member);
   if (o_.forms() != 0 && !converts_heads_) {
-    claim_rows(pass, pass.rows(), [&](int32_t begin, int32_t end) {
+    claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
       const trace::Scope scope(trace::Kind::kKernel, "quantise");
       convert_attended(pass, {.k = o_.k, .begin = begin, .end = end, .columns = o_.k});
     });
     pass.team.barrier(pass.member);
   }
-  output(pass, behind);
+  const auto start = pass.ws.groups.now(pass.reads != nullptr);
+  output(pass, rows, behind);
   pass.team.barrier(pass.member);
+  if (pass.reads != nullptr) pass.ws.groups.projected_since(start);
 }
 
 void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
@@ -165,12 +171,14 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
   }
 }
 
-void AttentionLayer::attend(const Pass& pass) const {
+void AttentionLayer::attend(const Pass& pass, const RowRange& rows) const {
   const trace::Scope scope(trace::Kind::kKernel, "attention");
-  const std::span<const BatchSlice> slices = pass.batch.slices;
+  const auto first = static_cast<size_t>(pass.ws.slice[rows.begin]);
+  const auto last = static_cast<size_t>(pass.ws.slice[rows.end - 1]);
+  const std::span slices = pass.batch.slices.subspan(first, last + 1 - first);
   const auto claims_of = [&](const BatchSlice& slice) {
-    const int32_t rows = tile_rows(pass, slice, spec_.num_kv_heads);
-    return int64_t{(slice.rows + rows - 1) / rows} * spec_.num_kv_heads;
+    const int32_t tile = tile_rows(pass, slice, spec_.num_kv_heads);
+    return int64_t{(slice.rows + tile - 1) / tile} * spec_.num_kv_heads;
   };
   int64_t total = 0;
   for (const BatchSlice& slice : slices) total += claims_of(slice);
@@ -229,12 +237,13 @@ void AttentionLayer::convert_attended(const Pass& pass, const ActivationForms::P
   pass.ws.inner_forms.convert(pass.ops, o_.forms(), x, o_.k, part, pass.prompt_begin);
 }
 
-void AttentionLayer::output(const Pass& pass, const kernels::NextWeights& behind) const {
+void AttentionLayer::output(const Pass& pass, const RowRange& rows,
+                            const kernels::NextWeights& behind) const {
   const trace::Scope scope(trace::Kind::kKernel, "o_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {
       .x = ws.attended, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
-  output_.project(pass, o_, in, behind);
+  output_.project(pass, o_, in, rows, behind);
 }
 
 }  // namespace weir::model

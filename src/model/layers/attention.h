@@ -15,7 +15,10 @@ class AttentionLayer final : public Layer {
   AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int index, int rope_index);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
-  void compute(const Pass& pass, const kernels::NextWeights& behind) const override;
+  void begin(const Pass& pass) const override;
+  void compute(const Pass& pass, const RowRange& rows,
+               const kernels::NextWeights& behind) const override;
+  bool takes_groups() const override { return true; }
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return output_.adds_columns(); }
@@ -30,10 +33,10 @@ class AttentionLayer final : public Layer {
   void project(const Pass& pass) const;
   void place(const Pass& pass, Part part, int32_t begin, int32_t end, int32_t first,
              int32_t last) const;
-  void attend(const Pass& pass) const;
+  void attend(const Pass& pass, const RowRange& rows) const;
   void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
   void convert_attended(const Pass& pass, const ActivationForms::Part& part) const;
-  void output(const Pass& pass, const kernels::NextWeights& behind) const;
+  void output(const Pass& pass, const RowRange& rows, const kernels::NextWeights& behind) const;
   void normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const;
 
   Attention spec_;

@@ -100,7 +100,8 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
   input_.enter(pass, hidden_, begin, end);
 }
 
-void FfnLayer::compute(const Pass& pass, const kernels::NextWeights& behind) const {
+void FfnLayer::compute(const Pass& pass, const RowRange&,
+                       const kernels::NextWeights& behind) const {
   activate(pass);
   pass.team.barrier(pass.member);
   project_down(pass, behind);
@@ -136,7 +137,7 @@ void FfnLayer::project_down(const Pass& pass, const kernels::NextWeights& behind
   const Workspace& ws = pass.ws;
   const Activations inner = {
       .x = ws.gate, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
-  output_.project(pass, ffn_.down, inner, behind);
+  output_.project(pass, ffn_.down, inner, pass.all_rows(), behind);
 }
 
 void FfnLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {

@@ -61,7 +61,8 @@ class FfnLayer final : public Layer {
   FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
-  void compute(const Pass& pass, const kernels::NextWeights& behind) const override;
+  void compute(const Pass& pass, const RowRange& all,
+               const kernels::NextWeights& behind) const override;
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return output_.adds_columns(); }

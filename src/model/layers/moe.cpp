@@ -196,7 +196,14 @@ void MoeLayer::plan(const Pass& pass) const {
   }
 }
 
-void MoeLayer::compute(const Pass& pass, const kernels::NextWeights& behind) const {
+// What these rows lack is read while others attend and are routed.
+void MoeLayer::expect(const Pass& pass, const RowRange& rows) const {
+  const auto choices = static_cast<size_t>(rows.count()) * static_cast<size_t>(spec_.top_k);
+  bank_->store()->expect(number_, {pass.ws.choice + int64_t{rows.begin} * spec_.top_k, choices});
+}
+
+void MoeLayer::compute(const Pass& pass, const RowRange&,
+                       const kernels::NextWeights& behind) const {
   plan(pass);
   if (bank_ != nullptr) return compute_streamed(pass, behind);
   const auto count =

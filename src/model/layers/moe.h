@@ -25,7 +25,10 @@ class MoeLayer final : public Layer {
   void set_next(const MoeLayer* next) { next_ = next; }
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
-  void compute(const Pass& pass, const kernels::NextWeights& behind) const override;
+  void compute(const Pass& pass, const RowRange& all,
+               const kernels::NextWeights& behind) const override;
+  void expect(const Pass& pass, const RowRange& rows) const override;
+  bool wants_groups() const override { return bank_ != nullptr; }
   kernels::NextWeights first_weights(const Pass&) const override { return {}; }
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return false; }

@@ -36,10 +36,10 @@ ColumnShares<1> shares_of(const Pass& pass, const Linear& weight) { return {pass
 }  // namespace
 
 void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activations& in,
-                             const kernels::NextWeights& behind) const {
+                             const RowRange& rows, const kernels::NextWeights& behind) const {
   claim_columns(pass, shares_of(pass, weight), behind,
                 [&](const ColumnRange& columns, const kernels::NextWeights& next) {
-                  project_columns(pass, weight, in, columns, next);
+                  project_columns(pass, weight, in, rows, columns, next);
                 });
 }
 
@@ -48,14 +48,17 @@ kernels::NextWeights SublayerOutput::first_weights(const Pass& pass, const Linea
 }
 
 void SublayerOutput::project_columns(const Pass& pass, const Linear& weight, const Activations& in,
-                                     const ColumnRange& columns,
+                                     const RowRange& rows, const ColumnRange& columns,
                                      const kernels::NextWeights& next) const {
   Workspace& ws = pass.ws;
+  // Rows other than the first are named, so that those of quantised forms are found.
+  const int32_t* index = rows.count() == pass.rows() ? nullptr : ws.slots + rows.begin;
   if (norm) {
-    const kernels::GemmRange range = {.rows = pass.rows(),
+    const kernels::GemmRange range = {.index = index,
+                                      .rows = rows.count(),
                                       .begin = columns.begin,
                                       .end = columns.end,
-                                      .y = ws.delta,
+                                      .y = ws.delta + int64_t{rows.begin} * weight.n,
                                       .y_stride = weight.n,
                                       .next = next};
     multiply(pass.ops, weight, in, range, pass.scratch());
@@ -64,14 +67,15 @@ void SublayerOutput::project_columns(const Pass& pass, const Linear& weight, con
   }
   // Added to the residual stream at once, from a block of columns that stays in the cache.
   for_column_blocks(columns, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
-    kernels::GemmRange range = block_range(pass, 0, pass.rows(), first, last);
+    kernels::GemmRange range = block_range(pass, 0, rows.count(), first, last);
+    range.index = index;
     const int32_t end = std::min(2 * last - first, columns.end);
     range.next = last < columns.end ? next_weights(weight, last, end) : next;
     multiply(pass.ops, weight, in, range, pass.scratch());
     add_bias(pass.ops, weight, range);
     for (int64_t row = 0; row < range.rows; ++row)
       pass.ops.add_scaled(range.y + row * range.y_stride + first, scale, last - first,
-                          ws.x + row * weight.n + first);
+                          ws.x + (rows.begin + row) * weight.n + first);
   });
 }
 
@@ -187,7 +191,7 @@ void Head::forward(const Pass& pass, const Layer& last, ForwardClient& client) c
   for (const HiddenRows& part : pass.batch.hidden_rows) wanted += part.rows;
   if (wanted == 0) return;
   const Workspace& ws = pass.ws;
-  claim_rows(pass, wanted,
+  claim_rows(pass, {0, wanted},
              [&](int32_t begin, int32_t end) { normalise_rows(pass, last, begin, end); });
   pass.team.barrier(pass.member);
   // In one phase with the first logits: these are claimed apart.

@@ -30,9 +30,9 @@ struct SublayerOutput {
 
   // Without a norm, columns can be added as soon as they are computed.
   bool adds_columns() const { return !norm; }
-  // A phase: weight(in) for all rows, to the residual stream, or, where a norm comes, to
-  // Workspace::delta for add_rows().
-  void project(const Pass& pass, const Linear& weight, const Activations& in,
+  // A phase: weight(in) for some rows, to the residual stream, or, where a norm comes, to
+  // Workspace::delta for add_rows(). REQUIRES: all rows, or experts are streamed.
+  void project(const Pass& pass, const Linear& weight, const Activations& in, const RowRange& rows,
                const kernels::NextWeights& behind) const;
   // What this member most likely multiplies by first in project().
   static kernels::NextWeights first_weights(const Pass& pass, const Linear& weight);
@@ -40,7 +40,8 @@ struct SublayerOutput {
 
  private:
   void project_columns(const Pass& pass, const Linear& weight, const Activations& in,
-                       const ColumnRange& columns, const kernels::NextWeights& next) const;
+                       const RowRange& rows, const ColumnRange& columns,
+                       const kernels::NextWeights& next) const;
 };
 
 class Embedding {
