@@ -180,6 +180,9 @@ void HttpConnection::start_write() {
     return close();
   }
   taken_bytes_ = bytes_taken_by_peer();
+  // The loop's time is that of when its callback began; how long the answer took to make and to
+  // copy since is not the client's.
+  uv_update_time(server_.loop);
   write_deadline_ms_ = server_.now_ms() + server_.limits.write_timeout_ms;
   arm_answer_deadline();
 }

@@ -204,6 +204,27 @@ TEST(HttpStream, AClientThatReadsSlowlyIsNotTakenForOneThatDoesNot) {
   server.on_loop([&] { EXPECT_EQ(server.server.stats().open_connections.value(), 1); });
 }
 
+TEST(HttpStream, WhatAnAnswerTookToMakeIsNotTakenFromItsClientsTime) {
+  HttpLimits limits;
+  limits.write_timeout_ms = 1'000;
+  TestServer server(limits);
+  server.start();
+  RawClient client(server.port(), "127.0.0.1", 64 << 10);
+  client.send(get("/hold"));
+  ASSERT_TRUE(server.eventually([&] { return server.held.size() == 1; }));
+  auto begin = std::chrono::steady_clock::now();
+  server.on_loop([&] {
+    std::this_thread::sleep_for(1'200ms);
+    begin = std::chrono::steady_clock::now();
+    server.held[0]->respond(200, {}, std::string(12 << 20, 'y'));
+  });
+  std::this_thread::sleep_for(100ms);  // The client is slow to begin.
+  double open = 0;
+  server.on_loop([&] { open = server.server.stats().open_connections.value(); });
+  if (elapsed_ms(begin) > 900) GTEST_SKIP() << "the machine is too busy to tell";
+  EXPECT_EQ(open, 1);
+}
+
 TEST(HttpStream, AWholeAnswerLargerThanAnySocketBufferArrives) {
   TestServer server;
   server.start();
