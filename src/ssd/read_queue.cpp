@@ -269,7 +269,7 @@ void ReadQueue::complete(const DiskDone& done, Nanoseconds now) {
 
 void ReadQueue::take_bytes(Read& read, uint32_t bytes, Nanoseconds now) {
   const Extent& e = read.extent;
-  if (read.done + bytes >= e.needed) return land(read, now);
+  if (read.done + bytes >= e.needed) return take_whole(read, now);
   const FileState file = disk_.file_state(e.file);
   if (e.offset + e.needed > file.bytes) {
     look_at_file(e.file);
@@ -287,6 +287,21 @@ void ReadQueue::take_bytes(Read& read, uint32_t bytes, Nanoseconds now) {
   stats_.short_reads.add();
   read.done += bytes / kBlockBytes * kBlockBytes;  // What is left begins at a block.
   again(read, 0ns, now);
+}
+
+// All bytes are there. Of a file that was changed they are good only by a checksum, or if it is
+// again what it was, byte for byte as far as its time tells.
+void ReadQueue::take_whole(Read& read, Nanoseconds now) {
+  const int32_t file = read.extent.file;
+  if (read.extent.verified || !changed_in_place(file)) return land(read, now);
+  look_at_file(file);
+  if (!changed_in_place(file)) return land(read, now);
+  stats_.errors[static_cast<size_t>(ReadError::kChanged)].add();
+  const FileState state = disk_.file_state(file);
+  land_failure(read, ESTALE,
+               "a file of " + std::to_string(state.bytes) + " bytes (" +
+                   std::to_string(state.opened_bytes) +
+                   " when it was opened) that was written to since; a restart reads it anew");
 }
 
 void ReadQueue::take_error(Read& read, int32_t error, Nanoseconds now) {
@@ -323,7 +338,7 @@ void ReadQueue::take_late(Read& read, int32_t result) {
   const uint32_t there = read.done + static_cast<uint32_t>(result);
   if (there < read.extent.needed)
     return land_failure(read, EIO, std::to_string(there) + " bytes, long after");
-  land(read, progress_);
+  take_whole(read, progress_);
 }
 
 // Another attempt at what is left, before all reads of its class, after a pause.

@@ -24,13 +24,17 @@ struct Extent {
   uint32_t bytes = 0;   // May pass the end of the file by less than a block.
   uint32_t needed = 0;  // So many bytes must be there, or the read fails.
   std::byte* to = nullptr;
+  // Its owner knows a checksum. Else the read fails once the file was seen to have been changed in
+  // place: what is there now may not belong to what was read before.
+  bool verified = false;
 };
 
 struct ReadFailure {
   int32_t file = 0;
   uint64_t offset = 0;
   uint32_t bytes = 0;
-  int32_t error = 0;    // errno; 0: the file ends inside the needed bytes; ETIMEDOUT: stuck.
+  // errno; 0: the file ends inside the needed bytes; ESTALE: it was changed; ETIMEDOUT: stuck.
+  int32_t error = 0;
   std::string message;  // Names the file, the offset, what was expected and what was found.
 };
 
@@ -102,6 +106,10 @@ class ReadQueue {
   bool stalled() const { return stalled_; }
   // What has become of a file, as of the last look: every 10 s, and after an error in it.
   FileChange file_change(int32_t file) const;
+  bool changed_in_place(int32_t file) const {
+    const FileChange change = file_change(file);
+    return change == FileChange::kModified || change == FileChange::kTruncated;
+  }
   const ReadStats& stats() const { return stats_; }
 
   // The next line for the log, if there is one. One thread, one that may log: the owner may not.
@@ -165,6 +173,7 @@ class ReadQueue {
   void take_bytes(Read& read, uint32_t bytes, Nanoseconds now);
   void take_error(Read& read, int32_t error, Nanoseconds now);
   void take_late(Read& read, int32_t result);
+  void take_whole(Read& read, Nanoseconds now);
   void again(Read& read, Nanoseconds pause, Nanoseconds now);
 
   // To the owner.

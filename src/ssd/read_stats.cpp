@@ -28,6 +28,8 @@ std::string_view name_of(ReadError error) {
       return "EINVAL";
     case ReadError::kEnd:
       return "end";
+    case ReadError::kChanged:
+      return "changed";
     case ReadError::kStuck:
       return "stuck";
     case ReadError::kOther:

@@ -19,10 +19,10 @@ inline constexpr int kReadClasses = 3;
 std::string_view name_of(ReadClass cls);
 
 // Errors of reads that are counted one by one; others are counted together.
-enum class ReadError : uint8_t { kIo, kMemory, kAgain, kInvalid, kEnd, kStuck, kOther };
-inline constexpr int kReadErrors = 7;
+enum class ReadError : uint8_t { kIo, kMemory, kAgain, kInvalid, kEnd, kChanged, kStuck, kOther };
+inline constexpr int kReadErrors = 8;
 
-// "EIO", "ENOMEM", "EAGAIN", "EINVAL", "end", "stuck", "other".
+// "EIO", "ENOMEM", "EAGAIN", "EINVAL", "end", "changed", "stuck", "other".
 std::string_view name_of(ReadError error);
 
 struct ReadStats {

@@ -107,7 +107,8 @@ void SlotReads::add(int32_t index, int part, ReadClass read_class) {
                                 .offset = begin,
                                 .bytes = static_cast<uint32_t>(range.block_bytes()),
                                 .needed = static_cast<uint32_t>(range.offset + range.bytes - begin),
-                                .to = to},
+                                .to = to,
+                                .verified = packed},
                                read_class, static_cast<uint64_t>(index) * kParts + p);
     CHECK(id.has_value() && s.reads.size() < kReadsOfSlotMax);  // kReadingMax sees to it.
     s.reads.push_back(*id);
@@ -212,7 +213,9 @@ SlotReads::Trust& SlotReads::trust(ExpertKey key, int part) {
 
 // The first load of each part, and a sample of those that come later.
 bool SlotReads::to_be_checked(ExpertKey key, int part) {
-  return trust(key, part) != Trust::kSeenGood || ++trusted_loads_ % kCheckedLoads == 0;
+  const int32_t bundle = catalogue_.packed_range(key.layer, key.expert, part).file;
+  return trust(key, part) != Trust::kSeenGood || queue_.changed_in_place(bundle) ||
+         ++trusted_loads_ % kCheckedLoads == 0;
 }
 
 // A checksum is there. What is wrong twice is read from the checkpoint from then on.

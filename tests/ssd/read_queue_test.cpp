@@ -534,6 +534,27 @@ TEST_F(ReadQueueTest, FilesAreLookedAtEvery10Seconds) {
   EXPECT_EQ(queue_->stats().file_changes.value(), 1u);
 }
 
+TEST_F(ReadQueueTest, AFileChangedInPlaceIsReadOnlyByWhoKnowsAChecksum) {
+  add(0, kDemand);
+  EXPECT_EQ(land_all(), Order({0}));
+  disk_.set_change(0, FileChange::kModified);
+  disk_.advance(11s);
+  queue_->poll();
+  add(1, kDemand);
+  const ReadFailure refused = failure();
+  EXPECT_EQ(refused.error, ESTALE);
+  EXPECT_TRUE(refused.message.starts_with("weights: expected ")) << refused.message;
+  EXPECT_EQ(errors(ReadError::kChanged), 1u);
+  Extent verified = whole(2, memory_.at(0));
+  verified.verified = true;
+  ASSERT_TRUE(queue_->add(verified, kDemand, 2));
+  EXPECT_EQ(land_all(), Order({2}));
+  disk_.set_change(0, FileChange::kNone);  // Found out at the next read.
+  add(3, kDemand);
+  EXPECT_EQ(land_all(), Order({3}));
+  EXPECT_EQ(errors(ReadError::kChanged), 1u);
+}
+
 // --- Random operations.
 
 // What the queue should hold, kept by hand.
