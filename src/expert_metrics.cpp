@@ -1,12 +1,17 @@
 #include "expert_metrics.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "base/metrics.h"
 
 namespace weir {
 
 namespace {
+
+// A reader of the page in a hurry costs the loop no more than a few milliseconds in so many
+// seconds.
+constexpr std::chrono::seconds kOraclePause{5};
 
 double ratio(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -23,7 +28,8 @@ std::string label(std::string_view key, std::string_view value) {
   return std::string(key) + "=\"" + std::string(value) + "\"";
 }
 
-void render_requests(std::string& out, const ssd::StoreStats& s) {
+void render_requests(std::string& out, const ssd::ExpertStore& store) {
+  const ssd::StoreStats& s = store.stats();
   constexpr std::string_view kName = "weir_moe_expert_requests_total";
   render(out, kName, "Experts that steps asked for, by where they were", s.ready,
          label("result", "ready"));
@@ -40,16 +46,19 @@ void render_requests(std::string& out, const ssd::StoreStats& s) {
   render_value(out, "weir_moe_hit_ratio", "Experts found in memory", ratio(ready, all));
   render_value(out, "weir_moe_late_hit_ratio", "Experts found in memory or on their way there",
                ratio(ready + late, all));
+  bool first = true;
   for (size_t i = 0; i < s.layer_runs.size(); ++i) {
     if (s.layer_runs[i].value() == 0) continue;
     render_value(out, "weir_moe_union_factor",
-                 i == 0 ? "Experts of a layer for so many tokens at once" : "",
-                 ratio(s.layer_experts[i].value(), s.layer_runs[i].value()),
+                 std::exchange(first, false)
+                     ? "Experts of a layer for so many tokens at once, by those of one token"
+                     : "",
+                 ratio(s.layer_experts[i].value(), s.layer_runs[i].value()) / store.plan().top_k,
                  label("batch", std::to_string(1 << i)));
   }
 }
 
-void render_reads(std::string& out, const ssd::ExpertStore& store) {
+void render_reads(std::string& out, const ssd::ExpertStore& store, double disk_bytes_per_second) {
   const ssd::ReadStats& r = store.reads();
   const auto each_class = [&](std::string_view name, std::string_view help, const auto& values) {
     for (int c = 0; c < ssd::kReadClasses; ++c)
@@ -65,8 +74,17 @@ void render_reads(std::string& out, const ssd::ExpertStore& store) {
   uint64_t bytes = 0;
   for (const Counter& counter : r.bytes) bytes += counter.value();
   const double busy = static_cast<double>(r.busy_ns.value()) * 1e-9;
-  render_value(out, "weir_moe_disk_gbps", "Bytes a second while the disk was busy, in 1e9",
-               busy > 0 ? static_cast<double>(bytes) * 1e-9 / busy : 0);
+  const double gb = static_cast<double>(bytes) * 1e-9;
+  const double gbps = busy > 0 ? gb / busy : 0;
+  render_value(out, "weir_moe_disk_gbps", "Bytes a second while the disk was busy, in 1e9", gbps);
+  if (disk_bytes_per_second > 0)
+    render_value(out, "weir_moe_disk_eff_ratio", "The same by what 'weir calibrate' measured",
+                 1e9 * gbps / disk_bytes_per_second);
+  const std::chrono::duration<double, std::milli> cpu = store.io_cpu_time();
+  render_value(out, "weir_moe_io_cpu_ms_per_gb",
+               "Processor time of system calls that read, without interrupts and the kernel's own "
+               "threads",
+               gb > 0 ? cpu.count() / gb : 0);
   render(out, "weir_moe_inflight_bytes", "Bytes of reads in the kernel", r.in_flight_bytes);
   for (int e = 0; e < ssd::kReadErrors; ++e)
     render(out, "weir_moe_io_errors_total", e == 0 ? "Errors of reads, cured or not" : "",
@@ -92,6 +110,8 @@ void render_steps(std::string& out, const ssd::ExpertStore& store) {
                ratio(decode_bytes, tokens));
   render_value(out, "weir_moe_stall_ms_per_token", "Waiting for the disk, by generated token",
                ratio(s.stall_ns.value(), tokens) * 1e-6);
+  render(out, "weir_moe_step_stall_ms", "Waiting for the disk in steps with generated tokens",
+         s.stall, {}, 1000);
   render_value(out, "weir_moe_stall_share", "Of the time of all steps, waiting for the disk",
                ratio(s.stall_ns.value(), s.step_ns.value()));
   render_value(out, "weir_moe_early_share",
@@ -155,11 +175,24 @@ void render_guesses(std::string& out, const ssd::Prefetcher& prefetcher) {
 
 }  // namespace
 
-void render_experts(std::string& out, const ssd::ExpertStore& store) {
-  render_requests(out, store.stats());
-  render_steps(out, store);
-  render_reads(out, store);
-  render_guesses(out, store.prefetcher());
+void ExpertPage::render(std::string& out) {
+  render_requests(out, store_);
+  render_oracle(out);
+  render_steps(out, store_);
+  render_reads(out, store_, disk_bytes_per_second_);
+  render_guesses(out, store_.prefetcher());
+}
+
+void ExpertPage::render_oracle(std::string& out) {
+  const Clock::time_point now = Clock::now();
+  if (oracle_asked_ == Clock::time_point::min() || now - oracle_asked_ >= kOraclePause) {
+    oracle_ = store_.oracle();
+    oracle_asked_ = now;
+  }
+  if (oracle_.oracle == 0) return;
+  render_value(out, "weir_moe_oracle_ratio",
+               "Experts found in memory lately, by those of a cache that knows the future",
+               oracle_.ratio());
 }
 
 ExpertMinute::Sums ExpertMinute::sums(const ssd::ExpertStore& store) {
@@ -190,13 +223,13 @@ std::string ExpertMinute::line(const ssd::ExpertStore& store) {
   const double seconds = static_cast<double>(now.busy_ns - then.busy_ns) * 1e-9;
   const auto bytes =
       static_cast<double>(now.bytes - then.bytes + now.prefill_bytes - then.prefill_bytes);
-  char text[256];
+  const ssd::OracleWindow::Rates oracle = store.oracle();
+  char text[320];
   std::snprintf(text, sizeof text,
-                "tokens=%llu in_memory=%.1f%% read_per_token=%.1fMB prompts=%.0fMB disk=%.2fGB/s "
-                "stall=%.0f%% "
-                "guessed_useful=%.0fMB guessed_wasted=%.0fMB",
+                "tokens=%llu in_memory=%.1f%% of_oracle=%.2f read_per_token=%.1fMB prompts=%.0fMB "
+                "disk=%.2fGB/s stall=%.0f%% guessed_useful=%.0fMB guessed_wasted=%.0fMB",
                 static_cast<unsigned long long>(now.tokens - then.tokens),
-                100 * ratio(now.ready - then.ready, now.asked - then.asked),
+                100 * ratio(now.ready - then.ready, now.asked - then.asked), oracle.ratio(),
                 1e-6 * ratio(now.bytes - then.bytes, now.tokens - then.tokens),
                 1e-6 * static_cast<double>(now.prefill_bytes - then.prefill_bytes),
                 seconds > 0 ? bytes * 1e-9 / seconds : 0,

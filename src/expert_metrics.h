@@ -1,6 +1,6 @@
 // What experts from disk count: the page of /metrics, and a line a minute for the log.
 //
-// Threads: as base/metrics.h.
+// Threads: one, the network loop.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,26 @@
 
 namespace weir {
 
-void render_experts(std::string& out, const ssd::ExpertStore& store);
+// The page of /metrics.
+class ExpertPage {
+ public:
+  // disk_bytes_per_second: as calibrated; 0: it was not. `store` outlives the page.
+  ExpertPage(const ssd::ExpertStore& store, double disk_bytes_per_second)
+      : store_(store), disk_bytes_per_second_(disk_bytes_per_second) {}
+
+  void render(std::string& out);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void render_oracle(std::string& out);
+
+  const ssd::ExpertStore& store_;
+  const double disk_bytes_per_second_;
+  // Not asked again for every reader of the page.
+  ssd::OracleWindow::Rates oracle_;
+  Clock::time_point oracle_asked_ = Clock::time_point::min();
+};
 
 // What happened since the last call: "experts 84 % in memory, 62 MB from disk a token, ...". Empty
 // where nothing was computed.

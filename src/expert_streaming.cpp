@@ -41,6 +41,14 @@ ExpertLoad load_of(const model::Model& model, uint64_t memory) {
 
 }  // namespace
 
+Result<void> choose_bundle(model::Model& model) {
+  model::ExpertBank* bank = model.expert_bank();
+  if (bank == nullptr) return {};
+  WEIR_ASSIGN(const std::vector<std::string> refused, model::choose_bundle(*bank));
+  for (const std::string& why : refused) log::warn("experts bundle not used " + why);
+  return {};
+}
+
 Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
                                                  model::ModelOptions options,
                                                  const MemoryLimit& limit, const kernels::Ops& ops,
@@ -50,8 +58,10 @@ Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
   while (true) {
     WEIR_ASSIGN(std::unique_ptr<model::Model> model,
                 model::Model::bind(files, options, ops, members));
-    if (model->memory().scratch <= limit.bytes / kSlabShare || options.slab_rows <= kSlabRowsMin)
+    if (model->memory().scratch <= limit.bytes / kSlabShare || options.slab_rows <= kSlabRowsMin) {
+      WEIR_TRY(choose_bundle(*model));
       return model;
+    }
     options.slab_rows /= 2;
   }
 }
@@ -60,10 +70,6 @@ Result<void> open_experts(model::Model& model, const Options& options, int64_t m
                           int32_t sequences_max, const ExpertMeasuring& measuring) {
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
   if (catalogue == nullptr) return {};
-  if (!catalogue->packed()) {
-    WEIR_ASSIGN(const std::vector<std::string> refused, model::choose_bundle(*model.expert_bank()));
-    for (const std::string& why : refused) log::warn("experts bundle not used " + why);
-  }
   WEIR_ASSIGN(
       std::unique_ptr<ssd::Disk> disk,
       ssd::Disk::create({.uring = options.ssd_io == "auto",
@@ -96,36 +102,32 @@ Result<void> write_route_trace(const ssd::RouteTrace& trace, const std::string& 
               path + ": expected a file that can be written, found '" + std::strerror(errno) + "'");
 }
 
-std::string expert_summary(const model::Model& model, uint64_t memory) {
-  const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
-  const ExpertLoad load = load_of(model, memory);
-  const auto all = static_cast<double>(load.bank_bytes);
-  const double share = std::min(1.0, static_cast<double>(memory) / all);
-  const auto experts = static_cast<double>(catalogue.layers()) * catalogue.experts();
+std::string expert_summary(const model::Model& model, const ssd::StorePlan& plan) {
+  const ExpertLoad load = load_of(model, plan.slot_memory);
   char text[160];
-  std::snprintf(text, sizeof text,
-                "%.0f of %.0f in memory (%.0f %%), %.2f of what one token needs; ", share * experts,
-                experts, 100 * share,
-                static_cast<double>(memory) / static_cast<double>(load.cycle_bytes));
-  return text + forecast_text(load, load_machine_speed(catalogue.files().front()));
+  std::snprintf(
+      text, sizeof text, "%lld of %lld in memory (%.0f %%), %.2f of what one token needs; ",
+      static_cast<long long>(plan.slots), static_cast<long long>(plan.experts),
+      100 * static_cast<double>(plan.slots) / static_cast<double>(plan.experts), plan.cycles());
+  return text + forecast_text(load, load_machine_speed(model.expert_catalogue()->files().front()));
 }
 
 std::string expert_source(const model::Model& model) {
   const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
-  return catalogue.packed() ? catalogue.main_file() : "the checkpoint's own files";
+  if (catalogue.packed()) return catalogue.main_file();
+  return "the checkpoint's own files: no bundle, 'weir pack' would write one of " +
+         human_bytes(static_cast<int64_t>(catalogue.bank_bytes()));
 }
 
-std::string expert_warning(const model::Model& model, uint64_t memory) {
-  const uint64_t cycle = load_of(model, memory).cycle_bytes;
-  const auto least = static_cast<uint64_t>(kCyclesLeast * static_cast<double>(cycle));
-  if (memory >= least) return {};
+std::string expert_warning(const ssd::StorePlan& plan) {
+  const auto least = static_cast<uint64_t>(kCyclesLeast * static_cast<double>(plan.cycle_bytes));
+  if (plan.slot_memory >= least) return {};
   char text[200];
   std::snprintf(
       text, sizeof text,
       "memory for experts holds %.2f of what one token needs: nearly all is read again for "
       "every token; %.2f, or --expert-memory %lluM, is the least that keeps any",
-      static_cast<double>(memory) / static_cast<double>(cycle), kCyclesLeast,
-      static_cast<unsigned long long>((least >> 20) + 1));
+      plan.cycles(), kCyclesLeast, static_cast<unsigned long long>((least >> 20) + 1));
   return text;
 }
 

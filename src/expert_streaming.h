@@ -9,11 +9,15 @@
 #include "options.h"
 #include "ssd/route_trace.h"
 #include "ssd/routing_table.h"
+#include "ssd/store_plan.h"
 
 namespace weir {
 
+// Experts come from a bundle from now on, if there is a good one: for who binds a model by himself,
+// before he plans memory by expert_catalogue(). A model that does not stream is left alone.
+Result<void> choose_bundle(model::Model& model);
 // Model::bind(), with as large a slab for prompts as memory allows where experts are streamed: each
-// expert is read once for all of a slab.
+// expert is read once for all of a slab. The bundle is chosen.
 Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
                                                  model::ModelOptions options,
                                                  const MemoryLimit& limit, const kernels::Ops& ops,
@@ -25,7 +29,7 @@ struct ExpertMeasuring {
 };
 
 // Gives the model `memory` bytes for experts, and the disk to read them from. A model that does not
-// stream is left alone.
+// stream is left alone. REQUIRES: the bundle is chosen.
 Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
                           int32_t sequences_max, const ExpertMeasuring& measuring = {});
 
@@ -34,12 +38,14 @@ int64_t expert_memory(const model::Model& model, const Options& options);
 
 Result<void> write_route_trace(const ssd::RouteTrace& trace, const std::string& path);
 
-// "412 of 6144 in memory (7 %), 0.9 of what one token needs; expected: ...", with so much memory
-// for experts. REQUIRES: a model that streams.
-std::string expert_summary(const model::Model& model, uint64_t memory);
-// The bundle that they are read from, or that there is none. REQUIRES: they are open.
+// Of a model that streams, with a store as planned (ssd::plan_store(): the one that is open, or
+// would be).
+//
+// "412 of 6144 in memory (7 %), 0.9 of what one token needs; expected: ..."
+std::string expert_summary(const model::Model& model, const ssd::StorePlan& plan);
+// The bundle that they are read from, or that there is none.
 std::string expert_source(const model::Model& model);
 // What is wrong with so little memory; empty where nothing is.
-std::string expert_warning(const model::Model& model, uint64_t memory);
+std::string expert_warning(const ssd::StorePlan& plan);
 
 }  // namespace weir

@@ -28,6 +28,7 @@
 #include "net/loop.h"
 #include "net/tls.h"
 #include "sched/engine.h"
+#include "ssd/calibration.h"
 #include "text/tokenizer_config.h"
 #include "vocabulary_check.h"
 
@@ -346,6 +347,8 @@ Result<void> Server::load(ThreadTeam& team) {
   engine_options.queue_max = options_.queue;
   engine_options.context_max = plan_.context_max;
   engine_options.prefix_cache = options_.prefix_cache;
+  if (ssd::ExpertStore* experts = model_->experts())
+    engine_options.on_idle = [experts] { experts->adjust_memory(); };
   engine_ = std::make_unique<sched::Engine>(engine_options, *model_, *cache_, ops, team, handle_,
                                             [this] { loop_.wake(); });
   loop_.post([this, parts = std::make_shared<TextParts>(std::move(*text))] {
@@ -405,7 +408,10 @@ void Server::become_ready(TextParts text) {
 
 // Experts from disk: figures, what the disk has to say, and a line a minute.
 void Server::watch_experts() {
-  api_->set_more_metrics([this](std::string& page) { render_experts(page, *model_->experts()); });
+  const auto calibration = ssd::load_calibration(model_->expert_catalogue()->main_file());
+  api_->set_more_metrics(
+      [page = ExpertPage(*model_->experts(), calibration ? calibration->bytes_per_second : 0)](
+          std::string& text) mutable { page.render(text); });
   loop_.every(kNoticeMs, [this] {
     while (const auto notice = model_->experts()->take_notice()) log::warn("experts " + *notice);
   });
@@ -413,6 +419,7 @@ void Server::watch_experts() {
     const double pressure = memory_pressure();
     if (!policy.observe(pressure, steady_clock::now())) return;
     model_->experts()->allow(policy.share());
+    if (!stopped_) engine_->wake();  // Who has no request gives memory back all the same.
     log::warn("experts memory_pressure=" + std::to_string(pressure) +
               "% slots_allowed=" + std::to_string(policy.share()) + "%");
   });
@@ -434,9 +441,9 @@ void Server::print_plan() const {
             " kv=" + (choice_.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") +
             " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
   if (const ssd::ExpertStore* store = model_->experts()) {
-    log::info("experts " + expert_summary(*model_, store->plan().slot_memory) + " (" +
+    log::info("experts " + expert_summary(*model_, store->plan()) + " (" +
               std::string(store->mode()) + ", from " + expert_source(*model_) + ")");
-    const std::string warning = expert_warning(*model_, store->plan().slot_memory);
+    const std::string warning = expert_warning(store->plan());
     if (!warning.empty()) log::warn("experts " + warning);
   }
   std::string lines;

@@ -393,6 +393,7 @@ Result<void> run_bench(const Options& options) {
   model_options.rows_max = std::max(512, batch_max);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.files, model_options, ops, team));
+  WEIR_TRY(choose_bundle(*model));
   const int32_t decode_end = *std::ranges::max_element(depths) + options.bench_decode;
   if (std::max(options.bench_prompt, decode_end) > model->context_max())
     return fail(ErrorCode::kConfig, "--prompt, --depth, --decode: the model's context has " +

@@ -38,10 +38,13 @@ Result<void> show_info(const Options& options) {
                 line.note.c_str());
   std::printf("  %-18s %10s   of %s (%s): it fits\n\n", "total", human_bytes(plan.total).c_str(),
               human_bytes(plan.limit).c_str(), plan.limit_from.c_str());
-  if (model->expert_catalogue() != nullptr) {
-    const auto memory = static_cast<uint64_t>(plan.expert_bytes);
-    std::printf("experts: %s\n", expert_summary(*model, memory).c_str());
-    const std::string warning = expert_warning(*model, memory);
+  if (const ssd::ExpertCatalogue* experts = model->expert_catalogue()) {
+    WEIR_ASSIGN(const ssd::StorePlan store,
+                ssd::plan_store(*experts, static_cast<uint64_t>(plan.expert_bytes),
+                                model->experts_per_token()));
+    std::printf("experts: %s\nread from %s\n", expert_summary(*model, store).c_str(),
+                expert_source(*model).c_str());
+    const std::string warning = expert_warning(store);
     if (!warning.empty()) std::printf("warning: %s\n", warning.c_str());
   }
   std::printf("limits: context %d tokens, %d sequences at once, %lld tokens of KV cache\n",

@@ -99,6 +99,7 @@ Result<void> measure_perplexity(const Options& options) {
   model_options.rows_max = kRowsMax;
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.files, model_options, ops, team));
+  WEIR_TRY(choose_bundle(*model));
   std::optional<ssd::RouteTrace> trace;
   if (const ssd::ExpertCatalogue* experts = model->expert_catalogue();
       experts != nullptr && !options.route_trace.empty())

@@ -120,6 +120,7 @@ struct Engine::Impl final : model::ForwardClient {
   EngineHandle& handle;
   EngineStats& stats;
   const std::function<void()> wake;
+  const std::function<void()> on_idle;
   const LengthClass length_class;
 
   kv::PagePool pages;
@@ -153,6 +154,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       handle(handle_in),
       stats(handle_in.stats_),
       wake(std::move(wake_in)),
+      on_idle(options.on_idle),
       length_class(model_in.spec()),
       pages(kv_in.page_count()),
       scheduler(limits, pages, options.prefix_cache ? &prefix_cache.emplace(pages) : nullptr),
@@ -253,8 +255,8 @@ void Engine::Impl::end_slab() {
   scheduler.end_slab(slab.step);
   for (const Slice& slice : slab.step.slices)
     if (slice.seq->cancelled)
-      finish(slice.seq, slice.seq->request->failure.empty() ? FinishReason::kCancelled
-                                                            : FinishReason::kError);
+      finish(slice.seq,
+             slice.seq->request->failure.empty() ? FinishReason::kCancelled : FinishReason::kError);
   publish(slab);
   slab.clear();
 }
@@ -590,6 +592,7 @@ void Engine::Impl::wait_for_work(uint32_t bell) {
 #endif
   CHECK(scheduler.held_pages() == 0);
   CHECK(sequences.free_count() == sequences.count());
+  if (on_idle) on_idle();
   handle.sleep(bell);
 }
 
@@ -631,6 +634,8 @@ void Engine::stop() {
   impl_->stopping.store(true, std::memory_order_release);
   handle.ring_bell();
 }
+
+void Engine::wake() { impl_->handle.ring_bell(); }
 
 bool Engine::idle() const { return impl_->scheduler.idle(); }
 

@@ -25,6 +25,9 @@ struct EngineOptions {
   bool prefix_cache = true;
   // Prompts are cut so that a step is expected to take no longer; 0: no limit. Changes no result.
   double step_seconds_max = 0;
+  // Called on the engine thread when nothing is left to compute, before it sleeps; wake() has it
+  // called again. May be empty.
+  std::function<void()> on_idle{};
 };
 
 // Sequences that an engine tells apart (BatchSlice::sequence): one that has ended is kept while a
@@ -47,6 +50,9 @@ class Engine {
   // Any thread, once. Running sequences end with kCancelled. The thread of run() may destroy the
   // engine as soon as run() has returned, even while this call returns.
   void stop();
+
+  // Any thread, until stop(): one that sleeps calls on_idle().
+  void wake();
 
   // True when nothing waits or runs; for tests, from the engine thread.
   bool idle() const;

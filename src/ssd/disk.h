@@ -92,6 +92,11 @@ class Disk {
   virtual const std::string& path(int32_t file) const = 0;
   virtual FileState file_state(int32_t file) const = 0;  // Asks the file system.
 
+  // Processor time that reads have taken: of system calls by the owner, and of the pool's threads.
+  // Not that of interrupts, nor of threads of the kernel's own, which copy what io_uring reads
+  // through the page cache.
+  virtual std::chrono::nanoseconds cpu_time() const { return {}; }
+
   // "io_uring, O_DIRECT", "pread x 4, buffered": for logs and metrics. Valid until a file is
   // opened.
   virtual std::string_view mode() const = 0;

@@ -51,6 +51,7 @@ ExpertStore::ExpertStore(const ExpertCatalogue& catalogue, std::unique_ptr<Disk>
       plan_(std::move(plan)),
       cache_(catalogue.layers(), catalogue.experts(), classes_of_layers(catalogue),
              plan_.slots_of_class),
+      oracle_(catalogue.layers(), catalogue.experts(), options.top_k, classes_of_layers(catalogue)),
       prefetcher_(catalogue.layers(), catalogue.experts(), options.top_k, options.sequences_max,
                   options.prefetch),
       memory_(std::move(memory)),
@@ -76,13 +77,17 @@ ExpertWave ExpertStore::make_wave() const {
   return wave;
 }
 
-void ExpertStore::begin_step(int32_t generated_rows) {
+void ExpertStore::adjust_memory() {
   CHECK(layer_ < 0 && expected_layer_ < 0);
   memory_->update(cache_);
   int64_t usable = 0;
   for (int32_t cls = 0; cls < catalogue_.classes(); ++cls) usable += cache_.usable(cls);
   stats_.slots_usable.set(static_cast<double>(usable));
   stats_.slots_shed.set(static_cast<double>(memory_->slots_shed()));
+}
+
+void ExpertStore::begin_step(int32_t generated_rows) {
+  adjust_memory();
   step_begin_ = steady_clock::now();
   step_stall_ns_ = step_wait_ns_ = 0;
   step_layers_ = 0;
@@ -102,6 +107,7 @@ void ExpertStore::end_step() {
     layer_wait_ns_ +=
         kWaitShare * (static_cast<double>(step_wait_ns_) / step_layers_ - layer_wait_ns_);
   if (step_tokens_ == 0) return;  // Of prompts alone: says nothing of what generated tokens need.
+  stats_.stall.observe(stalled);
   // The pace of a step that also had prompts is not that of generated tokens.
   prefetcher_.step_done(seconds, stalled, step_has_prompts_ ? 0 : step_tokens_);
   cache_.advance();
@@ -202,6 +208,7 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
   next_waiting_ = 0;
   first_wave_ = true;
   unfinished_ = static_cast<int32_t>(demands.size());
+  oracle_.begin_visit();
   take_settled(reads_.poll());
   for (size_t i = 0; i < demands.size(); ++i) hold(i);
   prefetcher_.disk_busy(!order_.empty() || expected_reads_);
@@ -217,6 +224,15 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
       prefetcher_.routed(layer, row.sequence, experts);
   }
   ahead_.take_news();
+}
+
+OracleWindow::Rates ExpertStore::oracle() const {
+  // What memory has come, or was given back, is shared out among the classes as planned.
+  const double usable = stats_.slots_usable.value() / static_cast<double>(plan_.slots);
+  std::vector<int32_t> slots;
+  for (const int32_t planned : plan_.slots_of_class)
+    slots.push_back(static_cast<int32_t>(usable * planned + 0.5));
+  return oracle_.replay(slots);
 }
 
 void ExpertStore::count_union(std::span<const ExpertDemand> demands) {
@@ -248,6 +264,7 @@ void ExpertStore::hold(size_t demand) {
 
 // An expert's first demand in this step: what is on its way already becomes a demand's.
 void ExpertStore::ask(ExpertKey key, int32_t index, bool generated) {
+  oracle_.record(key, index >= 0 && !reads_.reading(index), generated);
   if (index < 0) {
     (generated ? stats_.absent : stats_.prompt_absent).add();
     if (generated) prefetcher_.missed(key);

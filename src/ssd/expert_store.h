@@ -12,7 +12,7 @@
 // Two waves exist at a time: one is computed while the next is put together. So the experts of
 // wave n are given up when wave n + 2 is made, behind the barrier that ends wave n.
 //
-// Threads: one, the engine's leader, but for stats() and allow().
+// Threads: one, the engine's leader, but for stats(), oracle() and allow().
 //
 // Invariants:
 // (1) a slot that is reading (SlotReads) is pinned once for that;
@@ -35,6 +35,7 @@
 #include "ssd/expert_cache.h"
 #include "ssd/expert_catalogue.h"
 #include "ssd/expert_wave.h"
+#include "ssd/oracle_window.h"
 #include "ssd/prefetcher.h"
 #include "ssd/read_ahead.h"
 #include "ssd/slot_memory.h"
@@ -122,9 +123,12 @@ class ExpertStore {
     return failures_[static_cast<size_t>(demand)];
   }
 
-  // How much of the planned slots may hold anything, in percent; from the next step on. The memory
-  // of others goes back to the kernel, of the coldest experts first. Any thread.
+  // How much of the planned slots may hold anything, in percent; from the next adjust_memory() on,
+  // which every step begins with. The memory of others goes back to the kernel, of the coldest
+  // experts first. Any thread.
   void allow(int32_t percent) { memory_->allow(percent); }
+  // For a leader who is idle. REQUIRES: no step runs.
+  void adjust_memory();
 
   // For who makes waves: one with room for everything.
   ExpertWave make_wave() const;
@@ -136,7 +140,11 @@ class ExpertStore {
   std::optional<std::string> take_notice() { return reads_.take_notice(); }
   const Prefetcher& prefetcher() const { return prefetcher_; }
   const StorePlan& plan() const { return plan_; }
-  std::string_view mode() const { return reads_.mode(); }
+  std::string_view mode() const { return reads_.disk().mode(); }
+  std::chrono::nanoseconds io_cpu_time() const { return reads_.disk().cpu_time(); }
+  // What was found of the last demands beside what an oracle would have found in as many slots. Any
+  // thread; takes milliseconds.
+  OracleWindow::Rates oracle() const;
 
  private:
   enum class State : uint8_t { kWaiting, kHeld, kActivated, kDone };
@@ -173,6 +181,7 @@ class ExpertStore {
   const StorePlan plan_;
   StoreStats stats_;
   ExpertCache cache_;
+  OracleWindow oracle_;
   Prefetcher prefetcher_;
   std::unique_ptr<SlotMemory> memory_;  // Outlives the reads into it.
   SlotReads reads_;

@@ -1,5 +1,6 @@
 #include "ssd/file_disk.h"
 
+#include <ctime>
 #include <utility>
 
 namespace weir::ssd {
@@ -19,6 +20,12 @@ bool FileDisk::leave_direct(int32_t file) {
   const bool left = files_.leave_direct(file);
   name_mode();
   return left;
+}
+
+uint64_t FileDisk::CpuScope::thread_cpu_ns() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 }  // namespace weir::ssd

@@ -50,6 +50,13 @@ void PreadDisk::flush() {
   batch_.clear();
 }
 
+int32_t PreadDisk::read(const Job& job) {
+  const CpuScope counted(*this);
+  iovec to{job.read.to, job.read.bytes};
+  const ssize_t got = ::preadv2(job.fd, &to, 1, static_cast<off_t>(job.read.offset), job.flags);
+  return got < 0 ? -errno : static_cast<int32_t>(got);
+}
+
 void PreadDisk::work() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -60,9 +67,7 @@ void PreadDisk::work() {
     --job_count_;
     lock.unlock();
 
-    iovec to{job.read.to, job.read.bytes};
-    const ssize_t got = ::preadv2(job.fd, &to, 1, static_cast<off_t>(job.read.offset), job.flags);
-    const int32_t result = got < 0 ? -errno : static_cast<int32_t>(got);
+    const int32_t result = read(job);
 
     lock.lock();
     done_.push_back({job.read, result});
@@ -71,6 +76,8 @@ void PreadDisk::work() {
 }
 
 int32_t PreadDisk::take(std::span<DiskDone> out) {
+  if (answered_ == taken_.size()) return 0;
+  const CpuScope counted(*this);
   size_t count = 0;
   for (; count < out.size() && answered_ < taken_.size(); ++count, ++answered_) {
     const Done& done = taken_[answered_];

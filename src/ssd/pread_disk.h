@@ -36,6 +36,7 @@ class PreadDisk final : public FileDisk {
   };
 
   void work();
+  int32_t read(const Job& job);
   int32_t take(std::span<DiskDone> out);
 
   int32_t in_flight_ = 0;    // Submitted and not yet answered.

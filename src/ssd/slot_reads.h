@@ -90,7 +90,7 @@ class SlotReads {
   bool demand_outstanding() const { return queue_.demand_outstanding(); }
   bool stalled() const { return queue_.stalled(); }
   const ReadStats& stats() const { return queue_.stats(); }
-  std::string_view mode() const { return disk_->mode(); }
+  const Disk& disk() const { return *disk_; }
   // The next line for the log about the disk, if there is one.
   std::optional<std::string> take_notice() {
     std::optional<std::string> own = notices_.try_pop();

@@ -30,6 +30,7 @@ int32_t staging_buffers(const ExpertCatalogue& catalogue, uint64_t memory) {
 Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, int32_t top_k) {
   StorePlan plan;
   plan.memory = memory;
+  plan.top_k = top_k;
   plan.experts = int64_t{catalogue.layers()} * catalogue.experts();
   plan.cycle_bytes = catalogue.cycle_bytes(top_k);
   const uint64_t staged = catalogue.staging_bytes();
@@ -69,7 +70,10 @@ uint64_t memory_for_cycles(const ExpertCatalogue& catalogue, int32_t top_k, doub
 }
 
 uint64_t whole_memory(const ExpertCatalogue& catalogue) {
-  return catalogue.bank_bytes() + catalogue.staging_bytes() * kStagingMax;
+  const uint64_t staged = catalogue.staging_bytes();
+  if (staged == 0) return catalogue.bank_bytes();
+  return catalogue.bank_bytes() +
+         staged * static_cast<uint64_t>(staging_buffers(catalogue, UINT64_MAX));
 }
 
 }  // namespace weir::ssd

@@ -18,6 +18,7 @@ struct StorePlan {
   uint64_t memory = 0;  // Bytes given.
   int64_t slots = 0;
   int64_t experts = 0;       // Of the model.
+  int32_t top_k = 0;         // Experts of a layer that one token needs.
   int32_t staging = 0;       // Buffers.
   uint64_t slot_memory = 0;  // Bytes.
   uint64_t cycle_bytes = 0;  // What one token needs.

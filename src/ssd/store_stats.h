@@ -18,6 +18,7 @@ struct StoreStats {
   Counter early_ns;  // Demands were being read while rows were still to be routed.
   Counter step_ns;
   Counter stall_ns;    // Of it: nothing to compute, and the leader waited for the disk.
+  Histogram stall;     // The same of each step with generated tokens.
   Counter read_ahead;  // Experts, before a prompt asked for them.
   Counter unpacked;    // Parts.
   Counter failed_experts;

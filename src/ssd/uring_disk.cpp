@@ -38,6 +38,7 @@ class UringDisk final : public FileDisk {
 
  private:
   Result<void> try_read();
+  bool has_news() const;
   int32_t reap(std::span<DiskDone> out);
 
   io_uring ring_{};
@@ -122,7 +123,15 @@ bool UringDisk::submit(const DiskRead& read) {
 
 // What the kernel does not take now (EAGAIN, EBUSY, EINTR) stays in the ring for the next time.
 void UringDisk::flush() {
-  if (io_uring_sq_ready(&ring_) > 0) (void)io_uring_submit(&ring_);
+  if (io_uring_sq_ready(&ring_) == 0) return;
+  const CpuScope counted(*this);
+  (void)io_uring_submit(&ring_);
+}
+
+// Something has completed, or the kernel has to be asked what.
+bool UringDisk::has_news() const {
+  constexpr unsigned kAsk = IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW;
+  return io_uring_cq_ready(&ring_) > 0 || (IO_URING_READ_ONCE(*ring_.sq.kflags) & kAsk) != 0;
 }
 
 int32_t UringDisk::reap(std::span<DiskDone> out) {
@@ -144,6 +153,8 @@ int32_t UringDisk::reap(std::span<DiskDone> out) {
 
 int32_t UringDisk::poll(std::span<DiskDone> out) {
   flush();
+  if (!has_news()) return 0;
+  const CpuScope counted(*this);
   return reap(out);
 }
 
@@ -151,6 +162,7 @@ int32_t UringDisk::wait(std::span<DiskDone> out, std::chrono::nanoseconds timeou
   const int64_t ns = std::max<int64_t>(0, timeout.count());
   __kernel_timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
   io_uring_cqe* cqe = nullptr;
+  const CpuScope counted(*this);
   (void)io_uring_submit_and_wait_timeout(&ring_, &cqe, 1, &limit, nullptr);
   return reap(out);
 }

@@ -1,5 +1,5 @@
 """Experts from disk, on bad days too: answers are those of the resident server or a clean error, and the server goes on."""
-import errno, json, mmap, os, re, shutil, struct, tempfile, threading, time, unittest
+import errno, json, mmap, os, re, shutil, struct, subprocess, tempfile, threading, time, unittest
 
 import weir_server
 from weir_server import SOURCE, Server, eventually, text_of
@@ -127,6 +127,30 @@ class Streaming(unittest.TestCase):
             self.assert_right(server)
 
 
+    def test_info_plans_what_a_server_then_does(self):
+        with tempfile.TemporaryDirectory() as parent:
+            folder = f"{parent}/model"
+            shutil.copytree(FOLDER, folder)
+            arguments = ["--model", folder, "--stream-experts", "--expert-memory", "2M"]
+            planned = []
+            for bundle in (False, True):
+                if bundle:
+                    subprocess.run([weir_server.WEIR, "pack", "--model", folder], check=True, capture_output=True)
+                shown = subprocess.run([weir_server.WEIR, "info", *arguments], check=True, capture_output=True, text=True).stdout
+                summary = re.search(r"^experts: (\d+ of \d+ in memory .*)$", shown, re.M)[1]
+                source = re.search(r"^read from (.*)$", shown, re.M)[1]
+                if bundle:
+                    self.assertEqual(source, f"{folder}/weir-experts.bundle")
+                else:
+                    self.assertRegex(source, r"no bundle, 'weir pack' would write one of [\d.]+ MiB")
+                with streaming(folder=folder) as server:
+                    self.assertIn(f"experts {summary} (", server.logged())
+                    self.assertIn(f"from {source})", server.logged())
+                    planned.append(sample(server, "weir_moe_slots", '"planned"'))
+                    self.assertEqual(planned[-1], int(summary.split()[0]))
+            self.assertGreater(planned[1], planned[0], "a bundle needs fewer buffers")
+
+
 @unittest.skipUnless(INJECT, "inject_reads is not built: a sanitizer's runtime must be the first library")
 class BadDisk(Streaming):
     test_answers_are_those_of_the_resident_server = None
@@ -239,19 +263,29 @@ class BadDisk(Streaming):
             self.assert_logged(server, r"ssd file changed since it was opened file=\S+model\.safetensors how=replaced")
             self.assert_right(server, streamed=True)
 
-    def test_a_file_written_in_place_is_told_of(self):
+    def test_a_file_written_in_place_is_read_no_more(self):
+        before = os.stat(self.weights)
         with self.serve() as server:
             self.assert_right(server)
             with open(self.weights, "r+b") as file:
                 first = file.read(1)
                 file.seek(0)
                 file.write(first)
-            self.faults.set("error", 1)
-            self.assert_right(server)
+            self.faults.set("error", 1)  # Else it is looked at every ten seconds only.
+            for body in bodies():
+                status, _, data = server.request("POST", PATH, body)
+                self.assertEqual(status, 503, data)
+                self.assert_failed(json.loads(data)["error"],
+                                   rf"a file of {before.st_size} bytes \(.*\) that was written to since; a restart reads it anew")
             self.assert_logged(server, r"ssd file changed since it was opened file=\S+model\.safetensors how=modified")
+            self.assertGreater(sample(server, "weir_moe_io_errors_total", '"changed"'), 0)
+            self.assert_idle(server)
+            os.utime(self.weights, ns=(before.st_atime_ns, before.st_mtime_ns))  # It is what it was.
+            self.assert_right(server)
 
     def test_a_truncated_file_gives_errors_and_never_a_wrong_token(self):
-        size = os.path.getsize(self.weights)
+        before = os.stat(self.weights)
+        size = before.st_size
         with self.serve() as server:
             self.assert_right(server)
             os.truncate(self.weights, size // 16)
@@ -262,8 +296,10 @@ class BadDisk(Streaming):
                                    rf"a file of {size // 16} bytes \({size} when it was opened\)")
             self.assert_logged(server, r"how=truncated")
             self.assert_idle(server)
-            # Somebody puts the bytes back.
+            # Somebody puts the bytes back: others may have been there meanwhile, for all that a new time tells.
             shutil.copyfile(f"{FOLDER}/model.safetensors", self.weights)
+            self.assertEqual(server.request("POST", PATH, bodies()[0])[0], 503)
+            os.utime(self.weights, ns=(before.st_atime_ns, before.st_mtime_ns))
             self.assert_right(server)
 
 

@@ -54,6 +54,7 @@ class EngineRunner {
   }
 
   EngineHandle& handle() { return handle_; }
+  Engine& engine() { return *engine_; }
   uint64_t wakes() const { return wakes_.load(std::memory_order_acquire); }
 
   // As the network loop waits: for a wake, then it looks.

@@ -159,6 +159,19 @@ TEST_P(DiskWays, WaitEndsAfterItsTimeWithNothingInFlight) {
   EXPECT_GE(disk_->now() - begin, 15ms);
 }
 
+TEST_P(DiskWays, CountsTheProcessorTimeOfReadsAndNoSleep) {
+  const int32_t file = open(folder_.write("a", 1, 4 << 20));
+  for (uint64_t i = 0; i < 16; ++i)
+    ASSERT_TRUE(disk_->submit({file, 256 << 10, i * (256 << 10), memory_.at(i * (256 << 10)), i}));
+  EXPECT_EQ(answers(16).size(), 16u);
+  const auto read = disk_->cpu_time();
+  EXPECT_GT(read, 1us);
+  EXPECT_LT(read, 4s) << "of 4 MiB";
+  std::array<DiskDone, 1> none;
+  EXPECT_EQ(disk_->wait(none, 300ms), 0);
+  EXPECT_LT(disk_->cpu_time() - read, 100ms);
+}
+
 TEST_P(DiskWays, MayBeUsedByAnotherThreadThanTheOneThatMadeIt) {
   const int32_t file = open(folder_.write("a", 1, 64 * kBlock));
   std::thread([&] {
