@@ -131,7 +131,7 @@ class Streaming(unittest.TestCase):
         with tempfile.TemporaryDirectory() as parent:
             folder = f"{parent}/model"
             shutil.copytree(FOLDER, folder)
-            arguments = ["--model", folder, "--stream-experts", "--expert-memory", "2M"]
+            arguments = ["--model", folder, "--stream-experts", "--expert-memory", "12M"]
             planned = []
             for bundle in (False, True):
                 if bundle:
@@ -143,7 +143,7 @@ class Streaming(unittest.TestCase):
                     self.assertEqual(source, f"{folder}/weir-experts.bundle")
                 else:
                     self.assertRegex(source, r"no bundle, 'weir pack' would write one of [\d.]+ MiB")
-                with streaming(folder=folder) as server:
+                with streaming(folder=folder, memory="12M") as server:
                     self.assertIn(f"experts {summary} (", server.logged())
                     self.assertIn(f"from {source})", server.logged())
                     planned.append(sample(server, "weir_moe_slots", '"planned"'))
@@ -156,6 +156,7 @@ class BadDisk(Streaming):
     test_answers_are_those_of_the_resident_server = None
     test_places_without_o_direct_are_read_through_the_page_cache = None
     test_where_io_uring_is_refused_threads_read = None
+    test_info_plans_what_a_server_then_does = None
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
