@@ -126,6 +126,30 @@ int32_t plan_connections(const Options& options) {
   return options.tls_cert.empty() ? kConnectionsDefault : kTlsConnectionsDefault;
 }
 
+namespace {
+
+// Why the KV cache finds no room beside all that is planned, how much is missing, and what helps.
+tl::unexpected<Error> no_room(const Options& options, const MemoryPlan& plan,
+                              int64_t context_bytes) {
+  const std::string context = "one sequence of " + std::to_string(plan.context_max) + " tokens";
+  if (options.kv_memory > 0 && options.kv_memory < context_bytes)
+    return fail(ErrorCode::kCapacity,
+                "--kv-memory: expected at least " + human_bytes(context_bytes) + " for " + context +
+                    ", found " + human_bytes(options.kv_memory) + " (a smaller --ctx-size helps)");
+  const int64_t kv = std::max(options.kv_memory, context_bytes);
+  const bool told = kv > context_bytes;
+  return fail(ErrorCode::kCapacity,
+              "not enough memory: the KV cache takes " + human_bytes(kv) + " (" +
+                  (told ? "--kv-memory" : context) + ") and all else " + human_bytes(plan.total) +
+                  ", which is " + human_bytes(plan.total + kv - plan.limit) + " more than the " +
+                  human_bytes(plan.limit) + " that " + plan.limit_from + " allows (a smaller " +
+                  (told ? "--kv-memory" : "--ctx-size") +
+                  (options.expert_memory > 0 ? ", --expert-memory" : "") +
+                  ", --max-body or --queue helps, or a larger --mem-limit)");
+}
+
+}  // namespace
+
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model) {
   MemoryPlan plan;
@@ -182,20 +206,8 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
     kv_bytes = std::min(wanted, std::max(share, context_pages * model.page_bytes));
   }
   const int64_t pages = kv_bytes / std::max<int64_t>(1, model.page_bytes);
-  if (kv_bytes > left || pages < context_pages) {
-    const int64_t needed = plan.total + context_pages * model.page_bytes;
-    return fail(
-        ErrorCode::kCapacity,
-        "not enough memory: one sequence of " + std::to_string(plan.context_max) +
-            " tokens needs " + human_bytes(context_pages * model.page_bytes) +
-            " of KV cache and all "
-            "else " +
-            human_bytes(plan.total) + ", together " + human_bytes(needed) + "; " +
-            (options.kv_memory > 0 ? "--kv-memory gives " + human_bytes(kv_bytes) + ", " : "") +
-            limit.from + " allows " + human_bytes(limit.bytes) +
-            " (a smaller --ctx-size, --max-body or --queue, or a larger --mem-limit or --kv-memory "
-            "helps)");
-  }
+  if (kv_bytes > left || pages < context_pages)
+    return no_room(options, plan, context_pages * model.page_bytes);
   plan.kv_pages =
       static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max() / 2));
   add("KV cache", plan.kv_pages * model.page_bytes,

@@ -38,6 +38,13 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitAndNamesTheRemedy) {
   const auto plan = plan_memory({}, {300 * kMiB, "--mem-limit"}, small_model());
   ASSERT_FALSE(plan);
   EXPECT_NE(plan.error().message.find("--ctx-size"), std::string::npos);
+  // A MiB of difference shows, however large the numbers.
+  const auto least = [](int64_t mib) { return plan_memory({}, {mib * kMiB, "x"}, small_model()); };
+  int64_t enough = 300;
+  while (!least(enough)) ++enough;
+  const std::string nearly = least(enough - 1).error().message;
+  EXPECT_NE(nearly.find("iB more than the"), std::string::npos) << nearly;
+  EXPECT_EQ(nearly.find(" 0 KiB more"), std::string::npos) << nearly;
   Options shorter;
   shorter.ctx_size = 512;
   EXPECT_TRUE(plan_memory(shorter, {400 * kMiB, "--mem-limit"}, small_model()));
@@ -51,6 +58,11 @@ TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->parallel, 7);
   EXPECT_EQ(plan->kv_pages, 512 * kMiB / (720 << 10));
+  options.kv_memory = 16 * kMiB;
+  const auto little = plan_memory(options, {100000 * kMiB, "test"}, small_model());
+  ASSERT_FALSE(little);
+  EXPECT_EQ(little.error().message.find("--kv-memory: expected at least 180 MiB"), 0u)
+      << little.error().message;
   options.ctx_size = 10000;
   EXPECT_FALSE(plan_memory(options, {100000 * kMiB, "test"}, small_model()))
       << "longer than the model was made for";
@@ -145,7 +157,10 @@ TEST(MemoryPlan, GivesExpertsWhatTheyAreToldOrWhatIsLeft) {
   EXPECT_EQ(told->expert_bytes, 1000 * kMiB);
   EXPECT_LE(told->total, told->limit);
   options.expert_memory = 9000 * kMiB;
-  EXPECT_FALSE(plan_memory(options, {6000 * kMiB, "test"}, model));
+  const auto much = plan_memory(options, {6000 * kMiB, "test"}, model);
+  ASSERT_FALSE(much);
+  EXPECT_NE(much.error().message.find("--expert-memory"), std::string::npos)
+      << much.error().message;
   // Never more than there are.
   model.experts = 50 * kMiB;
   options.expert_memory = 0;
