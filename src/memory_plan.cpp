@@ -128,6 +128,16 @@ int32_t plan_connections(const Options& options) {
 
 namespace {
 
+// For the KV cache, whether there is room for it or not: what it was told to have, else a share of
+// what is left, but at least one whole context and at most as many as are of use.
+int64_t wanted_kv_bytes(const Options& options, const ModelFootprint& model, int64_t left,
+                        int64_t context_bytes) {
+  if (options.kv_memory > 0) return options.kv_memory;
+  const bool experts_wait = model.experts > 0 && options.expert_memory == 0;
+  const int64_t share = experts_wait ? left / kKvShareBesideExperts : left / 2;
+  return std::min(context_bytes * kFullContextsMax, std::max(share, context_bytes));
+}
+
 // Why the KV cache finds no room beside all that is planned, how much is missing, and what helps.
 tl::unexpected<Error> no_room(const Options& options, const MemoryPlan& plan,
                               int64_t context_bytes) {
@@ -198,13 +208,7 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
   const int64_t left = limit.bytes - plan.total;
   const int64_t context_pages =
       (plan.context_max + kernels::kPageTokens - 1) / kernels::kPageTokens;
-  int64_t kv_bytes = options.kv_memory;
-  if (kv_bytes == 0) {
-    const int64_t wanted = context_pages * kFullContextsMax * model.page_bytes;
-    const bool experts_wait = model.experts > 0 && options.expert_memory == 0;
-    const int64_t share = experts_wait ? left / kKvShareBesideExperts : left / 2;
-    kv_bytes = std::min(wanted, std::max(share, context_pages * model.page_bytes));
-  }
+  const int64_t kv_bytes = wanted_kv_bytes(options, model, left, context_pages * model.page_bytes);
   const int64_t pages = kv_bytes / std::max<int64_t>(1, model.page_bytes);
   if (kv_bytes > left || pages < context_pages)
     return no_room(options, plan, context_pages * model.page_bytes);

@@ -152,7 +152,8 @@ TEST(Tidy, FilesStayReadable) {
 bool opens_function(const std::string& line, size_t indent) {
   if (indent > 2 || !line.ends_with("{") || line.ends_with("= {") || line.ends_with("({"))
     return false;
-  for (const std::string_view word : {"namespace", "struct", "class", "enum", "extern", "union"})
+  for (const std::string_view word :
+       {"namespace", "struct", "class", "enum", "extern", "union", "return"})
     if (line.compare(indent, word.size(), word) == 0) return false;
   return true;
 }
