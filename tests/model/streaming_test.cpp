@@ -108,6 +108,15 @@ struct Setting {
 
 class Packed;
 
+// For ever.
+ssd::DiskFault unreadable(const ssd::StoredRange& range) {
+  return {.kind = ssd::DiskFault::Kind::kError,
+          .begin = range.offset,
+          .end = range.offset + range.bytes,
+          .times = -1,
+          .error = EIO};
+}
+
 class Streaming : public testing::Test {
  protected:
   friend class Packed;
@@ -304,12 +313,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
   auto probe = load(team, Compute::kFast, true);
   // Expert 3 of layer 5: a sixteenth of what is routed there.
   const ssd::StoredRange bad = probe->expert_catalogue()->ranges(5, 3, 1)[0];
-  const auto streamed = load_streamed(team, Compute::kFast,
-                                      {.faults = {{.kind = ssd::DiskFault::Kind::kError,
-                                                   .begin = bad.offset,
-                                                   .end = bad.offset + bad.bytes,
-                                                   .times = -1,
-                                                   .error = EIO}}});
+  const auto streamed = load_streamed(team, Compute::kFast, {.faults = {unreadable(bad)}});
   Client expected, found;
   Script(11).run(*resident, team, 1, expected);
   Script(11).run(*streamed, team, 1, found);
@@ -348,11 +352,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadEarly) {
   for (const int32_t expert : {3, 8}) {
     const ssd::StoredRange bad =
         load(team, Compute::kFast, true)->expert_catalogue()->ranges(5, expert, 1)[0];
-    setting.faults.push_back({.kind = ssd::DiskFault::Kind::kError,
-                              .begin = bad.offset,
-                              .end = bad.offset + bad.bytes,
-                              .times = -1,
-                              .error = EIO});
+    setting.faults.push_back(unreadable(bad));
   }
   const auto streamed = load_streamed(team, Compute::kFast, setting);
   const std::array<int32_t, 4> pages = {0, 1, 2, 3}, samples = {0, 1, 2, 3};
@@ -396,11 +396,7 @@ TEST_F(Streaming, GoesOnWhereGuessesFailHalfway) {
     for (int32_t layer = 2; layer < probe->expert_catalogue()->layers(); ++layer) {
       for (const int32_t expert : {3, 9}) {
         const ssd::StoredRange bad = probe->expert_catalogue()->ranges(layer, expert, 0)[0];
-        setting.faults.push_back({.kind = ssd::DiskFault::Kind::kError,
-                                  .begin = bad.offset,
-                                  .end = bad.offset + bad.bytes,
-                                  .times = -1,
-                                  .error = EIO});
+        setting.faults.push_back(unreadable(bad));
       }
     }
     const auto streamed = load_streamed(team, Compute::kFast, setting);
