@@ -1,4 +1,4 @@
-// The endpoints as data. One table (api.cpp) routes requests, says who may ask, and is what
+// The endpoints as data. One table (api_table.cpp) routes requests, says who may ask, and is what
 // /openapi.json and docs/api.md are made of: a new endpoint is one row with its fields.
 //
 // Threads: any; constant data.

@@ -61,6 +61,8 @@ class Exchange {
   // what the figures say that the answer used.
   void set_key(Key* key) { key_ = key; }
   const Key* key() const { return key_; }
+  // The one that sees what this request stores: whoever has its key.
+  std::string owner() const { return key_ ? key_->name() : std::string(); }
   // The request counts as one of its key's until the answer ends.
   void hold(KeyUse use) { use_ = std::move(use); }
   // Who has tokens to be computed asks first; a refusal is the answer.

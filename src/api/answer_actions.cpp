@@ -1,0 +1,164 @@
+// The endpoints whose answers are computed: a body becomes engine requests in the pool, and these a
+// Stream or a BatchAnswer on the loop.
+#include <ctime>
+#include <utility>
+
+#include "api/anthropic/message_shape.h"
+#include "api/api_impl.h"
+#include "api/chat_shape.h"
+#include "api/embeddings.h"
+#include "api/infill.h"
+#include "api/rerank.h"
+#include "api/responses.h"
+
+namespace weir::api {
+
+PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchange) const {
+  PrepareInput input;
+  input.endpoint = endpoint;
+  input.arrived = exchange.arrived();
+  input.now = std::time(nullptr);
+  input.random_seed = random_bits();
+  input.tokens_max = tokens_max();
+  if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority;
+  return input;
+}
+
+void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
+  PrepareInput input = prepare_input(endpoint, *exchange);
+  in_pool<PreparedAnswer>(
+      exchange,
+      [this, input](const std::string& body) mutable {
+        input.body = body;
+        return prepare_answer(config, budget, input);
+      },
+      [this, exchange](Result<PreparedAnswer> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        auto shape = shape_of(*prepared);
+        begin_stream(exchange, std::move(*prepared), std::move(shape));
+      });
+}
+
+// Of the answer to a chat, a completion or Anthropic's messages.
+std::unique_ptr<AnswerShape> Api::Impl::shape_of(const PreparedAnswer& prepared) const {
+  const AnswerOptions& options = prepared.options;
+  if (options.endpoint == Endpoint::kMessages)
+    return anthropic::make_message_shape(
+        {random_id("msg_"), config.model_id, options.stream, options.show_reasoning});
+  ChatFacts facts;
+  facts.endpoint = options.endpoint;
+  facts.id = random_id(options.endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
+  facts.model = config.model_id;
+  facts.created = std::time(nullptr);
+  facts.stream = options.stream;
+  facts.choices = static_cast<int32_t>(prepared.requests.size());
+  facts.include_usage = options.include_usage;
+  facts.legacy_functions = options.legacy_functions;
+  return make_chat_shape(facts);
+}
+
+void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
+                             std::unique_ptr<AnswerShape> shape) {
+  int64_t prompt_tokens = 0;
+  const auto per_prompt = static_cast<size_t>(prepared.options.choices_per_prompt);
+  for (size_t i = 0; i < prepared.requests.size(); i += per_prompt)
+    prompt_tokens += std::ssize(prepared.requests[i].request->prompt);
+  if (const auto refusal = exchange->take_prompt_tokens(prompt_tokens))
+    return exchange->respond_refusal(*refusal);
+
+  for (OwnedRequest& owned : prepared.requests) owned.request->id = next_request_id++;
+  const auto stream =
+      std::make_shared<Stream>(host, exchange, std::move(prepared), std::move(shape));
+  if (const Result<void> submitted = stream->submit(); !submitted)
+    return exchange->respond_error(submitted.error());
+  streams.push_back(stream);
+  stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
+  stream->poll(sched::Clock::now());  // The engine may have been quick.
+}
+
+void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare) {
+  PrepareInput input;
+  input.arrived = exchange->arrived();
+  input.now = std::time(nullptr);
+  input.tokens_max = tokens_max();
+  if (const Key* const key = exchange->key()) input.priority_min = key->spec().priority;
+  in_pool<PreparedBatch>(
+      exchange,
+      [this, input, prepare](const std::string& body) mutable {
+        input.body = body;
+        return prepare(config, budget, input);
+      },
+      [this, exchange](Result<PreparedBatch> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        for (OwnedRequest& owned : prepared->requests) owned.request->id = next_request_id++;
+        const auto answer = std::make_shared<BatchAnswer>(host, exchange, std::move(*prepared));
+        if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
+          return exchange->respond_refusal(*refusal);
+        if (const Result<void> submitted = answer->submit(); !submitted)
+          return exchange->respond_error(submitted.error());
+        batches.push_back(answer);
+        stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
+        answer->poll();  // The engine may have been quick.
+      });
+}
+
+void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RouteParams&) {
+  generate(Endpoint::kChat, exchange);
+}
+
+void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&) {
+  generate(Endpoint::kCompletions, exchange);
+}
+
+void Api::Impl::infill(const ExchangePtr& exchange, const net::RouteParams&) {
+  PrepareInput input = prepare_input(Endpoint::kCompletions, *exchange);
+  in_pool<PreparedAnswer>(
+      exchange,
+      [this, input](const std::string& body) mutable {
+        input.body = body;
+        return prepare_infill(config, budget, input);
+      },
+      [this, exchange](Result<PreparedAnswer> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        auto shape = make_infill_shape(config.model_id, prepared->options.stream);
+        begin_stream(exchange, std::move(*prepared), std::move(shape));
+      });
+}
+
+void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
+  ResponsesInput input;
+  input.prepare = prepare_input(Endpoint::kResponses, *exchange);
+  input.id = random_id("resp_");
+  input.owner = exchange->owner();
+  input.store = &response_store;
+  input.preparing = &body_budget;
+  in_pool<PreparedResponse>(
+      exchange,
+      [this, input](const std::string& body) mutable {
+        input.prepare.body = body;
+        return prepare_response(config, budget, input);
+      },
+      [this, exchange](Result<PreparedResponse> prepared) {
+        if (!prepared) return exchange->respond_error(prepared.error());
+        begin_stream(exchange, std::move(prepared->answer),
+                     make_responses_shape(std::move(prepared->facts)));
+      });
+}
+
+void Api::Impl::messages(const ExchangePtr& exchange, const net::RouteParams&) {
+  generate(Endpoint::kMessages, exchange);
+}
+
+void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &prepare_embeddings);
+}
+
+void Api::Impl::rerank(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &prepare_rerank);
+}
+
+void Api::Impl::score(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &prepare_score);
+}
+
+}  // namespace weir::api

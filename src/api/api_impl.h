@@ -1,0 +1,152 @@
+// What the Api is made of. api.cpp lets requests in and looks after what is open, api_table.cpp
+// says what there is, answer_actions.cpp answers what tokens are computed for, page_actions.cpp the
+// rest.
+//
+// Threads: the loop's, but for the work given to in_pool().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/answer_shape.h"
+#include "api/api.h"
+#include "api/api_stats.h"
+#include "api/batch_answer.h"
+#include "api/exchange.h"
+#include "api/grammar_store.h"
+#include "api/keys.h"
+#include "api/memory_cost.h"
+#include "api/output_plan.h"
+#include "api/prepare.h"
+#include "api/response_store.h"
+#include "api/stream.h"
+#include "net/routes.h"
+
+namespace weir::api {
+
+struct Api::Impl {
+  explicit Impl(ApiConfig config_in);
+
+  using Action = void (Impl::*)(const ExchangePtr&, const net::RouteParams&);
+  struct Row {
+    EndpointDoc doc;
+    Action action;
+  };
+  // Every endpoint, in the order of the reference.
+  static std::span<const Row> table();
+  void add_routes();
+  void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
+  void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
+  bool admit(Exchange& exchange, Access access) const;
+  ExchangePtr open(net::HttpRequest&& request, net::HttpResponderPtr responder);
+
+  // The endpoints.
+  void chat_completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void infill(const ExchangePtr& exchange, const net::RouteParams& params);
+  void responses(const ExchangePtr& exchange, const net::RouteParams& params);
+  void response(const ExchangePtr& exchange, const net::RouteParams& params);
+  void delete_response(const ExchangePtr& exchange, const net::RouteParams& params);
+  void response_input(const ExchangePtr& exchange, const net::RouteParams& params);
+  void messages(const ExchangePtr& exchange, const net::RouteParams& params);
+  void count_tokens(const ExchangePtr& exchange, const net::RouteParams& params);
+  void embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
+  void rerank(const ExchangePtr& exchange, const net::RouteParams& params);
+  void score(const ExchangePtr& exchange, const net::RouteParams& params);
+  void models(const ExchangePtr& exchange, const net::RouteParams& params);
+  void model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void props(const ExchangePtr& exchange, const net::RouteParams& params);
+  void slots(const ExchangePtr& exchange, const net::RouteParams& params);
+  void health(const ExchangePtr& exchange, const net::RouteParams& params);
+  void metrics(const ExchangePtr& exchange, const net::RouteParams& params);
+  void version(const ExchangePtr& exchange, const net::RouteParams& params);
+  void openapi(const ExchangePtr& exchange, const net::RouteParams& params);
+  void tokenize_text(const ExchangePtr& exchange, const net::RouteParams& params);
+  void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
+
+  PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
+  void generate(Endpoint endpoint, const ExchangePtr& exchange);
+  std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
+  using BatchPreparer = Result<PreparedBatch> (*)(const ApiConfig&, MemoryBudget&,
+                                                  const PrepareInput&);
+  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);
+  void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
+                    std::unique_ptr<AnswerShape> shape);
+  // Runs `work` in the pool and `done` with its result on the loop, within preparing_max.
+  template <class T>
+  void in_pool(const ExchangePtr& exchange, std::function<Result<T>(const std::string& body)> work,
+               std::function<void(Result<T>)> done);
+  // Of a page that is made in the pool.
+  void respond_from_pool(const ExchangePtr& exchange,
+                         std::function<Result<std::string>(const std::string& body)> work);
+
+  void poll_streams();
+  void tick();
+  void reap();
+  int32_t tokens_max() const;
+
+  const OutputFormats outputs;
+  GrammarStore grammars;
+  const ApiConfig config;
+  const Exchange::Policy policy;
+  ApiStats stats;
+  MemoryBudget budget;       // For token logs.
+  MemoryBudget body_budget;  // For what bodies take while they are prepared.
+  ResponseStore response_store;
+  net::Routes routes;
+  const Keyring keys;
+  StreamHost host;
+  std::vector<std::shared_ptr<Stream>> streams;
+  std::vector<std::shared_ptr<BatchAnswer>> batches;
+  const net::HttpStats* http_stats = nullptr;
+  std::function<void(std::string&)> more_metrics;
+  int32_t preparing = 0;
+  bool draining = false;
+  uint64_t next_request_id = 1;
+};
+
+template <class T>
+void Api::Impl::in_pool(const ExchangePtr& exchange,
+                        std::function<Result<T>(const std::string& body)> work,
+                        std::function<void(Result<T>)> done) {
+  struct Task {
+    MemoryLease lease;  // For the body and what becomes of it.
+    std::string body;
+    std::optional<Result<T>> result;
+  };
+  const auto task = std::make_shared<Task>();
+  task->body = exchange->take_body();
+  const size_t bytes = preparing_bytes(task->body);
+  if (bytes > body_budget.bytes_max())
+    return exchange->respond_error(
+        Error{ErrorCode::kTooLarge, "The body needs " + std::to_string(bytes) +
+                                        " bytes of memory to be parsed, more than this server "
+                                        "gives to all requests: expected fewer or longer values."});
+  auto lease = body_budget.take(bytes);
+  if (lease) task->lease = std::move(*lease);
+  const bool accepted = lease && preparing < config.preparing_max &&
+                        config.loop->run_in_pool(
+                            [task, work = std::move(work)] {
+                              task->result = work(task->body);
+                              std::string().swap(task->body);
+                              task->lease = {};
+                            },
+                            [this, exchange, task, done = std::move(done)] {
+                              stats.preparing.set(--preparing);
+                              if (exchange->responder().closed()) return exchange->abandon();
+                              done(std::move(*task->result));
+                            });
+  if (accepted)
+    stats.preparing.set(++preparing);
+  else
+    exchange->respond_error(
+        Error{ErrorCode::kOverloaded, "Too many requests are being prepared; try again later."});
+}
+
+}  // namespace weir::api

@@ -1,0 +1,87 @@
+// The endpoints: what there is, and which function answers it.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "api/anthropic/count_tokens.h"
+#include "api/anthropic/message_request.h"
+#include "api/api_impl.h"
+#include "api/embeddings.h"
+#include "api/infill.h"
+#include "api/rerank_request.h"
+#include "api/responses.h"
+#include "api/token_endpoints.h"
+
+namespace weir::api {
+
+std::span<const Api::Impl::Row> Api::Impl::table() {
+  using enum Access;
+  static const std::array kTable = std::to_array<Row>({
+      {{"POST", "/v1/chat/completions", "Answers a conversation.", kApi, &chat_fields},
+       &Impl::chat_completions},
+      {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
+       &Impl::completions},
+      {{"POST", "/infill", "Writes what stands between two texts (llama.cpp).", kApi,
+        &infill_fields},
+       &Impl::infill},
+      {{"POST", "/v1/responses", "Answers a conversation in items, and keeps it.", kApi,
+        &responses_fields},
+       &Impl::responses},
+      {{"GET", "/v1/responses/{id}", "A stored response.", kApi}, &Impl::response},
+      {{"DELETE", "/v1/responses/{id}", "Forgets a stored response.", kApi},
+       &Impl::delete_response},
+      {{"GET", "/v1/responses/{id}/input_items", "The input of a stored response.", kApi},
+       &Impl::response_input},
+      {{"POST", "/v1/messages", "Answers a conversation (Anthropic).", kApi,
+        &anthropic::message_fields},
+       &Impl::messages},
+      {{"POST", "/v1/messages/count_tokens", "The tokens that such a prompt has.", kApi,
+        &anthropic::count_fields},
+       &Impl::count_tokens},
+      {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &embedding_fields},
+       &Impl::embeddings},
+      {{"POST", "/v1/rerank", "Orders documents by how well they fit a query, for rerankers.", kApi,
+        &rerank_fields},
+       &Impl::rerank},
+      {{"POST", "/rerank", "The same.", kApi, &rerank_fields}, &Impl::rerank},
+      {{"POST", "/v1/score", "How well texts fit one another, in their order (vLLM).", kApi,
+        &score_fields},
+       &Impl::score},
+      {{"GET", "/v1/models", "The model that is served, in a list.", kAnyKey}, &Impl::models},
+      {{"GET", "/v1/models/{id}", "The model, by its id or an alias.", kAnyKey}, &Impl::model},
+      {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &tokenize_fields},
+       &Impl::tokenize_text},
+      {{"POST", "/detokenize", "Tokens to text.", kApi, &detokenize_fields}, &Impl::detokenize_ids},
+      {{"GET", "/health", "200 unless the server is loading or shutting down.", kOpen},
+       &Impl::health},
+      {{"GET", "/v1/health", "The same.", kOpen}, &Impl::health},
+      {{"GET", "/ready", "200 while requests are accepted.", kOpen}, &Impl::health},
+      {{"GET", "/props", "The server's properties (llama.cpp).", kAnyKey}, &Impl::props},
+      {{"GET", "/slots", "Open requests: running, then waiting with queue_position (llama.cpp).",
+        kMonitor},
+       &Impl::slots},
+      {{"GET", "/metrics", "Figures in Prometheus text format.", kMonitor}, &Impl::metrics},
+      {{"GET", "/version", "The server's version.", kAnyKey}, &Impl::version},
+      {{"GET", "/openapi.json", "This reference, as OpenAPI 3.1.", kAnyKey}, &Impl::openapi},
+  });
+  return kTable;
+}
+
+void Api::Impl::add_routes() {
+  for (const Row& row : table())
+    routes.add(row.doc.method, row.doc.path,
+               [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
+                            net::HttpResponderPtr responder) {
+                 const ExchangePtr exchange = open(std::move(request), std::move(responder));
+                 if (admit(*exchange, row.doc.access)) (this->*row.action)(exchange, params);
+               });
+}
+
+std::vector<EndpointDoc> Api::endpoints() {
+  std::vector<EndpointDoc> docs;
+  for (const Impl::Row& row : Impl::table()) docs.push_back(row.doc);
+  return docs;
+}
+
+}  // namespace weir::api

@@ -1,0 +1,119 @@
+// The endpoints that compute no token: what is stored, what the server is and does, and texts
+// turned into tokens and back.
+#include <ctime>
+#include <utility>
+
+#include "api/anthropic/count_tokens.h"
+#include "api/api_impl.h"
+#include "api/responses.h"
+#include "api/server_pages.h"
+#include "api/token_endpoints.h"
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+void respond_page(Exchange& exchange, const Result<std::string>& page) {
+  if (!page) return exchange.respond_error(page.error());
+  exchange.respond_json(*page);
+}
+
+}  // namespace
+
+void Api::Impl::respond_from_pool(
+    const ExchangePtr& exchange, std::function<Result<std::string>(const std::string& body)> work) {
+  in_pool<std::string>(exchange, std::move(work), [exchange](const Result<std::string>& page) {
+    respond_page(*exchange, page);
+  });
+}
+
+void Api::Impl::response(const ExchangePtr& exchange, const net::RouteParams& params) {
+  respond_page(*exchange,
+               response_page(response_store, params["id"], exchange->owner(), std::time(nullptr)));
+}
+
+void Api::Impl::delete_response(const ExchangePtr& exchange, const net::RouteParams& params) {
+  respond_page(*exchange, delete_response_page(response_store, params["id"], exchange->owner(),
+                                               std::time(nullptr)));
+}
+
+void Api::Impl::response_input(const ExchangePtr& exchange, const net::RouteParams& params) {
+  respond_from_pool(exchange,
+                    [this, id = params["id"], owner = exchange->owner(), now = std::time(nullptr),
+                     query = exchange->request().query](const std::string&) {
+                      return input_items_page(response_store, body_budget, id, owner, now, query);
+                    });
+}
+
+void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
+  respond_from_pool(
+      exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
+        return anthropic::count_tokens(config, body, now, tokens);
+      });
+}
+
+void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond_json(models_page(config, tokens_max()));
+}
+
+void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
+  const std::string& id = params["id"];
+  if (const Result<void> known = check_model(config, id); !known)
+    return exchange->respond_error(known.error());
+  exchange->respond_json(model_page(config, id, tokens_max()));
+}
+
+void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond_json(props_page(config, tokens_max()));
+}
+
+void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
+  const std::string& query = exchange->request().query;
+  if (query.find("fail_on_no_slot=1") != std::string::npos && config.parallel > 0 &&
+      config.engine->stats().running.value() >= config.parallel)
+    return exchange->respond_error(Error{ErrorCode::kUnavailable, "No slot is free."});
+  std::vector<OpenRequest> open;
+  const sched::Clock::time_point now = sched::Clock::now();
+  for (const std::shared_ptr<Stream>& stream : streams) stream->list_open(open, now);
+  for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->list_open(open, now);
+  exchange->respond_json(slots_page(config, tokens_max(), std::move(open)));
+}
+
+void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
+  if (draining || config.engine->draining())
+    return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  exchange->respond_json("{\"status\":\"ok\"}");
+}
+
+void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
+  std::string page = metrics_page(stats, config.engine->stats(), http_stats, config.model_id);
+  render_keys(page, keys);
+  if (more_metrics) more_metrics(page);
+  exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8", page);
+}
+
+void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
+  std::string body;
+  JsonWriter(body).begin_object().field("version", config.version).end_object();
+  exchange->respond_json(body);
+}
+
+void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond_json(openapi_json(Api::endpoints(), config.version));
+}
+
+void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {
+  respond_from_pool(
+      exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
+        return tokenize(config, body, now, tokens);
+      });
+}
+
+void Api::Impl::detokenize_ids(const ExchangePtr& exchange, const net::RouteParams&) {
+  respond_from_pool(exchange, [this, tokens = tokens_max()](const std::string& body) {
+    return detokenize(config, body, tokens);
+  });
+}
+
+}  // namespace weir::api
