@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <variant>
 #include <vector>
 
 #include "base/byte_size.h"
+#include "base/near_name.h"
 
 namespace weir {
 
@@ -302,22 +302,6 @@ std::string help_text(const CommandRow& command) {
   return out;
 }
 
-// Levenshtein distance, for "did you mean".
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] != b[j])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
 std::string unknown_flag(std::string_view flag, const CommandRow& command) {
   std::string_view name = flag;
   while (!name.empty() && name.front() == '-') name.remove_prefix(1);
@@ -326,7 +310,7 @@ std::string unknown_flag(std::string_view flag, const CommandRow& command) {
   size_t best = 4;  // Farther than three edits is not a typing mistake.
   for (const Row& row : kRows) {
     if (!(row.commands & command.bit)) continue;
-    if (const size_t d = distance(name, row.name); d < best) best = d, nearest = &row;
+    if (const size_t d = edit_distance(name, row.name); d < best) best = d, nearest = &row;
   }
   std::string message = "unknown option '" + std::string(flag) + "'";
   if (nearest) message += "; did you mean '--" + std::string(nearest->name) + "'?";

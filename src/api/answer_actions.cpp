@@ -66,6 +66,7 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
   if (const auto refusal = exchange->take_prompt_tokens(prompt_tokens))
     return exchange->respond_refusal(*refusal);
 
+  exchange->set_ignored(prepared.options.ignored);
   for (OwnedRequest& owned : prepared.requests) owned.request->id = next_request_id++;
   const auto stream =
       std::make_shared<Stream>(host, exchange, std::move(prepared), std::move(shape));
@@ -90,6 +91,7 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare)
       },
       [this, exchange](Result<PreparedBatch> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
+        exchange->set_ignored(prepared->ignored);
         for (OwnedRequest& owned : prepared->requests) owned.request->id = next_request_id++;
         const auto answer = std::make_shared<BatchAnswer>(host, exchange, std::move(*prepared));
         if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))

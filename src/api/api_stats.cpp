@@ -52,6 +52,8 @@ void render_api(std::string& out, const ApiStats& api) {
          api.disconnects);
   render(out, "weir_answer_failures_total", "Answers that ended with an error of the server.",
          api.failures);
+  render(out, "weir_ignored_parts_total",
+         "Fields, tools and keywords of requests that were ignored (x-weir-ignored).", api.ignored);
   render(out, "weir_queue_timeouts_total", "Requests that waited longer than --queue-timeout.",
          api.queue_timeouts);
   render(out, "weir_request_timeouts_total", "Answers that took longer than --request-timeout.",

@@ -21,6 +21,7 @@ namespace weir::api {
 struct PreparedBatch {
   MemoryLease whole;                   // For the answer's text.
   std::vector<OwnedRequest> requests;  // Not empty.
+  Ignored ignored;                     // What the answer does not do of what was asked.
   // The answer's JSON, from the finished requests. Runs in the pool.
   std::function<Result<std::string>(std::span<OwnedRequest> requests, int64_t prompt_tokens)> write;
 };

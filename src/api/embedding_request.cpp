@@ -62,6 +62,8 @@ Result<EmbeddingRequest> parse_embedding(std::string_view body, int32_t width,
   WEIR_TRY(parse_text(object, "prompt_name", prompt_name));
   if (!prompt_name.empty()) request.prompt_name = std::move(prompt_name);
   WEIR_TRY(parse_norm(object, request));
+  static const std::vector<FieldDoc> kKnown = embedding_fields();
+  request.ignored.add_unknown(object, kKnown);
   return request;
 }
 

@@ -11,6 +11,7 @@
 
 #include "api/endpoint_table.h"
 #include "api/generate_request.h"
+#include "api/ignored.h"
 #include "base/result.h"
 
 namespace weir::api {
@@ -31,6 +32,7 @@ struct EmbeddingRequest {
   std::optional<int64_t> dimensions;
   std::optional<std::string> prompt_name;
   std::optional<int32_t> norm;  // Absent: the model's.
+  Ignored ignored;
 };
 
 // Errors name the field (`input[3][0]`). `width`: most dimensions there are.

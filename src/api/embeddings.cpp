@@ -103,6 +103,7 @@ Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& 
   WEIR_ASSIGN(auto prompts, tokenise_inputs(config, in, request));
 
   PreparedBatch answer;
+  answer.ignored = request.ignored;
   const Form form{
       .base64 = request.base64,
       .dimensions = static_cast<int32_t>(request.dimensions.value_or(config.hidden_size)),

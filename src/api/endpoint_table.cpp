@@ -142,15 +142,15 @@ void write_components(JsonWriter& json) {
 std::string api_page(const std::vector<EndpointDoc>& endpoints) {
   std::string out =
       "# The API\n\nMade from the tables that route and parse; a test keeps them equal, and "
-      "another "
-      "asks a server what\nbecomes of each field. Fields that no table names are ignored. An "
-      "explicit "
-      "`null` counts as absent.\n\nA field is *honoured*; *ignored* on purpose, whatever its "
-      "value; or "
-      "*refused*: a value that asks for something\nis a 400 that names the field. Errors are "
-      "`{\"error\": {\"message\", \"type\", \"param\", \"code\"}}`. Where the server has\nkeys, "
-      "each "
-      "endpoint says which may use it.\n\n| endpoint | what it does | key |\n| --- | --- | --- |\n";
+      "another asks "
+      "a server what\nbecomes of each field. Fields that no table names are ignored, and the "
+      "header "
+      "`x-weir-ignored` of the answer\nnames them. An explicit `null` counts as absent.\n\n"
+      "A field is *honoured*; *ignored* on purpose, whatever its value; or *refused*: a value that "
+      "asks for something\nis a 400 that names the field. Errors are `{\"error\": {\"message\", "
+      "\"type\", \"param\", \"code\"}}`. Where the server has\nkeys, each endpoint says which may "
+      "use "
+      "it.\n\n| endpoint | what it does | key |\n| --- | --- | --- |\n";
   for (const EndpointDoc& endpoint : endpoints)
     out.append("| `")
         .append(endpoint.method)

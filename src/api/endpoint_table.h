@@ -19,7 +19,8 @@ enum class Access : uint8_t {
   kApi,      // Keys of scope all or api.
 };
 
-// What becomes of a field of a body. Fields that no table names are ignored.
+// What becomes of a field of a body. Fields that no table names are ignored, and named
+// in the answer (ignored.h).
 enum class Treatment : uint8_t {
   kHonoured,
   kIgnored,  // On purpose: accepted whatever its value, without effect.

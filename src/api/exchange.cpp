@@ -123,6 +123,13 @@ std::optional<Key::Refusal> Exchange::take_prompt_tokens(int64_t tokens) {
   return refusal;
 }
 
+void Exchange::set_ignored(const Ignored& ignored) {
+  if (ignored.empty()) return;
+  ignored_ = ignored.header();
+  common_.emplace_back("x-weir-ignored", ignored_);
+  stats_.ignored.add(static_cast<uint64_t>(ignored.count()));
+}
+
 void Exchange::start_stream() {
   if (key_) key_->append_headers(common_, sched::Clock::now());
   common_.emplace_back("Content-Type", "text/event-stream; charset=utf-8");
@@ -184,6 +191,7 @@ void Exchange::log_answer(int status) const {
     ms("queue_ms", figures_.queue_s);
     ms("first_token_ms", figures_.first_token_s);
   }
+  text("ignored", ignored_);
   const std::chrono::duration<double> total = sched::Clock::now() - arrived_;
   ms("total_ms", total.count());
   log::event(probe ? log::Level::kDebug : log::Level::kInfo, "http answer", fields);

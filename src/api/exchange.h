@@ -12,6 +12,7 @@
 
 #include "api/api_stats.h"
 #include "api/cors.h"
+#include "api/ignored.h"
 #include "api/keys.h"
 #include "base/result.h"
 #include "net/http.h"
@@ -68,6 +69,9 @@ class Exchange {
   // Who has tokens to be computed asks first; a refusal is the answer.
   std::optional<Key::Refusal> take_prompt_tokens(int64_t tokens);
 
+  // The answer names it in a header, and the log does. To be called before the answer begins.
+  void set_ignored(const Ignored& ignored);
+
   // For the log; to be set before the answer ends.
   void set_figures(const AnswerFigures& figures) { figures_ = figures; }
 
@@ -89,6 +93,7 @@ class Exchange {
   const sched::Clock::time_point arrived_ = sched::Clock::now();
   const bool anthropic_;  // Errors in its shape.
   AnswerFigures figures_;
+  std::string ignored_;  // For the log.
   Key* key_ = nullptr;
   KeyUse use_;
   int64_t taken_tokens_ = 0;  // From the key's limit.

@@ -465,6 +465,10 @@ Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   GenerateRequest request;
   WEIR_TRY(parse_fields(endpoint, object, limits, request));
+  static const std::vector<FieldDoc> kChatFields = chat_fields();
+  static const std::vector<FieldDoc> kCompletionFields = completion_fields();
+  request.ignored.add_unknown(object,
+                              endpoint == Endpoint::kChat ? kChatFields : kCompletionFields);
   request.infill = !request.suffix.empty();
   WEIR_TRY(check_both(request));
   WEIR_TRY(endpoint == Endpoint::kChat ? check_chat(request) : check_completions(request));

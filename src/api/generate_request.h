@@ -17,6 +17,7 @@
 
 #include "api/endpoint_table.h"
 #include "api/fim.h"
+#include "api/ignored.h"
 #include "api/json_fields.h"
 #include "base/json.h"
 #include "base/result.h"
@@ -117,6 +118,9 @@ struct GenerateRequest {
            (tool_choice == ToolChoice::kRequired || tool_choice == ToolChoice::kNamed);
   }
 
+  // What is not done of what was asked; the answer says so.
+  Ignored ignored;
+
   std::optional<std::string> cache_salt;
   std::optional<int64_t> priority;  // Lower goes first.
 
@@ -159,7 +163,8 @@ struct Field {
   bool required = false;
 };
 
-// Every field that is read, refused or knowingly ignored; all others are ignored.
+// Every field that is read, refused or knowingly ignored; all others are ignored, and named in the
+// answer.
 std::span<const Field> generate_fields();
 
 // The same of one endpoint, for the reference.
@@ -187,7 +192,7 @@ Result<void> parse_prompts(std::string_view path, JsonValue value, size_t prompt
                            const RequestLimits& limits, std::vector<Prompt>& out);
 
 // Errors name the field (`messages[0].role`). An explicit null counts as absent; unknown fields are
-// ignored.
+// noted in `ignored`.
 Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
                                        const RequestLimits& limits);
 

@@ -133,6 +133,8 @@ Result<GenerateRequest> parse_infill(std::string_view body, const RequestLimits&
   request.max_tokens = INT32_MAX;
   WEIR_TRY(read_fields(kFields, kInfill, object, limits, request));
   WEIR_TRY(parse_fields(Endpoint::kInfill, object, limits, request));
+  static const std::vector<FieldDoc> kKnown = infill_fields();
+  request.ignored.add_unknown(object, kKnown);
   return request;
 }
 

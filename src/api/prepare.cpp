@@ -226,6 +226,7 @@ AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
   options.echo = request.echo;
   options.legacy_functions = request.legacy_functions;
   options.may_call = request.may_call();
+  options.ignored = request.ignored;
   if (endpoint == Endpoint::kMessages) {
     options.call_id_prefix = "toolu_";
     options.show_reasoning = shows_reasoning(config, request);

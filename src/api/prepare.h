@@ -47,6 +47,7 @@ struct AnswerOptions {
   bool show_reasoning = true;     // Where the protocol shows it only to those who ask.
   bool legacy_functions = false;  // `function_call` instead of `tool_calls`.
   bool may_call = false;          // A call may be held back until it is whole.
+  Ignored ignored;                // What the answer does not do of what was asked.
 };
 
 struct PreparedAnswer {

@@ -185,6 +185,7 @@ Result<PreparedBatch> prepare_rerank(const ApiConfig& config, MemoryBudget& budg
   text_bytes = 3 * text_bytes + 2 * kResultBytes * request.documents.size();
   WEIR_TRY(check_memory(budget, "documents", text_bytes, "fewer documents"));
   PreparedBatch batch;
+  batch.ignored = request.ignored;
   WEIR_ASSIGN(batch.whole, lease(budget, text_bytes));
   WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
   const size_t top_n = request.top_n > 0 ? static_cast<size_t>(request.top_n) : kDocumentsMax;
@@ -203,6 +204,7 @@ Result<PreparedBatch> prepare_score(const ApiConfig& config, MemoryBudget& budge
   WEIR_TRY(check_model(config, request.model));
   WEIR_TRY(check_reranks(config));
   PreparedBatch batch;
+  batch.ignored = request.ignored;
   WEIR_ASSIGN(batch.whole, lease(budget, 2 * kResultBytes * request.documents.size()));
   WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
   batch.write = [model = config.model_id](std::span<OwnedRequest> requests,

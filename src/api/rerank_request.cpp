@@ -74,6 +74,8 @@ Result<RerankRequest> parse_rerank(std::string_view body) {
   const auto returned = json_get(object, "return_documents");
   if (returned && returned->get(request.return_documents) != simdjson::SUCCESS)
     return wrong_type("return_documents", "a boolean", *returned);
+  static const std::vector<FieldDoc> kKnown = rerank_fields();
+  request.ignored.add_unknown(object, kKnown);
   return request;
 }
 
@@ -88,6 +90,8 @@ Result<RerankRequest> parse_score(std::string_view body) {
   if (first != 1 && first != second)
     return out_of_range("text_1", "expected one text, or as many as text_2 has, " +
                                       std::to_string(second) + ", found " + std::to_string(first));
+  static const std::vector<FieldDoc> kKnown = score_fields();
+  request.ignored.add_unknown(object, kKnown);
   return request;
 }
 

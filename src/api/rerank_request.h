@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/endpoint_table.h"
+#include "api/ignored.h"
 #include "base/result.h"
 
 namespace weir::api {
@@ -25,6 +26,7 @@ struct RerankRequest {
   std::optional<std::string> instruction;
   int64_t top_n = 0;  // 0: all.
   bool return_documents = false;
+  Ignored ignored;
 
   const std::string& query_of(size_t document) const {
     return queries.size() == 1 ? queries[0] : queries[document];

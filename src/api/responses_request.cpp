@@ -379,6 +379,8 @@ Result<ResponsesRequest> parse_responses(std::string_view body, const ResponsesC
     if (value && field.parser)
       WEIR_TRY(field.parser(FieldInput{field.name, *value, context.limits}, request));
   }
+  static const std::vector<FieldDoc> kKnown = responses_fields();
+  request.generate.ignored.add_unknown(object, kKnown);
   WEIR_TRY(check_tool_choice(request.generate));
   if (!context.store || !context.store->enabled()) request.store = false;
   WEIR_TRY(InputReader(context, request).read(object));

@@ -107,13 +107,14 @@ constexpr auto kFields = std::to_array<Field>({
     {"speed", "string", {}, "Accepted.", 0, 0, kBoth},
 });
 
-Result<GenerateRequest> parse(uint8_t endpoint, std::string_view body,
-                              const RequestLimits& limits) {
+Result<GenerateRequest> parse(uint8_t endpoint, const std::vector<FieldDoc>& known,
+                              std::string_view body, const RequestLimits& limits) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   GenerateRequest request;
   request.thinking_unasked = false;
   WEIR_TRY(read_fields(kFields, endpoint, object, limits, request));
+  request.ignored.add_unknown(object, known);
   WEIR_TRY(check_tool_choice(request));
   return request;
 }
@@ -121,11 +122,13 @@ Result<GenerateRequest> parse(uint8_t endpoint, std::string_view body,
 }  // namespace
 
 Result<GenerateRequest> parse_message_request(std::string_view body, const RequestLimits& limits) {
-  return parse(kAnswer, body, limits);
+  static const std::vector<FieldDoc> kKnown = message_fields();
+  return parse(kAnswer, kKnown, body, limits);
 }
 
 Result<GenerateRequest> parse_count_request(std::string_view body, const RequestLimits& limits) {
-  return parse(kCount, body, limits);
+  static const std::vector<FieldDoc> kKnown = count_fields();
+  return parse(kCount, kKnown, body, limits);
 }
 
 std::vector<FieldDoc> message_fields() { return field_docs(kFields, kAnswer); }
