@@ -148,9 +148,10 @@ TEST(Tidy, FilesStayReadable) {
 }
 
 // Where a function's body may begin: a brace at the end of a line at namespace or class level that
-// opens neither a type, a statement nor a table.
+// opens neither a type, a statement, a table nor an object in a text of JSON.
 bool opens_function(const std::string& line, size_t indent) {
-  if (indent > 2 || !line.ends_with("{") || line.ends_with("= {") || line.ends_with("({"))
+  if (indent > 2 || !line.ends_with("{") || line.ends_with("= {") || line.ends_with("({") ||
+      line[indent] == '"' || line[indent] == '{')
     return false;
   for (const std::string_view word :
        {"namespace", "struct", "class", "enum", "extern", "union", "return"})

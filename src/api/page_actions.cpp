@@ -100,7 +100,9 @@ void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond_json(openapi_json(Api::endpoints(), config.version));
+  respond_from_pool(exchange, [this](const std::string&) -> Result<std::string> {
+    return openapi_json(Api::endpoints(), config.version);
+  });
 }
 
 void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {

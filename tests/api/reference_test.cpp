@@ -49,9 +49,13 @@ TEST(Reference, OpenApiListsEveryEndpointAndField) {
     pointer = "/paths/" + pointer + "/" + method;
     ASSERT_EQ(doc->root().at_pointer(pointer + "/summary").error(), simdjson::SUCCESS) << pointer;
     if (!endpoint.fields) continue;
+    std::string_view component;
+    const auto reference =
+        doc->root().at_pointer(pointer + "/requestBody/content/application~1json/schema/$ref");
+    ASSERT_EQ(reference.get(component), simdjson::SUCCESS) << pointer;
     for (const FieldDoc& field : endpoint.fields()) {
-      const std::string property = pointer + "/requestBody/content/application~1json/schema/" +
-                                   "properties/" + std::string(field.name) + "/type";
+      const std::string property = std::string(component.substr(1)) + "/properties/" +
+                                   std::string(field.name) + "/description";
       EXPECT_EQ(doc->root().at_pointer(property).error() == simdjson::SUCCESS,
                 field.treatment != Treatment::kRefused)
           << property;

@@ -1,0 +1,99 @@
+// A row for each endpoint of api_table.cpp: its name, and the schemas of what goes in and comes
+// out.
+#include <algorithm>
+#include <array>
+
+#include "api/reference/reference.h"
+#include "base/check.h"
+#include "base/json.h"
+
+namespace weir::api::reference {
+
+namespace {
+
+constexpr std::string_view kListQuery = R"([
+  {"name": "limit", "in": "query", "description": "Most items of the list.",
+   "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}},
+  {"name": "order", "in": "query", "description": "By age.",
+   "schema": {"type": "string", "enum": ["asc", "desc"], "default": "desc"}},
+  {"name": "after", "in": "query", "description": "The id of the item before the first.",
+   "schema": {"type": "string"}}
+])";
+
+constexpr std::string_view kSlotsQuery = R"([
+  {"name": "fail_on_no_slot", "in": "query", "description": "1: 503 while no slot is free.",
+   "schema": {"type": "integer", "enum": [0, 1]}}
+])";
+
+constexpr auto kOperations = std::to_array<Operation>({
+    {"POST", "/v1/chat/completions", "createChatCompletion", "Chat", "ChatCompletionRequest",
+     "ChatCompletion", "ChatCompletionChunk"},
+    {"POST", "/v1/completions", "createCompletion", "Completions", "CompletionRequest",
+     "Completion", "CompletionChunk"},
+    {"POST", "/infill", "infill", "Completions", "InfillRequest", "InfillAnswer", "InfillEvent"},
+
+    {"POST", "/v1/responses", "createResponse", "Responses", "ResponseRequest", "Response",
+     "ResponseStreamEvent"},
+    {"GET", "/v1/responses/{id}", "getResponse", "Responses", "", "Response"},
+    {"DELETE", "/v1/responses/{id}", "deleteResponse", "Responses", "", "DeletedResponse"},
+    {"GET", "/v1/responses/{id}/input_items", "listInputItems", "Responses", "", "InputItemList",
+     "", kListQuery},
+
+    {"POST", "/v1/messages", "createMessage", "Messages", "MessageRequest", "Message",
+     "MessageStreamEvent"},
+    {"POST", "/v1/messages/count_tokens", "countMessageTokens", "Messages",
+     "CountMessageTokensRequest", "MessageTokenCount"},
+
+    {"POST", "/v1/embeddings", "createEmbedding", "Embeddings", "EmbeddingRequest",
+     "EmbeddingList"},
+    {"POST", "/v1/rerank", "rerank", "Ranking", "RerankRequest", "RerankAnswer"},
+    {"POST", "/rerank", "rerankUnversioned", "Ranking", "RerankRequest", "RerankAnswer"},
+    {"POST", "/v1/score", "score", "Ranking", "ScoreRequest", "ScoreList"},
+
+    {"GET", "/v1/models", "listModels", "Models", "", "ModelList"},
+    {"GET", "/v1/models/{id}", "getModel", "Models", "", "Model"},
+
+    {"POST", "/tokenize", "tokenize", "Tokens", "TokenizeRequest", "TokenList"},
+    {"POST", "/detokenize", "detokenize", "Tokens", "DetokenizeRequest", "DetokenizedText"},
+
+    {"GET", "/health", "getHealth", "Server", "", "Health"},
+    {"GET", "/v1/health", "getHealthVersioned", "Server", "", "Health"},
+    {"GET", "/ready", "getReady", "Server", "", "Health"},
+    {"GET", "/props", "getProps", "Server", "", "Props"},
+    {"GET", "/slots", "listSlots", "Server", "", "SlotList", "", kSlotsQuery},
+    {"GET", "/metrics", "getMetrics", "Server"},
+    {"GET", "/version", "getVersion", "Server", "", "Version"},
+    {"GET", "/openapi.json", "getOpenApi", "Server", "", "OpenApi"},
+});
+
+}  // namespace
+
+std::span<const Operation> operations() { return kOperations; }
+
+const Operation* find_operation(std::string_view method, std::string_view path) {
+  const auto found = std::ranges::find_if(kOperations, [&](const Operation& operation) {
+    return operation.method == method && operation.path == path;
+  });
+  return found == kOperations.end() ? nullptr : &*found;
+}
+
+std::vector<const Example*> examples_of(const Operation& operation) {
+  std::vector<const Example*> found;
+  for (const auto examples :
+       {chat_examples(), conversation_examples(), vector_examples(), server_examples()})
+    for (const Example& example : examples)
+      if (example.method == operation.method && example.path == operation.path)
+        found.push_back(&example);
+  return found;
+}
+
+// As the server tells: by the request's field.
+bool asks_for_stream(const Example& example) {
+  if (example.request.empty()) return false;
+  const Result<JsonDoc> doc = JsonDoc::parse(example.request);
+  CHECK(doc.has_value());
+  bool stream = false;
+  return doc->root()["stream"].get(stream) == simdjson::SUCCESS && stream;
+}
+
+}  // namespace weir::api::reference

@@ -1,0 +1,78 @@
+// Models, and what the server says about itself.
+#include <array>
+
+#include "api/reference/reference.h"
+
+namespace weir::api::reference {
+
+namespace {
+
+constexpr auto kExamples = std::to_array<Example>({
+    {"GET", "/v1/models", "The list", "", "",
+     R"({
+  "object": "list",
+  "data": [
+    {
+      "id": "weir-tiny-moe", "object": "model", "created": 1795369334, "owned_by": "weir",
+      "max_model_len": 2048,
+      "meta": {
+        "n_vocab": 8192, "n_ctx": 2048, "n_ctx_train": 2048, "n_embd": 256,
+        "n_params": 28873984, "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
+      }
+    }
+  ]
+})"},
+    {"GET", "/v1/models/{id}", "The model", "weir-tiny-moe", "",
+     R"({
+  "id": "weir-tiny-moe", "object": "model", "created": 1795369334, "owned_by": "weir",
+  "max_model_len": 2048,
+  "meta": {
+    "n_vocab": 8192, "n_ctx": 2048, "n_ctx_train": 2048, "n_embd": 256, "n_params": 28873984,
+    "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
+  }
+})"},
+    {"GET", "/health", "Alive", "", "", R"({"status": "ok"})"},
+    {"GET", "/v1/health", "Alive", "", "", R"({"status": "ok"})"},
+    {"GET", "/ready", "Ready", "", "", R"({"status": "ok"})"},
+    {"GET", "/props", "The properties", "", "",
+     R"({
+  "default_generation_settings": {
+    "params": {
+      "temperature": 0.7, "top_k": 0, "top_p": 0.9, "min_p": 0, "repeat_penalty": 1.1,
+      "n_predict": 2048
+    },
+    "n_ctx": 2048
+  },
+  "total_slots": 128, "model_alias": "weir-tiny-moe", "model_path": "weir-tiny-moe",
+  "model_ftype": "4-bit g64 93 %, 8-bit g64 7 %",
+  "modalities": {"vision": false, "audio": false, "video": false}, "endpoint_slots": true,
+  "endpoint_props": false, "endpoint_metrics": true,
+  "chat_template": "{% for message in messages %}...", "bos_token": "",
+  "eos_token": "<|im_end|>", "build_info": "weir-0.1.0", "is_sleeping": false
+})"},
+    {"GET", "/slots", "One request runs", "", "",
+     R"([
+  {
+    "id": 0, "n_ctx": 2048, "is_processing": true, "id_task": 7, "priority": 0,
+    "n_prompt_tokens": 17, "age_seconds": 0.25,
+    "next_token": {"has_next_token": true, "n_decoded": 12, "n_remain": 52}
+  },
+  {"id": 1, "n_ctx": 2048, "is_processing": false}
+])"},
+    {"GET", "/metrics", "The beginning of the page", "", "",
+     R"(# HELP weir_requests_running Sequences with KV pages.
+# TYPE weir_requests_running gauge
+weir_requests_running 0
+# HELP weir_requests_waiting Requests without KV pages.
+# TYPE weir_requests_waiting gauge
+weir_requests_waiting 0)"},
+    {"GET", "/version", "The version", "", "", R"({"version": "0.1.0"})"},
+    {"GET", "/openapi.json", "The beginning of the page", "", "",
+     R"({"openapi": "3.1.0", "info": {"title": "Weir", "version": "0.1.0"}, "paths": {}})"},
+});
+
+}  // namespace
+
+std::span<const Example> server_examples() { return kExamples; }
+
+}  // namespace weir::api::reference

@@ -1,0 +1,141 @@
+// Vectors, scores, tokens, models, and what the server says about itself.
+#include <array>
+
+#include "api/reference/reference.h"
+
+namespace weir::api::reference {
+
+namespace {
+
+constexpr auto kSchemas = std::to_array<Schema>({
+    {"TextUsage", R"({
+  "type": "object", "required": ["prompt_tokens", "total_tokens"], "properties": {
+    "prompt_tokens": {"type": "integer"}, "total_tokens": {"type": "integer"}}})"},
+
+    {"Embedding", R"({
+  "type": "object", "required": ["object", "index", "embedding"], "properties": {
+    "object": {"const": "embedding"}, "index": {"type": "integer"},
+    "embedding": {"anyOf": [{"type": "array", "items": {"type": "number"}},
+      {"type": "string", "description": "base64 of float32, little-endian."}]}}})"},
+
+    {"EmbeddingList", R"({
+  "type": "object", "required": ["object", "data", "model", "usage"], "properties": {
+    "object": {"const": "list"},
+    "data": {"type": "array", "items": {"$ref": "#/components/schemas/Embedding"}},
+    "model": {"type": "string"}, "usage": {"$ref": "#/components/schemas/TextUsage"}}})"},
+
+    {"Document", R"({"anyOf": [
+  {"type": "string"},
+  {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}]})"},
+
+    {"RerankResult", R"({
+  "type": "object", "required": ["index", "relevance_score"], "properties": {
+    "index": {"type": "integer", "description": "Of the document in the request."},
+    "relevance_score": {"type": "number", "minimum": 0, "maximum": 1},
+    "document": {"type": "object", "required": ["text"],
+      "properties": {"text": {"type": "string"}}}}})"},
+
+    {"RerankAnswer", R"({
+  "type": "object", "required": ["object", "model", "results", "usage"], "properties": {
+    "object": {"const": "list"}, "model": {"type": "string"},
+    "results": {"type": "array", "description": "The best first.",
+      "items": {"$ref": "#/components/schemas/RerankResult"}},
+    "usage": {"$ref": "#/components/schemas/TextUsage"}}})"},
+
+    {"Score", R"({
+  "type": "object", "required": ["object", "index", "score"], "properties": {
+    "object": {"const": "score"}, "index": {"type": "integer"},
+    "score": {"type": "number", "minimum": 0, "maximum": 1}}})"},
+
+    {"ScoreList", R"({
+  "type": "object", "required": ["object", "model", "data", "usage"], "properties": {
+    "object": {"const": "list"}, "model": {"type": "string"},
+    "data": {"type": "array", "items": {"$ref": "#/components/schemas/Score"}},
+    "usage": {"$ref": "#/components/schemas/TextUsage"}}})"},
+
+    {"Model", R"({
+  "type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
+    "owned_by": {"type": "string"}, "max_model_len": {"type": "integer"},
+    "root": {"type": "string", "description": "Of an alias: the model's id."},
+    "meta": {"type": "object", "properties": {
+      "n_vocab": {"type": "integer"}, "n_ctx": {"type": "integer"},
+      "n_ctx_train": {"type": "integer"}, "n_embd": {"type": "integer"},
+      "n_params": {"type": "integer"}, "size": {"type": "integer"},
+      "ftype": {"type": "string"}}}}})"},
+
+    {"ModelList", R"({
+  "type": "object", "required": ["object", "data"], "properties": {
+    "object": {"const": "list"},
+    "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}})"},
+
+    {"TokenPiece", R"({
+  "type": "object", "required": ["id", "piece"], "properties": {
+    "id": {"type": "integer"},
+    "piece": {"anyOf": [{"type": "string"},
+      {"type": "array", "description": "Bytes that are no text.",
+        "items": {"type": "integer"}}]}}})"},
+
+    {"TokenList", R"({
+  "type": "object", "required": ["count", "max_model_len", "tokens"], "properties": {
+    "count": {"type": "integer"}, "max_model_len": {"type": "integer"},
+    "tokens": {"anyOf": [{"type": "array", "items": {"type": "integer"}},
+      {"type": "array", "items": {"$ref": "#/components/schemas/TokenPiece"}}]},
+    "token_strs": {"type": "array", "items": {"type": "string"}}}})"},
+
+    {"DetokenizedText", R"({
+  "type": "object", "required": ["content", "prompt"], "properties": {
+    "content": {"type": "string"},
+    "prompt": {"type": "string", "description": "The same as content."}}})"},
+
+    {"Health", R"({
+  "type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}})"},
+
+    {"Version", R"({
+  "type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}})"},
+
+    {"Props", R"({
+  "type": "object", "required": ["default_generation_settings", "total_slots", "model_alias"],
+  "properties": {
+    "default_generation_settings": {"type": "object", "required": ["params", "n_ctx"],
+      "properties": {
+        "params": {"type": "object", "properties": {
+          "temperature": {"type": "number"}, "top_k": {"type": "integer"},
+          "top_p": {"type": "number"}, "min_p": {"type": "number"},
+          "repeat_penalty": {"type": "number"}, "n_predict": {"type": "integer"}}},
+        "n_ctx": {"type": "integer"}}},
+    "total_slots": {"type": "integer"}, "model_alias": {"type": "string"},
+    "model_path": {"type": "string"}, "model_ftype": {"type": "string"},
+    "modalities": {"type": "object", "properties": {"vision": {"type": "boolean"},
+      "audio": {"type": "boolean"}, "video": {"type": "boolean"}}},
+    "endpoint_slots": {"type": "boolean"}, "endpoint_props": {"type": "boolean"},
+    "endpoint_metrics": {"type": "boolean"}, "chat_template": {"type": "string"},
+    "bos_token": {"type": "string"}, "eos_token": {"type": "string"},
+    "build_info": {"type": "string"}, "is_sleeping": {"type": "boolean"}}})"},
+
+    {"Slot", R"({
+  "type": "object", "required": ["id", "n_ctx", "is_processing"], "properties": {
+    "id": {"type": "integer"}, "n_ctx": {"type": "integer"},
+    "is_processing": {"type": "boolean"}, "id_task": {"type": "integer"},
+    "priority": {"type": "integer"}, "n_prompt_tokens": {"type": "integer"},
+    "age_seconds": {"type": "number"},
+    "next_token": {"type": "object", "properties": {
+      "has_next_token": {"type": "boolean"}, "n_decoded": {"type": "integer"},
+      "n_remain": {"type": "integer"}}},
+    "queue_position": {"type": "integer", "description": "Of a request that waits."}}})"},
+
+    {"SlotList", R"({"type": "array", "items": {"$ref": "#/components/schemas/Slot"}})"},
+
+    {"OpenApi", R"({
+  "type": "object", "required": ["openapi", "info", "paths"], "additionalProperties": true,
+  "properties": {
+    "openapi": {"const": "3.1.0"},
+    "info": {"type": "object", "additionalProperties": true},
+    "paths": {"type": "object", "additionalProperties": true}}})"},
+});
+
+}  // namespace
+
+std::span<const Schema> server_schemas() { return kSchemas; }
+
+}  // namespace weir::api::reference
