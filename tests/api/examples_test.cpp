@@ -294,6 +294,34 @@ TEST(Reference, AServerAnswersOtherRequestsAsTheSchemasSay) {
   }
 }
 
+// The prompt opens a thought in which the model says all it says.
+TEST(Reference, ReasoningIsAsTheSchemasSay) {
+  TestOptions options = able();
+  options.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}[THINK]";
+  TestApi server(options);
+  Components components(server);
+  struct {
+    const char *path, *body, *thought;
+  } const cases[] = {
+      {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hi"}])",
+       R"("reasoning_content":"hey)"},
+      {"/v1/responses", R"({"input":"Hi")", R"("type":"reasoning_text","text":"hey)"},
+      {"/v1/responses", R"({"input":"Hi","reasoning":{"summary":"auto"})",
+       R"("type":"summary_text","text":"hey)"},
+      {"/v1/messages",
+       R"({"max_tokens":9,"messages":[{"role":"user","content":"Hi"}],)"
+       R"("thinking":{"type":"enabled","budget_tokens":1024})",
+       R"("type":"thinking","thinking":"hey)"}};
+  for (const auto& [path, body, thought] : cases) {
+    const Operation* operation = reference::find_operation("POST", path);
+    const std::string answer = server.post(path, std::string(body) + "}").body;
+    EXPECT_NE(answer.find(thought), std::string::npos) << answer;
+    expect_documented(server, components, *operation, path, std::string(body) + "}", false);
+    expect_documented(server, components, *operation, path,
+                      std::string(body) + R"(,"stream":true})", true);
+  }
+}
+
 TEST(Reference, SlotsAreShownAsTheSchemaSays) {
   TestOptions options = able();
   options.step_us = 1000;
