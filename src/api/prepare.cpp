@@ -96,6 +96,7 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
   params.logit_bias = request.logit_bias;
   params.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
+  params.prompt_top_logprobs = params.top_logprobs;
   params.min_tokens = static_cast<int32_t>(request.min_tokens.value_or(0));
   if (!request.ignore_eos) params.stop_token_ids = defaults.eos_ids;
   if (!request.ignore_eos && request.infill && config.infill)

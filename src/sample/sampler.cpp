@@ -92,6 +92,16 @@ float normalise(std::span<const float> row, std::span<TokenLogprob> top, size_t&
   return normaliser;
 }
 
+// How many tokens are likelier than `token`, and one. REQUIRES: no NaN in `row`.
+int32_t rank_of(std::span<const float> row, int32_t token) {
+  const auto at = static_cast<size_t>(token);
+  const float own = row[at];
+  int32_t rank = 1;
+  for (const float x : row.first(at)) rank += x >= own;
+  for (const float x : row.subspan(at + 1)) rank += x > own;
+  return rank;
+}
+
 // `token` if its bit is set, else the first one whose bit is. REQUIRES: some bit is.
 int32_t nearest_allowed(std::span<const uint64_t> mask, int32_t token) {
   if (mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1) return token;
@@ -130,6 +140,7 @@ ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenL
   ScoredToken result;
   const float normaliser = normalise(logits, top, result.top_count, ops, scratch);
   result.logprob = logits[static_cast<size_t>(token)] - normaliser;
+  result.rank = rank_of(logits, token);
   return result;
 }
 
@@ -146,6 +157,7 @@ Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, 
       repeats_(params.repetition_penalty != 1),
       counts_output_(repeats_ || params.frequency_penalty != 0 || params.presence_penalty != 0),
       top_(static_cast<size_t>(std::min(params.top_logprobs, vocab_size))) {
+  if (params.bounds) past_.reserve(params.bounds->past_max());
   if (counts_output_) {
     // One more than can be emitted: the row computed after the end is sampled and dropped.
     size_t distinct = static_cast<size_t>(output_max) + 1 + (repeats_ ? prompt.size() : 0);
@@ -172,6 +184,13 @@ Sampler::Count& Sampler::count_of(int32_t token) {
   return counts_.emplace_back(Count{token, 0, false});
 }
 
+void Sampler::note(int32_t token) {
+  if (counts_output_) ++count_of(token).in_output;
+  if (!params_.bounds || params_.bounds->past_max() == 0) return;
+  if (past_.size() == params_.bounds->past_max()) past_.erase(past_.begin());
+  past_.push_back(token);
+}
+
 // Penalties, bias and masks, in place.
 void Sampler::adjust(std::span<float> logits, int32_t output_index) const {
   for (const Count& count : counts_) {
@@ -190,15 +209,28 @@ void Sampler::adjust(std::span<float> logits, int32_t output_index) const {
   if (output_index < params_.min_tokens)
     for (const int32_t token : params_.stop_token_ids)
       if (in_vocabulary(token)) logits[static_cast<size_t>(token)] = kMinusInfinity;
+  if (params_.bounds) params_.bounds->ban(logits, past_);
+}
+
+bool Sampler::fill_mask(SamplerScratch& scratch) const {
+  const std::span<uint64_t> mask = scratch.mask();
+  const bool bounded = params_.bounds && params_.bounds->has_allowed();
+  if (!matcher_ && !bounded) return false;
+  if (matcher_)
+    matcher_->fill_mask(mask, scratch.match());
+  else
+    std::ranges::fill(mask, ~uint64_t{0});
+  if (bounded) params_.bounds->intersect(mask);
+  // An end that the form has reached is no token of the text.
+  if (matcher_ && matcher_->may_end())
+    for (const int32_t token : params_.stop_token_ids)
+      if (token >= 0 && static_cast<size_t>(token) / 64 < mask.size())
+        mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+  return true;
 }
 
 bool Sampler::forbid(std::span<float> logits, SamplerScratch& scratch) const {
-  const std::span<uint64_t> mask = scratch.mask();
-  matcher_->fill_mask(mask, scratch.match());
-  if (matcher_->may_end())
-    for (const int32_t token : params_.stop_token_ids)
-      if (token >= 0 && static_cast<size_t>(token) < logits.size())
-        mask[static_cast<size_t>(token) / 64] |= uint64_t{1} << (token % 64);
+  const std::span<const uint64_t> mask = scratch.mask();
   bool left = false;
   for (size_t word = 0; word * 64 < logits.size(); ++word) {
     uint64_t bits = ~mask[word];
@@ -239,7 +271,7 @@ void Sampler::force(SampledToken& result, SamplerScratch& scratch) {
       result.continuation = behind;
       forced_[forced_count_++] = token;
       ++decided_;
-      if (counts_output_) ++count_of(token).in_output;
+      note(token);
     }
   }
   result.forced = std::span(forced_).first(forced_count_);
@@ -365,18 +397,21 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
     result.top = std::span(top_).first(count);
   }
 
-  const bool stuck = matcher_ && !forbid(logits, scratch);
+  const bool masked = fill_mask(scratch);
+  const bool stuck = masked && !forbid(logits, scratch);
   adjust(logits, output_index);
   result.chosen.token = draw(logits, output_index, ops, scratch);
-  if (matcher_) {
-    // Biases and NaN may have left nothing of what is allowed.
-    const std::span<const uint64_t> mask = scratch.mask();
-    if (!stuck) result.chosen.token = nearest_allowed(mask, result.chosen.token);
-    result.continuation = stuck ? Continuation::kStuck : go_on(result.chosen.token, scratch);
-  }
+  if (masked && !stuck)  // Biases and NaN may have left nothing of what is allowed.
+    result.chosen.token = nearest_allowed(scratch.mask(), result.chosen.token);
+  if (stuck)
+    result.continuation = Continuation::kStuck;
+  else if (matcher_)
+    result.continuation = go_on(result.chosen.token, scratch);
   if (logprobs) result.chosen.logprob = raw[static_cast<size_t>(result.chosen.token)] - normaliser;
-  if (counts_output_) ++count_of(result.chosen.token).in_output;
-  if (matcher_ && !logprobs && result.continuation == Continuation::kOpen) force(result, scratch);
+  note(result.chosen.token);
+  // What is forced has not been looked at by the bounds.
+  if (matcher_ && !logprobs && !params_.bounds && result.continuation == Continuation::kOpen)
+    force(result, scratch);
   return result;
 }
 

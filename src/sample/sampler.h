@@ -7,7 +7,8 @@
 // has left, renormalised; then the draw. vLLM differs in taking min_p before top_k and top_p.
 //
 // A grammar comes before all of that: what it does not allow has no chance, and the token drawn is
-// where it goes on. Log-probabilities are those without it.
+// where it goes on. So do the tokens that a request allows at all; those that it forbids come last,
+// and yield where a grammar leaves nothing else. Log-probabilities are those without either.
 //
 // Threads: a Sampler belongs to one sequence; whichever team member has the row calls it, and a
 // barrier lies between two rows of one sequence. sample() does not allocate: the constructor takes
@@ -81,6 +82,7 @@ struct SampledToken {
 // `logits` is overwritten.
 struct ScoredToken {
   float logprob = 0;
+  int32_t rank = 0;  // Of the token among all, from 1; of equals the smaller id goes first.
   size_t top_count = 0;
 };
 ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenLogprob> top,
@@ -112,7 +114,11 @@ class Sampler {
   };
 
   Count& count_of(int32_t token);
-  // Takes from `logits` what the grammar does not allow; false if nothing is left.
+  // The token is the output's next.
+  void note(int32_t token);
+  // What the grammar and the request allow; false: everything.
+  bool fill_mask(SamplerScratch& scratch) const;
+  // Takes the rest from `logits`; false if nothing is left.
   bool forbid(std::span<float> logits, SamplerScratch& scratch) const;
   Continuation go_on(int32_t token, SamplerScratch& scratch) const;
   void force(SampledToken& result, SamplerScratch& scratch);
@@ -129,6 +135,7 @@ class Sampler {
   std::vector<Count> counts_;   // Dense, in order of appearance.
   std::vector<int32_t> slots_;  // Open-addressed by token: index into counts_, or -1.
   std::vector<TokenLogprob> top_;
+  std::vector<int32_t> past_;  // The output's last tokens, as many as the bounds look at.
   std::unique_ptr<grammar::Matcher> matcher_;  // Null: no grammar.
   std::array<int32_t, kForcedTokensMax> forced_{};
   size_t forced_count_ = 0;

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
+
+#include "sample/token_bounds.h"
 
 namespace weir::sample {
 
@@ -19,7 +22,9 @@ struct SamplingParams {
   float presence_penalty = 0;
   uint64_t seed = 0;  // Philox key; the server draws one when the client gives none.
   std::vector<std::pair<int32_t, float>> logit_bias;  // Token id, addend.
+  std::shared_ptr<const TokenBounds> bounds;          // Tokens allowed or forbidden; null: none.
   int32_t top_logprobs = 0;                           // Alternatives to report, 0..20.
+  int32_t prompt_top_logprobs = 0;  // The same of the prompt's tokens, where those are wanted.
   // These alternatives, in this order, in place of the most likely ones: top_logprobs of them.
   std::vector<int32_t> reported;
   int32_t min_tokens = 0;               // Stop tokens are impossible before this many.

@@ -270,12 +270,13 @@ void Engine::Impl::on_logits(int32_t sample_index, std::span<float> logits, int 
   const auto i = static_cast<size_t>(sample_index);
   const StepBuffer::Sample& sample = running->samples[i];
   if (sample.prompt_token >= 0) {
-    const auto tops = static_cast<size_t>(sample.seq->params.top_logprobs);
+    const auto tops = static_cast<size_t>(sample.seq->params.prompt_top_logprobs);
     const sample::ScoredToken scored =
         sample::score_token(logits, sample.prompt_token, running->top(i).first(tops), ops,
                             scratch[static_cast<size_t>(member)]);
     running->chosen[i] = {sample.prompt_token, scored.logprob};
     running->top_counts[i] = static_cast<int32_t>(scored.top_count);
+    running->ranks[i] = scored.rank;
     return;
   }
   const sample::SampledToken token =
@@ -341,7 +342,11 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
   Request& request = *seq->request;
   const TokenLogprob chosen = ran.chosen[sample];
   const auto top = ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample]));
-  if (ran.samples[sample].prompt_token >= 0) return request.prompt_log->append(chosen, top);
+  if (ran.samples[sample].prompt_token >= 0) {
+    if (!request.prompt_ranks.empty())
+      request.prompt_ranks[static_cast<size_t>(request.prompt_log->size())] = ran.ranks[sample];
+    return request.prompt_log->append(chosen, top);
+  }
   // The row of a token that the one before has forced: it is published.
   if (ran.samples[sample].output_index < seq->known - seq->prompt_length) return;
   CHECK(seq->known - seq->prompt_length == ran.samples[sample].output_index);
@@ -353,6 +358,7 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
   }
   if (std::ranges::find(seq->params.stop_token_ids, chosen.token) !=
       seq->params.stop_token_ids.end()) {
+    request.end_token = chosen.token;
     finish(seq, FinishReason::kStop);
     return;
   }

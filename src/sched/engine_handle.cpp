@@ -89,10 +89,15 @@ Result<void> EngineHandle::check_parts(const Request& request) const {
                                            std::to_string(token));
   const TokenLog* log = request.prompt_log.get();
   if (log && (log->capacity() != std::ssize(request.prompt) - 1 ||
-              log->top_count() != request.sampling.top_logprobs))
+              log->top_count() != request.sampling.prompt_top_logprobs ||
+              log->top_count() > kTopLogprobsMax))
     return fail(ErrorCode::kInvalid,
                 "Expected a log of each token of the prompt but the first, found one of " +
                     std::to_string(log->capacity()));
+  const size_t ranks = request.prompt_ranks.size();
+  if (ranks > 0 && (!log || std::ssize(request.prompt_ranks) != log->capacity()))
+    return fail(ErrorCode::kInvalid, "Expected a rank for each entry of the prompt's log, found " +
+                                         std::to_string(ranks));
   return {};
 }
 

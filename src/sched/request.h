@@ -68,6 +68,9 @@ struct Request {
   // before: a log of so many entries, complete when the answer's first token is there or its log is
   // finished. Else null.
   std::unique_ptr<TokenLog> prompt_log;
+  // As long as that log, where the tokens' ranks in the vocabulary are wanted (1: the likeliest);
+  // an entry is valid once the log has it. Else empty.
+  std::vector<int32_t> prompt_ranks;
 
   // The result needs every position of the prompt computed: none may come from the prefix cache.
   bool needs_whole_prompt() const {
@@ -82,6 +85,7 @@ struct Request {
   Clock::time_point started{};  // First planned.
   Clock::time_point first_token{};
   int32_t preemptions = 0;  // Valid once finished.
+  int32_t end_token = -1;   // The token that ended it (kStop), which the log lacks; -1: none.
   // Why it has finished with kError, where the model could not be read; else empty.
   std::string failure;
 };

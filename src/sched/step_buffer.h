@@ -45,6 +45,7 @@ struct StepBuffer {
         chosen(static_cast<size_t>(limits.step_tokens_max)),
         tops(static_cast<size_t>(limits.step_tokens_max) * kTopLogprobsMax),
         top_counts(static_cast<size_t>(limits.step_tokens_max)),
+        ranks(static_cast<size_t>(limits.step_tokens_max)),
         continuations(static_cast<size_t>(limits.step_tokens_max)),
         forced(static_cast<size_t>(limits.step_tokens_max) * sample::kForcedTokensMax),
         forced_counts(static_cast<size_t>(limits.step_tokens_max)) {
@@ -99,6 +100,7 @@ struct StepBuffer {
   std::vector<TokenLogprob> chosen;
   std::vector<TokenLogprob> tops;  // kTopLogprobsMax each.
   std::vector<int32_t> top_counts;
+  std::vector<int32_t> ranks;  // Of prompt tokens.
   std::vector<sample::Continuation> continuations;
   std::vector<int32_t> forced;  // kForcedTokensMax each: what follows the token chosen.
   std::vector<int32_t> forced_counts;

@@ -22,7 +22,7 @@ std::unique_ptr<Request> answering(std::vector<int32_t> prompt, int32_t max_toke
                                    int32_t top_logprobs = 0) {
   sample::SamplingParams params;
   params.temperature = 0;
-  params.top_logprobs = top_logprobs;
+  params.top_logprobs = params.prompt_top_logprobs = top_logprobs;
   auto request = std::make_unique<Request>(std::move(prompt), params, max_tokens, true);
   request->arrived = Clock::now();
   return request;
@@ -40,6 +40,7 @@ std::unique_ptr<Request> scoring(std::vector<int32_t> prompt, int32_t max_tokens
   auto request = answering(std::move(prompt), max_tokens, top_logprobs);
   request->prompt_log =
       std::make_unique<TokenLog>(static_cast<int32_t>(request->prompt.size()) - 1, top_logprobs);
+  request->prompt_ranks.resize(request->prompt.size() - 1);
   return request;
 }
 
@@ -137,6 +138,14 @@ void expect_known_scores(const FakeModel& model, const Request& request) {
     const int32_t next = request.prompt[static_cast<size_t>(i) + 1];
     params.logit_bias = {{next, 1000.0f}};
     model.fill_logits(hash, logits);
+    const auto goes_before = [&](int32_t token) {
+      const float own = logits[static_cast<size_t>(next)],
+                  other = logits[static_cast<size_t>(token)];
+      return other > own || (other == own && token < next);
+    };
+    int32_t rank = 1;
+    for (int32_t token = 0; token < vocab; ++token) rank += goes_before(token);
+    ASSERT_EQ(request.prompt_ranks[static_cast<size_t>(i)], rank) << "token " << i;
     sample::Sampler sampler(params, {}, vocab, 1);
     const sample::SampledToken expected =
         sampler.sample(logits, 0, /*want_logprob=*/true, test_ops(), scratch);
