@@ -67,6 +67,11 @@ const std::array kRows = {
         "How keys and values are stored", "f16, with --compute exact f32"},
     Row{"chat-template", "FILE", &Options::chat_template, kServeOnly, "Model",
         "Jinja template to use instead of the model's", "the model's"},
+    Row{"trust-request-template", "", Switch{&Options::trust_request_template}, kServeOnly, "Model",
+        "Take chat templates that requests bring (chat_template): programs of whoever may ask, "
+        "bound "
+        "by the interpreter's limits",
+        "off"},
     Row{"tool-parser", "NAME|auto|none", &Options::tool_parser, kServeOnly, "Model",
         "How the model writes calls of functions; auto: as the chat template shows; an unknown "
         "name "

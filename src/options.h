@@ -22,8 +22,9 @@ struct Options {
   std::string alias;     // Name that /v1/models shows.
   int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own.
   std::string compute = "fast";
-  std::string kv_cache;       // Empty: f16 with --compute fast, f32 with exact.
-  std::string chat_template;  // File that replaces the model's template.
+  std::string kv_cache;                 // Empty: f16 with --compute fast, f32 with exact.
+  std::string chat_template;            // File that replaces the model's template.
+  bool trust_request_template = false;  // Requests may bring a chat template.
   std::string tool_parser = "auto";
   std::string thinking = "auto";
   std::string reasoning_format = "auto";

@@ -377,6 +377,7 @@ void Server::become_ready(TextParts text) {
   config.special_tokens = text_->config.special_tokens;
   config.tool_parser = options_.tool_parser;
   config.reasoning_format = options_.reasoning_format;
+  config.trust_request_template = options_.trust_request_template;
   if (options_.thinking != "auto") config.thinking = options_.thinking == "on";
   config.engine = &handle_;
   config.loop = &loop_;

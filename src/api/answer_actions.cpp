@@ -8,6 +8,7 @@
 #include "api/chat_shape.h"
 #include "api/embeddings.h"
 #include "api/infill.h"
+#include "api/llama_completion.h"
 #include "api/rerank.h"
 #include "api/responses.h"
 
@@ -52,7 +53,9 @@ std::unique_ptr<AnswerShape> Api::Impl::shape_of(const PreparedAnswer& prepared)
   facts.created = std::time(nullptr);
   facts.stream = options.stream;
   facts.choices = static_cast<int32_t>(prepared.requests.size());
+  facts.choices_per_prompt = options.choices_per_prompt;
   facts.include_usage = options.include_usage;
+  facts.continuous_usage = options.continuous_usage;
   facts.legacy_functions = options.legacy_functions;
   return make_chat_shape(facts);
 }
@@ -78,11 +81,8 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
 }
 
 void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare) {
-  PrepareInput input;
-  input.arrived = exchange->arrived();
-  input.now = std::time(nullptr);
-  input.tokens_max = tokens_max();
-  if (const Key* const key = exchange->key()) input.priority_min = key->spec().priority;
+  PrepareInput input = prepare_input(Endpoint::kCompletions, *exchange);
+  input.answer_id = random_id({});
   in_pool<PreparedBatch>(
       exchange,
       [this, input, prepare](const std::string& body) mutable {
@@ -112,19 +112,27 @@ void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&
   generate(Endpoint::kCompletions, exchange);
 }
 
-void Api::Impl::infill(const ExchangePtr& exchange, const net::RouteParams&) {
+void Api::Impl::answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare) {
   PrepareInput input = prepare_input(Endpoint::kCompletions, *exchange);
-  in_pool<PreparedAnswer>(
+  in_pool<PreparedLlama>(
       exchange,
-      [this, input](const std::string& body) mutable {
+      [this, input, prepare](const std::string& body) mutable {
         input.body = body;
-        return prepare_infill(config, budget, input);
+        return prepare(config, budget, input);
       },
-      [this, exchange](Result<PreparedAnswer> prepared) {
+      [this, exchange](Result<PreparedLlama> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
-        auto shape = make_infill_shape(config.model_id, prepared->options.stream);
-        begin_stream(exchange, std::move(*prepared), std::move(shape));
+        begin_stream(exchange, std::move(prepared->answer),
+                     make_llama_shape(std::move(prepared->facts)));
       });
+}
+
+void Api::Impl::infill(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_llama(exchange, &prepare_infill);
+}
+
+void Api::Impl::llama_completion(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_llama(exchange, &prepare_llama_completion);
 }
 
 void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -157,6 +165,10 @@ void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&)
 
 void Api::Impl::rerank(const ExchangePtr& exchange, const net::RouteParams&) {
   answer_batch(exchange, &prepare_rerank);
+}
+
+void Api::Impl::cohere_rerank(const ExchangePtr& exchange, const net::RouteParams&) {
+  answer_batch(exchange, &prepare_cohere_rerank);
 }
 
 void Api::Impl::score(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -4,7 +4,8 @@
 // Threads: owned by one stream.
 //
 // Invariants, of the calls:
-// (1) begin() comes first, once; begin_choice() before anything else of a choice; finish() last.
+// (1) begin() comes first, once; prompt() and begin_choice() before anything else of a choice;
+//     finish() last.
 //     All choices are finished when end() comes. fail() may stand in end()'s place, wherever the
 //     answer is then, also before begin().
 // (2) A call of a function is begin_call(), call_arguments(), end_call(), with nothing of the
@@ -13,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,18 @@ struct ChoiceRef {
   // Of the tokens up to here that are not yet written; null: not asked for. Who writes them takes
   // them out.
   LogprobList* logprobs = nullptr;
+  // The ids of these tokens, in the same way; null: not asked for.
+  std::vector<int32_t>* tokens = nullptr;
+  // Up to here.
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // Of the prompt.
+  int64_t completion_tokens = 0;
+};
+
+// A choice's prompt, where the answer shows it.
+struct PromptRef {
+  std::span<const int32_t> tokens;
+  std::string_view logprobs;  // A JSON array with an entry for each token; empty: not asked for.
 };
 
 // A beginning call of a function.
@@ -57,6 +71,8 @@ class AnswerShape {
 
   // `usage`: of the prompts; nothing is generated yet.
   virtual void begin(std::string& out, const Usage& usage) = 0;
+  // Before begin_choice(), where the request asks to see the prompt.
+  virtual void prompt(ChoiceRef /*choice*/, const PromptRef& /*prompt*/) {}
   virtual void begin_choice(std::string& out, ChoiceRef choice) = 0;
   // The text may be empty, where log-probabilities have waited for long.
   virtual void text(std::string& out, ChoiceRef choice, std::string_view text) = 0;

@@ -64,6 +64,7 @@ struct ApiConfig {
   // How the model writes calls and reasoning: names of formats, or what the template says.
   std::string tool_parser = "auto";       // Also "none".
   std::string reasoning_format = "auto";  // Also "none" and "deepseek".
+  bool trust_request_template = false;    // Requests may bring a chat template.
   std::optional<bool> thinking{};         // Of requests that do not say; absent: the template's.
 
   // The Api's own; it fills these in.

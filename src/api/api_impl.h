@@ -21,6 +21,7 @@
 #include "api/exchange.h"
 #include "api/grammar_store.h"
 #include "api/keys.h"
+#include "api/llama_completion.h"
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
 #include "api/prepare.h"
@@ -40,6 +41,7 @@ struct Api::Impl {
   };
   // Every endpoint, in the order of the reference.
   static std::span<const Row> table();
+  void add_route(std::string_view path, const Row& row);
   void add_routes();
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
@@ -49,6 +51,7 @@ struct Api::Impl {
   // The endpoints.
   void chat_completions(const ExchangePtr& exchange, const net::RouteParams& params);
   void completions(const ExchangePtr& exchange, const net::RouteParams& params);
+  void llama_completion(const ExchangePtr& exchange, const net::RouteParams& params);
   void infill(const ExchangePtr& exchange, const net::RouteParams& params);
   void responses(const ExchangePtr& exchange, const net::RouteParams& params);
   void response(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -58,21 +61,27 @@ struct Api::Impl {
   void count_tokens(const ExchangePtr& exchange, const net::RouteParams& params);
   void embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
   void rerank(const ExchangePtr& exchange, const net::RouteParams& params);
+  void cohere_rerank(const ExchangePtr& exchange, const net::RouteParams& params);
   void score(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
   void slots(const ExchangePtr& exchange, const net::RouteParams& params);
+  void front_page(const ExchangePtr& exchange, const net::RouteParams& params);
   void health(const ExchangePtr& exchange, const net::RouteParams& params);
   void metrics(const ExchangePtr& exchange, const net::RouteParams& params);
   void version(const ExchangePtr& exchange, const net::RouteParams& params);
   void openapi(const ExchangePtr& exchange, const net::RouteParams& params);
   void tokenize_text(const ExchangePtr& exchange, const net::RouteParams& params);
+  void apply_template(const ExchangePtr& exchange, const net::RouteParams& params);
   void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
 
   PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
   std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
+  using LlamaPreparer = Result<PreparedLlama> (*)(const ApiConfig&, MemoryBudget&,
+                                                  const PrepareInput&);
+  void answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare);
   using BatchPreparer = Result<PreparedBatch> (*)(const ApiConfig&, MemoryBudget&,
                                                   const PrepareInput&);
   void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);

@@ -9,6 +9,7 @@
 #include "api/api_impl.h"
 #include "api/embeddings.h"
 #include "api/infill.h"
+#include "api/llama_completion.h"
 #include "api/rerank_request.h"
 #include "api/responses.h"
 #include "api/token_endpoints.h"
@@ -22,6 +23,10 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
        &Impl::chat_completions},
       {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
        &Impl::completions},
+      {{"POST", "/completion", "Continues a text (llama.cpp).", kApi, &llama_completion_fields},
+       &Impl::llama_completion},
+      {{"POST", "/completions", "The same.", kApi, &llama_completion_fields},
+       &Impl::llama_completion},
       {{"POST", "/infill", "Writes what stands between two texts (llama.cpp).", kApi,
         &infill_fields},
        &Impl::infill},
@@ -44,7 +49,8 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
       {{"POST", "/v1/rerank", "Orders documents by how well they fit a query, for rerankers.", kApi,
         &rerank_fields},
        &Impl::rerank},
-      {{"POST", "/rerank", "The same.", kApi, &rerank_fields}, &Impl::rerank},
+      {{"POST", "/v2/rerank", "The same, in Cohere's words.", kApi, &cohere_rerank_fields},
+       &Impl::cohere_rerank},
       {{"POST", "/v1/score", "How well texts fit one another, in their order (vLLM).", kApi,
         &score_fields},
        &Impl::score},
@@ -52,7 +58,11 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
       {{"GET", "/v1/models/{id}", "The model, by its id or an alias.", kAnyKey}, &Impl::model},
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &tokenize_fields},
        &Impl::tokenize_text},
+      {{"POST", "/apply-template", "Messages as the text that the model reads (llama.cpp).", kApi,
+        &chat_fields},
+       &Impl::apply_template},
       {{"POST", "/detokenize", "Tokens to text.", kApi, &detokenize_fields}, &Impl::detokenize_ids},
+      {{"GET", "/", "What the server is, for people.", kOpen}, &Impl::front_page},
       {{"GET", "/health", "200 unless the server is loading or shutting down.", kOpen},
        &Impl::health},
       {{"GET", "/v1/health", "The same.", kOpen}, &Impl::health},
@@ -68,14 +78,28 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
   return kTable;
 }
 
+void Api::Impl::add_route(std::string_view path, const Row& row) {
+  routes.add(row.doc.method, path,
+             [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
+                          net::HttpResponderPtr responder) {
+               const ExchangePtr exchange = open(std::move(request), std::move(responder));
+               if (admit(*exchange, row.doc.access)) (this->*row.action)(exchange, params);
+             });
+}
+
+// Clients whose base URL lacks the version ask without it. A row of its own goes first:
+// /completions is llama-server's.
 void Api::Impl::add_routes() {
-  for (const Row& row : table())
-    routes.add(row.doc.method, row.doc.path,
-               [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
-                            net::HttpResponderPtr responder) {
-                 const ExchangePtr exchange = open(std::move(request), std::move(responder));
-                 if (admit(*exchange, row.doc.access)) (this->*row.action)(exchange, params);
-               });
+  constexpr std::string_view kVersion = "/v1";
+  for (const Row& row : table()) {
+    add_route(row.doc.path, row);
+    if (!row.doc.path.starts_with("/v1/")) continue;
+    const std::string_view bare = row.doc.path.substr(kVersion.size());
+    const bool taken = std::ranges::any_of(table(), [&](const Row& other) {
+      return other.doc.path == bare && other.doc.method == row.doc.method;
+    });
+    if (!taken) add_route(bare, row);
+  }
 }
 
 std::vector<EndpointDoc> Api::endpoints() {

@@ -1,6 +1,7 @@
 #include "api/chat_shape.h"
 
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,30 @@ void write_usage(std::string& out, const Usage& usage) {
   json.end_object().end_object();
 }
 
+// What a choice of an answer in progress has used.
+void write_usage_so_far(std::string& out, ChoiceRef choice) {
+  JsonWriter json(out);
+  json.begin_object().field("prompt_tokens", choice.prompt_tokens);
+  json.field("completion_tokens", choice.completion_tokens);
+  json.field("total_tokens", choice.prompt_tokens + choice.completion_tokens).end_object();
+}
+
+std::string ids_json(std::span<const int32_t> ids) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_array();
+  for (const int32_t id : ids) json.value(id);
+  json.end_array();
+  return out;
+}
+
+// Of the tokens that wait, if the request asks for them.
+void append_token_ids(std::string& out, ChoiceRef choice) {
+  if (!choice.tokens) return;
+  out.append(R"(,"token_ids":)").append(ids_json(*choice.tokens));
+  choice.tokens->clear();
+}
+
 std::string_view finish_reason(const Finish& finish, bool legacy_functions) {
   switch (finish.kind) {
     case FinishKind::kStop:
@@ -55,11 +80,14 @@ class ChatEvents final : public AnswerShape {
       : chat_(facts.endpoint == Endpoint::kChat),
         legacy_functions_(facts.legacy_functions),
         include_usage_(facts.include_usage),
-        tail_(facts.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n"),
+        continuous_usage_(facts.include_usage && facts.continuous_usage),
         facts_(facts_json(facts, chat_ ? "chat.completion.chunk" : "text_completion")),
         head_("data: {" + facts_ + ",\"choices\":[{\"index\":") {}
 
   void begin(std::string&, const Usage&) override {}
+  void prompt(ChoiceRef, const PromptRef& prompt) override {
+    prompt_ids_ = R"(,"prompt_token_ids":)" + ids_json(prompt.tokens);
+  }
   void begin_choice(std::string& out, ChoiceRef choice) override;
   void text(std::string& out, ChoiceRef choice, std::string_view text) override;
   void reasoning(std::string& out, ChoiceRef choice, std::string_view text) override;
@@ -74,14 +102,16 @@ class ChatEvents final : public AnswerShape {
  private:
   void open(std::string& out, ChoiceRef choice) const;
   static void append_logprobs(std::string& out, LogprobList* logprobs);
-  void end_delta(std::string& out, LogprobList* logprobs) const;
+  void end_delta(std::string& out, ChoiceRef choice);
+  void close(std::string& out, ChoiceRef choice);
 
   const bool chat_;
   const bool legacy_functions_;
   const bool include_usage_;
-  const std::string_view tail_;  // Of an event, from the end of the choice.
-  const std::string facts_;      // "id":...,"object":...,"created":...,"model":...
-  const std::string head_;       // Of an event, up to the choice's index.
+  const bool continuous_usage_;
+  std::string prompt_ids_;   // A member for the next event; empty: none.
+  const std::string facts_;  // "id":...,"object":...,"created":...,"model":...
+  const std::string head_;   // Of an event, up to the choice's index.
 };
 
 void ChatEvents::open(std::string& out, ChoiceRef choice) const {
@@ -96,27 +126,49 @@ void ChatEvents::append_logprobs(std::string& out, LogprobList* logprobs) {
     logprobs->write_and_clear(out);
 }
 
-void ChatEvents::end_delta(std::string& out, LogprobList* logprobs) const {
+void ChatEvents::end_delta(std::string& out, ChoiceRef choice) {
   out.append(R"(},"logprobs":)");
-  append_logprobs(out, logprobs);
-  out.append(R"(,"finish_reason":null)").append(tail_);
+  append_logprobs(out, choice.logprobs);
+  out.append(R"(,"finish_reason":null)");
+  close(out, choice);
+}
+
+// The end of the choice, and of the event.
+void ChatEvents::close(std::string& out, ChoiceRef choice) {
+  append_token_ids(out, choice);
+  // Chats say it of the event, completions of the choice.
+  const std::string prompt_ids = prompt_ids_.empty() ? "" : std::exchange(prompt_ids_, {});
+  if (!chat_) out.append(prompt_ids);
+  out.append("}]");
+  if (chat_) out.append(prompt_ids);
+  if (continuous_usage_) {
+    out.append(",\"usage\":");
+    write_usage_so_far(out, choice);
+  } else if (include_usage_) {
+    out.append(",\"usage\":null");
+  }
+  out.append("}\n\n");
 }
 
 void ChatEvents::begin_choice(std::string& out, ChoiceRef choice) {
   if (!chat_) return;
   open(out, choice);
   out.append(R"(,"delta":{"role":"assistant","content":"")");
-  end_delta(out, nullptr);
+  choice.logprobs = nullptr;  // They come with the text.
+  choice.tokens = nullptr;
+  choice.completion_tokens = 0;
+  end_delta(out, choice);
 }
 
 void ChatEvents::text(std::string& out, ChoiceRef choice, std::string_view text) {
   open(out, choice);
   out.append(chat_ ? R"(,"delta":{"content":)" : R"(,"text":)");
   append_json_string(out, text);
-  if (chat_) return end_delta(out, choice.logprobs);
+  if (chat_) return end_delta(out, choice);
   out.append(R"(,"logprobs":)");
   append_logprobs(out, choice.logprobs);
-  out.append(R"(,"finish_reason":null)").append(tail_);
+  out.append(R"(,"finish_reason":null)");
+  close(out, choice);
 }
 
 // Under both names that clients read; each reads one of them.
@@ -126,7 +178,7 @@ void ChatEvents::reasoning(std::string& out, ChoiceRef choice, std::string_view 
   append_json_string(out, text);
   out.append(R"(,"reasoning":)");
   append_json_string(out, text);
-  end_delta(out, choice.logprobs);
+  end_delta(out, choice);
 }
 
 // Id, type and name once: clients put deltas together by adding strings.
@@ -136,7 +188,7 @@ void ChatEvents::begin_call(std::string& out, ChoiceRef choice, const CallRef& c
     out.append(R"(,"delta":{"function_call":{"name":)");
     append_json_string(out, call.name);
     out.append(R"(,"arguments":""})");
-    return end_delta(out, choice.logprobs);
+    return end_delta(out, choice);
   }
   out.append(R"(,"delta":{"tool_calls":[{"index":)");
   JsonWriter(out).value(call.number);
@@ -145,7 +197,7 @@ void ChatEvents::begin_call(std::string& out, ChoiceRef choice, const CallRef& c
   out.append(R"(,"type":"function","function":{"name":)");
   append_json_string(out, call.name);
   out.append(R"(,"arguments":""}}])");
-  end_delta(out, choice.logprobs);
+  end_delta(out, choice);
 }
 
 void ChatEvents::call_arguments(std::string& out, ChoiceRef choice, int32_t call,
@@ -155,14 +207,14 @@ void ChatEvents::call_arguments(std::string& out, ChoiceRef choice, int32_t call
     out.append(R"(,"delta":{"function_call":{"arguments":)");
     append_json_string(out, text);
     out.append("}");
-    return end_delta(out, choice.logprobs);
+    return end_delta(out, choice);
   }
   out.append(R"(,"delta":{"tool_calls":[{"index":)");
   JsonWriter(out).value(call);
   out.append(R"(,"function":{"arguments":)");
   append_json_string(out, text);
   out.append("}}]");
-  end_delta(out, choice.logprobs);
+  end_delta(out, choice);
 }
 
 void ChatEvents::finish(std::string& out, ChoiceRef choice, const Finish& finish) {
@@ -170,7 +222,8 @@ void ChatEvents::finish(std::string& out, ChoiceRef choice, const Finish& finish
   out.append(chat_ ? R"(,"delta":{},"logprobs":)" : R"(,"text":"","logprobs":)");
   append_logprobs(out, choice.logprobs);
   out.append(R"(,"finish_reason":")").append(finish_reason(finish, legacy_functions_));
-  out.append("\"").append(tail_);
+  out.append("\"");
+  close(out, choice);
 }
 
 void ChatEvents::end(std::string& out, const Usage& usage) {
@@ -192,6 +245,7 @@ class WholeChat final : public AnswerShape {
   explicit WholeChat(const ChatFacts& facts)
       : chat_(facts.endpoint == Endpoint::kChat),
         legacy_functions_(facts.legacy_functions),
+        choices_per_prompt_(static_cast<size_t>(facts.choices_per_prompt)),
         facts_(facts_json(facts, chat_ ? "chat.completion" : "text_completion")),
         choices_(static_cast<size_t>(facts.choices)),
         kept_(choices_.size()) {
@@ -199,6 +253,7 @@ class WholeChat final : public AnswerShape {
   }
 
   void begin(std::string&, const Usage&) override {}
+  void prompt(ChoiceRef choice, const PromptRef& prompt) override;
   void begin_choice(std::string&, ChoiceRef) override {}
   void text(std::string&, ChoiceRef choice, std::string_view text) override {
     at(choice).text += text;
@@ -228,15 +283,22 @@ class WholeChat final : public AnswerShape {
     std::vector<Call> calls;
     std::string json;  // Of the finished choice, behind its index.
   };
+  // Of a prompt, as the JSON of members, where the request asks for it.
+  struct PromptShown {
+    std::string ids, logprobs;
+  };
 
   Choice& at(ChoiceRef choice) { return choices_[static_cast<size_t>(choice.index)]; }
+  void append_prompt(std::string& out, size_t choice) const;
   void append_message(std::string& out, const Choice& choice) const;
   void append_calls(std::string& out, const std::vector<Call>& calls) const;
 
   const bool chat_;
   const bool legacy_functions_;
+  const size_t choices_per_prompt_;
   const std::string facts_;
   std::vector<Choice> choices_;
+  std::vector<PromptShown> prompts_;  // Empty: not asked for.
   std::vector<int32_t> kept_;
 };
 
@@ -253,7 +315,24 @@ void WholeChat::finish(std::string&, ChoiceRef choice, const Finish& finish) {
   else
     out.append("null");
   out.append(R"(,"finish_reason":")").append(finish_reason(finish, legacy_functions_));
-  out.append("\"}");
+  out.append("\"");
+  append_token_ids(out, choice);
+  out.append("}");
+}
+
+void WholeChat::prompt(ChoiceRef choice, const PromptRef& prompt) {
+  prompts_.resize(choices_.size() / choices_per_prompt_);
+  PromptShown& shown = prompts_[static_cast<size_t>(choice.index) / choices_per_prompt_];
+  if (choice.tokens && shown.ids.empty())
+    shown.ids = R"(,"prompt_token_ids":)" + ids_json(prompt.tokens);
+  if (!prompt.logprobs.empty())
+    shown.logprobs = R"(,"prompt_logprobs":)" + std::string(prompt.logprobs);
+}
+
+void WholeChat::append_prompt(std::string& out, size_t choice) const {
+  if (prompts_.empty()) return;
+  const PromptShown& shown = prompts_[choice / choices_per_prompt_];
+  out.append(shown.ids).append(shown.logprobs);
 }
 
 void WholeChat::append_message(std::string& out, const Choice& choice) const {
@@ -292,16 +371,21 @@ void WholeChat::append_calls(std::string& out, const std::vector<Call>& calls) c
 void WholeChat::end(std::string& out, const Usage& usage) {
   size_t bytes = kShapeBytes;
   for (const Choice& choice : choices_) bytes += choice.json.size() + 16;
+  for (const PromptShown& shown : prompts_)
+    bytes += (chat_ ? 1 : choices_per_prompt_) * (shown.ids.size() + shown.logprobs.size());
   out.reserve(bytes);
   out.append("{").append(facts_).append(",\"choices\":[");
   for (size_t i = 0; i < kept_.size(); ++i) {
     std::string& json = choices_[static_cast<size_t>(kept_[i])].json;
     out.append(i > 0 ? ",{\"index\":" : "{\"index\":");
     JsonWriter(out).value(static_cast<int64_t>(i));
+    if (!chat_) append_prompt(out, static_cast<size_t>(kept_[i]));
     out.append(json);
     std::string().swap(json);
   }
-  out.append("],\"usage\":");
+  out += ']';
+  if (chat_) append_prompt(out, 0);  // A chat has one.
+  out.append(",\"usage\":");
   write_usage(out, usage);
   out += '}';
 }

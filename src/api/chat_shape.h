@@ -18,8 +18,10 @@ struct ChatFacts {
   std::string model;  // The served model's id.
   int64_t created = 0;
   bool stream = false;
-  int32_t choices = 1;            // Of all prompts.
-  bool include_usage = false;     // Events say "usage":null until the last.
+  int32_t choices = 1;  // Of all prompts.
+  int32_t choices_per_prompt = 1;
+  bool include_usage = false;     // Events say "usage":null until the last,
+  bool continuous_usage = false;  // or each what its choice has used so far.
   bool legacy_functions = false;  // A call is a `function_call`.
 };
 

@@ -1,5 +1,9 @@
 #include "api/embedding_request.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "base/json.h"
 
 namespace weir::api {
@@ -30,6 +34,28 @@ Result<void> parse_norm(JsonObject object, EmbeddingRequest& out) {
   return {};
 }
 
+// Chats' fields that make the text to embed, and those that shorten it.
+constexpr auto kChatFields = std::to_array<std::string_view>(
+    {"messages", "chat_template", "chat_template_kwargs", "add_generation_prompt"});
+constexpr auto kTruncationFields =
+    std::to_array<std::string_view>({"truncate_prompt_tokens", "truncation_side"});
+constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
+
+std::vector<Field> chat_fields_named(std::span<const std::string_view> names) {
+  std::vector<Field> fields;
+  for (const Field& field : generate_fields())
+    if ((field.endpoints & kChat) && std::ranges::find(names, field.name) != names.end())
+      fields.push_back(field);
+  return fields;
+}
+
+// vLLM: the conversation as the template writes it, its last turn closed.
+Result<void> parse_chat(JsonObject object, const RequestLimits& limits, EmbeddingRequest& out) {
+  GenerateRequest& chat = out.chat.emplace();
+  chat.add_generation_prompt = false;
+  return read_fields(chat_fields_named(kChatFields), kChat, object, limits, chat);
+}
+
 Result<void> parse_text(JsonObject object, std::string_view key, std::string& out) {
   const auto value = json_get(object, key);
   if (!value) return {};
@@ -50,8 +76,16 @@ Result<EmbeddingRequest> parse_embedding(std::string_view body, int32_t width,
   EmbeddingRequest request;
   WEIR_TRY(parse_text(object, "model", request.model));
   const auto input = json_get(object, "input");
-  if (!input) return missing("input");
-  WEIR_TRY(parse_prompts("input", *input, kEmbeddingInputsMax, limits, request.inputs));
+  if (input) {
+    WEIR_TRY(parse_prompts("input", *input, kEmbeddingInputsMax, limits, request.inputs));
+  } else if (json_get(object, "messages")) {
+    WEIR_TRY(parse_chat(object, limits, request));
+  } else {
+    return missing("input");
+  }
+  GenerateRequest cut;
+  WEIR_TRY(read_fields(chat_fields_named(kTruncationFields), kChat, object, limits, cut));
+  request.truncation = cut.truncation;
   if (const auto format = json_get(object, "encoding_format"))
     WEIR_TRY(parse_format(*format, request));
   if (const auto dimensions = json_get(object, "dimensions")) {
@@ -69,17 +103,26 @@ Result<EmbeddingRequest> parse_embedding(std::string_view body, int32_t width,
 
 std::vector<FieldDoc> embedding_fields() {
   using enum Treatment;
-  return {{"model", "string", "The model's id or one of its aliases."},
-          {"input", "string or array", "Text or token ids, one or several.", kHonoured, 0, 0, true},
-          {"encoding_format", "string", "float or base64 (little-endian float32)."},
-          {"dimensions", "integer", "The first so many numbers, normalised again; at most all."},
-          {"prompt_name", "string",
-           "The instruction before each text, of those in config_sentence_transformers.json."},
-          {"normalize", "boolean", "Length 1 (vLLM); the default is the model's."},
-          {"embd_normalize", "integer",
-           "The norm that is 1 (llama.cpp); -1: none, 0: largest entry 32760, 2: Euclid's.",
-           kHonoured, kNormNone, kNormHighest},
-          {"user", "string", "Accepted.", kIgnored}};
+  std::vector<FieldDoc> docs = {
+      {"model", "string", "The model's id or one of its aliases."},
+      {"input", "string or array", "Text or token ids, one or several."},
+      {"encoding_format", "string", "float or base64 (little-endian float32)."},
+      {"dimensions", "integer", "The first so many numbers, normalised again; at most all."},
+      {"prompt_name", "string",
+       "The instruction before each text, of those in config_sentence_transformers.json."},
+      {"normalize", "boolean", "Length 1 (vLLM); the default is the model's."},
+      {"embd_normalize", "integer",
+       "The norm that is 1 (llama.cpp); -1: none, 0: largest entry 32760, 2: Euclid's.", kHonoured,
+       kNormNone, kNormHighest},
+      {"user", "string", "Accepted.", kIgnored}};
+  for (const std::span<const std::string_view> names :
+       {std::span<const std::string_view>(kChatFields),
+        std::span<const std::string_view>(kTruncationFields)})
+    for (FieldDoc& doc : field_docs(chat_fields_named(names), kChat)) {
+      doc.required = false;  // Without input a conversation is.
+      docs.push_back(doc);
+    }
+  return docs;
 }
 
 }  // namespace weir::api

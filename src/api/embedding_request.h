@@ -27,8 +27,10 @@ inline constexpr int32_t kNormHighest = 64;  // Norms p beyond that are the larg
 
 struct EmbeddingRequest {
   std::string model;
-  std::vector<Prompt> inputs;  // At least one.
-  bool base64 = false;         // Else a list of numbers.
+  std::vector<Prompt> inputs;           // At least one, or none where there is
+  std::optional<GenerateRequest> chat;  // a conversation.
+  Truncation truncation;
+  bool base64 = false;  // Else a list of numbers.
   std::optional<int64_t> dimensions;
   std::optional<std::string> prompt_name;
   std::optional<int32_t> norm;  // Absent: the model's.

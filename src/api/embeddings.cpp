@@ -6,6 +6,7 @@
 
 #include "api/base64.h"
 #include "api/memory_cost.h"
+#include "api/prompt_tokens.h"
 #include "base/json.h"
 
 namespace weir::api {
@@ -37,17 +38,28 @@ Result<std::vector<std::vector<int32_t>>> tokenise_inputs(const ApiConfig& confi
                                                           const PrepareInput& in,
                                                           const EmbeddingRequest& request) {
   WEIR_ASSIGN(const std::string_view instruction, instruction_of(config.embedding, request));
+  const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
   std::vector<std::vector<int32_t>> prompts;
+  if (request.chat) {
+    WEIR_ASSIGN(const std::string text, render_chat(config, *request.chat, in.now));
+    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, "messages", uncut_max, text,
+                                                 {.add_special = false, .parse_special = true}));
+    truncate(request.truncation, in.tokens_max, prompts.back());
+    if (prompts.back().empty())
+      return out_of_range("messages", "expected at least one token, found an empty text");
+    WEIR_TRY(check_prompt_length(config, "messages", std::ssize(prompts.back()), 0, in.tokens_max));
+  }
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const Prompt& input = request.inputs[i];
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
       prompts.push_back(*ids);
     } else {
       WEIR_ASSIGN(prompts.emplace_back(),
-                  tokenise(config, "input", in.tokens_max,
+                  tokenise(config, "input", uncut_max,
                            std::string(instruction) + std::get<std::string>(input),
                            {.add_special = true, .parse_special = true}));
     }
+    truncate(request.truncation, in.tokens_max, prompts.back());
     const auto length = static_cast<int64_t>(prompts.back().size());
     if (length == 0)
       return out_of_range(request.inputs.size() > 1 ? "input[" + std::to_string(i) + "]" : "input",

@@ -146,7 +146,9 @@ std::string api_page(const std::vector<EndpointDoc>& endpoints) {
       "asks for something\nis a 400 that names the field. Errors are `{\"error\": {\"message\", "
       "\"type\", \"param\", \"code\"}}`. Where the server has\nkeys, each endpoint says which may "
       "use "
-      "it.\n\nExamples are answers of the built-in model. A stream that fails ends with an event "
+      "it.\n\nWhat begins with `/v1` is there without it, too, but for `/completions`, which is "
+      "llama-server's.\n\nExamples are answers of the built-in model. A stream that fails ends "
+      "with an event "
       "that "
       "holds an error.\nClients can be generated from `/openapi.json`.\n\n| endpoint | what it "
       "does | key |\n| --- | --- | --- |\n";

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sched/request.h"
+
 namespace weir::api {
 
 namespace {
@@ -15,7 +17,10 @@ bool is_number(JsonValue value) {
          value.type() == JsonType::DOUBLE;
 }
 
-Result<int32_t> token_id(std::string_view path, JsonValue value, const RequestLimits& limits) {
+}  // namespace
+
+Result<int32_t> parse_token_id(std::string_view path, JsonValue value,
+                               const RequestLimits& limits) {
   WEIR_ASSIGN(const int64_t id, integer_of(path, value));
   if (id < 0 || id >= limits.vocab_size)
     return out_of_range(path, "expected a token id below " + std::to_string(limits.vocab_size) +
@@ -28,20 +33,10 @@ Result<void> parse_token_ids(std::string_view path, JsonArray array, const Reque
   out.reserve(array.size());
   size_t index = 0;
   for (const JsonValue value : array) {
-    WEIR_ASSIGN(const int32_t id, token_id(at(path, index++), value, limits));
+    WEIR_ASSIGN(const int32_t id, parse_token_id(at(path, index++), value, limits));
     out.push_back(id);
   }
   return {};
-}
-
-Result<void> parse_stop_token_ids(const FieldInput& in, GenerateRequest& out) {
-  JsonArray array;
-  if (in.value.get(array) != simdjson::SUCCESS)
-    return wrong_type(in.path, "an array of integers", in.value);
-  if (array.size() > kStopTokenIdsMax)
-    return out_of_range(in.path, "expected at most " + std::to_string(kStopTokenIdsMax) +
-                                     " ids, found " + std::to_string(array.size()));
-  return parse_token_ids(in.path, array, in.limits, out.stop_token_ids);
 }
 
 Result<void> parse_logit_bias(const FieldInput& in, GenerateRequest& out) {
@@ -68,13 +63,29 @@ Result<void> parse_logit_bias(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
+namespace {
+
+Result<void> parse_stop_token_ids(const FieldInput& in, GenerateRequest& out) {
+  JsonArray array;
+  if (in.value.get(array) != simdjson::SUCCESS)
+    return wrong_type(in.path, "an array of integers", in.value);
+  if (array.size() > kStopTokenIdsMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kStopTokenIdsMax) +
+                                     " ids, found " + std::to_string(array.size()));
+  return parse_token_ids(in.path, array, in.limits, out.stop_token_ids);
+}
+
 Result<void> parse_stream_options(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   out.has_stream_options = true;
-  const auto usage = json_get(object, "include_usage");
-  if (usage && usage->get(out.include_usage) != simdjson::SUCCESS)
-    return wrong_type("stream_options.include_usage", "a boolean", *usage);
-  return {};
+  const auto read = [&](std::string_view key, bool& flag) -> Result<void> {
+    const auto value = json_get(object, key);
+    if (value && value->get(flag) != simdjson::SUCCESS)
+      return wrong_type(join(in.path, key), "a boolean", *value);
+    return {};
+  };
+  WEIR_TRY(read("include_usage", out.include_usage));
+  return read("continuous_usage_stats", out.continuous_usage);
 }
 
 Result<void> parse_prompt(const FieldInput& in, GenerateRequest& out) {
@@ -84,7 +95,7 @@ Result<void> parse_prompt(const FieldInput& in, GenerateRequest& out) {
 // Completions: `logprobs` is the number of alternatives.
 Result<void> parse_completion_logprobs(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const int64_t count, integer_of(in.path, in.value));
-  WEIR_TRY(check_range(in.path, static_cast<double>(count), 0, 5));
+  WEIR_TRY(check_range(in.path, static_cast<double>(count), 0, sched::kTopLogprobsMax));
   out.logprobs = true;
   out.top_logprobs = count;
   return {};
@@ -111,7 +122,8 @@ Result<void> parse_template_kwargs(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-// The empty value that clients send for "not used".
+}  // namespace
+
 bool is_empty_value(JsonValue value) {
   switch (value.type()) {
     case JsonType::STRING:
@@ -126,8 +138,6 @@ bool is_empty_value(JsonValue value) {
       return false;
   }
 }
-
-}  // namespace
 
 Result<void> refuse(const FieldInput& in, GenerateRequest&) {
   if (is_empty_value(in.value)) return {};
@@ -173,6 +183,10 @@ constexpr auto kFields = std::to_array<Field>({
      0, kChat | kResponses},
     {"chat_template_kwargs", "object", &parse_template_kwargs, "Variables for the chat template.",
      0, 0, kChat | kResponses},
+    {"chat_template", "string", &G::chat_template,
+     "A Jinja template in the place of the model's, where --trust-request-template allows it "
+     "(vLLM).",
+     0, 0, kChat},
     {"reasoning_effort", "string", &G::reasoning_effort,
      "A variable for the chat template; none turns thinking off.", 0, 0, kChat},
     {"enable_thinking", "boolean", &parse_enable_thinking,
@@ -199,9 +213,16 @@ constexpr auto kFields = std::to_array<Field>({
      2},
     {"presence_penalty", "number", &G::presence_penalty, "For any occurrence in the output.", -2,
      2},
-    {"logit_bias", "object", &parse_logit_bias, "Token id to addend, -100 to 100."},
+    {"logit_bias", "object", &parse_logit_bias, "Token id to addend, -100 to 100.", 0, 0,
+     kChat | kCompletions | kResponses},
     {"seed", "integer", &G::seed, "The same seed and request give the same text.", -kSeedMax,
-     kSeedMax},
+     kSeedMax, kChat | kCompletions | kResponses},
+    {"bad_words", "array", &parse_bad_words,
+     "Texts whose tokens must not be written, with and without a space before (vLLM)."},
+    {"allowed_token_ids", "array", &parse_allowed_token_ids,
+     "No other tokens are written, end tokens included (vLLM)."},
+    {"use_beam_search", "boolean", &refuse, "Not supported (vLLM); n, best_of and sampling are.", 0,
+     0, kChat | kCompletions},
 
     {"max_tokens", "integer", &G::max_tokens, "Most tokens of each choice.", 1, kCountMax, kChat},
     {"max_tokens", "integer", &G::max_tokens, "Most tokens of each choice; 0 beside echo.", 0,
@@ -218,23 +239,39 @@ constexpr auto kFields = std::to_array<Field>({
     {"n", "integer", &G::n, "Choices; choice i is sampled with seed + i.", 1, kChoicesMax,
      kChat | kCompletions},
     {"stream", "boolean", &G::stream, "Server-sent events."},
-    {"stream_options", "object", &parse_stream_options, "include_usage: a last chunk with usage.",
+    {"stream_options", "object", &parse_stream_options,
+     "include_usage: a last chunk with usage; "
+     "continuous_usage_stats: usage so far in each.",
      0, 0, kChat | kCompletions},
     {"skip_special_tokens", "boolean", &G::skip_special_tokens,
      "Leaves special tokens out of the text."},
     {"logprobs", "boolean", &G::logprobs, "Log-probabilities of the tokens.", 0, 0, kChat},
     {"top_logprobs", "integer", &G::top_logprobs, "Alternatives of each token.", 0, 20, kChat},
-    {"logprobs", "integer", &parse_completion_logprobs, "Alternatives of each token.", 0, 5,
+    {"logprobs", "integer", &parse_completion_logprobs, "Alternatives of each token.", 0, 20,
      kCompletions},
     {"best_of", "integer", &G::best_of,
      "So many are sampled, and the n with the highest mean log-probability sent; not streamed.", 0,
      20, kCompletions},
     {"echo", "boolean", &G::echo,
      "The text begins with the prompt; with logprobs those of its tokens too.", 0, 0, kCompletions},
-    // Its answers say each token's rank in the whole vocabulary, which nobody counts here.
-    {"prompt_logprobs", "integer", &refuse,
-     "Not supported (vLLM); completions say them with echo and logprobs.", 0, 0,
-     kChat | kCompletions},
+    {"echo", "boolean", &G::echo_message,
+     "The answer's text begins with the last message, if that is of the same role (vLLM).", 0, 0,
+     kChat},
+    {"prompt_logprobs", "integer", &parse_prompt_logprobs,
+     "Log-probabilities and ranks of the prompt's tokens, with so many alternatives (vLLM); not "
+     "streamed.",
+     0, 20, kChat | kCompletions},
+    {"return_token_ids", "boolean", &G::return_token_ids,
+     "prompt_token_ids and token_ids beside the text (vLLM).", 0, 0, kChat | kCompletions},
+    {"return_tokens_as_token_ids", "boolean", &G::tokens_by_id,
+     "Log-probabilities name tokens \"token_id:ID\" (vLLM).", 0, 0, kChat | kCompletions},
+    {"include_reasoning", "boolean", &G::include_reasoning,
+     "Off: what the model thinks is left out of the answer (vLLM).", 0, 0, kChat},
+    {"truncate_prompt_tokens", "integer", &parse_truncation,
+     "Of a longer prompt the last so many tokens; -1: as many as there is room for (vLLM).", -1,
+     kCountMax, kChat | kCompletions},
+    {"truncation_side", "string", &parse_truncation_side,
+     "left, or right: then the first tokens are kept (vLLM).", 0, 0, kChat | kCompletions},
     {"suffix", "string", &G::suffix,
      "The text behind the answer, for models with fill-in-the-middle tokens.", 0, 0, kCompletions},
 
@@ -335,15 +372,11 @@ Result<void> check_completions(const GenerateRequest& request) {
     for (const Prompt& prompt : request.prompts)
       if (!std::holds_alternative<std::string>(prompt))
         return out_of_range("suffix", "expected prompts of text beside it, found token ids");
-  const size_t choices = request.prompts.size() * static_cast<size_t>(candidates);
-  if (choices > kChoicesMax)
-    return out_of_range("n", "expected at most " + std::to_string(kChoicesMax) +
-                                 " choices of all prompts together, found " +
-                                 std::to_string(choices));
-  return {};
+  return check_choices(request);
 }
 
 Result<void> check_both(const GenerateRequest& request) {
+  WEIR_TRY(check_vllm_fields(request));
   if (request.has_stream_options && !request.stream)
     return out_of_range("stream_options", "expected stream to be true beside it");
   const auto limit = request.token_limit();
@@ -354,6 +387,16 @@ Result<void> check_both(const GenerateRequest& request) {
 }
 
 }  // namespace
+
+Result<void> check_choices(const GenerateRequest& request) {
+  const size_t choices =
+      request.prompts.size() * static_cast<size_t>(request.candidates_per_prompt());
+  if (choices > kChoicesMax)
+    return out_of_range("n", "expected at most " + std::to_string(kChoicesMax) +
+                                 " choices of all prompts together, found " +
+                                 std::to_string(choices));
+  return {};
+}
 
 Result<void> parse_stop(const FieldInput& in, GenerateRequest& out) {
   const auto add = [&](std::string_view path, JsonValue value) -> Result<void> {

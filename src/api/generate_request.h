@@ -25,14 +25,16 @@
 
 namespace weir::api {
 
-// kMessages is Anthropic's, whose table is its own (anthropic/message_request.h). kInfill is only
-// parsed as such (infill.h), then it is a completion.
+// kMessages is Anthropic's, whose table is its own (anthropic/message_request.h). kInfill
+// (infill.h) and kLlama, llama-server's /completion (llama_completion.h), are only parsed as such,
+// then they are completions.
 enum class Endpoint : uint8_t {
   kChat = 1,
   kCompletions = 2,
   kResponses = 4,
   kMessages = 8,
-  kInfill = 16
+  kInfill = 16,
+  kLlama = 32
 };
 
 // Limits of one request. OpenAI allows 4 stop strings; local front ends send more.
@@ -40,11 +42,19 @@ inline constexpr size_t kStopStringsMax = 16;
 inline constexpr size_t kStopBytesMax = 1024;
 inline constexpr size_t kStopTokenIdsMax = 128;
 inline constexpr size_t kLogitBiasMax = 1024;
+inline constexpr size_t kBadWordsMax = 1024;
+inline constexpr size_t kBadWordBytesMax = 256;
 inline constexpr size_t kToolsMax = 512;
 inline constexpr size_t kChoicesMax = 128;  // n times the number of prompts.
 
+// Texts and tokens in one prompt, as llama-server takes them.
+struct MixedPrompt {
+  std::vector<std::variant<std::string, std::vector<int32_t>>> parts;
+  bool operator==(const MixedPrompt&) const = default;
+};
+
 // A text to tokenise, or tokens.
-using Prompt = std::variant<std::string, std::vector<int32_t>>;
+using Prompt = std::variant<std::string, std::vector<int32_t>, MixedPrompt>;
 
 struct ToolFunction {
   std::string name;
@@ -53,6 +63,12 @@ struct ToolFunction {
 };
 
 enum class ToolChoice : uint8_t { kAuto, kNone, kRequired, kNamed };
+
+// Of a prompt that is longer only so many tokens are used.
+struct Truncation {
+  std::optional<int64_t> tokens_max;  // -1: what the context has room for.
+  bool keep_beginning = false;        // The first ones are, else the last.
+};
 
 struct GenerateRequest {
   std::string model;
@@ -63,6 +79,7 @@ struct GenerateRequest {
   std::string last_role;        // Of the last message,
   std::string last_content;     // and its text.
   std::string template_kwargs;  // A JSON object, or empty.
+  std::optional<std::string> chat_template;  // In the place of the model's.
   std::optional<std::string> reasoning_effort;
   std::optional<bool> enable_thinking;
   // Where neither the request nor the server says; absent: as the template does.
@@ -75,6 +92,8 @@ struct GenerateRequest {
   std::string suffix;                    // this,
   std::vector<InfillFile> infill_files;  // in a project with these.
   bool echo = false;                     // Completions: the prompt is the beginning of the text.
+  bool echo_message = false;  // Chats: the last message is, if the answer goes on with it.
+  Truncation truncation;
 
   // --- Functions that the model may call.
   std::string tools;                    // A JSON array for the template, or empty;
@@ -89,6 +108,9 @@ struct GenerateRequest {
   std::optional<double> repetition_penalty, repeat_penalty, frequency_penalty, presence_penalty;
   std::optional<int64_t> top_k, seed;
   std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<std::pair<std::string, float>> text_bias;   // For each token of a text (llama.cpp).
+  std::vector<std::string> bad_words;                     // Must not be written.
+  std::optional<std::vector<int32_t>> allowed_token_ids;  // Nothing else may be.
 
   // --- Length and end.
   std::optional<int64_t> max_tokens, max_completion_tokens, min_tokens;
@@ -102,6 +124,12 @@ struct GenerateRequest {
   bool stream = false;
   bool has_stream_options = false;
   bool include_usage = false;
+  bool continuous_usage = false;  // In every event.
+  bool include_reasoning = true;
+  bool return_token_ids = false;
+  bool shows_prompt = false;               // The answer repeats its text (llama-server).
+  bool tokens_by_id = false;               // Log-probabilities name tokens by their ids.
+  std::optional<int64_t> prompt_logprobs;  // Alternatives of each token of the prompt.
   bool skip_special_tokens = true;
   bool logprobs = false;                // Chat's switch, or completions' logprobs given.
   std::optional<int64_t> top_logprobs;  // Alternatives of each token.
@@ -159,7 +187,7 @@ struct Field {
   FieldTarget target;
   std::string_view help;
   double min = 0, max = 0;  // Of numbers, inclusive.
-  uint8_t endpoints = 23;   // Endpoint values, or-ed: all but kMessages.
+  uint8_t endpoints = 55;   // Endpoint values, or-ed: all but kMessages.
   bool required = false;
 };
 
@@ -183,8 +211,27 @@ Result<void> read_fields(std::span<const Field> fields, uint8_t endpoints, JsonO
                          const RequestLimits& limits, GenerateRequest& out);
 Result<void> parse_stop(const FieldInput& in, GenerateRequest& out);
 
+// The empty value that clients send for "not used".
+bool is_empty_value(JsonValue value);
+
 // Refuses a value that asks for something.
 Result<void> refuse(const FieldInput& in, GenerateRequest& out);
+
+Result<int32_t> parse_token_id(std::string_view path, JsonValue value, const RequestLimits& limits);
+Result<void> parse_token_ids(std::string_view path, JsonArray array, const RequestLimits& limits,
+                             std::vector<int32_t>& out);
+Result<void> parse_logit_bias(const FieldInput& in, GenerateRequest& out);
+
+// Fields that vLLM has (vllm_fields.cpp).
+Result<void> parse_bad_words(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_allowed_token_ids(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_truncation(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_truncation_side(const FieldInput& in, GenerateRequest& out);
+Result<void> parse_prompt_logprobs(const FieldInput& in, GenerateRequest& out);
+Result<void> check_vllm_fields(const GenerateRequest& request);
+
+// At most kChoicesMax choices of all prompts together.
+Result<void> check_choices(const GenerateRequest& request);
 
 // A field of prompts, at most `prompts_max` of them: a string, a list of strings, token ids, or a
 // list of such lists.

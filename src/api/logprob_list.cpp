@@ -9,10 +9,7 @@ namespace weir::api {
 
 namespace {
 
-// JSON has no infinity; OpenAI writes this for a token that cannot occur.
-constexpr float kImpossible = -9999;
-
-float finite(float logprob) { return std::isfinite(logprob) ? logprob : kImpossible; }
+float finite(float logprob) { return std::isfinite(logprob) ? logprob : kImpossibleLogprob; }
 
 // A token's name in completions: its text, or OpenAI's notation where it is part of a character.
 std::string completion_token(std::string_view piece) {
@@ -41,7 +38,8 @@ void LogprobList::add(TokenLogprob chosen, std::span<const TokenLogprob> top,
   Mark mark{begin.bytes, {}};
   for (size_t i = 0; i < 4; ++i) mark.list[i] = lists_[i].size();
   marks_.push_back(mark);
-  if (endpoint_ == Endpoint::kCompletions)
+  top = top.first(std::min(top.size(), static_cast<size_t>(top_count_)));
+  if (style_.form == LogprobStyle::Form::kCompletions)
     add_completion(chosen, top, begin.characters);
   else
     add_chat(chosen, top);
@@ -49,7 +47,7 @@ void LogprobList::add(TokenLogprob chosen, std::span<const TokenLogprob> top,
 
 void LogprobList::add_first(int32_t token) {
   marks_.push_back({});
-  lists_[0] += completion_token(tokenizer_.piece(token));
+  lists_[0] += completion_name(token);
   lists_[1] += "null";
   lists_[2] += "null";
   lists_[3] += '0';
@@ -63,10 +61,23 @@ void LogprobList::drop_from(int64_t text_bytes) {
   marks_.erase(first, marks_.end());
 }
 
+std::string LogprobList::chat_name(int32_t token) const {
+  if (style_.by_id) return "token_id:" + std::to_string(token);
+  return std::string(tokenizer_.piece(token));
+}
+
+// With its quotes.
+std::string LogprobList::completion_name(int32_t token) const {
+  if (style_.by_id) return "\"token_id:" + std::to_string(token) + '"';
+  return completion_token(tokenizer_.piece(token));
+}
+
 void LogprobList::append_chat_token(std::string& out, TokenLogprob token) const {
   const std::string_view piece = tokenizer_.piece(token.token);
   JsonWriter json(out);
-  json.begin_object().field("token", piece).field("logprob", finite(token.logprob));
+  json.begin_object();
+  if (style_.form == LogprobStyle::Form::kLlama) json.field("id", token.token);
+  json.field("token", chat_name(token.token)).field("logprob", finite(token.logprob));
   json.key("bytes").begin_array();
   for (const char c : piece) json.value(static_cast<int32_t>(static_cast<uint8_t>(c)));
   json.end_array();
@@ -90,7 +101,7 @@ void LogprobList::add_chat(TokenLogprob chosen, std::span<const TokenLogprob> to
 
 void LogprobList::add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top,
                                  int64_t text_offset) {
-  const std::string name = completion_token(tokenizer_.piece(chosen.token));
+  const std::string name = completion_name(chosen.token);
   for (std::string& list : lists_) comma(list);
   lists_[0] += name;
   JsonWriter(lists_[1]).value(finite(chosen.logprob));
@@ -112,8 +123,7 @@ void LogprobList::add_completion(TokenLogprob chosen, std::span<const TokenLogpr
     names.push_back(std::move(key));
   };
   for (const TokenLogprob& alternative : top)
-    if (alternative.token >= 0)
-      put(completion_token(tokenizer_.piece(alternative.token)), alternative.logprob);
+    if (alternative.token >= 0) put(completion_name(alternative.token), alternative.logprob);
   put(std::string(name), chosen.logprob);
   map += '}';
 }
@@ -125,15 +135,22 @@ size_t LogprobList::json_bytes() const {
 }
 
 void LogprobList::write_and_clear(std::string& out) {
-  if (endpoint_ == Endpoint::kResponses) {
-    out.append(lists_[0]);
-  } else if (endpoint_ == Endpoint::kChat) {
-    out.append("{\"content\":[").append(lists_[0]).append("],\"refusal\":null}");
-  } else {
-    out.append("{\"tokens\":[").append(lists_[0]);
-    out.append("],\"token_logprobs\":[").append(lists_[1]);
-    out.append("],\"top_logprobs\":[").append(lists_[2]);
-    out.append("],\"text_offset\":[").append(lists_[3]).append("]}");
+  using enum LogprobStyle::Form;
+  switch (style_.form) {
+    case kResponses:
+      out.append(lists_[0]);
+      break;
+    case kLlama:
+      out.append("[").append(lists_[0]).append("]");
+      break;
+    case kChat:
+      out.append("{\"content\":[").append(lists_[0]).append("],\"refusal\":null}");
+      break;
+    case kCompletions:
+      out.append("{\"tokens\":[").append(lists_[0]);
+      out.append("],\"token_logprobs\":[").append(lists_[1]);
+      out.append("],\"top_logprobs\":[").append(lists_[2]);
+      out.append("],\"text_offset\":[").append(lists_[3]).append("]}");
   }
   clear();
 }

@@ -9,17 +9,26 @@
 #include <string>
 #include <vector>
 
-#include "api/generate_request.h"
 #include "base/token_log.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
 namespace weir::api {
 
+// Whose JSON, and how a token is named in it.
+struct LogprobStyle {
+  enum class Form : uint8_t { kChat, kCompletions, kResponses, kLlama };
+  Form form = Form::kChat;
+  bool by_id = false;  // "token_id:123" (vLLM), else by its text.
+};
+
+// JSON has no infinity; OpenAI writes this for a token that cannot occur.
+inline constexpr float kImpossibleLogprob = -9999;
+
 class LogprobList {
  public:
-  LogprobList(Endpoint endpoint, const text::Tokenizer& tokenizer, int32_t top_count)
-      : endpoint_(endpoint), tokenizer_(tokenizer), top_count_(top_count) {}
+  LogprobList(LogprobStyle style, const text::Tokenizer& tokenizer, int32_t top_count)
+      : style_(style), tokenizer_(tokenizer), top_count_(top_count) {}
 
   // `begin`: where the token begins in the text.
   void add(TokenLogprob chosen, std::span<const TokenLogprob> top,
@@ -33,7 +42,7 @@ class LogprobList {
   // About the length of the JSON value.
   size_t json_bytes() const;
   // Appends the JSON value, {"content":[...]} or {"tokens":[...], ...}, and forgets its tokens. Of
-  // responses: the members of an array.
+  // responses: the members of an array; of llama-server's: the array.
   void write_and_clear(std::string& out);
   void clear();
 
@@ -47,12 +56,14 @@ class LogprobList {
   void add_chat(TokenLogprob chosen, std::span<const TokenLogprob> top);
   void add_completion(TokenLogprob chosen, std::span<const TokenLogprob> top, int64_t text_offset);
   void append_chat_token(std::string& out, TokenLogprob token) const;
+  std::string chat_name(int32_t token) const;
+  std::string completion_name(int32_t token) const;
 
-  const Endpoint endpoint_;
+  const LogprobStyle style_;
   const text::Tokenizer& tokenizer_;
   const int32_t top_count_;
   std::vector<Mark> marks_;
-  // Chats and responses use the first; completions: tokens, token_logprobs, top_logprobs,
+  // All but completions use the first; completions: tokens, token_logprobs, top_logprobs,
   // text_offset.
   std::string lists_[4];
 };

@@ -54,10 +54,11 @@ inline size_t trie_bytes(int32_t vocab_size) {
   return kTries * kTrieBytesPerToken * static_cast<size_t>(vocab_size);
 }
 
-// The log-probabilities of a prompt's tokens.
+// The log-probabilities of a prompt's tokens, and their ranks.
 inline size_t prompt_log_bytes(size_t prompt_tokens, int32_t top_logprobs) {
   return sizeof(TokenLog) +
-         prompt_tokens * sizeof(TokenLogprob) * (1 + static_cast<size_t>(top_logprobs));
+         prompt_tokens *
+             (sizeof(TokenLogprob) * (1 + static_cast<size_t>(top_logprobs)) + sizeof(int32_t));
 }
 
 // One input of an embeddings request, from its submission until the answer is sent: with its
@@ -94,6 +95,12 @@ inline constexpr size_t kAnswerCopies = 3;
 inline size_t answer_bytes(int32_t max_tokens, bool logprobs, int32_t top_logprobs) {
   const size_t json = logprobs ? kLogprobJson * (1 + static_cast<size_t>(top_logprobs)) : 0;
   return static_cast<size_t>(max_tokens) * kAnswerCopies * (kTextPerToken + json);
+}
+
+// The ids of tokens in an answer that is sent whole: as they wait, and as JSON.
+inline constexpr size_t kTokenIdJson = 8;
+inline size_t token_ids_bytes(size_t tokens) {
+  return tokens * (sizeof(int32_t) + kAnswerCopies * kTokenIdJson);
 }
 
 // The last events of one that is streamed and collected repeat the text four times, in a string

@@ -5,6 +5,7 @@
 
 #include "api/anthropic/count_tokens.h"
 #include "api/api_impl.h"
+#include "api/front_page.h"
 #include "api/responses.h"
 #include "api/server_pages.h"
 #include "api/token_endpoints.h"
@@ -80,6 +81,22 @@ void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
   exchange->respond_json(slots_page(config, tokens_max(), std::move(open)));
 }
 
+void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams&) {
+  FrontPage page;
+  page.version = config.version;
+  if (keys.empty()) page.model = config.model_id;
+  page.has_chat = config.chat_template != nullptr;
+  const net::HttpResponder::Headers vary{{"Vary", "Accept"}};
+  if (!wants_html(exchange->request().header("accept")))
+    return exchange->respond(200, "text/plain; charset=utf-8", front_page_text(page), vary);
+  exchange->respond(200, "text/html; charset=utf-8", front_page_html(page),
+                    {vary.front(),
+                     {"X-Content-Type-Options", "nosniff"},
+                     {"Content-Security-Policy",
+                      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+                      "form-action 'none'; frame-ancestors 'none'"}});
+}
+
 void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
   if (draining || config.engine->draining())
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
@@ -110,6 +127,12 @@ void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParam
       exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
         return tokenize(config, body, now, tokens);
       });
+}
+
+void Api::Impl::apply_template(const ExchangePtr& exchange, const net::RouteParams&) {
+  respond_from_pool(exchange, [this, now = std::time(nullptr)](const std::string& body) {
+    return weir::api::apply_template(config, body, now);
+  });
 }
 
 void Api::Impl::detokenize_ids(const ExchangePtr& exchange, const net::RouteParams&) {

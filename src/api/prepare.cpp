@@ -6,10 +6,10 @@
 
 #include "api/anthropic/message_error.h"
 #include "api/anthropic/message_request.h"
-#include "api/fim.h"
 #include "api/grammar_store.h"
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
+#include "api/prompt_tokens.h"
 
 namespace weir::api {
 
@@ -17,9 +17,6 @@ namespace {
 
 // OpenAI's default of /v1/completions.
 constexpr int32_t kCompletionTokensDefault = 16;
-
-// Longer than any marker, with the white space behind it.
-constexpr size_t kChatEndBytes = 256;
 
 // Variables of ours, which chat_template_kwargs cannot replace.
 constexpr std::array<std::string_view, 3> kReservedVariables = {"messages", "tools",
@@ -34,6 +31,19 @@ Result<void> write_kwargs(const std::string& kwargs, JsonWriter& json) {
         kReservedVariables.end())
       json.field(key, value);
   return {};
+}
+
+// A template is a program: the interpreter's limits bound it, but that a client may send one at all
+// is for whoever runs the server to say.
+Result<text::ChatTemplate> template_of(const ApiConfig& config, const std::string& source) {
+  if (!config.trust_request_template)
+    return unsupported("chat_template",
+                       "this server takes no templates from requests (--trust-request-template)");
+  Result<text::ChatTemplate> parsed = text::ChatTemplate::parse(source);
+  if (!parsed)
+    return fail(ErrorCode::kInvalid, "Invalid value for 'chat_template': " + parsed.error().message,
+                "chat_template", "invalid_value");
+  return parsed;
 }
 
 // Templates know the switch by two names. What chat_template_kwargs says wins.
@@ -75,6 +85,29 @@ Result<void> cut_after_final_message(std::string& prompt, const std::string& con
   return {};
 }
 
+// Alternatives of each token of the prompt: for echo, or for prompt_logprobs.
+int32_t prompt_top_of(const GenerateRequest& request) {
+  const int64_t echoed = request.echo && request.logprobs ? request.top_logprobs.value_or(0) : 0;
+  return static_cast<int32_t>(std::max(echoed, request.prompt_logprobs.value_or(0)));
+}
+
+// A text is forbidden as its tokens, with and without a space before it.
+std::shared_ptr<const sample::TokenBounds> bounds_of(const ApiConfig& config,
+                                                     const GenerateRequest& request) {
+  if (request.bad_words.empty() && !request.allowed_token_ids) return nullptr;
+  std::vector<std::vector<int32_t>> banned;
+  for (const std::string& word : request.bad_words) {
+    const std::string bare = word.substr(word.find_first_not_of(' '));
+    for (const std::string& text : {bare, " " + bare}) {
+      std::vector<int32_t> ids = config.tokenizer->encode(text, {.parse_special = true});
+      const bool known = ids.empty() || std::ranges::find(banned, ids) != banned.end();
+      if (!known) banned.push_back(std::move(ids));
+    }
+  }
+  return std::make_shared<const sample::TokenBounds>(
+      request.allowed_token_ids.value_or(std::vector<int32_t>()), std::move(banned));
+}
+
 sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateRequest& request,
                                    uint64_t seed) {
   const GenerationDefaults& defaults = config.defaults;
@@ -94,9 +127,12 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
   params.presence_penalty = number(request.presence_penalty, 0);
   params.seed = seed;
   params.logit_bias = request.logit_bias;
+  for (const auto& [text, bias] : request.text_bias)
+    for (const int32_t token : config.tokenizer->encode(text, {.parse_special = true}))
+      params.logit_bias.emplace_back(token, bias);
   params.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
-  params.prompt_top_logprobs = params.top_logprobs;
+  params.prompt_top_logprobs = prompt_top_of(request);
   params.min_tokens = static_cast<int32_t>(request.min_tokens.value_or(0));
   if (!request.ignore_eos) params.stop_token_ids = defaults.eos_ids;
   if (!request.ignore_eos && request.infill && config.infill)
@@ -105,71 +141,6 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
   params.stop_token_ids.insert(params.stop_token_ids.end(), request.stop_token_ids.begin(),
                                request.stop_token_ids.end());
   return params;
-}
-
-std::string field_of(Endpoint endpoint) {
-  switch (endpoint) {
-    case Endpoint::kChat:
-    case Endpoint::kMessages:
-      return "messages";
-    case Endpoint::kCompletions:
-    case Endpoint::kInfill:
-      return "prompt";
-    case Endpoint::kResponses:
-      return "input";
-  }
-  return {};
-}
-
-// Prompts with a suffix. Texts too long are refused before they are tokenised to their ends.
-Result<std::vector<std::vector<int32_t>>> tokenise_infills(const ApiConfig& config,
-                                                           int32_t tokens_max,
-                                                           const GenerateRequest& request) {
-  if (!config.infill)
-    return unsupported("suffix", "this model's vocabulary has no fill-in-the-middle tokens");
-  std::vector<std::vector<int32_t>> prompts;
-  WEIR_TRY(
-      check_text_length(config, "suffix", tokens_max, request.suffix, {.parse_special = false}));
-  for (const InfillFile& file : request.infill_files)
-    WEIR_TRY(
-        check_text_length(config, "input_extra", tokens_max, file.text, {.parse_special = false}));
-  for (const Prompt& prompt : request.prompts) {
-    const std::string& prefix = std::get<std::string>(prompt);
-    WEIR_TRY(check_text_length(config, "prompt", tokens_max, prefix, {.parse_special = false}));
-    prompts.push_back(infill_prompt(*config.tokenizer, *config.infill, prefix, request.suffix,
-                                    request.infill_files));
-  }
-  return prompts;
-}
-
-// `chat_end`: the end of a chat's prompt; enough of it to see what it has opened.
-Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& config,
-                                                           const PrepareInput& in,
-                                                           const GenerateRequest& request,
-                                                           std::string& chat_end) {
-  std::vector<std::vector<int32_t>> prompts;
-  if (in.endpoint != Endpoint::kCompletions) {
-    WEIR_ASSIGN(const std::string text, render_chat(config, request, in.now));
-    chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
-    // Templates write the BOS token themselves.
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, field_of(in.endpoint), in.tokens_max, text,
-                                                 {.add_special = false, .parse_special = true}));
-  }
-  if (request.infill) return tokenise_infills(config, in.tokens_max, request);
-  for (const Prompt& prompt : request.prompts) {
-    if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
-      prompts.push_back(*ids);
-      continue;
-    }
-    WEIR_ASSIGN(prompts.emplace_back(),
-                tokenise(config, "prompt", in.tokens_max, std::get<std::string>(prompt),
-                         {.add_special = true, .parse_special = true}));
-  }
-  for (const std::vector<int32_t>& prompt : prompts)
-    if (prompt.empty())
-      return out_of_range(field_of(in.endpoint),
-                          "expected at least one token, found an empty text");
-  return prompts;
 }
 
 // What max_tokens becomes: never more than the context leaves, which is at least 1 unless 0 is
@@ -208,6 +179,12 @@ bool shows_reasoning(const ApiConfig& config, const GenerateRequest& request) {
   return config.thinking.value_or(request.thinking_unasked.value_or(true));
 }
 
+LogprobStyle::Form form_of(Endpoint endpoint) {
+  using enum LogprobStyle::Form;
+  if (endpoint == Endpoint::kCompletions) return kCompletions;
+  return endpoint == Endpoint::kResponses ? kResponses : kChat;
+}
+
 AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
                              const GenerateRequest& request) {
   AnswerOptions options;
@@ -215,9 +192,20 @@ AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
   options.stream = request.stream;
   options.collected = !request.stream || endpoint == Endpoint::kResponses;
   options.include_usage = request.include_usage;
+  options.continuous_usage = request.continuous_usage;
   options.logprobs = request.logprobs;
   options.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
+  options.logprob_style = {form_of(endpoint), request.tokens_by_id};
+  options.return_token_ids = request.return_token_ids;
+  if (request.prompt_logprobs)
+    options.prompt_logprobs = static_cast<int32_t>(*request.prompt_logprobs);
+  options.shows_prompt =
+      request.shows_prompt || request.return_token_ids || request.prompt_logprobs;
+  options.drop_reasoning = !request.include_reasoning;
+  // The answer's role is the assistant's where its turn is opened, else the last message's.
+  if (request.echo_message && (!request.add_generation_prompt || request.last_role == "assistant"))
+    options.preamble = request.last_content;
   options.skip_special_tokens = request.skip_special_tokens;
   options.begins_text = endpoint != Endpoint::kCompletions && !request.continue_final_message;
   options.include_stop = request.include_stop_str_in_output;
@@ -242,10 +230,22 @@ struct AnswerCost {
 };
 
 size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens) {
+  const int32_t echo_top = options.echo && options.logprobs ? options.top_logprobs : -1;
+  const int32_t prompt_top = std::max(echo_top, options.prompt_logprobs.value_or(-1));
   return request_bytes(prompt_tokens, max_tokens, options.top_logprobs) +
-         (options.echo && options.logprobs ? prompt_log_bytes(prompt_tokens, options.top_logprobs)
-                                           : 0) +
+         (prompt_top >= 0 ? prompt_log_bytes(prompt_tokens, prompt_top) : 0) +
          (options.may_call ? held_call_bytes(max_tokens) : 0);
+}
+
+// What an answer that is sent whole holds of a prompt that it shows, for each of its choices.
+size_t shown_prompt_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens) {
+  size_t bytes = kAnswerCopies * options.preamble.size();
+  if (options.return_token_ids)
+    bytes += token_ids_bytes(prompt_tokens + static_cast<size_t>(max_tokens));
+  if (options.shows_prompt) bytes += answer_bytes(static_cast<int32_t>(prompt_tokens), false, 0);
+  if (options.prompt_logprobs)
+    bytes += answer_bytes(static_cast<int32_t>(prompt_tokens), true, *options.prompt_logprobs);
+  return bytes;
 }
 
 AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<int32_t>>& prompts,
@@ -257,6 +257,7 @@ AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<i
     if (options.collected)
       cost.whole += choices * answer_bytes(limits[i], options.logprobs, options.top_logprobs);
     if (options.collected && options.stream) cost.whole += choices * last_events_bytes(limits[i]);
+    cost.whole += choices * shown_prompt_bytes(options, prompts[i].size(), limits[i]);
     if (!options.stream && options.echo)
       cost.whole += choices * answer_bytes(static_cast<int32_t>(prompts[i].size()),
                                            options.logprobs, options.top_logprobs);
@@ -399,6 +400,11 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
   const bool with_tools = request.may_call();
   const text::ChatTemplate* chat_template =
       with_tools && config.tool_use_template ? config.tool_use_template : config.chat_template;
+  std::optional<text::ChatTemplate> own;
+  if (request.chat_template) {
+    WEIR_ASSIGN(own, template_of(config, *request.chat_template));
+    chat_template = &*own;
+  }
   if (!chat_template)
     return fail(ErrorCode::kUnsupported,
                 "This model has no chat template: use /v1/completions, or start the server with "
@@ -452,6 +458,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
   WEIR_ASSIGN(const std::unique_ptr<sample::grammar::Matcher> matcher,
               plan_answer(config, request, chat_end, options));
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
+  const auto bounds = bounds_of(config, request);
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
                             ? std::hash<std::string>()(*request.cache_salt) | 1
                             : 0;
@@ -460,18 +467,24 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
       sample::SamplingParams params =
           sampling_of(config, request, seed + static_cast<uint64_t>(choice));
       params.min_tokens = std::min(params.min_tokens, limits[i]);
+      params.bounds = bounds;
       OwnedRequest owned;
       WEIR_ASSIGN(owned.lease, lease(budget, choice_bytes(options, prompts[i].size(), limits[i]) +
-                                                 (matcher ? matcher_bytes(*matcher) : 0)));
+                                                 (matcher ? matcher_bytes(*matcher) : 0) +
+                                                 (bounds ? bounds->memory_bytes() : 0)));
       // Who scores a text asks for one token more than it has and leaves that out: it must be
       // there, also if it is an end token.
       if (request.echo && request.logprobs && limits[i] <= 1) params.stop_token_ids.clear();
       const bool ranked = options.choices_per_prompt > options.shown_per_prompt;
       owned.request = std::make_unique<sched::Request>(prompts[i], std::move(params), limits[i],
                                                        request.logprobs || ranked);
-      if (request.echo && request.logprobs && prompts[i].size() > 1)
+      // Prompts are shown to all choices from the first.
+      const bool scores_prompt = request.prompt_logprobs && choice == 0;
+      const bool echoes = request.echo && request.logprobs;
+      if ((echoes || scores_prompt) && prompts[i].size() > 1)
         owned.request->prompt_log = std::make_unique<TokenLog>(
-            static_cast<int32_t>(prompts[i].size()) - 1, options.top_logprobs);
+            static_cast<int32_t>(prompts[i].size()) - 1, prompt_top_of(request));
+      if (scores_prompt) owned.request->prompt_ranks.resize(prompts[i].size() - 1);
       owned.request->cache_salt = salt;
       owned.request->priority = priority_of(request, in);
       if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);

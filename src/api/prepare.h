@@ -5,12 +5,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/api.h"
 #include "api/generate_request.h"
+#include "api/logprob_list.h"
 #include "api/memory_lease.h"
 #include "api/output/output_parser.h"
 #include "sched/request.h"
@@ -29,8 +31,13 @@ struct AnswerOptions {
   bool stream = false;
   bool collected = false;  // Also what is streamed is kept until the end.
   bool include_usage = false;
+  bool continuous_usage = false;  // In every event.
   bool logprobs = false;
   int32_t top_logprobs = 0;
+  LogprobStyle logprob_style;
+  bool return_token_ids = false;           // Of the prompt and of the answer.
+  std::optional<int32_t> prompt_logprobs;  // Alternatives of each token of the prompt.
+  bool shows_prompt = false;               // Something of it.
   bool skip_special_tokens = true;
   // The answer begins a text of its own. One that goes on from the prompt keeps its first space.
   bool begins_text = true;
@@ -39,12 +46,14 @@ struct AnswerOptions {
   int32_t choices_per_prompt = 1;  // That are sampled,
   int32_t shown_per_prompt = 1;    // and of these sent, the likeliest.
   bool echo = false;
+  std::string preamble;  // Stands before the answer's text: the message that it goes on with.
   // --- What the text is taken apart by; null: it is all content.
   std::shared_ptr<const output::ParserOptions> parser;
   std::vector<int32_t> markers;  // Special tokens whose text the parser needs.
   bool short_call_ids = false;   // Nine letters or digits.
   std::string_view call_id_prefix = "call_";
   bool show_reasoning = true;     // Where the protocol shows it only to those who ask.
+  bool drop_reasoning = false;    // Nothing of it is sent.
   bool legacy_functions = false;  // `function_call` instead of `tool_calls`.
   bool may_call = false;          // A call may be held back until it is whole.
   Ignored ignored;                // What the answer does not do of what was asked.
@@ -61,6 +70,7 @@ struct PrepareInput {
   std::string_view body;
   sched::Clock::time_point arrived{};
   int64_t now = 0;           // Seconds since the epoch; templates ask for the date.
+  std::string answer_id;     // Random digits.
   uint64_t random_seed = 0;  // For a request that names none.
   int32_t tokens_max = 0;    // Prompt and output of one sequence.
   // The earliest that the client may ask for, and what it gets without asking.

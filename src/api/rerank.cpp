@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "api/memory_cost.h"
+#include "api/prompt_tokens.h"
 #include "api/rerank_request.h"
 #include "base/json.h"
 
@@ -19,6 +21,9 @@ constexpr std::string_view kJudge =
     "You are given an instruction, a query and a document. Does the document meet what the "
     "instruction and the query ask for? Answer \"yes\" or \"no\" and nothing else.";
 constexpr std::string_view kTask = "Find the passages that answer the query.";
+
+// Where a text that is cut meets the template its tokens may be others: so many fewer are taken.
+constexpr int64_t kSeamTokens = 4;
 
 // A result's JSON beside its document.
 constexpr size_t kResultBytes = 96;
@@ -46,36 +51,70 @@ std::string_view default_instruction(const EmbeddingConfig& config) {
 }
 
 // The conversation in which the model judges one document.
-std::string messages_of(const ApiConfig& config, const RerankRequest& request, size_t document) {
+std::string messages_of(const ApiConfig& config, const RerankRequest& request,
+                        const std::string& query, const std::string& document) {
   std::string messages;
   JsonWriter json(messages);
   json.begin_array();
-  const std::string& query = request.query_of(document);
   if (config.rerank.roles) {
     const std::string instruction =
         request.instruction.value_or(std::string(default_instruction(config.embedding)));
     if (!instruction.empty()) write_message(json, "system", instruction);
     write_message(json, "query", query);
-    write_message(json, "document", request.documents[document]);
+    write_message(json, "document", document);
   } else {
     write_message(json, "system", kJudge);
     write_message(json, "user",
                   "<Instruct>: " + request.instruction.value_or(std::string(kTask)) +
-                      "\n<Query>: " + query + "\n<Document>: " + request.documents[document]);
+                      "\n<Query>: " + query + "\n<Document>: " + document);
   }
   json.end_array();
   return messages;
 }
 
+// The beginning of a text.
+std::string first_tokens(const ApiConfig& config, const std::string& text, int64_t count) {
+  const std::vector<int32_t> ids = config.tokenizer->encode(text, {.parse_special = false});
+  if (std::ssize(ids) <= count) return text;
+  return config.tokenizer->decode(
+      std::span(ids).first(static_cast<size_t>(std::max<int64_t>(count, 0))),
+      /*skip_special=*/false);
+}
+
+// The prompt of one document, and where it has more than `tokens_max` tokens that of a shorter one.
+Result<std::vector<int32_t>> fitting_prompt(const ApiConfig& config, const PrepareInput& in,
+                                            const RerankRequest& request, size_t index,
+                                            const std::string& field, int64_t tokens_max) {
+  std::string document = request.documents[index];
+  const bool cuts = request.prompt_tokens_max.has_value();
+  const Truncation any_length{cuts ? request.prompt_tokens_max : std::nullopt, false};
+  WEIR_TRY(check_text_length(config, field, uncut_tokens_max(any_length, in.tokens_max), document,
+                             {.parse_special = false}));
+  if (request.document_tokens_max)
+    document = first_tokens(config, document, *request.document_tokens_max);
+  GenerateRequest chat;
+  chat.enable_thinking = false;  // The next token is the answer.
+  const auto encode = [&]() -> Result<std::vector<int32_t>> {
+    chat.messages = messages_of(config, request, request.query_of(index), document);
+    WEIR_ASSIGN(const std::string text, render_chat(config, chat, in.now));
+    return tokenise(config, field, uncut_tokens_max(any_length, in.tokens_max), text,
+                    {.add_special = false, .parse_special = true});
+  };
+  WEIR_ASSIGN(std::vector<int32_t> prompt, encode());
+  if (!cuts || std::ssize(prompt) <= tokens_max) return prompt;
+  const auto whole = std::ssize(config.tokenizer->encode(document, {.parse_special = false}));
+  document =
+      first_tokens(config, document, whole - (std::ssize(prompt) - tokens_max) - kSeamTokens);
+  return encode();
+}
+
 Result<std::vector<int32_t>> prompt_of(const ApiConfig& config, const PrepareInput& in,
                                        const RerankRequest& request, size_t document) {
-  GenerateRequest chat;
-  chat.messages = messages_of(config, request, document);
-  chat.enable_thinking = false;  // The next token is the answer.
-  WEIR_ASSIGN(const std::string text, render_chat(config, chat, in.now));
   const std::string field = request.document_field + "[" + std::to_string(document) + "]";
-  WEIR_ASSIGN(std::vector<int32_t> prompt, tokenise(config, field, in.tokens_max, text,
-                                                    {.add_special = false, .parse_special = true}));
+  const int64_t room = in.tokens_max - 1;
+  const int64_t asked = request.prompt_tokens_max.value_or(-1);
+  WEIR_ASSIGN(std::vector<int32_t> prompt,
+              fitting_prompt(config, in, request, document, field, asked > 0 ? asked : room));
   if (prompt.empty()) return out_of_range(field, "expected at least one token, found none");
   WEIR_TRY(check_prompt_length(config, field, std::ssize(prompt), 1, in.tokens_max));
   return prompt;
@@ -105,8 +144,8 @@ Result<std::vector<OwnedRequest>> judgements(const ApiConfig& config, MemoryBudg
   return requests;
 }
 
-// By document: e^yes / (e^yes + e^no).
-Result<std::vector<double>> scores_of(std::span<OwnedRequest> requests) {
+// By document: e^yes / (e^yes + e^no), or the difference of the logits.
+Result<std::vector<double>> scores_of(std::span<OwnedRequest> requests, bool raw) {
   std::vector<double> scores;
   for (const OwnedRequest& owned : requests) {
     const TokenLog& log = owned.request->log;
@@ -114,7 +153,7 @@ Result<std::vector<double>> scores_of(std::span<OwnedRequest> requests) {
     const auto judged = log.top(0);
     const double odds = double{judged[1].logprob} - double{judged[0].logprob};
     if (std::isnan(odds)) return fail(ErrorCode::kIo, "The model gave logits that are no numbers.");
-    scores.push_back(1 / (1 + std::exp(odds)));
+    scores.push_back(raw ? -odds : 1 / (1 + std::exp(odds)));
   }
   return scores;
 }
@@ -124,36 +163,65 @@ void write_usage(JsonWriter& json, int64_t prompt_tokens) {
   json.field("total_tokens", prompt_tokens).end_object();
 }
 
-// `documents`: the JSON of each text, or none of them.
-std::string rerank_json(const std::string& model, std::span<const double> scores,
-                        const std::vector<std::string>& documents, size_t top_n,
-                        int64_t prompt_tokens) {
+// What an answer says of its request.
+struct RankingFacts {
+  RerankForm form = RerankForm::kList;
+  bool raw_scores = false;
+  std::string id, model;
+  size_t top_n = 0;
+  std::vector<std::string> documents;  // The JSON of each text, or none of them.
+};
+
+void write_result(JsonWriter& json, const RankingFacts& facts, size_t index, double score) {
+  const bool tei = facts.form == RerankForm::kTei;
+  json.begin_object().field("index", static_cast<int64_t>(index));
+  json.field(tei ? "score" : "relevance_score", score);
+  if (!facts.documents.empty()) {
+    if (tei)
+      json.key("text").raw(facts.documents[index]);
+    else
+      json.key("document").begin_object().key("text").raw(facts.documents[index]).end_object();
+  }
+  json.end_object();
+}
+
+void write_results(JsonWriter& json, const RankingFacts& facts, std::span<const double> scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return scores[i]; });
-  order.resize(std::min(order.size(), top_n));
+  order.resize(std::min(order.size(), facts.top_n));
+  json.begin_array();
+  for (const size_t i : order) write_result(json, facts, i, scores[i]);
+  json.end_array();
+}
+
+std::string rerank_json(const RankingFacts& facts, std::span<const double> scores,
+                        int64_t prompt_tokens) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object().field("object", "list").field("model", model);
-  json.key("results").begin_array();
-  for (const size_t i : order) {
-    json.begin_object().field("index", static_cast<int64_t>(i));
-    json.field("relevance_score", scores[i]);
-    if (!documents.empty())
-      json.key("document").begin_object().key("text").raw(documents[i]).end_object();
-    json.end_object();
+  if (facts.form == RerankForm::kTei) {
+    write_results(json, facts, scores);
+    return out;
   }
-  json.end_array();
-  write_usage(json, prompt_tokens);
+  json.begin_object().field("id", facts.id);
+  if (facts.form == RerankForm::kList) json.field("object", "list").field("model", facts.model);
+  json.key("results");
+  write_results(json, facts, scores);
+  if (facts.form == RerankForm::kList)
+    write_usage(json, prompt_tokens);
+  else
+    json.key("meta").raw(R"({"api_version":{"version":"2","is_experimental":false},)"
+                         R"("billed_units":{"search_units":1}})");
   json.end_object();
   return out;
 }
 
-std::string score_json(const std::string& model, std::span<const double> scores,
-                       int64_t prompt_tokens) {
+std::string score_json(const std::string& id, int64_t created, const std::string& model,
+                       std::span<const double> scores, int64_t prompt_tokens) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object().field("object", "list").field("model", model);
+  json.begin_object().field("id", id).field("object", "list").field("created", created);
+  json.field("model", model);
   json.key("data").begin_array();
   for (size_t i = 0; i < scores.size(); ++i)
     json.begin_object()
@@ -167,35 +235,50 @@ std::string score_json(const std::string& model, std::span<const double> scores,
   return out;
 }
 
+Result<PreparedBatch> prepare_ranking(const ApiConfig& config, MemoryBudget& budget,
+                                      const PrepareInput& in, const RerankRequest& request) {
+  WEIR_TRY(check_model(config, request.model));
+  WEIR_TRY(check_reranks(config));
+  RankingFacts facts{.form = request.form,
+                     .raw_scores = request.raw_scores,
+                     .id = "rerank-" + in.answer_id,
+                     .model = config.model_id,
+                     .top_n = kDocumentsMax,
+                     .documents = {}};
+  if (request.top_n > 0) facts.top_n = static_cast<size_t>(request.top_n);
+  size_t text_bytes = 0;
+  if (request.return_documents)
+    for (const std::string& text : request.documents) {
+      append_json_string(facts.documents.emplace_back(), text);
+      text_bytes += facts.documents.back().size();
+    }
+  // The texts, the answer that shows them, and its copy that is sent.
+  text_bytes = 3 * text_bytes + 2 * kResultBytes * request.documents.size();
+  WEIR_TRY(check_memory(budget, request.document_field, text_bytes, "fewer documents"));
+  PreparedBatch batch;
+  batch.ignored = request.ignored;
+  WEIR_ASSIGN(batch.whole, lease(budget, text_bytes));
+  WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
+  batch.write = [facts = std::move(facts)](std::span<OwnedRequest> requests,
+                                           int64_t prompt_tokens) -> Result<std::string> {
+    WEIR_ASSIGN(const std::vector<double> scores, scores_of(requests, facts.raw_scores));
+    return rerank_json(facts, scores, prompt_tokens);
+  };
+  return batch;
+}
+
 }  // namespace
 
 Result<PreparedBatch> prepare_rerank(const ApiConfig& config, MemoryBudget& budget,
                                      const PrepareInput& in) {
   WEIR_ASSIGN(const RerankRequest request, parse_rerank(in.body));
-  WEIR_TRY(check_model(config, request.model));
-  WEIR_TRY(check_reranks(config));
-  std::vector<std::string> documents;
-  size_t text_bytes = 0;
-  if (request.return_documents)
-    for (const std::string& text : request.documents) {
-      append_json_string(documents.emplace_back(), text);
-      text_bytes += documents.back().size();
-    }
-  // The texts, the answer that shows them, and its copy that is sent.
-  text_bytes = 3 * text_bytes + 2 * kResultBytes * request.documents.size();
-  WEIR_TRY(check_memory(budget, "documents", text_bytes, "fewer documents"));
-  PreparedBatch batch;
-  batch.ignored = request.ignored;
-  WEIR_ASSIGN(batch.whole, lease(budget, text_bytes));
-  WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
-  const size_t top_n = request.top_n > 0 ? static_cast<size_t>(request.top_n) : kDocumentsMax;
-  batch.write = [model = config.model_id, top_n, documents = std::move(documents)](
-                    std::span<OwnedRequest> requests,
-                    int64_t prompt_tokens) -> Result<std::string> {
-    WEIR_ASSIGN(const std::vector<double> scores, scores_of(requests));
-    return rerank_json(model, scores, documents, top_n, prompt_tokens);
-  };
-  return batch;
+  return prepare_ranking(config, budget, in, request);
+}
+
+Result<PreparedBatch> prepare_cohere_rerank(const ApiConfig& config, MemoryBudget& budget,
+                                            const PrepareInput& in) {
+  WEIR_ASSIGN(const RerankRequest request, parse_cohere_rerank(in.body));
+  return prepare_ranking(config, budget, in, request);
 }
 
 Result<PreparedBatch> prepare_score(const ApiConfig& config, MemoryBudget& budget,
@@ -207,10 +290,11 @@ Result<PreparedBatch> prepare_score(const ApiConfig& config, MemoryBudget& budge
   batch.ignored = request.ignored;
   WEIR_ASSIGN(batch.whole, lease(budget, 2 * kResultBytes * request.documents.size()));
   WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
-  batch.write = [model = config.model_id](std::span<OwnedRequest> requests,
-                                          int64_t prompt_tokens) -> Result<std::string> {
-    WEIR_ASSIGN(const std::vector<double> scores, scores_of(requests));
-    return score_json(model, scores, prompt_tokens);
+  batch.write = [id = "score-" + in.answer_id, created = in.now, model = config.model_id](
+                    std::span<OwnedRequest> requests,
+                    int64_t prompt_tokens) -> Result<std::string> {
+    WEIR_ASSIGN(const std::vector<double> scores, scores_of(requests, /*raw=*/false));
+    return score_json(id, created, model, scores, prompt_tokens);
   };
   return batch;
 }

@@ -8,6 +8,7 @@
 
 #include "api/api_error.h"
 #include "api/deadline.h"
+#include "api/prompt_logprobs.h"
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/trace.h"
@@ -20,6 +21,9 @@ namespace {
 // so beyond this length an event without text carries them: far below what a connection may queue
 // (HttpLimits::stream_queue_bytes_max), and more tokens than a stop string is likely to hold back.
 constexpr size_t kWaitingLogprobBytesMax = 256 << 10;
+
+// Of a token's id in JSON, with its comma.
+constexpr size_t kTokenIdBytes = 8;
 
 // What Mistral's templates ask of the id of a call.
 constexpr size_t kShortIdBytes = 9;
@@ -63,7 +67,8 @@ Stream::Choice::Choice(const text::Tokenizer& tokenizer, const AnswerOptions& op
       detokenizer(tokenizer, detokenizer_options(options)),
       prompt_tokens(static_cast<int64_t>(owned.request->prompt.size())) {
   if (options.logprobs)
-    logprobs = std::make_unique<LogprobList>(options.endpoint, tokenizer, options.top_logprobs);
+    logprobs =
+        std::make_unique<LogprobList>(options.logprob_style, tokenizer, options.top_logprobs);
   if (options.echo) echo = std::make_unique<Echo>(tokenizer);
   if (!options.parser) return;
   parts = std::make_unique<Parts>();
@@ -212,6 +217,7 @@ void Stream::take_token(Choice& choice, int32_t index) {
     begin.characters += choice.answer_begin.characters;
     choice.logprobs->add(chosen, log.top(choice.read), begin);
   }
+  if (options_.return_token_ids) choice.tokens.push_back(chosen.token);
   choice.logprob_sum += double{chosen.logprob};
   ++choice.read;
   const bool reasoned = choice.parts && choice.parts->parser->in_reasoning();
@@ -228,21 +234,52 @@ void Stream::take_text(Choice& choice, int32_t index, std::string_view text) {
     if (!parts.pieces.empty()) return show_parts(choice, index);
     text = {};
   }
-  if (!text.empty() || (options_.stream && choice.logprobs &&
-                        choice.logprobs->json_bytes() > kWaitingLogprobBytesMax))
-    show(choice, index, text);
+  if (!text.empty() || waits_too_much(choice)) show(choice, index, text);
+}
+
+// What waits for text that is not coming.
+bool Stream::waits_too_much(const Choice& choice) const {
+  if (!options_.stream) return false;
+  const size_t bytes = choice.logprobs ? choice.logprobs->json_bytes() : 0;
+  return bytes + kTokenIdBytes * choice.tokens.size() > kWaitingLogprobBytesMax;
+}
+
+void Stream::drop_reasoning(Choice& choice, int32_t index) {
+  if (waits_too_much(choice)) show(choice, index, {});
 }
 
 // Where what the choice says next is written; what precedes its first word is there already.
 std::string& Stream::begin(Choice& choice, int32_t index) {
   std::string& out = host_.out.text();
   if (!std::exchange(begun_, true)) shape_->begin(out, usage());
-  if (!std::exchange(choice.begun, true)) shape_->begin_choice(out, {index, choice.logprobs.get()});
+  if (!std::exchange(choice.begun, true)) begin_choice(out, choice, index);
   return out;
 }
 
+ChoiceRef Stream::ref(Choice& choice, int32_t index) const {
+  return {.index = index,
+          .logprobs = choice.logprobs.get(),
+          .tokens = options_.return_token_ids ? &choice.tokens : nullptr,
+          .prompt_tokens = choice.prompt_tokens,
+          .cached_tokens = choice.cached_tokens,
+          .completion_tokens = choice.read};
+}
+
+void Stream::begin_choice(std::string& out, Choice& choice, int32_t index) {
+  if (options_.shows_prompt) {
+    const sched::Request& request = *choice.owned.request;
+    std::string logprobs;
+    // The choices of one prompt share those of the first.
+    if (options_.prompt_logprobs && index % options_.choices_per_prompt == 0)
+      append_prompt_logprobs(logprobs, request, *host_.tokenizer, *options_.prompt_logprobs);
+    shape_->prompt(ref(choice, index), {request.prompt, logprobs});
+  }
+  shape_->begin_choice(out, ref(choice, index));
+  if (!options_.preamble.empty()) shape_->text(out, {.index = index}, options_.preamble);
+}
+
 void Stream::show(Choice& choice, int32_t index, std::string_view text) {
-  shape_->text(begin(choice, index), {index, choice.logprobs.get()}, text);
+  shape_->text(begin(choice, index), ref(choice, index), text);
 }
 
 void Stream::show_parts(Choice& choice, int32_t index) {
@@ -253,7 +290,7 @@ void Stream::show_parts(Choice& choice, int32_t index) {
 
 void Stream::show_part(Choice& choice, int32_t index, const output::Piece& piece) {
   std::string& out = begin(choice, index);
-  const ChoiceRef ref{index, choice.logprobs.get()};
+  const ChoiceRef ref = this->ref(choice, index);
   std::vector<std::string>& calls = choice.parts->calls;
   if (piece.kind == output::PieceKind::kCallBegin) calls.push_back(call_id(choice, piece.id));
   const int32_t call = static_cast<int32_t>(calls.size()) - 1;
@@ -261,6 +298,7 @@ void Stream::show_part(Choice& choice, int32_t index, const output::Piece& piece
     case output::PieceKind::kContent:
       return shape_->text(out, ref, piece.text);
     case output::PieceKind::kReasoning:
+      if (options_.drop_reasoning) return drop_reasoning(choice, index);
       return shape_->reasoning(out, ref, piece.text);
     case output::PieceKind::kCallBegin:
       return shape_->begin_call(out, ref, {call, calls.back(), piece.text});
@@ -295,12 +333,17 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
     show_parts(choice, index);
   }
   choice.cached_tokens = choice.owned.request->cached_tokens;  // Also where no token came.
+  // The token that ended it is one of the answer's, though it has no text.
+  if (const int32_t end = choice.owned.request->end_token;
+      options_.return_token_ids && reason == FinishReason::kStop && end >= 0 &&
+      !choice.detokenizer.stopped())
+    choice.tokens.push_back(end);
   const bool length = reason == FinishReason::kLength;
   (length ? host_.stats->finished_length : host_.stats->finished_stop).add();
   Finish finish{length ? FinishKind::kLength : FinishKind::kStop, choice.detokenizer.stop_string()};
   if (!length && choice.parts && !choice.parts->calls.empty()) finish.kind = FinishKind::kCalls;
   figures_.finish = name_of(finish.kind);
-  shape_->finish(begin(choice, index), {index, choice.logprobs.get()}, finish);
+  shape_->finish(begin(choice, index), ref(choice, index), finish);
   choice.logprobs.reset();
   retire(choice);
 }

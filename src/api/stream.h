@@ -105,6 +105,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     int64_t text_bytes = 0;  // Markers included.
     sched::Clock::time_point last_token{};
     std::unique_ptr<LogprobList> logprobs;  // If asked for.
+    std::vector<int32_t> tokens;            // As they wait to be sent, if asked for.
     std::unique_ptr<Echo> echo;             // Until the prompt is shown.
     text::Detokenizer::Place answer_begin;  // Behind the prompt, if that is shown.
     double logprob_sum = 0;                 // Of the tokens read.
@@ -119,10 +120,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void observe(Choice& choice, int32_t before, sched::Clock::time_point now);
   void take_token(Choice& choice, int32_t index);
   void take_text(Choice& choice, int32_t index, std::string_view text);
+  bool waits_too_much(const Choice& choice) const;
+  ChoiceRef ref(Choice& choice, int32_t index) const;
   std::string& begin(Choice& choice, int32_t index);
+  void begin_choice(std::string& out, Choice& choice, int32_t index);
   void show(Choice& choice, int32_t index, std::string_view text);
   void show_parts(Choice& choice, int32_t index);
   void show_part(Choice& choice, int32_t index, const output::Piece& piece);
+  void drop_reasoning(Choice& choice, int32_t index);
   std::string call_id(const Choice& choice, std::string_view given) const;
   void end_choice(Choice& choice, int32_t index, FinishReason reason);
   void retire(Choice& choice);

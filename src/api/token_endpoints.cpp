@@ -118,6 +118,16 @@ Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int
   return out;
 }
 
+Result<std::string> apply_template(const ApiConfig& config, std::string_view body, int64_t now) {
+  WEIR_ASSIGN(const GenerateRequest request,
+              parse_generate(Endpoint::kChat, body, RequestLimits{config.vocab_size}));
+  WEIR_TRY(check_model(config, request.model));
+  WEIR_ASSIGN(const std::string prompt, render_chat(config, request, now));
+  std::string out;
+  JsonWriter(out).begin_object().field("prompt", prompt).end_object();
+  return out;
+}
+
 Result<std::string> detokenize(const ApiConfig& config, std::string_view body, int32_t tokens_max) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));

@@ -1,5 +1,5 @@
-// /tokenize and /detokenize, in the shapes of llama.cpp and vLLM at once: each reads its own fields
-// and finds its own in the answer.
+// /tokenize, /detokenize and /apply-template, in the shapes of llama.cpp and vLLM at once: each
+// reads its own fields and finds its own in the answer.
 //
 // Threads: pure functions, for the pool.
 #pragma once
@@ -15,6 +15,9 @@ namespace weir::api {
 // (vLLM: add_special_tokens, return_token_strs) to {"tokens", "count", "max_model_len"}.
 Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int64_t now,
                              int32_t tokens_max);
+
+// A chat's body to {"prompt"}, the text that the model would read.
+Result<std::string> apply_template(const ApiConfig& config, std::string_view body, int64_t now);
 
 // {"tokens"} to {"content", "prompt"}.
 Result<std::string> detokenize(const ApiConfig& config, std::string_view body, int32_t tokens_max);

@@ -165,7 +165,7 @@ TEST(GenerateRequest, RefusesValuesOutOfRange) {
   expect_refused(chat(R"("logit_bias":{"5":"1"})"), "logit_bias.5", "invalid_type", "text");
   expect_refused(chat(R"("stop_token_ids":[3,1000])"), "stop_token_ids[1]", "invalid_value", "id");
   expect_refused(chat(R"("stop":[1])"), "stop[0]", "invalid_type", "stop");
-  expect_refused(completion(R"("logprobs":6)"), "logprobs", "invalid_value", "logprobs");
+  expect_refused(completion(R"("logprobs":21)"), "logprobs", "invalid_value", "logprobs");
   expect_refused(completion(R"("logprobs":true)"), "logprobs", "invalid_type", "logprobs");
 }
 

@@ -36,10 +36,12 @@ TEST(Infill, AnswersWhole) {
   TestApi server({.infills = true});
   const auto answer = server.post("/infill", std::string(kHole) + R"(,"n_predict":3})");
   EXPECT_EQ(answer.status, 200);
-  EXPECT_EQ(answer.body,
-            R"({"index":0,"content":"KLM","stop":true,"model":"m","tokens_predicted":3,)"
-            R"("tokens_evaluated":12,"tokens_cached":15,"truncated":false,"stop_type":"limit",)"
-            R"("stopping_word":"","timings":{"cache_n":0,"prompt_n":12,"predicted_n":3}})");
+  for (const char* part :
+       {R"({"index":0,"content":"KLM","tokens":[],"id_slot":-1,"stop":true,"model":"m",)",
+        R"("tokens_predicted":3,"tokens_evaluated":12,"generation_settings":{"n_predict":3,)",
+        R"("truncated":false,"stop_type":"limit","stopping_word":"","tokens_cached":15,)",
+        R"("cache_n":0,"prompt_n":12)"})
+    EXPECT_NE(answer.body.find(part), std::string::npos) << answer.body;
   // What is typed comes behind the prefix: the prompt is longer by it.
   const auto typed =
       server.post("/infill", std::string(kHole) + R"(,"prompt":" f","n_predict":9,"stop":["M"]})");
@@ -52,7 +54,9 @@ TEST(Infill, AnswersWhole) {
   const auto endless = server.post("/infill", std::string(kHole) + "}");
   EXPECT_NE(endless.body.find(R"("tokens_cached":4096,)"), std::string::npos);
   const auto nothing = server.post("/infill", std::string(kHole) + R"(,"n_predict":0})");
-  EXPECT_NE(nothing.body.find(R"("content":"","stop":true)"), std::string::npos) << nothing.body;
+  EXPECT_NE(nothing.body.find(R"("content":"","tokens":[],"id_slot":-1,"stop":true)"),
+            std::string::npos)
+      << nothing.body;
 }
 
 TEST(Infill, StreamsEventsAsLlamaServerDoes) {
@@ -60,13 +64,15 @@ TEST(Infill, StreamsEventsAsLlamaServerDoes) {
   const auto answer =
       server.post("/infill", std::string(kHole) + R"(,"n_predict":2,"stream":true})");
   EXPECT_EQ(answer.status, 200);
-  EXPECT_EQ(answer.body,
-            "data: {\"index\":0,\"content\":\"K\",\"stop\":false,\"tokens_evaluated\":12}\n\n"
-            "data: {\"index\":0,\"content\":\"L\",\"stop\":false,\"tokens_evaluated\":12}\n\n"
-            R"(data: {"index":0,"content":"","stop":true,"model":"m","tokens_predicted":2,)"
-            R"("tokens_evaluated":12,"tokens_cached":14,"truncated":false,"stop_type":"limit",)"
-            R"("stopping_word":"","timings":{"cache_n":0,"prompt_n":12,"predicted_n":2}})"
-            "\n\n");
+  EXPECT_TRUE(answer.body.starts_with(
+      "data: {\"index\":0,\"content\":\"K\",\"tokens\":[75],\"id_slot\":-1,\"stop\":false,"
+      "\"tokens_predicted\":1,\"tokens_evaluated\":12}\n\n"
+      "data: {\"index\":0,\"content\":\"L\",\"tokens\":[76],\"id_slot\":-1,\"stop\":false,"
+      "\"tokens_predicted\":2,\"tokens_evaluated\":12}\n\n"
+      "data: "
+      "{\"index\":0,\"content\":\"\",\"tokens\":[],\"id_slot\":-1,\"stop\":true,\"model\":\"m\""))
+      << answer.body;
+  EXPECT_NE(answer.body.find(R"("stop_type":"limit")"), std::string::npos) << answer.body;
 }
 
 TEST(Infill, RefusesWhatItCannotRead) {

@@ -65,7 +65,8 @@ TEST(Rerank, OrdersDocumentsByTheOddsOfYes) {
                   {{1, kSure}, {3, kSure}, {2, 0.5}, {0, kSurelyNot}});
     EXPECT_EQ(answer.body.find("document"), std::string::npos) << answer.body;
     // Four times "[query]q[document]" and 2, 2, 2 and 1 letters.
-    EXPECT_TRUE(answer.body.starts_with(R"({"object":"list","model":"m","results":[)"));
+    EXPECT_TRUE(answer.body.starts_with(R"({"id":"rerank-)")) << answer.body;
+    EXPECT_NE(answer.body.find(R"(","object":"list","model":"m","results":[)"), std::string::npos);
     EXPECT_TRUE(answer.body.ends_with(R"(],"usage":{"prompt_tokens":79,"total_tokens":79}})"))
         << answer.body;
   }
@@ -85,6 +86,58 @@ TEST(Rerank, GivesTheBestAndTheirTexts) {
              "results", "relevance_score")
           .size(),
       2u);
+}
+
+TEST(Rerank, AnswersTeisClientsWithAnArray) {
+  TestApi server(judge());
+  const auto answer =
+      server.post("/rerank", R"({"query":"q","texts":["xB","xA"],"return_text":true})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_TRUE(answer.body.starts_with(R"([{"index":1,"score":1,"text":"xA"},{"index":0,)") ||
+              answer.body.starts_with(R"([{"index":1,"score":0.99)"))
+      << answer.body;
+  EXPECT_TRUE(answer.body.ends_with(R"("text":"xB"}])")) << answer.body;
+  const auto raw = server.post("/rerank", R"({"query":"q","texts":["xB","xA"],"raw_scores":true})");
+  const auto doc = JsonDoc::parse(raw.body);
+  EXPECT_NEAR(double(doc->root().at_pointer("/0/score").value()), 30, 1e-3) << raw.body;
+  EXPECT_NEAR(double(doc->root().at_pointer("/1/score").value()), -30, 1e-3) << raw.body;
+}
+
+TEST(Rerank, AnswersCoheresClients) {
+  TestApi server(judge());
+  const auto answer =
+      server.post("/v2/rerank", R"({"model":"m","query":"q","documents":["xB","xA"],"top_n":1})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_TRUE(answer.body.starts_with(R"({"id":"rerank-)")) << answer.body;
+  EXPECT_NE(answer.body.find(R"("meta":{"api_version":{"version":"2",)"), std::string::npos);
+  expect_scores(scored(answer.body, "results", "relevance_score"), {{1, kSure}});
+  EXPECT_EQ(server.post("/v2/rerank", R"({"query":"q","texts":["A"]})").status, 400);
+}
+
+TEST(Rerank, CutsDocumentsWhereAskedTo) {
+  TestOptions options = judge();
+  options.context = 64;
+  TestApi server(options);
+  const std::string longer = "\"A" + std::string(100, 'x') + "\"";
+  const std::string body = R"({"query":"q","documents":[)" + longer + "]";
+  EXPECT_EQ(server.post("/v1/rerank", body + "}").status, 400);
+  // What is left of it ends with A.
+  for (const char* more : {R"(,"max_tokens_per_doc":1)", R"(,"truncate_prompt_tokens":23)"}) {
+    const auto answer = server.post("/v1/rerank", body + more + "}");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    expect_scores(scored(answer.body, "results", "relevance_score"), {{0, kSure}});
+  }
+  const auto fits =
+      server.post("/rerank", R"({"query":"q","texts":[)" + longer + R"(],"truncate":true})");
+  EXPECT_EQ(fits.status, 200) << fits.body;
+}
+
+TEST(Score, KnowsBothPairsOfNames) {
+  TestApi server(judge());
+  const auto answer = server.post("/score", R"({"queries":"q","documents":["B","A"]})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_TRUE(answer.body.starts_with(R"({"id":"score-)")) << answer.body;
+  expect_scores(scored(answer.body, "data", "score"), {{0, kSurelyNot}, {1, kSure}});
 }
 
 TEST(Score, KeepsTheOrder) {

@@ -7,7 +7,8 @@ namespace weir::api::anthropic {
 
 namespace {
 
-constexpr std::string_view kPath = "/v1/messages";
+constexpr std::string_view kPath = "/messages";
+constexpr std::string_view kVersion = "/v1";
 constexpr std::string_view kTooLong = "prompt is too long: ";
 constexpr int kOverloaded = 529;
 
@@ -35,6 +36,7 @@ std::string_view type_of(int status) {
 }  // namespace
 
 bool is_messages_path(std::string_view path) {
+  if (path.starts_with(kVersion)) path.remove_prefix(kVersion.size());
   return path.starts_with(kPath) && (path.size() == kPath.size() || path[kPath.size()] == '/');
 }
 

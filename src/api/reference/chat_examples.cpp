@@ -302,34 +302,6 @@ constexpr auto kExamples = std::to_array<Example>({
     "choices": [{"index": 0, "text": "", "logprobs": null, "finish_reason": "length"}]
   }
 ])"},
-    // Of a model that has fill-in-the-middle tokens.
-    {"POST", "/infill", "A hole in a function", "",
-     R"({
-  "input_prefix": "def add(a, b):\n", "input_suffix": "\nprint(add(1, 2))\n", "n_predict": 16,
-  "temperature": 0
-})",
-     R"({
-  "index": 0, "content": "    return a + b", "stop": true, "model": "weir-tiny-moe",
-  "tokens_predicted": 6, "tokens_evaluated": 24, "tokens_cached": 30, "truncated": false,
-  "stop_type": "eos", "stopping_word": "",
-  "timings": {"cache_n": 0, "prompt_n": 24, "predicted_n": 6}
-})"},
-    // Of a model that has fill-in-the-middle tokens.
-    {"POST", "/infill", "The same, streamed", "",
-     R"({
-  "input_prefix": "def add(a, b):\n", "input_suffix": "\nprint(add(1, 2))\n", "n_predict": 16,
-  "temperature": 0, "stream": true
-})",
-     R"([
-  {"index": 0, "content": "    return", "stop": false, "tokens_evaluated": 24},
-  {"index": 0, "content": " a", "stop": false, "tokens_evaluated": 24},
-  {"index": 0, "content": " + b", "stop": false, "tokens_evaluated": 24},
-  {
-    "index": 0, "content": "", "stop": true, "model": "weir-tiny-moe", "tokens_predicted": 6,
-    "tokens_evaluated": 24, "tokens_cached": 30, "truncated": false, "stop_type": "eos",
-    "stopping_word": "", "timings": {"cache_n": 0, "prompt_n": 24, "predicted_n": 6}
-  }
-])"},
 });
 
 }  // namespace

@@ -83,7 +83,10 @@ constexpr auto kSchemas = std::to_array<Schema>({
       "strict": {"type": ["boolean", "null"]}}}}}]})"},
 
     {"StreamOptions", R"({
-  "type": "object", "properties": {"include_usage": {"type": "boolean"}}})"},
+  "type": "object", "properties": {
+    "include_usage": {"type": "boolean"},
+    "continuous_usage_stats": {"type": "boolean",
+      "description": "Beside include_usage: in every event what its choice has used so far."}}})"},
 
     {"StructuredOutputs", R"({
   "type": "object", "description": "One of these.", "properties": {
@@ -112,6 +115,23 @@ constexpr auto kSchemas = std::to_array<Schema>({
         "reasoning_tokens": {"type": "integer"}, "audio_tokens": {"type": "integer"},
         "accepted_prediction_tokens": {"type": "integer"},
         "rejected_prediction_tokens": {"type": "integer"}}}}})"},
+
+    {"UsageSoFar", R"({
+  "type": "object", "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
+  "properties": {
+    "prompt_tokens": {"type": "integer"}, "completion_tokens": {"type": "integer"},
+    "total_tokens": {"type": "integer"}}})"},
+
+    {"TokenIds", R"({"type": "array", "description": "With return_token_ids.",
+  "items": {"type": "integer"}})"},
+
+    {"PromptLogprobs", R"({
+  "type": "array", "description": "With prompt_logprobs, by token id; null for the first token.",
+  "items": {"type": ["object", "null"], "additionalProperties": {
+    "type": "object", "required": ["logprob", "rank", "decoded_token"], "properties": {
+      "logprob": {"type": "number"},
+      "rank": {"type": "integer", "minimum": 1, "description": "In the vocabulary."},
+      "decoded_token": {"type": "string"}}}}})"},
 
     {"Alternative", R"({
   "type": "object", "required": ["token", "logprob", "bytes"], "properties": {
@@ -147,7 +167,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "index": {"type": "integer"},
     "message": {"$ref": "#/components/schemas/AssistantMessage"},
     "logprobs": {"$ref": "#/components/schemas/ChatLogprobs"},
-    "finish_reason": {"$ref": "#/components/schemas/FinishReason"}}})"},
+    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"}}})"},
 
     {"ChatCompletion", R"({
   "type": "object", "required": ["id", "object", "created", "model", "choices", "usage"],
@@ -155,6 +176,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "id": {"type": "string"}, "object": {"const": "chat.completion"},
     "created": {"type": "integer"}, "model": {"type": "string"},
     "choices": {"type": "array", "items": {"$ref": "#/components/schemas/ChatChoice"}},
+    "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
     "usage": {"$ref": "#/components/schemas/Usage"}}})"},
 
     {"FunctionCallDelta", R"({
@@ -181,15 +204,18 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "index": {"type": "integer"}, "delta": {"$ref": "#/components/schemas/ChatDelta"},
     "logprobs": {"$ref": "#/components/schemas/ChatLogprobs"},
     "finish_reason": {"anyOf": [{"$ref": "#/components/schemas/FinishReason"},
-      {"type": "null"}]}}})"},
+      {"type": "null"}]},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"}}})"},
 
     {"ChatCompletionChunk", R"({
   "type": "object", "required": ["id", "object", "created", "model", "choices"], "properties": {
     "id": {"type": "string"}, "object": {"const": "chat.completion.chunk"},
     "created": {"type": "integer"}, "model": {"type": "string"},
     "choices": {"type": "array", "items": {"$ref": "#/components/schemas/ChatChunkChoice"}},
+    "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
     "usage": {"description": "With include_usage, of the last chunk.",
-      "anyOf": [{"$ref": "#/components/schemas/Usage"}, {"type": "null"}]}}})"},
+      "anyOf": [{"$ref": "#/components/schemas/Usage"},
+        {"$ref": "#/components/schemas/UsageSoFar"}, {"type": "null"}]}}})"},
 
     {"CompletionLogprobs", R"({
   "type": ["object", "null"], "required": ["tokens", "token_logprobs", "top_logprobs",
@@ -205,7 +231,10 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["index", "text", "logprobs", "finish_reason"], "properties": {
     "index": {"type": "integer"}, "text": {"type": "string"},
     "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
-    "finish_reason": {"enum": ["stop", "length"]}}})"},
+    "finish_reason": {"enum": ["stop", "length"]},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"}}})"},
 
     {"Completion", R"({
   "type": "object", "required": ["id", "object", "created", "model", "choices", "usage"],
@@ -219,7 +248,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["index", "text", "logprobs", "finish_reason"], "properties": {
     "index": {"type": "integer"}, "text": {"type": "string"},
     "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
-    "finish_reason": {"enum": ["stop", "length", null]}}})"},
+    "finish_reason": {"enum": ["stop", "length", null]},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"}}})"},
 
     {"CompletionChunk", R"({
   "type": "object", "required": ["id", "object", "created", "model", "choices"], "properties": {
@@ -227,33 +258,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "created": {"type": "integer"}, "model": {"type": "string"},
     "choices": {"type": "array",
       "items": {"$ref": "#/components/schemas/CompletionChunkChoice"}},
-    "usage": {"anyOf": [{"$ref": "#/components/schemas/Usage"}, {"type": "null"}]}}})"},
-
-    {"InfillFile", R"({
-  "type": "object", "required": ["text"], "properties": {
-    "text": {"type": "string"}, "filename": {"type": "string"}}})"},
-
-    {"InfillAnswer", R"({
-  "type": "object",
-  "required": ["index", "content", "stop", "model", "tokens_predicted", "tokens_evaluated",
-    "tokens_cached", "truncated", "stop_type", "stopping_word", "timings"],
-  "properties": {
-    "index": {"type": "integer"}, "content": {"type": "string"}, "stop": {"const": true},
-    "model": {"type": "string"}, "tokens_predicted": {"type": "integer"},
-    "tokens_evaluated": {"type": "integer"}, "tokens_cached": {"type": "integer"},
-    "truncated": {"type": "boolean"}, "stop_type": {"enum": ["eos", "limit", "word"]},
-    "stopping_word": {"type": "string"},
-    "timings": {"type": "object", "required": ["cache_n", "prompt_n", "predicted_n"],
-      "properties": {"cache_n": {"type": "integer"}, "prompt_n": {"type": "integer"},
-        "predicted_n": {"type": "integer"}}}}})"},
-
-    {"InfillPart", R"({
-  "type": "object", "required": ["index", "content", "stop", "tokens_evaluated"], "properties": {
-    "index": {"type": "integer"}, "content": {"type": "string"}, "stop": {"const": false},
-    "tokens_evaluated": {"type": "integer"}}})"},
-
-    {"InfillEvent", R"({"anyOf": [
-  {"$ref": "#/components/schemas/InfillPart"}, {"$ref": "#/components/schemas/InfillAnswer"}]})"},
+    "usage": {"anyOf": [{"$ref": "#/components/schemas/Usage"},
+      {"$ref": "#/components/schemas/UsageSoFar"}, {"type": "null"}]}}})"},
 });
 
 }  // namespace

@@ -42,6 +42,11 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
 
     {"/detokenize", "tokens", kIntegers},
 
+    {"/completion", "prompt", R"({"$ref": "#/components/schemas/LlamaPrompt"})"},
+    {"/completion", "logit_bias", R"({"$ref": "#/components/schemas/LlamaBias"})"},
+    {"/infill", "logit_bias", R"({"$ref": "#/components/schemas/LlamaBias"})"},
+    {"/v1/score", "documents", kTextOrDocuments},
+
     {"/", "messages", R"({"type": "array", "minItems": 1,
   "items": {"$ref": "#/components/schemas/ChatMessage"}})"},
     {"/", "prompt", R"({"$ref": "#/components/schemas/Prompt"})"},
@@ -72,6 +77,10 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
     {"/", "output_config", R"({"$ref": "#/components/schemas/OutputConfig"})"},
     {"/", "output_format", R"({"$ref": "#/components/schemas/OutputFormat"})"},
     {"/", "documents", kDocuments},
+    {"/", "texts", kDocuments},
+    {"/", "queries", kTextOrDocuments},
+    {"/", "bad_words", kStrings},
+    {"/", "allowed_token_ids", kIntegers},
     {"/", "text_1", kTextOrDocuments},
     {"/", "text_2", kTextOrDocuments},
 });

@@ -218,8 +218,9 @@ void write_components(JsonWriter& json, const std::vector<EndpointDoc>& endpoint
     json.key(operation->request);
     write_request_schema(json, endpoint);
   }
-  for (const auto schemas : {reference::chat_schemas(), reference::response_schemas(),
-                             reference::message_schemas(), reference::server_schemas()})
+  for (const auto schemas :
+       {reference::chat_schemas(), reference::llama_schemas(), reference::response_schemas(),
+        reference::message_schemas(), reference::server_schemas()})
     for (const reference::Schema& schema : schemas) json.key(schema.name).raw(compact(schema.json));
   json.end_object().end_object();
 }

@@ -30,7 +30,11 @@ constexpr auto kOperations = std::to_array<Operation>({
      "ChatCompletion", "ChatCompletionChunk"},
     {"POST", "/v1/completions", "createCompletion", "Completions", "CompletionRequest",
      "Completion", "CompletionChunk"},
-    {"POST", "/infill", "infill", "Completions", "InfillRequest", "InfillAnswer", "InfillEvent"},
+    {"POST", "/completion", "completeText", "Completions", "TextCompletionRequest", "LlamaAnswers",
+     "LlamaEvent"},
+    {"POST", "/completions", "completeTexts", "Completions", "TextCompletionRequest",
+     "LlamaAnswers", "LlamaEvent"},
+    {"POST", "/infill", "infill", "Completions", "InfillRequest", "LlamaAnswer", "LlamaEvent"},
 
     {"POST", "/v1/responses", "createResponse", "Responses", "ResponseRequest", "Response",
      "ResponseStreamEvent"},
@@ -47,15 +51,19 @@ constexpr auto kOperations = std::to_array<Operation>({
     {"POST", "/v1/embeddings", "createEmbedding", "Embeddings", "EmbeddingRequest",
      "EmbeddingList"},
     {"POST", "/v1/rerank", "rerank", "Ranking", "RerankRequest", "RerankAnswer"},
-    {"POST", "/rerank", "rerankUnversioned", "Ranking", "RerankRequest", "RerankAnswer"},
+    {"POST", "/v2/rerank", "rerankVersion2", "Ranking", "CohereRerankRequest",
+     "CohereRerankAnswer"},
     {"POST", "/v1/score", "score", "Ranking", "ScoreRequest", "ScoreList"},
 
     {"GET", "/v1/models", "listModels", "Models", "", "ModelList"},
     {"GET", "/v1/models/{id}", "getModel", "Models", "", "Model"},
 
     {"POST", "/tokenize", "tokenize", "Tokens", "TokenizeRequest", "TokenList"},
+    {"POST", "/apply-template", "applyTemplate", "Tokens", "ChatCompletionRequest",
+     "AppliedTemplate"},
     {"POST", "/detokenize", "detokenize", "Tokens", "DetokenizeRequest", "DetokenizedText"},
 
+    {"GET", "/", "getFrontPage", "Server"},
     {"GET", "/health", "getHealth", "Server", "", "Health"},
     {"GET", "/v1/health", "getHealthVersioned", "Server", "", "Health"},
     {"GET", "/ready", "getReady", "Server", "", "Health"},
@@ -79,8 +87,8 @@ const Operation* find_operation(std::string_view method, std::string_view path) 
 
 std::vector<const Example*> examples_of(const Operation& operation) {
   std::vector<const Example*> found;
-  for (const auto examples :
-       {chat_examples(), conversation_examples(), vector_examples(), server_examples()})
+  for (const auto examples : {chat_examples(), llama_examples(), conversation_examples(),
+                              vector_examples(), server_examples()})
     for (const Example& example : examples)
       if (example.method == operation.method && example.path == operation.path)
         found.push_back(&example);

@@ -60,15 +60,17 @@ const Operation* find_operation(std::string_view method, std::string_view path);
 
 // In the order of the reference, of one file each.
 std::span<const Example> chat_examples();
+std::span<const Example> llama_examples();
 std::span<const Example> conversation_examples();
 std::span<const Example> vector_examples();
 std::span<const Example> server_examples();
 
-// Of all four.
+// Of all of these.
 std::vector<const Example*> examples_of(const Operation& operation);
 bool asks_for_stream(const Example& example);
 
 std::span<const Schema> chat_schemas();
+std::span<const Schema> llama_schemas();
 std::span<const Schema> response_schemas();
 std::span<const Schema> message_schemas();
 std::span<const Schema> server_schemas();

@@ -31,16 +31,38 @@ constexpr auto kSchemas = std::to_array<Schema>({
     {"RerankResult", R"({
   "type": "object", "required": ["index", "relevance_score"], "properties": {
     "index": {"type": "integer", "description": "Of the document in the request."},
-    "relevance_score": {"type": "number", "minimum": 0, "maximum": 1},
+    "relevance_score": {"type": "number",
+      "description": "From 0 to 1; with raw_scores the difference of two logits."},
     "document": {"type": "object", "required": ["text"],
       "properties": {"text": {"type": "string"}}}}})"},
 
-    {"RerankAnswer", R"({
-  "type": "object", "required": ["object", "model", "results", "usage"], "properties": {
-    "object": {"const": "list"}, "model": {"type": "string"},
+    {"RerankList", R"({
+  "type": "object", "required": ["id", "object", "model", "results", "usage"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "list"}, "model": {"type": "string"},
     "results": {"type": "array", "description": "The best first.",
       "items": {"$ref": "#/components/schemas/RerankResult"}},
     "usage": {"$ref": "#/components/schemas/TextUsage"}}})"},
+
+    {"TeiRank", R"({
+  "type": "object", "required": ["index", "score"], "properties": {
+    "index": {"type": "integer", "description": "Of the text in the request."},
+    "score": {"type": "number"}, "text": {"type": "string"}}})"},
+
+    {"RerankAnswer", R"({"anyOf": [
+  {"$ref": "#/components/schemas/RerankList"},
+  {"type": "array", "description": "Of a request with texts; the best first.",
+    "items": {"$ref": "#/components/schemas/TeiRank"}}]})"},
+
+    {"CohereRerankAnswer", R"({
+  "type": "object", "required": ["id", "results", "meta"], "properties": {
+    "id": {"type": "string"},
+    "results": {"type": "array", "description": "The best first.",
+      "items": {"$ref": "#/components/schemas/RerankResult"}},
+    "meta": {"type": "object", "required": ["api_version", "billed_units"], "properties": {
+      "api_version": {"type": "object", "properties": {
+        "version": {"const": "2"}, "is_experimental": {"type": "boolean"}}},
+      "billed_units": {"type": "object", "properties": {
+        "search_units": {"type": "integer"}}}}}}})"},
 
     {"Score", R"({
   "type": "object", "required": ["object", "index", "score"], "properties": {
@@ -48,8 +70,10 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "score": {"type": "number", "minimum": 0, "maximum": 1}}})"},
 
     {"ScoreList", R"({
-  "type": "object", "required": ["object", "model", "data", "usage"], "properties": {
-    "object": {"const": "list"}, "model": {"type": "string"},
+  "type": "object", "required": ["id", "object", "created", "model", "data", "usage"],
+  "properties": {
+    "id": {"type": "string"}, "object": {"const": "list"}, "created": {"type": "integer"},
+    "model": {"type": "string"},
     "data": {"type": "array", "items": {"$ref": "#/components/schemas/Score"}},
     "usage": {"$ref": "#/components/schemas/TextUsage"}}})"},
 
@@ -82,6 +106,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "tokens": {"anyOf": [{"type": "array", "items": {"type": "integer"}},
       {"type": "array", "items": {"$ref": "#/components/schemas/TokenPiece"}}]},
     "token_strs": {"type": "array", "items": {"type": "string"}}}})"},
+
+    {"AppliedTemplate", R"({
+  "type": "object", "required": ["prompt"], "properties": {"prompt": {"type": "string"}}})"},
 
     {"DetokenizedText", R"({
   "type": "object", "required": ["content", "prompt"], "properties": {

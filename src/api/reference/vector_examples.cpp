@@ -34,7 +34,7 @@ constexpr auto kExamples = std::to_array<Example>({
   "documents": ["The sea is salty.", {"text": "Stories are told."}], "return_documents": true
 })",
      R"({
-  "object": "list", "model": "weir-tiny-moe",
+  "id": "rerank-b88984c9f71bbc6cbce521aeee79a379", "object": "list", "model": "weir-tiny-moe",
   "results": [
     {
       "index": 1, "relevance_score": 0.9849601400001576,
@@ -47,15 +47,21 @@ constexpr auto kExamples = std::to_array<Example>({
   ],
   "usage": {"prompt_tokens": 205, "total_tokens": 205}
 })"},
-    {"POST", "/rerank", "The best of two documents", "",
+    {"POST", "/v1/rerank", "The same in TEI's words", "",
+     R"({"query": "What is told?", "texts": ["The sea is salty.", "Stories are told."]})",
+     R"([{"index": 1, "score": 0.9849601400001576}, {"index": 0, "score": 0.9493100568853853}])"},
+    {"POST", "/v2/rerank", "The best of two documents", "",
      R"({
-  "query": "What is told?", "documents": ["The sea is salty.", "Stories are told."],
-  "top_n": 1
+  "model": "weir-tiny-moe", "query": "What is told?",
+  "documents": ["The sea is salty.", "Stories are told."], "top_n": 1
 })",
      R"({
-  "object": "list", "model": "weir-tiny-moe",
+  "id": "rerank-383c1a75e095f95f492586aa421cefa3",
   "results": [{"index": 1, "relevance_score": 0.9849601400001576}],
-  "usage": {"prompt_tokens": 205, "total_tokens": 205}
+  "meta": {
+    "api_version": {"version": "2", "is_experimental": false},
+    "billed_units": {"search_units": 1}
+  }
 })"},
     {"POST", "/v1/score", "A text against two", "",
      R"({
@@ -63,7 +69,8 @@ constexpr auto kExamples = std::to_array<Example>({
   "text_2": ["The sea is salty.", "Stories are told."]
 })",
      R"({
-  "object": "list", "model": "weir-tiny-moe",
+  "id": "score-be2636a894d7ee893c1aceffdaeb026e", "object": "list", "created": 1795370361,
+  "model": "weir-tiny-moe",
   "data": [
     {"object": "score", "index": 0, "score": 0.9493100568853853},
     {"object": "score", "index": 1, "score": 0.9849601400001576}
@@ -92,6 +99,11 @@ constexpr auto kExamples = std::to_array<Example>({
   "tokens": [
     8186, 304, 271, 198, 811, 455, 257, 1281, 436, 13, 8187, 198, 8186, 586, 426, 402, 198
   ]
+})"},
+    {"POST", "/apply-template", "A conversation", "",
+     R"({"messages": [{"role": "user", "content": "Tell me a short story."}]})",
+     R"({
+  "prompt": "<|im_start|>user\nTell me a short story.<|im_end|>\n<|im_start|>assistant\n"
 })"},
     {"POST", "/detokenize", "Three tokens", "", R"({"tokens": [50, 68, 64]})",
      R"({"content": "Sea", "prompt": "Sea"})"},

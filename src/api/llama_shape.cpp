@@ -1,0 +1,164 @@
+#include "api/llama_shape.h"
+
+#include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "api/api_error.h"
+#include "base/json.h"
+
+namespace weir::api {
+
+namespace {
+
+// Requests have no places of their own.
+constexpr int32_t kNoSlot = -1;
+
+std::string_view stop_type(const Finish& finish) {
+  if (finish.kind == FinishKind::kLength) return "limit";
+  return finish.stop_string.empty() ? "eos" : "word";
+}
+
+class LlamaShape final : public AnswerShape {
+ public:
+  explicit LlamaShape(LlamaFacts facts)
+      : facts_(std::move(facts)), choices_(static_cast<size_t>(facts_.choices)) {}
+
+  void begin(std::string&, const Usage&) override {}
+  void prompt(ChoiceRef choice, const PromptRef& prompt) override {
+    at(choice).prompt = facts_.tokenizer->decode(prompt.tokens, /*skip_special=*/false);
+  }
+  void begin_choice(std::string&, ChoiceRef) override {}
+  void text(std::string& out, ChoiceRef choice, std::string_view text) override;
+  // A completion is all content.
+  void reasoning(std::string&, ChoiceRef, std::string_view) override {}
+  void begin_call(std::string&, ChoiceRef, const CallRef&) override {}
+  void call_arguments(std::string&, ChoiceRef, int32_t, std::string_view) override {}
+  void end_call(std::string&, ChoiceRef, int32_t) override {}
+  void finish(std::string& out, ChoiceRef choice, const Finish& finish) override;
+  void keep(std::vector<int32_t>) override {}
+  void end(std::string& out, const Usage& usage) override;
+  void fail(std::string& out, const Error& error) override {
+    out += "data: " + error_json(error) + "\n\n";
+  }
+
+ private:
+  struct Choice {
+    std::string content;  // Of an answer that is sent whole.
+    std::string prompt;
+    bool has_new_line = false;
+    std::string json;  // Once it is finished.
+  };
+
+  Choice& at(ChoiceRef choice) { return choices_[static_cast<size_t>(choice.index)]; }
+  static void write_head(JsonWriter& json, ChoiceRef choice, std::string_view content, bool stop);
+  static void write_probabilities(JsonWriter& json, ChoiceRef choice);
+
+  const LlamaFacts facts_;
+  std::vector<Choice> choices_;
+};
+
+void LlamaShape::write_head(JsonWriter& json, ChoiceRef choice, std::string_view content,
+                            bool stop) {
+  json.begin_object().field("index", choice.index).field("content", content);
+  json.key("tokens").begin_array();
+  if (choice.tokens) {
+    for (const int32_t token : *choice.tokens) json.value(token);
+    choice.tokens->clear();
+  }
+  json.end_array().field("id_slot", kNoSlot).field("stop", stop);
+}
+
+void LlamaShape::write_probabilities(JsonWriter& json, ChoiceRef choice) {
+  if (!choice.logprobs || choice.logprobs->empty()) return;
+  std::string list;
+  choice.logprobs->write_and_clear(list);
+  json.key("completion_probabilities").raw(list);
+}
+
+void LlamaShape::text(std::string& out, ChoiceRef choice, std::string_view text) {
+  Choice& own = at(choice);
+  own.has_new_line = own.has_new_line || text.find('\n') != std::string_view::npos;
+  if (!facts_.stream) {
+    own.content += text;
+    return;
+  }
+  out += "data: ";
+  JsonWriter json(out);
+  write_head(json, choice, text, false);
+  json.field("tokens_predicted", choice.completion_tokens);
+  json.field("tokens_evaluated", choice.prompt_tokens);
+  write_probabilities(json, choice);
+  json.end_object();
+  out += "\n\n";
+}
+
+void LlamaShape::finish(std::string& out, ChoiceRef choice, const Finish& finish) {
+  Choice own = std::exchange(at(choice), {});
+  std::string& body = facts_.stream ? out : at(choice).json;
+  if (facts_.stream) body += "data: ";
+  JsonWriter json(body);
+  write_head(json, choice, own.content, true);
+  json.field("model", facts_.model);
+  json.field("tokens_predicted", choice.completion_tokens);
+  json.field("tokens_evaluated", choice.prompt_tokens);
+  json.key("generation_settings").raw(facts_.settings).field("prompt", own.prompt);
+  json.field("has_new_line", own.has_new_line).field("truncated", false);
+  json.field("stop_type", stop_type(finish)).field("stopping_word", finish.stop_string);
+  json.field("tokens_cached", choice.prompt_tokens + choice.completion_tokens);
+  json.key("timings").begin_object().field("cache_n", choice.cached_tokens);
+  json.field("prompt_n", choice.prompt_tokens - choice.cached_tokens);
+  json.field("predicted_n", choice.completion_tokens).end_object();
+  write_probabilities(json, choice);
+  json.end_object();
+  if (facts_.stream) body += "\n\n";
+}
+
+void LlamaShape::end(std::string& out, const Usage&) {
+  if (facts_.stream) return;
+  if (facts_.list) out += '[';
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (i > 0) out += ',';
+    out += std::exchange(choices_[i].json, {});
+  }
+  if (facts_.list) out += ']';
+}
+
+}  // namespace
+
+std::string generation_settings(const GenerateRequest& asked, const sched::Request& request) {
+  const sample::SamplingParams& params = request.sampling;
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().field("n_predict", request.max_tokens).field("seed", params.seed);
+  json.field("temperature", params.temperature).field("top_k", params.top_k);
+  json.field("top_p", params.top_p).field("min_p", params.min_p);
+  json.field("typical_p", params.typical_p);
+  json.field("repeat_penalty", params.repetition_penalty);
+  json.field("presence_penalty", params.presence_penalty);
+  json.field("frequency_penalty", params.frequency_penalty);
+  json.field("min_keep", 1).field("max_tokens", request.max_tokens);
+  json.key("stop").begin_array();
+  for (const std::string& text : asked.stop) json.value(text);
+  json.end_array();
+  json.key("logit_bias").begin_array();
+  for (const auto& [token, bias] : params.logit_bias) {
+    json.begin_object().field("token", token).key("bias");
+    if (std::isfinite(bias))
+      json.value(bias);
+    else
+      json.null();
+    json.end_object();
+  }
+  json.end_array();
+  json.field("ignore_eos", asked.ignore_eos).field("stream", asked.stream);
+  json.field("n_probs", params.top_logprobs).end_object();
+  return out;
+}
+
+std::unique_ptr<AnswerShape> make_llama_shape(LlamaFacts facts) {
+  return std::make_unique<LlamaShape>(std::move(facts));
+}
+
+}  // namespace weir::api

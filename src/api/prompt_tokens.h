@@ -1,0 +1,32 @@
+// A request's prompts as tokens: the chat template's text, texts, ids, texts with a hole in them;
+// cut where the request asks for it.
+//
+// Threads: any; slow work for a pool thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/generate_request.h"
+#include "api/prepare.h"
+#include "base/result.h"
+
+namespace weir::api {
+
+// The field that the prompt comes from, for errors.
+std::string field_of(Endpoint endpoint);
+
+// A prompt for each of the request's; errors name the field. `chat_end`: the end of a chat's
+// prompt; enough of it to see what it has opened.
+Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& config,
+                                                           const PrepareInput& in,
+                                                           const GenerateRequest& request,
+                                                           std::string& chat_end);
+
+// How long a prompt may be before it is cut: reading all of a text whose end is wanted is work.
+int32_t uncut_tokens_max(const Truncation& truncation, int32_t tokens_max);
+// `room`: what -1 leaves.
+void truncate(const Truncation& truncation, int64_t room, std::vector<int32_t>& prompt);
+
+}  // namespace weir::api
