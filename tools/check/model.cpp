@@ -2,11 +2,11 @@
 #include <bit>
 #include <cmath>
 
-#include "base/json.h"
 #include "check.h"
 #include "difference.h"
 #include "model/expert_pack.h"
 #include "model/session.h"
+#include "model_fixture.h"
 #include "runtime.h"
 #include "ssd/expert_store.h"
 
@@ -27,18 +27,7 @@ constexpr double kNllBound = 1e-4;  // Relative.
 constexpr double kFastNllBound = 3e-3;
 constexpr double kFastNllDeviation = 0.08;
 
-struct Case {
-  std::vector<int32_t> prompt, greedy;
-  std::vector<double> margins;
-  // Of the first steps: {id, log-probability}.
-  std::vector<std::vector<std::pair<int32_t, double>>> top;
-};
-
-struct Expected {
-  std::vector<Case> cases;
-  std::vector<int32_t> nll_ids;
-  double nll = 0;
-};
+using Case = ModelFixture::Case;
 
 // What must not change by a bit: a hash of each row of logits, in the order of rows.
 using RowHashes = std::vector<uint64_t>;
@@ -58,62 +47,6 @@ struct Outcome {
   double logprob_difference = 0;
   double nll = 0;
 };
-
-// The document is one of ours; a wrong shape is reported as a whole.
-struct Reader {
-  bool ok = true;
-  JsonValue at(JsonValue value, std::string_view key) {
-    JsonValue found;
-    if (value[key].get(found) != simdjson::SUCCESS) ok = false;
-    return ok ? found : value;
-  }
-  template <class T>
-  std::vector<T> list(JsonValue value) {
-    std::vector<T> out;
-    JsonArray array;
-    if (value.get(array) != simdjson::SUCCESS) ok = false;
-    if (!ok) return out;
-    for (const JsonValue item : array) {
-      double number = 0;
-      if (item.get(number) != simdjson::SUCCESS) ok = false;
-      out.push_back(static_cast<T>(number));
-    }
-    return out;
-  }
-};
-
-Result<Expected> read_expected(const std::string& folder) {
-  const std::string path = folder + "/expected.json";
-  WEIR_ASSIGN(const std::string text, read_file(path, size_t{64} << 20));
-  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(text));
-  Expected expected;
-  Reader r;
-  const JsonValue nll = r.at(doc.root(), "nll");
-  expected.nll_ids = r.list<int32_t>(r.at(nll, "ids"));
-  if (r.at(nll, "mean_nll_nats").get(expected.nll) != simdjson::SUCCESS) r.ok = false;
-  JsonArray cases;
-  if (r.at(doc.root(), "cases").get(cases) != simdjson::SUCCESS) r.ok = false;
-  for (const JsonValue item : cases) {
-    Case& c = expected.cases.emplace_back();
-    c.prompt = r.list<int32_t>(r.at(item, "prompt_ids"));
-    c.greedy = r.list<int32_t>(r.at(item, "greedy_ids"));
-    c.margins = r.list<double>(r.at(item, "margins_nats"));
-    JsonArray steps;
-    if (r.at(item, "top20_logprobs_of_first_8_steps").get(steps) != simdjson::SUCCESS) r.ok = false;
-    for (const JsonValue step : steps) {
-      const auto ids = r.list<int32_t>(r.at(step, "ids"));
-      const auto logprobs = r.list<double>(r.at(step, "logprobs"));
-      r.ok = r.ok && ids.size() == logprobs.size();
-      auto& top = c.top.emplace_back();
-      for (size_t i = 0; r.ok && i < ids.size(); ++i) top.emplace_back(ids[i], logprobs[i]);
-    }
-    r.ok = r.ok && c.margins.size() == c.greedy.size() && !c.prompt.empty();
-  }
-  if (!r.ok || expected.cases.empty() || expected.nll_ids.size() < 2)
-    return fail(ErrorCode::kConfig,
-                path + ": expected recorded answers as models/README.md describes");
-  return expected;
-}
 
 void compare_step(const Case& c, size_t step, std::span<const float> logits,
                   const kernels::Ops& ops, Outcome& out) {
@@ -140,7 +73,7 @@ void compare_step(const Case& c, size_t step, std::span<const float> logits,
 
 // All cases side by side, each fed the reference's tokens, so that one legitimate difference does
 // not hide what follows.
-void run_cases(const Expected& expected, Session& session, const Runtime& runtime, size_t vocab,
+void run_cases(const ModelFixture& expected, Session& session, const Runtime& runtime, size_t vocab,
                Outcome& out) {
   const size_t count = expected.cases.size();
   std::vector<std::vector<float>> rows(count, std::vector<float>(vocab));
@@ -169,8 +102,8 @@ void run_cases(const Expected& expected, Session& session, const Runtime& runtim
   }
 }
 
-double run_nll(const Expected& expected, Session& session, const Runtime& runtime, int32_t rows_max,
-               RowHashes& hashes) {
+double run_nll(const ModelFixture& expected, Session& session, const Runtime& runtime,
+               int32_t rows_max, RowHashes& hashes) {
   const std::span<const int32_t> ids(expected.nll_ids);
   std::vector<double> nll(ids.size() - 1);
   const size_t first = hashes.size();
@@ -194,7 +127,7 @@ double run_nll(const Expected& expected, Session& session, const Runtime& runtim
 }
 
 // What is wrong, or nothing.
-std::string judge(const Expected& expected, const Outcome& out, const Runtime& runtime) {
+std::string judge(const ModelFixture& expected, const Outcome& out, const Runtime& runtime) {
   const double relative = out.nll / expected.nll - 1;
   char text[200] = "";
   if (runtime.compute == model::Compute::kFast) {
@@ -223,14 +156,18 @@ std::string judge(const Expected& expected, const Outcome& out, const Runtime& r
 }
 
 // Everything recorded, run on a model.
-Result<Outcome> run_model(const Expected& expected, const ModelFiles& files, const Runtime& runtime,
-                          std::optional<int64_t> expert_memory) {
+Result<Outcome> run_model(const ModelFixture& expected, const ModelFiles& files,
+                          const Runtime& runtime, std::optional<int64_t> expert_memory) {
   size_t prompts = 0;  // All in one pass.
   for (const Case& c : expected.cases) prompts += c.prompt.size();
   const model::ModelOptions options = {.compute = runtime.compute,
                                        .rows_max = std::max(512, static_cast<int32_t>(prompts)),
                                        .stream_experts = expert_memory.has_value()};
   WEIR_ASSIGN(const auto loaded, model::Model::load(files, options, *runtime.ops, *runtime.team));
+  if (expected.largest_id >= loaded->spec().vocab_size)
+    return fail(ErrorCode::kConfig, "expected.json: expected ids below the model's vocabulary of " +
+                                        std::to_string(loaded->spec().vocab_size) + ", found " +
+                                        std::to_string(expected.largest_id));
   const auto sequences = static_cast<int32_t>(expected.cases.size());
   if (expert_memory) {
     const uint64_t memory = *expert_memory > 0 ? static_cast<uint64_t>(*expert_memory)
@@ -243,6 +180,11 @@ Result<Outcome> run_model(const Expected& expected, const ModelFiles& files, con
   size_t longest = expected.nll_ids.size();
   for (const Case& c : expected.cases)
     longest = std::max(longest, c.prompt.size() + c.greedy.size());
+  if (longest > static_cast<size_t>(loaded->context_max()))
+    return fail(ErrorCode::kConfig, "expected.json: expected texts of at most " +
+                                        std::to_string(loaded->context_max()) +
+                                        " tokens, the model's context, found " +
+                                        std::to_string(longest));
   WEIR_ASSIGN(Session session, Session::create(*loaded, *runtime.team,
                                                {.sequences = sequences,
                                                 .tokens_max = static_cast<int32_t>(longest),
@@ -269,7 +211,7 @@ Result<Outcome> run_model(const Expected& expected, const ModelFiles& files, con
 }
 
 Result<void> check_model(const std::string& folder, const Runtime& runtime, Report& report) {
-  WEIR_ASSIGN(const Expected expected, read_expected(folder));
+  WEIR_ASSIGN(const ModelFixture expected, ModelFixture::open(folder));
   WEIR_ASSIGN(const ModelFiles files, ModelFiles::open(folder));
   WEIR_ASSIGN(const Outcome out, run_model(expected, files, runtime, std::nullopt));
   char detail[240];
