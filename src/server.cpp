@@ -138,6 +138,13 @@ Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
   return parts;
 }
 
+// Of all weights, those of experts on disk too.
+int64_t model_bytes(const model::Model& model) {
+  const ssd::ExpertCatalogue* experts = model.expert_catalogue();
+  return model.memory().packed_weights + model.memory().mapped_weights +
+         (experts == nullptr ? 0 : static_cast<int64_t>(experts->bank_bytes()));
+}
+
 class Server {
  public:
   Server(const Options& options, std::vector<api::KeySpec> keys, const ServeHooks& hooks,
@@ -384,7 +391,7 @@ void Server::become_ready(TextParts text) {
   config.facts = {.context_trained = model_->spec().context_max,
                   .hidden_size = model_->spec().hidden_size,
                   .parameters = model_->memory().parameters,
-                  .bytes = model_->memory().packed_weights + model_->memory().mapped_weights,
+                  .bytes = model_bytes(*model_),
                   .formats = model_->memory().formats};
   config.chat_template_source = text_->config.chat_template.value_or("");
   config.parallel = plan_.parallel;

@@ -272,6 +272,12 @@ std::vector<StoredLinear> WeightBinder::stored_experts(int layer, std::string_vi
   out.reserve(static_cast<size_t>(count));
   for_experts(layer, part, count, n, k, bias, [&](const Module* module, int64_t row) {
     out.push_back(module ? locate(*module, row, n, Precision::kAsComputed) : StoredLinear{});
+    if (!module) return;
+    const StoredLinear& stored = out.back();
+    store_.note_streamed(stored.linear.quantised
+                             ? WeightStore::format_name(stored.bits, stored.linear.quant.group)
+                             : std::string(dtype_name(module->weight->tensor.type)),
+                         int64_t{n} * k);
   });
   return out;
 }

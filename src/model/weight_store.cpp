@@ -59,8 +59,7 @@ Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) 
   m.group = s.group;
   m.bits = kernels::container_bits(s.bits);
   m.scale_type = s.scale_type;
-  numbers_of_format_[std::to_string(s.bits) + "-bit g" + std::to_string(s.group)] +=
-      int64_t{s.n} * s.k;
+  numbers_of_format_[format_name(s.bits, s.group)] += int64_t{s.n} * s.k;
   WEIR_ASSIGN(std::byte * words, allocate(kernels::packed_word_bytes(s.n, s.k, m.bits)));
   WEIR_ASSIGN(std::byte * scales,
               allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));

@@ -48,6 +48,10 @@ class WeightStore {
   void note_streamed(const std::string& format, int64_t numbers) {
     numbers_of_format_[format] += numbers;
   }
+  // What formats() calls a quantised matrix: "4-bit g32".
+  static std::string format_name(int32_t bits, int32_t group) {
+    return std::to_string(bits) + "-bit g" + std::to_string(group);
+  }
   // Float matrices are copied too: nothing of the file stays mapped in memory, where it would
   // compete with what is read from it.
   void copy_floats() { copy_floats_ = true; }

@@ -199,6 +199,15 @@ class Streaming : public testing::Test {
   ssd::ModelledDisk* disk_ = nullptr;  // Of the model loaded last.
 };
 
+TEST_F(Streaming, CountsExpertsAmongTheModelsParametersAndFormats) {
+  ThreadTeam team(1, false);
+  const auto resident = load(team, Compute::kExact, false);
+  const auto streamed = load(team, Compute::kExact, true);
+  EXPECT_GT(resident->memory().parameters, 1'000'000);
+  EXPECT_EQ(streamed->memory().parameters, resident->memory().parameters);
+  EXPECT_EQ(streamed->memory().formats, resident->memory().formats);
+}
+
 TEST_F(Streaming, GivesTheSameBitsWithAnyMemory) {
   for (const uint64_t memory : {900u << 10, 1u << 20, 2u << 20, 5u << 20, 32u << 20})
     expect_same({.memory = memory});
