@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "api/memory_cost.h"
-#include "cgroup.h"
+#include "base/cgroup.h"
 #include "kernels/ops.h"
 #include "ssd/expert_store.h"
 

@@ -22,14 +22,10 @@ double pressure_in(const std::string& path) {
 
 }  // namespace
 
-double memory_pressure(const std::string& root, const std::string& membership,
-                       const std::string& machine) {
-  std::ifstream file(membership);
-  constexpr std::string_view kVersion2 = "0::";
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(kVersion2)) continue;
-    const double own = pressure_in(root + line.substr(kVersion2.size()) + "/memory.pressure");
-    if (own >= 0) return own;
+double memory_pressure(const std::string& machine, const CgroupFiles& groups) {
+  for (const std::string& folder : cgroup_folders("", groups)) {
+    const double pressure = pressure_in(folder + "/memory.pressure");
+    if (pressure >= 0) return pressure;
   }
   return pressure_in(machine);
 }

@@ -7,13 +7,14 @@
 #include <chrono>
 #include <string>
 
+#include "base/cgroup.h"
+
 namespace weir {
 
 // How much of the last 10 s some task waited for memory, in percent: of this process's cgroup
 // (version 2), else of the machine. -1: the kernel does not say. The arguments are for tests.
-double memory_pressure(const std::string& root = "/sys/fs/cgroup",
-                       const std::string& membership = "/proc/self/cgroup",
-                       const std::string& machine = "/proc/pressure/memory");
+double memory_pressure(const std::string& machine = "/proc/pressure/memory",
+                       const CgroupFiles& groups = {});
 
 class PressurePolicy {
  public:

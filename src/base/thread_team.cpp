@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "base/cgroup.h"
 #include "base/check.h"
 #include "base/trace.h"
 
@@ -37,23 +37,6 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
-// Cores that the cgroup's quota amounts to, or 0 for no limit.
-int quota_cores() {
-  double quota = -1, period = 0;
-  if (std::FILE* v2 = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-    if (std::fscanf(v2, "%lf %lf", &quota, &period) != 2) quota = -1;  // "max 100000".
-    std::fclose(v2);
-  } else {
-    std::FILE* q = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r");
-    std::FILE* p = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r");
-    if (q && p && (std::fscanf(q, "%lf", &quota) != 1 || std::fscanf(p, "%lf", &period) != 1))
-      quota = -1;
-    if (q) std::fclose(q);
-    if (p) std::fclose(p);
-  }
-  return quota > 0 && period > 0 ? std::max(1, static_cast<int>(std::ceil(quota / period))) : 0;
-}
-
 void pin_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -65,8 +48,9 @@ void pin_to(int core) {
 
 int ThreadTeam::usable_cores() {
   const int allowed = std::max<int>(1, static_cast<int>(allowed_cores().size()));
-  const int quota = quota_cores();
-  return quota > 0 ? std::min(allowed, quota) : allowed;
+  const double quota = cgroup_cores();
+  // Rounded up: with 1.5 cores' time two threads finish sooner than one.
+  return quota > 0 ? std::clamp(static_cast<int>(std::ceil(quota)), 1, allowed) : allowed;
 }
 
 ThreadTeam::ThreadTeam(int members, bool pin)

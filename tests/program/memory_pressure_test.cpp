@@ -20,7 +20,7 @@ class MemoryPressure : public testing::Test {
   void write(const std::string& name, const std::string& text) {
     std::ofstream(root_ + "/" + name) << text;
   }
-  double read() { return memory_pressure(root_, root_ + "/membership", root_ + "/machine"); }
+  double read() { return memory_pressure(root_ + "/machine", {root_ + "/membership", "", root_}); }
   const std::string root_ = testing::TempDir() + "memory_pressure_" + std::to_string(::getpid());
 };
 
