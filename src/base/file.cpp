@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/hub_cache.h"
+
 namespace weir {
 
 namespace {
@@ -83,16 +85,36 @@ void FileView::drop(size_t offset, size_t bytes) const {
   (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
 }
 
+namespace {
+
+// Why `path` is no model's folder: it is a file, a name of the hub, or not there.
+std::string no_folder(const std::string& given, const std::filesystem::path& path) {
+  const std::string expected = given + ": expected a folder with a model's config.json and " +
+                               "safetensors files (Hugging Face or MLX layout); found ";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return expected + "no such folder";
+  if (path.extension() == ".gguf")
+    return expected + "a GGUF file, a format that Weir does not read: take the model's original " +
+           "files, or an MLX conversion of them";
+  const std::filesystem::path above = path.parent_path();
+  if (std::filesystem::is_regular_file(above / "config.json", error))
+    return expected + "a file; the folder it lies in is one: --model " + above.string();
+  return expected + "a file";
+}
+
+}  // namespace
+
 Result<ModelFiles> ModelFiles::open(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
   if (!std::filesystem::is_directory(path, error))
-    return fail(ErrorCode::kConfig, folder + ": expected a folder with a model's config.json and " +
-                                        "safetensors files; found no such folder");
+    return fail(ErrorCode::kConfig, no_folder(folder, path));
+  std::string normal = path.string();
+  while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+  WEIR_ASSIGN(const ModelFolder resolved, resolve_hub_folder(normal));
   ModelFiles files;
-  files.folder_ = path.string();
-  while (files.folder_.size() > 1 && files.folder_.back() == '/') files.folder_.pop_back();
-  files.name_ = std::filesystem::path(files.folder_).filename().string();
+  files.folder_ = resolved.path;
+  files.name_ = resolved.name;
   if (!files.has("config.json"))
     return fail(ErrorCode::kConfig, files.folder_ +
                                         ": expected config.json in this folder; it is "

@@ -50,11 +50,13 @@ class ModelFiles {
     std::span<const std::byte> bytes;
   };
 
-  // REQUIRES config.json in the folder; an error names the folder and what was expected.
+  // A folder with a config.json, or a model's folder in Hugging Face's cache (hub_cache.h); an
+  // error names the folder and what was expected.
   static Result<ModelFiles> open(const std::string& folder);
   static ModelFiles embedded(std::string name, std::vector<Embedded> files);
 
-  const std::string& name() const { return name_; }      // The folder's last component.
+  // The folder's last component, or the hub's ORG/NAME.
+  const std::string& name() const { return name_; }
   const std::string& folder() const { return folder_; }  // Empty when compiled in.
   bool has(std::string_view file) const;
   Result<FileView> open_file(std::string_view file) const;

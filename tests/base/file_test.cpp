@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace weir {
@@ -20,6 +21,75 @@ TEST(FileView, RefusesAFifoWithoutWaiting) {
   ::unlink(path.c_str());
   ASSERT_FALSE(view);
   EXPECT_EQ(view.error().message, path + ": not a regular file");
+}
+
+class Folders : public testing::Test {
+ protected:
+  Folders() { std::filesystem::create_directories(root_); }
+  ~Folders() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text = "{}") const {
+    const std::filesystem::path file = root_ + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  std::string error(const std::string& path) const {
+    const auto files = ModelFiles::open(root_ + "/" + path);
+    return files ? "" : files.error().message;
+  }
+  // "NAME at FOLDER", below the root.
+  std::string opened(const std::string& path) const {
+    const auto files = ModelFiles::open(root_ + "/" + path);
+    if (!files) return files.error().message;
+    return files->name() + " at " + files->folder().substr(root_.size() + 1);
+  }
+  const std::string root_ =
+      (std::filesystem::temp_directory_path() / ("weir_folders_" + std::to_string(::getpid())))
+          .string();
+};
+
+TEST_F(Folders, AreToldFromFilesAndFromNothing) {
+  write("model/config.json");
+  write("model/model.safetensors");
+  write("alone.safetensors");
+  write("alone.gguf");
+  EXPECT_EQ(opened("model/"), "model at model");
+  EXPECT_TRUE(error("nothing").ends_with("found no such folder")) << error("nothing");
+  EXPECT_TRUE(
+      error("model/model.safetensors")
+          .ends_with("found a file; the folder it lies in is one: --model " + root_ + "/model"))
+      << error("model/model.safetensors");
+  EXPECT_TRUE(error("alone.safetensors").ends_with("found a file")) << error("alone.safetensors");
+  EXPECT_NE(error("alone.gguf").find("found a GGUF file, a format that Weir does not read"),
+            std::string::npos);
+}
+
+TEST_F(Folders, OfTheHubsCacheAreTheirSnapshotUnderTheModelsName) {
+  const std::string cache = "models--org--some--model", first = cache + "/snapshots/aaa";
+  write(cache + "/blobs/0", "");
+  EXPECT_NE(error(cache).find("expected config.json"), std::string::npos);
+  std::filesystem::create_directories(root_ + "/" + cache + "/snapshots");
+  EXPECT_NE(error(cache).find("expected a snapshot of it in snapshots; found none"),
+            std::string::npos);
+  write(first + "/config.json");
+  EXPECT_EQ(opened(cache), "org/some--model at " + first) << "the only one";
+  EXPECT_EQ(opened(first), "org/some--model at " + first);
+  write(cache + "/snapshots/bbb/config.json");
+  EXPECT_NE(error(cache).find("expected refs/main to name one of its 2 snapshots; found no such "
+                              "file (give the folder of one: aaa, bbb)"),
+            std::string::npos)
+      << error(cache);
+  write(cache + "/refs/main", "bbb\n");
+  EXPECT_EQ(opened(cache), "org/some--model at " + cache + "/snapshots/bbb");
+  EXPECT_EQ(opened(first), "org/some--model at " + first) << "given by its own path";
+  write(cache + "/refs/main", "ccc");
+  EXPECT_NE(error(cache).find("expected the snapshot ccc that refs/main names; found aaa, bbb"),
+            std::string::npos);
+  write("models--gpt2/snapshots/ddd/config.json");
+  EXPECT_EQ(opened("models--gpt2"), "gpt2 at models--gpt2/snapshots/ddd");
+  write("models--a--b/config.json");
+  EXPECT_EQ(opened("models--a--b"), "models--a--b at models--a--b") << "a folder like any other";
+  write("own/snapshots/eee/config.json");
+  EXPECT_EQ(opened("own/snapshots/eee"), "eee at own/snapshots/eee");
 }
 
 }  // namespace
