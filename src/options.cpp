@@ -1,70 +1,36 @@
 #include "options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <optional>
-#include <span>
-#include <variant>
-#include <vector>
 
-#include "base/byte_size.h"
-#include "base/near_name.h"
+#include "foreign_options.h"
+#include "option_table.h"
 
 namespace weir {
 
 namespace {
-
-// Which commands take an option.
-enum : uint8_t {
-  kServeOnly = 1,
-  kInfoToo = 2,
-  kBenchOnly = 4,
-  kPerplexityOnly = 8,
-  kCalibrateToo = 16,
-  kPackOnly = 32
-};
-// Those that run a model, or plan it.
-constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
-constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
-
-struct Bytes {
-  int64_t Options::*field;
-  bool automatic = false;  // "auto" is a value, and means 0.
-};
-// A flag without a value: present means `value`.
-struct Switch {
-  bool Options::*field;
-  bool value = true;
-};
-using Field =
-    std::variant<std::string Options::*, int32_t Options::*, std::optional<int32_t> Options::*,
-                 std::optional<double> Options::*, Bytes, Switch>;
-
-struct Row {
-  std::string_view name;   // Without the dashes.
-  std::string_view value;  // What stands for the value in --help; empty for a switch.
-  Field field;
-  uint8_t commands;
-  std::string_view group;
-  std::string_view help;
-  std::string_view fallback;  // The default, as a person would say it.
-};
 
 // The table. Groups appear in --help in the order of their first row.
 const std::array kRows = {
     Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo | kPackOnly, "Model",
         "Folder with config.json and safetensors (Hugging Face or MLX layout)",
         "weir-tiny-moe, compiled in"},
-    Row{"alias", "NAME", &Options::alias, kPlanning, "Model",
-        "Name under which clients find the model", "the folder's name"},
-    Row{"ctx-size", "TOKENS", &Options::ctx_size, kPlanning, "Model",
+    Row{"alias", "NAME[,NAME]", Names{&Options::alias}, kPlanning, "Model",
+        "Names under which clients find the model; answers and /v1/models show the first. '*' "
+        "among them: whatever name a request uses. May be repeated",
+        "the folder's name"},
+    Row{"ctx-size", "TOKENS", Tokens{&Options::ctx_size}, kPlanning, "Model",
         "Longest sequence, prompt and answer together", "the model's own"},
     Row{"compute", "fast|exact", &Options::compute, kEvery, "Model",
         "fast: int8 activations, bf16 for prompts on AMX; exact: float32 throughout", "fast"},
     Row{"kv-cache", "f16|f32", &Options::kv_cache, kEvery, "Model",
         "How keys and values are stored", "f16, with --compute exact f32"},
+    Row{"config-override", "KEY=VALUE", &Options::config_override,
+        kEvery | kCalibrateToo | kPackOnly, "Model",
+        "Replace a key of config.json where the file is wrong: VALUE is JSON (null says that there "
+        "is no such thing), dots lead into objects (rope_scaling.factor=8). May be repeated; in "
+        "the environment one a line",
+        "none"},
     Row{"chat-template", "FILE", &Options::chat_template, kServeOnly, "Model",
         "Jinja template to use instead of the model's", "the model's"},
     Row{"trust-request-template", "", Switch{&Options::trust_request_template}, kServeOnly, "Model",
@@ -140,7 +106,9 @@ const std::array kRows = {
         "Space that stays free on the disk; with less, nothing is written", "5G"},
 
     Row{"parallel", "N", &Options::parallel, kPlanning, "Scheduling",
-        "Sequences that decode at once, at most half of --prefill-size",
+        "Sequences that decode at once, at most half of --prefill-size, which grows with it where "
+        "it "
+        "is not given",
         "what the KV memory holds, at most 256"},
     Row{"queue", "N", &Options::queue, kServeOnly, "Scheduling",
         "Requests running or waiting; more are answered 429", "1024"},
@@ -148,16 +116,16 @@ const std::array kRows = {
         "Answer 429 to a request that has waited so long without being begun; 0: never", "60"},
     Row{"request-timeout", "SECONDS", &Options::request_timeout, kServeOnly, "Scheduling",
         "End an answer that takes longer with an error; 0: never", "0"},
-    Row{"prefill-size", "TOKENS", &Options::prefill_size, kPlanning, "Scheduling",
-        "Most tokens of one step, prompt chunks included", "512"},
+    Row{"prefill-size", "TOKENS", Tokens{&Options::prefill_size}, kPlanning, "Scheduling",
+        "Most tokens of one step, prompt chunks included", "512, or twice --parallel"},
     Row{"max-step-ms", "MS", &Options::max_step_ms, kServeOnly, "Scheduling",
         "Cut prompts so that a step takes no longer: smoother streams, slower prompts", "no limit"},
     Row{"no-prefix-cache", "", Switch{&Options::prefix_cache, false}, kServeOnly, "Scheduling",
         "Compute every prompt from its first token", "off"},
 
-    Row{"max-tokens", "N", &Options::max_tokens, kServeOnly, "Answers",
+    Row{"max-tokens", "TOKENS", Tokens{&Options::max_tokens}, kServeOnly, "Answers",
         "Longest chat answer when the request names none", "2048"},
-    Row{"max-prompt-tokens", "N", &Options::max_prompt_tokens, kServeOnly, "Answers",
+    Row{"max-prompt-tokens", "TOKENS", Tokens{&Options::max_prompt_tokens}, kServeOnly, "Answers",
         "Refuse longer prompts with 400", "the context"},
     Row{"responses-store", "SIZE", Bytes{&Options::responses_store}, kServeOnly, "Answers",
         "Memory for responses that /v1/responses keeps, to be continued or read again; 0: none",
@@ -179,7 +147,7 @@ const std::array kRows = {
         "Port to listen on; 0 takes a free one", "5413"},
     Row{"unix-socket", "PATH", &Options::unix_socket, kServeOnly, "Network",
         "Listen on this Unix socket too", "none"},
-    Row{"api-key", "KEY[,KEY]", &Options::api_key, kServeOnly, "Network",
+    Row{"api-key", "KEY[,KEY]", Names{&Options::api_key}, kServeOnly, "Network",
         "Require one of these keys (Authorization: Bearer KEY); may be repeated", "none"},
     Row{"api-key-file", "FILE", &Options::api_key_file, kServeOnly, "Network",
         "Keys with limits, one a line: KEY name=NAME scope=SCOPE concurrency=N "
@@ -201,9 +169,9 @@ const std::array kRows = {
     Row{"drain-seconds", "SECONDS", &Options::drain_seconds, kServeOnly, "Network",
         "After SIGTERM, cancel the answers that are still open after this long", "25"},
 
-    Row{"prompt", "TOKENS", &Options::bench_prompt, kBenchOnly, "Benchmark",
+    Row{"prompt", "TOKENS", Tokens{&Options::bench_prompt}, kBenchOnly, "Benchmark",
         "Prompt length of the prefill measurement", "512"},
-    Row{"decode", "TOKENS", &Options::bench_decode, kBenchOnly, "Benchmark",
+    Row{"decode", "TOKENS", Tokens{&Options::bench_decode}, kBenchOnly, "Benchmark",
         "Tokens decoded in each measurement", "128"},
     Row{"batch", "N[,N]", &Options::bench_batch, kBenchOnly, "Benchmark",
         "Sequences that decode together", "1,2,4,8,16,32"},
@@ -215,7 +183,7 @@ const std::array kRows = {
         "Print JSON instead of a table", "off"},
     Row{"file", "TEXT", &Options::file, kPerplexityOnly, "Perplexity", "Text to measure (UTF-8)",
         "required"},
-    Row{"ctx", "TOKENS", &Options::ctx, kPerplexityOnly, "Perplexity",
+    Row{"ctx", "TOKENS", Tokens{&Options::ctx}, kPerplexityOnly, "Perplexity",
         "Window: the text is cut into pieces of this many tokens", "512"},
 
     Row{"log-level", "debug|info|warn|error", &Options::log_level, kServeOnly, "Logging",
@@ -225,14 +193,13 @@ const std::array kRows = {
     Row{"trace", "FILE", &Options::trace, kServeOnly | kBenchOnly, "Logging",
         "At the end write what the threads did last, for Perfetto; bench: of streams over loopback",
         "none"},
+
+    Row{"config", "FILE", &Options::config, kEvery | kCalibrateToo | kPackOnly, "General",
+        "Read options from this file: lines of name=value, names as here without the dashes, '#' "
+        "begins a comment. Options of other commands may stand there",
+        "none"},
 };
 
-struct CommandRow {
-  std::string_view name;
-  Command command;
-  uint8_t bit;
-  std::string_view help;
-};
 constexpr std::array kCommands = {
     CommandRow{"serve", Command::kServe, kServeOnly, "Serve the OpenAI API (the default)"},
     CommandRow{"info", Command::kInfo, kInfoToo,
@@ -247,21 +214,17 @@ constexpr std::array kCommands = {
                "Write a model's experts to a bundle that --stream-experts reads faster"},
 };
 
-std::string environment_name(std::string_view option) {
-  std::string name = "WEIR_";
-  for (const char c : option)
-    name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return name;
-}
-
 std::string column(std::string text, size_t width) {
   text.resize(std::max(width, text.size() + 2), ' ');
   return text;
 }
 
+// "-m, --model DIR".
 std::string flag_text(const Row& row) {
-  std::string text("--");
-  text.append(row.name);
+  std::string text;
+  if (const std::string_view name = short_name(row.name); !name.empty())
+    text.append("-").append(name).append(", ");
+  text.append("--").append(row.name);
   if (!row.value.empty()) text.append(" ").append(row.value);
   return text;
 }
@@ -273,6 +236,8 @@ std::vector<std::string_view> groups_of(uint8_t bit) {
       groups.push_back(row.group);
   return groups;
 }
+
+}  // namespace
 
 std::string help_text(const CommandRow& command) {
   constexpr size_t kWidth = 32;
@@ -296,8 +261,6 @@ std::string help_text(const CommandRow& command) {
       out += std::string(row.help) + " [" + std::string(row.fallback) + "]\n";
     }
   }
-  out += "\nGeneral\n";
-  out += column("  --config FILE", kWidth) + "Read options from a file (name=value lines)\n";
   out += column("  --help, --version", kWidth) + "Print this, or the version, and exit\n";
   out +=
       "\nEvery option is also an environment variable: --kv-cache is WEIR_KV_CACHE. The command\n"
@@ -307,141 +270,28 @@ std::string help_text(const CommandRow& command) {
   return out;
 }
 
-std::string unknown_flag(std::string_view flag, const CommandRow& command) {
-  std::string_view name = flag;
-  while (!name.empty() && name.front() == '-') name.remove_prefix(1);
-  name = name.substr(0, name.find('='));
-  const Row* nearest = nullptr;
-  size_t best = 4;  // Farther than three edits is not a typing mistake.
-  for (const Row& row : kRows) {
-    if (!(row.commands & command.bit)) continue;
-    if (const size_t d = edit_distance(name, row.name); d < best) best = d, nearest = &row;
-  }
-  std::string message = "unknown option '" + std::string(flag) + "'";
-  if (nearest) message += "; did you mean '--" + std::string(nearest->name) + "'?";
-  return message + " ('weir " +
-         (command.command == Command::kServe ? "" : std::string(command.name) + " ") +
-         "--help' lists all)";
-}
+std::span<const Row> option_rows() { return kRows; }
 
-void add_row(CLI::App& app, Options& options, const Row& row) {
-  const std::string flag = std::string("--").append(row.name);
-  CLI::Option* added = nullptr;
-  if (const auto* text = std::get_if<std::string Options::*>(&row.field)) {
-    added = app.add_option(flag, options.*(*text));
-  } else if (const auto* number = std::get_if<int32_t Options::*>(&row.field)) {
-    added = app.add_option(flag, options.*(*number));
-  } else if (const auto* count = std::get_if<std::optional<int32_t> Options::*>(&row.field)) {
-    added = app.add_option(flag, options.*(*count));
-  } else if (const auto* real = std::get_if<std::optional<double> Options::*>(&row.field)) {
-    added = app.add_option(flag, options.*(*real));
-  } else if (const auto* bytes = std::get_if<Bytes>(&row.field)) {
-    int64_t& target = options.*(bytes->field);
-    const bool automatic = bytes->automatic;
-    added = app.add_option_function<std::string>(
-        flag, [&target, flag, automatic](const std::string& value) {
-          const std::optional<int64_t> parsed =
-              automatic && value == "auto" ? 0 : parse_byte_size(value);
-          if (!parsed)
-            throw CLI::ValidationError(flag, std::string("expected a size such as 4G or 512M") +
-                                                 (automatic ? ", or auto" : "") + "; found '" +
-                                                 value + "'");
-          target = *parsed;
-        });
-  } else {
-    const Switch& on = std::get<Switch>(row.field);
-    bool& target = options.*(on.field);
-    added = app.add_flag_callback(flag, [&target, on] { target = on.value; });
-  }
-  if (row.name == "api-key") added->join(',');  // Repeated, it names several.
-  added->envname(environment_name(row.name));
-}
+std::span<const CommandRow> command_rows() { return kCommands; }
 
-// CLI11 passes over what it does not know in a config file. Keys of other commands may stand there.
-Result<void> check_config_file(CLI::App& app, const CommandRow& command) {
-  const std::string path = app.get_config_ptr()->as<std::string>();
-  if (path.empty()) return {};
-  for (const CLI::ConfigItem& item : app.get_config_formatter()->from_file(path)) {
-    if (!item.parents.empty())
-      return fail(ErrorCode::kConfig, path + ": expected lines of name=value; found the section '" +
-                                          item.parents.front() + "'");
-    if (std::ranges::find(kRows, item.name, &Row::name) == kRows.end())
-      return fail(ErrorCode::kConfig, path + ": " + unknown_flag(item.name, command));
-  }
-  return {};
-}
-
-// An empty variable counts as given: who writes WEIR_API_KEY= does not want a server for everybody.
-bool is_given(const CLI::App& app, std::string_view name) {
-  return app.get_option(std::string("--").append(name))->count() > 0 ||
-         ::getenv(environment_name(name).c_str()) != nullptr;
-}
-
-}  // namespace
-
-Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
-  ParsedOptions parsed;
-  const CommandRow* command = &kCommands[0];
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (!words.empty() && !words[0].starts_with("-")) {
-    const auto found = std::ranges::find(kCommands, words[0], &CommandRow::name);
-    if (found == kCommands.end()) {
-      std::string list;
-      for (const CommandRow& row : kCommands)
-        list += (list.empty() ? "" : ", ") + std::string(row.name);
-      return fail(ErrorCode::kConfig,
-                  "expected a command (" + list + ") or an option; found '" + words[0] + "'");
-    }
-    command = &*found;
-    words.erase(words.begin());
-  } else if (const auto info = std::ranges::find(words, "--info"); info != words.end()) {
-    command = &kCommands[1];  // As SwiftLM spells it.
-    words.erase(info);
-  }
-  parsed.options.command = command->command;
-  if (std::ranges::find(words, "--help") != words.end() ||
-      std::ranges::find(words, "-h") != words.end()) {
-    parsed.print = help_text(*command);
-    return parsed;
-  }
-  if (std::ranges::find(words, "--version") != words.end()) {
-    parsed.print = "weir " + std::string(kVersion) + "\n";
-    return parsed;
-  }
-
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  app.set_config("--config")->check(CLI::ExistingFile);
-  for (const Row& row : kRows)
-    if (row.commands & command->bit) add_row(app, parsed.options, row);
-  try {
-    std::ranges::reverse(words);  // CLI11 takes them last first.
-    app.parse(words);
-  } catch (const CLI::Error& error) {
-    return fail(ErrorCode::kConfig, error.what());
-  }
-  if (const std::vector<std::string> extras = app.remaining(); !extras.empty())
-    return fail(ErrorCode::kConfig, unknown_flag(extras.front(), *command));
-  try {
-    WEIR_TRY(check_config_file(app, *command));
-  } catch (const CLI::Error& error) {
-    return fail(ErrorCode::kConfig, error.what());
-  }
-  if ((command->bit & kServeOnly) && is_given(app, "api-key") &&
-      split_list(parsed.options.api_key).empty())
-    return fail(ErrorCode::kConfig, "--api-key: expected KEY[,KEY]; found '" +
-                                        parsed.options.api_key + "', which names no key");
-  if ((command->bit & kServeOnly) && is_given(app, "api-key-file") &&
-      parsed.options.api_key_file.empty())
-    return fail(ErrorCode::kConfig, "--api-key-file: expected a file; found an empty name");
-  WEIR_TRY(check_options(parsed.options));
-  return parsed;
+std::string environment_name(std::string_view option) {
+  std::string name = "WEIR_";
+  for (const char c : option)
+    name += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return name;
 }
 
 std::string options_page() {
   std::string out =
-      "# Options\n\nMade from the table in `src/options.cpp`; a test keeps them equal.\n";
+      "# Options\n\nMade from the table in `src/options.cpp`; a test keeps them equal.\n\n"
+      "The command line wins over the environment, the environment over the config file "
+      "(`--config`). "
+      "Of an option\ngiven twice the last counts, unless it may be repeated. TOKENS may end in k "
+      "or "
+      "M, SIZE in K, M, G or T, which\ncount in 1,024s. Names of llama-server's, Ollama's and "
+      "vLLM's "
+      "options that Weir does not have are answered with\na sentence that says what there is "
+      "instead.\n";
   for (const std::string_view group : groups_of(kEvery)) {
     out += "\n## " + std::string(group) +
            "\n\n| option | environment | default | meaning | commands |\n"

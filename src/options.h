@@ -12,6 +12,9 @@
 
 namespace weir {
 
+// The most tokens that a step may have.
+inline constexpr int32_t kPrefillSizeMax = 8192;
+
 enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate, kPack };
 
 struct Options {
@@ -19,12 +22,13 @@ struct Options {
 
   // Model.
   std::string model;     // Folder; empty: the model compiled into the binary.
-  std::string alias;     // Name that /v1/models shows.
+  std::string alias;     // Names, separated by commas; "*": any. Empty: the folder's name.
   int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own.
   std::string compute = "fast";
-  std::string kv_cache;                 // Empty: f16 with --compute fast, f32 with exact.
-  std::string chat_template;            // File that replaces the model's template.
-  bool trust_request_template = false;  // Requests may bring a chat template.
+  std::string kv_cache;                      // Empty: f16 with --compute fast, f32 with exact.
+  std::vector<std::string> config_override;  // KEY=VALUE each.
+  std::string chat_template;                 // File that replaces the model's template.
+  bool trust_request_template = false;       // Requests may bring a chat template.
   std::string tool_parser = "auto";
   std::string thinking = "auto";
   std::string reasoning_format = "auto";
@@ -79,6 +83,8 @@ struct Options {
   int32_t idle_timeout = 120;   // Seconds.
   int32_t drain_seconds = 25;
 
+  std::string config;  // File with options.
+
   std::string log_level = "info";
   std::string log_format = "text";
   std::string trace;  // File for a trace of what the threads did; empty: none.
@@ -106,8 +112,9 @@ struct ParsedOptions {
   std::string print;  // --help or --version: print this and exit with 0.
 };
 
-// Reads `argv`, then the environment (WEIR_...), then --config FILE; the command line wins. An
-// unknown flag's error names the nearest known one.
+// Reads `argv`, the environment (WEIR_...) and --config FILE (option_parser.cpp); the command line
+// wins over the environment, that over the file. An unknown flag's error names the nearest known
+// one, or what there is instead (foreign_options.h).
 Result<ParsedOptions> parse_options(int argc, const char* const* argv);
 
 // Errors name the option, what was expected and what was found (options_check.cpp).

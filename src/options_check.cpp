@@ -97,11 +97,16 @@ Result<void> check_options(const Options& o) {
                                         (o.tls_cert.empty() ? "only a key" : "only a certificate"));
   WEIR_TRY(in_range("--threads", o.threads, 0, 1024));
   WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
-  WEIR_TRY(in_range("--parallel", o.parallel, 0, 4096));
+  WEIR_TRY(in_range("--parallel", o.parallel, 0, kPrefillSizeMax / 2));
   WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
   WEIR_TRY(in_range("--queue-timeout", o.queue_timeout, 0, 86400));
   WEIR_TRY(in_range("--request-timeout", o.request_timeout, 0, 7 * 86400));
-  WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, 8192));
+  WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, kPrefillSizeMax));
+  if (o.parallel > o.prefill_size / 2)
+    return fail(ErrorCode::kConfig, "--parallel: expected at most half of --prefill-size, " +
+                                        std::to_string(o.prefill_size / 2) + "; found " +
+                                        std::to_string(o.parallel) +
+                                        " (left out, --prefill-size grows with --parallel)");
   if (o.max_step_ms) WEIR_TRY(in_range("--max-step-ms", *o.max_step_ms, 0, 60'000));
   WEIR_TRY(in_range_of_field("--temp", o.temp, "temperature"));
   WEIR_TRY(in_range_of_field("--top-p", o.top_p, "top_p"));

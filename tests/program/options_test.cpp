@@ -110,6 +110,132 @@ TEST(Options, AConfigFileIsReadAndItsMistakesAreNamed) {
   std::remove(path.c_str());
 }
 
+std::string error_of(std::vector<const char*> words) {
+  const auto parsed = parse(std::move(words));
+  return parsed ? "" : parsed.error().message;
+}
+
+TEST(Options, SayInTheirOwnWordsWhatWasExpectedAndFound) {
+  EXPECT_EQ(error_of({"--port", "x"}), "--port: expected a whole number; found 'x'");
+  EXPECT_EQ(error_of({"--port", "99999999999"}),
+            "--port: expected a whole number; found '99999999999'");
+  EXPECT_EQ(error_of({"--temp=warm"}), "--temp: expected a number; found 'warm'");
+  EXPECT_EQ(error_of({"-c", "4q"}),
+            "-c: expected a number of tokens such as 4096, 4k or 32K; found '4q'");
+  EXPECT_EQ(error_of({"--ctx-size", "4.5k"}),
+            "--ctx-size: expected a number of tokens such as 4096, 4k or 32K; found '4.5k'");
+  EXPECT_EQ(error_of({"--ctx-size", "4G"}),
+            "--ctx-size: expected a number of tokens such as 4096, 4k or 32K; found '4G'");
+  EXPECT_EQ(error_of({"--kv-memory", "some"}),
+            "--kv-memory: expected a size such as 4G or 512M; found 'some'");
+  EXPECT_EQ(error_of({"--model"}), "--model: expected a value (DIR); found none");
+  EXPECT_EQ(error_of({"--model", "--port", "1"}),
+            "--model: expected a value (DIR); found the option '--port'");
+  EXPECT_EQ(error_of({"--stream-experts=maybe"}),
+            "--stream-experts: expected no value, or true or false; found 'maybe'");
+  EXPECT_EQ(error_of({"--port", "1", "folder"}),
+            "expected an option; found 'folder' (a model's folder is named by --model)");
+  EXPECT_EQ(error_of({"--cors", "*", "--queue", "0"}),
+            "--queue: expected a number from 1 to 1048576; found 0");
+  ::setenv("WEIR_PORT", "x", 1);
+  EXPECT_EQ(error_of({}), "WEIR_PORT: expected a whole number; found 'x'");
+  ::unsetenv("WEIR_PORT");
+}
+
+TEST(Options, CountTokensInThousandsToo) {
+  const auto parsed = parse({"--ctx-size", "4k", "--max-tokens=32K", "--prefill-size", "600"});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.ctx_size, 4096);
+  EXPECT_EQ(parsed->options.max_tokens, 32768);
+  EXPECT_EQ(parsed->options.prefill_size, 600);
+}
+
+TEST(Options, TakeTheShortNamesOfOtherServers) {
+  const auto parsed = parse({"-m", "folder", "-c", "8k", "-t=3", "-np", "4", "-a", "x,y"});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.model, "folder");
+  EXPECT_EQ(parsed->options.ctx_size, 8192);
+  EXPECT_EQ(parsed->options.threads, 3);
+  EXPECT_EQ(parsed->options.parallel, 4);
+  EXPECT_EQ(parsed->options.alias, "x,y");
+  const auto odd = parse({"-m", "xm", "--host", "", "--top-k", "-1", "-c", "0"});
+  ASSERT_TRUE(odd) << odd.error().message;
+  EXPECT_EQ(odd->options.model, "xm") << "a value may end like a short name";
+}
+
+TEST(Options, AnswerOtherServersNamesWithASentence) {
+  for (const auto& [flag, part] :
+       std::vector<std::pair<const char*, const char*>>{{"-ngl", "computes on the processor"},
+                                                        {"--n-gpu-layers=99", "layers to move"},
+                                                        {"-fa", "works in blocks"},
+                                                        {"--lora", "no adapters"},
+                                                        {"-hf", "models--ORG--NAME"},
+                                                        {"--max-model-len", "--ctx-size"},
+                                                        {"--num-ctx", "--ctx-size"},
+                                                        {"--served-model-name", "--alias"},
+                                                        {"-ub", "--prefill-size"},
+                                                        {"--tensor-parallel-size", "one process"},
+                                                        {"--gpu-memory-utilization", "--mem-limit"},
+                                                        {"--hf-overrides", "--config-override"}}) {
+    const std::string error = error_of({flag, "1"});
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_EQ(error.find("did you mean"), std::string::npos) << error;
+  }
+  EXPECT_EQ(error_of({"-q9", "1"}), "unknown option '-q9' ('weir --help' lists all)");
+  EXPECT_EQ(error_of({"--disk-reserve", "1G"}),
+            "unknown option '--disk-reserve' of 'weir serve': it is one of pack ('weir --help' "
+            "lists all)");
+  EXPECT_NE(error_of({"pull", "llama3"}).find("Weir downloads and stores no models"),
+            std::string::npos);
+}
+
+TEST(Options, MayBeGivenAgain) {
+  const auto parsed = parse({"--port", "1", "--alias", "a,b", "--port=2", "--alias", "c",
+                             "--config-override", "a=[1,2]", "--config-override=b=\"x=y\""});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.port, 2) << "the last counts";
+  EXPECT_EQ(split_list(parsed->options.alias), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(parsed->options.config_override, (std::vector<std::string>{"a=[1,2]", "b=\"x=y\""}));
+  EXPECT_FALSE(parse({"--alias", ","}));
+}
+
+TEST(Options, ParallelSequencesFindRoomInAStep) {
+  const auto size = [](std::vector<const char*> words) {
+    const auto parsed = parse(std::move(words));
+    return parsed ? parsed->options.prefill_size : -1;
+  };
+  EXPECT_EQ(size({}), 512);
+  EXPECT_EQ(size({"--parallel", "100"}), 512);
+  EXPECT_EQ(size({"--parallel", "1000"}), 2000);
+  EXPECT_EQ(size({"--parallel", "4096"}), 8192);
+  EXPECT_EQ(size({"--parallel", "1000", "--prefill-size", "2k"}), 2048);
+  EXPECT_EQ(error_of({"--parallel", "1000", "--prefill-size", "512"}),
+            "--parallel: expected at most half of --prefill-size, 256; found 1000 (left out, "
+            "--prefill-size grows with --parallel)");
+  EXPECT_EQ(error_of({"--parallel", "5000"}),
+            "--parallel: expected a number from 0 to 4096; found 5000");
+}
+
+TEST(Options, TheEnvironmentWinsOverTheConfigFileThatItMayName) {
+  const std::string path = testing::TempDir() + "/weir_options_environment.conf";
+  std::ofstream(path) << "port = 7070 \r\n; why\nhost=\"::1\"\nqueue=7\nalias=a\nalias=b\n";
+  ::setenv("WEIR_CONFIG", path.c_str(), 1);
+  ::setenv("WEIR_QUEUE", "8", 1);
+  ::setenv("WEIR_CONFIG_OVERRIDE", "a=1\nb={\"c\":[1,2]}\n", 1);
+  const auto parsed = parse({"--host", "h"}), without = parse({"--config", "/nowhere"});
+  for (const char* name : {"WEIR_CONFIG", "WEIR_QUEUE", "WEIR_CONFIG_OVERRIDE"}) ::unsetenv(name);
+  std::remove(path.c_str());
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.port, 7070);
+  EXPECT_EQ(parsed->options.queue, 8);
+  EXPECT_EQ(parsed->options.host, "h");
+  EXPECT_EQ(parsed->options.alias, "a,b");
+  EXPECT_EQ(parsed->options.config_override, (std::vector<std::string>{"a=1", "b={\"c\":[1,2]}"}));
+  ASSERT_FALSE(without);
+  EXPECT_TRUE(without.error().message.starts_with("--config: /nowhere: "))
+      << without.error().message;
+}
+
 TEST(Options, HelpListsEveryOptionOfTheCommand) {
   const auto parsed = parse({"bench", "--help"});
   ASSERT_TRUE(parsed);

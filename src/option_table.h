@@ -1,0 +1,80 @@
+// A row of the table of options: for options.cpp, which holds it and prints help and the reference
+// page from it, and option_parser.cpp, which reads values by it.
+//
+// Threads: any; the tables are constants.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "options.h"
+
+namespace weir {
+
+// Which commands take an option.
+enum : uint8_t {
+  kServeOnly = 1,
+  kInfoToo = 2,
+  kBenchOnly = 4,
+  kPerplexityOnly = 8,
+  kCalibrateToo = 16,
+  kPackOnly = 32
+};
+// Those that run a model, or plan it.
+inline constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
+inline constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
+
+struct Bytes {
+  int64_t Options::*field;
+  bool automatic = false;  // "auto" is a value, and means 0.
+};
+// A count of tokens: 4096, 4k, 32K.
+struct Tokens {
+  int32_t Options::*field;
+};
+// A flag without a value: present means `value`.
+struct Switch {
+  bool Options::*field;
+  bool value = true;
+};
+// Names separated by commas; given again, it names more of them.
+struct Names {
+  std::string Options::*field;
+};
+// Given again, there is one more.
+using Texts = std::vector<std::string> Options::*;
+using Field =
+    std::variant<std::string Options::*, int32_t Options::*, std::optional<int32_t> Options::*,
+                 std::optional<double> Options::*, Bytes, Tokens, Switch, Names, Texts>;
+
+struct Row {
+  std::string_view name;   // Without the dashes.
+  std::string_view value;  // What stands for the value in --help; empty for a switch.
+  Field field;
+  uint8_t commands;
+  std::string_view group;
+  std::string_view help;
+  std::string_view fallback;  // The default, as a person would say it.
+};
+
+struct CommandRow {
+  std::string_view name;
+  Command command;
+  uint8_t bit;
+  std::string_view help;
+};
+
+std::span<const Row> option_rows();
+std::span<const CommandRow> command_rows();  // The first is the one without a name.
+
+// WEIR_KV_CACHE of kv-cache.
+std::string environment_name(std::string_view option);
+
+std::string help_text(const CommandRow& command);
+
+}  // namespace weir
