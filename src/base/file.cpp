@@ -129,7 +129,12 @@ ModelFiles ModelFiles::embedded(std::string name, std::vector<Embedded> embedded
   return files;
 }
 
+void ModelFiles::replace(std::string file, std::string text) {
+  replaced_[std::move(file)] = std::make_shared<const std::string>(std::move(text));
+}
+
 bool ModelFiles::has(std::string_view file) const {
+  if (replaced_.contains(file)) return true;
   if (!folder_.empty()) {
     std::error_code error;
     return std::filesystem::is_regular_file(folder_ + "/" + std::string(file), error);
@@ -140,6 +145,9 @@ bool ModelFiles::has(std::string_view file) const {
 }
 
 Result<FileView> ModelFiles::open_file(std::string_view file) const {
+  if (const auto found = replaced_.find(file); found != replaced_.end())
+    return FileView::borrow((folder_.empty() ? name_ : folder_) + "/" + found->first,
+                            std::as_bytes(std::span(*found->second)));
   if (!folder_.empty()) return FileView::map(folder_ + "/" + std::string(file));
   for (const Embedded& e : embedded_)
     if (e.name == file) return FileView::borrow(name_ + "/" + std::string(file), e.bytes);

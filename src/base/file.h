@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,11 +62,15 @@ class ModelFiles {
   const std::string& folder() const { return folder_; }  // Empty when compiled in.
   bool has(std::string_view file) const;
   Result<FileView> open_file(std::string_view file) const;
+  // From now on `file` is `text` instead of what the folder holds. Views of it live as long as a
+  // ModelFiles that has it.
+  void replace(std::string file, std::string text);
 
  private:
   std::string name_;
   std::string folder_;
   std::vector<Embedded> embedded_;
+  std::map<std::string, std::shared_ptr<const std::string>, std::less<>> replaced_;
 };
 
 // Reads a whole small file; refuses more than `bytes_max`.

@@ -21,6 +21,8 @@ Result<void> show_info(const Options& options) {
       const std::unique_ptr<model::Model> model,
       bind_model(choice.files, model_options, limit, kernels::ops_for(choice.isa), choice.threads));
   std::printf("%s\n%s\n", choice.files.name().c_str(), model::describe(model->spec()).c_str());
+  for (const std::string& change : options.config_override)
+    std::printf("config.json is overridden: %s\n", change.c_str());
   std::printf("weights: %s\n", model->memory().formats.c_str());
   std::printf("weights read per token: %s; multiply-adds per token: %.1f M\n",
               human_bytes(model->weight_bytes_per_token()).c_str(),

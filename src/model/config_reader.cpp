@@ -1,77 +1,26 @@
 #include "model/config_reader.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "base/log.h"
+#include "model/config_keys.h"
 
 namespace weir::model {
 
 namespace {
-
-// Keys that never change what the forward pass computes: bookkeeping, training, dropout, tokens
-// (the tokenizer's business), and who wrote the file. Sorted.
-constexpr std::array<std::string_view, 53> kMeaningless = {
-    "_attn_implementation",
-    "_name_or_path",
-    "architectures",
-    "attention_dropout",
-    "attn_implementation",
-    "attn_pdrop",
-    "auto_map",
-    "begin_suppress_tokens",
-    "bos_token_id",
-    "cache_implementation",
-    "chunk_size_feed_forward",
-    "classifier_dropout",
-    "decoder_start_token_id",
-    "dtype",
-    "embd_pdrop",
-    "eos_token_id",
-    "finetuning_task",
-    "gradient_checkpointing",
-    "hidden_dropout",
-    "id2label",
-    "image_token_id",
-    "initializer_range",
-    "is_decoder",
-    "is_encoder_decoder",
-    "is_llama_config",
-    "label2id",
-    "language",
-    "license",
-    "max_length",
-    "mlp_dropout",
-    "model_name",
-    "model_type",
-    "output_attentions",
-    "output_hidden_states",
-    "output_router_logits",
-    "pad_token_id",
-    "resid_pdrop",
-    "return_dict",
-    "rope_interleaved",
-    "router_aux_loss_coef",
-    "router_jitter_noise",
-    "router_z_loss_coef",
-    "sep_token_id",
-    "task_specific_params",
-    "tf_legacy_loss",
-    "tokenizer_class",
-    "torch_dtype",
-    "torchscript",
-    "transformers.js_config",
-    "transformers_version",
-    "unsloth_fixed",
-    "unsloth_version",
-    "use_cache",
-};
-static_assert(std::is_sorted(kMeaningless.begin(), kMeaningless.end()));
 
 std::string quoted(std::string_view path, std::string_view key) {
   constexpr size_t kShown = 120;
   std::string out = "'";
   out.append(path).append(key.substr(0, kShown)).append("'");
   return out;
+}
+
+// What to do for somebody who knows better than the file.
+std::string override_hint(std::string_view path, std::string_view key, std::string_view value) {
+  std::string out = " (if that is wrong: --config-override '";
+  return out.append(path).append(key.substr(0, 120)).append("=").append(value).append("')");
 }
 
 }  // namespace
@@ -257,32 +206,35 @@ std::optional<ConfigReader> ConfigReader::child(std::string_view key) const {
   return ConfigReader(state_, &state_->nodes.emplace_back(Node{path, object, {}}));
 }
 
+void ConfigReader::expect(std::string_view key, std::string_view value,
+                          std::string_view found) const {
+  if (found == value) return;
+  reject(quoted(node_->path, key) + ": expected " + std::string(value) + ", found " +
+         std::string(found) + override_hint(node_->path, key, value));
+}
+
 void ConfigReader::expect_string(std::string_view key, std::string_view value) const {
-  const std::string found = string_or(key, value);
-  if (found != value)
-    reject(quoted(node_->path, key) + ": expected \"" + std::string(value) + "\", found \"" +
-           found.substr(0, 80) + "\"");
+  const auto shown = [](std::string_view text) {
+    std::string out;
+    append_json_string(out, text.substr(0, 80));
+    return out;
+  };
+  expect(key, shown(value), shown(string_or(key, value)));
 }
 
 void ConfigReader::expect_bool(std::string_view key, bool value) const {
-  if (bool_or(key, value) != value)
-    reject(quoted(node_->path, key) + ": expected " +
-           (value ? "true, found false" : "false, found true"));
+  expect(key, value ? "true" : "false", bool_or(key, value) ? "true" : "false");
 }
 
 void ConfigReader::expect_int(std::string_view key, int value) const {
-  const int found = int_or(key, value);
-  if (found != value)
-    reject(quoted(node_->path, key) + ": expected " + std::to_string(value) + ", found " +
-           std::to_string(found));
+  expect(key, std::to_string(value), std::to_string(int_or(key, value)));
 }
 
 void ConfigReader::expect_absent(std::string_view key) const {
   const auto value = find(key);
-  if (!value) return;
-  JsonArray list;
-  if (value->get(list) == simdjson::SUCCESS && list.size() == 0) return;
-  wrong_type(key, "nothing, as this family has no such thing", *value);
+  if (!value || !why_neutral(node_->path, key, *value).empty()) return;
+  reject(quoted(node_->path, key) + ": expected nothing, as this family has no such thing, found " +
+         json_excerpt(*value) + override_hint(node_->path, key, "null"));
 }
 
 Result<void> ConfigReader::finish() const {
@@ -290,12 +242,15 @@ Result<void> ConfigReader::finish() const {
   for (const Node& node : state_->nodes) {
     for (const auto [key, value] : node.object) {
       if (node.read.contains(key)) continue;
-      if (node.path.empty() && std::binary_search(kMeaningless.begin(), kMeaningless.end(), key))
-        continue;
-      return fail(ErrorCode::kConfig, "config.json: " + quoted(node.path, key) +
-                                          ": expected only keys that this family knows, found " +
-                                          json_excerpt(value) +
-                                          "; it may change what the model computes");
+      const std::string_view reason = why_neutral(node.path, key, value);
+      if (reason.empty())
+        return fail(ErrorCode::kConfig, "config.json: " + quoted(node.path, key) +
+                                            ": expected only keys that this family knows, found " +
+                                            json_excerpt(value) +
+                                            "; it may change what the model computes" +
+                                            override_hint(node.path, key, "null"));
+      log::debug("model config.json " + quoted(node.path, key) + " " + json_excerpt(value) +
+                 " computes nothing: " + std::string(reason));
     }
   }
   return {};

@@ -1,6 +1,7 @@
 // ConfigReader: typed access to config.json with one sticky error, so that family files read as
 // straight-line descriptions. After the first error every getter returns a zero value or its
-// fallback; finish() reports that error, or the first key that nobody read.
+// fallback; finish() reports that error, or the first key that nobody read and that may compute
+// something (config_keys.h).
 //
 // Threads: one; a reader, its children and the document belong together.
 #pragma once
@@ -51,7 +52,7 @@ class ConfigReader {
   void expect_string(std::string_view key, std::string_view value) const;
   void expect_bool(std::string_view key, bool value) const;
   void expect_int(std::string_view key, int value) const;
-  void expect_absent(std::string_view key) const;  // Absent, null, or an empty list.
+  void expect_absent(std::string_view key) const;  // Absent, or computing nothing.
 
   void ignore(std::string_view key) const { find(key); }  // Known not to matter here.
 
@@ -71,6 +72,7 @@ class ConfigReader {
 
   ConfigReader(std::shared_ptr<State> state, Node* node) : state_(std::move(state)), node_(node) {}
   std::optional<JsonValue> find(std::string_view key) const;
+  void expect(std::string_view key, std::string_view value, std::string_view found) const;
   void wrong_type(std::string_view key, std::string_view expected, JsonValue found) const;
 
   std::shared_ptr<State> state_;

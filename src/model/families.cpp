@@ -176,8 +176,11 @@ Result<ModelSpec> spec_from_config(JsonValue config) {
     std::string names;
     for (const std::string_view name : known_architectures())
       names += (names.empty() ? "" : ", ") + std::string(name);
-    return fail(ErrorCode::kUnsupported, "config.json: 'architectures': expected one of " + names +
-                                             "; found " + std::string(architecture.substr(0, 80)));
+    return fail(ErrorCode::kUnsupported,
+                "config.json: 'architectures': expected one of " + names + "; found " +
+                    std::string(architecture.substr(0, 80)) +
+                    " (if it is one of these under another name: --config-override "
+                    "'architectures=[\"NAME\"]')");
   }
   const ConfigReader reader(root);
   ModelSpec spec = family->describe(reader);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "model/config_override.h"
 #include "model/config_reader.h"
 #include "model/families.h"
 #include "model/quant_format.h"
@@ -49,14 +50,15 @@ TEST(Config, TakesDefaultsForMissingKeys) {
 TEST(Config, NamesKeyExpectedAndFound) {
   EXPECT_EQ(error_of(R"("attn_logit_softcapping":50.0)"),
             "config.json: 'attn_logit_softcapping': expected only keys that this family knows, "
-            "found 50.0; it may "
-            "change what the model computes");
+            "found 50.0; it may change what the model computes (if that is wrong: "
+            "--config-override 'attn_logit_softcapping=null')");
   EXPECT_EQ(error_of(R"("rms_norm_eps":"small")"),
             "config.json: 'rms_norm_eps': expected a number, found \"small\"");
   EXPECT_EQ(error_of(R"("num_key_value_heads":0)"),
             "config.json: 'num_key_value_heads': expected an integer from 1 to 1048576, found 0");
   EXPECT_EQ(error_of(R"("pretraining_tp":2)"),
-            "config.json: 'pretraining_tp': expected 1, found 2");
+            "config.json: 'pretraining_tp': expected 1, found 2 (if that is wrong: "
+            "--config-override 'pretraining_tp=1')");
   EXPECT_NE(
       error_of(R"("num_key_value_heads":3)").find("multiple of key-value heads, found 4 and 3"),
       std::string::npos);
@@ -72,6 +74,51 @@ TEST(Config, NamesKeyExpectedAndFound) {
             std::string::npos);
   EXPECT_NE(error_of(R"("rope_scaling":7)").find("'rope_scaling': expected an object, found 7"),
             std::string::npos);
+}
+
+TEST(Config, LeavesUnreadWhatComputesNothing) {
+  for (const char* key :
+       {R"("use_mrope":false)", R"("_attn_implementation_autoset":true)", R"("vision_config":null)",
+        R"("pruned_heads":{})", R"("do_sample":true)", R"("temperature":0.6)",
+        R"("pretraining_tp":1)", R"("anything":null)", R"("no_rope_layers":[])",
+        R"("residual_multiplier":1.0)", R"("num_nextn_predict_layers":0)",
+        R"("layer_types":["full_attention","full_attention"])",
+        R"("rope_scaling":{"rope_type":"default","factor":4.0,"mrope_section":null})"})
+    EXPECT_EQ(error_of(key), "") << key;
+  for (const char* key :
+       {R"("use_mrope":true)", R"("vision_config":{"depth":2})", R"("pruned_heads":{"0":[1]})",
+        R"("pretraining_tp":2)", R"("residual_multiplier":0.5)", R"("residual_multiplier":true)",
+        R"("num_nextn_predict_layers":1)",
+        R"("layer_types":["full_attention","sliding_attention"])", R"("sliding_window":4096)",
+        R"("anything":false)", R"("anything":0)", R"("use_mrope":0)",
+        R"("rope_scaling":{"rope_type":"default","mrope_section":[1,2]})"}) {
+    EXPECT_NE(error_of(key).find("--config-override '"), std::string::npos)
+        << key << ": " << error_of(key);
+  }
+  EXPECT_NE(error_of(R"("rope_scaling":{"type":"default","mrope_section":[1]})")
+                .find("--config-override 'rope_scaling.mrope_section=null'"),
+            std::string::npos);
+}
+
+TEST(Config, IsOverriddenKeyByKey) {
+  const auto with = [](const std::string& config, std::vector<std::string> overrides) {
+    const auto text = override_config(config, overrides);
+    return text ? *text : text.error().message;
+  };
+  EXPECT_EQ(with(R"({"a":1,"b":[2]})", {"a=2.5", "c=\"x\""}), R"({"a":2.5,"b":[2],"c":"x"})");
+  EXPECT_EQ(with(R"({"r":{"f":1,"g":2},"z":Infinity})", {"r.f=8", "s.t.u=true", "r.g=null"}),
+            R"({"r":{"f":8,"g":null},"z":1e+308,"s":{"t":{"u":true}}})");
+  EXPECT_EQ(with(R"({"r":null})", {R"(r={"f":1})", "r.f=2"}), R"({"r":{"f":2}})");
+  EXPECT_EQ(with("{}", {"list=[1,\"a=b\"]"}), R"({"list":[1,"a=b"]})");
+  EXPECT_EQ(with("{}", {"a"}), "--config-override 'a': expected KEY=VALUE, found no '='");
+  EXPECT_EQ(with("{}", {"=1"}), "--config-override '=1': expected KEY=VALUE, found no '='");
+  EXPECT_EQ(with("{}", {"a..b=1"}), "--config-override 'a..b=1': expected a name between two dots");
+  EXPECT_EQ(with("{}", {"a.=1"}), "--config-override 'a.=1': expected a name between two dots");
+  EXPECT_EQ(with("{}", {"a=yes"}),
+            "--config-override 'a=yes': expected JSON after the '=' (true, 4096, \"text\", null), "
+            "found 'yes'");
+  EXPECT_EQ(with(R"({"a":7})", {"a.b=1"}),
+            "--config-override a.b: expected an object before 'b', found 7");
 }
 
 TEST(Config, ReadsWhatPythonWritesForInfinityAndNaN) {

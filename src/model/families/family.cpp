@@ -55,7 +55,11 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
   const std::string type = r.string_or("rope_type", r.string_or("type", ""));
   r.ignore("type");
   out.scaling = parse_scaling(c, type);
-  if (out.scaling == Rope::kNone) return;
+  if (out.scaling == Rope::kNone) {  // Then nobody asks how far.
+    r.ignore("factor");
+    r.ignore("original_max_position_embeddings");
+    return;
+  }
   const auto context = static_cast<float>(c.require_int("max_position_embeddings", 1, kContextMax));
   out.original_context = rope_float(c, r, "original_max_position_embeddings", context);
   switch (out.scaling) {
