@@ -367,9 +367,13 @@ Result<void> Server::load(ThreadTeam& team) {
 void Server::become_ready(TextParts text) {
   text_ = std::make_unique<TextParts>(std::move(text));
   api::ApiConfig config;
-  config.model_id = options_.alias.empty() ? choice_.files.name() : options_.alias;
+  config.given_names = split_list(options_.alias);
+  config.any_name = std::erase(config.given_names, "*") > 0;
+  config.model_id = config.given_names.empty() ? choice_.files.name() : config.given_names.front();
   config.aliases = {choice_.files.name(), "default"};
+  config.aliases.insert(config.aliases.end(), config.given_names.begin(), config.given_names.end());
   if (!choice_.files.folder().empty()) config.aliases.push_back(choice_.files.folder());
+  config.config_overrides = options_.config_override;
   config.created = std::time(nullptr);
   config.context_max = plan_.context_max;
   config.prompt_max = options_.max_prompt_tokens;
@@ -444,6 +448,8 @@ void Server::print_plan() const {
             " width=" + std::to_string(spec.hidden_size) +
             " vocab=" + std::to_string(spec.vocab_size) +
             (text_->chat_template ? "" : " (no chat template: only /v1/completions)"));
+  for (const std::string& change : options_.config_override)
+    log::warn("model config.json is overridden: " + change);
   log::info("kernels isa=" + std::string(kernels::isa_name(choice_.isa)) +
             " threads=" + std::to_string(choice_.threads) + " compute=" + options_.compute +
             " kv=" + (choice_.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") +

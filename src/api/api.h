@@ -43,8 +43,11 @@ struct ModelFacts {
 // What the composition root knows. Pointers are borrowed and outlive the Api.
 struct ApiConfig {
   // --- The model.
-  std::string model_id{};                // As /v1/models names it.
-  std::vector<std::string> aliases{};    // Other names that requests may use.
+  std::string model_id{};              // As /v1/models names it.
+  std::vector<std::string> aliases{};  // Other names that requests may use.
+  // Of model_id and aliases those that a person gave it (--alias): pages and errors show them.
+  std::vector<std::string> given_names{};
+  bool any_name = false;                 // Requests may call it as they like.
   int64_t created = 0;                   // Seconds since the epoch.
   int32_t context_max = 0;               // Positions of one sequence, prompt and output.
   int32_t vocab_size = 0;                // Rows of logits; ids beyond are refused.
@@ -58,6 +61,7 @@ struct ApiConfig {
   const text::ChatTemplate* chat_template = nullptr;      // Nullptr: /v1/chat/completions refuses.
   const text::ChatTemplate* tool_use_template = nullptr;  // For conversations with tools, if any.
   std::string chat_template_source{};                     // For /props.
+  std::vector<std::string> config_overrides{};            // For /props: "KEY=VALUE" each.
   // `bos_token` and friends: variables of every template.
   std::vector<std::pair<std::string, std::string>> special_tokens{};
 

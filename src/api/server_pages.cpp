@@ -12,7 +12,13 @@ namespace {
 void write_model(JsonWriter& json, const ApiConfig& config, std::string_view id,
                  int32_t tokens_max) {
   const ModelFacts& facts = config.facts;
-  json.begin_object().field("id", id).field("object", "model");
+  json.begin_object().field("id", id);
+  if (!config.given_names.empty()) {  // llama-server's: all of them, the id too.
+    json.key("aliases").begin_array();
+    for (const std::string& name : config.given_names) json.value(name);
+    json.end_array();
+  }
+  json.field("object", "model");
   json.field("created", config.created).field("owned_by", "weir");
   json.field("max_model_len", tokens_max);  // vLLM's name; Continue reads it.
   if (id != config.model_id) json.field("root", config.model_id);
@@ -88,6 +94,11 @@ std::string props_page(const ApiConfig& config, int32_t tokens_max) {
   json.field("endpoint_slots", true).field("endpoint_props", false);
   json.field("endpoint_metrics", true);
   json.field("chat_template", config.chat_template_source);
+  if (!config.config_overrides.empty()) {
+    json.key("config_overrides").begin_array();
+    for (const std::string& change : config.config_overrides) json.value(change);
+    json.end_array();
+  }
   json.field("bos_token", special_token(config, "bos_token"));
   json.field("eos_token", special_token(config, "eos_token"));
   json.field("build_info", "weir-" + config.version).field("is_sleeping", false);

@@ -34,6 +34,39 @@ TEST(Errors, HaveOpenAisShapeWhateverGoesWrong) {
   EXPECT_NE(wrong_method.header("Allow").find("POST"), std::string::npos);
 }
 
+TEST(Errors, OfAnUnknownModelNameTheOnesThatAreThere) {
+  TestApi server(
+      {.config = {.model_id = "m", .aliases = {"m", "two", "/path"}, .given_names = {"m", "two"}}});
+  const auto ask = [&](const std::string& model) {
+    return server.post("/v1/completions", R"({"prompt":"A","max_tokens":1,"model":)" + model + "}");
+  };
+  const auto answer = ask("\"gpt-4o\"");
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_EQ(error_code(answer.body), "model_not_found");
+  EXPECT_NE(answer.body.find("The model 'gpt-4o' does not exist; this server has 'm' (also called "
+                             "'two'). Leave 'model' out, or start the server with --alias '*' to "
+                             "have it answer to any name."),
+            std::string::npos)
+      << answer.body;
+  for (const char* known : {"\"m\"", "\"two\"", "\"/path\"", "\"\"", "null"}) {
+    const auto served = ask(known);
+    EXPECT_EQ(served.status, 200) << known << served.body;
+    EXPECT_NE(served.body.find(R"("model":"m")"), std::string::npos) << served.body;
+  }
+  EXPECT_NE(server.get("/v1/models").body.find(R"({"id":"m","aliases":["m","two"],"object":)"),
+            std::string::npos);
+}
+
+TEST(Errors, OfAnUnknownModelAreNoneWhereAnyNameWillDo) {
+  TestApi server({.config = {.model_id = "m", .any_name = true}});
+  const auto answer =
+      server.post("/v1/completions", R"({"prompt":"A","max_tokens":1,"model":"gpt-4o"})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_NE(answer.body.find(R"("model":"m")"), std::string::npos) << answer.body;
+  EXPECT_NE(server.get("/v1/models/gpt-4o").body.find(R"({"id":"gpt-4o","object":"model",)"),
+            std::string::npos);
+}
+
 TEST(Errors, NameTheContextInWordsThatClientsKnow) {
   TestApi server({.context = 64});
   const auto answer =
