@@ -1,9 +1,5 @@
 #include "base/gate.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -11,6 +7,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+#include "base/futex.h"
 
 namespace weir {
 
@@ -34,19 +32,12 @@ void relax() {
 #endif
 }
 
-// Both may return without effect: who waits looks again.
-void futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
-  static_assert(sizeof word == sizeof(uint32_t) && std::atomic<uint32_t>::is_always_lock_free);
-  ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value,
-            nullptr, nullptr, 0);
-}
-
 }  // namespace
 
 // Sequentially consistent with wait(): either we see the sleeper or it sees the new count.
 void Gate::move_on() {
   count_.fetch_add(1, std::memory_order_seq_cst);
-  if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(count_, FUTEX_WAKE, INT_MAX);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(count_, INT_MAX);
 }
 
 void Gate::wait(uint32_t seen) {
@@ -63,7 +54,7 @@ void Gate::wait(uint32_t seen) {
   } while (Clock::now() - begin < spin_time);
   spin_time = std::max(kSpinMin, spin_time / 2);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  while (count_.load(std::memory_order_seq_cst) == seen) futex(count_, FUTEX_WAIT, seen);
+  while (count_.load(std::memory_order_seq_cst) == seen) futex_wait(count_, seen);
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
 }
 

@@ -1,15 +1,14 @@
 #include "base/huge_pages.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <string>
 
-namespace weir {
+#include "base/check.h"
 
-namespace {
-constexpr size_t kHugePageBytes = size_t{2} << 20;
-}
+namespace weir {
 
 Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
   HugeBuffer buffer;
@@ -32,6 +31,14 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
   buffer.bytes_ = rounded;
   (void)::madvise(buffer.data_, rounded, MADV_HUGEPAGE);  // Advice: 4 KiB pages work too.
   return buffer;
+}
+
+void HugeBuffer::give_back(size_t begin, size_t bytes) {
+  static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  CHECK(begin <= bytes_ && bytes <= bytes_ - begin);
+  const size_t first = (begin + page - 1) / page * page;
+  const size_t last = (begin + bytes) / page * page;
+  if (first < last) (void)::madvise(data_ + first, last - first, MADV_DONTNEED);
 }
 
 HugeBuffer::~HugeBuffer() {

@@ -8,6 +8,8 @@
 
 namespace weir {
 
+inline constexpr size_t kHugePageBytes = size_t{2} << 20;
+
 class HugeBuffer {
  public:
   HugeBuffer() = default;
@@ -21,6 +23,10 @@ class HugeBuffer {
     return *this;
   }
   ~HugeBuffer();
+
+  // The memory of whole system pages in [begin, begin + bytes) goes back to the system; it holds
+  // zeros, and is taken again, when it is next touched.
+  void give_back(size_t begin, size_t bytes);
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
