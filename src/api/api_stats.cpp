@@ -23,6 +23,8 @@ void render_engine(std::string& out, const sched::EngineStats& engine) {
   render(out, "weir_kv_usage", "Share of KV pages held by sequences.", engine.kv_usage);
   render(out, "weir_kv_pages_cached", "KV pages that only the prefix cache holds.",
          engine.pages_cached);
+  render(out, "weir_kv_bytes_taken", "Memory of KV pages now; what is unused goes back.",
+         engine.kv_taken);
   render(out, "weir_steps_total", "Forward passes.", engine.steps);
   render(out, "weir_prompt_tokens_computed_total", "Prompt tokens computed, cached ones left out.",
          engine.prompt_tokens);

@@ -18,7 +18,7 @@ class BlockTable {
  public:
   // Takes memory; what was in the table is lost.
   void reserve(int32_t capacity) {
-    entries_ = std::make_unique<PageId[]>(static_cast<size_t>(capacity));
+    entries_ = std::make_unique_for_overwrite<PageId[]>(static_cast<size_t>(capacity));
     capacity_ = capacity;
     size_ = 0;
   }

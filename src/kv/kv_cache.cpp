@@ -2,6 +2,7 @@
 // memory, and layers lie behind each other.
 #include "kv/kv_cache.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,7 @@ Result<KvCache> KvCache::create(std::vector<KvShape> layers, kernels::FloatType 
   WEIR_ASSIGN(cache.memory_,
               HugeBuffer::allocate(static_cast<size_t>(page_bytes(layers, type) * page_count)));
   cache.page_count_ = page_count;
+  cache.page_bytes_ = kv::page_bytes(layers, type);
   cache.type_ = type;
   auto* base = reinterpret_cast<uint8_t*>(cache.memory_.data());
   for (const KvShape& shape : layers) {
@@ -66,6 +68,20 @@ Result<KvCache> KvCache::create(std::vector<KvShape> layers, kernels::FloatType 
     base += pages.page_bytes * page_count;
   }
   return cache;
+}
+
+void KvCache::give_back(int32_t first, int32_t count) {
+  const auto* const begin = reinterpret_cast<const uint8_t*>(memory_.data());
+  for (const kernels::KvPages& pages : layers_)
+    memory_.give_back(static_cast<size_t>(pages.base - begin + first * pages.page_bytes),
+                      static_cast<size_t>(count * pages.page_bytes));
+}
+
+int32_t KvCache::pages_in_huge_page() const {
+  int64_t least = static_cast<int64_t>(kHugePageBytes);
+  for (const kernels::KvPages& pages : layers_)
+    if (pages.page_bytes > 0) least = std::min(least, pages.page_bytes);
+  return static_cast<int32_t>(static_cast<int64_t>(kHugePageBytes) / least) + 1;
 }
 
 }  // namespace weir::kv

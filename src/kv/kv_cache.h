@@ -32,12 +32,20 @@ class KvCache {
   int32_t layer_count() const { return static_cast<int32_t>(layers_.size()); }
   int32_t page_count() const { return page_count_; }
   kernels::FloatType type() const { return type_; }
+  int64_t bytes_of_page() const { return page_bytes_; }  // In all layers.
   int64_t bytes() const { return static_cast<int64_t>(memory_.bytes()); }
+
+  // The memory of `count` pages from `first` on goes back to the system: they hold zeros, and take
+  // memory again, when they are next written. REQUIRES: nobody reads or writes them now.
+  void give_back(int32_t first, int32_t count);
+  // Memory comes and goes in huge pages: how many KV pages one of those reaches over.
+  int32_t pages_in_huge_page() const;
 
  private:
   HugeBuffer memory_;
   std::vector<kernels::KvPages> layers_;
   int32_t page_count_ = 0;
+  int64_t page_bytes_ = 0;
   kernels::FloatType type_ = kernels::FloatType::kF16;
 };
 

@@ -17,6 +17,8 @@ constexpr uint8_t kFreeExtent = 0xff;
 PagePool::PagePool(int32_t page_count)
     : refs_(static_cast<size_t>(page_count), 0),
       free_((static_cast<size_t>(page_count) + kExtentPages - 1) / kExtentPages, kFreeExtent),
+      warm_(free_.size(), 0),
+      free_since_(static_cast<size_t>(page_count)),
       free_count_(page_count) {
   if (const int32_t tail = page_count % kExtentPages; tail > 0)
     free_.back() = static_cast<uint8_t>((1u << tail) - 1);
@@ -68,6 +70,10 @@ void PagePool::take(PageId page) {
   free_[static_cast<size_t>(page) / kExtentPages] &=
       static_cast<uint8_t>(~(1u << (page % kExtentPages)));
   --free_count_;
+  if (is_warm(page)) return;
+  warm_[static_cast<size_t>(page) / kExtentPages] |=
+      static_cast<uint8_t>(1u << (page % kExtentPages));
+  ++warm_count_;
 }
 
 void PagePool::retain(PageId page) {
@@ -75,12 +81,13 @@ void PagePool::retain(PageId page) {
   ++refs_[static_cast<size_t>(page)];
 }
 
-void PagePool::release(PageId page) {
+void PagePool::release(PageId page, Clock::time_point unused_since) {
   CHECK(refs(page) > 0);
   if (--refs_[static_cast<size_t>(page)] > 0) return;
   free_[static_cast<size_t>(page) / kExtentPages] |=
       static_cast<uint8_t>(1u << (page % kExtentPages));
   ++free_count_;
+  free_since_[static_cast<size_t>(page)] = unused_since;
 }
 
 int32_t PagePool::refs(PageId page) const {
@@ -88,14 +95,53 @@ int32_t PagePool::refs(PageId page) const {
   return refs_[static_cast<size_t>(page)];
 }
 
+// Looks at extents first: most hold no page that is both free and warm.
+PagePool::Run PagePool::idle_run(Clock::time_point before, int32_t warm_max, int32_t reach) const {
+  Run run;
+  for (PageId page = 0; page < page_count() && run.count == 0; ++page) {
+    const auto extent = static_cast<size_t>(page) / kExtentPages;
+    if ((free_[extent] & warm_[extent]) == 0) {
+      page |= kExtentPages - 1;  // On to the next one.
+    } else if (is_warm(page) && may_chill(page, before)) {
+      run.first = page;
+      run.count = 1;
+    }
+  }
+  if (run.count == 0) return run;
+  run.warm = 1;
+  for (int32_t i = 0; i < reach && run.first > 0 && may_chill(run.first - 1, before); ++i) {
+    --run.first;  // Cold: the first warm page was the first that may go.
+    ++run.count;
+  }
+  for (PageId page = run.first + run.count; may_chill(page, before); ++page) {
+    if (is_warm(page) && run.warm == warm_max) break;
+    run.warm += is_warm(page) ? 1 : 0;
+    ++run.count;
+  }
+  return run;
+}
+
+void PagePool::chill(const Run& run) {
+  for (PageId page = run.first; page < run.first + run.count; ++page) {
+    CHECK(is_free(page));
+    if (!is_warm(page)) continue;
+    warm_[static_cast<size_t>(page) / kExtentPages] &=
+        static_cast<uint8_t>(~(1u << (page % kExtentPages)));
+    --warm_count_;
+  }
+}
+
 void PagePool::check() const {
-  int32_t free = 0;
+  int32_t free = 0, warm = 0;
   for (PageId page = 0; page < page_count(); ++page) {
     CHECK(refs_[static_cast<size_t>(page)] >= 0);
     CHECK(is_free(page) == (refs_[static_cast<size_t>(page)] == 0));
+    CHECK(is_free(page) || is_warm(page));
     free += is_free(page) ? 1 : 0;
+    warm += is_warm(page) ? 1 : 0;
   }
   CHECK(free == free_count_);
+  CHECK(warm == warm_count_);
   int32_t bits = 0;  // None beyond the last page.
   for (const uint8_t extent : free_) bits += std::popcount(extent);
   CHECK(bits == free_count_);

@@ -117,6 +117,21 @@ int32_t PrefixCache::evict(int32_t pages) {
   return freed;
 }
 
+// One that somebody holds is in use now, and its chain with it.
+int32_t PrefixCache::evict_unused(Clock::time_point since, int32_t pages) {
+  CHECK(since < now_);
+  int32_t freed = 0;
+  while (freed < pages && oldest_ >= 0 && entry(oldest_).used <= since) {
+    if (pool_.refs(oldest_) == 1) {
+      remove(oldest_);
+      ++freed;
+    } else {
+      touch_chain(oldest_);
+    }
+  }
+  return freed;
+}
+
 void PrefixCache::clear() {
   while (oldest_ >= 0) remove(oldest_);
 }
@@ -177,6 +192,7 @@ void PrefixCache::unlink(PageId page) {
 
 void PrefixCache::link_newest(PageId page) {
   Entry& added = entry(page);
+  added.used = now_;
   added.newer = -1;
   added.older = newest_;
   (newest_ >= 0 ? entry(newest_).newer : oldest_) = page;
@@ -185,6 +201,7 @@ void PrefixCache::link_newest(PageId page) {
 
 void PrefixCache::link_behind(PageId page, PageId newer) {
   Entry& added = entry(page);
+  added.used = entry(newer).used;
   added.newer = newer;
   added.older = entry(newer).older;
   (added.older >= 0 ? entry(added.older).newer : oldest_) = page;
@@ -204,7 +221,7 @@ void PrefixCache::remove(PageId page) {
   remove_slot(page);
   entry(page).cached = false;
   --count_;
-  pool_.release(page);
+  pool_.release(page, entry(page).used);
 }
 
 void PrefixCache::check() const {
@@ -213,6 +230,7 @@ void PrefixCache::check() const {
   PageId newer = -1;
   for (PageId page = newest_; page >= 0; page = entry(page).older) {
     const Entry& e = entry(page);
+    CHECK(e.used <= (newer >= 0 ? entry(newer).used : now_));
     CHECK(e.cached && e.newer == newer && !seen[static_cast<size_t>(page)]);
     CHECK(pool_.refs(page) >= 1);
     CHECK(find(e.key) == page);

@@ -15,6 +15,8 @@
 // (1) The cache holds one reference to each cached page; a page is cached at most once.
 // (2) The order of use lists each entry exactly once, a parent always more recently used than its
 //     children. So the least recently used entry has no children, and children go before parents.
+//     Times of use follow that order; a page that is added counts as used when its parent was,
+//     until its sequence ends or gives its pages back.
 // (3) Every entry but a first page has its parent in the cache.
 #pragma once
 
@@ -86,6 +88,12 @@ class PrefixCache {
   // Gives up to `pages` pages back to the pool, least recently used first, among those that nobody
   // but the cache references. Returns how many.
   int32_t evict(int32_t pages);
+  // The same, of those that nobody has used after `since`. REQUIRES: `since` lies before now.
+  int32_t evict_unused(Clock::time_point since, int32_t pages);
+  // When the least recently used entry was used. REQUIRES: page_count() > 0.
+  Clock::time_point oldest_use() const { return entry(oldest_).used; }
+  // What is now, for all uses from here on. Never goes back.
+  void set_time(Clock::time_point now) { now_ = now; }
   // All that can be evicted. Pages that sequences still hold are forgotten too.
   void clear();
 
@@ -104,6 +112,7 @@ class PrefixCache {
     PageId parent = -1;  // -1: a first page; parent_key is the salt.
     PageId newer = -1;
     PageId older = -1;
+    Clock::time_point used{};
     uint32_t mark = 0;  // == marks_: found in use by the walk that goes on.
     bool cached = false;
     std::array<int32_t, kPageTokens> tokens{};
@@ -128,6 +137,7 @@ class PrefixCache {
   std::vector<PageId> slots_;  // Open addressing, linear probing; -1 is empty. A power of two.
   PageId newest_ = -1;
   PageId oldest_ = -1;
+  Clock::time_point now_{};
   int32_t count_ = 0;
   uint32_t marks_ = 0;
 };

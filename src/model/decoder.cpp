@@ -143,6 +143,11 @@ Result<void> Decoder::make_workspace(int members) {
   return {};
 }
 
+void Decoder::give_back_scratch() {
+  workspace_->give_back();
+  if (slab_) slab_->give_back();
+}
+
 ModelMemory Decoder::memory() const {
   return {.packed_weights = store_.packed_bytes(),
           .mapped_weights = store_.mapped_bytes(),

@@ -41,6 +41,7 @@ class Decoder final : public Model {
   std::vector<kv::KvShape> kv_shapes() const override;
   void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
                int member) override;
+  void give_back_scratch() override;
   int32_t slab_steps() const override { return slab_ ? static_cast<int32_t>(layers_.size()) : 0; }
   void forward_slab(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
                     ThreadTeam& team, int member, int32_t step) override;

@@ -119,6 +119,10 @@ class Model {
   virtual void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
                        ThreadTeam& team, int member) = 0;
 
+  // Scratch memory goes back to the system until the next forward(), which takes it again.
+  // REQUIRES: no pass is running, and no slab is begun.
+  virtual void give_back_scratch() {}
+
   // A slab: a batch that is computed a few layers at a time, between other batches, in memory of
   // its own. Prompts of a model whose experts are streamed: each expert is read once for all of a
   // slab, which takes a while, and generated tokens need not wait for it.

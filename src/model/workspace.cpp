@@ -1,6 +1,7 @@
 #include "model/workspace.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace weir::model {
 
@@ -78,6 +79,7 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
     w.seen_choice = c.take<int32_t>(s.streamed ? slots : 0);
     w.seen_weight = c.take<float>(s.streamed ? slots : 0);
     w.slots = c.take<int32_t>(slots);
+    w.slot_count = slots;
     w.plans.assign(static_cast<size_t>(s.members), {});
     for (ExpertPlan& plan : w.plans) {
       plan.begin = c.take<int32_t>(s.experts + 1);
@@ -102,9 +104,15 @@ Result<std::unique_ptr<Workspace>> Workspace::create(const WorkspaceSizes& sizes
   WEIR_ASSIGN(workspace->memory, HugeBuffer::allocate(static_cast<size_t>(measure.bytes())));
   Cutter cutter(workspace->memory.data());
   cut(sizes, cutter, *workspace);
-  for (int32_t i = 0; workspace->slots != nullptr && i < sizes.rows * sizes.top_k; ++i)
-    workspace->slots[i] = i;
+  workspace->fill_slots();
   return workspace;
+}
+
+void Workspace::fill_slots() { std::iota(slots, slots + slot_count, 0); }
+
+void Workspace::give_back() {
+  memory.give_back(0, memory.bytes());
+  fill_slots();
 }
 
 }  // namespace weir::model

@@ -58,6 +58,8 @@ struct Workspace {
   void* scratch(int member) const { return kernel_scratch + member * kernels::kScratchBytes; }
   // One of a member's two buffers of [rows, kBlockColumns]: columns that nobody else looks at.
   float* block(int member, int which) const { return blocks + (2 * member + which) * block_floats; }
+  // Its memory goes back to the system until it is next used; what is in it is lost.
+  void give_back();
   int64_t bytes() const { return static_cast<int64_t>(memory.bytes()); }
 
   RowGroups groups;
@@ -95,7 +97,8 @@ struct Workspace {
   float* choice_weight = nullptr;  // [rows, top_k]
   int32_t* seen_choice = nullptr;  // The same of the next layer's router, asked early.
   float* seen_weight = nullptr;
-  int32_t* slots = nullptr;       // 0, 1, 2, ...
+  int32_t* slots = nullptr;  // 0, 1, 2, ...: the only thing that outlives a pass.
+  int64_t slot_count = 0;
   std::vector<ExpertPlan> plans;  // Per member.
 
   float* logits = nullptr;  // [logit_rows, vocab]
@@ -104,6 +107,9 @@ struct Workspace {
   int64_t block_floats = 0;
 
   HugeBuffer memory;
+
+ private:
+  void fill_slots();
 };
 
 }  // namespace weir::model

@@ -106,7 +106,9 @@ struct Engine::Impl final : model::ForwardClient {
   void flatten(StepBuffer& next, bool other_runs);
   static void want_rows(StepBuffer& next, const Slice& slice, int32_t row);
   void release(const StepBuffer& step);
+  void give_back_memory(Clock::time_point now);
   void wait_for_work(uint32_t bell);
+  void rest();
   void finish_all();
   void update_gauges();
 
@@ -121,10 +123,13 @@ struct Engine::Impl final : model::ForwardClient {
   EngineStats& stats;
   const std::function<void()> wake;
   const std::function<void()> on_idle;
+  const std::function<void()> on_rest;
+  const Clock::duration rest_after;
   const LengthClass length_class;
 
   kv::PagePool pages;
   std::optional<kv::PrefixCache> prefix_cache;
+  kv::PageKeeper keeper;
   Scheduler scheduler;
   StepCost cost;
   SequencePool sequences;
@@ -138,6 +143,8 @@ struct Engine::Impl final : model::ForwardClient {
   StepBuffer* spare = nullptr;    // The other one: ran before it, and is planned meanwhile.
   bool published = false;         // The reader has something to look at since the last wake.
   bool has_run = false;
+  uint32_t sheds = 0;             // Of EngineHandle::sheds_, those that were heard.
+  Clock::time_point rest_time{};  // When it rests unless there is work; max(): it does.
   std::atomic<bool> stopping{false};
 };
 
@@ -155,9 +162,13 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       stats(handle_in.stats_),
       wake(std::move(wake_in)),
       on_idle(options.on_idle),
+      on_rest(options.on_rest),
+      rest_after(options.keep.free),
       length_class(model_in.spec()),
       pages(kv_in.page_count()),
-      scheduler(limits, pages, options.prefix_cache ? &prefix_cache.emplace(pages) : nullptr),
+      keeper(options.keep, pages, options.prefix_cache ? &prefix_cache.emplace(pages) : nullptr,
+             kv_in),
+      scheduler(limits, pages, prefix_cache ? &*prefix_cache : nullptr),
       sequences(sequences_max(limits.queue_max, limits.running_max), context_max),
       buffers{StepBuffer(limits), StepBuffer(limits)},
       slab(slab_limits(limits)) {
@@ -175,15 +186,17 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
 // only publishes, reads the inbox and plans.
 void Engine::Impl::run() {
   CHECK(!std::exchange(has_run, true));
+  rest_time = Clock::now() + rest_after;  // Loading, too, leaves what is of no more use.
   int next = 0;
   while (true) {
     // Before we look at anything: whatever happens after our look changes the bell.
-    const uint32_t bell = handle.bell_.load(std::memory_order_seq_cst);
+    const uint32_t bell = handle.bell_.count();
     if (stopping.load(std::memory_order_acquire)) break;
     StepBuffer& step = buffers[next];
     StepBuffer& other = buffers[1 - next];
     const bool idle_before = step.empty();
     const Clock::time_point begin = Clock::now();
+    give_back_memory(begin);
     if (idle_before) {
       prepare(other, /*other_runs=*/false);
     } else {
@@ -192,6 +205,7 @@ void Engine::Impl::run() {
     const bool slab_runs = !slab.empty();
     if (slab_runs) execute_slab(seconds(Clock::now() - begin));
     next = 1 - next;
+    if (!idle_before || slab_runs) rest_time = begin + rest_after;
     if (idle_before && other.empty() && !slab_runs) wait_for_work(bell);
   }
   publish(buffers[1 - next]);
@@ -587,9 +601,19 @@ void Engine::Impl::update_gauges() {
   stats.waiting.set(static_cast<double>(scheduler.waiting().size()));
   stats.kv_usage.set(static_cast<double>(scheduler.held_pages()) / pages.page_count());
   stats.pages_cached.set(scheduler.cached_pages());
+  stats.kv_taken.set(static_cast<double>(keeper.taken_bytes()));
 }
 
-// Sleeps unless the bell has rung since it stood at `bell`.
+// Between two passes. What the planned step computes with is held; a row of it that is wasted,
+// because its sequence has ended since, may write to a free page, which has memory then for nobody.
+void Engine::Impl::give_back_memory(Clock::time_point now) {
+  keeper.set_time(now);
+  const uint32_t asked = handle.sheds_.load(std::memory_order_relaxed);
+  if (std::exchange(sheds, asked) != asked) keeper.shed();
+  keeper.give_back();
+}
+
+// Sleeps unless the bell has rung since it stood at `bell`, or there is memory to give back.
 void Engine::Impl::wait_for_work(uint32_t bell) {
   const trace::Scope scope(trace::Kind::kWait, "sleep");
   CHECK(scheduler.idle());
@@ -599,7 +623,15 @@ void Engine::Impl::wait_for_work(uint32_t bell) {
   CHECK(scheduler.held_pages() == 0);
   CHECK(sequences.free_count() == sequences.count());
   if (on_idle) on_idle();
-  handle.sleep(bell);
+  if (Clock::now() >= rest_time) rest();
+  handle.bell_.sleep(bell, std::min(keeper.due(), rest_time));
+}
+
+// Nothing was computed for a while, and nothing is expected.
+void Engine::Impl::rest() {
+  rest_time = Clock::time_point::max();
+  model.give_back_scratch();
+  if (on_rest) on_rest();
 }
 
 // Ends what was submitted, also by those who are just submitting: the count of open requests rises
@@ -638,10 +670,15 @@ void Engine::stop() {
   // Once run() has seen `stopping` it returns, and its thread may destroy the engine.
   EngineHandle& handle = impl_->handle;
   impl_->stopping.store(true, std::memory_order_release);
-  handle.ring_bell();
+  handle.bell_.ring();
 }
 
-void Engine::wake() { impl_->handle.ring_bell(); }
+void Engine::wake() { impl_->handle.bell_.ring(); }
+
+void Engine::shed_memory() {
+  impl_->handle.sheds_.fetch_add(1, std::memory_order_relaxed);
+  wake();
+}
 
 bool Engine::idle() const { return impl_->scheduler.idle(); }
 

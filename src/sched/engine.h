@@ -11,6 +11,7 @@
 
 #include "base/thread_team.h"
 #include "kv/kv_cache.h"
+#include "kv/page_keeper.h"
 #include "kv/page_pool.h"
 #include "model/model.h"
 #include "sched/engine_handle.h"
@@ -28,6 +29,11 @@ struct EngineOptions {
   // Called on the engine thread when nothing is left to compute, before it sleeps; wake() has it
   // called again. May be empty.
   std::function<void()> on_idle{};
+  // How long pages without use keep their memory.
+  kv::PageKeeper::Times keep{};
+  // Called on the engine thread, once, when nothing has been computed for keep.free since it began,
+  // or since the last step, and the model has given its scratch memory back. May be empty.
+  std::function<void()> on_rest{};
 };
 
 // Sequences that an engine tells apart (BatchSlice::sequence): one that has ended is kept while a
@@ -53,6 +59,10 @@ class Engine {
 
   // Any thread, until stop(): one that sleeps calls on_idle().
   void wake();
+
+  // Any thread, until stop(): memory is short; pages that nobody computes with are given back,
+  // those of the prefix cache in part (PageKeeper::shed).
+  void shed_memory();
 
   // True when nothing waits or runs; for tests, from the engine thread.
   bool idle() const;

@@ -39,7 +39,7 @@ Result<void> EngineHandle::submit(Request* request) {
                                             " requests is full; try again later");
   }
   CHECK(inbox_.try_push(Message{.kind = Message::Kind::kSubmit, .request = request}));
-  ring_bell();
+  bell_.ring();
   return {};
 }
 
@@ -107,20 +107,7 @@ void EngineHandle::cancel(Request* request) {
     if (open() == 0) return;
     std::this_thread::yield();
   }
-  ring_bell();
-}
-
-// Sequentially consistent with sleep(): either we see that the engine sleeps, or it sees that the
-// bell has rung.
-void EngineHandle::ring_bell() {
-  bell_.fetch_add(1, std::memory_order_seq_cst);
-  if (sleeping_.load(std::memory_order_seq_cst)) bell_.notify_one();
-}
-
-void EngineHandle::sleep(uint32_t seen) {
-  sleeping_.store(true, std::memory_order_seq_cst);
-  bell_.wait(seen, std::memory_order_seq_cst);
-  sleeping_.store(false, std::memory_order_relaxed);
+  bell_.ring();
 }
 
 }  // namespace weir::sched

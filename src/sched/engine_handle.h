@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/bell.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/ring.h"
@@ -19,6 +20,7 @@ struct EngineStats {
   Gauge waiting;       // Submitted, not started, or preempted.
   Gauge kv_usage;      // Share of the pages held by sequences, 0..1.
   Gauge pages_cached;  // Pages that only the prefix cache holds.
+  Gauge kv_taken;      // Bytes of pages that have memory.
   Counter steps;
   Counter prompt_tokens;  // Computed, cached ones not counted.
   Counter generated_tokens;
@@ -70,10 +72,6 @@ class EngineHandle {
  private:
   friend class Engine;
 
-  // Any thread: wakes the engine if it sleeps.
-  void ring_bell();
-  // The engine: sleeps until the bell has rung after it stood at `seen`.
-  void sleep(uint32_t seen);
   Result<void> check(const Request& request) const;
   Result<void> check_parts(const Request& request) const;
 
@@ -84,8 +82,8 @@ class EngineHandle {
   std::atomic<int32_t> tokens_max_{0};
   std::atomic<int32_t> vocab_size_{0};
   std::atomic<int32_t> hidden_size_{0};
-  std::atomic<uint32_t> bell_{0};  // Futex word: the engine sleeps on it when idle.
-  std::atomic<bool> sleeping_{false};
+  Bell bell_;                       // The engine sleeps on it when idle.
+  std::atomic<uint32_t> sheds_{0};  // How often it was asked to give memory back.
   EngineStats stats_;
 };
 

@@ -94,6 +94,38 @@ TEST(PagePool, KeepsASharedPageUntilItsLastReference) {
   EXPECT_EQ(pool.free_count(), 4);
 }
 
+TEST(PagePool, ColdAndIdlePagesMakeRunsAroundTheFirstThatIsWarm) {
+  const auto at = [](int s) { return Clock::time_point(std::chrono::seconds(s)); };
+  PagePool pool(64);
+  pool.set_time(at(1));
+  const std::vector<PageId> early = allocate(pool, 10), held = allocate(pool, 2, 19);
+  EXPECT_EQ(held, (std::vector<PageId>{20, 21}));
+  const std::vector<PageId> late = allocate(pool, 3, 39);
+  EXPECT_EQ(pool.warm_count(), 15);
+  for (const PageId page : early) pool.release(page);
+  pool.set_time(at(2));
+  for (const PageId page : late) pool.release(page);
+  EXPECT_EQ(pool.warm_free_count(), 13);
+
+  EXPECT_EQ(pool.idle_run(at(0), 64, 8).count, 0) << "nobody has been free for so long";
+  const auto expect_run = [&](Clock::time_point before, int32_t warm_max, PagePool::Run expected) {
+    const PagePool::Run run = pool.idle_run(before, warm_max, 8);
+    EXPECT_EQ(run.first, expected.first);
+    EXPECT_EQ(run.count, expected.count);
+    EXPECT_EQ(run.warm, expected.warm);
+    pool.chill(run);
+    pool.check();
+  };
+  expect_run(at(1), 4, {0, 4, 4});
+  expect_run(at(1), 64, {0, 20, 6});  // Up to the pages that are held.
+  EXPECT_EQ(pool.idle_run(at(1), 64, 8).count, 0);
+  expect_run(at(2), 64, {32, 32, 3});  // From 8 cold ones before the first.
+  EXPECT_EQ(pool.warm_count(), 2);
+  EXPECT_EQ(pool.warm_free_count(), 0);
+  EXPECT_EQ(allocate(pool, 1)[0], 0) << "a cold page is handed out like any other";
+  EXPECT_EQ(pool.warm_count(), 3);
+}
+
 TEST(PagePoolDeathTest, StopsAtAPageReleasedTwice) {
   PagePool pool(4);
   const PageId page = allocate(pool, 1)[0];
@@ -112,8 +144,23 @@ TEST(PagePool, SurvivesRandomOperations) {
     std::vector<int32_t> refs(kPages, 0);
     std::vector<PageId> held;  // Once for each reference.
     for (int step = 0; step < 2000; ++step) {
-      const uint32_t what = random() % 4;
-      if (what == 0) {
+      const uint32_t what = random() % 5;
+      pool.set_time(Clock::time_point(std::chrono::seconds(step)));
+      if (what == 4) {
+        const Clock::time_point before(std::chrono::seconds(random() % 2 == 0 ? step - 9 : step));
+        const int32_t most = 1 + static_cast<int32_t>(random() % 9), warm = pool.warm_count();
+        const PagePool::Run run = pool.idle_run(before, most, 3);
+        ASSERT_LE(run.warm, most);
+        ASSERT_EQ(run.warm > 0, run.count > 0);
+        for (PageId page = run.first; page < run.first + run.count; ++page)
+          ASSERT_EQ(refs[static_cast<size_t>(page)], 0);
+        pool.chill(run);
+        ASSERT_EQ(pool.warm_count(), warm - run.warm);
+        const bool all_due = before == Clock::time_point(std::chrono::seconds(step));
+        if (run.count == 0 && all_due) {
+          ASSERT_EQ(pool.warm_free_count(), 0) << "all that is free is found";
+        }
+      } else if (what == 0) {
         std::vector<PageId> pages(random() % 24);
         const auto free = static_cast<size_t>(std::count(refs.begin(), refs.end(), 0));
         const PageId after = held.empty() ? -1 : held[random() % held.size()];

@@ -181,6 +181,49 @@ TEST(PrefixCache, CountsAChainAsUsedWhenItIsTouched) {
   EXPECT_EQ(match(cache, prompt({2})).size(), 0u);
 }
 
+Clock::time_point at(int64_t s) { return Clock::time_point(std::chrono::seconds(s)); }
+
+TEST(PrefixCache, ForgetsWhatNobodyHasUsedSince) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  cache.set_time(at(10));
+  const std::vector<PageId> a = add(pool, cache, prompt({1, 2}));
+  cache.set_time(at(20));
+  release(pool, add(pool, cache, prompt({5, 6})));
+  EXPECT_EQ(cache.oldest_use(), at(10));
+  cache.set_time(at(30));
+  EXPECT_EQ(cache.evict_unused(at(9), 16), 0);
+  EXPECT_EQ(cache.evict_unused(at(10), 16), 0) << "a sequence holds them: they are in use now";
+  EXPECT_EQ(cache.oldest_use(), at(20));
+  release(pool, a);
+  EXPECT_EQ(cache.evict_unused(at(29), 1), 1);
+  EXPECT_EQ(match(cache, prompt({5, 6})).size(), 1u) << "children first";
+  cache.check();
+  cache.set_time(at(40));
+  EXPECT_EQ(cache.evict_unused(at(30), 16), 2);
+  EXPECT_EQ(cache.page_count(), 1);
+  EXPECT_EQ(cache.oldest_use(), at(40)) << "the match holds it";
+  cache.check();
+}
+
+// Pages of a long answer are added when their parents were used, and count from its end.
+TEST(PrefixCache, AnAnswersPagesAreAsOldAsItsEnd) {
+  PagePool pool(16);
+  PrefixCache cache(pool);
+  std::vector<PageId> pages(3);
+  ASSERT_TRUE(pool.allocate(pages));
+  PrefixKey key = kSalt;
+  for (int32_t i = 0; i < 3; ++i) {
+    cache.set_time(at(100 * (i + 1)));
+    key = cache.insert(key, page_of(i), pages[static_cast<size_t>(i)]).key;
+    EXPECT_EQ(cache.oldest_use(), at(100));
+    cache.check();
+  }
+  cache.touch(key);
+  release(pool, pages);
+  EXPECT_EQ(cache.oldest_use(), at(300));
+}
+
 TEST(PrefixCache, GivesAllPagesBackAtItsEnd) {
   PagePool pool(16);
   {
@@ -197,7 +240,14 @@ class Simulation {
   explicit Simulation(uint32_t seed) : random_(seed) {}
 
   void step() {
-    switch (random_() % 8) {
+    ++time_;
+    cache_.set_time(at(time_));
+    pool_.set_time(at(time_));
+    switch (random_() % 9) {
+      case 8:
+        if (const int64_t since = time_ - static_cast<int64_t>(random_() % 200); since < time_)
+          cache_.evict_unused(at(since), static_cast<int32_t>(random_() % 4));
+        break;
       case 0:
       case 1:
         arrive();
@@ -293,6 +343,7 @@ class Simulation {
   std::vector<Sequence> running_;
   std::map<PageId, Tokens> contents_;
   int64_t lent_ = 0;
+  int64_t time_ = 0;
 };
 
 TEST(PrefixCache, SurvivesRandomSequencesInAPoolTooSmall) {

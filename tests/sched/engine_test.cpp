@@ -302,6 +302,21 @@ TEST_P(EngineLoad, InATinyPoolIsPreemptedAndGivesTheSameAnswers) {
   }
 }
 
+// Memory of pages goes back as soon as they are free, and cached ones are forgotten at once.
+TEST_P(EngineLoad, GivesTheSameAnswersWhileMemoryGoesBack) {
+  using namespace std::chrono_literals;
+  for (const auto cached : {0us, 1us, 500us}) {
+    for (const int32_t page_count : {12, 256}) {
+      FakeModel model({.slab_rows = GetParam(), .kv_width = 16});
+      EngineRunner::Options options = runner_options(2, page_count, true);
+      options.engine.keep = {.free = 1us, .cached = cached};
+      run_load(
+          model, options,
+          {.seed = 40, .requests = 80, .prompt_max = 100, .output_max = 100, .cancel_one_in = 9});
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(SlabRows, EngineLoad, testing::Values(0, 70),
                          testing::PrintToStringParamName());
 

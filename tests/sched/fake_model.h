@@ -37,6 +37,7 @@ struct FakeModelOptions {
   // 0: rope does not depend on the length. Else beyond this length it does, as dynamic NTK.
   int32_t original_context = 0;
   int32_t slab_rows = 0;  // 0: prompts come in batches like other tokens.
+  int32_t kv_width = 1;   // Of keys and of values. 16: a page in f32 is a system page.
 };
 
 class FakeModel final : public model::Model {
@@ -69,7 +70,7 @@ class FakeModel final : public model::Model {
   int64_t weight_bytes_per_token() const override { return 0; }
   int64_t macs_per_token() const override { return 0; }
   std::vector<kv::KvShape> kv_shapes() const override {
-    return {{.kv_heads = 1, .k_dim = 1, .v_dim = 1}};
+    return {{.kv_heads = 1, .k_dim = fake_.kv_width, .v_dim = fake_.kv_width}};
   }
 
   void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,

@@ -52,6 +52,91 @@ TEST(Idle, EachWakeIsFollowedByALook) {
   EXPECT_EQ(calls, before) << "it sleeps otherwise";
 }
 
+// An engine of pages of 4 KiB, and what it keeps.
+class Keeping {
+ public:
+  explicit Keeping(const kv::PageKeeper::Times& times)
+      : runner_(model_, test_ops(), options(times)) {}
+
+  // Runs a prompt of 10 pages that begin with `first`; returns how many of its tokens were known.
+  int32_t ask(int32_t first) {
+    std::vector<int32_t> prompt(10 * kv::kPageTokens, 1);
+    prompt[0] = first;
+    Request request(prompt, {}, 1, false);
+    request.arrived = Clock::now();
+    EXPECT_TRUE(runner_.handle().submit(&request));
+    runner_.wait(request);
+    EXPECT_TRUE(has_answer(request, reference_answer(model_, request)));
+    return request.cached_tokens;
+  }
+  double pages_taken() { return runner_.handle().stats().kv_taken.value() / 4096; }
+  Engine& engine() { return runner_.engine(); }
+  int rests() const { return rests_; }
+
+ private:
+  RunnerOptions options(const kv::PageKeeper::Times& times) {
+    RunnerOptions made = options_with({});
+    made.page_count = 64;
+    made.engine.keep = times;
+    made.engine.on_rest = [this] { ++rests_; };
+    return made;
+  }
+
+  std::atomic<int> rests_{0};
+  FakeModel model_{{.kv_width = 16}};
+  EngineRunner runner_;
+};
+
+TEST(Idle, FreePagesGoBackAndAPrefixStaysUntilItsTime) {
+  Keeping keeping({.free = 20ms, .cached = 2s});
+  const Clock::time_point begin = Clock::now();
+  EXPECT_EQ(keeping.ask(5), 0);
+  EXPECT_GE(keeping.pages_taken(), 10);
+  // Of ten pages and an answer's nine are cached: the last token is always computed.
+  ASSERT_TRUE(eventually([&] { return keeping.pages_taken() <= 10; }));
+  if (Clock::now() - begin < 1s) {
+    EXPECT_EQ(keeping.ask(5), 9 * kv::kPageTokens);
+  }
+  ASSERT_TRUE(eventually([&] { return keeping.pages_taken() == 0; })) << "its time has come";
+  EXPECT_GE(Clock::now() - begin, 2s);
+  EXPECT_EQ(keeping.ask(5), 0);
+}
+
+TEST(Idle, APrefixIsKeptForEverWhereNoTimeIsSaid) {
+  Keeping keeping({.free = 1ms, .cached = 0ms});
+  EXPECT_EQ(keeping.ask(5), 0);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(keeping.ask(5), 9 * kv::kPageTokens);
+}
+
+TEST(Idle, WhereMemoryIsShortTheOldestPrefixesGoFirst) {
+  Keeping keeping({.free = 1h, .cached = 2h});
+  for (const int32_t first : {5, 6, 7}) keeping.ask(first);
+  const double before = keeping.pages_taken();
+  EXPECT_GE(before, 30);
+  keeping.engine().shed_memory();  // A quarter of 30 pages, and all that are free.
+  ASSERT_TRUE(eventually([&] { return keeping.pages_taken() <= 22; })) << keeping.pages_taken();
+  EXPECT_EQ(keeping.ask(7), 9 * kv::kPageTokens);
+  EXPECT_EQ(keeping.ask(6), 9 * kv::kPageTokens);
+  EXPECT_LE(keeping.ask(5), 2 * kv::kPageTokens);
+  for (int i = 0; i < 40; ++i) keeping.engine().shed_memory();
+  ASSERT_TRUE(eventually([&] {
+    keeping.engine().shed_memory();
+    return keeping.pages_taken() == 0;
+  }));
+}
+
+TEST(Idle, RestsOnceAfterItHasBegunAndAfterEachWork) {
+  Keeping keeping({.free = 10ms, .cached = 0ms});
+  ASSERT_TRUE(eventually([&] { return keeping.rests() == 1; }));
+  for (int i = 2; i <= 4; ++i) {
+    keeping.ask(i);
+    ASSERT_TRUE(eventually([&] { return keeping.rests() == i; })) << i;
+  }
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(keeping.rests(), 4);
+}
+
 // The server's: experts give back memory while no request comes.
 TEST(Idle, AStreamedModelShedsMemoryWithoutARequest) {
   const auto files = ModelFiles::open(WEIR_SOURCE_DIR "/models/weir-tiny-moe");

@@ -1,0 +1,59 @@
+// PageKeeper gives the memory of pages that nobody needs back to the system, a piece at a time: of
+// free ones after a while, of those that only the prefix cache holds after a longer one, and of
+// both at once when memory is short; always the longest unused first.
+//
+// Threads: owned by the engine thread.
+//
+// Invariants:
+// (1) Only memory of free pages goes back.
+// (2) A call takes time for one piece at the most, and next to none where nothing is due.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/kv_cache.h"
+#include "kv/page_pool.h"
+#include "kv/prefix_cache.h"
+
+namespace weir::kv {
+
+class PageKeeper {
+ public:
+  struct Times {
+    Clock::duration free = std::chrono::minutes(1);  // A free page keeps its memory so long.
+    Clock::duration cached =
+        std::chrono::minutes(30);  // A cached one that nobody uses; 0: for ever.
+  };
+  // `cache` may be null. References outlive the keeper.
+  PageKeeper(const Times& times, PagePool& pool, PrefixCache* cache, KvCache& memory);
+
+  // What is now, also for the pool and the cache. Never goes back.
+  void set_time(Clock::time_point now);
+
+  // A piece of what is due. REQUIRES: no pass is running.
+  void give_back();
+  // When there is something to give back, as far as is known; max(): nothing is kept in vain.
+  Clock::time_point due() const;
+
+  // Memory is short: all free pages are due now, and the least recently used quarter of the cache.
+  void shed();
+
+  // Memory of pages that have any.
+  int64_t taken_bytes() const { return pool_.warm_count() * memory_.bytes_of_page(); }
+
+ private:
+  void evict();
+
+  const Times times_;
+  PagePool& pool_;
+  PrefixCache* const cache_;
+  KvCache& memory_;
+  const int32_t piece_pages_;
+  const int32_t reach_;
+  Clock::time_point now_{};
+  Clock::time_point next_look_{};  // At free pages.
+  Clock::time_point shed_{};       // Pages that were free then are due.
+  int32_t shed_pages_ = 0;         // Cached ones that are still to go.
+};
+
+}  // namespace weir::kv
