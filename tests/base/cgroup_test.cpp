@@ -51,6 +51,19 @@ TEST_F(Cgroup, ThatIsNotVisibleIsTheContainersRoot) {
   EXPECT_EQ(left("0::/docker/0123\n"), -1);
 }
 
+TEST_F(Cgroup, FilesThatWereReadAndAreNotInUseTakeNothing) {
+  write("/a/memory.max", "5000\n");
+  write("/a/memory.current", "4500\n");
+  write("/a/memory.stat", "anon 400\nfile 4100\nactive_file 100\ninactive_file 4000\n");
+  EXPECT_EQ(left("0::/a\n"), 4500) << "a model that was just downloaded";
+  write("/a/memory.stat", "inactive_file 9000\n");
+  EXPECT_EQ(left("0::/a\n"), 5000);
+  write("/memory/x/memory.limit_in_bytes", "5000\n");
+  write("/memory/x/memory.usage_in_bytes", "4500\n");
+  write("/memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 4000\n");
+  EXPECT_EQ(left("4:memory:/x\n"), 4500);
+}
+
 TEST_F(Cgroup, OfVersionOneIsReadToo) {
   write("/memory/x/memory.limit_in_bytes", "9000\n");
   write("/memory/x/memory.usage_in_bytes", "1\n");
