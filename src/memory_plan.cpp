@@ -8,6 +8,7 @@
 #include "api/memory_cost.h"
 #include "base/cgroup.h"
 #include "kernels/ops.h"
+#include "sched/engine.h"
 #include "ssd/expert_store.h"
 
 namespace weir {
@@ -15,6 +16,7 @@ namespace weir {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int32_t kPageTokens = kernels::kPageTokens;
 
 // What the program itself, the tokenizer, the thread stacks and the allocator's slack take:
 // measured at 40 to 70 MiB for vocabularies of 8 to 150 thousand tokens.
@@ -52,6 +54,11 @@ constexpr int64_t kAutomataShare = 64;
 // each is planned with.
 constexpr int32_t kParallelDefaultMax = 256;
 constexpr int32_t kTokensPerSequence = 1024;
+// What the engine keeps of a KV page beside its memory: an entry of the prefix cache (216 bytes),
+// its places among the hashes (up to 16), counts and times (17).
+constexpr int64_t kPageTableBytes = 256;
+// Without --ctx-size, the least: shorter, chats with tools do not begin.
+constexpr int32_t kContextLeast = 4096;
 // Without --kv-memory: the cache is planned for at most this many full contexts.
 constexpr int64_t kFullContextsMax = 64;
 // Experts from disk: the catalogue (24 bytes for each of 9 ranges of an expert: 3 MiB of 15,000),
@@ -128,107 +135,215 @@ int32_t plan_connections(const Options& options) {
 
 namespace {
 
-// For the KV cache, whether there is room for it or not: what it was told to have, else a share of
-// what is left, but at least one whole context and at most as many as are of use.
-int64_t wanted_kv_bytes(const Options& options, const ModelFootprint& model, int64_t left,
-                        int64_t context_bytes) {
-  if (options.kv_memory > 0) return options.kv_memory;
-  const bool experts_wait = model.experts > 0 && options.expert_memory == 0;
-  const int64_t share = experts_wait ? left / kKvShareBesideExperts : left / 2;
-  return std::min(context_bytes * kFullContextsMax, std::max(share, context_bytes));
+// A plan is made for a context; without --ctx-size, for the longest that has room.
+class Planner {
+ public:
+  Planner(const Options& options, const MemoryLimit& limit, const ModelFootprint& model)
+      : options_(options), limit_(limit), model_(model) {}
+
+  Result<MemoryPlan> plan() const;
+
+ private:
+  MemoryPlan without_kv(int32_t context) const;
+  void add_requests(MemoryPlan& plan) const;
+  void add_kv(MemoryPlan& plan) const;
+  bool experts_wait() const { return model_.experts > 0 && options_.expert_memory == 0; }
+  // Experts that get what is left shall have half of it.
+  int64_t share() const { return experts_wait() ? 2 : 1; }
+  // Of one whole sequence.
+  int64_t context_bytes(int32_t context) const { return int64_t{pages_for(context)} * page_cost(); }
+  static int32_t pages_for(int32_t context) {
+    return context / kPageTokens + (context % kPageTokens > 0 ? 1 : 0);
+  }
+  int64_t page_cost() const { return std::max<int64_t>(1, model_.page_bytes) + kPageTableBytes; }
+  // What keys and values may take at the most, beside what is planned already.
+  int64_t kv_room(const MemoryPlan& plan) const {
+    const int64_t left = limit_.bytes - plan.total;
+    return options_.kv_memory > 0 && options_.kv_memory <= left ? options_.kv_memory : left;
+  }
+  bool fits(int32_t context) const;
+  int32_t longest(int32_t context_max, bool leaves_experts) const;
+  Result<int32_t> choose_context() const;
+  tl::unexpected<Error> no_room(int32_t context) const;
+
+  const Options& options_;
+  const MemoryLimit& limit_;
+  const ModelFootprint& model_;
+};
+
+void add(MemoryPlan& plan, std::string what, int64_t taken, int64_t bytes, std::string note) {
+  plan.taken += taken;
+  plan.total += bytes;
+  plan.lines.push_back({std::move(what), taken, bytes, std::move(note)});
 }
 
-// Why the KV cache finds no room beside all that is planned, how much is missing, and what helps.
-tl::unexpected<Error> no_room(const Options& options, const MemoryPlan& plan,
-                              int64_t context_bytes) {
-  const std::string context = "one sequence of " + std::to_string(plan.context_max) + " tokens";
-  if (options.kv_memory > 0 && options.kv_memory < context_bytes)
-    return fail(ErrorCode::kCapacity,
-                "--kv-memory: expected at least " + human_bytes(context_bytes) + " for " + context +
-                    ", found " + human_bytes(options.kv_memory) + " (a smaller --ctx-size helps)");
-  const int64_t kv = std::max(options.kv_memory, context_bytes);
-  const bool told = kv > context_bytes;
+// All but keys and values, and experts that get what those leave.
+MemoryPlan Planner::without_kv(int32_t context) const {
+  MemoryPlan plan;
+  plan.limit = limit_.bytes;
+  plan.limit_from = limit_.from;
+  plan.context_max = context;
+  add(plan, "weights, packed", model_.packed_weights, model_.packed_weights,
+      "anonymous memory, kernel layout");
+  add(plan, "weights, mapped", model_.mapped_weights, model_.mapped_weights,
+      "read in place from the file");
+  add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
+  add_requests(plan);
+  const int64_t each = kConnectionBytes + (options_.tls_cert.empty() ? 0 : kTlsSessionBytes);
+  const int32_t connections = plan_connections(options_);
+  add(plan, "connections", 0, each * connections, std::to_string(connections) + " at most");
+  add(plan, "program", kProgramBytes, kProgramBytes, "code, tokenizer, stacks, allocator");
+  if (model_.experts > 0)
+    add(plan, "expert tables", kExpertTableBytes, kExpertTableBytes,
+        "where they are, what to guess");
+  if (options_.expert_memory > 0 && model_.experts > 0) {
+    plan.expert_bytes = std::min(options_.expert_memory, model_.experts);
+    add(plan, "experts", plan.expert_bytes, plan.expert_bytes,
+        "of " + human_bytes(model_.experts) + " on disk");
+  }
+  return plan;
+}
+
+void Planner::add_requests(MemoryPlan& plan) const {
+  // One request with all its context and alternatives must fit, whatever the queue.
+  const auto longest =
+      static_cast<int64_t>(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax));
+  plan.request_bytes = std::max(kRequestBytes * options_.queue, longest);
+  const int32_t parallel = options_.parallel > 0 ? options_.parallel : kParallelDefaultMax;
+  const int64_t tables = int64_t{sched::sequences_max(options_.queue, parallel)} *
+                         pages_for(plan.context_max) * int64_t{sizeof(kv::PageId)};
+  add(plan, "requests", 0, plan.request_bytes + tables,
+      std::to_string(options_.queue) + " at most");
+  plan.bodies = plan_bodies(options_, limit_);
+  add(plan, "bodies", 0, plan.bodies.arriving + plan.bodies.preparing,
+      "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
+  plan.responses_bytes = options_.responses_store >= 0
+                             ? options_.responses_store
+                             : std::min(limit_.bytes / kResponsesShare, kResponsesMax);
+  add(plan, "responses", 0, plan.responses_bytes, "stored, to be continued");
+  plan.automata_bytes = std::min(limit_.bytes / kAutomataShare, kAutomataMax);
+  add(plan, "grammars", 0,
+      plan.automata_bytes + static_cast<int64_t>(api::trie_bytes(model_.vocab_size)),
+      "compiled " + human_bytes(plan.automata_bytes) + " at most, and two tries of " +
+          std::to_string(model_.vocab_size) + " tokens");
+}
+
+bool Planner::fits(int32_t context) const {
+  return context_bytes(context) <= kv_room(without_kv(context));
+}
+
+// The longest context that fits, in whole pages but for the longest asked for; 0: not one page.
+int32_t Planner::longest(int32_t context_max, bool leaves_experts) const {
+  const auto good = [&](int32_t context) {
+    return context_bytes(context) <= kv_room(without_kv(context)) / (leaves_experts ? share() : 1);
+  };
+  if (good(context_max)) return context_max;
+  int32_t fits = 0, too_long = pages_for(context_max);
+  while (too_long - fits > 1) {
+    const int32_t middle = fits + (too_long - fits) / 2;
+    (good(middle * kPageTokens) ? fits : too_long) = middle;
+  }
+  return fits * kPageTokens;
+}
+
+Result<int32_t> Planner::choose_context() const {
+  if (options_.ctx_size > model_.context_max)
+    return fail(ErrorCode::kConfig, "--ctx-size: the model was made for at most " +
+                                        std::to_string(model_.context_max) + " positions; found " +
+                                        std::to_string(options_.ctx_size));
+  if (options_.ctx_size > 0) {
+    if (!fits(options_.ctx_size)) return no_room(options_.ctx_size);
+    return options_.ctx_size;
+  }
+  const int32_t least = std::min(model_.context_max, kContextLeast);
+  const int32_t context = longest(model_.context_max, /*leaves_experts=*/true);
+  if (context >= least) return context;
+  if (!fits(least)) return no_room(least);
+  return least;
+}
+
+// Why the KV cache finds no room for a context beside all that is planned, how much is missing, and
+// what helps.
+tl::unexpected<Error> Planner::no_room(int32_t context) const {
+  const MemoryPlan plan = without_kv(context);
+  const std::string sequence = "one sequence of " + std::to_string(context) + " tokens";
+  const int64_t needed = context_bytes(context);
+  const int32_t longest_context = longest(context, /*leaves_experts=*/false);
+  const std::string helps = longest_context > 0 ? "--ctx-size " + std::to_string(longest_context) +
+                                                      " is the largest that fits"
+                                                : "no --ctx-size would fit";
+  if (options_.kv_memory > 0 && options_.kv_memory < needed)
+    return fail(ErrorCode::kCapacity, "--kv-memory: expected at least " + human_bytes(needed) +
+                                          " for " + sequence + ", found " +
+                                          human_bytes(options_.kv_memory) + " (" + helps + ")");
   return fail(ErrorCode::kCapacity,
-              "not enough memory: the KV cache takes " + human_bytes(kv) + " (" +
-                  (told ? "--kv-memory" : context) + ") and all else " + human_bytes(plan.total) +
-                  ", which is " + human_bytes(plan.total + kv - plan.limit) + " more than the " +
-                  human_bytes(plan.limit) + " that " + plan.limit_from + " allows (a smaller " +
-                  (told ? "--kv-memory" : "--ctx-size") +
-                  (options.expert_memory > 0 ? ", --expert-memory" : "") +
-                  ", --max-body or --queue helps, or a larger --mem-limit)");
+              "not enough memory: the KV cache takes " + human_bytes(needed) + " (" + sequence +
+                  ") and all else " + human_bytes(plan.total) + ", which is " +
+                  human_bytes(plan.total + needed - plan.limit) + " more than the " +
+                  human_bytes(plan.limit) + " that " + plan.limit_from + " allows (" + helps +
+                  "; a smaller " + (options_.expert_memory > 0 ? "--expert-memory, " : "") +
+                  "--max-body or --queue helps, or a larger --mem-limit)");
+}
+
+// Keys and values get what they were told to have; else all that is left, as far as it is of use:
+// they take it when it is used, and give it back. Experts from disk take all they get at once.
+void Planner::add_kv(MemoryPlan& plan) const {
+  const int64_t room = kv_room(plan), context = context_bytes(plan.context_max);
+  int64_t bytes = options_.kv_memory;
+  if (bytes == 0) {
+    const int64_t share = experts_wait() ? room / kKvShareBesideExperts : room;
+    bytes = std::min({room, context * kFullContextsMax, std::max(share, context)});
+  }
+  plan.kv_pages = static_cast<int32_t>(
+      std::min<int64_t>(bytes / page_cost(), std::numeric_limits<int32_t>::max() / kPageTokens));
+  add(plan, "KV cache", 0, plan.kv_pages * page_cost(),
+      std::to_string(plan.kv_pages) + " pages of 32 tokens, as they are used");
+}
+
+Result<MemoryPlan> Planner::plan() const {
+  WEIR_ASSIGN(const int32_t context, choose_context());
+  MemoryPlan plan = without_kv(context);
+  if (options_.kv_memory > limit_.bytes - plan.total)
+    return fail(ErrorCode::kCapacity,
+                "not enough memory: --kv-memory is " + human_bytes(options_.kv_memory) +
+                    " and all else " + human_bytes(plan.total) + ", which is " +
+                    human_bytes(plan.total + options_.kv_memory - plan.limit) + " more than the " +
+                    human_bytes(plan.limit) + " that " + plan.limit_from +
+                    " allows (a smaller --kv-memory helps, or a larger --mem-limit)");
+  if (options_.ctx_size == 0 && context < model_.context_max) {
+    plan.context_wanted = model_.context_max;
+    plan.context_lacks = share() * context_bytes(model_.context_max) +
+                         without_kv(model_.context_max).total - plan.total - kv_room(plan);
+  }
+  add_kv(plan);
+  if (experts_wait()) {
+    plan.expert_bytes = std::min(limit_.bytes - plan.total, model_.experts);
+    add(plan, "experts", plan.expert_bytes, plan.expert_bytes,
+        "of " + human_bytes(model_.experts) + " on disk");
+  }
+  plan.parallel =
+      options_.parallel > 0
+          ? options_.parallel
+          : static_cast<int32_t>(std::clamp<int64_t>(
+                int64_t{plan.kv_pages} * kPageTokens / kTokensPerSequence, 1, kParallelDefaultMax));
+  // Every running sequence must fit one step with one token, and prompts need room beside them:
+  // else a server that is full of answers would never begin another.
+  plan.parallel = std::min(plan.parallel, options_.prefill_size / 2);
+  return plan;
 }
 
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model) {
-  MemoryPlan plan;
-  plan.limit = limit.bytes;
-  plan.limit_from = limit.from;
-  if (options.ctx_size > model.context_max)
-    return fail(ErrorCode::kConfig, "--ctx-size: the model was made for at most " +
-                                        std::to_string(model.context_max) + " positions; found " +
-                                        std::to_string(options.ctx_size));
-  plan.context_max = options.ctx_size > 0 ? options.ctx_size : model.context_max;
+  return Planner(options, limit, model).plan();
+}
 
-  const auto add = [&plan](std::string what, int64_t bytes, std::string note) {
-    plan.lines.push_back({std::move(what), bytes, std::move(note)});
-    plan.total += bytes;
-  };
-  add("weights, packed", model.packed_weights, "anonymous memory, kernel layout");
-  add("weights, mapped", model.mapped_weights, "read in place from the file");
-  add("step scratch", model.scratch, "activations and logits of one step");
-  // One request with all its context and alternatives must fit, whatever the queue.
-  const auto longest =
-      static_cast<int64_t>(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax));
-  plan.request_bytes = std::max(kRequestBytes * options.queue, longest);
-  add("requests", plan.request_bytes, std::to_string(options.queue) + " at most");
-  plan.bodies = plan_bodies(options, limit);
-  add("bodies", plan.bodies.arriving + plan.bodies.preparing,
-      "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
-  plan.responses_bytes = options.responses_store >= 0
-                             ? options.responses_store
-                             : std::min(limit.bytes / kResponsesShare, kResponsesMax);
-  add("responses", plan.responses_bytes, "stored, to be continued");
-  plan.automata_bytes = std::min(limit.bytes / kAutomataShare, kAutomataMax);
-  add("grammars", plan.automata_bytes + static_cast<int64_t>(api::trie_bytes(model.vocab_size)),
-      "compiled " + human_bytes(plan.automata_bytes) + " at most, and two tries of " +
-          std::to_string(model.vocab_size) + " tokens");
-  const int64_t each = kConnectionBytes + (options.tls_cert.empty() ? 0 : kTlsSessionBytes);
-  const int32_t connections = plan_connections(options);
-  add("connections", each * connections, std::to_string(connections) + " at most");
-  add("program", kProgramBytes, "code, tokenizer, stacks, allocator");
-  if (model.experts > 0) add("expert tables", kExpertTableBytes, "where they are, what to guess");
-  // Without --expert-memory experts get what the KV cache leaves.
-  if (options.expert_memory > 0) {
-    plan.expert_bytes = std::min(options.expert_memory, model.experts);
-    add("experts", plan.expert_bytes, "of " + human_bytes(model.experts) + " on disk");
-  }
-
-  const int64_t left = limit.bytes - plan.total;
-  const int64_t context_pages =
-      (plan.context_max + kernels::kPageTokens - 1) / kernels::kPageTokens;
-  const int64_t kv_bytes = wanted_kv_bytes(options, model, left, context_pages * model.page_bytes);
-  const int64_t pages = kv_bytes / std::max<int64_t>(1, model.page_bytes);
-  if (kv_bytes > left || pages < context_pages)
-    return no_room(options, plan, context_pages * model.page_bytes);
-  plan.kv_pages =
-      static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max() / 2));
-  add("KV cache", plan.kv_pages * model.page_bytes,
-      std::to_string(plan.kv_pages) + " pages of 32 tokens");
-  if (model.experts > 0 && options.expert_memory == 0) {
-    plan.expert_bytes = std::min(limit.bytes - plan.total, model.experts);
-    add("experts", plan.expert_bytes, "of " + human_bytes(model.experts) + " on disk");
-  }
-  plan.parallel = options.parallel > 0
-                      ? options.parallel
-                      : static_cast<int32_t>(std::clamp<int64_t>(
-                            int64_t{plan.kv_pages} * kernels::kPageTokens / kTokensPerSequence, 1,
-                            kParallelDefaultMax));
-  // Every running sequence must fit one step with one token, and prompts need room beside them:
-  // else a server that is full of answers would never begin another.
-  plan.parallel = std::min(plan.parallel, options.prefill_size / 2);
-  return plan;
+std::string context_note(const MemoryPlan& plan) {
+  if (plan.context_wanted == 0) return {};
+  return "context of " + std::to_string(plan.context_max) + " of the model's " +
+         std::to_string(plan.context_wanted) + " tokens: more does not fit; all would need " +
+         human_bytes(plan.context_lacks) + " more memory";
 }
 
 }  // namespace weir

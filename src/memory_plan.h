@@ -38,14 +38,20 @@ ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type);
 struct MemoryPlan {
   struct Line {
     std::string what;
-    int64_t bytes = 0;
+    int64_t taken = 0;  // From the start on, whether it is used or not;
+    int64_t bytes = 0;  // at most, that included.
     std::string note;
   };
   std::vector<Line> lines;
-  int64_t total = 0;
+  int64_t taken = 0;
+  int64_t total = 0;  // At most.
   int64_t limit = 0;
   std::string limit_from;   // "--mem-limit", "cgroup", "MemAvailable".
   int32_t context_max = 0;  // Positions of one sequence.
+  // Where those are fewer than the model has, because memory has no room for more: its own, and how
+  // much more memory they would take. Else 0.
+  int32_t context_wanted = 0;
+  int64_t context_lacks = 0;
   int32_t kv_pages = 0;
   int32_t parallel = 0;       // Sequences that decode at once.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
@@ -68,9 +74,13 @@ MemoryLimit memory_limit(const Options& options);
 BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit);
 int32_t plan_connections(const Options& options);
 
-// An error says what does not fit, by how much, and which option changes it.
+// Without --ctx-size the context is the model's own, or the longest that fits. An error says what
+// does not fit, by how much, which context would, and which option changes it.
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model);
+
+// What a plan that has made the context shorter says of it; empty: it has not.
+std::string context_note(const MemoryPlan& plan);
 
 // "1.4 GiB", "17 MiB", "812 KiB".
 std::string human_bytes(int64_t bytes);

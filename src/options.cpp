@@ -20,7 +20,8 @@ const std::array kRows = {
         "among them: whatever name a request uses. May be repeated",
         "the folder's name"},
     Row{"ctx-size", "TOKENS", Tokens{&Options::ctx_size}, kPlanning, "Model",
-        "Longest sequence, prompt and answer together", "the model's own"},
+        "Longest sequence, prompt and answer together",
+        "the model's own, or the longest that fits"},
     Row{"compute", "fast|exact", &Options::compute, kEvery, "Model",
         "fast: int8 activations, bf16 for prompts on AMX; exact: float32 throughout", "fast"},
     Row{"kv-cache", "f16|f32", &Options::kv_cache, kEvery, "Model",
@@ -67,7 +68,8 @@ const std::array kRows = {
         "Memory that weights, KV cache and buffers may take (4G, 512M)",
         "what the machine or cgroup has free, less a tenth"},
     Row{"kv-memory", "SIZE", Bytes{&Options::kv_memory}, kPlanning, "Machine",
-        "Memory for keys and values", "up to half of what is left beside the weights"},
+        "Memory that keys and values may take; they take it as it is used, and give it back",
+        "what is left"},
 
     Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
         "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "
@@ -122,6 +124,11 @@ const std::array kRows = {
         "Cut prompts so that a step takes no longer: smoother streams, slower prompts", "no limit"},
     Row{"no-prefix-cache", "", Switch{&Options::prefix_cache, false}, kServeOnly, "Scheduling",
         "Compute every prompt from its first token", "off"},
+    Row{"cache-idle", "SECONDS", &Options::cache_idle, kServeOnly, "Scheduling",
+        "Prompts that nobody has sent again for so long are forgotten, and their memory goes back "
+        "to the system, as all unused memory does after a minute (or this, if it is less); 0: "
+        "they stay while there is memory",
+        "1800"},
 
     Row{"max-tokens", "TOKENS", Tokens{&Options::max_tokens}, kServeOnly, "Answers",
         "Longest chat answer when the request names none", "2048"},

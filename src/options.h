@@ -23,7 +23,7 @@ struct Options {
   // Model.
   std::string model;     // Folder; empty: the model compiled into the binary.
   std::string alias;     // Names, separated by commas; "*": any. Empty: the folder's name.
-  int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own.
+  int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own, or what fits.
   std::string compute = "fast";
   std::string kv_cache;                      // Empty: f16 with --compute fast, f32 with exact.
   std::vector<std::string> config_override;  // KEY=VALUE each.
@@ -59,6 +59,7 @@ struct Options {
   int32_t prefill_size = 512;
   std::optional<double> max_step_ms;
   bool prefix_cache = true;
+  int32_t cache_idle = 1800;  // Seconds; 0: for ever.
 
   // Sampling defaults; without: generation_config.json's, else the API's.
   int32_t max_tokens = 2048;

@@ -99,6 +99,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
   WEIR_TRY(in_range("--parallel", o.parallel, 0, kPrefillSizeMax / 2));
   WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
+  WEIR_TRY(in_range("--cache-idle", o.cache_idle, 0, kIntMax));
   WEIR_TRY(in_range("--queue-timeout", o.queue_timeout, 0, 86400));
   WEIR_TRY(in_range("--request-timeout", o.request_timeout, 0, 7 * 86400));
   WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, kPrefillSizeMax));

@@ -1,8 +1,8 @@
 #include "server.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator.h"
 #include "api/api.h"
 #include "base/log.h"
 #include "base/thread_team.h"
@@ -49,21 +50,15 @@ constexpr auto kLastWordsTime = std::chrono::seconds(3);
 
 // Experts from disk: how often the disk's notices are logged, and what happened is summed up.
 constexpr uint64_t kNoticeMs = 1000, kExpertLineMs = 60'000;
+// libuv's. Each may have freed what requests took while they were prepared.
+constexpr int kPoolThreads = 4;
+// The kernel computes its averages of waiting for memory so often.
+constexpr uint64_t kPressureMs = 2000;
 
 size_t power_of_two_above(size_t n) {
   size_t power = 1;
   while (power < n) power *= 2;
   return power;
-}
-
-// Which malloc serves this process: mimalloc when its symbols are there.
-std::string allocator_name() {
-  using Version = int (*)();
-  const auto version = reinterpret_cast<Version>(::dlsym(RTLD_DEFAULT, "mi_version"));
-  if (!version) return "libc";
-  const int v = version();  // 209 means 2.0.9.
-  return "mimalloc " + std::to_string(v / 100) + "." + std::to_string(v / 10 % 10) + "." +
-         std::to_string(v % 10);
 }
 
 log::Level level_of(const std::string& name) {
@@ -83,6 +78,14 @@ struct TextParts {
   api::EmbeddingConfig embedding;
   api::RerankConfig rerank;
 };
+
+// Unused pages keep their memory for a minute, cached ones longer: never shorter than unused ones.
+kv::PageKeeper::Times keep_times(const Options& options) {
+  kv::PageKeeper::Times times;
+  times.cached = std::chrono::seconds(options.cache_idle);
+  if (options.cache_idle > 0) times.free = std::min(times.free, times.cached);
+  return times;
+}
 
 // Those of --api-key and those of --api-key-file.
 Result<std::vector<api::KeySpec>> load_keys(const Options& options) {
@@ -173,6 +176,8 @@ class Server {
   Result<void> load(ThreadTeam& team);
   void become_ready(TextParts text);
   void watch_experts();
+  void watch_pressure();
+  void release_freed();
   void print_plan() const;
   void print_address() const;
 
@@ -354,6 +359,11 @@ Result<void> Server::load(ThreadTeam& team) {
   engine_options.queue_max = options_.queue;
   engine_options.context_max = plan_.context_max;
   engine_options.prefix_cache = options_.prefix_cache;
+  engine_options.keep = keep_times(options_);
+  engine_options.on_rest = [this] {
+    purge_allocator();
+    loop_.post([this] { release_freed(); });
+  };
   if (ssd::ExpertStore* experts = model_->experts())
     engine_options.on_idle = [experts] { experts->adjust_memory(); };
   engine_ = std::make_unique<sched::Engine>(engine_options, *model_, *cache_, ops, team, handle_,
@@ -412,6 +422,7 @@ void Server::become_ready(TextParts text) {
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   if (model_->experts() != nullptr) watch_experts();
+  watch_pressure();
   print_plan();
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
@@ -427,18 +438,34 @@ void Server::watch_experts() {
   loop_.every(kNoticeMs, [this] {
     while (const auto notice = model_->experts()->take_notice()) log::warn("experts " + *notice);
   });
-  loop_.every(kNoticeMs, [this, policy = PressurePolicy()]() mutable {
-    const double pressure = memory_pressure();
-    if (!policy.observe(pressure, steady_clock::now())) return;
-    model_->experts()->allow(policy.share());
-    if (!stopped_) engine_->wake();  // Who has no request gives memory back all the same.
-    log::warn("experts memory_pressure=" + std::to_string(pressure) +
-              "% slots_allowed=" + std::to_string(policy.share()) + "%");
-  });
   loop_.every(kExpertLineMs, [this, minute = std::make_shared<ExpertMinute>()] {
     if (const std::string line = minute->line(*model_->experts()); !line.empty())
       log::info("experts " + line);
   });
+}
+
+// Experts and pages give memory back while the machine, or this group, waits for it.
+void Server::watch_pressure() {
+  loop_.every(kPressureMs, [this, policy = PressurePolicy()]() mutable {
+    const double pressure = memory_pressure();
+    const int before = policy.share();
+    if (!policy.observe(pressure, steady_clock::now()) || stopped_) return;
+    const bool high = policy.share() < before;
+    ssd::ExpertStore* const experts = model_->experts();
+    if (experts) experts->allow(policy.share());
+    if (high) engine_->shed_memory();
+    engine_->wake();  // Who has no request gives memory back all the same.
+    if (!high && !experts) return;
+    log::warn("memory pressure=" + std::to_string(pressure) + "%" +
+              (high ? ": unused pages and the oldest prompts go back" : "") +
+              (experts ? " slots_allowed=" + std::to_string(policy.share()) + "%" : ""));
+  });
+}
+
+// On the network loop, when nothing has been computed for a while.
+void Server::release_freed() {
+  purge_allocator();
+  for (int i = 0; i < kPoolThreads; ++i) loop_.run_in_pool(purge_allocator, [] {});
 }
 
 void Server::print_plan() const {
@@ -460,11 +487,18 @@ void Server::print_plan() const {
     const std::string warning = expert_warning(store->plan());
     if (!warning.empty()) log::warn("experts " + warning);
   }
-  std::string lines;
-  for (const MemoryPlan::Line& line : plan_.lines)
-    lines += (lines.empty() ? "" : ", ") + line.what + " " + human_bytes(line.bytes);
-  log::info("memory " + lines + "; total " + human_bytes(plan_.total) + " of " +
-            human_bytes(plan_.limit) + " (" + plan_.limit_from + ")");
+  std::string taken, most;
+  for (const MemoryPlan::Line& line : plan_.lines) {
+    const auto list = [&line](std::string& text, int64_t bytes) {
+      if (bytes > 0) text += (text.empty() ? "" : ", ") + line.what + " " + human_bytes(bytes);
+    };
+    list(taken, line.taken);
+    list(most, line.bytes - line.taken);
+  }
+  log::info("memory taken " + human_bytes(plan_.taken) + " (" + taken + "); at most " +
+            human_bytes(plan_.total) + " of " + human_bytes(plan_.limit) + " (" + plan_.limit_from +
+            "), as it is used: " + most);
+  if (const std::string note = context_note(plan_); !note.empty()) log::info(note);
   log::info("limits context=" + std::to_string(plan_.context_max) +
             " parallel=" + std::to_string(plan_.parallel) +
             " kv_tokens=" + std::to_string(int64_t{plan_.kv_pages} * kernels::kPageTokens) +

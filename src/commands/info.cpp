@@ -34,12 +34,17 @@ Result<void> show_info(const Options& options) {
   // A plan that does not fit is an answer too: the error says by how much and what helps.
   WEIR_ASSIGN(const MemoryPlan plan,
               plan_memory(options, limit, footprint(*model, choice.kv_type)));
-  std::printf("memory plan\n");
+  std::printf("%-18s   %10s %10s\n", "memory plan", "taken", "at most");
+  const auto print = [](const std::string& what, int64_t taken, int64_t bytes,
+                        const std::string& note) {
+    std::printf("  %-18s %10s %10s   %s\n", what.c_str(), human_bytes(taken).c_str(),
+                human_bytes(bytes).c_str(), note.c_str());
+  };
   for (const MemoryPlan::Line& line : plan.lines)
-    std::printf("  %-18s %10s   %s\n", line.what.c_str(), human_bytes(line.bytes).c_str(),
-                line.note.c_str());
-  std::printf("  %-18s %10s   of %s (%s): it fits\n\n", "total", human_bytes(plan.total).c_str(),
-              human_bytes(plan.limit).c_str(), plan.limit_from.c_str());
+    print(line.what, line.taken, line.bytes, line.note);
+  print("total", plan.taken, plan.total,
+        "of " + human_bytes(plan.limit) + " (" + plan.limit_from + "): it fits");
+  std::printf("\n");
   if (const ssd::ExpertCatalogue* experts = model->expert_catalogue()) {
     WEIR_ASSIGN(const ssd::StorePlan store,
                 ssd::plan_store(*experts, static_cast<uint64_t>(plan.expert_bytes),
@@ -52,6 +57,7 @@ Result<void> show_info(const Options& options) {
   std::printf("limits: context %d tokens, %d sequences at once, %lld tokens of KV cache\n",
               plan.context_max, plan.parallel,
               static_cast<long long>(plan.kv_pages) * kernels::kPageTokens);
+  if (const std::string note = context_note(plan); !note.empty()) std::printf("%s\n", note.c_str());
   return {};
 }
 

@@ -25,9 +25,15 @@ TEST(MemoryPlan, TheTotalIsTheSumOfItsLinesAndWithinTheLimit) {
   for (const int64_t limit_mib : {600, 1000, 5000, 100000}) {
     const auto plan = plan_memory({}, {limit_mib * kMiB, "test"}, small_model());
     ASSERT_TRUE(plan) << plan.error().message;
-    int64_t sum = 0;
-    for (const MemoryPlan::Line& line : plan->lines) sum += line.bytes;
+    int64_t sum = 0, taken = 0;
+    for (const MemoryPlan::Line& line : plan->lines) {
+      sum += line.bytes;
+      taken += line.taken;
+      EXPECT_LE(line.taken, line.bytes) << line.what;
+    }
     EXPECT_EQ(sum, plan->total);
+    EXPECT_EQ(taken, plan->taken);
+    EXPECT_LT(taken, 200 * kMiB) << "the weights and the program: all else comes as it is used";
     EXPECT_LE(plan->total, plan->limit);
     EXPECT_GE(plan->kv_pages * 32, plan->context_max) << "one full sequence must fit";
     EXPECT_GE(plan->parallel, 1);
@@ -50,6 +56,137 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitAndNamesTheRemedy) {
   EXPECT_TRUE(plan_memory(shorter, {400 * kMiB, "--mem-limit"}, small_model()));
 }
 
+// The same as `weir info` says of checkpoints of these shapes (tests/e2e/sparse_model.py).
+struct KnownModel {
+  const char* name;
+  ModelFootprint model;
+  int64_t limit;
+  int32_t context_least;
+};
+constexpr int64_t kGiB = int64_t{1} << 30;
+const KnownModel kKnownModels[] = {
+    {.name = "Llama-3.1-8B, 4-bit, 24 GB",
+     .model = {.packed_weights = 4'517'400'000,
+               .scratch = 96 * kMiB,
+               .page_bytes = 4 * kMiB,
+               .context_max = 131072,
+               .vocab_size = 128256},
+     .limit = 24'000'000'000,
+     .context_least = 65536},
+    {.name = "Qwen3-8B, 4-bit, 7 GB",
+     .model = {.packed_weights = 4'607'800'000,
+               .scratch = 100 * kMiB,
+               .page_bytes = 4608 << 10,
+               .context_max = 40960,
+               .vocab_size = 151936},
+     .limit = 7'000'000'000,
+     .context_least = 4096},
+    {.name = "DeepSeek-R1-Distill-Qwen-1.5B, bf16, 16 GiB",
+     .model = {.packed_weights = kMiB,
+               .mapped_weights = 3'553'600'000,
+               .scratch = 98 * kMiB,
+               .page_bytes = 896 << 10,
+               .context_max = 131072,
+               .vocab_size = 151936},
+     .limit = 16 * kGiB,
+     .context_least = 131072},
+};
+
+TEST(MemoryPlan, TheContextOfWellKnownModelsFitsItself) {
+  for (const KnownModel& known : kKnownModels) {
+    SCOPED_TRACE(known.name);
+    const MemoryLimit limit{known.limit / 10 * 9, "test"};
+    const auto plan = plan_memory({}, limit, known.model);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_GE(plan->context_max, known.context_least);
+    EXPECT_LE(plan->total, plan->limit);
+    EXPECT_GE(plan->kv_pages * 32, plan->context_max);
+    const std::string note = context_note(*plan);
+    EXPECT_EQ(note.empty(), plan->context_max == known.model.context_max) << note;
+    if (note.empty()) continue;
+    EXPECT_NE(note.find(std::to_string(plan->context_max)), std::string::npos) << note;
+    // It is the longest: a page more does not fit, and is refused with the longest that does.
+    Options options;
+    options.ctx_size = plan->context_max;
+    EXPECT_TRUE(plan_memory(options, limit, known.model));
+    options.ctx_size = plan->context_max + 1;
+    const auto more = plan_memory(options, limit, known.model);
+    ASSERT_FALSE(more);
+    EXPECT_NE(more.error().message.find("--ctx-size " + std::to_string(plan->context_max) +
+                                        " is the largest that fits"),
+              std::string::npos)
+        << more.error().message;
+    // With as much more as it says all of the context fits; a percent less is too little.
+    const auto with = [&](int64_t lacks) {
+      const auto whole = plan_memory({}, {limit.bytes + lacks, "test"}, known.model);
+      return whole ? whole->context_max : 0;
+    };
+    // Bodies, responses and grammars grow with the limit, and they do by a ninth of it.
+    EXPECT_EQ(with(plan->context_lacks / 8 * 9 + 64 * kMiB), known.model.context_max);
+    EXPECT_LT(with(plan->context_lacks / 100 * 99), known.model.context_max);
+  }
+}
+
+TEST(MemoryPlan, AContextThatDoesNotFitIsTheLongestThatDoesAndAtLeastFourThousand) {
+  int32_t before = 0;
+  for (int64_t mib = 350; mib < 700; mib += 7) {
+    const auto plan = plan_memory({}, {mib * kMiB, "test"}, small_model());
+    if (!plan) {
+      EXPECT_EQ(before, 0) << "more memory is never less context";
+      EXPECT_NE(plan.error().message.find("of 4096 tokens"), std::string::npos)
+          << plan.error().message;
+      continue;
+    }
+    EXPECT_GE(plan->context_max, std::max(before, 4096));
+    before = plan->context_max;
+  }
+  EXPECT_EQ(before, 8192);
+  // A model of less keeps its own.
+  ModelFootprint shorter = small_model();
+  shorter.context_max = 1000;
+  const auto plan = plan_memory({}, {450 * kMiB, "test"}, shorter);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->context_max, 1000);
+}
+
+TEST(MemoryPlan, TheContextFitsIntoTheMemoryThatKeysAndValuesMayTake) {
+  Options options;
+  options.kv_memory = 100 * kMiB;
+  const auto plan = plan_memory(options, {100000 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->context_max, 142 * 32);
+  EXPECT_NE(context_note(*plan).find("81 MiB more"), std::string::npos) << context_note(*plan);
+  options.kv_memory = 200'000 * kMiB;
+  const auto much = plan_memory(options, {100000 * kMiB, "test"}, small_model());
+  ASSERT_FALSE(much);
+  EXPECT_NE(much.error().message.find("a smaller --kv-memory helps"), std::string::npos);
+}
+
+// Nothing is put aside for keys and values: they may take all that is left, and give it back.
+TEST(MemoryPlan, KeysAndValuesMayTakeWhatIsLeft) {
+  const auto plan = plan_memory({}, {5000 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(plan);
+  EXPECT_GT(plan->total, plan->limit - 2 * kMiB);
+  const auto large = plan_memory({}, {100'000 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(large);
+  EXPECT_LE(large->kv_pages, 64 * 256) << "more than 64 whole contexts are of no use";
+}
+
+TEST(MemoryPlan, ExpertsKeepHalfOfWhatAContextThatFitsItselfLeaves) {
+  ModelFootprint model = small_model();
+  model.experts = 20000 * kMiB;
+  model.context_max = 1 << 20;
+  Options options;
+  options.stream_experts = true;
+  const auto plan = plan_memory(options, {6000 * kMiB, "test"}, model);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_GT(plan->context_max, 50'000);
+  EXPECT_GT(plan->expert_bytes, 2400 * kMiB);
+  EXPECT_FALSE(context_note(*plan).empty());
+  options.ctx_size = 2 * plan->context_max - 10'000;  // Who insists gets it.
+  EXPECT_TRUE(plan_memory(options, {6000 * kMiB, "test"}, model));
+}
+
 TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
   Options options;
   options.kv_memory = 512 * kMiB;
@@ -57,12 +194,12 @@ TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
   const auto plan = plan_memory(options, {100000 * kMiB, "test"}, small_model());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->parallel, 7);
-  EXPECT_EQ(plan->kv_pages, 512 * kMiB / (720 << 10));
+  EXPECT_EQ(plan->kv_pages, 512 * kMiB / ((720 << 10) + 256)) << "with what is kept of a page";
   options.kv_memory = 16 * kMiB;
   const auto little = plan_memory(options, {100000 * kMiB, "test"}, small_model());
   ASSERT_FALSE(little);
-  EXPECT_EQ(little.error().message.find("--kv-memory: expected at least 180 MiB"), 0u)
-      << little.error().message;
+  EXPECT_EQ(little.error().message.find("--kv-memory: expected at least 90 MiB"), 0u)
+      << little.error().message << " (4,096 tokens)";
   options.ctx_size = 10000;
   EXPECT_FALSE(plan_memory(options, {100000 * kMiB, "test"}, small_model()))
       << "longer than the model was made for";
