@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +18,11 @@ namespace weir {
 namespace {
 
 std::string reason() { return std::strerror(errno); }
+
+tl::unexpected<Error> too_large(const std::string& path, size_t bytes_max, off_t found) {
+  return fail(ErrorCode::kTooLarge, path + ": expected at most " + std::to_string(bytes_max) +
+                                        " bytes, found " + std::to_string(found));
+}
 
 class Fd {
  public:
@@ -155,11 +161,28 @@ Result<FileView> ModelFiles::open_file(std::string_view file) const {
 }
 
 Result<std::string> read_file(const std::string& path, size_t bytes_max) {
-  WEIR_ASSIGN(const FileView view, FileView::map(path));
-  if (view.bytes().size() > bytes_max)
-    return fail(ErrorCode::kTooLarge, path + ": expected at most " + std::to_string(bytes_max) +
-                                          " bytes, found " + std::to_string(view.bytes().size()));
-  return std::string(view.text());
+  const Fd fd(path);
+  if (fd.get() < 0) return fail(ErrorCode::kIo, path + ": cannot open: " + reason());
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return fail(ErrorCode::kIo, path + ": " + reason());
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, path + ": not a regular file");
+  if (info.st_size > static_cast<off_t>(bytes_max)) return too_large(path, bytes_max, info.st_size);
+  // Read to its end, not mapped: somebody may be writing it anew.
+  constexpr size_t kPieceBytes = 64 << 10;
+  std::string text;
+  size_t length = 0;
+  while (length <= bytes_max) {
+    // At first all of it and a byte, so that the end is seen at once.
+    text.resize(length + (length > 0 ? kPieceBytes : static_cast<size_t>(info.st_size) + 1));
+    const ssize_t count = ::read(fd.get(), text.data() + length, text.size() - length);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(ErrorCode::kIo, path + ": cannot read: " + reason());
+    if (count == 0) break;
+    length += static_cast<size_t>(count);
+  }
+  if (length > bytes_max) return too_large(path, bytes_max, static_cast<off_t>(length));
+  text.resize(length);
+  return text;
 }
 
 }  // namespace weir

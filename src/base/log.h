@@ -11,6 +11,8 @@
 #include <string_view>
 #include <variant>
 
+#include "base/result.h"
+
 namespace weir::log {
 
 enum class Level { kDebug, kInfo, kWarn, kError };
@@ -20,6 +22,11 @@ enum class Format { kText, kJson };
 
 // Called once, before the first line. Lines go to standard error.
 void configure(Level level, Format format = Format::kText);
+// Lines go to the end of this file instead, which is made if it is not there.
+Result<void> to_file(const std::string& path);
+// Opens the file again by its name: for programs that have moved it away. On error the lines go on
+// where they went. Nothing to do for standard error.
+Result<void> reopen();
 bool enabled(Level level);
 
 void debug(std::string_view line);

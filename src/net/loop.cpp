@@ -1,6 +1,9 @@
 // Loop over uv_loop_t: wake-ups, tasks from other threads, pool work, periods and signals.
 #include "net/loop.h"
 
+#include <sys/signalfd.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <utility>
 
@@ -25,6 +28,7 @@ Loop::Impl::~Impl() {
   uv_close(as_handle(&async), nullptr);
   uv_run(&uv, UV_RUN_DEFAULT);
   CHECK(uv_loop_close(&uv) == 0);
+  for (const HeldSignal& held : held_signals) ::close(held.fd);
 }
 
 uint64_t Loop::Impl::add_closer(std::function<void()> call) {
@@ -62,6 +66,7 @@ void Loop::Impl::close_all() {
   for (auto& [id, call] : closers) call();
   for (Periodic& periodic : periodics) uv_close(as_handle(&periodic.timer), nullptr);
   for (Signal& signal : signals) uv_close(as_handle(&signal.handle), nullptr);
+  for (HeldSignal& held : held_signals) uv_close(as_handle(&held.handle), nullptr);
   for (PoolWork& work : pool_work) uv_cancel(reinterpret_cast<uv_req_t*>(&work.request));
   uv_unref(as_handle(&async));
   uv_run(&uv, UV_RUN_DEFAULT);
@@ -141,6 +146,38 @@ void Loop::on_signal(int signal_number, std::function<void(int)> call) {
               static_cast<Impl::Signal*>(handle->data)->call(number);
             },
             signal_number) == 0);
+}
+
+namespace {
+
+sigset_t set_of(int signal_number) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal_number);
+  return set;
+}
+
+}  // namespace
+
+void hold_signal(int signal_number) {
+  const sigset_t set = set_of(signal_number);
+  CHECK(::pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
+}
+
+void Loop::on_held_signal(int signal_number, std::function<void()> call) {
+  CHECK(!impl_->ended);
+  const sigset_t set = set_of(signal_number);
+  impl_->held_signals.emplace_back();
+  Impl::HeldSignal& held = impl_->held_signals.back();
+  held.call = std::move(call);
+  held.fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  CHECK(held.fd >= 0 && uv_poll_init(&impl_->uv, &held.handle, held.fd) == 0);
+  held.handle.data = &held;
+  CHECK(uv_poll_start(&held.handle, UV_READABLE, [](uv_poll_t* handle, int, int) {
+          auto* ready = static_cast<Impl::HeldSignal*>(handle->data);
+          signalfd_siginfo info{};
+          if (::read(ready->fd, &info, sizeof info) == sizeof info) ready->call();
+        }) == 0);
 }
 
 uint64_t Loop::now_ms() const { return uv_now(&impl_->uv); }

@@ -45,8 +45,12 @@ class Loop {
   size_t pool_work() const;
   // Calls `call` each `period_ms` on the loop until it is stopped.
   void every(uint64_t period_ms, std::function<void()> call);
-  // Calls `call` when the process gets this signal, instead of its default action.
+  // Calls `call` when the process gets this signal, instead of its default action. When the loop
+  // has ended the default action is back.
   void on_signal(int signal_number, std::function<void(int)> call);
+  // The same for a signal that must never act by itself, not before the loop runs and not after.
+  // REQUIRES: hold_signal(signal_number) was called.
+  void on_held_signal(int signal_number, std::function<void()> call);
   // Milliseconds of the loop's clock.
   uint64_t now_ms() const;
 
@@ -56,5 +60,9 @@ class Loop {
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+// Keeps a signal from acting on this process for as long as it lives: it waits for a Loop. Called
+// before other threads are made, which inherit it.
+void hold_signal(int signal_number);
 
 }  // namespace weir::net

@@ -26,6 +26,11 @@ struct Loop::Impl {
     uv_signal_t handle;
     std::function<void(int)> call;
   };
+  struct HeldSignal {
+    uv_poll_t handle;
+    int fd = -1;  // A signalfd.
+    std::function<void()> call;
+  };
   struct PoolWork {
     uv_work_t request;
     Impl* loop = nullptr;
@@ -52,6 +57,7 @@ struct Loop::Impl {
   std::function<void()> wake_call;
   std::list<Periodic> periodics;
   std::list<Signal> signals;
+  std::list<HeldSignal> held_signals;
   std::list<PoolWork> pool_work;
   std::map<uint64_t, std::function<void()>> closers;
   uint64_t next_closer = 0;

@@ -149,5 +149,22 @@ TEST(Loop, CallsForASignalInsteadOfTheDefaultAction) {
   EXPECT_EQ(got, SIGTERM);
 }
 
+TEST(Loop, GetsAHeldSignalWheneverItCameAndNobodyElseDoes) {
+  hold_signal(SIGUSR1);  // Its default action would end this process.
+  std::raise(SIGUSR1);   // To this thread: others of this process have not inherited it.
+  {
+    Loop loop;
+    int calls = 0;
+    loop.on_held_signal(SIGUSR1, [&] {
+      if (++calls == 2) return loop.stop();
+      std::raise(SIGUSR1);
+    });
+    loop.run();
+    EXPECT_EQ(calls, 2);
+    std::raise(SIGUSR1);
+  }
+  std::raise(SIGUSR1);
+}
+
 }  // namespace
 }  // namespace weir::net
