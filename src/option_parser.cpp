@@ -12,6 +12,7 @@
 #include "base/byte_size.h"
 #include "base/file.h"
 #include "base/near_name.h"
+#include "commit.h"
 #include "foreign_options.h"
 #include "option_table.h"
 
@@ -326,7 +327,7 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
     return parsed;
   }
   if (std::ranges::find(words, "--version") != words.end()) {
-    parsed.print = "weir " + std::string(kVersion) + "\n";
+    parsed.print = "weir " + std::string(kVersion) + " (" + std::string(commit()) + ")\n";
     return parsed;
   }
   WEIR_ASSIGN(const Source given, read_sources(words, *command));

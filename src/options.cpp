@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "commit.h"
 #include "foreign_options.h"
 #include "option_table.h"
 
@@ -158,14 +159,14 @@ const std::array kRows = {
         "Require one of these keys (Authorization: Bearer KEY); may be repeated", "none"},
     Row{"api-key-file", "FILE", &Options::api_key_file, kServeOnly, "Network",
         "Keys with limits, one a line: KEY name=NAME scope=SCOPE concurrency=N "
-        "requests-per-minute=N tokens-per-minute=N priority=N",
+        "requests-per-minute=N tokens-per-minute=N priority=N; SIGHUP reads it anew",
         "none"},
     Row{"tls-cert", "FILE", &Options::tls_cert, kServeOnly, "Network",
-        "Speak HTTPS with this certificate chain (PEM); SIGHUP reads it again", "none"},
+        "Speak HTTPS with this certificate chain (PEM); SIGHUP reads it anew", "none"},
     Row{"tls-key", "FILE", &Options::tls_key, kServeOnly, "Network",
         "The certificate's private key (PEM, without a passphrase)", "none"},
     Row{"cors", "ORIGIN[,ORIGIN]", &Options::cors, kServeOnly, "Network",
-        "Let pages of these origins call the server; '*' for all", "none"},
+        "Let pages of these origins (https://chat.example) call the server; '*' for all", "none"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
         "Open connections; more are refused", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",
@@ -175,6 +176,10 @@ const std::array kRows = {
         "Close a kept-alive connection after this long without a request", "120"},
     Row{"drain-seconds", "SECONDS", &Options::drain_seconds, kServeOnly, "Network",
         "After SIGTERM, cancel the answers that are still open after this long", "25"},
+    Row{"drain-delay", "SECONDS", &Options::drain_delay, kServeOnly, "Network",
+        "After SIGTERM, say 503 at /ready and /health but serve on for this long before draining: "
+        "load balancers take their time",
+        "0"},
 
     Row{"prompt", "TOKENS", Tokens{&Options::bench_prompt}, kBenchOnly, "Benchmark",
         "Prompt length of the prefill measurement", "512"},
@@ -194,7 +199,10 @@ const std::array kRows = {
         "Window: the text is cut into pieces of this many tokens", "512"},
 
     Row{"log-level", "debug|info|warn|error", &Options::log_level, kServeOnly, "Logging",
-        "What is written to standard error", "info"},
+        "What is logged", "info"},
+    Row{"log-file", "FILE", &Options::log_file, kServeOnly, "Logging",
+        "Write the log to the end of this file; SIGHUP opens it anew, for logrotate",
+        "standard error"},
     Row{"log-format", "text|json", &Options::log_format, kServeOnly, "Logging",
         "json: an object a line", "text"},
     Row{"trace", "FILE", &Options::trace, kServeOnly | kBenchOnly, "Logging",

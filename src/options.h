@@ -83,11 +83,13 @@ struct Options {
   int64_t max_body = 0;         // Bytes; 0: what memory_plan.cpp finds fit.
   int32_t idle_timeout = 120;   // Seconds.
   int32_t drain_seconds = 25;
+  int32_t drain_delay = 0;  // Seconds.
 
   std::string config;  // File with options.
 
   std::string log_level = "info";
   std::string log_format = "text";
+  std::string log_file;  // Empty: standard error.
   std::string trace;  // File for a trace of what the threads did; empty: none.
 
   // `weir bench`.

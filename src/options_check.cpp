@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/cors.h"
 #include "api/generate_request.h"
 #include "api/output/call_format.h"
 #include "base/check.h"
@@ -43,6 +44,17 @@ Result<void> in_range(const char* flag, double value, double low, double high) {
   };
   return fail(ErrorCode::kConfig, std::string(flag) + ": expected a number from " + text(low) +
                                       " to " + text(high) + "; found " + text(value));
+}
+
+Result<void> check_origins(const std::string& origins) {
+  for (const std::string& origin : split_list(origins))
+    if (origin != "*" && !api::is_origin(origin))
+      return fail(ErrorCode::kConfig,
+                  "--cors: expected '*', or origins as browsers send them, such as "
+                  "https://chat.example or http://localhost:3000 (in lower case; without a path, a "
+                  "'/' at the end or the default port); found '" +
+                      origin + "'");
+  return {};
 }
 
 // A default of requests may be what a request may say.
@@ -121,6 +133,8 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-body", static_cast<double>(o.max_body), 0, double{1 << 30}));
   WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
   WEIR_TRY(in_range("--drain-seconds", o.drain_seconds, 0, 86400));
+  WEIR_TRY(in_range("--drain-delay", o.drain_delay, 0, 86400));
+  WEIR_TRY(check_origins(o.cors));
   WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
   WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
   WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));

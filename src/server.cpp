@@ -16,10 +16,13 @@
 
 #include "allocator.h"
 #include "api/api.h"
+#include "api/loading.h"
 #include "base/log.h"
 #include "base/thread_team.h"
+#include "commit.h"
 #include "expert_metrics.h"
 #include "expert_streaming.h"
+#include "key_file.h"
 #include "kv/kv_cache.h"
 #include "memory_plan.h"
 #include "memory_pressure.h"
@@ -87,19 +90,6 @@ kv::PageKeeper::Times keep_times(const Options& options) {
   return times;
 }
 
-// Those of --api-key and those of --api-key-file.
-Result<std::vector<api::KeySpec>> load_keys(const Options& options) {
-  std::vector<api::KeySpec> keys;
-  if (!options.api_key_file.empty()) {
-    const std::string source = "--api-key-file " + options.api_key_file;
-    WEIR_ASSIGN(const std::string text, read_file(options.api_key_file, api::kKeyFileBytesMax));
-    WEIR_ASSIGN(keys, api::parse_keys(text, source));
-  }
-  api::add_plain_keys(split_list(options.api_key), keys);
-  WEIR_TRY(api::check_keys(keys));
-  return keys;
-}
-
 // What --pooling makes of the model's own.
 api::EmbeddingConfig with_pooling(api::EmbeddingConfig config, const std::string& pooling) {
   if (pooling == "auto") return config;
@@ -158,7 +148,8 @@ class Server {
         choice_(std::move(choice)),
         handle_(options.queue,
                 power_of_two_above(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
-        limit_(memory_limit(options)) {}
+        limit_(memory_limit(options)),
+        loading_(split_list(options.cors)) {}
 
   Result<void> run();
 
@@ -166,8 +157,12 @@ class Server {
   // Network.
   Result<void> listen();
   void log_certificate() const;
+  void warn_of_exposure() const;
+  void reread();
+  void reread_keys();
   void answer(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void on_signal();
+  void stop_listening();
   void hurry_drain();
   void finish_when_idle();
 
@@ -182,11 +177,12 @@ class Server {
   void print_address() const;
 
   const Options options_;
-  const std::vector<api::KeySpec> keys_;
+  std::vector<api::KeySpec> keys_;
   const ServeHooks& hooks_;
   const ModelChoice choice_;
   sched::EngineHandle handle_;
   const MemoryLimit limit_;
+  const api::LoadingAnswers loading_;
   const steady_clock::time_point start_ = steady_clock::now();
 
   net::Loop loop_;
@@ -194,11 +190,12 @@ class Server {
   std::shared_ptr<net::TlsContext> tls_;
   std::unique_ptr<TextParts> text_;
   std::unique_ptr<api::Api> api_;  // Set on the loop's thread when the model is loaded.
-  bool draining_ = false;
-  bool cancelled_ = false;  // The drain's time is over.
+  bool draining_ = false;          // /ready says 503.
+  bool listening_ = true;          // Until --drain-delay has passed, too.
+  bool cancelled_ = false;         // The drain's time is over.
   bool finishing_ = false;
   bool stopped_ = false;
-  steady_clock::time_point drain_begin_;
+  steady_clock::time_point drain_begin_;  // After --drain-delay.
 
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<kv::KvCache> cache_;
@@ -224,21 +221,51 @@ Result<void> Server::listen() {
     return api_ ? api_->check_headers(request, content_length) : 0;
   });
   http_->error_headers([this](int status, const net::HttpRequest& request) {
-    return api_ ? api_->error_headers(status, request) : api::Api::loading_headers(status);
+    return api_ ? api_->error_headers(status, request) : loading_.error_headers(status, request);
   });
   if (!options_.tls_cert.empty()) {
     WEIR_ASSIGN(tls_, net::TlsContext::load(options_.tls_cert, options_.tls_key));
     http_->use_tls(tls_);
     log_certificate();
-    loop_.on_signal(SIGHUP, [this](int) {
-      if (const Result<void> reloaded = tls_->reload(); !reloaded)
-        return log::error("tls certificate kept: " + reloaded.error().message);
-      log_certificate();
-    });
   }
   WEIR_TRY(http_->listen_tcp(options_.host, static_cast<uint16_t>(options_.port)));
   if (!options_.unix_socket.empty()) WEIR_TRY(http_->listen_unix(options_.unix_socket));
+  warn_of_exposure();
   return {};
+}
+
+void Server::warn_of_exposure() const {
+  if (http_->is_public() && keys_.empty())
+    log::warn("server listens on " + options_.host +
+              " without keys: whoever reaches this machine may use it (--api-key-file asks for "
+              "keys, --host 127.0.0.1 keeps it to this machine)");
+  for (const auto& [option, file] :
+       {std::pair{"--api-key-file", &options_.api_key_file}, {"--tls-key", &options_.tls_key}})
+    if (const std::string text = exposure(option, *file); !text.empty())
+      log::warn("server " + text);
+}
+
+// SIGHUP. What cannot be read leaves all as it was; nothing here ends the server.
+void Server::reread() {
+  if (const Result<void> reopened = log::reopen(); !reopened)
+    log::error("log file kept: " + reopened.error().message);
+  log::info("server rereads its files (SIGHUP)");
+  if (!options_.api_key_file.empty()) reread_keys();
+  if (tls_) {
+    if (const Result<void> reloaded = tls_->reload(); !reloaded)
+      log::error("tls certificate kept: " + reloaded.error().message);
+    else
+      log_certificate();
+  }
+  warn_of_exposure();
+}
+
+void Server::reread_keys() {
+  Result<std::vector<api::KeySpec>> keys = load_keys(options_);
+  if (!keys) return log::error("keys kept: " + keys.error().message);
+  keys_ = std::move(*keys);  // While the model is loading they wait here.
+  if (api_) api_->set_keys(keys_);
+  log::info("keys count=" + std::to_string(keys_.size()));
 }
 
 void Server::log_certificate() const {
@@ -248,7 +275,7 @@ void Server::log_certificate() const {
 
 void Server::answer(net::HttpRequest&& request, net::HttpResponderPtr responder) {
   if (api_) return api_->handle(std::move(request), std::move(responder));
-  api::Api::answer_loading(request, *responder);
+  loading_.answer(request, *responder);
 }
 
 void Server::on_signal() {
@@ -258,17 +285,28 @@ void Server::on_signal() {
     std::_Exit(draining_ ? 1 : 0);
   }
   draining_ = true;
-  drain_begin_ = steady_clock::now();
+  drain_begin_ = steady_clock::now() + std::chrono::seconds(options_.drain_delay);
+  api_->begin_drain();
+  if (options_.drain_delay == 0)
+    stop_listening();
+  else
+    log::info("server is not ready any more, and serves on for " +
+              std::to_string(options_.drain_delay) + " s (a second signal stops at once)");
+  loop_.every(kDrainTickMs, [this] { hurry_drain(); });
+}
+
+void Server::stop_listening() {
+  listening_ = false;
   log::info("server drains open=" + std::to_string(handle_.open()) + " (open answers have " +
             std::to_string(options_.drain_seconds) +
             " s to finish; a second signal stops at once)");
-  api_->begin_drain();
   http_->drain([this] { finish_when_idle(); });
-  loop_.every(kDrainTickMs, [this] { hurry_drain(); });
 }
 
 // A client that does not read, or sends no end of its request, must not hold the server for ever.
 void Server::hurry_drain() {
+  if (steady_clock::now() < drain_begin_) return;
+  if (listening_) stop_listening();
   const auto late =
       steady_clock::now() - drain_begin_ - std::chrono::seconds(options_.drain_seconds);
   if (late < steady_clock::duration::zero() || finishing_) return;
@@ -419,6 +457,7 @@ void Server::become_ready(TextParts text) {
   config.automata_bytes_max = static_cast<size_t>(plan_.automata_bytes);
   config.preparing_bytes_max = static_cast<size_t>(plan_.bodies.preparing);
   config.version = kVersion;
+  config.commit = commit();
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   if (model_->experts() != nullptr) watch_experts();
@@ -530,6 +569,7 @@ Result<void> Server::run() {
   WEIR_TRY(listen());
   loop_.on_signal(SIGTERM, [this](int) { on_signal(); });
   loop_.on_signal(SIGINT, [this](int) { on_signal(); });
+  if (!hooks_.on_ready) loop_.on_held_signal(SIGHUP, [this] { reread(); });
   std::thread engine_thread([this] { engine_main(); });
   if (hooks_.recorder) hooks_.recorder->attach("network loop");
   loop_.run();
@@ -554,6 +594,8 @@ Result<void> serve(const Options& options) {
 Result<void> serve(const Options& options, const ServeHooks& hooks) {
   log::configure(level_of(options.log_level),
                  options.log_format == "json" ? log::Format::kJson : log::Format::kText);
+  if (!hooks.on_ready) net::hold_signal(SIGHUP);  // A command ends with its terminal.
+  if (!options.log_file.empty()) WEIR_TRY(log::to_file(options.log_file));
   std::signal(SIGPIPE, SIG_IGN);
   net::raise_file_limit();
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));

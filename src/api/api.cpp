@@ -115,7 +115,7 @@ void Api::Impl::refuse(int status, const std::string& allow, const ExchangePtr& 
 bool Api::Impl::admit(Exchange& exchange, Access access) const {
   const net::HttpRequest& request = exchange.request();
   if (!keys.empty() && access != Access::kOpen) {
-    Key* const key = keys.find(request);
+    const std::shared_ptr<Key> key = keys.find(request);
     if (!key) {
       exchange.respond_error(unauthorised(), {kChallenge});
       return false;
@@ -222,15 +222,8 @@ int Api::check_headers(const net::HttpRequest& request, uint64_t content_length)
   return refused ? 401 : 0;
 }
 
-void Api::answer_loading(const net::HttpRequest& request, net::HttpResponder& responder) {
-  const auto [type, body] =
-      error_body(503, "The model is still loading; try again later.", request);
-  responder.respond(503, {{"Content-Type", type}, {"Retry-After", "1"}}, body);
-}
-
-net::HttpResponder::Headers Api::loading_headers(int status) {
-  if (status != 503) return {};
-  return {{"Retry-After", "1"}};
+void Api::set_keys(std::vector<KeySpec> keys) {
+  impl_->keys.replace(std::move(keys), sched::Clock::now());
 }
 
 void Api::set_more_metrics(std::function<void(std::string&)> render) {

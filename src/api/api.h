@@ -97,6 +97,7 @@ struct ApiConfig {
   uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
   int32_t retry_after_s = 1;               // What 429 and 503 advise.
   std::string version{};                   // "0.1.0"
+  std::string commit{};                    // What it was built from, as git describes it.
 };
 
 class Api {
@@ -122,11 +123,10 @@ class Api {
   // Further figures for /metrics; optional. Called on the loop's thread.
   void set_more_metrics(std::function<void(std::string&)> render);
 
-  // The answer to everything while the model is still loading: 503 with Retry-After. For a handler
-  // that stands in until the Api can be built.
-  static void answer_loading(const net::HttpRequest& request, net::HttpResponder& responder);
-  // error_headers() until then.
-  static net::HttpResponder::Headers loading_headers(int status);
+  // From now on these keys count. One that was there before, by its secret or else by the name that
+  // it was given, keeps its counters and what was used of its limits; requests in flight are
+  // answered, whatever becomes of their keys.
+  void set_keys(std::vector<KeySpec> keys);
 
   // From now on /health and /ready say 503. What has been accepted is served, also what is still
   // arriving or being prepared: whoever drains takes no new connections.

@@ -109,7 +109,7 @@ struct Api::Impl {
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
   ResponseStore response_store;
   net::Routes routes;
-  const Keyring keys;
+  Keyring keys;
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<BatchAnswer>> batches;

@@ -16,10 +16,11 @@ class CorsPolicy {
   // Origins as browsers send them ("https://chat.example"); "*" allows any.
   explicit CorsPolicy(std::vector<std::string> origins);
 
-  // The headers that let the request's origin read the answer; none if it may not.
+  // The headers that every answer to this request has: they let its origin read the answer, if it
+  // may. To be called once an answer: browsers refuse one that names its origin twice.
   void add_headers(const net::HttpRequest& request, net::HttpResponder::Headers& headers) const;
 
-  // The headers of the answer to a preflight request; nullopt if this is none.
+  // What the answer to a preflight request has beside them; nullopt if this is none.
   std::optional<net::HttpResponder::Headers> preflight(const net::HttpRequest& request) const;
 
  private:
@@ -28,5 +29,8 @@ class CorsPolicy {
   std::vector<std::string> origins_;
   bool any_ = false;
 };
+
+// True for an origin as a browser spells it: scheme, host and port, in lower case, no default port.
+bool is_origin(std::string_view text);
 
 }  // namespace weir::api

@@ -60,10 +60,10 @@ class Exchange {
 
   // The key that the request came with: the log and the headers name it and its limits, which count
   // what the figures say that the answer used.
-  void set_key(Key* key) { key_ = key; }
-  const Key* key() const { return key_; }
+  void set_key(std::shared_ptr<Key> key) { key_ = std::move(key); }
+  const Key* key() const { return key_.get(); }
   // The one that sees what this request stores: whoever has its key.
-  std::string owner() const { return key_ ? key_->name() : std::string(); }
+  std::string owner() const { return key_ ? std::to_string(key_->id()) : std::string(); }
   // The request counts as one of its key's until the answer ends.
   void hold(KeyUse use) { use_ = std::move(use); }
   // Who has tokens to be computed asks first; a refusal is the answer.
@@ -94,7 +94,7 @@ class Exchange {
   const bool anthropic_;  // Errors in its shape.
   AnswerFigures figures_;
   std::string ignored_;  // For the log.
-  Key* key_ = nullptr;
+  std::shared_ptr<Key> key_;
   KeyUse use_;
   int64_t taken_tokens_ = 0;  // From the key's limit.
   bool settled_ = false;      // With the key.

@@ -70,6 +70,7 @@ Result<void> set_attribute(std::string_view name, std::string_view value, KeySpe
       return fail(ErrorCode::kConfig, "expected 1 to " + std::to_string(kNameBytesMax) +
                                           " letters, digits or any of -_.@");
     key.name = value;
+    key.named = true;
   } else if (name == "scope") {
     if (value != "all" && value != "api" && value != "monitor")
       return fail(ErrorCode::kConfig,
@@ -204,10 +205,25 @@ void TokenBucket::take(int64_t amount, Clock::time_point now) {
   level_ = std::min(level_ - static_cast<double>(amount), static_cast<double>(per_minute_));
 }
 
-Key::Key(KeySpec spec)
+void TokenBucket::set_limit(int64_t per_minute, Clock::time_point now) {
+  if (per_minute == per_minute_) return;
+  fill(now);
+  const double share = limited() ? level_ / static_cast<double>(per_minute_) : 1;
+  per_minute_ = per_minute;
+  level_ = share * static_cast<double>(per_minute);
+}
+
+Key::Key(KeySpec spec, uint64_t id)
     : spec_(std::move(spec)),
+      id_(id),
       requests_(spec_.requests_per_minute),
       tokens_(spec_.tokens_per_minute) {}
+
+void Key::update(KeySpec spec, Clock::time_point now) {
+  spec_ = std::move(spec);
+  requests_.set_limit(spec_.requests_per_minute, now);
+  tokens_.set_limit(spec_.tokens_per_minute, now);
+}
 
 bool Key::may_use(Access access) const {
   if (access == Access::kOpen || access == Access::kAnyKey) return true;
@@ -274,13 +290,33 @@ void Key::append_headers(net::HttpResponder::Headers& headers, Clock::time_point
   append(tokens_, "tokens");
 }
 
-Keyring::Keyring(std::vector<KeySpec> specs) {
-  keys_.reserve(specs.size());
-  for (KeySpec& spec : specs) keys_.push_back(std::make_unique<Key>(std::move(spec)));
+Keyring::Keyring(std::vector<KeySpec> specs) { replace(std::move(specs), {}); }
+
+// Secrets first: where lines have moved, the names that were made of their places belong to others.
+void Keyring::replace(std::vector<KeySpec> specs, Clock::time_point now) {
+  std::vector<std::shared_ptr<Key>> before = std::exchange(keys_, {});
+  keys_.resize(specs.size());
+  const auto keep = [&](auto&& is_same) {
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (keys_[i]) continue;
+      const auto same = std::ranges::find_if(before, [&](const std::shared_ptr<Key>& key) {
+        return key && is_same(key->spec(), specs[i]);
+      });
+      if (same != before.end()) keys_[i] = std::exchange(*same, nullptr);
+    }
+  };
+  keep([](const KeySpec& a, const KeySpec& b) { return a.secret == b.secret; });
+  keep([](const KeySpec& a, const KeySpec& b) { return a.named && b.named && a.name == b.name; });
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (keys_[i])
+      keys_[i]->update(std::move(specs[i]), now);
+    else
+      keys_[i] = std::make_shared<Key>(std::move(specs[i]), next_id_++);
+  }
 }
 
 // OpenAI's header, Anthropic's, and Azure's; Continue sends all three.
-Key* Keyring::find(const net::HttpRequest& request) const {
+std::shared_ptr<Key> Keyring::find(const net::HttpRequest& request) const {
   std::string_view bearer = request.header("authorization");
   if (is_bearer(bearer)) {
     bearer.remove_prefix(7);
@@ -288,11 +324,11 @@ Key* Keyring::find(const net::HttpRequest& request) const {
   } else {
     bearer = {};
   }
-  Key* found = nullptr;
+  std::shared_ptr<Key> found;
   for (const std::string_view given :
        {bearer, request.header("x-api-key"), request.header("api-key")})
-    for (const std::unique_ptr<Key>& key : keys_)  // To the end, whatever is found.
-      if (equal_in_constant_time(given, key->spec().secret) && !found) found = key.get();
+    for (const std::shared_ptr<Key>& key : keys_)  // To the end, whatever is found.
+      if (equal_in_constant_time(given, key->spec().secret) && !found) found = key;
   return found;
 }
 

@@ -38,6 +38,7 @@ struct KeySpec {
   int64_t requests_per_minute = 0;    // 0: no limit.
   int64_t tokens_per_minute = 0;      // Prompts and answers together; 0: no limit.
   std::optional<int32_t> priority{};  // The earliest that its requests may ask for.
+  bool named = false;                 // The name was given, not made of the key's place.
 };
 
 inline constexpr size_t kKeysMax = 1024;
@@ -69,11 +70,13 @@ class TokenBucket {
   double seconds_until_full(Clock::time_point now) { return seconds_until(per_minute_, now); }
   // Less than nothing is given back.
   void take(int64_t amount, Clock::time_point now);
+  // The same share of the new limit is left as was of the old one; all, if there was none.
+  void set_limit(int64_t per_minute, Clock::time_point now);
 
  private:
   void fill(Clock::time_point now);
 
-  const int64_t per_minute_;
+  int64_t per_minute_;
   double level_;
   Clock::time_point filled_{};
 };
@@ -81,8 +84,12 @@ class TokenBucket {
 // A key and what is used of it.
 class Key {
  public:
-  explicit Key(KeySpec spec);
+  // `id`: never another key's, also when names and secrets are changed.
+  Key(KeySpec spec, uint64_t id);
+  // Keeps the figures and what is used.
+  void update(KeySpec spec, Clock::time_point now);
 
+  uint64_t id() const { return id_; }
   const std::string& name() const { return spec_.name; }
   const KeySpec& spec() const { return spec_; }
   bool may_use(Access access) const;
@@ -110,7 +117,8 @@ class Key {
   int32_t open() const { return open_; }
 
  private:
-  const KeySpec spec_;
+  KeySpec spec_;
+  const uint64_t id_;
   TokenBucket requests_, tokens_;
   int32_t open_ = 0;
   Figures figures_;
@@ -120,8 +128,8 @@ class Key {
 class KeyUse {
  public:
   KeyUse() = default;
-  explicit KeyUse(Key* key) : key_(key) {}
-  KeyUse(KeyUse&& other) noexcept : key_(std::exchange(other.key_, nullptr)) {}
+  explicit KeyUse(std::shared_ptr<Key> key) : key_(std::move(key)) {}
+  KeyUse(KeyUse&& other) noexcept = default;
   KeyUse& operator=(KeyUse&& other) noexcept {
     std::swap(key_, other.key_);
     return *this;
@@ -129,24 +137,29 @@ class KeyUse {
   ~KeyUse() {
     if (key_) key_->end();
   }
-  Key* get() const { return key_; }
 
  private:
-  Key* key_ = nullptr;
+  std::shared_ptr<Key> key_;
 };
 
+// All keys. Requests share theirs: it lives as long as they do, also when it is taken away.
 class Keyring {
  public:
   explicit Keyring(std::vector<KeySpec> specs);
 
+  // From now on these. A key of before with the same secret, or else with the same given name, is
+  // the same key.
+  void replace(std::vector<KeySpec> specs, Clock::time_point now);
+
   // Without keys everybody may do everything.
   bool empty() const { return keys_.empty(); }
   // By `Authorization: Bearer`, `x-api-key` or `api-key`; null if none of them holds a key.
-  Key* find(const net::HttpRequest& request) const;
-  std::span<const std::unique_ptr<Key>> keys() const { return keys_; }
+  std::shared_ptr<Key> find(const net::HttpRequest& request) const;
+  std::span<const std::shared_ptr<Key>> keys() const { return keys_; }
 
  private:
-  std::vector<std::unique_ptr<Key>> keys_;
+  std::vector<std::shared_ptr<Key>> keys_;
+  uint64_t next_id_ = 1;
 };
 
 // A duration as OpenAI's headers have it: "250ms", "1.5s", "6m0s".

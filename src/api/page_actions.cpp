@@ -112,7 +112,8 @@ void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
 
 void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
   std::string body;
-  JsonWriter(body).begin_object().field("version", config.version).end_object();
+  JsonWriter json(body);
+  json.begin_object().field("version", config.version).field("commit", config.commit).end_object();
   exchange->respond_json(body);
 }
 

@@ -42,7 +42,7 @@ struct ResponseTurn {
 
 struct StoredResponse {
   std::string id;
-  std::string owner;       // The key's name; nobody else sees it.
+  std::string owner;       // The key's id; nobody else sees it.
   int64_t created = 0;     // Seconds since the epoch.
   std::string head, tail;  // The response's JSON, before and behind the members of its output.
   std::shared_ptr<ResponseTurn> turn;

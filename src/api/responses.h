@@ -22,7 +22,7 @@ struct PreparedResponse {
 struct ResponsesInput {
   PrepareInput prepare;
   std::string id{};     // The response's.
-  std::string owner{};  // The key's name, or empty.
+  std::string owner{};  // The key's id, or empty.
   ResponseStore* store = nullptr;
   MemoryBudget* preparing = nullptr;
 };

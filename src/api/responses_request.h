@@ -45,7 +45,7 @@ struct ResponsesRequest {
 struct ResponsesContext {
   RequestLimits limits;
   std::string_view id;     // The response's, "resp_...": items get theirs from it.
-  std::string_view owner;  // The key's name.
+  std::string_view owner;  // The key's id.
   int64_t now = 0;         // Seconds since the epoch.
   ResponseStore* store = nullptr;
   MemoryBudget* preparing = nullptr;  // For conversations that are continued; null: no limit.

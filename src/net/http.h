@@ -134,6 +134,8 @@ class HttpServer {
   Result<void> listen_tcp(const std::string& host, uint16_t port);
   Result<void> listen_unix(const std::string& path);
   uint16_t port() const;  // Of the first TCP listener.
+  // A TCP listener can be reached from other machines: its address is no loopback address.
+  bool is_public() const;
 
   // TCP connections from now on speak TLS; Unix sockets do not. Before listen_tcp().
   void use_tls(std::shared_ptr<TlsContext> context);

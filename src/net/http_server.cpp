@@ -226,6 +226,7 @@ struct HttpServer::Impl : ServerState {
   uint64_t closer = 0;
   std::vector<Listener*> listeners;
   uint16_t tcp_port = 0;
+  bool is_public = false;
   uint64_t accept_warning_due_ms = 0;
 };
 
@@ -257,6 +258,13 @@ void set_port(sockaddr* address, uint16_t port) {
   } else {
     reinterpret_cast<sockaddr_in*>(address)->sin_port = htons(port);
   }
+}
+
+bool is_loopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in*>(&address)->sin_addr.s_addr) >> 24 == 127;
+  const in6_addr& ip = reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&ip) || (IN6_IS_ADDR_V4MAPPED(&ip) && ip.s6_addr[12] == 127);
 }
 
 uint16_t get_port(const sockaddr_storage& address) {
@@ -304,6 +312,7 @@ Result<void> HttpServer::listen_tcp(const std::string& host, uint16_t port) {
     int length = sizeof bound;
     uv_tcp_getsockname(&listener.handle.tcp, reinterpret_cast<sockaddr*>(&bound), &length);
     port = get_port(bound);
+    impl_->is_public |= !is_loopback(bound);
     if (impl_->tcp_port == 0) impl_->tcp_port = port;
   }
   uv_freeaddrinfo(lookup.addrinfo);
@@ -346,6 +355,8 @@ Result<void> HttpServer::listen_unix(const std::string& path) {
 void HttpServer::use_tls(std::shared_ptr<TlsContext> context) { impl_->tls = std::move(context); }
 
 uint16_t HttpServer::port() const { return impl_->tcp_port; }
+
+bool HttpServer::is_public() const { return impl_->is_public; }
 
 void HttpServer::drain(std::function<void()> done) {
   impl_->draining = true;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "api/test_api.h"
 
 namespace weir::api {
@@ -87,6 +89,58 @@ TEST(TokenBuckets, FillEvenlyAndMayBeOverdrawn) {
   TokenBucket open(0);
   open.take(1000, start);
   EXPECT_EQ(open.seconds_until(1000, start), 0);
+}
+
+TEST(TokenBuckets, KeepTheShareThatIsLeftUnderANewLimit) {
+  const Clock::time_point start{1h};
+  TokenBucket bucket(60);
+  bucket.take(45, start);
+  bucket.set_limit(1000, start);
+  EXPECT_EQ(bucket.remaining(start), 250);
+  bucket.take(1250, start);  // In debt for a minute: it stays one.
+  bucket.set_limit(10, start);
+  EXPECT_DOUBLE_EQ(bucket.seconds_until_full(start), 120);
+  bucket.set_limit(0, start);
+  EXPECT_EQ(bucket.seconds_until(1000, start), 0);
+  bucket.set_limit(60, start);
+  EXPECT_EQ(bucket.remaining(start), 60);
+}
+
+std::shared_ptr<Key> find(const Keyring& ring, const std::string& secret) {
+  net::HttpRequest request;
+  request.headers = {{"x-api-key", secret}};
+  return ring.find(request);
+}
+
+TEST(Keyrings, KeepWhatIsUsedOfTheKeysThatStay) {
+  const Clock::time_point now{1h};
+  const auto parse = [](std::string_view text) { return *parse_keys(text, "keys"); };
+  Keyring ring(parse("one\ntwo\nthree name=alice concurrency=1\nfour name=bob"));
+  const auto one = find(ring, "one"), two = find(ring, "two"), alice = find(ring, "three"),
+             bob = find(ring, "four");
+  EXPECT_FALSE(alice->begin(now));
+  EXPECT_FALSE(bob->begin(now));
+  KeyUse use(bob);
+
+  // The first line goes, so the second is the first now: it is not the key that was there. alice
+  // has another secret, and bob has gone.
+  ring.replace(parse("two\nfive name=alice concurrency=1 scope=api\nsix"), now);
+  EXPECT_EQ(ring.keys().size(), 3u);
+  EXPECT_EQ(find(ring, "one"), nullptr);
+  EXPECT_EQ(find(ring, "three"), nullptr);
+  EXPECT_EQ(find(ring, "four"), nullptr);
+  EXPECT_EQ(find(ring, "two"), two);
+  EXPECT_EQ(two->name(), "line-1");
+  EXPECT_EQ(find(ring, "five"), alice);
+  EXPECT_EQ(alice->spec().scope, KeyScope::kApi);
+  EXPECT_EQ(alice->figures().requests.value(), 1u);
+  EXPECT_TRUE(alice->begin(now));  // Its one place is taken still.
+  std::set<uint64_t> ids = {one->id(), two->id(), alice->id(), bob->id(), find(ring, "six")->id()};
+  EXPECT_EQ(ids.size(), 5u);
+  // A request in flight has its key as long as it lasts.
+  EXPECT_EQ(bob->open(), 1);
+  use = {};
+  EXPECT_EQ(bob->open(), 0);
 }
 
 TEST(Durations, AreSpelledAsOpenAiDoes) {

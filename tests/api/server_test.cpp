@@ -277,6 +277,30 @@ TEST(Cors, AnswersPreflightsWithoutAKeyAndMarksErrorsAndStreams) {
   EXPECT_EQ(stream.header("Access-Control-Allow-Credentials"), "true");
 }
 
+// Browsers refuse an answer that names its origin twice.
+TEST(Cors, NamesTheOriginOnceInEveryAnswer) {
+  const auto count = [](const std::string& head, const std::string& name) {
+    int found = 0;
+    for (size_t at = 0; (at = head.find("\r\n" + name + ": ", at)) != std::string::npos; ++at)
+      ++found;
+    return found;
+  };
+  for (const char* allowed : {"*", "https://a.example"}) {
+    TestApi server({.config = {.cors_origins = {allowed}}});
+    for (const std::string request :
+         {"OPTIONS /v1/chat/completions HTTP/1.1\r\nAccess-Control-Request-Method: POST\r\n",
+          "GET /health HTTP/1.1\r\n", "GET /nowhere HTTP/1.1\r\n", "POST /health HTTP/1.1\r\n",
+          "POST /v1/completions HTTP/1.1\r\nContent-Length: 9999999999999\r\n"}) {
+      RawClient client(server.port());
+      client.send(request + "Host: x\r\nOrigin: https://a.example\r\n\r\n");
+      const auto answer = client.read_response();
+      EXPECT_EQ(count(answer.head, "Access-Control-Allow-Origin"), 1) << request;
+      EXPECT_EQ(count(answer.head, "Access-Control-Expose-Headers"), 1) << request;
+      EXPECT_EQ(count(answer.head, "Vary"), 1) << request;
+    }
+  }
+}
+
 TEST(RequestIds, AreTheClientsOwnIfTheyAreSane) {
   TestApi server;
   EXPECT_EQ(server.get("/health", "X-Request-Id: abc-1.2:3\r\n").header("x-request-id"),

@@ -30,7 +30,7 @@ void parse_as_keys(std::string_view text) {
   for (const weir::api::KeySpec& key : *keys) {
     weir::net::HttpRequest request;
     request.headers.emplace_back("authorization", "Bearer " + key.secret);
-    const weir::api::Key* const found = ring.find(request);
+    const auto found = ring.find(request);
     CHECK(found != nullptr && found->name() == key.name);
   }
 }

@@ -1,0 +1,20 @@
+// The keys that the command line and a key file give to the server.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/keys.h"
+#include "base/result.h"
+#include "options.h"
+
+namespace weir {
+
+// Those of --api-key-file and those of --api-key; read anew at each call.
+Result<std::vector<api::KeySpec>> load_keys(const Options& options);
+
+// Of a file that holds secrets: what to tell its owner if every user of the machine can read it,
+// else empty. `option` is what named it.
+std::string exposure(const std::string& option, const std::string& file);
+
+}  // namespace weir
