@@ -19,26 +19,20 @@ double ratio(uint64_t part, uint64_t whole) {
 
 void render_value(std::string& out, std::string_view name, std::string_view help, double value,
                   std::string_view labels = {}) {
-  Gauge gauge;
-  gauge.set(value);
-  render(out, name, help, gauge, labels);
-}
-
-std::string label(std::string_view key, std::string_view value) {
-  return std::string(key) + "=\"" + std::string(value) + "\"";
+  render(out, name, help, MetricType::kGauge, value, labels);
 }
 
 void render_requests(std::string& out, const ssd::ExpertStore& store) {
   const ssd::StoreStats& s = store.stats();
   constexpr std::string_view kName = "weir_moe_expert_requests_total";
   render(out, kName, "Experts that steps asked for, by where they were", s.ready,
-         label("result", "ready"));
-  render(out, kName, {}, s.in_flight, label("result", "inflight"));
-  render(out, kName, {}, s.absent, label("result", "absent"));
+         metric_label("result", "ready"));
+  render(out, kName, {}, s.in_flight, metric_label("result", "inflight"));
+  render(out, kName, {}, s.absent, metric_label("result", "absent"));
   constexpr std::string_view kPrompts = "weir_moe_prompt_expert_requests_total";
   render(out, kPrompts, "The same of steps with prompts only", s.prompt_ready,
-         label("result", "ready"));
-  render(out, kPrompts, {}, s.prompt_absent, label("result", "absent"));
+         metric_label("result", "ready"));
+  render(out, kPrompts, {}, s.prompt_absent, metric_label("result", "absent"));
   render(out, "weir_moe_early_requests_total",
          "Absent ones asked for before all rows of the step had been routed", s.early);
   const uint64_t ready = s.ready.value(), late = s.in_flight.value();
@@ -54,7 +48,7 @@ void render_requests(std::string& out, const ssd::ExpertStore& store) {
                      ? "Experts of a layer for so many tokens at once, by those of one token"
                      : "",
                  ratio(s.layer_experts[i].value(), s.layer_runs[i].value()) / store.plan().top_k,
-                 label("batch", std::to_string(1 << i)));
+                 metric_label("batch", std::to_string(1 << i)));
   }
 }
 
@@ -63,14 +57,14 @@ void render_reads(std::string& out, const ssd::ExpertStore& store, double disk_b
   const auto each_class = [&](std::string_view name, std::string_view help, const auto& values) {
     for (int c = 0; c < ssd::kReadClasses; ++c)
       render(out, name, c == 0 ? help : "", values[static_cast<size_t>(c)],
-             label("class", name_of(static_cast<ssd::ReadClass>(c))));
+             metric_label("class", name_of(static_cast<ssd::ReadClass>(c))));
   };
   each_class("weir_moe_disk_read_bytes_total", "Bytes read from disk, by who asked", r.bytes);
   each_class("weir_moe_disk_reads_total", "Reads, by who asked", r.reads);
   for (int c = 0; c < ssd::kReadClasses; ++c)
     render(out, "weir_moe_read_latency_ms", c == 0 ? "From asking for a read to its end" : "",
            r.latency[static_cast<size_t>(c)],
-           label("class", name_of(static_cast<ssd::ReadClass>(c))), 1000);
+           metric_label("class", name_of(static_cast<ssd::ReadClass>(c))), 1000);
   uint64_t bytes = 0;
   for (const Counter& counter : r.bytes) bytes += counter.value();
   const double busy = static_cast<double>(r.busy_ns.value()) * 1e-9;
@@ -89,7 +83,7 @@ void render_reads(std::string& out, const ssd::ExpertStore& store, double disk_b
   for (int e = 0; e < ssd::kReadErrors; ++e)
     render(out, "weir_moe_io_errors_total", e == 0 ? "Errors of reads, cured or not" : "",
            r.errors[static_cast<size_t>(e)],
-           label("errno", name_of(static_cast<ssd::ReadError>(e))));
+           metric_label("errno", name_of(static_cast<ssd::ReadError>(e))));
   render(out, "weir_moe_short_reads_total", "Reads of which the rest was asked for again",
          r.short_reads);
   render(out, "weir_moe_read_retries_total", "Reads sent again after an error", r.retries);
@@ -97,7 +91,8 @@ void render_reads(std::string& out, const ssd::ExpertStore& store, double disk_b
   render(out, "weir_moe_disk_stalls_total", "Times that nothing was read for 5 s", r.stalls);
   render(out, "weir_moe_file_changes_total", "Files of the model seen to have changed",
          r.file_changes);
-  render_value(out, "weir_moe_io_mode", "How experts are read", 1, label("mode", store.mode()));
+  render_value(out, "weir_moe_io_mode", "How experts are read", 1,
+               metric_label("mode", store.mode()));
 }
 
 void render_steps(std::string& out, const ssd::ExpertStore& store) {
@@ -130,10 +125,10 @@ void render_steps(std::string& out, const ssd::ExpertStore& store) {
          "Parts read from the checkpoint because the bundle's are lost", s.source_parts);
   constexpr std::string_view kSlots = "weir_moe_slots";
   render_value(out, kSlots, "Places for experts in memory", static_cast<double>(store.plan().slots),
-               label("state", "planned"));
-  render(out, kSlots, {}, s.slots_usable, label("state", "usable"));
-  render(out, kSlots, {}, s.slots_shed, label("state", "shed"));
-  render(out, kSlots, {}, store.cache().residents, label("state", "used"));
+               metric_label("state", "planned"));
+  render(out, kSlots, {}, s.slots_usable, metric_label("state", "usable"));
+  render(out, kSlots, {}, s.slots_shed, metric_label("state", "shed"));
+  render(out, kSlots, {}, store.cache().residents, metric_label("state", "used"));
   render_value(out, "weir_moe_budget_bytes", "Memory for experts and buffers",
                static_cast<double>(store.plan().memory));
 }
@@ -145,7 +140,7 @@ void render_guesses(std::string& out, const ssd::Prefetcher& prefetcher) {
       const auto source = static_cast<ssd::GuessSource>(i);
       render_value(out, name, i == 0 ? help : "",
                    static_cast<double>(value(prefetcher.stats(source))),
-                   label("source", name_of(source)));
+                   metric_label("source", name_of(source)));
     }
   };
   const auto total = [&](std::string_view name, std::string_view help,
@@ -153,7 +148,7 @@ void render_guesses(std::string& out, const ssd::Prefetcher& prefetcher) {
     for (size_t i = 0; i < ssd::kGuessSources; ++i) {
       const auto source = static_cast<ssd::GuessSource>(i);
       render(out, name, i == 0 ? help : "", prefetcher.stats(source).*counter,
-             label("source", name_of(source)));
+             metric_label("source", name_of(source)));
     }
   };
   using Stats = ssd::SourceStats;

@@ -458,6 +458,7 @@ void Server::become_ready(TextParts text) {
   config.preparing_bytes_max = static_cast<size_t>(plan_.bodies.preparing);
   config.version = kVersion;
   config.commit = commit();
+  config.kernels = kernels::isa_name(choice_.isa);
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   if (model_->experts() != nullptr) watch_experts();

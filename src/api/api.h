@@ -98,6 +98,7 @@ struct ApiConfig {
   int32_t retry_after_s = 1;               // What 429 and 503 advise.
   std::string version{};                   // "0.1.0"
   std::string commit{};                    // What it was built from, as git describes it.
+  std::string kernels{};                   // The instruction set in use: "avx512"
 };
 
 class Api {

@@ -1,25 +1,18 @@
 #include "api/api_stats.h"
 
+#include "base/process_usage.h"
+
 namespace weir::api {
 
 namespace {
 
-// A label's value: backslash, quote and line feed are escaped.
-std::string label_of(std::string_view model) {
-  std::string out = "model_name=\"";
-  for (const char c : model) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out + '"';
-}
-
 void render_engine(std::string& out, const sched::EngineStats& engine) {
   render(out, "weir_requests_running", "Sequences with KV pages.", engine.running);
   render(out, "weir_requests_waiting", "Requests without KV pages.", engine.waiting);
+  render(out, "weir_kv_pages", "KV pages that there are.", engine.pages);
+  render(out, "weir_kv_page_tokens", "Tokens of a KV page.", engine.page_tokens);
+  render(out, "weir_kv_bytes", "Memory of all KV pages, once they have been used.",
+         engine.kv_bytes);
   render(out, "weir_kv_usage", "Share of KV pages held by sequences.", engine.kv_usage);
   render(out, "weir_kv_pages_cached", "KV pages that only the prefix cache holds.",
          engine.pages_cached);
@@ -82,6 +75,8 @@ void render_http(std::string& out, const net::HttpStats& http) {
   render(out, "weir_http_refused_bodies_total", "Bodies beyond what all together may hold.",
          http.refused_bodies);
   render(out, "weir_http_open_connections", "Open connections.", http.open_connections);
+  render(out, "weir_http_connections_max", "Connections that may be open.", http.connections_max);
+  render(out, "weir_http_body_bytes_max", "The largest body of a request.", http.body_bytes_max);
 }
 
 // The handful that gateways and dashboards scrape from vLLM (decisions 18).
@@ -103,11 +98,66 @@ void render_vllm(std::string& out, const ApiStats& api, const sched::EngineStats
   render(out, "vllm:inter_token_latency_seconds", "Inter-token latency.", api.inter_token, label);
   render(out, "vllm:e2e_request_latency_seconds", "End to end latency.", api.answer_time, label);
   render(out, "vllm:request_queue_time_seconds", "Time in the queue.", engine.queue_time, label);
+  render(out, "vllm:request_prefill_time_seconds", "From the first planned slice to a token.",
+         api.prefill_time, label);
+  render(out, "vllm:request_decode_time_seconds", "From the first token to the last.",
+         api.decode_time, label);
+  render(out, "vllm:request_time_per_output_token_seconds", "Mean of a choice.",
+         api.mean_token_time, label);
+  render(out, "vllm:request_prompt_tokens", "Tokens of a choice's prompt.", api.prompt_length,
+         label);
+  render(out, "vllm:request_generation_tokens", "Tokens of a choice's answer.", api.answer_length,
+         label);
+  render(out, "vllm:iteration_tokens_total", "Tokens of a step.", engine.step_tokens, label);
+  // The names of before 0.10, which some routers still read.
+  render(out, "vllm:gpu_cache_usage_perc", "KV cache usage; 1 means full.", engine.kv_usage, label);
+  render(out, "vllm:gpu_prefix_cache_queries_total", "Prompt tokens looked up.",
+         engine.prefix_queries, label);
+  render(out, "vllm:gpu_prefix_cache_hits_total", "Prompt tokens found.", engine.prefix_hits,
+         label);
+  const auto integer = [](const Gauge& gauge) {
+    return std::to_string(static_cast<int64_t>(gauge.value()));
+  };
+  render(out, "vllm:cache_config_info", "The KV cache.", MetricType::kGauge, 1,
+         std::string(label) + "," + metric_label("block_size", integer(engine.page_tokens)) + "," +
+             metric_label("num_gpu_blocks", integer(engine.pages)));
   const std::string success(label);
   render(out, "vllm:request_success_total", "Choices by finish reason.", api.finished_stop,
          success + ",finished_reason=\"stop\"");
   render(out, "vllm:request_success_total", "", api.finished_length,
          success + ",finished_reason=\"length\"");
+}
+
+void render_server(std::string& out, const MetricsFacts& facts) {
+  render(out, "weir_build_info", "What is running.", MetricType::kGauge, 1,
+         metric_label("version", facts.version) + "," + metric_label("commit", facts.commit) + "," +
+             metric_label("kernels", facts.kernels));
+  const auto limit = [&](std::string_view name, std::string_view help, int64_t value) {
+    render(out, name, help, MetricType::kGauge, static_cast<double>(value));
+  };
+  limit("weir_context_tokens_max", "Prompt and answer of one sequence together.",
+        facts.context_max);
+  limit("weir_requests_running_max", "Sequences that run at once.", facts.running_max);
+  limit("weir_requests_open_max", "Requests that run or wait; more are refused.", facts.open_max);
+}
+
+// By the names that Prometheus's own client libraries use.
+void render_process(std::string& out) {
+  const ProcessUsage usage = process_usage();
+  const auto gauge = [&](std::string_view name, std::string_view help, double value) {
+    render(out, name, help, MetricType::kGauge, value);
+  };
+  render(out, "process_cpu_seconds_total", "CPU time, of the user and of the system.",
+         MetricType::kCounter, usage.cpu_s);
+  gauge("process_resident_memory_bytes", "Memory.", static_cast<double>(usage.resident_bytes));
+  gauge("process_virtual_memory_bytes", "Addresses.", static_cast<double>(usage.virtual_bytes));
+  gauge("process_threads", "Threads.", usage.threads);
+  gauge("process_open_fds", "Open files and sockets.", usage.open_files);
+  gauge("process_max_fds", "Files and sockets that may be open.",
+        static_cast<double>(usage.open_files_max));
+  // Once: the system's clock may be set, and a start that moves looks like another process.
+  static const double start_s = usage.start_s;
+  gauge("process_start_time_seconds", "When the process began, since 1970.", start_s);
 }
 
 using KeyFigure = Counter Key::Figures::*;
@@ -118,7 +168,7 @@ void render_keys(std::string& out, const Keyring& keys) {
   const auto each = [&](std::string_view name, std::string_view help, KeyFigure figure) {
     for (const auto& key : keys.keys())
       render(out, name, &key == keys.keys().data() ? help : "", key->figures().*figure,
-             "key=\"" + key->name() + "\"");
+             metric_label("key", key->name()));
   };
   each("weir_key_requests_total", "Requests by API key.", &Key::Figures::requests);
   each("weir_key_refused_total", "Requests over a limit of their API key.", &Key::Figures::refused);
@@ -126,12 +176,14 @@ void render_keys(std::string& out, const Keyring& keys) {
 }
 
 std::string metrics_page(const ApiStats& api, const sched::EngineStats& engine,
-                         const net::HttpStats* http, std::string_view model) {
+                         const net::HttpStats* http, const MetricsFacts& facts) {
   std::string out;
+  render_server(out, facts);
+  render_process(out);
   render_engine(out, engine);
   render_api(out, api);
   if (http) render_http(out, *http);
-  render_vllm(out, api, engine, label_of(model));
+  render_vllm(out, api, engine, metric_label("model_name", facts.model));
   return out;
 }
 

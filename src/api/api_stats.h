@@ -26,11 +26,23 @@ struct ApiStats {
   Histogram first_token;  // From arrival to the first sampled token.
   Histogram inter_token;  // Between two tokens of a choice, as the network loop sees them.
   Histogram answer_time;  // From arrival to the end.
+  // Of choices that have ended as they should.
+  Histogram prefill_time;     // From the first planned slice to the first token.
+  Histogram decode_time;      // From there to the last token.
+  Histogram mean_token_time;  // The same by token, of those with two at least.
+  Histogram prompt_length{Histogram::Scale::kCounts};  // Tokens.
+  Histogram answer_length{Histogram::Scale::kCounts};
+};
+
+// What the page tells beside figures.
+struct MetricsFacts {
+  std::string_view model, version, commit, kernels;
+  int32_t context_max = 0, running_max = 0, open_max = 0;
 };
 
 // Prometheus text format 0.0.4. `http` may be nullptr.
 std::string metrics_page(const ApiStats& api, const sched::EngineStats& engine,
-                         const net::HttpStats* http, std::string_view model);
+                         const net::HttpStats* http, const MetricsFacts& facts);
 
 // What each key was used for, by its name.
 void render_keys(std::string& out, const Keyring& keys);

@@ -104,7 +104,14 @@ void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
-  std::string page = metrics_page(stats, config.engine->stats(), http_stats, config.model_id);
+  const MetricsFacts facts{.model = config.model_id,
+                           .version = config.version,
+                           .commit = config.commit,
+                           .kernels = config.kernels,
+                           .context_max = config.context_max,
+                           .running_max = config.parallel,
+                           .open_max = config.engine->queue_max()};
+  std::string page = metrics_page(stats, config.engine->stats(), http_stats, facts);
   render_keys(page, keys);
   if (more_metrics) more_metrics(page);
   exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8", page);

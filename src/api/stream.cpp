@@ -317,6 +317,19 @@ std::string Stream::call_id(const Choice& choice, std::string_view given) const 
   return random_id(options_.call_id_prefix);
 }
 
+// Of a choice that has ended as it should, before it parts with its request.
+void Stream::observe_end(const Choice& choice) {
+  ApiStats& stats = *host_.stats;
+  const sched::Request& request = *choice.owned.request;
+  stats.prompt_length.observe(static_cast<double>(choice.prompt_tokens));
+  stats.answer_length.observe(choice.read);
+  if (choice.read == 0) return;
+  const double decode_s = seconds(choice.last_token - request.first_token);
+  stats.prefill_time.observe(seconds(request.first_token - request.started));
+  stats.decode_time.observe(decode_s);
+  if (choice.read > 1) stats.mean_token_time.observe(decode_s / (choice.read - 1));
+}
+
 void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   if (reason == FinishReason::kCancelled)
     return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
@@ -345,6 +358,7 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   figures_.finish = name_of(finish.kind);
   shape_->finish(begin(choice, index), ref(choice, index), finish);
   choice.logprobs.reset();
+  observe_end(choice);
   retire(choice);
 }
 

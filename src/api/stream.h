@@ -117,6 +117,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Takes tokens until there are none or out_ is full; false if it stopped because out_ is full.
   bool advance(Choice& choice, int32_t index, sched::Clock::time_point now);
   bool show_prompt(Choice& choice, int32_t index);
+  void observe_end(const Choice& choice);
   void observe(Choice& choice, int32_t before, sched::Clock::time_point now);
   void take_token(Choice& choice, int32_t index);
   void take_text(Choice& choice, int32_t index, std::string_view text);

@@ -32,23 +32,35 @@ void sample(std::string& out, std::string_view name, std::string_view suffix,
   out.append("\n");
 }
 
-}  // namespace
+using Bounds = std::array<double, Histogram::kBuckets>;
 
-double Histogram::upper_bound(int bucket) {
-  static constexpr double kSteps[3] = {1.0, 2.2, 4.7};
-  return 1e-4 * std::pow(10.0, bucket / 3) * kSteps[bucket % 3];
+const Bounds& bounds(Histogram::Scale scale) {
+  const auto make = [](double first, const std::array<double, 3>& steps) {
+    Bounds made{};
+    for (size_t i = 0; i < made.size(); ++i)
+      made[i] = first * std::pow(10.0, static_cast<double>(i / 3)) * steps[i % 3];
+    return made;
+  };
+  static const Bounds kSeconds = make(1e-4, {1.0, 2.2, 4.7}), kCounts = make(1, {1.0, 2.0, 5.0});
+  return scale == Histogram::Scale::kSeconds ? kSeconds : kCounts;
 }
 
-void Histogram::observe(double seconds) {
-  static const std::array<double, kBuckets> kBounds = [] {
-    std::array<double, kBuckets> bounds{};
-    for (int i = 0; i < kBuckets; ++i) bounds[static_cast<size_t>(i)] = upper_bound(i);
-    return bounds;
-  }();
+// What the sum counts in, by one of the scale.
+double parts(Histogram::Scale scale) { return scale == Histogram::Scale::kSeconds ? 1e9 : 1; }
+
+}  // namespace
+
+double Histogram::upper_bound(int bucket) const {
+  return bounds(scale_)[static_cast<size_t>(bucket)];
+}
+
+void Histogram::observe(double value) {
+  const Bounds& upper = bounds(scale_);
   size_t bucket = 0;
-  while (bucket < kBuckets && seconds > kBounds[bucket]) ++bucket;
+  while (bucket < kBuckets && value > upper[bucket]) ++bucket;
   counts_[bucket].fetch_add(1, std::memory_order_relaxed);
-  sum_ns_.fetch_add(static_cast<uint64_t>(std::max(0.0, seconds) * 1e9), std::memory_order_relaxed);
+  sum_.fetch_add(static_cast<uint64_t>(std::max(0.0, value) * parts(scale_)),
+                 std::memory_order_relaxed);
 }
 
 uint64_t Histogram::cumulative(int bucket) const {
@@ -61,19 +73,36 @@ uint64_t Histogram::cumulative(int bucket) const {
 uint64_t Histogram::count() const { return cumulative(kBuckets); }
 
 double Histogram::sum() const {
-  return static_cast<double>(sum_ns_.load(std::memory_order_relaxed)) * 1e-9;
+  return static_cast<double>(sum_.load(std::memory_order_relaxed)) / parts(scale_);
+}
+
+std::string metric_label(std::string_view key, std::string_view value) {
+  std::string out(key);
+  out += "=\"";
+  for (const char c : value) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+void render(std::string& out, std::string_view name, std::string_view help, MetricType type,
+            double value, std::string_view labels) {
+  head(out, name, help, type == MetricType::kCounter ? "counter" : "gauge");
+  sample(out, name, "", labels, "", value);
 }
 
 void render(std::string& out, std::string_view name, std::string_view help, const Counter& counter,
             std::string_view labels) {
-  head(out, name, help, "counter");
-  sample(out, name, "", labels, "", static_cast<double>(counter.value()));
+  render(out, name, help, MetricType::kCounter, static_cast<double>(counter.value()), labels);
 }
 
 void render(std::string& out, std::string_view name, std::string_view help, const Gauge& gauge,
             std::string_view labels) {
-  head(out, name, help, "gauge");
-  sample(out, name, "", labels, "", gauge.value());
+  render(out, name, help, MetricType::kGauge, gauge.value(), labels);
 }
 
 void render(std::string& out, std::string_view name, std::string_view help,
@@ -81,7 +110,7 @@ void render(std::string& out, std::string_view name, std::string_view help,
   head(out, name, help, "histogram");
   for (int i = 0; i < Histogram::kBuckets; ++i) {
     char bound[32];
-    std::snprintf(bound, sizeof bound, "le=\"%g\"", unit * Histogram::upper_bound(i));
+    std::snprintf(bound, sizeof bound, "le=\"%g\"", unit * histogram.upper_bound(i));
     sample(out, name, "_bucket", labels, bound, static_cast<double>(histogram.cumulative(i)));
   }
   const double count = static_cast<double>(histogram.count());

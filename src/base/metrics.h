@@ -32,23 +32,37 @@ class Gauge {
   std::atomic<double> value_{0};
 };
 
-// Seconds, in buckets from 100 us to about 100 s, three a decade (factor 2.15).
+// Of seconds, in buckets from 100 us to 100 s, or of counts, from 1 to 1,000,000; three a decade.
 class Histogram {
  public:
+  enum class Scale : uint8_t { kSeconds, kCounts };
   static constexpr int kBuckets = 19;
-  static double upper_bound(int bucket);  // Seconds; the last bucket has no bound.
 
-  void observe(double seconds);
+  Histogram() = default;
+  explicit Histogram(Scale scale) : scale_(scale) {}
+
+  double upper_bound(int bucket) const;  // The last bucket has no bound.
+  void observe(double value);
   uint64_t count() const;
   double sum() const;
   uint64_t cumulative(int bucket) const;  // Observations at or below upper_bound(bucket).
 
  private:
   std::array<std::atomic<uint64_t>, kBuckets + 1> counts_{};
-  std::atomic<uint64_t> sum_ns_{0};
+  std::atomic<uint64_t> sum_{0};  // Of nanoseconds, or of counts.
+  const Scale scale_ = Scale::kSeconds;
 };
 
-// Appends one metric in Prometheus text format 0.0.4. `labels` is `key="value",...` or empty.
+enum class MetricType : uint8_t { kCounter, kGauge };
+
+// `key="value"` with the value escaped as the format has it; of several, joined by commas, a metric
+// is told from others of its name.
+std::string metric_label(std::string_view key, std::string_view value);
+
+// Appends one metric in Prometheus text format 0.0.4. `labels` is `key="value",...` or empty;
+// `help` is empty for all samples of a metric but the first, and they stand together.
+void render(std::string& out, std::string_view name, std::string_view help, MetricType type,
+            double value, std::string_view labels = {});
 void render(std::string& out, std::string_view name, std::string_view help, const Counter& counter,
             std::string_view labels = {});
 void render(std::string& out, std::string_view name, std::string_view help, const Gauge& gauge,

@@ -102,6 +102,7 @@ struct HttpStats {
   Counter refused_bodies;  // Beyond arriving_bytes_max.
   Counter tls_failures;    // Handshakes or records that were broken.
   Gauge open_connections;
+  Gauge connections_max, body_bytes_max;  // Of HttpLimits.
 };
 
 class TlsContext;

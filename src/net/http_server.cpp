@@ -35,6 +35,8 @@ constexpr int32_t kRefusedMax = 128;
 
 ServerState::ServerState(uv_loop_t* uv_loop, const HttpLimits& http_limits)
     : loop(uv_loop), limits(http_limits), wheel_(uv_now(uv_loop)) {
+  stats.connections_max.set(http_limits.connections_max);
+  stats.body_bytes_max.set(static_cast<double>(http_limits.body_bytes_max));
   CHECK(uv_timer_init(loop, &timer_) == 0 && uv_idle_init(loop, &idle_) == 0);
   timer_.data = idle_.data = this;
   open_handles = 2;

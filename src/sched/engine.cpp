@@ -176,6 +176,9 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
   CHECK(handle.queue_max_ <= limits.queue_max);
   scratch.reserve(static_cast<size_t>(team.members()));
   for (int i = 0; i < team.members(); ++i) scratch.emplace_back(model.spec().vocab_size);
+  stats.pages.set(pages.page_count());
+  stats.page_tokens.set(kernels::kPageTokens);
+  stats.kv_bytes.set(static_cast<double>(kv.bytes()));
   handle.vocab_size_.store(model.spec().vocab_size, std::memory_order_relaxed);
   handle.hidden_size_.store(model.spec().hidden_size, std::memory_order_relaxed);
   handle.tokens_max_.store(std::min(context_max, scheduler.tokens_max()),
@@ -228,6 +231,7 @@ void Engine::Impl::execute(StepBuffer& step) {
   cost.observe(work_of(step.step), taken);
   stats.steps.add();
   stats.step_time.observe(taken);
+  stats.step_tokens.observe(static_cast<double>(step.tokens.size()));
 }
 
 model::Batch Engine::Impl::batch_of(const StepBuffer& step, const StepBuffer* before) const {
@@ -262,6 +266,7 @@ void Engine::Impl::plan_slab() {
   flatten(slab, /*other_runs=*/false);
   slab_step = 0;
   stats.prompt_tokens.add(static_cast<uint64_t>(slab.step.prefill_tokens));
+  stats.step_tokens.observe(slab.step.prefill_tokens);
 }
 
 // What it sampled is known before anything that needs it is planned.

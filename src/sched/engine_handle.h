@@ -21,6 +21,8 @@ struct EngineStats {
   Gauge kv_usage;      // Share of the pages held by sequences, 0..1.
   Gauge pages_cached;  // Pages that only the prefix cache holds.
   Gauge kv_taken;      // Bytes of pages that have memory.
+  // Of the KV cache; they do not change.
+  Gauge pages, page_tokens, kv_bytes;
   Counter steps;
   Counter prompt_tokens;  // Computed, cached ones not counted.
   Counter generated_tokens;
@@ -31,6 +33,7 @@ struct EngineStats {
   Counter wakes;         // Wakes of the network loop.
   Histogram queue_time;  // From arrival to the first planned slice.
   Histogram step_time;
+  Histogram step_tokens{Histogram::Scale::kCounts};  // Of prompts and of answers together.
 };
 
 struct Message {

@@ -15,7 +15,22 @@ TEST(Histogram, CountsEachObservationInItsBucket) {
   EXPECT_EQ(histogram.count(), 4u);
   EXPECT_EQ(histogram.cumulative(Histogram::kBuckets - 1), 3u);
   for (int i = 1; i < Histogram::kBuckets; ++i)
-    EXPECT_GT(Histogram::upper_bound(i), Histogram::upper_bound(i - 1));
+    EXPECT_GT(histogram.upper_bound(i), histogram.upper_bound(i - 1));
+}
+
+TEST(Histogram, CountsCountsToo) {
+  Histogram histogram(Histogram::Scale::kCounts);
+  for (const double count : {0.0, 1.0, 2.0, 500.0, 1e6, 2e6}) histogram.observe(count);
+  EXPECT_EQ(histogram.upper_bound(0), 1);
+  EXPECT_EQ(histogram.upper_bound(Histogram::kBuckets - 1), 1e6);
+  EXPECT_EQ(histogram.cumulative(0), 2u);
+  EXPECT_EQ(histogram.cumulative(1), 3u);
+  EXPECT_EQ(histogram.cumulative(Histogram::kBuckets - 1), 5u);
+  EXPECT_EQ(histogram.sum(), 3'000'503);
+}
+
+TEST(Render, EscapesTheValuesOfLabels) {
+  EXPECT_EQ(metric_label("model", "a\"b\\c\nd"), R"(model="a\"b\\c\nd")");
 }
 
 TEST(Render, WritesPrometheusText) {

@@ -27,6 +27,8 @@ void append(std::string& out, const char* format, Args... args) {
   out.append(line, std::min(static_cast<size_t>(std::max(length, 0)), sizeof line - 1));
 }
 
+double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 double per_second(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
 
 // A time in milliseconds.
@@ -177,8 +179,8 @@ std::string Figures::table() const {
            static_cast<long long>(all_.ok + all_.failed + all_.refused));
   if (server.is_known)
     append(out, "server CPU %.2f s (%.0f %% of a core), memory %.1f MiB, at most %.1f MiB\n",
-           server.cpu_s, 100 * per_second(server.cpu_s, wall_s), server.memory_mib,
-           server.memory_max_mib);
+           server.cpu_s, 100 * per_second(server.cpu_s, wall_s), mib(server.resident_bytes),
+           mib(server.resident_bytes_max));
   if (options_.idle > 0)
     append(out, "idle connections %d of %d still open\n", idle_open, options_.idle);
   if (not_sent > 0)
@@ -229,8 +231,8 @@ std::string Figures::json() const {
   }
   if (server.is_known) {
     json.key("server").begin_object().field("cpu_s", server.cpu_s);
-    json.field("memory_mib", server.memory_mib);
-    json.field("memory_max_mib", server.memory_max_mib).end_object();
+    json.field("memory_mib", mib(server.resident_bytes));
+    json.field("memory_max_mib", mib(server.resident_bytes_max)).end_object();
   }
   json.key("by_status").begin_object();
   for (const auto& [status, count] : by_status_) json.field(std::to_string(status), count);

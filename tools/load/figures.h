@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/process_usage.h"
 #include "histogram.h"
 #include "load_client.h"
 #include "options.h"
-#include "process_usage.h"
 
 namespace weir::load {
 

@@ -66,7 +66,7 @@ void Runner::ask_model() {
                 begin(Phase::kIdle);
               },
           .on_error = stop});
-  std::string request = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n";
+  std::string request = "GET /v1/models HTTP/1.1\r\nHost: " + options_.authority() + "\r\n";
   if (!options_.api_key.empty()) request += "Authorization: Bearer " + options_.api_key + "\r\n";
   model_client_->request(request + "\r\n");
 }
@@ -88,7 +88,7 @@ void Runner::begin(Phase phase) {
     case Phase::kMeasure:
       if (options_.rate == 0)
         while (clients_.size() < static_cast<size_t>(options_.clients)) add_client();
-      usage_at_begin_ = process_usage(options_.pid);
+      usage_at_begin_ = server_usage();
       begin_ns_ = last_end_ns_ = now_ns();
       if (options_.rate > 0) {
         for (const auto& client : clients_) free_.push_back(client.get());
@@ -221,6 +221,10 @@ void Runner::end_if_done() {
   end();
 }
 
+ProcessUsage Runner::server_usage() const {
+  return options_.pid > 0 ? process_usage(options_.pid) : ProcessUsage{};
+}
+
 void Runner::end() {
   if (phase_ == Phase::kEnd) return;
   const bool measured = phase_ == Phase::kMeasure;
@@ -228,7 +232,7 @@ void Runner::end() {
   if (measured) {
     // Until the last answer; an interrupted run until now.
     figures_.wall_s = seconds((figures_.interrupted ? now_ns() : last_end_ns_) - begin_ns_);
-    figures_.server = process_usage(options_.pid);
+    figures_.server = server_usage();
     figures_.server.cpu_s -= usage_at_begin_.cpu_s;
   }
   for (const auto& client : clients_) figures_.connections += client->connections();

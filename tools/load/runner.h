@@ -42,6 +42,8 @@ class Runner {
   LoadClient& add_client();
   void on_done(LoadClient& client, const Outcome& outcome);
   void end_if_done();
+  // Of the process that --pid names; unknown without.
+  ProcessUsage server_usage() const;
   void end();
 
   const LoadOptions options_;
@@ -66,8 +68,8 @@ class Runner {
   int64_t busy_ = 0;
   int64_t begin_ns_ = 0;  // Of the measurement.
   int64_t last_end_ns_ = 0;
-  double next_arrival_s_ = 0;  // After begin_ns_.
-  ProcessUsage usage_at_begin_;
+  double next_arrival_s_ = 0;    // After begin_ns_.
+  ProcessUsage usage_at_begin_;  // The server's.
 };
 
 }  // namespace weir::load
