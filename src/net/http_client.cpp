@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -39,6 +40,11 @@ Result<HttpTarget> HttpTarget::unix_socket(const std::string& path) {
   return target;
 }
 
+void HttpTarget::use_tls(std::shared_ptr<TlsTrust> trust, std::string host) {
+  trust_ = std::move(trust);
+  host_ = std::move(host);
+}
+
 namespace {
 
 bool is_content_type(std::string_view name) {
@@ -59,9 +65,11 @@ struct HttpClient::Impl {
     Impl* client = nullptr;
     uv_connect_t connecting;
     uv_write_t writing;
-    std::string sending;
+    std::string sending,
+        waiting;  // Of the bytes for the socket: being written, to be written next.
     std::string error;
-    bool is_open = false;
+    std::unique_ptr<TlsSession> tls;
+    bool is_open = false;  // TLS included.
     bool is_closing = false;
     bool is_writing = false;
     bool was_used = false;   // A response came over it before.
@@ -76,8 +84,15 @@ struct HttpClient::Impl {
     void close();
     void fail(std::string message);
     void on_connected(int status);
+    void on_open();
     void on_read(ssize_t count);
+    void on_end(const char* reason);
+    void on_sealed_bytes(size_t count);
+    void on_bytes(size_t count);
     void send(const std::string& bytes);
+    void send_sealed();
+    void send_raw(std::string_view bytes);
+    void write_waiting();
     void start_response();
     void complete();
   };
@@ -123,7 +138,6 @@ void HttpClient::Impl::Connection::fail(std::string message) {
 void HttpClient::Impl::Connection::on_connected(int status) {
   if (is_closing) return;
   if (status != 0) return fail(std::string("cannot connect: ") + uv_strerror(status));
-  is_open = true;
   if (!client->target.is_unix_) uv_tcp_nodelay(&handle.tcp, 1);
   uv_read_start(
       stream(),
@@ -134,6 +148,13 @@ void HttpClient::Impl::Connection::on_connected(int status) {
       [](uv_stream_t* reading, ssize_t count, const uv_buf_t*) {
         static_cast<Connection*>(reading->data)->on_read(count);
       });
+  if (!client->target.trust_) return on_open();
+  tls = std::make_unique<TlsSession>(*client->target.trust_, client->target.host_);
+  on_sealed_bytes(0);  // Nothing has come; it begins.
+}
+
+void HttpClient::Impl::Connection::on_open() {
+  is_open = true;
   if (client->only_connect) {
     client->in_flight = client->only_connect = false;
     client->callbacks.on_end();
@@ -144,19 +165,41 @@ void HttpClient::Impl::Connection::on_connected(int status) {
 
 void HttpClient::Impl::Connection::send(const std::string& bytes) {
   start_response();
-  sending = bytes;
-  uv_buf_t buf = uv_buf_init(sending.data(), static_cast<unsigned>(sending.size()));
-  const int count = uv_try_write(stream(), &buf, 1);
-  if (count == static_cast<int>(sending.size())) return;
-  if (count < 0 && count != UV_EAGAIN) return fail(uv_strerror(count));
-  buf.base += count > 0 ? count : 0;
-  buf.len -= count > 0 ? static_cast<size_t>(count) : 0;
+  if (!tls) return send_raw(bytes);
+  if (!tls->write(bytes)) return fail(tls->failure());
+  send_sealed();
+}
+
+// What the session has for the server.
+void HttpClient::Impl::Connection::send_sealed() {
+  std::string sealed;
+  tls->take_output(sealed);
+  if (!sealed.empty()) send_raw(sealed);
+}
+
+void HttpClient::Impl::Connection::send_raw(std::string_view bytes) {
+  if (!is_writing) {
+    const uv_buf_t buf =
+        uv_buf_init(const_cast<char*>(bytes.data()), static_cast<unsigned>(bytes.size()));
+    const int count = uv_try_write(stream(), &buf, 1);
+    if (count < 0 && count != UV_EAGAIN) return fail(uv_strerror(count));
+    bytes.remove_prefix(static_cast<size_t>(std::max(count, 0)));
+  }
+  waiting += bytes;
+  write_waiting();
+}
+
+void HttpClient::Impl::Connection::write_waiting() {
+  if (is_writing || waiting.empty() || is_closing) return;
+  sending = std::exchange(waiting, {});
+  const uv_buf_t buf = uv_buf_init(sending.data(), static_cast<unsigned>(sending.size()));
   writing.data = this;
   is_writing = true;
   uv_write(&writing, stream(), &buf, 1, [](uv_write_t* written, int status) {
     auto* current = static_cast<Connection*>(written->data);
     current->is_writing = false;
-    if (status < 0) current->fail(uv_strerror(status));
+    if (status < 0) return current->fail(uv_strerror(status));
+    current->write_waiting();
   });
 }
 
@@ -214,19 +257,58 @@ const llhttp_settings_t& HttpClient::Impl::settings() {
 void HttpClient::Impl::Connection::on_read(ssize_t count) {
   if (count == 0 || is_closing) return;
   if (count < 0) {
-    if (count == UV_EOF && client->in_flight && has_bytes) {
-      llhttp_finish(&parser);  // A body may end with its connection.
-      if (is_complete) {
-        keep_alive = false;
-        return complete();
-      }
-    }
-    return fail(count == UV_EOF ? "the server closed the connection"
-                                : uv_strerror(static_cast<int>(count)));
+    const bool is_end = count == UV_EOF;
+    // An end that TLS has not announced may be anybody's.
+    if (!is_end || tls)
+      return fail(is_end ? "the server closed the connection"
+                         : uv_strerror(static_cast<int>(count)));
+    return on_end("the server closed the connection");
   }
+  tls ? on_sealed_bytes(static_cast<size_t>(count)) : on_bytes(static_cast<size_t>(count));
+}
+
+// The server sends nothing more.
+void HttpClient::Impl::Connection::on_end(const char* reason) {
+  if (client->in_flight && has_bytes) {
+    llhttp_finish(&parser);  // A body may end with its connection.
+    if (is_complete) {
+      keep_alive = false;
+      return complete();
+    }
+  }
+  fail(reason);
+}
+
+// `count` bytes in the buffer are TLS's; what comes out of them takes their place.
+void HttpClient::Impl::Connection::on_sealed_bytes(size_t count) {
+  tls->feed({buffer, count});
+  while (client != nullptr && !is_closing) {
+    const auto [status, size] = tls->read(buffer, sizeof buffer);
+    send_sealed();  // The handshake's part, or an alert.
+    if (is_closing) return;
+    if (!is_open && tls->established()) {
+      on_open();
+      if (client == nullptr || is_closing) return;
+    }
+    switch (status) {
+      case TlsSession::Status::kData:
+        on_bytes(size);
+        break;
+      case TlsSession::Status::kMore:
+        return;
+      case TlsSession::Status::kClosed:
+        return on_end("the server closed the connection");
+      case TlsSession::Status::kFailed:
+      case TlsSession::Status::kPlainHttp:
+        return fail(tls->failure());
+    }
+  }
+}
+
+void HttpClient::Impl::Connection::on_bytes(size_t count) {
   if (!client->in_flight) return fail("the server sent bytes that nobody asked for");
   has_bytes = true;
-  const llhttp_errno_t code = llhttp_execute(&parser, buffer, static_cast<size_t>(count));
+  const llhttp_errno_t code = llhttp_execute(&parser, buffer, count);
   if (client == nullptr) return;  // A callback called close().
   if (is_complete) {
     if (llhttp_get_error_pos(&parser) != buffer + count)

@@ -1,5 +1,5 @@
 // HttpClient: one keep-alive connection of a client, one request at a time. For weir-load and
-// tests: no TLS, no redirects, no proxy.
+// tests: no redirects, no proxy.
 //
 // Threads: the loop's.
 //
@@ -11,11 +11,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "net/loop.h"
+#include "net/tls.h"
 
 namespace weir::net {
 
@@ -25,11 +27,15 @@ class HttpTarget {
   // `host` is an address or a name.
   static Result<HttpTarget> tcp(const std::string& host, uint16_t port);
   static Result<HttpTarget> unix_socket(const std::string& path);
+  // Speaks TLS with a server that `trust` believes to be `host`.
+  void use_tls(std::shared_ptr<TlsTrust> trust, std::string host);
 
  private:
   friend class HttpClient;
   std::string address_;  // The bytes of a sockaddr; a unix socket's path.
   bool is_unix_ = false;
+  std::shared_ptr<TlsTrust> trust_;  // Null: no TLS.
+  std::string host_;
 };
 
 class HttpClient {
@@ -47,7 +53,7 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Connects without a request; on_end tells that it is done.
+  // Connects without a request, TLS included; on_end tells that it is done.
   void connect();
   // Sends the whole bytes of a request; connects first if there is no connection. If the server has
   // closed an idle connection in the meantime, the request is sent once more over a new one.

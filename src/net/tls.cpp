@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -142,14 +143,49 @@ bool TlsContext::expired() const {
          X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0;
 }
 
-TlsSession::TlsSession(const TlsContext& context) : session_(SSL_new(context.context_)) {
+Result<std::shared_ptr<TlsTrust>> TlsTrust::load(const std::string& ca_file, bool anybody) {
+  ContextPtr context(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
+  CHECK(context != nullptr);
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
+  static constexpr unsigned char kProtocol[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  CHECK(SSL_CTX_set_alpn_protos(context.get(), kProtocol, sizeof kProtocol) == 0);
+  if (!anybody) SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  if (ca_file.empty()) {
+    SSL_CTX_set_default_verify_paths(context.get());
+  } else if (SSL_CTX_load_verify_locations(context.get(), ca_file.c_str(), nullptr) != 1) {
+    return fail(ErrorCode::kConfig, "expected certificates in PEM form in " + ca_file +
+                                        ", found none that can be used: " + last_reason());
+  }
+  std::shared_ptr<TlsTrust> loaded(new TlsTrust);
+  loaded->context_ = context.release();
+  return loaded;
+}
+
+TlsTrust::~TlsTrust() { SSL_CTX_free(context_); }
+
+TlsSession::TlsSession(const TlsContext& context) : TlsSession(context.context_) {
+  SSL_set_accept_state(session_);
+}
+
+TlsSession::TlsSession(const TlsTrust& trust, const std::string& host)
+    : TlsSession(trust.context_) {
+  // An address is none of the names that a server is asked for by (RFC 6066).
+  if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session_), host.c_str()) != 1) {
+    ERR_clear_error();
+    SSL_set1_host(session_, host.c_str());
+    SSL_set_tlsext_host_name(session_, host.c_str());
+  }
+  SSL_set_connect_state(session_);
+}
+
+TlsSession::TlsSession(ssl_ctx_st* context) : session_(SSL_new(context)) {
   BIO* const in = BIO_new(BIO_s_mem());
   BIO* const out = BIO_new(BIO_s_mem());
   CHECK(session_ != nullptr && in != nullptr && out != nullptr);
   BIO_set_mem_eof_return(in, -1);  // An empty memory is "later", not the end.
   BIO_set_mem_eof_return(out, -1);
   SSL_set_bio(session_, in, out);
-  SSL_set_accept_state(session_);
 }
 
 TlsSession::~TlsSession() { SSL_free(session_); }
@@ -182,6 +218,13 @@ TlsSession::Read TlsSession::read(char* out, size_t size) {
 }
 
 bool TlsSession::established() const { return SSL_is_init_finished(session_) == 1; }
+
+std::string TlsSession::failure() const {
+  const long reason = SSL_get_verify_result(session_);
+  if (reason == X509_V_OK) return "broken TLS; does the server speak it?";
+  return std::string("the server's certificate is not trusted: ") +
+         X509_verify_cert_error_string(reason);
+}
 
 bool TlsSession::write(std::string_view bytes) {
   if (failed_ || !established()) return false;

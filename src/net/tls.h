@@ -1,6 +1,6 @@
 // TLS between a connection's socket and its HTTP: TlsContext is the server's certificate and key,
-// TlsSession one connection's state. OpenSSL works on memory: bytes go in and out here, sockets are
-// the connection's business.
+// TlsTrust whom a client believes, TlsSession one connection's state. OpenSSL works on memory:
+// bytes go in and out here, sockets are the connection's business.
 //
 // Threads: the loop's; load() any.
 #pragma once
@@ -41,9 +41,29 @@ class TlsContext {
   ssl_ctx_st* context_ = nullptr;  // Counted: sessions hold it, too.
 };
 
+class TlsTrust {
+ public:
+  // Certificates (PEM) that a server's must be signed by, or be; without a file, the system's. With
+  // `anybody` nothing is asked of a server.
+  static Result<std::shared_ptr<TlsTrust>> load(const std::string& ca_file, bool anybody);
+  ~TlsTrust();
+  TlsTrust(const TlsTrust&) = delete;
+  TlsTrust& operator=(const TlsTrust&) = delete;
+
+ private:
+  friend class TlsSession;
+  TlsTrust() = default;
+
+  ssl_ctx_st* context_ = nullptr;
+};
+
 class TlsSession {
  public:
+  // The server's side.
   explicit TlsSession(const TlsContext& context);
+  // The client's, with a server that must be able to prove that it is `host`, a name or an address.
+  // The first read() begins.
+  TlsSession(const TlsTrust& trust, const std::string& host);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
@@ -66,6 +86,8 @@ class TlsSession {
   Read read(char* out, size_t size);
 
   bool established() const;
+  // Why it has failed, as far as it is about the server's certificate; else that TLS is broken.
+  std::string failure() const;
   // Encrypts; the result is output. False if the session is broken or not established.
   bool write(std::string_view bytes);
   // Tells the peer that nothing more comes.
@@ -74,6 +96,8 @@ class TlsSession {
   void take_output(std::string& out);
 
  private:
+  explicit TlsSession(ssl_ctx_st* context);
+
   ssl_st* session_ = nullptr;  // Owns its memory BIOs.
   bool failed_ = false;
 };

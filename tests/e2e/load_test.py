@@ -1,6 +1,7 @@
 """weir-load and the scripts of bench/, on the embedded model: their figures add up, and their tables judge as they say."""
-import json, os, stat, subprocess, sys, tempfile, unittest
+import json, os, shutil, stat, subprocess, sys, tempfile, unittest
 
+from tls_test import make_certificate
 from weir_server import SOURCE, WEIR, Server
 
 LOAD = os.path.join(os.path.dirname(WEIR), "weir-load")
@@ -30,6 +31,28 @@ class Load(unittest.TestCase):
         out, log = os.path.join(folder, "out.json"), os.path.join(folder, "log.jsonl")
         subprocess.run([LOAD, "--port", str(server.port), "--json", out, "--log", log, *options], check=True, stdout=subprocess.DEVNULL)
         return json.loads(read(out)), [json.loads(line) for line in read(log).splitlines()]
+
+    @unittest.skipUnless(shutil.which("openssl"), "the openssl command is not installed")
+    def test_speaks_tls_with_whom_it_trusts(self):
+        def run(server, host, *options):
+            return subprocess.run([LOAD, "--url", f"https://{host}:{server.port}/v1", "--requests", "4", "--clients", "3", "--idle", "3",
+                                   "--output-tokens", "4", "--json", "-", *options], capture_output=True, text=True)
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = make_certificate(folder)
+            with Server("--tls-cert", cert, "--tls-key", key, "--host", "0.0.0.0") as server:
+                for host, options in (("127.0.0.1", ["--ca", cert]), ("localhost", ["--cacert", cert]), ("127.0.0.1", ["-k"]),
+                                      ("127.0.0.2", ["--insecure"]), ("localhost", ["--ca", cert, "--no-stream", "--prompt-words", "3000"])):
+                    done = run(server, host, *options)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    found = json.loads(done.stdout)
+                    self.assertEqual((found["ok"], found["output_tokens"] > 0, found["connections"], found["idle_open"]), (12, True, 3, 3))
+                for host, options, reason in (("127.0.0.1", [], "self-signed certificate"), ("127.0.0.2", ["--ca", cert], "IP address mismatch"),
+                                              ("localhost", ["--ca", key], "expected certificates in PEM form")):
+                    done = run(server, host, *options)
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(reason, done.stderr)
+            with Server() as server:
+                self.assertIn("broken TLS", run(server, "127.0.0.1").stderr)
 
     def test_classes_and_log_add_up_to_the_figures(self):
         options = ["--rate", "100", "--requests", "60", "--prompt-words", "4:8", "--output-tokens", "2:4",

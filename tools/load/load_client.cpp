@@ -112,8 +112,7 @@ LoadClient::LoadClient(net::Loop& loop, const net::HttpTarget& target, const Loa
              .on_end = [this] { on_end(); },
              .on_error = [this](const std::string& message) { fail(message); }}) {
   head_ = std::string("POST /v1/") + (options.chat ? "chat/completions" : "completions") +
-          " HTTP/1.1\r\nHost: " + (options.unix_path.empty() ? options.host : "localhost") +
-          "\r\nContent-Type: application/json\r\n";
+          " HTTP/1.1\r\nHost: " + options.authority() + "\r\nContent-Type: application/json\r\n";
   if (!options.api_key.empty()) head_ += "Authorization: Bearer " + options.api_key + "\r\n";
 }
 

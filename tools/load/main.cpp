@@ -29,6 +29,17 @@ int tell(const weir::load::LoadOptions& options, const weir::load::Figures& figu
   return figures.has_failures() ? 1 : 0;
 }
 
+weir::Result<weir::net::HttpTarget> find_target(const weir::load::LoadOptions& options) {
+  using weir::net::HttpTarget;
+  if (!options.unix_path.empty()) return HttpTarget::unix_socket(options.unix_path);
+  WEIR_ASSIGN(HttpTarget target, HttpTarget::tcp(options.host, options.port));
+  if (options.tls) {
+    WEIR_ASSIGN(auto trust, weir::net::TlsTrust::load(options.ca_file, options.insecure));
+    target.use_tls(std::move(trust), options.host);
+  }
+  return target;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -53,9 +64,7 @@ int main(int argc, char** argv) {
                  static_cast<unsigned long long>(wanted), static_cast<unsigned long long>(files));
     return 2;
   }
-  const auto target = options->unix_path.empty()
-                          ? weir::net::HttpTarget::tcp(options->host, options->port)
-                          : weir::net::HttpTarget::unix_socket(options->unix_path);
+  const auto target = find_target(*options);
   if (!target) {
     std::fprintf(stderr, "weir-load: %s\n", target.error().message.c_str());
     return 2;

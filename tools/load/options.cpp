@@ -47,6 +47,32 @@ std::string parse_class(const std::string& text, MixClass& out) {
   return wrong;
 }
 
+// "http://host:5413", "https://[::1]/v1"; the paths are known.
+std::string parse_url(const std::string& text, LoadOptions& o) {
+  const std::string expected = "expected http:// or https:// and HOST[:PORT], found " + text;
+  const bool tls = text.starts_with("https://");
+  if (!tls && !text.starts_with("http://")) return expected;
+  std::string rest = text.substr(tls ? 8 : 7);
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string path = rest.substr(slash);
+  if (!path.empty() && path != "/" && path != "/v1" && path != "/v1/") return expected;
+  rest.resize(slash);
+  const size_t colon = rest.find(':', rest.starts_with('[') ? rest.find(']') : 0);
+  uint16_t port = tls ? 443 : 80;
+  if (colon != std::string::npos) {
+    const char* const end = rest.data() + rest.size();
+    const auto [stop, error] = std::from_chars(rest.data() + colon + 1, end, port);
+    if (error != std::errc() || stop != end || port == 0) return expected;
+    rest.resize(colon);
+  }
+  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
+  if (rest.empty()) return expected;
+  o.tls = tls;
+  o.host = rest;
+  o.port = port;
+  return {};
+}
+
 void add_mix(CLI::App& app, std::vector<MixClass>& mix) {
   app.add_option_function<std::vector<std::string>>(
          "--mix",
@@ -79,6 +105,17 @@ void add_range(CLI::App& app, const std::string& name, Range& range, const std::
 void add_target(CLI::App& app, LoadOptions& o) {
   app.add_option("--host", o.host, "Address or name of the server")->capture_default_str();
   app.add_option("--port", o.port, "Port of the server")->capture_default_str();
+  app.add_option_function<std::string>(
+         "--url",
+         [&o](const std::string& text) {
+           const std::string error = parse_url(text, o);
+           if (!error.empty()) throw CLI::ValidationError("--url", error);
+         },
+         "The server's address instead of host and port: https://HOST[:PORT]")
+      ->type_name("URL");
+  app.add_option("--ca,--cacert", o.ca_file,
+                 "Certificates (PEM) to trust instead of the system's, for https");
+  app.add_flag("-k,--insecure", o.insecure, "Trust any certificate, for https");
   app.add_option("--unix", o.unix_path, "Unix socket of the server, instead of host and port");
   app.add_option("--api-key", o.api_key, "Sent as a bearer token")->envname("WEIR_API_KEY");
   app.add_option("--model", o.model, "Model to ask for (default: the first of /v1/models)");
@@ -153,6 +190,12 @@ void add_report(CLI::App& app, LoadOptions& o) {
 
 }  // namespace
 
+std::string LoadOptions::authority() const {
+  if (!unix_path.empty()) return "localhost";
+  const std::string name = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  return port == (tls ? 443 : 80) ? name : name + ":" + std::to_string(port);
+}
+
 const std::string& LoadOptions::class_name(int32_t index) const {
   return index == 0 ? kRestName : mix[static_cast<size_t>(index) - 1].name;
 }
@@ -167,6 +210,7 @@ std::optional<LoadOptions> parse_options(int argc, char** argv, int* status) {
   app.footer(
       "Examples:\n"
       "  weir-load --clients 8 --requests 20\n"
+      "  weir-load --url https://weir.example --ca ca.pem --clients 8\n"
       "  weir-load --rate 20 --duration 30 --slo-ttft 200 --slo-tpot 50 --json run.json\n"
       "  weir-load --rate 4 --duration 30 --mix long=0.1:2500:32 --slo-e2e 5000\n"
       "  weir-load --clients 0 --idle 10000 --duration 30\n"

@@ -26,6 +26,9 @@ struct LoadOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 5413;
   std::string unix_path;
+  bool tls = false;
+  std::string ca_file;    // Empty: the system's.
+  bool insecure = false;  // Whatever certificate the server has.
   std::string api_key;
   std::string model;  // Empty: the first of /v1/models.
 
@@ -61,6 +64,8 @@ struct LoadOptions {
   std::string json_path;  // "-": standard output, and no table.
   std::string log_path;   // A JSON object a line for each measured request.
 
+  // For the header Host.
+  std::string authority() const;
   bool has_objectives() const { return slo_ttft_ms > 0 || slo_tpot_ms > 0 || slo_e2e_ms > 0; }
   // Of all requests, the rest first.
   int32_t class_count() const { return 1 + static_cast<int32_t>(mix.size()); }
