@@ -135,16 +135,20 @@ void Api::Impl::llama_completion(const ExchangePtr& exchange, const net::RoutePa
   answer_llama(exchange, &prepare_llama_completion);
 }
 
-void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
+ResponsesInput Api::Impl::responses_input(const Exchange& exchange) {
   ResponsesInput input;
-  input.prepare = prepare_input(Endpoint::kResponses, *exchange);
+  input.prepare = prepare_input(Endpoint::kResponses, exchange);
   input.id = random_id("resp_");
-  input.owner = exchange->owner();
+  input.owner = exchange.owner();
   input.store = &response_store;
   input.preparing = &body_budget;
+  return input;
+}
+
+void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
   in_pool<PreparedResponse>(
       exchange,
-      [this, input](const std::string& body) mutable {
+      [this, input = responses_input(*exchange)](const std::string& body) mutable {
         input.prepare.body = body;
         return prepare_response(config, budget, input);
       },

@@ -204,7 +204,7 @@ std::pair<std::string, std::string> Api::error_body(int status, std::string_view
                                                     const net::HttpRequest& request) {
   const Error error = status == 401 ? unauthorised()  // check_headers() refused.
                                     : error_of_status(status, std::string(message));
-  return {"application/json", anthropic::is_messages_path(request.path)
+  return {"application/json", anthropic::speaks_anthropic(request)
                                   ? anthropic::error_json(error, {})
                                   : error_json(error)};
 }

@@ -26,6 +26,7 @@
 #include "api/output_plan.h"
 #include "api/prepare.h"
 #include "api/response_store.h"
+#include "api/responses.h"
 #include "api/stream.h"
 #include "net/routes.h"
 
@@ -55,6 +56,8 @@ struct Api::Impl {
   void infill(const ExchangePtr& exchange, const net::RouteParams& params);
   void responses(const ExchangePtr& exchange, const net::RouteParams& params);
   void response(const ExchangePtr& exchange, const net::RouteParams& params);
+  void response_tokens(const ExchangePtr& exchange, const net::RouteParams& params);
+  void cancel_response(const ExchangePtr& exchange, const net::RouteParams& params);
   void delete_response(const ExchangePtr& exchange, const net::RouteParams& params);
   void response_input(const ExchangePtr& exchange, const net::RouteParams& params);
   void messages(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -76,6 +79,7 @@ struct Api::Impl {
   void apply_template(const ExchangePtr& exchange, const net::RouteParams& params);
   void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
 
+  ResponsesInput responses_input(const Exchange& exchange);
   PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
   std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;

@@ -71,7 +71,7 @@ net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
   const std::string_view id = request.header("x-request-id");
   headers.emplace_back("x-request-id", is_sane_id(id) ? std::string(id) : random_id("req_"));
   // Anthropic's clients look for it by its own name.
-  if (anthropic::is_messages_path(request.path))
+  if (anthropic::speaks_anthropic(request))
     headers.emplace_back("request-id", headers.front().second);
   policy.cors.add_headers(request, headers);
   if (status == 429 || status == 503) append_retry_after(headers, policy.retry_after_s);
@@ -85,7 +85,7 @@ Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& req
       request_(std::move(request)),
       responder_(std::move(responder)),
       common_(common_headers(policy, request_, 0)),
-      anthropic_(anthropic::is_messages_path(request_.path)) {}
+      anthropic_(anthropic::speaks_anthropic(request_)) {}
 
 void Exchange::respond(int status, std::string_view content_type, std::string_view body,
                        net::HttpResponder::Headers headers) {

@@ -75,6 +75,9 @@ class Exchange {
   // For the log; to be set before the answer ends.
   void set_figures(const AnswerFigures& figures) { figures_ = figures; }
 
+  // Its answers have Anthropic's forms.
+  bool speaks_anthropic() const { return anthropic_; }
+
   // The headers that every answer has; also for answers that HttpServer gives itself.
   static net::HttpResponder::Headers common_headers(const Policy& policy,
                                                     const net::HttpRequest& request, int status);

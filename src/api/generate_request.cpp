@@ -344,7 +344,7 @@ struct Store {
 };
 
 // Rules between fields.
-Result<void> check_chat(const GenerateRequest& request) {
+Result<void> check_chat(GenerateRequest& request) {
   if (request.top_logprobs.value_or(0) > 0 && !request.logprobs)
     return out_of_range("top_logprobs", "expected logprobs to be true beside it");
   WEIR_TRY(check_tool_choice(request));

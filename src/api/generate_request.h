@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,9 +58,13 @@ struct MixedPrompt {
 using Prompt = std::variant<std::string, std::vector<int32_t>, MixedPrompt>;
 
 struct ToolFunction {
-  std::string name;
+  std::string name;        // As the model reads and writes it.
   std::string parameters;  // A JSON schema; empty: none.
   bool strict = false;
+  // --- Where the client has another name for it, or gives it a text instead of JSON (responses).
+  std::string space{}, own_name{};  // A namespace, or empty, and the name in it.
+  bool custom = false;              // Its one argument `input` is a text,
+  std::optional<sample::grammar::GrammarSource> input{};  // bound by this.
 };
 
 enum class ToolChoice : uint8_t { kAuto, kNone, kRequired, kNamed };
@@ -254,11 +259,18 @@ Result<void> write_arguments(std::string_view path, JsonValue arguments, JsonWri
 
 // Functions that may be called (tool_fields.cpp).
 Result<void> parse_tools(const FieldInput& in, GenerateRequest& out);
-Result<void> parse_flat_tools(const FieldInput& in, GenerateRequest& out);  // Of responses.
 Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_functions(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out);
-Result<void> check_tool_choice(const GenerateRequest& request);
+// A call that is required where there are no tools is ignored: clients send it so.
+Result<void> check_tool_choice(GenerateRequest& request);
+// {"name": ..., "parameters": ..., "strict": ...}
+Result<ToolFunction> function_of(const std::string& path, JsonValue value);
+// The names of functions that a choice, or one of its allowed tools, stands for; none: it is left
+// out.
+using ChoiceReader =
+    std::function<Result<std::vector<std::string>>(const std::string& path, JsonObject tool)>;
+Result<void> parse_choice(const FieldInput& in, const ChoiceReader& names_of, GenerateRequest& out);
 Result<void> check_tool_count(std::string_view path, size_t count);
 Result<void> check_function_name(std::string_view path, std::string_view name);
 

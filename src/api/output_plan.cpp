@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/output/call_grammar.h"
+#include "base/log.h"
 #include "sample/grammar/parts.h"
 
 namespace weir::api {
@@ -110,7 +111,7 @@ class Planner {
 
   bool has_strict() const {
     return std::ranges::any_of(request_.functions, [&](const ToolFunction& function) {
-      return function.strict && is_callable(request_, function.name);
+      return (function.strict || function.input) && is_callable(request_, function.name);
     });
   }
 
@@ -122,7 +123,9 @@ class Planner {
     binding.parallel = parallel() && request_.tool_choice != ToolChoice::kNamed;
     for (const ToolFunction& function : request_.functions) {
       if (!is_callable(request_, function.name)) continue;
-      binding.functions.push_back({function.name, function.parameters, function.strict});
+      binding.functions.push_back(
+          {function.name, function.parameters, function.strict, function.input});
+      if (!arguments_bound_) binding.functions.back().input.reset();
       if (!arguments_bound_ && !function.strict)
         binding.functions.back().parameters = R"({"type":"object"})";
     }
@@ -178,8 +181,19 @@ class Planner {
 OutputFormats choose_formats(const ApiConfig& config) {
   OutputFormats formats;
   const std::string_view source = template_with_tools(config);
+  if (config.chat_template)
+    formats.chat_writes = probe_template(*config.chat_template, config.special_tokens);
+  formats.tool_use_writes = config.tool_use_template
+                                ? probe_template(*config.tool_use_template, config.special_tokens)
+                                : formats.chat_writes;
+  const bool described = !formats.tool_use_writes.tools;
+  if (described)
+    log::event(log::Level::kInfo,
+               "the chat template does not write tools: they are described in a message", {});
   if (config.tool_parser == "auto") {
     formats.calls = output::detect_calls(source);
+    if (described && (!formats.calls || formats.calls == &output::generic_calls()))
+      formats.calls = &output::described_calls();
   } else if (config.tool_parser != "none") {
     formats.calls = output::find_calls(config.tool_parser);
   }

@@ -15,6 +15,7 @@
 #include "api/output/call_format.h"
 #include "api/output/output_parser.h"
 #include "api/output/reasoning_format.h"
+#include "api/tool_messages.h"
 #include "text/tokenizer.h"
 
 namespace weir::api {
@@ -27,6 +28,8 @@ struct OutputFormats {
   const output::ReasoningFormat* reasoning = nullptr;  // Null: none.
   bool reasoning_is_content = false;
   std::vector<int32_t> markers;  // Sorted token ids.
+  // What the templates write of tools: the one for chats, and the one for chats with tools.
+  TemplateTools chat_writes, tool_use_writes;
 };
 
 // By the names that the config has (options_check.cpp knows which there are), or by the template.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/anthropic/count_tokens.h"
+#include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
 #include "api/front_page.h"
 #include "api/responses.h"
@@ -29,7 +30,33 @@ void Api::Impl::respond_from_pool(
   });
 }
 
+void Api::Impl::response_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
+  respond_from_pool(exchange,
+                    [this, input = responses_input(*exchange)](const std::string& body) mutable {
+                      input.prepare.body = body;
+                      return count_response_tokens(config, input);
+                    });
+}
+
+void Api::Impl::cancel_response(const ExchangePtr& exchange, const net::RouteParams& params) {
+  exchange->respond_error(
+      cancel_error(response_store, params["id"], exchange->owner(), std::time(nullptr)));
+}
+
 void Api::Impl::response(const ExchangePtr& exchange, const net::RouteParams& params) {
+  const Result<bool> events = wants_events(exchange->request().query);
+  if (!events) return exchange->respond_error(events.error());
+  if (*events)
+    return in_pool<std::string>(
+        exchange,
+        [this, id = params["id"], owner = exchange->owner(), now = std::time(nullptr),
+         query = exchange->request().query](const std::string&) {
+          return response_events_page(response_store, body_budget, id, owner, now, query);
+        },
+        [exchange](const Result<std::string>& page) {
+          if (!page) return exchange->respond_error(page.error());
+          exchange->respond(200, "text/event-stream; charset=utf-8", *page);
+        });
   respond_page(*exchange,
                response_page(response_store, params["id"], exchange->owner(), std::time(nullptr)));
 }
@@ -55,14 +82,17 @@ void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams
 }
 
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond_json(models_page(config, tokens_max()));
+  exchange->respond_json(exchange->speaks_anthropic()
+                             ? anthropic::models_page(config, exchange->request().query)
+                             : models_page(config, tokens_max()));
 }
 
 void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
   const std::string& id = params["id"];
   if (const Result<void> known = check_model(config, id); !known)
     return exchange->respond_error(known.error());
-  exchange->respond_json(model_page(config, id, tokens_max()));
+  exchange->respond_json(exchange->speaks_anthropic() ? anthropic::model_page(config, id)
+                                                      : model_page(config, id, tokens_max()));
 }
 
 void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {

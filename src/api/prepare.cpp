@@ -313,7 +313,9 @@ Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& c
   if (plan.parser) options.markers = config.outputs->markers;
   if (!plan.grammar) return nullptr;
   auto matcher = matcher_of(config, plan, options.begins_text);
-  if (matcher || !request.must_call()) return matcher;
+  const bool binds_input = std::ranges::any_of(
+      request.functions, [](const ToolFunction& function) { return function.input.has_value(); });
+  if (matcher || !(request.must_call() || binds_input)) return matcher;
   plan = plan_output(config, request, chat_end, /*arguments_bound=*/false);
   return matcher_of(config, plan, options.begins_text);
 }
@@ -416,10 +418,20 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
                 "This model has no chat template: use /v1/completions, or start the server with "
                 "one.",
                 "messages", "unsupported_endpoint");
+  const TemplateTools& writes =
+      with_tools ? config.outputs->tool_use_writes : config.outputs->chat_writes;
   std::string variables;
   JsonWriter json(variables);
   json.begin_object();
-  json.key("messages").raw(request.messages);
+  if ((with_tools && !writes.tools) || !writes.calls || !writes.results) {
+    const output::CallFormat* const calls = config.outputs->calls;
+    WEIR_ASSIGN(const std::string messages,
+                write_tools_into(request.messages, with_tools ? request.tools : std::string(),
+                                 writes, calls ? *calls : output::described_calls()));
+    json.key("messages").raw(messages);
+  } else {
+    json.key("messages").raw(request.messages);
+  }
   if (with_tools) json.key("tools").raw(request.tools);
   // To continue the last message, the turn must not be followed by the opening of another.
   json.field("add_generation_prompt",

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "api/responses_tools.h"
+
 namespace weir::api {
 
 namespace {
@@ -58,11 +60,13 @@ Result<void> ResponseItems::add(std::string_view path, JsonValue item) {
   }
   if (type == "message") return add_message(path, object);
   if (type == "reasoning") return add_reasoning(path, object);
-  if (type == "function_call") return add_call(path, object);
-  if (type == "function_call_output") return add_call_output(path, object);
+  if (type == "function_call" || type == "custom_tool_call")
+    return add_call(path, object, type == "custom_tool_call");
+  if (type == "function_call_output" || type == "custom_tool_call_output")
+    return add_call_output(path, object);
   return unsupported(join(path, "type"),
-                     "expected message, reasoning, function_call, function_call_output or "
-                     "item_reference, found \"" +
+                     "expected message, reasoning, function_call, function_call_output, "
+                     "custom_tool_call, custom_tool_call_output or item_reference, found \"" +
                          std::string(shown(type)) + "\"");
 }
 
@@ -115,17 +119,30 @@ Result<void> ResponseItems::add_reasoning(std::string_view path, JsonObject item
   return {};
 }
 
-Result<void> ResponseItems::add_call(std::string_view path, JsonObject item) {
+// The model's own form of it: the name with its namespace, a custom tool's input as an argument.
+Result<void> ResponseItems::add_call(std::string_view path, JsonObject item, bool custom) {
   WEIR_ASSIGN(const std::string_view name, string_member(path, item, "name"));
+  std::string_view space;
+  if (const auto value = json_get(item, "namespace")) {
+    WEIR_ASSIGN(space, as_string(join(path, "namespace"), *value));
+  }
   WEIR_ASSIGN(const std::string_view id, string_member(path, item, "call_id"));
-  const auto arguments = json_get(item, "arguments");
-  if (!arguments) return missing(join(path, "arguments"));
+  const std::string_view key = custom ? "input" : "arguments";
+  const auto arguments = json_get(item, key);
+  if (!arguments) return missing(join(path, key));
+  std::string_view input;
+  if (custom) {
+    WEIR_ASSIGN(input, as_string(join(path, key), *arguments));
+  }
   turn_.open = true;
   if (!turn_.calls.empty()) turn_.calls += ',';
   JsonWriter json(turn_.calls);
   json.begin_object().field("id", id).field("type", "function");
-  json.key("function").begin_object().field("name", name);
-  WEIR_TRY(write_arguments(join(path, "arguments"), *arguments, json));
+  json.key("function").begin_object().field("name", name_in_space(space, name));
+  if (custom)
+    json.key("arguments").raw(custom_arguments(input));
+  else
+    WEIR_TRY(write_arguments(join(path, key), *arguments, json));
   json.end_object().end_object();
   return {};
 }

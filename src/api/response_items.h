@@ -40,7 +40,7 @@ class ResponseItems {
 
   Result<void> add_message(std::string_view path, JsonObject item);
   Result<void> add_reasoning(std::string_view path, JsonObject item);
-  Result<void> add_call(std::string_view path, JsonObject item);
+  Result<void> add_call(std::string_view path, JsonObject item, bool custom);
   Result<void> add_call_output(std::string_view path, JsonObject item);
   void add_assistant(std::string text);
   void close();

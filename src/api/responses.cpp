@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/memory_cost.h"
+#include "api/response_events.h"
 #include "base/check.h"
 #include "base/json.h"
 
@@ -33,6 +34,14 @@ std::string_view parameter(std::string_view query, std::string_view name) {
   return {};
 }
 
+Result<int64_t> integer_parameter(std::string_view name, std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    return out_of_range(name, "expected an integer, found \"" + std::string(shown(text)) + "\"");
+  return number;
+}
+
 struct ListRange {
   int64_t limit = kListDefault;
   bool ascending = false;
@@ -43,11 +52,7 @@ Result<ListRange> list_range(std::string_view query) {
   ListRange range;
   range.after = parameter(query, "after");
   if (const std::string_view limit = parameter(query, "limit"); !limit.empty()) {
-    const auto [end, error] =
-        std::from_chars(limit.data(), limit.data() + limit.size(), range.limit);
-    if (error != std::errc() || end != limit.data() + limit.size())
-      return out_of_range("limit",
-                          "expected an integer, found \"" + std::string(shown(limit)) + "\"");
+    WEIR_ASSIGN(range.limit, integer_parameter("limit", limit));
     WEIR_TRY(check_range("limit", static_cast<double>(range.limit), 1, kListMax));
   }
   if (const std::string_view order = parameter(query, "order"); !order.empty()) {
@@ -131,6 +136,15 @@ Result<PreparedAnswer> prepare_truncated(const ApiConfig& config, MemoryBudget& 
   return attempt(in, high);
 }
 
+Result<ResponsesRequest> parse(const ApiConfig& config, const ResponsesInput& in) {
+  return parse_responses(in.prepare.body, {.limits = {config.vocab_size},
+                                           .id = in.id,
+                                           .owner = in.owner,
+                                           .now = in.prepare.now,
+                                           .store = in.store,
+                                           .preparing = in.preparing});
+}
+
 std::string_view id_of(JsonValue item) {
   std::string_view id;
   JsonObject object;
@@ -142,13 +156,7 @@ std::string_view id_of(JsonValue item) {
 
 Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget& budget,
                                           const ResponsesInput& in) {
-  const ResponsesContext context{.limits = {config.vocab_size},
-                                 .id = in.id,
-                                 .owner = in.owner,
-                                 .now = in.prepare.now,
-                                 .store = in.store,
-                                 .preparing = in.preparing};
-  WEIR_ASSIGN(ResponsesRequest request, parse_responses(in.prepare.body, context));
+  WEIR_ASSIGN(ResponsesRequest request, parse(config, in));
   PreparedResponse prepared;
   Result<PreparedAnswer> answer = prepare_request(config, budget, in.prepare, request.generate);
   if (!answer && answer.error().code == ErrorCode::kContextLength && request.truncation == "auto")
@@ -167,8 +175,14 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
       request, config.model_id, number(request.generate.temperature, config.defaults.temperature),
       number(request.generate.top_p, config.defaults.top_p));
   facts.items_before = request.items;
+  size_t tool_bytes = 0;
+  for (const ToolFunction& function : request.generate.functions) {
+    if (function.space.empty() && !function.custom) continue;
+    facts.tools.push_back({function.name, function.space, function.own_name, function.custom});
+    tool_bytes += sizeof(RenamedTool) + 2 * function.name.size();
+  }
   // The settings, their event and its copy that is sent; what is kept of the input, stored or not.
-  const size_t bytes = 3 * facts.settings.size() + request.turn->input.size();
+  const size_t bytes = 3 * facts.settings.size() + request.turn->input.size() + tool_bytes;
   WEIR_TRY(check_memory(budget, "input", bytes, "shorter items, tools or schemas"));
   WEIR_ASSIGN(facts.lease, lease(budget, bytes));
   if (request.store) {
@@ -179,11 +193,60 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
   return prepared;
 }
 
+Result<std::string> count_response_tokens(const ApiConfig& config, const ResponsesInput& in) {
+  WEIR_ASSIGN(const ResponsesRequest request, parse(config, in));
+  WEIR_TRY(check_model(config, request.generate.model));
+  WEIR_ASSIGN(const std::string prompt, render_chat(config, request.generate, in.prepare.now));
+  WEIR_ASSIGN(const std::vector<int32_t> ids,
+              tokenise(config, "input", in.prepare.tokens_max, prompt,
+                       {.add_special = false, .parse_special = true}));
+  std::string out;
+  JsonWriter(out)
+      .begin_object()
+      .field("object", "response.input_tokens")
+      .field("input_tokens", static_cast<int64_t>(ids.size()))
+      .end_object();
+  return out;
+}
+
 Result<std::string> response_page(ResponseStore& store, std::string_view id, std::string_view owner,
                                   int64_t now) {
   const auto response = store.find(id, owner, now);
   if (!response) return not_found(id);
   return response->head + response->turn->output + response->tail;
+}
+
+Result<std::string> response_events_page(ResponseStore& store, MemoryBudget& preparing,
+                                         std::string_view id, std::string_view owner, int64_t now,
+                                         std::string_view query) {
+  int64_t after = -1;
+  if (const std::string_view text = parameter(query, "starting_after"); !text.empty()) {
+    WEIR_ASSIGN(after, integer_parameter("starting_after", text));
+  }
+  WEIR_ASSIGN(const std::string whole, response_page(store, id, owner, now));
+  // Beside the document: every text three times, and the response once more.
+  WEIR_ASSIGN(const MemoryLease memory, lease(preparing, preparing_bytes(whole)));
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(whole));
+  JsonObject response;
+  CHECK(doc.root().get(response) == simdjson::SUCCESS);
+  return replay_events(response, whole, after);
+}
+
+Result<bool> wants_events(std::string_view query) {
+  const std::string_view stream = parameter(query, "stream");
+  if (stream == "true" || stream == "1") return true;
+  if (stream.empty() || stream == "false" || stream == "0") return false;
+  return out_of_range("stream",
+                      "expected true or false, found \"" + std::string(shown(stream)) + "\"");
+}
+
+Error cancel_error(ResponseStore& store, std::string_view id, std::string_view owner, int64_t now) {
+  if (!store.find(id, owner, now)) return std::move(not_found(id)).value();
+  return Error{ErrorCode::kInvalid,
+               "Cannot cancel a synchronous response: expected one that was asked for with "
+               "background, which this server does not support. To stop an answer, close its "
+               "connection.",
+               "response_id", "invalid_value"};
 }
 
 Result<std::string> delete_response_page(ResponseStore& store, std::string_view id,

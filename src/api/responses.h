@@ -31,9 +31,20 @@ struct ResponsesInput {
 Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget& budget,
                                           const ResponsesInput& in);
 
+// The tokens that the prompt of such a request has. For the pool.
+Result<std::string> count_response_tokens(const ApiConfig& config, const ResponsesInput& in);
+
 // Stored responses of `owner`. Errors are kNotFound.
 Result<std::string> response_page(ResponseStore& store, std::string_view id, std::string_view owner,
                                   int64_t now);
+// The same as its events (`query`: starting_after). For the pool, as input_items_page().
+Result<std::string> response_events_page(ResponseStore& store, MemoryBudget& preparing,
+                                         std::string_view id, std::string_view owner, int64_t now,
+                                         std::string_view query);
+// Whether a query asks for them: stream=true.
+Result<bool> wants_events(std::string_view query);
+// Always an error: what is stored has ended, and nothing runs in the background.
+Error cancel_error(ResponseStore& store, std::string_view id, std::string_view owner, int64_t now);
 Result<std::string> delete_response_page(ResponseStore& store, std::string_view id,
                                          std::string_view owner, int64_t now);
 // `query`: limit, order and after, as OpenAI's lists have them. `preparing`: as of ResponsesInput.

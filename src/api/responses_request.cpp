@@ -6,6 +6,7 @@
 
 #include "api/memory_cost.h"
 #include "api/response_items.h"
+#include "api/responses_tools.h"
 #include "base/check.h"
 
 namespace weir::api {
@@ -45,15 +46,9 @@ Result<void> parse_store(const FieldInput& in, R& out) {
   return {};
 }
 
-Result<void> parse_tools(const FieldInput& in, R& out) {
-  WEIR_TRY(parse_flat_tools(in, out.generate));
-  out.tools = json_of(in.value);
-  return {};
-}
-
 Result<void> parse_choice(const FieldInput& in, R& out) {
   out.tool_choice = json_of(in.value);
-  return parse_tool_choice(in, out.generate);
+  return parse_response_choice(in, out.generate);
 }
 
 Result<void> parse_text(const FieldInput& in, R& out) {
@@ -169,7 +164,8 @@ struct OwnField {
 // The fields that chats do not have, or not so. Those that they share: generate_request.cpp.
 constexpr auto kOwnFields = std::to_array<OwnField>({
     {"input", "string or array", nullptr,
-     "A text, or items: messages, function_call, function_call_output, reasoning, item_reference.",
+     "A text, or items: messages, function_call, function_call_output, custom_tool_call, "
+     "custom_tool_call_output, reasoning, item_reference, additional_tools.",
      0, 0, true},
     {"instructions", "string", nullptr, "A system message before the conversation."},
     {"previous_response_id", "string", &parse_previous,
@@ -177,9 +173,12 @@ constexpr auto kOwnFields = std::to_array<OwnField>({
     {"store", "boolean", &parse_store, "Keeps the response; true unless --responses-store is 0."},
     {"max_output_tokens", "integer", &parse_max_output, "Most tokens, reasoning included.", 1,
      kCountMax},
-    {"tools", "array", &parse_tools, "Functions that the model may call."},
+    {"tools", "array", nullptr,
+     "What the model may call: of type function, custom (its input is a text, bound by format) or "
+     "namespace (more of both). Tools that a vendor's server runs, such as web_search, are left "
+     "out."},
     {"tool_choice", "string or object", &parse_choice,
-     "none, auto, required, a named function, or allowed_tools."},
+     "none, auto, required, a function, custom tool or namespace by its name, or allowed_tools."},
     {"max_tool_calls", "integer", &parse_max_calls,
      "Repeated; it limits calls of tools that the server has, and this one has none.", 1,
      kCountMax},
@@ -210,6 +209,8 @@ tl::unexpected<Error> previous_not_found(std::string_view id) {
 std::string_view id_letters(std::string_view type) {
   if (type == "function_call") return "fc_";
   if (type == "function_call_output") return "fco_";
+  if (type == "custom_tool_call") return "ctc_";
+  if (type == "custom_tool_call_output") return "ctco_";
   if (type == "reasoning") return "rs_";
   return "msg_";
 }
@@ -302,6 +303,7 @@ class InputReader {
       WEIR_ASSIGN(type, as_string(path + ".type", *value));
     }
     if (type == "item_reference") return read_reference(path, object);
+    if (type == kToolsItem) return {};  // Of this request alone; they are read.
     WEIR_TRY(items_.add(path, item));
     if (out_.store) keep(object, type.empty() ? "message" : type);
     return {};
@@ -374,6 +376,8 @@ Result<ResponsesRequest> parse_responses(std::string_view body, const ResponsesC
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   ResponsesRequest request;
   WEIR_TRY(parse_fields(Endpoint::kResponses, object, context.limits, request.generate));
+  WEIR_TRY(parse_response_tools(object, request.generate));
+  if (const auto tools = json_get(object, "tools")) request.tools = json_of(*tools);
   for (const OwnField& field : kOwnFields) {
     const auto value = json_get(object, field.name);
     if (value && field.parser)

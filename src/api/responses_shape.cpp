@@ -1,8 +1,11 @@
 #include "api/responses_shape.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/api_error.h"
+#include "api/response_events.h"
+#include "api/responses_tools.h"
 #include "base/json.h"
 
 namespace weir::api {
@@ -65,16 +68,19 @@ class ResponsesShape final : public AnswerShape {
   void fail(std::string& out, const Error& error) override;
 
  private:
-  enum class Item : uint8_t { kNone, kReasoning, kMessage, kCall };
+  enum class Item : uint8_t { kNone, kReasoning, kMessage, kCall, kCustomCall };
 
-  // --- Events. Each is opened, then gets its own members, then is closed.
-  void open_event(std::string& out, std::string_view type);
-  void open_item_event(std::string& out, std::string_view type);
+  // --- Events.
+  void open_event(std::string& out, std::string_view type) { events_.open(out, type); }
+  void open_item_event(std::string& out, std::string_view type) {
+    events_.open_item(out, type, item_index_);
+  }
   void open_part_event(std::string& out, std::string_view type);
-  static void close_event(std::string& out) { out.append("}\n\n"); }
+  static void close_event(std::string& out) { ResponseEvents::close(out); }
   void response_event(std::string& out, Status status, const Usage* usage, const Error* error);
 
   // --- Items.
+  bool is_call() const { return item_ == Item::kCall || item_ == Item::kCustomCall; }
   void open_item(std::string& out, Item kind, std::string_view letters);
   void open_message(std::string& out);
   void open_reasoning(std::string& out);
@@ -89,7 +95,7 @@ class ResponsesShape final : public AnswerShape {
   void store(std::string head, std::string tail);
 
   const ResponseFacts facts_;
-  int64_t sequence_ = 0;
+  ResponseEvents events_;
   Status status_ = Status::kInProgress;
 
   // The open item.
@@ -98,30 +104,17 @@ class ResponsesShape final : public AnswerShape {
   std::string item_id_;
   std::string text_;      // Of a call: the arguments.
   std::string logprobs_;  // Members of a JSON array.
-  std::string call_id_, call_name_;
+  std::string call_id_;
+  RenamedTool tool_;  // That is called.
 
   std::string output_;  // The closed items, as members of a JSON array.
 };
 
-void ResponsesShape::open_event(std::string& out, std::string_view type) {
-  out.append("event: ").append(type).append("\ndata: {\"type\":\"").append(type);
-  out.append("\",\"sequence_number\":");
-  JsonWriter(out).value(sequence_++);
-}
-
-void ResponsesShape::open_item_event(std::string& out, std::string_view type) {
-  open_event(out, type);
-  out.append(",\"output_index\":");
-  JsonWriter(out).value(item_index_);
-}
-
 // Of a part of the open item; it has but one.
 void ResponsesShape::open_part_event(std::string& out, std::string_view type) {
-  open_item_event(out, type);
-  out.append(",\"item_id\":\"").append(item_id_).append("\"");
-  if (item_ == Item::kCall) return;
   const bool summary = item_ == Item::kReasoning && facts_.summary;
-  out.append(summary ? ",\"summary_index\":0" : ",\"content_index\":0");
+  const std::string_view index_key = summary ? "summary_index" : "content_index";
+  events_.open_text(out, type, item_index_, item_id_, is_call() ? std::string_view() : index_key);
 }
 
 void ResponsesShape::append_head(std::string& out, Status status, const Error* error) const {
@@ -233,15 +226,18 @@ void ResponsesShape::begin_call(std::string& out, ChoiceRef choice, const CallRe
   close_item(out, Status::kCompleted);
   if (choice.logprobs) choice.logprobs->clear();
   call_id_ = call.id;
-  call_name_ = call.name;
-  open_item(out, Item::kCall, "fc_");
+  const auto renamed = std::ranges::find(facts_.tools, call.name, &RenamedTool::name);
+  tool_ = renamed == facts_.tools.end() ? RenamedTool{} : *renamed;
+  if (renamed == facts_.tools.end()) tool_.own_name = call.name;
+  open_item(out, tool_.custom ? Item::kCustomCall : Item::kCall, tool_.custom ? "ctc_" : "fc_");
 }
 
 void ResponsesShape::call_arguments(std::string& out, ChoiceRef choice, int32_t,
                                     std::string_view text) {
   if (choice.logprobs) choice.logprobs->clear();
   text_ += text;
-  if (!facts_.stream) return;
+  // A custom tool's input is within a JSON object: it is sent when that is whole.
+  if (!facts_.stream || item_ == Item::kCustomCall) return;
   open_part_event(out, "response.function_call_arguments.delta");
   out.append(",\"delta\":");
   append_json_string(out, text);
@@ -285,11 +281,15 @@ std::string ResponsesShape::item_json(Status status, const std::string& part,
       json.append(",\"content\":[").append(part).append("]");
       break;
     case Item::kCall:
-      json.append(R"("type":"function_call")");
+    case Item::kCustomCall:
+      json.append(item_ == Item::kCall ? R"("type":"function_call")"
+                                       : R"("type":"custom_tool_call")");
       append_status();
       json.append(",\"call_id\":").append(json_string(call_id_));
-      json.append(",\"name\":").append(json_string(call_name_));
-      json.append(",\"arguments\":").append(text.empty() ? "\"\"" : text);
+      json.append(",\"name\":").append(json_string(tool_.own_name));
+      if (!tool_.space.empty()) json.append(",\"namespace\":").append(json_string(tool_.space));
+      json.append(item_ == Item::kCall ? ",\"arguments\":" : ",\"input\":");
+      json.append(text.empty() ? "\"\"" : text);
       break;
   }
   return json += '}';
@@ -299,7 +299,16 @@ std::string ResponsesShape::item_json(Status status, const std::string& part,
 void ResponsesShape::close_part(std::string& out, const std::string& text) {
   if (item_ == Item::kCall) {
     open_part_event(out, "response.function_call_arguments.done");
-    out.append(",\"name\":").append(json_string(call_name_)).append(",\"arguments\":").append(text);
+    out.append(",\"name\":").append(json_string(tool_.own_name));
+    out.append(",\"arguments\":").append(text);
+    return close_event(out);
+  }
+  if (item_ == Item::kCustomCall) {
+    open_part_event(out, "response.custom_tool_call_input.delta");
+    out.append(",\"delta\":").append(text);
+    close_event(out);
+    open_part_event(out, "response.custom_tool_call_input.done");
+    out.append(",\"input\":").append(text);
     return close_event(out);
   }
   const bool message = item_ == Item::kMessage, summary = !message && facts_.summary;
@@ -317,12 +326,11 @@ void ResponsesShape::close_part(std::string& out, const std::string& text) {
 
 void ResponsesShape::close_item(std::string& out, Status status) {
   if (item_ == Item::kNone) return;
-  const std::string text = json_string(text_);
+  const std::string text = json_string(item_ == Item::kCustomCall ? custom_input(text_) : text_);
   std::string().swap(text_);
   if (facts_.stream && logprobs_.size() > kRepeatedLogprobBytesMax) logprobs_.clear();
   if (facts_.stream) close_part(out, text);
-  const std::string item =
-      item_json(status, item_ == Item::kCall ? std::string() : part_json(text), text);
+  const std::string item = item_json(status, is_call() ? std::string() : part_json(text), text);
   logprobs_.clear();
   if (facts_.stream) {
     open_item_event(out, "response.output_item.done");

@@ -7,12 +7,20 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/answer_shape.h"
 #include "api/response_store.h"
 #include "api/responses_request.h"
 
 namespace weir::api {
+
+// A function whose calls look otherwise to the client than to the model.
+struct RenamedTool {
+  std::string name;             // The model's.
+  std::string space, own_name;  // The client's.
+  bool custom = false;          // Its calls are custom_tool_call items.
+};
 
 struct ResponseFacts {
   MemoryLease lease{};  // For the settings and the turn.
@@ -22,6 +30,7 @@ struct ResponseFacts {
   bool summary = false;     // Reasoning as summary, else as content of its item.
   std::string settings{};   // Members of the object that repeat the request: "model":...,...
   size_t items_before = 0;  // Numbers of item ids that the input has taken.
+  std::vector<RenamedTool> tools{};
   // Where the response is kept, if it is.
   ResponseStore* store = nullptr;
   std::string owner{};

@@ -19,22 +19,6 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
-Result<ToolFunction> function_of(const std::string& path, JsonValue value) {
-  WEIR_ASSIGN(const JsonObject object, as_object(path, value));
-  WEIR_ASSIGN(const std::string_view name, required_string(path, object, "name"));
-  WEIR_TRY(check_function_name(join(path, "name"), name));
-  ToolFunction function;
-  function.name = name;
-  if (const auto parameters = json_get(object, "parameters")) {
-    WEIR_TRY(as_object(join(path, "parameters"), *parameters));
-    JsonWriter(function.parameters).value(*parameters);
-  }
-  if (const auto strict = json_get(object, "strict");
-      strict && strict->get(function.strict) != simdjson::SUCCESS)
-    return wrong_type(join(path, "strict"), "a boolean", *strict);
-  return function;
-}
-
 // {"type": "function", "function": {"name": ...}}, also without the inner object.
 Result<std::string> chosen_name(const std::string& path, JsonObject object) {
   const auto function = json_get(object, "function");
@@ -47,7 +31,9 @@ Result<std::string> chosen_name(const std::string& path, JsonObject object) {
   return std::string(name);
 }
 
-Result<void> parse_allowed_tools(JsonObject choice, GenerateRequest& out) {
+// Fills `callable` with those of the allowed tools that are functions.
+Result<void> parse_allowed_tools(JsonObject choice, const ChoiceReader& names_of,
+                                 GenerateRequest& out) {
   const std::string path = "tool_choice.allowed_tools";
   JsonObject allowed = choice;  // Responses has it without the inner object.
   if (const auto inner = json_get(choice, "allowed_tools")) {
@@ -68,18 +54,12 @@ Result<void> parse_allowed_tools(JsonObject choice, GenerateRequest& out) {
   for (const JsonValue element : array) {
     const std::string tool_path = at(join(path, "tools"), index++);
     WEIR_ASSIGN(const JsonObject tool, as_object(tool_path, element));
-    WEIR_ASSIGN(std::string name, chosen_name(tool_path, tool));
-    out.callable.push_back(std::move(name));
+    WEIR_ASSIGN(const std::vector<std::string> names, names_of(tool_path, tool));
+    out.callable.insert(out.callable.end(), names.begin(), names.end());
   }
+  // All of them were left out: there is nothing to call.
+  if (out.callable.empty()) out.tool_choice = ToolChoice::kNone;
   return {};
-}
-
-// Codex offers its models a web search that may not leave the service's cache, to all providers;
-// one that finds nothing may as well not be there.
-bool is_offline_search(std::string_view type, JsonObject tool) {
-  bool external = true;
-  const auto access = json_get(tool, "external_web_access");
-  return type == "web_search" && access && access->get(external) == simdjson::SUCCESS && !external;
 }
 
 Result<void> parse_choice_word(const FieldInput& in, std::string_view word, GenerateRequest& out) {
@@ -108,6 +88,22 @@ Result<void> check_function_name(std::string_view path, std::string_view name) {
                                 "\"");
 }
 
+Result<ToolFunction> function_of(const std::string& path, JsonValue value) {
+  WEIR_ASSIGN(const JsonObject object, as_object(path, value));
+  WEIR_ASSIGN(const std::string_view name, required_string(path, object, "name"));
+  WEIR_TRY(check_function_name(join(path, "name"), name));
+  ToolFunction function;
+  function.name = name;
+  if (const auto parameters = json_get(object, "parameters")) {
+    WEIR_TRY(as_object(join(path, "parameters"), *parameters));
+    JsonWriter(function.parameters).value(*parameters);
+  }
+  if (const auto strict = json_get(object, "strict");
+      strict && strict->get(function.strict) != simdjson::SUCCESS)
+    return wrong_type(join(path, "strict"), "a boolean", *strict);
+  return function;
+}
+
 Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
   if (tools.size() == 0) return {};
@@ -129,50 +125,36 @@ Result<void> parse_tools(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-// {"type": "function", "name": ..., ...}: without the inner object that templates know.
-Result<void> parse_flat_tools(const FieldInput& in, GenerateRequest& out) {
-  WEIR_ASSIGN(const JsonArray tools, as_array(in.path, in.value));
-  WEIR_TRY(check_tool_count(in.path, tools.size()));
-  JsonWriter json(out.tools);
-  size_t index = 0;
-  for (const JsonValue element : tools) {
-    const std::string path = at(in.path, index++);
-    WEIR_ASSIGN(const JsonObject tool, as_object(path, element));
-    WEIR_ASSIGN(const std::string_view type, required_string(path, tool, "type"));
-    if (is_offline_search(type, tool)) continue;
-    if (type != "function")
-      return unsupported(join(path, "type"),
-                         "this server has no tools of its own: expected "
-                         "\"function\", found \"" +
-                             std::string(shown(type)) + "\"");
-    WEIR_ASSIGN(ToolFunction parsed, function_of(path, element));
-    if (out.functions.empty()) json.begin_array();
-    out.functions.push_back(std::move(parsed));
-    json.begin_object().field("type", "function").key("function").begin_object();
-    for (const auto [key, value] : tool)
-      if (key != "type") json.field(key, value);
-    json.end_object().end_object();
-  }
-  if (!out.functions.empty()) json.end_array();
-  return {};
-}
-
-Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
+Result<void> parse_choice(const FieldInput& in, const ChoiceReader& names_of,
+                          GenerateRequest& out) {
   std::string_view word;
   if (in.value.get(word) == simdjson::SUCCESS) return parse_choice_word(in, word, out);
   JsonObject object;
   if (in.value.get(object) != simdjson::SUCCESS)
     return wrong_type(in.path, "a string or an object", in.value);
   WEIR_ASSIGN(const std::string_view type, required_string(in.path, object, "type"));
-  if (type == "allowed_tools") return parse_allowed_tools(object, out);
-  if (type != "function")
-    return unsupported(
-        join(in.path, "type"),
-        "expected \"function\" or \"allowed_tools\", found \"" + std::string(shown(type)) + "\"");
-  WEIR_ASSIGN(std::string name, chosen_name(std::string(in.path), object));
-  out.tool_choice = ToolChoice::kNamed;
-  out.callable.push_back(std::move(name));
+  if (type == "allowed_tools") return parse_allowed_tools(object, names_of, out);
+  WEIR_ASSIGN(out.callable, names_of(std::string(in.path), object));
+  if (!out.callable.empty())
+    out.tool_choice = out.callable.size() == 1 ? ToolChoice::kNamed : ToolChoice::kRequired;
   return {};
+}
+
+Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
+  const auto names_of = [](const std::string& path,
+                           JsonObject tool) -> Result<std::vector<std::string>> {
+    std::string_view type = "function";
+    if (const auto value = json_get(tool, "type")) {
+      WEIR_ASSIGN(type, as_string(join(path, "type"), *value));
+    }
+    if (type != "function")
+      return unsupported(
+          join(path, "type"),
+          "expected \"function\" or \"allowed_tools\", found \"" + std::string(shown(type)) + "\"");
+    WEIR_ASSIGN(std::string name, chosen_name(path, tool));
+    return std::vector{std::move(name)};
+  };
+  return parse_choice(in, names_of, out);
 }
 
 Result<void> parse_functions(const FieldInput& in, GenerateRequest& out) {
@@ -206,8 +188,10 @@ Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-Result<void> check_tool_choice(const GenerateRequest& request) {
+Result<void> check_tool_choice(GenerateRequest& request) {
   const std::string field = request.legacy_functions ? "function_call" : "tool_choice";
+  if (request.functions.empty() && request.tool_choice == ToolChoice::kRequired)
+    request.ignored.add(field);
   if (request.functions.empty() && !request.callable.empty())
     return out_of_range(field, "a named function needs tools");
   for (const std::string& name : request.callable)

@@ -173,7 +173,8 @@ TEST(Reference, EveryEndpointHasAnOperationAndAnExample) {
     size_t whole = 0, streamed = 0;
     for (const Example* example : reference::examples_of(*operation))
       ++(reference::asks_for_stream(*example) ? streamed : whole);
-    EXPECT_GT(whole, 0u) << "needs a row in one of src/api/reference/*_examples.cpp";
+    EXPECT_NE(whole > 0, operation->refuses)
+        << "needs a row in one of src/api/reference/*_examples.cpp";
     EXPECT_EQ(streamed > 0, !operation->event.empty()) << "examples of streams, and their events";
   }
   EXPECT_EQ(reference::operations().size(), Api::endpoints().size()) << "an operation too many";
@@ -266,6 +267,16 @@ constexpr std::pair<const char*, const char*> kMore[] = {
     {"/v1/responses", R"({"input":"Hi","tools":[{"type":"function","name":"ping","parameters":)"
                       R"({"type":"object","properties":{}},"strict":false}],)"
                       R"("tool_choice":{"type":"function","name":"ping"})"},
+    {"/v1/responses",
+     R"({"input":[{"role":"user","content":"Hi"},{"type":"custom_tool_call","call_id":"c",)"
+     R"("name":"run","input":"x"},{"type":"custom_tool_call_output","call_id":"c","output":"y"}],)"
+     R"("tools":[{"type":"custom","name":"run","format":{"type":"grammar","syntax":"regex",)"
+     R"("definition":"[ab]"}}],"tool_choice":{"type":"custom","name":"run"})"},
+    {"/v1/responses",
+     R"({"input":[{"type":"additional_tools","role":"developer","tools":[]},)"
+     R"({"role":"user","content":"Hi"}],"tools":[{"type":"namespace","name":"sums","tools":[)"
+     R"({"type":"function","name":"add","parameters":{"type":"object","properties":{}}}]}],)"
+     R"("tool_choice":{"type":"function","namespace":"sums","name":"add"})"},
     {"/v1/responses",
      R"({"input":"Hi","text":{"format":{"type":"json_schema","name":"n","schema":{"const":1}}})"},
     {"/v1/messages",

@@ -160,6 +160,23 @@ TEST(Messages, ALimitOfTheKeyIsNotAFullServer) {
   EXPECT_FALSE(refused.header("Retry-After").empty());
 }
 
+TEST(Messages, ModelsHaveTheirFormToo) {
+  TestApi server;
+  const std::string version = "anthropic-version: 2023-06-01\r\n";
+  const std::string model =
+      R"({"type":"model","id":"m","display_name":"m","created_at":"2023-11-14T22:13:20Z"})";
+  EXPECT_EQ(server.get("/v1/models", version).body,
+            R"({"data":[)" + model + R"(],"has_more":false,"first_id":"m","last_id":"m"})");
+  EXPECT_EQ(server.get("/v1/models?limit=1000&after_id=m", version).body,
+            R"({"data":[],"has_more":false,"first_id":null,"last_id":null})");
+  EXPECT_EQ(server.get("/v1/models/m", version).body, model);
+  EXPECT_EQ(error_of(server.get("/v1/models/other", version)), "404 not_found_error");
+  EXPECT_FALSE(server.get("/v1/models", version).header("request-id").empty());
+  // Without the header it is OpenAI's.
+  EXPECT_NE(server.get("/v1/models").body.find(R"("object":"list")"), std::string::npos);
+  EXPECT_EQ(error_code(server.get("/v1/models/other").body), "model_not_found");
+}
+
 TEST(Messages, CountTokens) {
   TestApi server;
   const auto count = [&](const std::string& request) {

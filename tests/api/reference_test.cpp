@@ -73,6 +73,7 @@ const std::map<std::string, std::vector<std::string>> kBodies = {
     {"/apply-template", {R"("messages":[{"role":"user","content":"x"}])"}},
     {"/infill", {R"("input_prefix":"A","input_suffix":"B","n_predict":1)"}},
     {"/v1/responses", {R"("input":"x","max_output_tokens":1)"}},
+    {"/v1/responses/input_tokens", {R"("input":"x","max_output_tokens":1)"}},
     {"/v1/messages", {R"("max_tokens":1,"messages":[{"role":"user","content":"x"}])"}},
     {"/v1/messages/count_tokens", {R"("messages":[{"role":"user","content":"x"}])"}},
     {"/v1/embeddings", {R"("input":"A")", R"("messages":[{"role":"user","content":"x"}])"}},

@@ -246,6 +246,120 @@ TEST(Responses, TruncatesOnlyWhenAsked) {
 
 // --- The shape alone: what the alphabet's model does not say.
 
+constexpr const char* kNamespaces =
+    R"(,"tools":[{"type":"namespace","name":"mcp__sums","tools":[{"type":"function","name":"add",)"
+    R"("parameters":{"type":"object","properties":{"a":{"const":1}},"required":["a"],)"
+    R"("additionalProperties":false}}]},{"type":"web_search"}],"tool_choice":"required")";
+
+TEST(Responses, CallsNameTheirNamespace) {
+  TestApi server;
+  const auto answer = server.post("/v1/responses", std::string(kHi) + kNamespaces + "}");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(member(answer.body, "/output/0/type"), "function_call") << answer.body;
+  EXPECT_EQ(member(answer.body, "/output/0/name"), "add");
+  EXPECT_EQ(member(answer.body, "/output/0/namespace"), "mcp__sums");
+  const auto streamed =
+      server.post("/v1/responses", std::string(kHi) + kNamespaces + R"(,"stream":true})");
+  const std::vector<Event> events = events_of(streamed.body);
+  for (const Event& event : events)
+    if (event.name.starts_with("response.output_item")) {
+      EXPECT_EQ(member(event.data, "/item/namespace"), "mcp__sums") << event.data;
+      EXPECT_EQ(member(event.data, "/item/name"), "add");
+    }
+}
+
+TEST(Responses, CustomToolsGetTextsThatTheirGrammarAllows) {
+  TestApi server;
+  const std::string body =
+      std::string(kHi) +
+      R"(,"tools":[{"type":"custom","name":"run","format":{"type":"grammar","syntax":"lark",)"
+      R"("definition":"start: \"say \\\"\" /[a-c]{3}/ LF\n%import common.LF"}}],)"
+      R"("tool_choice":{"type":"custom","name":"run"})";
+  const auto answer = server.post("/v1/responses", body + "}");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(member(answer.body, "/output/0/type"), "custom_tool_call") << answer.body;
+  EXPECT_TRUE(member(answer.body, "/output/0/id").starts_with("ctc_"));
+  EXPECT_EQ(member(answer.body, "/output/0/name"), "run");
+  const std::string input = member(answer.body, "/output/0/input");
+  ASSERT_EQ(input.size(), 9u) << input;
+  EXPECT_TRUE(input.starts_with("say \"") && input.ends_with("\n")) << input;
+  EXPECT_EQ(input.substr(5, 3).find_first_not_of("abc"), std::string::npos) << input;
+
+  const std::vector<Event> events =
+      events_of(server.post("/v1/responses", body + R"(,"stream":true})").body);
+  EXPECT_EQ(names_of(events),
+            "created in_progress output_item.added custom_tool_call_input.delta "
+            "custom_tool_call_input.done output_item.done completed ");
+  EXPECT_EQ(member(events[2].data, "/item/input"), "");
+  EXPECT_EQ(member(events[3].data, "/delta"), member(events[4].data, "/input"));
+  EXPECT_EQ(member(events[5].data, "/item/input"), member(events[4].data, "/input"));
+}
+
+TEST(Responses, CountsTheTokensOfAnInput) {
+  TestApi server;
+  const auto answer = server.post("/v1/responses/input_tokens", std::string(kHi) + "}");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.body, R"({"object":"response.input_tokens","input_tokens":19})");
+  // Of what it continues, too.
+  const auto first = server.post("/v1/responses", std::string(kHi) + "}");
+  const auto next =
+      server.post("/v1/responses/input_tokens", std::string(kHi) + R"(,"previous_response_id":")" +
+                                                    member(first.body, "/id") + "\"}");
+  EXPECT_EQ(next.body, R"({"object":"response.input_tokens","input_tokens":45})");
+  EXPECT_EQ(server.post("/v1/responses/input_tokens", R"({"model":"other","input":"Hi"})").status,
+            404);
+  EXPECT_EQ(server.post("/v1/responses/input_tokens", R"({"model":"m"})").status, 400);
+}
+
+// The text in one piece: else as they were streamed.
+TEST(Responses, StoredOnesAreReplayedAsEvents) {
+  TestApi server;
+  for (const std::string& more : {std::string(), std::string(kNamespaces)}) {
+    const auto first = server.post("/v1/responses", std::string(kHi) + more + R"(,"stream":true})");
+    std::vector<Event> events = events_of(first.body);
+    const std::string id = member(events[0].data, "/response/id");
+    const auto replay = server.get("/v1/responses/" + id + "?stream=true");
+    ASSERT_EQ(replay.status, 200) << replay.body;
+    EXPECT_EQ(replay.header("content-type"), "text/event-stream; charset=utf-8");
+    const std::vector<Event> again = events_of(replay.body);
+    std::string whole;
+    std::erase_if(events, [&](const Event& event) {
+      if (!event.name.ends_with(".delta")) return false;
+      whole += member(event.data, "/delta");
+      return whole.size() > member(event.data, "/delta").size();  // All but the first.
+    });
+    ASSERT_EQ(names_of(again), names_of(events));
+    const auto unnumbered = [](std::string data) {
+      replace_runs(data, R"("sequence_number":)", "0123456789", 1, "N");
+      return data;
+    };
+    for (size_t i = 0; i < again.size(); ++i) {
+      if (again[i].name.ends_with(".delta"))
+        EXPECT_EQ(member(again[i].data, "/delta"), whole);
+      else
+        EXPECT_EQ(unnumbered(again[i].data), unnumbered(events[i].data));
+    }
+    const auto rest = server.get("/v1/responses/" + id + "?stream=true&starting_after=3");
+    EXPECT_EQ(replay.body.substr(replay.body.size() - rest.body.size()), rest.body);
+    EXPECT_NE(rest.body.find(R"("sequence_number":4)"), std::string::npos);
+    EXPECT_EQ(rest.body.find(R"("sequence_number":3,)"), std::string::npos);
+    EXPECT_EQ(server.get("/v1/responses/" + id + "?stream=maybe").status, 400);
+    EXPECT_EQ(server.get("/v1/responses/" + id + "?stream=true&starting_after=x").status, 400);
+    EXPECT_EQ(server.get("/v1/responses/" + id + "?stream=false").body[0], '{');
+  }
+  EXPECT_EQ(server.get("/v1/responses/resp_1?stream=true").status, 404);
+}
+
+TEST(Responses, NothingRunsInTheBackgroundToBeCancelled) {
+  TestApi server;
+  const auto first = server.post("/v1/responses", std::string(kHi) + "}");
+  const auto refused = server.post("/v1/responses/" + member(first.body, "/id") + "/cancel", "{}");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_TRUE(member(refused.body, "/error/message").starts_with("Cannot cancel a synchronous"));
+  EXPECT_EQ(member(refused.body, "/error/type"), "invalid_request_error");
+  EXPECT_EQ(server.post("/v1/responses/resp_1/cancel", "").status, 404);
+}
+
 ResponseFacts facts(bool stream, bool summary = false) {
   return {.id = "resp_1",
           .created = 5,

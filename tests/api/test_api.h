@@ -198,8 +198,11 @@ class TestApi {
     auto parsed = text::ChatTemplate::parse(
         !options.chat_template.empty()
             ? options.chat_template
-            : "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
-              "{% if tools %}[tools]{{ tools | length }}{% endif %}"
+            : "{% for m in messages %}[{{ m.role }}]{{ m.content }}"
+              "{% for call in m.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}"
+              "{% endfor %}"
+              "{% if tools %}[tools]{% for tool in tools %}{{ tool.function.name }}{% endfor %}"
+              "{% endif %}"
               "{% if add_generation_prompt %}[assistant]{% endif %}");
     CHECK(parsed.has_value());
     template_ = std::make_unique<text::ChatTemplate>(std::move(*parsed));

@@ -81,6 +81,43 @@ TEST(Tools, WithoutCallsAnswersAreAsEver) {
             plain);
 }
 
+TEST(Tools, ThatATemplateLeavesOutAreDescribedInAMessage) {
+  TestOptions options;
+  options.chat_template =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]";
+  TestApi server(options);
+  const auto prompt = [&](const std::string& more) {
+    return std::stoi(at(server.chat(more), "/usage/prompt_tokens"));
+  };
+  EXPECT_GT(prompt(kTools), prompt("") + 300);
+  EXPECT_EQ(prompt(std::string(R"(,"tool_choice":"none")") + kTools), prompt(""));
+  const auto answer =
+      server.chat(std::string(R"(,"tool_choice":{"type":"function","function":{"name":)"
+                              R"("get_time"}})") +
+                  kTools);
+  EXPECT_TRUE(is_time(at(answer, "/choices/0/message/tool_calls/0/function/arguments")))
+      << answer.body;
+  // The history, too.
+  const auto history = server.post(
+      "/v1/chat/completions",
+      R"({"model":"m","messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":)"
+      R"([{"id":"c","type":"function","function":{"name":"f","arguments":"{\"city\":\"Rome\"}"}}]},)"
+      R"({"role":"tool","tool_call_id":"c","content":"dry"}],"max_tokens":1})");
+  EXPECT_EQ(
+      at(history, "/usage/prompt_tokens"),
+      std::to_string(std::string("[user]Hi[assistant]<tool_call>\n{\"name\": \"f\", \"arguments\": "
+                                 "{\"city\":\"Rome\"}}\n</tool_call>[tool]dry[assistant]")
+                         .size()))
+      << history.body;
+}
+
+TEST(Tools, RequiredWithoutToolsIsNamed) {
+  TestApi server;
+  const auto answer = server.chat(R"(,"tool_choice":"required")");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.header("x-weir-ignored"), "tool_choice");
+}
+
 TEST(Tools, RefusesWhatCannotBe) {
   TestApi server;
   const auto param = [&](const std::string& more) {

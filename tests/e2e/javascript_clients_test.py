@@ -1,27 +1,10 @@
 """The JavaScript clients that people use (npm/package.json, exact versions) against the real server, on the Node that they want."""
-import filecmp, os, shutil, subprocess, sys, unittest
+import os, shutil, subprocess, sys, unittest
 
-from weir_server import SOURCE, WEIR, Server
+from npm_packages import installed
+from weir_server import SOURCE, Server
 
 FOLDER = f"{SOURCE}/tests/e2e/npm"
-
-
-def installed():
-    """The folder with the packages, in the build folder; they are fetched once for each package-lock.json."""
-    npm = shutil.which("npm")
-    if npm is None:
-        raise unittest.SkipTest("npm is not installed (tools/install --npm)")
-    folder = f"{os.path.dirname(WEIR)}/e2e-npm"
-    os.makedirs(folder, exist_ok=True)
-    stamp = f"{folder}/installed-package-lock.json"
-    if not os.path.exists(stamp) or not filecmp.cmp(f"{FOLDER}/package-lock.json", stamp, shallow=False):
-        for file in ("package.json", "package-lock.json"):
-            shutil.copy(f"{FOLDER}/{file}", folder)
-        done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, timeout=600)
-        if done.returncode != 0:
-            raise unittest.SkipTest(f"npm could not fetch the packages: {done.stderr.strip()[-300:]}")
-        shutil.copy(f"{FOLDER}/package-lock.json", stamp)
-    return folder
 
 
 class JavaScriptClients(unittest.TestCase):
@@ -33,14 +16,14 @@ class JavaScriptClients(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
 
     def test_what_their_users_do(self):
-        folder = installed()
+        folder = installed("npm")
         shutil.copy(f"{FOLDER}/clients.mjs", folder)
         with Server() as server:
             self.run_node(folder, server, "--test", "--test-reporter=spec", "clients.mjs")
 
     def test_a_client_made_of_the_reference(self):
         """Types from /openapi.json, a program that must compile with them, and run."""
-        folder = installed()
+        folder = installed("npm")
         shutil.copy(f"{FOLDER}/generated_client.mts", folder)
         with Server() as server:
             with open(f"{folder}/openapi.json", "wb") as file:

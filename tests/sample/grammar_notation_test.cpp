@@ -80,6 +80,22 @@ TEST(Lark, ReadsTheSubsetThatWeTake) {
   expect_samples(samples);
 }
 
+TEST(Lark, WithinAJsonStringIsSpelledSo) {
+  auto automaton = compile(GrammarSource{
+      .kind = GrammarSource::Kind::kParts,
+      .text =
+          R"({"seq":[{"text":"\""},{"source":{"kind":4,"text":"start: \"*** \\\"\" line+\nline: )"
+          R"(\"+\" /(.*)/ LF\n%import common.LF"},"in_string":true},{"text":"\""}]})",
+      .choices = {}});
+  ASSERT_TRUE(automaton) << automaton.error().message;
+  const std::shared_ptr<const Automaton> shared = std::move(*automaton);
+  EXPECT_TRUE(matches(shared, R"("*** \"+a\n")"));
+  EXPECT_TRUE(matches(shared, R"("*** \"+tab\t and \\ and \"\n+\n")"));
+  EXPECT_FALSE(matches(shared, "\"*** \\\"+a\n\""));  // A line feed as it is.
+  EXPECT_FALSE(matches(shared, R"("*** "+a\n")"));
+  EXPECT_FALSE(matches(shared, R"("*** \"a\n")"));
+}
+
 TEST(Notation, ErrorsSayWhereAndWhat) {
   for (const auto& [grammar, word] : std::initializer_list<std::pair<const char*, const char*>>{
            {"root ::= missing", "'missing'"},

@@ -7,10 +7,16 @@ namespace weir::api::anthropic {
 
 namespace {
 
-constexpr std::string_view kPath = "/messages";
+constexpr std::string_view kMessages = "/messages", kModels = "/models";
 constexpr std::string_view kVersion = "/v1";
 constexpr std::string_view kTooLong = "prompt is too long: ";
 constexpr int kOverloaded = 529;
+
+// With or without the version before it.
+bool is_below(std::string_view root, std::string_view path) {
+  if (path.starts_with(kVersion)) path.remove_prefix(kVersion.size());
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
 
 std::string_view type_of(int status) {
   switch (status) {
@@ -35,9 +41,11 @@ std::string_view type_of(int status) {
 
 }  // namespace
 
-bool is_messages_path(std::string_view path) {
-  if (path.starts_with(kVersion)) path.remove_prefix(kVersion.size());
-  return path.starts_with(kPath) && (path.size() == kPath.size() || path[kPath.size()] == '/');
+bool is_messages_path(std::string_view path) { return is_below(kMessages, path); }
+
+bool speaks_anthropic(const net::HttpRequest& request) {
+  return is_messages_path(request.path) ||
+         (is_below(kModels, request.path) && !request.header("anthropic-version").empty());
 }
 
 int http_status(const Error& error) {

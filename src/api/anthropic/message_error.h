@@ -8,11 +8,15 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "net/http.h"
 
 namespace weir::api::anthropic {
 
-// True of the endpoints whose errors have this form, and of what begins like them.
+// True of the endpoints that speak it, and of what begins like them.
 bool is_messages_path(std::string_view path);
+// True of requests that are answered in Anthropic's forms, errors too: of its endpoints and what
+// begins like them, and of the models' pages where the client names a version of its API.
+bool speaks_anthropic(const net::HttpRequest& request);
 
 // A full server is 529 here; 429 is a limit of the key.
 int http_status(const Error& error);

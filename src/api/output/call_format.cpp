@@ -349,6 +349,12 @@ constexpr auto kFormats = std::to_array<CallFormat>({
                  .after_name = "\", \"parameters\": ",
                  .call_end = "}",
                  .between = "; "}},
+    {.name =
+         "described",  // As tool_messages.h describes them; Hermes' form, which many models know.
+     .begins = kToolCall,
+     .reader = &tool_call_tag,
+     .grammar = in_tags("<tool_call>", "\v</tool_call>"),
+     .native_grammar = true},
     {.name = "json", .bare = "{[", .reader = &generic, .grammar = in_list("[", "]")},
 });
 
@@ -359,6 +365,8 @@ bool holds(string_view text, string_view part) { return text.find(part) != strin
 std::span<const CallFormat> call_formats() { return kFormats; }
 
 const CallFormat& generic_calls() { return kFormats.back(); }
+
+const CallFormat& described_calls() { return *find_calls("described"); }
 
 const CallFormat* detect_calls(string_view chat_template) {
   for (const CallFormat& format : kFormats)

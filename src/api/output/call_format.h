@@ -53,6 +53,8 @@ const CallFormat* detect_calls(std::string_view chat_template);
 const CallFormat* find_calls(std::string_view name);
 // JSON without markers, for whoever knows no format.
 const CallFormat& generic_calls();
+// The form in which models are told to write calls whose template says nothing of them.
+const CallFormat& described_calls();
 
 // True if the text, a special token's, is a marker of the format or a part of one.
 bool is_marker(const CallFormat& format, std::string_view text);

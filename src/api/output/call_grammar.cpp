@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/json.h"
-#include "sample/grammar/source.h"
+#include "sample/grammar/parts.h"
 
 namespace weir::api::output {
 
@@ -63,6 +63,15 @@ void write_schema(Json& json, const BoundFunction& function) {
   json.end_object();
   if (!function.strict) json.field("or_object", true);
   json.end_object();
+}
+
+// {"input": TEXT}
+void write_input(Json& json, const sample::grammar::GrammarSource& source) {
+  write_text(json, "{\"input\": \"");
+  std::string part = sample::grammar::source_part(source);
+  part.back() = ',';
+  json.raw(part + "\"in_string\":true}");
+  write_text(json, "\"}");
 }
 
 class CallsWriter {
@@ -222,7 +231,9 @@ class CallsWriter {
       begin_sequence();
       write_text(json_, function.name);
       write_form(json_, grammar_.after_name);
-      if (binding_.forced || function.strict)
+      if (function.input)
+        write_input(json_, *function.input);
+      else if (binding_.forced || function.strict)
         write_schema(json_, function);
       else
         json_.begin_object().field("object", true).end_object();
@@ -238,6 +249,32 @@ class CallsWriter {
 };
 
 }  // namespace
+
+std::string write_calls(const CallFormat& format, std::span<const WrittenCall> calls) {
+  const CallGrammar& grammar = format.grammar;
+  std::string text;
+  const auto append = [&](std::string_view form) {
+    for (const char c : form) {
+      if (c == '\a')
+        text += '0';
+      else
+        text += c == '\v' ? '\n' : c;
+    }
+  };
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const bool joined = !grammar.between.empty();
+    if (i == 0 || !joined) append(grammar.section_begin);
+    if (i > 0 && joined) append(grammar.between);
+    append(grammar.call_begin);
+    text += calls[i].name;
+    append(grammar.after_name);
+    text += calls[i].arguments;
+    append(grammar.call_end);
+    if (i + 1 == calls.size() || !joined) append(grammar.section_end);
+    if (i + 1 < calls.size() && !joined) text += '\n';
+  }
+  return text;
+}
 
 std::string calls_part(const CallBinding& binding) {
   std::string out;

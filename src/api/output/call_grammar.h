@@ -4,12 +4,15 @@
 // Threads: pure functions.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/output/call_format.h"
 #include "api/output/reasoning_format.h"
+#include "sample/grammar/source.h"
 
 namespace weir::api::output {
 
@@ -18,6 +21,8 @@ struct BoundFunction {
   std::string name;
   std::string parameters;  // A JSON schema; empty: none.
   bool strict = false;     // What of the schema cannot be enforced is an error.
+  // Of a function whose one argument `input` is a text: what binds the text.
+  std::optional<sample::grammar::GrammarSource> input{};
 };
 
 struct CallBinding {
@@ -27,6 +32,14 @@ struct CallBinding {
                           // come, and only arguments of strict functions follow their schema.
   bool parallel = false;  // More than one call.
 };
+
+// A call as text; the arguments are JSON.
+struct WrittenCall {
+  std::string name;
+  std::string arguments;
+};
+// How calls look where a grammar forces them. For what the model is shown.
+std::string write_calls(const CallFormat& format, std::span<const WrittenCall> calls);
 
 // Both return a part as sample/grammar/parts.h reads it.
 std::string calls_part(const CallBinding& binding);

@@ -193,6 +193,9 @@ constexpr auto kExamples = std::to_array<Example>({
     "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 243
   }
 })"},
+    {"POST", "/v1/responses/input_tokens", "The length of a question", "",
+     R"({"model": "weir-tiny-moe", "input": "Tell me a short story."})",
+     R"({"object": "response.input_tokens", "input_tokens": 17})"},
     {"GET", "/v1/responses/{id}", "A response that was kept",
      "resp_49eb69f211d0df73b7952d3c0183db9e", "",
      R"({

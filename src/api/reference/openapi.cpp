@@ -154,9 +154,8 @@ void write_ignored_header(JsonWriter& json) {
   json.end_object().end_object();
 }
 
-void write_answers(JsonWriter& json, const Operation& operation,
-                   const std::vector<const Example*>& examples) {
-  json.key("responses").begin_object();
+void write_answer(JsonWriter& json, const Operation& operation,
+                  const std::vector<const Example*>& examples) {
   json.key("200").begin_object().field("description", "The answer.");
   if (!operation.request.empty()) write_ignored_header(json);
   json.key("content").begin_object();
@@ -175,6 +174,12 @@ void write_answers(JsonWriter& json, const Operation& operation,
     json.end_object();
   }
   json.end_object().end_object();
+}
+
+void write_answers(JsonWriter& json, const Operation& operation,
+                   const std::vector<const Example*>& examples) {
+  json.key("responses").begin_object();
+  if (!operation.refuses) write_answer(json, operation, examples);
   json.key("default").begin_object().field("description", "An error.");
   json.key("content").begin_object().key("application/json").begin_object().key("schema");
   write_reference(json, anthropic::is_messages_path(operation.path) ? "MessageError" : "Error");

@@ -20,6 +20,14 @@ constexpr std::string_view kListQuery = R"([
    "schema": {"type": "string"}}
 ])";
 
+constexpr std::string_view kReplayQuery = R"([
+  {"name": "stream", "in": "query", "description": "true: as its events, as text/event-stream.",
+   "schema": {"type": "boolean", "default": false}},
+  {"name": "starting_after", "in": "query",
+   "description": "The sequence_number of the event before the first.",
+   "schema": {"type": "integer"}}
+])";
+
 constexpr std::string_view kSlotsQuery = R"([
   {"name": "fail_on_no_slot", "in": "query", "description": "1: 503 while no slot is free.",
    "schema": {"type": "integer", "enum": [0, 1]}}
@@ -38,7 +46,11 @@ constexpr auto kOperations = std::to_array<Operation>({
 
     {"POST", "/v1/responses", "createResponse", "Responses", "ResponseRequest", "Response",
      "ResponseStreamEvent"},
-    {"GET", "/v1/responses/{id}", "getResponse", "Responses", "", "Response"},
+    {"POST", "/v1/responses/input_tokens", "countResponseTokens", "Responses", "ResponseRequest",
+     "ResponseTokenCount"},
+    {"GET", "/v1/responses/{id}", "getResponse", "Responses", "", "Response", "", kReplayQuery},
+    {"POST", "/v1/responses/{id}/cancel", "cancelResponse", "Responses", "", "Response", "", "",
+     /*refuses=*/true},
     {"DELETE", "/v1/responses/{id}", "deleteResponse", "Responses", "", "DeletedResponse"},
     {"GET", "/v1/responses/{id}/input_items", "listInputItems", "Responses", "", "InputItemList",
      "", kListQuery},

@@ -6,7 +6,8 @@
 // Threads: any; constant data.
 //
 // Invariants, all of them checked by tests:
-// (1) Every endpoint has an operation and at least one example; every operation has an endpoint.
+// (1) Every endpoint has an operation and, unless it refuses everything, at least one example; every
+//     operation has an endpoint.
 // (2) Every `json` is a JSON Schema, whose $refs point to components/schemas.
 // (3) Schemas of answers name every member. They leave additionalProperties out: a client must
 //     bear members that come later.
@@ -31,6 +32,7 @@ struct Operation {
   std::string_view event = {};    // Empty: the endpoint does not stream.
   // Parameters of the query, as an array of JSON; empty: none.
   std::string_view query = {};
+  bool refuses = false;  // Every answer is an error, so there is no example of another.
 };
 
 // A request and what it was answered by the built-in model, except where the comment beside it says

@@ -8,15 +8,47 @@ namespace weir::api::reference {
 namespace {
 
 constexpr auto kSchemas = std::to_array<Schema>({
-    {"ResponseTool", R"({
+    {"FunctionTool", R"({
   "type": "object", "required": ["type", "name"], "properties": {
     "type": {"const": "function"}, "name": {"type": "string"}, "description": {"type": "string"},
     "parameters": {"anyOf": [{"$ref": "#/components/schemas/JsonSchema"}, {"type": "null"}]},
     "strict": {"type": ["boolean", "null"]}}})"},
 
+    {"CustomTool", R"({
+  "type": "object", "required": ["type", "name"], "description": "Its input is a text.",
+  "properties": {
+    "type": {"const": "custom"}, "name": {"type": "string"}, "description": {"type": "string"},
+    "format": {"anyOf": [
+      {"type": "object", "required": ["type"], "properties": {"type": {"const": "text"}}},
+      {"type": "object", "required": ["type", "syntax", "definition"], "properties": {
+        "type": {"const": "grammar"}, "syntax": {"enum": ["lark", "regex"]},
+        "definition": {"type": "string"}}},
+      {"type": "null"}]}}})"},
+
+    {"NamespaceTool", R"({
+  "type": "object", "required": ["type", "name", "tools"], "properties": {
+    "type": {"const": "namespace"}, "name": {"type": "string"},
+    "description": {"type": "string"},
+    "tools": {"type": "array", "items": {"anyOf": [
+      {"$ref": "#/components/schemas/FunctionTool"},
+      {"$ref": "#/components/schemas/CustomTool"}]}}}})"},
+
+    {"VendorTool", R"({
+  "type": "object", "required": ["type"], "additionalProperties": true,
+  "description": "Run by OpenAI's servers: left out here.",
+  "properties": {"type": {"type": "string",
+    "not": {"enum": ["function", "custom", "namespace"]}}}})"},
+
+    {"ResponseTool", R"({"anyOf": [
+  {"$ref": "#/components/schemas/FunctionTool"},
+  {"$ref": "#/components/schemas/CustomTool"},
+  {"$ref": "#/components/schemas/NamespaceTool"},
+  {"$ref": "#/components/schemas/VendorTool"}]})"},
+
     {"ResponseNamedTool", R"({
   "type": "object", "required": ["type", "name"], "properties": {
-    "type": {"const": "function"}, "name": {"type": "string"}}})"},
+    "type": {"enum": ["function", "custom", "namespace"]}, "name": {"type": "string"},
+    "namespace": {"type": "string"}}})"},
 
     {"ResponseToolChoice", R"({"anyOf": [
   {"enum": ["none", "auto", "required"]},
@@ -69,7 +101,16 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "properties": {
     "id": {"type": "string"}, "type": {"const": "function_call"},
     "status": {"$ref": "#/components/schemas/ItemStatus"}, "call_id": {"type": "string"},
-    "name": {"type": "string"}, "arguments": {"type": "string", "description": "JSON."}}})"},
+    "name": {"type": "string"}, "namespace": {"type": "string"},
+    "arguments": {"type": "string", "description": "JSON."}}})"},
+
+    {"CustomCallItem", R"({
+  "type": "object", "required": ["id", "type", "status", "call_id", "name", "input"],
+  "properties": {
+    "id": {"type": "string"}, "type": {"const": "custom_tool_call"},
+    "status": {"$ref": "#/components/schemas/ItemStatus"}, "call_id": {"type": "string"},
+    "name": {"type": "string"}, "namespace": {"type": "string"},
+    "input": {"type": "string"}}})"},
 
     {"ReasoningItem", R"({
   "type": "object", "required": ["id", "type", "status", "summary", "content"], "properties": {
@@ -82,6 +123,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     {"OutputItem", R"({"anyOf": [
   {"$ref": "#/components/schemas/OutputMessage"},
   {"$ref": "#/components/schemas/FunctionCallItem"},
+  {"$ref": "#/components/schemas/CustomCallItem"},
   {"$ref": "#/components/schemas/ReasoningItem"}]})"},
 
     {"InputMessage", R"({
@@ -94,12 +136,24 @@ constexpr auto kSchemas = std::to_array<Schema>({
     {"InputFunctionCall", R"({
   "type": "object", "required": ["type", "call_id", "name", "arguments"], "properties": {
     "id": {"type": "string"}, "type": {"const": "function_call"}, "status": {"type": "string"},
-    "call_id": {"type": "string"}, "name": {"type": "string"},
+    "call_id": {"type": "string"}, "name": {"type": "string"}, "namespace": {"type": "string"},
     "arguments": {"type": "string", "description": "JSON."}}})"},
+
+    {"InputCustomCall", R"({
+  "type": "object", "required": ["type", "call_id", "name", "input"], "properties": {
+    "id": {"type": "string"}, "type": {"const": "custom_tool_call"}, "status": {"type": "string"},
+    "call_id": {"type": "string"}, "name": {"type": "string"}, "namespace": {"type": "string"},
+    "input": {"type": "string"}}})"},
+
+    {"AdditionalTools", R"({
+  "type": "object", "required": ["type", "tools"], "properties": {
+    "id": {"type": "string"}, "type": {"const": "additional_tools"}, "role": {"type": "string"},
+    "tools": {"type": "array", "items": {"$ref": "#/components/schemas/ResponseTool"}}}})"},
 
     {"FunctionCallOutput", R"({
   "type": "object", "required": ["type", "call_id", "output"], "properties": {
-    "id": {"type": "string"}, "type": {"const": "function_call_output"},
+    "id": {"type": "string"},
+    "type": {"enum": ["function_call_output", "custom_tool_call_output"]},
     "status": {"type": "string"}, "call_id": {"type": "string"},
     "output": {"anyOf": [{"type": "string"},
       {"type": "array", "items": {"$ref": "#/components/schemas/TextPart"}}]}}})"},
@@ -118,6 +172,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     {"InputItem", R"({"anyOf": [
   {"$ref": "#/components/schemas/InputMessage"},
   {"$ref": "#/components/schemas/InputFunctionCall"},
+  {"$ref": "#/components/schemas/InputCustomCall"},
+  {"$ref": "#/components/schemas/AdditionalTools"},
   {"$ref": "#/components/schemas/FunctionCallOutput"},
   {"$ref": "#/components/schemas/InputReasoning"},
   {"$ref": "#/components/schemas/ItemReference"}]})"},
@@ -166,6 +222,10 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "truncation": {"enum": ["auto", "disabled"]}, "user": {"type": ["string", "null"]},
     "output": {"type": "array", "items": {"$ref": "#/components/schemas/OutputItem"}},
     "usage": {"anyOf": [{"$ref": "#/components/schemas/ResponseUsage"}, {"type": "null"}]}}})"},
+
+    {"ResponseTokenCount", R"({
+  "type": "object", "required": ["object", "input_tokens"], "properties": {
+    "object": {"const": "response.input_tokens"}, "input_tokens": {"type": "integer"}}})"},
 
     {"DeletedResponse", R"({
   "type": "object", "required": ["id", "object", "deleted"], "properties": {
@@ -262,6 +322,20 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "item_id": {"type": "string"}, "name": {"type": "string"},
     "arguments": {"type": "string"}}})"},
 
+    {"ResponseInputDeltaEvent", R"({
+  "type": "object", "required": ["type", "sequence_number", "output_index", "item_id", "delta"],
+  "properties": {
+    "type": {"const": "response.custom_tool_call_input.delta"},
+    "sequence_number": {"type": "integer"}, "output_index": {"type": "integer"},
+    "item_id": {"type": "string"}, "delta": {"type": "string"}}})"},
+
+    {"ResponseInputDoneEvent", R"({
+  "type": "object", "required": ["type", "sequence_number", "output_index", "item_id", "input"],
+  "properties": {
+    "type": {"const": "response.custom_tool_call_input.done"},
+    "sequence_number": {"type": "integer"}, "output_index": {"type": "integer"},
+    "item_id": {"type": "string"}, "input": {"type": "string"}}})"},
+
     {"ResponseErrorEvent", R"({
   "type": "object", "required": ["type", "sequence_number", "code", "message", "param", "error"],
   "properties": {
@@ -282,6 +356,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
   {"$ref": "#/components/schemas/ResponseSummaryPartEvent"},
   {"$ref": "#/components/schemas/ResponseArgumentsDeltaEvent"},
   {"$ref": "#/components/schemas/ResponseArgumentsDoneEvent"},
+  {"$ref": "#/components/schemas/ResponseInputDeltaEvent"},
+  {"$ref": "#/components/schemas/ResponseInputDoneEvent"},
   {"$ref": "#/components/schemas/ResponseErrorEvent"}]})"},
 });
 

@@ -48,8 +48,11 @@ constexpr CommonTerminal kCommon[] = {
 
 class LarkParser {
  public:
-  LarkParser(Grammar& grammar, std::string_view text)
-      : grammar_(grammar), in_(text), ignored_(grammar.add_rule("ignored", /*keep=*/true)) {}
+  LarkParser(Grammar& grammar, std::string_view text, Spelling spelling)
+      : grammar_(grammar),
+        in_(text),
+        spelling_(spelling),
+        ignored_(grammar.add_rule("ignored", /*keep=*/true)) {}
 
   Result<void> parse() {
     skip_lines();
@@ -127,7 +130,7 @@ class LarkParser {
       if (found == std::end(kCommon))
         return in_.error(concat({"'common.", name.substr(0, 64), "' is not supported"}));
       WEIR_ASSIGN(const ExprId body,
-                  regex(grammar_, found->pattern, Spelling::kPlain, RegexMatch::kWhole));
+                  regex(grammar_, found->pattern, spelling_, RegexMatch::kWhole));
       skip_blanks();
       std::string_view as = name;
       if (in_.take("->")) {
@@ -234,7 +237,7 @@ class LarkParser {
       WEIR_ASSIGN(const std::vector<char32_t> last, text());
       if (characters.size() != 1 || last.size() != 1 || characters[0] > last[0])
         return in_.error("expected a range of two single characters in order");
-      return grammar_.characters(CharSet{{characters[0], last[0]}});
+      return spell(grammar_, CharSet{{characters[0], last[0]}}, spelling_);
     }
     const bool any_case = in_.take("i");
     std::vector<ExprId> parts;
@@ -242,7 +245,7 @@ class LarkParser {
       CharSet set{{c, c}};
       const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
       if (any_case && letter) set.add(c ^ 0x20, c ^ 0x20);
-      parts.push_back(grammar_.characters(set));
+      parts.push_back(spell(grammar_, set, spelling_));
     }
     return grammar_.concat(parts);
   }
@@ -257,7 +260,7 @@ class LarkParser {
     const std::string_view text = in_.from(begin);
     if (!in_.take("/")) return in_.error("expected '/' at the end of the regex");
     if (TextReader::name_character(in_.peek())) return in_.error("regex flags are not supported");
-    return regex(grammar_, text, Spelling::kPlain, RegexMatch::kWhole);
+    return regex(grammar_, text, spelling_, RegexMatch::kWhole);
   }
 
   Result<ExprId> repeated(ExprId part) {
@@ -277,6 +280,7 @@ class LarkParser {
 
   Grammar& grammar_;
   TextReader in_;
+  const Spelling spelling_;
   const RuleId ignored_;
   std::vector<ExprId> ignores_;
   std::map<std::string, RuleId> rules_;
@@ -286,12 +290,12 @@ class LarkParser {
 
 }  // namespace
 
-Result<void> lark(Grammar& grammar, std::string_view text) {
+Result<void> lark(Grammar& grammar, std::string_view text, Spelling spelling) {
   if (text.size() > kGrammarBytesMax || !valid_utf8(text))
     return fail(ErrorCode::kInvalid, "The grammar cannot be read: expected at most " +
                                          std::to_string(kGrammarBytesMax) +
                                          " bytes of valid UTF-8.");
-  return LarkParser(grammar, text).parse();
+  return LarkParser(grammar, text, spelling).parse();
 }
 
 }  // namespace weir::sample::grammar

@@ -9,10 +9,11 @@
 #include <string_view>
 
 #include "sample/grammar/grammar.h"
+#include "sample/grammar/json_text.h"
 
 namespace weir::sample::grammar {
 
-// Fills the grammar and sets its root.
-Result<void> lark(Grammar& grammar, std::string_view text);
+// Fills the grammar and sets its root. `spelling`: of the texts that it describes.
+Result<void> lark(Grammar& grammar, std::string_view text, Spelling spelling = Spelling::kPlain);
 
 }  // namespace weir::sample::grammar

@@ -140,7 +140,8 @@ class PartReader {
     if (const auto markers = json_get(object, "without")) return free_text(object, *markers, false);
     if (const auto schema = json_get(object, "schema"))
       return schema_of(*schema, json_get(object, "or_object").has_value());
-    if (const auto source = json_get(object, "source")) return source_of(*source);
+    if (const auto source = json_get(object, "source"))
+      return source_of(*source, json_get(object, "in_string") ? Spelling::kJson : Spelling::kPlain);
     if (json_get(object, "space"))
       return grammar_.any({grammar_.empty(), grammar_.literal(" "), grammar_.literal("\n")});
     if (json_get(object, "object")) return any_object();
@@ -232,7 +233,7 @@ class PartReader {
     return object_;
   }
 
-  Result<ExprId> source_of(JsonValue value) {
+  Result<ExprId> source_of(JsonValue value, Spelling spelling) {
     JsonObject object;
     if (value.get(object) != simdjson::SUCCESS)
       return malformed("expected a source, found " + json_excerpt(value));
@@ -247,7 +248,7 @@ class PartReader {
     if (const auto found = json_get(object, "choices"); found && !found->get(choices))
       for (const JsonValue choice : choices)
         if (!choice.get(text)) source.choices.emplace_back(text);
-    return nested_(grammar_, source);
+    return nested_(grammar_, source, spelling);
   }
 
   Grammar& grammar_;

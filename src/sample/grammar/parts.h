@@ -14,18 +14,22 @@
 //   {"schema": {...}, "or_object": true}     what satisfies the JSON schema; where that cannot be
 //                                    enforced, and `or_object` stands beside it, any JSON object
 //   {"source": {"kind": 2, "text": "...", "choices": [...]}}     another GrammarSource
+//   {"source": {...}, "in_string": true}     the same, spelled as within a JSON string; for the
+//                                    kinds regex and grammar (Lark)
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "sample/grammar/grammar.h"
+#include "sample/grammar/json_text.h"
 #include "sample/grammar/source.h"
 
 namespace weir::sample::grammar {
 
 // Makes an expression of a nested source; source.cpp has it.
-using SourceReader = Result<ExprId> (*)(Grammar& grammar, const GrammarSource& source);
+using SourceReader = Result<ExprId> (*)(Grammar& grammar, const GrammarSource& source,
+                                        Spelling spelling);
 
 Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested);
 

@@ -34,16 +34,23 @@ Result<ExprId> choice(Grammar& grammar, const std::vector<std::string>& choices)
   return grammar.any(ways);
 }
 
+bool is_lark(const GrammarSource& source) {
+  return source.kind == GrammarSource::Kind::kGrammar &&
+         source.text.find("::=") == std::string::npos;
+}
+
 // Within a grammar of parts; kinds that define rules set the root, which is then one among others.
-Result<ExprId> expression(Grammar& grammar, const GrammarSource& source) {
+Result<ExprId> expression(Grammar& grammar, const GrammarSource& source, Spelling spelling) {
   using Kind = GrammarSource::Kind;
+  if (spelling != Spelling::kPlain && source.kind != Kind::kRegex && !is_lark(source))
+    return fail(ErrorCode::kUnsupported, "Within a JSON string only a regex or Lark is possible.");
   switch (source.kind) {
     case Kind::kJsonObject:
       return json_object(grammar);
     case Kind::kJsonSchema:
       return json_schema(grammar, source.text);
     case Kind::kRegex:
-      return regex(grammar, source.text, Spelling::kPlain, RegexMatch::kWhole);
+      return regex(grammar, source.text, spelling, RegexMatch::kWhole);
     case Kind::kChoice:
       return choice(grammar, source.choices);
     case Kind::kParts:
@@ -52,13 +59,12 @@ Result<ExprId> expression(Grammar& grammar, const GrammarSource& source) {
     case Kind::kGrammar:
       break;
   }
-  const bool is_gbnf = source.kind == Kind::kGbnf || source.text.find("::=") != std::string::npos;
-  WEIR_TRY(is_gbnf ? gbnf(grammar, source.text) : lark(grammar, source.text));
+  WEIR_TRY(is_lark(source) ? lark(grammar, source.text, spelling) : gbnf(grammar, source.text));
   return grammar.rule(grammar.root);
 }
 
 Result<void> fill(Grammar& grammar, const GrammarSource& source) {
-  WEIR_ASSIGN(const ExprId body, expression(grammar, source));
+  WEIR_ASSIGN(const ExprId body, expression(grammar, source, Spelling::kPlain));
   grammar.root = grammar.add_rule("root");
   grammar.define(grammar.root, body);
   return {};
@@ -78,6 +84,11 @@ size_t bytes_of(const GrammarSource& source) {
 }
 
 }  // namespace
+
+Result<void> check_source(const GrammarSource& source) {
+  Grammar draft;
+  return fill(draft, source);
+}
 
 Result<std::unique_ptr<Automaton>> compile(const GrammarSource& source) {
   Grammar draft;

@@ -36,6 +36,8 @@ struct GrammarSource {
 };
 
 Result<std::unique_ptr<Automaton>> compile(const GrammarSource& source);
+// Whether the notation is understood; compiling may still find it too complex.
+Result<void> check_source(const GrammarSource& source);
 
 // Whose automata are shared: by all requests with the same source, on whatever thread they are
 // matched. The last to let go frees.
