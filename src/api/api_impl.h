@@ -41,6 +41,7 @@ struct Api::Impl {
     Action action;
   };
   // Every endpoint, in the order of the reference.
+  struct Table;
   static std::span<const Row> table();
   void add_route(std::string_view path, const Row& row);
   void add_routes();

@@ -16,9 +16,9 @@
 
 namespace weir::api {
 
-std::span<const Api::Impl::Row> Api::Impl::table() {
+struct Api::Impl::Table {
   using enum Access;
-  static const std::array kTable = std::to_array<Row>({
+  static inline const std::array kRows = std::to_array<Row>({
       {{"POST", "/v1/chat/completions", "Answers a conversation.", kApi, &chat_fields},
        &Impl::chat_completions},
       {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
@@ -88,11 +88,13 @@ std::span<const Api::Impl::Row> Api::Impl::table() {
         kMonitor},
        &Impl::slots},
       {{"GET", "/metrics", "Figures in Prometheus text format.", kMonitor}, &Impl::metrics},
-      {{"GET", "/version", "The server's version.", kAnyKey}, &Impl::version},
+      {{"GET", "/version", "The server's version, and the commit that it was built from.", kAnyKey},
+       &Impl::version},
       {{"GET", "/openapi.json", "This reference, as OpenAPI 3.1.", kAnyKey}, &Impl::openapi},
   });
-  return kTable;
-}
+};
+
+std::span<const Api::Impl::Row> Api::Impl::table() { return Table::kRows; }
 
 void Api::Impl::add_route(std::string_view path, const Row& row) {
   routes.add(row.doc.method, path,

@@ -176,7 +176,11 @@ constexpr auto kFields = std::to_array<Field>({
     {"messages", "array", &parse_messages, "The conversation.", 0, 0, kChat, true},
     {"prompt", "string or array", &parse_prompt, "Text or token ids, one or several.", 0, 0,
      kCompletions, true},
-    {"tools", "array", &parse_tools, "Functions that the model may call.", 0, 0, kChat},
+    {"tools", "array", &parse_tools,
+     "Functions that the model may call. What of a schema cannot be enforced is left out and named "
+     "in "
+     "x-weir-ignored, or refused if the function is strict.",
+     0, 0, kChat},
     {"tool_choice", "string or object", &parse_tool_choice,
      "none, auto, required, a named function, or allowed_tools.", 0, 0, kChat},
     {"parallel_tool_calls", "boolean", &G::parallel_tool_calls, "More than one call an answer.", 0,
@@ -280,7 +284,10 @@ constexpr auto kFields = std::to_array<Field>({
      kCountMax},
     {"cache_prompt", "boolean", {}, "Accepted; the prefix cache is always on."},
 
-    {"response_format", "object", &parse_response_format, "type text, json_object or json_schema.",
+    {"response_format", "object", &parse_response_format,
+     "type text, json_object or json_schema. A schema's keyword that cannot be enforced is "
+     "refused, "
+     "or left out and named in x-weir-ignored if json_schema.strict is false.",
      0, 0, kChat | kCompletions},
     {"modalities", "array", &parse_modalities, "[\"text\"].", 0, 0, kChat},
     {"functions", "array", &parse_functions, "The older name of tools.", 0, 0, kChat},

@@ -61,6 +61,7 @@ struct ToolFunction {
   std::string name;        // As the model reads and writes it.
   std::string parameters;  // A JSON schema; empty: none.
   bool strict = false;
+  std::string field{};  // Where the schema stands in the request: "tools[0].function.parameters".
   // --- Where the client has another name for it, or gives it a text instead of JSON (responses).
   std::string space{}, own_name{};  // A namespace, or empty, and the name in it.
   bool custom = false;              // Its one argument `input` is a text,

@@ -74,8 +74,8 @@ bool ends_with(std::string_view prompt, std::string_view marker) {
 class Planner {
  public:
   Planner(const OutputFormats& formats, const GenerateRequest& request, std::string_view prompt,
-          bool arguments_bound)
-      : formats_(formats), request_(request), arguments_bound_(arguments_bound) {
+          bool inputs_bound)
+      : formats_(formats), request_(request), inputs_bound_(inputs_bound) {
     if (request.may_call()) calls_ = formats.calls;
     if (request.must_call() && !calls_) calls_ = &output::generic_calls();
     reasoning_ = formats.reasoning;
@@ -124,10 +124,8 @@ class Planner {
     for (const ToolFunction& function : request_.functions) {
       if (!is_callable(request_, function.name)) continue;
       binding.functions.push_back(
-          {function.name, function.parameters, function.strict, function.input});
-      if (!arguments_bound_) binding.functions.back().input.reset();
-      if (!arguments_bound_ && !function.strict)
-        binding.functions.back().parameters = R"({"type":"object"})";
+          {function.name, function.parameters, function.strict, function.field, function.input});
+      if (!inputs_bound_) binding.functions.back().input.reset();
     }
     return output::calls_part(binding);
   }
@@ -169,7 +167,7 @@ class Planner {
 
   const OutputFormats& formats_;
   const GenerateRequest& request_;
-  const bool arguments_bound_;
+  const bool inputs_bound_;
   const CallFormat* calls_ = nullptr;
   const ReasoningFormat* reasoning_ = nullptr;
   bool begun_ = false, closed_ = false;  // By the prompt.
@@ -206,8 +204,8 @@ OutputFormats choose_formats(const ApiConfig& config) {
 }
 
 OutputPlan plan_output(const ApiConfig& config, const GenerateRequest& request,
-                       std::string_view prompt, bool arguments_bound) {
-  return Planner(*config.outputs, request, prompt, arguments_bound).plan();
+                       std::string_view prompt, bool inputs_bound) {
+  return Planner(*config.outputs, request, prompt, inputs_bound).plan();
 }
 
 }  // namespace weir::api

@@ -42,8 +42,8 @@ struct OutputPlan {
   std::string grammar_field;  // The field that an error in it belongs to.
 };
 
-// Of the answer to a prompt; `arguments_bound`: by the functions' schemas, where a grammar is to.
+// Of the answer to a prompt. `inputs_bound`: the formats of custom tools bind their inputs.
 OutputPlan plan_output(const ApiConfig& config, const GenerateRequest& request,
-                       std::string_view prompt, bool arguments_bound = true);
+                       std::string_view prompt, bool inputs_bound = true);
 
 }  // namespace weir::api

@@ -295,8 +295,8 @@ Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(const ApiConfig& co
               unsupported ? "unsupported_parameter" : "invalid_value");
 }
 
-// How the answer is taken apart, and the position at which its grammar begins. Schemas that are too
-// much together bind no arguments but those of strict functions: they are then valid JSON.
+// How the answer is taken apart, and the position at which its grammar begins. What of the schemas
+// could not be enforced, and need not be, is noted.
 Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& config,
                                                               const GenerateRequest& request,
                                                               std::string_view chat_end,
@@ -315,9 +315,14 @@ Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& c
   auto matcher = matcher_of(config, plan, options.begins_text);
   const bool binds_input = std::ranges::any_of(
       request.functions, [](const ToolFunction& function) { return function.input.has_value(); });
-  if (matcher || !(request.must_call() || binds_input)) return matcher;
-  plan = plan_output(config, request, chat_end, /*arguments_bound=*/false);
-  return matcher_of(config, plan, options.begins_text);
+  if (!matcher && binds_input) {
+    plan = plan_output(config, request, chat_end, /*inputs_bound=*/false);
+    matcher = matcher_of(config, plan, options.begins_text);
+    if (matcher) options.ignored.add("tools: the formats of custom tools");
+  }
+  if (!matcher) return matcher;
+  for (const std::string& name : (*matcher)->automaton().left_out()) options.ignored.add(name);
+  return matcher;
 }
 
 }  // namespace
@@ -418,8 +423,8 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
                 "This model has no chat template: use /v1/completions, or start the server with "
                 "one.",
                 "messages", "unsupported_endpoint");
-  const TemplateTools& writes =
-      with_tools ? config.outputs->tool_use_writes : config.outputs->chat_writes;
+  TemplateTools writes = with_tools ? config.outputs->tool_use_writes : config.outputs->chat_writes;
+  if (own) writes = probe_template(*own, config.special_tokens);
   std::string variables;
   JsonWriter json(variables);
   json.begin_object();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/generate_request.h"
+#include "sample/grammar/parts.h"
 
 namespace weir::api {
 
@@ -64,6 +65,21 @@ Result<void> bind_object(const std::string& path, GenerateRequest& out) {
   return bind(path, GrammarSource{}, out);
 }
 
+// OpenAI promises the schema for `strict: true` alone; without it the model does its best. Here an
+// absent `strict` is as good as true, so that no schema is weakened unasked; one that says false
+// gets what can be enforced, as functions do.
+Result<void> bind_schema_of(const std::string& path, JsonObject object, const std::string& field,
+                            JsonValue schema, GenerateRequest& out) {
+  bool strict = true;
+  if (const auto value = json_get(object, "strict");
+      value && !value->is_null() && value->get(strict) != simdjson::SUCCESS)
+    return wrong_type(path, "a boolean", *value);
+  if (strict) return bind_schema(field, schema, out);
+  std::string text;
+  JsonWriter(text).value(schema);
+  return bind(field, sample::grammar::loose_schema(text, field), out);
+}
+
 Result<void> bind_named_schema(JsonObject format, GenerateRequest& out) {
   const auto named = json_get(format, "json_schema");
   if (!named) {
@@ -74,9 +90,10 @@ Result<void> bind_named_schema(JsonObject format, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonObject object, as_object("response_format.json_schema", *named));
   const auto schema = json_get(object, "schema");
   if (!schema) return missing("response_format.json_schema.schema");
-  if (schema->is_string())
+  if (!schema->is_object())
     return wrong_type("response_format.json_schema.schema", "an object", *schema);
-  return bind_schema("response_format.json_schema.schema", *schema, out);
+  return bind_schema_of("response_format.json_schema.strict", object,
+                        "response_format.json_schema.schema", *schema, out);
 }
 
 }  // namespace
@@ -115,7 +132,7 @@ Result<void> parse_text_config(const FieldInput& in, GenerateRequest& out) {
   const auto schema = json_get(format, "schema");
   if (!schema) return missing("text.format.schema");
   if (!schema->is_object()) return wrong_type("text.format.schema", "an object", *schema);
-  return bind_schema("text.format.schema", *schema, out);
+  return bind_schema_of("text.format.strict", format, "text.format.schema", *schema, out);
 }
 
 Result<void> parse_guided_json(const FieldInput& in, GenerateRequest& out) {

@@ -94,8 +94,9 @@ Result<ToolFunction> function_of(const std::string& path, JsonValue value) {
   WEIR_TRY(check_function_name(join(path, "name"), name));
   ToolFunction function;
   function.name = name;
+  function.field = join(path, "parameters");
   if (const auto parameters = json_get(object, "parameters")) {
-    WEIR_TRY(as_object(join(path, "parameters"), *parameters));
+    WEIR_TRY(as_object(function.field, *parameters));
     JsonWriter(function.parameters).value(*parameters);
   }
   if (const auto strict = json_get(object, "strict");

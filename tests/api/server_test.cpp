@@ -175,7 +175,7 @@ TEST(Pages, DescribeTheModel) {
   EXPECT_EQ(server.get("/v1/models/org/m").body, one);
   EXPECT_EQ(server.get("/health").body, R"({"status":"ok"})");
   EXPECT_EQ(server.get("/v1/health").status, 200);
-  EXPECT_EQ(server.get("/version").body, R"({"version":"0.0.1"})");
+  EXPECT_EQ(server.get("/version").body, R"({"version":"0.0.1","commit":"abc1234"})");
 }
 
 TEST(Pages, TurnTextIntoTokensAndBack) {

@@ -50,6 +50,34 @@ TEST(StructuredOutput, EveryFieldBindsTheAnswer) {
   EXPECT_EQ(text_of(server.complete(R"(,"guided_choice":["no"])")), "no");
 }
 
+TEST(StructuredOutput, StrictFalseLeavesOutWhatCannotBeEnforced) {
+  TestApi server;
+  const std::string schema = std::string(kPerson).insert(1, R"("dependentSchemas":{},)");
+  const auto asked = [&](const char* strict) {
+    return server.chat(R"(,"response_format":{"type":"json_schema","json_schema":{"name":"p")" +
+                       std::string(strict) + R"(,"schema":)" + schema + "}}");
+  };
+  for (const char* strict : {"", R"(,"strict":null)", R"(,"strict":true)"}) {
+    const auto answer = asked(strict);
+    EXPECT_EQ(answer.status, 400) << answer.body;
+    EXPECT_NE(answer.body.find("'dependentSchemas'"), std::string::npos) << answer.body;
+  }
+  const auto answer = asked(R"(,"strict":false)");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.header("x-weir-ignored"),
+            "response_format.json_schema.schema: dependentSchemas");
+  const auto doc = JsonDoc::parse(text_of(answer));
+  ASSERT_TRUE(doc) << text_of(answer);
+  EXPECT_EQ(doc->root().at_pointer("/age").get_int64().value(), 36);
+  const auto response = server.post(
+      "/v1/responses", R"({"model":"m","input":"Hi","text":{"format":{"type":"json_schema",)"
+                       R"("name":"p","strict":false,"schema":)" +
+                           schema + "}}}");
+  EXPECT_EQ(response.status, 200) << response.body;
+  EXPECT_EQ(response.header("x-weir-ignored"), "text.format.schema: dependentSchemas");
+  EXPECT_EQ(asked(R"(,"strict":"no")").status, 400);
+}
+
 // The model wants to say "hey \xc3\xa9!" and then end.
 TEST(StructuredOutput, WhatTheModelWantsIsTakenWhereItIsAllowed) {
   TestApi server;

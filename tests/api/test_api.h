@@ -219,6 +219,7 @@ class TestApi {
     config.engine = &runner_->handle();
     config.loop = &loop_;
     config.version = "0.0.1";
+    config.commit = "abc1234";
     api_ = std::make_unique<Api>(std::move(config));
     server_ = std::make_unique<net::HttpServer>(
         loop_, options.limits,

@@ -59,7 +59,7 @@ CASES = {
 REFUSED = {
     "keyword": ({"guided_json": {"type": "object", "dependentSchemas": {"a": {}}}}, "dependentSchemas"),
     "nested keyword": ({"response_format": {"type": "json_schema", "json_schema": {
-        "name": "x", "schema": {"type": "array", "items": {"not": {"type": "null"}}}}}}, "'not'"),
+        "name": "x", "schema": {"type": "array", "items": {"not": {"items": {}}}}}}}, "'not'"),
     "unknown keyword": ({"guided_json": {"type": "string", "maxlength": 3}}, "maxlength"),
     "format": ({"guided_json": {"type": "string", "format": "isbn"}}, "isbn"),
     "look-ahead": ({"guided_regex": "(?=a)b"}, "look"),

@@ -1,8 +1,8 @@
 """Calls of functions and reasoning by the real server: required, named, allowed and free ones, streamed and not, in both APIs of
 functions, in several formats. The model is tiny and calls nothing by itself, so what holds here is what the server makes certain."""
-import json, os, re, tempfile, unittest
+import glob, json, os, re, tempfile, unittest
 
-from weir_server import Server
+from weir_server import SOURCE, Server
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12}, "days": {"type": "integer", "minimum": 1, "maximum": 9},
                                             "unit": {"enum": ["C", "F"]}}, "required": ["city", "days", "unit"], "additionalProperties": False}
@@ -23,6 +23,22 @@ TEMPLATE = ("{%% for m in messages %%}<|im_start|>{{ m.role }}\n{{ m.content }}<
 FORMATS = ["<tool_call>", "<function=</function>", "<function=<parameter=", "<arg_key>", "[TOOL_CALLS]", "[TOOL_CALLS][ARGS]", "<｜tool▁calls▁begin｜>",
            "<｜tool▁calls▁begin｜>```json", "<|tool_calls_section_begin|>", "<|tool_call|>", "<|tool_call>", "<|channel|><|message|>", "nothing",
            "<|start_header_id|> \"parameters\"", "<|START_ACTION|>", "<TOOLCALL>", "<tool_calls>", "functools[", "<minimax:tool_call>", "<|tool_list_start|>"]
+
+
+def holds(value, schema):
+    """Types, enums, members and items, as far as they stand in the schema itself."""
+    types = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+    known = [types[t] for t in [schema["type"]] if t in types] if isinstance(schema.get("type"), str) else [object]
+    if value is None and schema.get("nullable"):
+        return True
+    if not isinstance(value, tuple(known)) or ("enum" in schema and value not in schema["enum"]) or ("const" in schema and value != schema["const"]):
+        return False
+    if isinstance(value, list):
+        return all(holds(item, schema.get("items", {})) for item in value)
+    if not isinstance(value, dict):
+        return True
+    required, members = schema.get("required", []), schema.get("properties", {})
+    return all(name in value for name in required if isinstance(required, list)) and all(holds(value[n], s) for n, s in members.items() if n in value)
 
 
 def put_together(body):
@@ -119,13 +135,39 @@ class Tools(unittest.TestCase):
                 self.assertGreater(found, 0)
 
     def test_refusals(self):
-        strict = tool("f", {"type": "object", "properties": {"a": {"not": {"type": "string"}}}}, strict=True)
+        strict = tool("f", {"type": "object", "properties": {"a": {"not": {"items": {"type": "string"}}}}}, strict=True)
         refused = [({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice"), ({"tool_choice": "sometimes"}, "tool_choice"),
                    ({"tools": [tool("a b")]}, "tools[0].function.name"), ({"tools": [strict], "tool_choice": "required"}, "tools")]
         with Server() as server:
             for more, param in refused:
                 status, _, body = server.request("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "tools": TOOLS, **more})
                 self.assertEqual((status, json.loads(body)["error"]["param"]), (400, param), body)
+
+    def test_schemas_of_tool_servers(self):
+        """What can be enforced holds, required and named; what cannot is named, and refused where the function is strict."""
+        tools = [t for path in sorted(glob.glob(f"{SOURCE}/tests/data/tool_schemas/*.json")) for t in json.load(open(path))]
+        self.assertGreater(len(tools), 200)
+        with Server("--ctx-size", "2048") as server:
+            named = 0
+            for index, shown in enumerate(tools[::7]):
+                function = {"name": shown["name"], "parameters": shown["parameters"]}
+                choice = "required" if index % 2 else {"type": "function", "function": {"name": shown["name"]}}
+                body = {"messages": [{"role": "user", "content": "Go on."}], "tools": [{"type": "function", "function": function}],
+                        "tool_choice": choice, "parallel_tool_calls": False, "max_tokens": 600, "seed": index}
+                status, headers, answer = server.request("POST", "/v1/chat/completions", body)
+                self.assertEqual(status, 200, answer)
+                ignored = headers.get("x-weir-ignored", "")
+                answer = json.loads(answer)["choices"][0]
+                if answer["finish_reason"] != "length":
+                    arguments = json.loads(answer["message"]["tool_calls"][0]["function"]["arguments"])
+                    self.assertTrue(holds(arguments, function["parameters"]), (function, arguments, ignored))
+                function["strict"] = True
+                status, _, answer = server.request("POST", "/v1/chat/completions", {**body, "max_tokens": 1})
+                self.assertEqual(status, 400 if ignored else 200, (ignored, answer))
+                if ignored:
+                    self.assertIn("tools[0].function.parameters: ", ignored)
+                    named += 1
+            self.assertGreater(named, 5)
 
     def test_every_format(self):
         for shown in FORMATS:

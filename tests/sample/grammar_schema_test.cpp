@@ -9,6 +9,8 @@
 #include "base/utf8.h"
 #include "grammar_matcher.h"
 #include "json_validator.h"
+#include "random_walk.h"
+#include "sample/grammar/parts.h"
 #include "sample/grammar/source.h"
 #include "schema_generator.h"
 
@@ -226,6 +228,115 @@ TEST(JsonSchema, ArraysCountTheirItems) {
   expect_samples(samples);
 }
 
+TEST(JsonSchema, WhatMustNotHoldIsExcluded) {
+  const Sample samples[] = {
+      {R"({"type":"string","not":{"enum":["none",""]}})",
+       {R"("none ")", R"("x")"},
+       {R"("none")", R"("")"}},
+      {R"({"type":"string","not":{"pattern":"^\\s*$"}})", {R"("a ")"}, {R"("")", R"("  ")"}},
+      {R"({"type":["string","null","boolean"],"not":{"enum":[null,true]}})",
+       {R"("null")", "false"},
+       {"null", "true"}},
+      {R"({"enum":["a","b",3],"not":{"const":"a"}})", {R"("b")", "3"}, {R"("a")"}},
+      {R"({"not":{"type":["object","array"]}})", {"1", "\"x\"", "null"}, {"{}", "[]"}},
+      {R"({"type":"integer","not":{"minimum":5}})", {"4", "-3"}, {"5", "6"}},
+      {R"({"type":"string","not":{"maxLength":2}})", {R"("abc")"}, {R"("ab")"}},
+      {R"({"not":{"not":{"type":"null"}}})", {"null"}, {"1"}},
+      {R"({"type":"string","not":{"anyOf":[{"const":"a"},{"pattern":"^b"}]}})",
+       {R"("c")", R"("ab")"},
+       {R"("a")", R"("bc")"}},
+      {R"({"properties":{"a":{},"b":{},"c":{}},"not":{"required":["a","b"]}})",
+       {"{}", R"({"a":1})", R"({"b":1,"c":1})"},
+       {R"({"a":1,"b":1})", "1"}},
+      {R"({"type":"object","not":{"required":["a"]}})", {"{}", R"({"b":1})"}, {R"({"a":1})"}},
+      {R"({"type":"string","pattern":"^(?=.*[0-9])(?!admin)[a-z0-9]+$"})",
+       {R"("a1")", R"("1admin")"},
+       {R"("ab")", R"("admin1")"}},
+      {R"({"properties":{"x":false,"y":{"not":{}}}})", {"{}"}, {R"({"y":1})"}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, ConditionsChooseWhatHolds) {
+  const Sample samples[] = {
+      {R"({"properties":{"kind":{"enum":["a","b"]},"x":{"type":"null"}},"required":["kind"],
+           "if":{"properties":{"kind":{"const":"a"}}},"then":{"required":["x"]}})",
+       {R"({"kind":"a","x":null})", R"({"kind":"b"})", R"({"kind":"b","x":null})"},
+       {R"({"kind":"a"})", "{}"}},
+      {R"({"properties":{"on":{"type":"boolean"},"t":{}},
+           "if":{"properties":{"on":{"const":true}},"required":["on"]},"then":{"required":["t"]},
+           "else":{"not":{"required":["t"]}}})",
+       {"{}", R"({"on":false})", R"({"on":true,"t":1})"},
+       {R"({"on":true})", R"({"on":false,"t":1})", R"({"t":1})"}},
+      {R"({"if":{"type":"string"},"then":{"minLength":2},"else":{"type":"integer"}})",
+       {R"("ab")", "3"},
+       {R"("a")", "null"}},
+      {R"({"enum":[{"a":1},{"a":2,"b":1},{"a":1,"b":1}],
+           "if":{"properties":{"a":{"const":1}}},"then":{"required":["b"]}})",
+       {R"({"a":1,"b":1})", R"({"a":2,"b":1})"},
+       {R"({"a":1})"}},
+      {R"({"if":{"type":"string"}})", {"1"}, {}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, AlternativesExcludeOneAnother) {
+  const Sample samples[] = {
+      {R"({"properties":{"a":{},"b":{}},"oneOf":[{"required":["a"]},{"required":["b"]}]})",
+       {R"({"a":1})", R"({"b":1})"},
+       {"{}", R"({"a":1,"b":1})"}},
+      {R"({"type":"string","oneOf":[{"pattern":"^a"},{"pattern":"b$"}]})",
+       {R"("ac")", R"("cb")"},
+       {R"("ab")", R"("c")"}},
+      {R"({"type":"integer","oneOf":[{"minimum":5},{"maximum":7}]})", {"4", "8"}, {"5", "7"}},
+  };
+  expect_samples(samples);
+}
+
+TEST(JsonSchema, ItemsDiffer) {
+  const Sample samples[] = {
+      {R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true,"minItems":1})",
+       {R"(["a"])", R"(["c","a","b"])", "[ \"b\",\n  \"a\" ]"},
+       {"[]", R"(["a","a"])", R"(["a","b","a"])", R"(["d"])"}},
+      {R"({"type":"array","items":{"enum":[1,1.0,2]},"uniqueItems":true,"maxItems":2})",
+       {"[]", "[1]", "[1,2]"},
+       {"[1,1.0]", "[1,1]"}},
+      {R"({"type":"array","items":{"const":1},"uniqueItems":true,"minItems":2})", {}, {"[1,1]"}},
+      {R"({"type":"array","items":{"type":"integer"},"contains":{"const":7}})",
+       {"[7]", "[1,7,2]"},
+       {"[]", "[1]", "[7,\"a\"]"}},
+  };
+  for (const Sample& sample : std::span(samples).first(2)) expect_samples({&sample, 1});
+  expect_samples({&samples[3], 1});
+  EXPECT_FALSE(compiled_schema(samples[2].schema));
+}
+
+TEST(JsonSchema, OtherDraftsAreUnderstood) {
+  const Sample samples[] = {
+      {R"({"type":"integer","minimum":3,"exclusiveMinimum":true,"maximum":9,
+           "exclusiveMaximum":false})",
+       {"4", "9"},
+       {"3", "10"}},
+      {R"({"exclusiveMaximum":true,"type":"null"})", {"null"}, {"1"}},
+      {R"({"properties":{"a":{},"b":{}},"dependencies":{"a":["b"]}})",
+       {"{}", R"({"a":1,"b":1})"},
+       {R"({"a":1})"}},
+      {R"({"type":"object","propertyNames":{"enum":["x","y"]},
+           "additionalProperties":{"type":"integer"}})",
+       {"{}", R"({"y":1})", R"({"x":1,"y":2})"},
+       {R"({"z":1})", R"({"x":null})", R"({"x":1,"x":2})"}},
+      {R"({"type":"object","propertyNames":{"not":{"pattern":"^_"}}})",
+       {R"({"a_":1})"},
+       {R"({"_a":1})"}},
+      {R"({"type":"object","properties":{"a":{}},"allOf":[{"properties":{"b":{}}}],
+           "additionalProperties":true,"unevaluatedProperties":false})",
+       {R"({"a":1,"b":2})"},
+       {R"({"c":1})"}},
+      {R"({"prefixItems":[{}],"unevaluatedItems":false})", {"[1]"}, {"[1,2]"}},
+  };
+  expect_samples(samples);
+}
+
 TEST(JsonSchema, SchemasCombine) {
   const Sample samples[] = {
       {R"({"enum":["a",1,null,{"x":[1]}]})",
@@ -271,11 +382,15 @@ TEST(JsonSchema, SchemasCombine) {
 TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPlace) {
   for (const auto& [schema, words] :
        std::initializer_list<std::pair<const char*, std::vector<const char*>>>{
-           {R"({"properties":{"a":{"not":{}}}})", {"'not'", "#/properties/a/not"}},
-           {R"({"if":{}})", {"'if'"}},
-           {R"({"items":{"contains":{}}})", {"'contains'", "#/items/contains"}},
+           {R"({"properties":{"a":{"not":{"items":{}}}}})", {"'not'", "#/properties/a/not"}},
+           {R"({"properties":{"a":{"type":"number","not":{"const":0}}}})", {"'not'"}},
+           {R"({"if":{"minProperties":1},"then":{"required":["a"]}})", {"'if'"}},
+           {R"({"items":{"contains":{},"minContains":2}})", {"'contains'", "#/items/contains"}},
+           {R"({"type":"array","items":{"enum":[1,2,3,4,5,6,7,8]},"uniqueItems":true})",
+            {"'uniqueItems'", "a few values"}},
+           {R"({"dependencies":{"a":{"required":["b"]}}})", {"'dependencies'"}},
            {R"({"type":"array","uniqueItems":true})", {"'uniqueItems'"}},
-           {R"({"unevaluatedProperties":false})", {"'unevaluatedProperties'"}},
+           {R"({"unevaluatedProperties":{"type":"null"}})", {"'unevaluatedProperties'"}},
            {R"({"dependentSchemas":{}})", {"'dependentSchemas'"}},
            {R"({"dependentRequired":{"a":["A"],"b":["B"],"c":["C"],"d":["D"],"e":["E"],"f":["F"],
                 "g":["G"]}})",
@@ -291,7 +406,8 @@ TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPlace) {
            {R"({"$ref":"#/nowhere"})", {"leads nowhere"}},
            {R"s({"type":"string","pattern":"(?=a)"})s", {"'pattern'", "lookahead", "#/pattern"}},
            {R"({"type":"string","format":"colour"})", {"'format'", "colour"}},
-           {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", {"'oneOf'", "0 and 1"}},
+           {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", {"'oneOf'"}},
+           {R"({"oneOf":[{"items":{}},{"items":{"type":"null"}}]})", {"'oneOf'", "0 and 1"}},
            {R"({"type":"text"})", {"expected a type", "#/type"}},
            {R"({"type":"number","multipleOf":123.456789})", {"'multipleOf'"}},
            {R"({"type":"string","minLength":3,"maxLength":2})", {"no output at all"}},
@@ -311,49 +427,41 @@ TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPlace) {
   }
 }
 
-// A random walk under the mask. Ends when it may, after some tokens as soon as it may.
-std::string walk(Matcher& matcher, std::mt19937& random, int tokens_max, bool& ended) {
-  MatchScratch scratch;
-  const TokenTrie& trie = matcher.trie();
-  std::vector<uint64_t> mask(trie.mask_words());
-  std::string text;
-  ended = false;
-  for (int i = 0; i < tokens_max; ++i) {
-    if (matcher.may_end() && (matcher.must_end() || i > 40 || random() % 4 == 0)) {
-      ended = true;
-      break;
-    }
-    matcher.fill_mask(mask, scratch);
-    std::vector<int32_t> allowed, closing;
-    for (int32_t token = 0; token < trie.vocab_size(); ++token) {
-      if (!(mask[static_cast<size_t>(token) / 64] >> (token % 64) & 1)) continue;
-      allowed.push_back(token);
-      if (std::string_view("\"}]").find(trie.bytes(token)[0]) != std::string_view::npos)
-        closing.push_back(token);
-    }
-    // Each token is allowed if, and only if, it can be taken; but for a mask that was cut short.
-    const bool complete = scratch.work_left() > 0;
-    for (int k = 0; k < 8; ++k) {
-      const auto token = static_cast<int32_t>(random() % static_cast<unsigned>(trie.vocab_size()));
-      Matcher copy = matcher;
-      const bool taken = copy.accept(token, scratch);
-      const bool is_allowed = std::ranges::binary_search(allowed, token);
-      EXPECT_TRUE(taken == is_allowed || (taken && !complete))
-          << text << " and " << trie.bytes(token) << (taken ? " may" : " may not") << " be taken";
-    }
-    EXPECT_FALSE(allowed.empty()) << "stuck behind " << text;
-    if (allowed.empty()) break;
-    const std::vector<int32_t>& from = i > 30 && !closing.empty() ? closing : allowed;
-    const int32_t token = from[random() % from.size()];
-    const std::string forced = matcher.forced(64, scratch);
-    const std::string_view bytes = trie.bytes(token);
-    const size_t common = std::min(forced.size(), bytes.size());
-    EXPECT_EQ(forced.substr(0, common), bytes.substr(0, common));
-    text += bytes;
-    EXPECT_TRUE(matcher.accept(token, scratch)) << text;
+// As json.dumps(indent=...) writes it, with `unit` for a level.
+std::string pretty(int levels, const std::string& unit) {
+  std::string text, indent = "\n";
+  for (int i = 0; i < levels; ++i) text += "{" + (indent += unit) + "\"a\": ";
+  text += "1";
+  for (int i = 0; i < levels; ++i) {
+    indent.resize(indent.size() - unit.size());
+    text += indent + "}";
   }
-  matcher.check();
   return text;
+}
+
+TEST(JsonSchema, WhiteSpaceIsWhatPrettyFormsNeed) {
+  std::string schema = R"({"type":"integer"})";
+  for (int levels = 1; levels <= 6; ++levels) {
+    schema = R"({"type":"object","properties":{"a":)" + schema + R"(},"required":["a"]})";
+    const auto automaton = compiled_schema(schema);
+    ASSERT_TRUE(automaton);
+    for (const char* unit : {"  ", "    ", "\t"})
+      EXPECT_TRUE(matches(*automaton, pretty(levels, unit))) << levels;
+    const auto columns = static_cast<size_t>(std::max(8, 4 * levels));
+    const auto indented = [&](size_t count) {
+      return matches(*automaton, "{\n" + std::string(count, ' ') + pretty(levels, "").substr(2));
+    };
+    EXPECT_TRUE(indented(columns));
+    EXPECT_FALSE(indented(columns + 1));
+  }
+  for (const char* free : {R"({"type":"object"})", R"({"properties":{"a":{"$ref":"#"}}})"}) {
+    const auto automaton = compiled_schema(free);
+    ASSERT_TRUE(automaton);
+    EXPECT_TRUE(matches(*automaton, "{\n" + std::string(24, ' ') + "}"));
+    EXPECT_FALSE(matches(*automaton, "{\n" + std::string(40, ' ') + "}"));
+    for (const char* text : {"{\"a\":  {}}", "{\"a\":\n{}}", "{\n\n\"a\":{}}", "{  \"a\":{}}"})
+      EXPECT_FALSE(matches(*automaton, text)) << text;
+  }
 }
 
 TEST(JsonSchema, RandomOutputsOfRandomSchemasAreValid) {
@@ -406,7 +514,7 @@ TEST(JsonSchema, RandomOutputsOfRandomSchemasAreValid) {
 TEST(JsonSchema, HostileSchemasAreRefusedOrHarmless) {
   const char* count_text = std::getenv("WEIR_SCHEMA_COUNT");
   const unsigned count = count_text ? static_cast<unsigned>(std::atoi(count_text)) / 10 : 64;
-  int refused = 0;
+  int refused = 0, given_up = 0;
   double slowest = 0;
   for (unsigned seed = 0; seed < count; ++seed) {
     const std::string schema = SchemaGenerator(seed).hostile();
@@ -419,6 +527,12 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrHarmless) {
       std::printf("%u: %.3f s, %s, %s\n", seed, seconds, schema.substr(0, 60).c_str(),
                   automaton ? std::to_string((*automaton)->state_count()).c_str()
                             : automaton.error().message.substr(0, 60).c_str());
+    if (JsonDoc::parse(schema)) {  // In part, it is always taken.
+      const auto loose = compile(loose_schema(schema, "hostile"));
+      ASSERT_TRUE(loose) << loose.error().message;
+      EXPECT_LT((*loose)->memory_bytes(), 200u << 20);
+      given_up += (*loose)->left_out() == std::vector<std::string>{"hostile: the whole schema"};
+    }
     if (!automaton) {
       EXPECT_FALSE(automaton.error().message.empty());
       ++refused;
@@ -431,8 +545,8 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrHarmless) {
     walk(matcher, random, 60, ended);
     if (HasFailure()) return;
   }
-  std::printf("%u hostile schemas: %d refused; slowest compilation %.2f s of CPU\n", count, refused,
-              slowest);
+  std::printf("%u hostile schemas: %d refused, %d given up; slowest compilation %.2f s of CPU\n",
+              count, refused, given_up, slowest);
 }
 
 TEST(GrammarCache, KeepsWhatWasAskedForLately) {

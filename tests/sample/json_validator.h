@@ -1,23 +1,29 @@
 // A plain JSON Schema validator for tests, written from the specification and sharing nothing with
-// the engine: the C library for patterns, doubles for numbers.
+// the engine: the standard library for patterns, doubles for numbers. Drafts 4 to 2020-12, without
+// formats, dynamic references and references to other documents.
 #pragma once
 
-#include <regex.h>
-
 #include <cmath>
+#include <map>
+#include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace weir::sample::grammar {
 
 class JsonValidator {
  public:
-  explicit JsonValidator(JsonValue root) : root_(root) {}
+  // `left_out`: keywords that need not hold, as the engine names them ("not at /properties/a"); a
+  // oneOf among them is read as anyOf.
+  explicit JsonValidator(JsonValue root, std::set<std::string> left_out = {})
+      : root_(root), left_out_(std::move(left_out)) {}
 
-  bool valid(JsonValue value) const { return valid(value, root_); }
+  bool valid(JsonValue value) const { return valid(value, {root_, ""}); }
 
  private:
   // By value, so that a loop over one keeps it alive.
@@ -68,34 +74,95 @@ class JsonValidator {
     return is_number(v) && number_of(v) == std::trunc(number_of(v));
   }
 
-  JsonValue resolve(std::string_view pointer) const {
-    if (pointer == "#") return root_;
-    if (pointer.starts_with("#/")) return root_.at_pointer(pointer.substr(1)).value();
-    for (const auto [name, definition] : object_of(object_of(root_)["$defs"].value())) {
-      const auto anchor = json_get(object_of(definition), "$anchor");
-      if (anchor && anchor->get_string().value() == pointer.substr(1)) return definition;
-    }
-    return JsonValue();
+  struct Schema {
+    JsonValue value;
+    std::string place;  // Its JSON pointer.
+  };
+  static Schema below(const Schema& schema, std::string_view key, JsonValue value) {
+    std::string place = schema.place + "/";
+    for (const char c : key) c == '~' ? place += "~0" : c == '/' ? place += "~1" : place += c;
+    return {value, place};
+  }
+  static Schema below(const Schema& schema, size_t index, JsonValue value) {
+    return {value, schema.place + "/" + std::to_string(index)};
   }
 
-  bool valid(JsonValue v, JsonValue schema) const {
-    if (schema.is_bool()) return schema.get_bool().value_unsafe();
-    for (const auto [key, value] : object_of(schema))
-      if (!keyword_holds(v, key, value, object_of(schema))) return false;
+  Schema resolve(std::string_view pointer) const {
+    if (pointer == "#") return {root_, ""};
+    if (pointer.starts_with("#/"))
+      return {root_.at_pointer(pointer.substr(1)).value(), std::string(pointer.substr(1))};
+    for (const auto [name, definition] : object_of(object_of(root_)["$defs"].value())) {
+      const auto anchor = json_get(object_of(definition), "$anchor");
+      if (anchor && anchor->get_string().value() == pointer.substr(1))
+        return {definition, "/$defs/" + std::string(name)};
+    }
+    return {};
+  }
+
+  // The members of a schema that were looked at by it, or by one that it is made of and that holds.
+  void note_evaluated(JsonValue v, const Schema& schema, std::set<std::string_view>& names) const {
+    if (schema.value.is_bool() || !valid(v, schema)) return;
+    const JsonObject object = object_of(schema.value);
+    for (const auto [name, member] : object_of(v)) {
+      const auto properties = json_get(object, "properties");
+      JsonValue found;
+      if (properties && object_of(*properties).at_key(name).get(found) == simdjson::SUCCESS)
+        names.insert(name);
+      if (const auto patterns = json_get(object, "patternProperties"))
+        for (const auto [pattern, sub] : object_of(*patterns))
+          if (found_in(name, pattern)) names.insert(name);
+      if (json_get(object, "additionalProperties")) names.insert(name);
+    }
+    for (const char* list : {"allOf", "anyOf", "oneOf"})
+      if (const auto parts = json_get(object, list)) {
+        size_t i = 0;
+        for (const JsonValue part : array_of(*parts))
+          note_evaluated(v, below(below(schema, list, *parts), i++, part), names);
+      }
+    for (const char* one : {"if", "then", "else"})
+      if (const auto part = json_get(object, one))
+        note_evaluated(v, below(schema, one, *part), names);
+    if (const auto reference = json_get(object, "$ref"))
+      note_evaluated(v, resolve(reference->get_string().value()), names);
+  }
+
+  bool valid(JsonValue v, const Schema& schema) const {
+    if (schema.value.is_bool()) return schema.value.get_bool().value_unsafe();
+    if (!schema.value.is_object() || left_out_.contains("the schema at " + schema.place))
+      return true;
+    for (const auto [key, value] : object_of(schema.value)) {
+      std::string at = schema.place;
+      if (!at.empty()) at.insert(0, " at ");
+      if (left_out_.contains(std::string(key) + at)) continue;
+      const bool any = key == "oneOf" && left_out_.contains("oneOf (read as anyOf)" + at);
+      if (!keyword_holds(v, any ? "anyOf" : key, value, schema)) return false;
+    }
     return true;
   }
 
-  int count_valid(JsonValue v, JsonValue schemas) const {
+  int count_valid(JsonValue v, JsonValue schemas, const Schema& place) const {
     int count = 0;
-    for (const JsonValue schema : array_of(schemas)) count += valid(v, schema);
+    size_t i = 0;
+    for (const JsonValue schema : array_of(schemas)) count += valid(v, below(place, i++, schema));
     return count;
   }
 
-  bool keyword_holds(JsonValue v, std::string_view key, JsonValue k, JsonObject schema) const {
+  bool keyword_holds(JsonValue v, std::string_view key, JsonValue k, const Schema& schema) const {
+    const Schema here = below(schema, key, k);
     if (key == "$ref") return valid(v, resolve(k.get_string().value_unsafe()));
-    if (key == "allOf") return count_valid(v, k) == static_cast<int>(array_of(k).size());
-    if (key == "anyOf") return count_valid(v, k) > 0;
-    if (key == "oneOf") return count_valid(v, k) == 1;
+    if (key == "allOf") return count_valid(v, k, here) == static_cast<int>(array_of(k).size());
+    if (key == "anyOf") {
+      const Schema list =
+          json_get(object_of(schema.value), "anyOf") ? here : below(schema, "oneOf", k);
+      return count_valid(v, k, list) > 0;
+    }
+    if (key == "oneOf") return count_valid(v, k, here) == 1;
+    if (key == "not") return !valid(v, here);
+    if (key == "if") {
+      const char* next = valid(v, here) ? "then" : "else";
+      const auto then = json_get(object_of(schema.value), next);
+      return !then || valid(v, below(schema, next, *then));
+    }
     if (key == "const") return equal(v, k);
     if (key == "enum") {
       for (const JsonValue listed : array_of(k))
@@ -103,16 +170,26 @@ class JsonValidator {
       return false;
     }
     if (key == "type") {
+      const auto nullable = json_get(object_of(schema.value), "nullable");
+      if (v.is_null() && nullable && nullable->get_bool().value_unsafe()) return true;
       if (k.is_string()) return has_type(v, k.get_string().value_unsafe());
       for (const JsonValue type : array_of(k))
         if (has_type(v, type.get_string().value_unsafe())) return true;
       return false;
     }
+    if (is_number(v) && k.is_bool() && key.starts_with("exclusive") && k.get_bool().value_unsafe())
+      return draft4_bound_holds(number_of(v), key, schema);
     if (is_number(v) && is_number(k)) return number_holds(number_of(v), key, number_of(k));
     if (v.is_string()) return string_holds(v.get_string().value_unsafe(), key, k);
     if (v.is_array()) return array_holds(array_of(v), key, k, schema);
-    if (v.is_object()) return object_holds(object_of(v), key, k, schema);
+    if (v.is_object()) return object_holds(v, key, k, schema);
     return true;
+  }
+
+  static bool draft4_bound_holds(double v, std::string_view key, const Schema& schema) {
+    const bool is_min = key == "exclusiveMinimum";
+    const auto bound = json_get(object_of(schema.value), is_min ? "minimum" : "maximum");
+    return !bound || (is_min ? v > number_of(*bound) : v < number_of(*bound));
   }
 
   static bool number_holds(double v, std::string_view key, double k) {
@@ -127,16 +204,17 @@ class JsonValidator {
     return true;
   }
 
-  // POSIX knows what the generator's patterns use, but for \d.
-  static bool found_in(const std::string& text, std::string_view pattern) {
-    std::string posix(pattern);
-    for (size_t at = 0; (at = posix.find("\\d", at)) != std::string::npos;)
-      posix.replace(at, 2, "[0-9]");
-    regex_t expected{};
-    if (regcomp(&expected, posix.c_str(), REG_EXTENDED | REG_NOSUB) != 0) return false;
-    const bool found = regexec(&expected, text.c_str(), 0, nullptr, 0) == 0;
-    regfree(&expected);
-    return found;
+  static std::wstring wide(std::string_view text) {
+    std::wstring out;
+    for (size_t i = 0; i < text.size();) out += static_cast<wchar_t>(decode_utf8(text, i));
+    return out;
+  }
+  static bool found_in(std::string_view text, std::string_view pattern) {
+    static std::map<std::string, std::wregex, std::less<>> compiled;
+    auto found = compiled.find(pattern);
+    if (found == compiled.end())
+      found = compiled.emplace(pattern, std::wregex(wide(pattern))).first;
+    return std::regex_search(wide(text), found->second);
   }
 
   static bool string_holds(std::string_view v, std::string_view key, JsonValue k) {
@@ -146,60 +224,103 @@ class JsonValidator {
     return true;
   }
 
-  bool array_holds(JsonArray v, std::string_view key, JsonValue k, JsonObject schema) const {
+  bool array_holds(JsonArray v, std::string_view key, JsonValue k, const Schema& schema) const {
     if (key == "minItems") return v.size() >= k.get_uint64().value();
     if (key == "maxItems") return v.size() <= k.get_uint64().value();
-    const auto prefix = json_get(schema, "prefixItems");
+    const Schema here = below(schema, key, k);
+    if (key == "uniqueItems" && k.get_bool().value_unsafe()) {
+      for (size_t i = 0; i < v.size(); ++i)
+        for (size_t j = 0; j < i; ++j)
+          if (equal(v.at(i).value(), v.at(j).value())) return false;
+      return true;
+    }
+    if (key == "contains") {
+      uint64_t least = 1, most = UINT64_MAX, count = 0;
+      const JsonObject object = object_of(schema.value);
+      if (const auto min = json_get(object, "minContains")) least = min->get_uint64().value();
+      if (const auto max = json_get(object, "maxContains")) most = max->get_uint64().value();
+      for (const JsonValue item : v) count += valid(item, here);
+      return least <= count && count <= most;
+    }
+    const auto prefix = json_get(object_of(schema.value), "prefixItems");
     const size_t first = prefix ? array_of(*prefix).size() : 0;
     if (key == "items") {
       for (size_t i = first; i < v.size(); ++i)
-        if (!valid(v.at(i).value(), k)) return false;
+        if (!valid(v.at(i).value(), here)) return false;
     }
     if (key == "prefixItems")
       for (size_t i = 0; i < std::min(first, v.size()); ++i)
-        if (!valid(v.at(i).value(), array_of(k).at(i).value())) return false;
+        if (!valid(v.at(i).value(), below(here, i, array_of(k).at(i).value()))) return false;
     return true;
   }
 
-  bool object_holds(JsonObject v, std::string_view key, JsonValue k, JsonObject schema) const {
+  static bool has_all(JsonObject v, JsonValue names) {
+    JsonValue found;
+    for (const JsonValue name : array_of(names))
+      if (v.at_key(name.get_string().value()).get(found) != simdjson::SUCCESS) return false;
+    return true;
+  }
+
+  bool object_holds(JsonValue value, std::string_view key, JsonValue k,
+                    const Schema& schema) const {
+    const JsonObject v = object_of(value);
+    const Schema here = below(schema, key, k);
     JsonValue found;
     if (key == "minProperties") return v.size() >= k.get_uint64().value();
     if (key == "maxProperties") return v.size() <= k.get_uint64().value();
-    if (key == "required") {
-      for (const JsonValue name : array_of(k))
-        if (v.at_key(name.get_string().value()).get(found) != simdjson::SUCCESS) return false;
+    if (key == "required") return has_all(v, k);
+    if (key == "dependentRequired" || key == "dependencies" || key == "dependentSchemas") {
+      for (const auto [name, then] : object_of(k)) {
+        if (v.at_key(name).get(found) != simdjson::SUCCESS) continue;
+        if (then.is_array() ? !has_all(v, then) : !valid(value, below(here, name, then)))
+          return false;
+      }
       return true;
     }
-    if (key == "dependentRequired") {
-      for (const auto [name, names] : object_of(k))
-        if (v.at_key(name).get(found) == simdjson::SUCCESS &&
-            !object_holds(v, "required", names, schema))
-          return false;
+    if (key == "propertyNames") {
+      for (const auto [name, member] : v) {
+        std::string text;
+        append_json_string(text, name);
+        const auto doc = JsonDoc::parse(text);
+        if (!doc || !valid(doc->root(), here)) return false;
+      }
       return true;
     }
     if (key == "properties") {
       for (const auto [name, sub] : object_of(k))
-        if (v.at_key(name).get(found) == simdjson::SUCCESS && !valid(found, sub)) return false;
+        if (v.at_key(name).get(found) == simdjson::SUCCESS && !valid(found, below(here, name, sub)))
+          return false;
+      return true;
+    }
+    if (key == "unevaluatedProperties") {
+      std::set<std::string_view> names;
+      auto others = left_out_;
+      others.insert("unevaluatedProperties" + (schema.place.empty() ? "" : " at " + schema.place));
+      JsonValidator(root_, std::move(others)).note_evaluated(value, schema, names);
+      for (const auto [name, member] : v)
+        if (!names.contains(name) && !valid(member, here)) return false;
       return true;
     }
     if (key != "additionalProperties" && key != "patternProperties") return true;
-    const auto properties = json_get(schema, "properties");
-    const auto patterns = json_get(schema, "patternProperties");
+    const auto properties = json_get(object_of(schema.value), "properties");
+    const auto patterns = json_get(object_of(schema.value), "patternProperties");
     for (const auto [name, member] : v) {
       bool known =
           properties && object_of(*properties).at_key(name).get(found) == simdjson::SUCCESS;
       if (patterns)
         for (const auto [pattern, sub] : object_of(*patterns))
-          if (found_in(std::string(name), pattern)) {
+          if (found_in(name, pattern)) {
             known = true;
-            if (key == "patternProperties" && !valid(member, sub)) return false;
+            if (key == "patternProperties" && !valid(member, below(here, pattern, sub)))
+              return false;
           }
-      if (key == "additionalProperties" && !known && !valid(member, k)) return false;
+      if (key == "additionalProperties" && !known && !valid(member, here)) return false;
     }
     return true;
   }
 
   JsonValue root_;
+  std::set<std::string> left_out_;
 };
 
 }  // namespace weir::sample::grammar

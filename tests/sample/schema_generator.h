@@ -25,7 +25,18 @@ class SchemaGenerator {
 
   // Deep, huge, contradictory, recursive, catastrophic.
   std::string hostile() {
-    switch (pick(16)) {
+    switch (pick(20)) {
+      case 15:
+        return nested(pick(2) ? "{\"not\":" : "{\"if\":", 60, any(1))
+            .insert(1, conditions(20) + ",");
+      case 16:
+        return "{\"allOf\":[" +
+               nested("{\"oneOf\":[{\"required\":[\"a\"]},", 25, "{\"required\":[\"b\"]}", "]}") +
+               "]}";
+      case 17:
+        return "{\"type\":\"object\",\"not\":{\"anyOf\":[" + forbidden_pairs(200) + "]}}";
+      case 18:
+        return "{\"type\":\"array\",\"uniqueItems\":true,\"items\":" + wide("enum") + "}";
       case 0:
         return nested("{\"items\":", pick(2) ? 60 : 5000, "{}");
       case 1:
@@ -114,9 +125,39 @@ class SchemaGenerator {
       case 11:
         return array(depth);
       case 12:
-        return "{\"anyOf\":[" + any(depth - 1) + "," + any(depth - 1) + "]}";
+        return either(depth);
       default:
         return "{\"allOf\":[" + any(depth - 1) + "," + any(depth - 1) + "]}";
+    }
+  }
+
+  std::string either(int depth) {
+    switch (pick(5)) {
+      case 0:
+        return "{\"oneOf\":[" + any(depth - 1) + "," + any(0) + "]}";
+      case 1:
+        return "{\"not\":" + any(pick(2)) + "}";
+      case 2:
+        return "{\"if\":" + any(0) + ",\"then\":" + any(depth - 1) + ",\"else\":" + any(0) + "}";
+      default:
+        return "{\"anyOf\":[" + any(depth - 1) + "," + any(depth - 1) + "]}";
+    }
+  }
+
+  // What an object may be told beside its members.
+  std::string condition() {
+    const std::string is = "{\"properties\":{" + name() + ":{\"const\":" + constant() + "}}}";
+    switch (pick(5)) {
+      case 0:
+        return ",\"not\":{\"required\":[" + name() + "," + name() + "]}";
+      case 1:
+        return ",\"oneOf\":[{\"required\":[" + name() + "]},{\"required\":[" + name() + "]}]";
+      case 2:
+        return ",\"if\":" + is + ",\"then\":{\"required\":[" + name() + "]}";
+      case 3:
+        return ",\"propertyNames\":{\"enum\":[" + name() + "," + name() + ",\"zz\"]}";
+      default:
+        return ",\"unevaluatedProperties\":false";
     }
   }
 
@@ -132,6 +173,7 @@ class SchemaGenerator {
   std::string string() {
     static const char* const patterns[] = {"^[a-c]+$", "^(ab|cd)*$", "x",  "^\\\\d{2,4}$",
                                            "[0-9]$",   "^a[b-d]c$",  "^$", "^[^\\\"]+$"};
+    if (pick(8) == 0) return "{\"type\":\"string\",\"not\":{\"enum\":[" + name() + ",\"\"]}}";
     switch (pick(5)) {
       case 0:
         return "{\"type\":\"string\"}";
@@ -225,6 +267,7 @@ class SchemaGenerator {
       default:
         break;
     }
+    if (pick(3) == 0) text += condition();
     if (pick(6) == 0) text += ",\"minProperties\":1";
     if (pick(6) == 0) text += ",\"maxProperties\":" + std::to_string(1 + pick(4));
     return text + "}";
@@ -232,6 +275,10 @@ class SchemaGenerator {
 
   std::string array(int depth) {
     std::string text = "{\"type\":\"array\"";
+    if (pick(6) == 0)
+      return text + ",\"uniqueItems\":true,\"items\":{\"enum\":[" + constant() + "," + constant() +
+             "," + constant() + "]}}";
+    if (pick(6) == 0) text += ",\"contains\":" + any(0);
     if (pick(3)) text += ",\"items\":" + any(depth - 1);
     if (pick(3) == 0) text += ",\"prefixItems\":[" + any(depth - 1) + "," + any(depth - 1) + "]";
     if (pick(2)) text += ",\"minItems\":" + std::to_string(pick(3));
@@ -263,6 +310,21 @@ class SchemaGenerator {
     for (int i = 0; i < depth; ++i) text += open;
     text += core;
     for (int i = 0; i < depth; ++i) text += close;
+    return text;
+  }
+  // Each is a choice of its own.
+  std::string conditions(int count) {
+    std::string text = "\"allOf\":[{}";
+    for (int i = 0; i < count; ++i)
+      text += ",{\"if\":{\"properties\":{\"k" + std::to_string(pick(9)) +
+              "\":{\"const\":1}}},\"then\":{\"required\":[\"r" + std::to_string(i) + "\"]}}";
+    return text + "]";
+  }
+  std::string forbidden_pairs(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text += std::string(i ? "," : "") + "{\"required\":[\"k" + std::to_string(pick(30)) +
+              "\",\"k" + std::to_string(pick(30)) + "\"]}";
     return text;
   }
   std::string wide(const std::string& keyword) {

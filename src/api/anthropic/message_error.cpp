@@ -7,12 +7,11 @@ namespace weir::api::anthropic {
 
 namespace {
 
-constexpr std::string_view kMessages = "/messages", kModels = "/models";
-constexpr std::string_view kVersion = "/v1";
+// Every path of the API is answered without its version, too.
+constexpr std::string_view kVersion = "/v1", kMessages = "/messages", kModels = "/models";
 constexpr std::string_view kTooLong = "prompt is too long: ";
 constexpr int kOverloaded = 529;
 
-// With or without the version before it.
 bool is_below(std::string_view root, std::string_view path) {
   if (path.starts_with(kVersion)) path.remove_prefix(kVersion.size());
   return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');

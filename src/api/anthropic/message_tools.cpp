@@ -25,7 +25,8 @@ Result<void> write_tool(const std::string& path, JsonValue element, JsonWriter& 
   WEIR_ASSIGN(function.name, required_string(path, tool, "name"));
   WEIR_TRY(check_function_name(join(path, "name"), function.name));
   WEIR_ASSIGN(const JsonValue schema, required_member(path, tool, "input_schema"));
-  WEIR_TRY(as_object(join(path, "input_schema"), schema));
+  function.field = join(path, "input_schema");
+  WEIR_TRY(as_object(function.field, schema));
   JsonWriter(function.parameters).value(schema);
   if (const auto strict = json_get(tool, "strict");
       strict && strict->get(function.strict) != simdjson::SUCCESS)

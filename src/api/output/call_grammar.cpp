@@ -61,7 +61,7 @@ void write_schema(Json& json, const BoundFunction& function) {
     if (key != "type") json.field(key, value);
   json.field("type", "object");
   json.end_object();
-  if (!function.strict) json.field("or_object", true);
+  if (!function.strict) json.field("loose", function.field);
   json.end_object();
 }
 

@@ -3,7 +3,6 @@
 #include <set>
 #include <string>
 
-#include "api/anthropic/message_error.h"
 #include "api/endpoint_table.h"
 #include "api/reference/reference.h"
 #include "base/check.h"
@@ -182,7 +181,7 @@ void write_answers(JsonWriter& json, const Operation& operation,
   if (!operation.refuses) write_answer(json, operation, examples);
   json.key("default").begin_object().field("description", "An error.");
   json.key("content").begin_object().key("application/json").begin_object().key("schema");
-  write_reference(json, anthropic::is_messages_path(operation.path) ? "MessageError" : "Error");
+  write_reference(json, operation.path.starts_with("/v1/messages") ? "MessageError" : "Error");
   json.end_object().end_object().end_object().end_object();
 }
 

@@ -77,7 +77,8 @@ weir_requests_running 0
 # HELP weir_requests_waiting Requests without KV pages.
 # TYPE weir_requests_waiting gauge
 weir_requests_waiting 0)"},
-    {"GET", "/version", "The version", "", "", R"({"version": "0.1.0"})"},
+    {"GET", "/version", "The version", "", "",
+     R"({"version": "0.1.0", "commit": "v0.1.0-12-g8aa1861"})"},
     {"GET", "/openapi.json", "The beginning of the page", "", "",
      R"({"openapi": "3.1.0", "info": {"title": "Weir", "version": "0.1.0"}, "paths": {}})"},
 });

@@ -119,7 +119,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}})"},
 
     {"Version", R"({
-  "type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}})"},
+  "type": "object", "required": ["version", "commit"], "properties": {
+    "version": {"type": "string"}, "commit": {"type": "string"}}})"},
 
     {"Props", R"({
   "type": "object", "required": ["default_generation_settings", "total_slots", "model_alias"],

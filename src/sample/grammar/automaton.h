@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,11 @@ class Automaton {
     forced_.shrink_to_fit();
   }
 
+  // What the outputs need not satisfy of what was asked, in words: keywords of schemas that could
+  // not be enforced (loose_schemas.h).
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  void set_left_out(std::vector<std::string> names) { left_out_ = std::move(names); }
+
   size_t state_count() const { return states_.size(); }
   size_t memory_bytes() const;
 
@@ -102,6 +108,7 @@ class Automaton {
   std::vector<uint32_t> rows_;
   std::vector<uint32_t> forced_begins_;
   std::vector<int32_t> forced_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace weir::sample::grammar

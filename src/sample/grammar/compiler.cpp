@@ -24,6 +24,8 @@ class Compiler {
  public:
   explicit Compiler(Grammar grammar) : grammar_(std::move(grammar)), lowering_(grammar_) {}
 
+  const Budget& budget() const { return grammar_.budget; }
+
   Result<std::unique_ptr<Automaton>> run() {
     remove_left_recursion(grammar_);
     WEIR_TRY(lowering_.prepare());
@@ -243,14 +245,19 @@ void Automaton::shrink() {
 }
 
 size_t Automaton::memory_bytes() const {
-  return states_.size() * sizeof(State) + ranges_.size() * sizeof(Range) +
+  size_t texts = 0;
+  for (const std::string& name : left_out_) texts += name.capacity() + sizeof name;
+  return texts + states_.size() * sizeof(State) + ranges_.size() * sizeof(Range) +
          call_edges_.size() * sizeof(CallEdge) + calls_.size() * sizeof(Call) +
          loops_.size() * sizeof(CharLoops) +
          (rows_.size() + forced_begins_.size() + forced_.size()) * sizeof(uint32_t);
 }
 
-Result<std::unique_ptr<Automaton>> compile(Grammar grammar) {
-  return Compiler(std::move(grammar)).run();
+Result<std::unique_ptr<Automaton>> compile(Grammar grammar, Budget* left) {
+  Compiler compiler(std::move(grammar));
+  auto automaton = compiler.run();
+  if (left) *left = compiler.budget();
+  return automaton;
 }
 
 }  // namespace weir::sample::grammar

@@ -10,7 +10,8 @@
 namespace weir::sample::grammar {
 
 // An error says what is wrong with the grammar: a rule not defined, recursion without progress, no
-// sentence at all, or more than the budget allows. A pure function.
-Result<std::unique_ptr<Automaton>> compile(Grammar grammar);
+// sentence at all, or more than the budget allows. `left`: what of the grammar's budget was not
+// used. A pure function.
+Result<std::unique_ptr<Automaton>> compile(Grammar grammar, Budget* left = nullptr);
 
 }  // namespace weir::sample::grammar

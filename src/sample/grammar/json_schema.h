@@ -2,14 +2,16 @@
 //
 // Members come in the order in which the schema names them, as OpenAI has it; members of other
 // names, where they are allowed, behind them. Between tokens there may be nothing, one space, or a
-// line end with spaces or tabs: enough for any way to lay out JSON, and no room to go on for ever.
-// Nothing comes before or behind the value.
+// line end with an indentation as deep as the schema (json_value.h): enough for the usual ways to
+// lay out JSON, and no room to go on for ever. Nothing comes before or after the value.
 //
-// What cannot be enforced is an error that names the keyword and where it stands. What is enforced
-// may be narrower than the schema, never wider: see SchemaReading.
+// What cannot be enforced is an error that names the keyword and where it stands, or is left out
+// and named. What is enforced may be narrower than the schema, never wider: see SchemaReading.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sample/grammar/grammar.h"
 
@@ -26,6 +28,12 @@ enum class SchemaReading : uint8_t {
 // Values that satisfy the schema. Adds rules to the grammar; its root is the caller's to set.
 Result<ExprId> json_schema(Grammar& grammar, std::string_view schema,
                            SchemaReading reading = SchemaReading::kAsMeant);
+
+// Values that satisfy as much of the schema as can be enforced, read as it is meant. `left_out`
+// names the keywords that they may not satisfy ("uniqueItems at /properties/tags"). An error: it is
+// no JSON, too large, or too complex.
+Result<ExprId> json_schema_in_part(Grammar& grammar, std::string_view schema,
+                                   std::vector<std::string>& left_out);
 
 // Any JSON object.
 ExprId json_object(Grammar& grammar);

@@ -1,5 +1,7 @@
 #include "sample/grammar/json_value.h"
 
+#include <algorithm>
+
 #include "sample/grammar/decimal.h"
 #include "sample/grammar/json_text.h"
 #include "sample/grammar/machine.h"
@@ -8,19 +10,22 @@ namespace weir::sample::grammar {
 
 namespace {
 
-// Sixteen levels of four columns.
-constexpr int32_t kIndentMax = 64;
+// Of an indentation: see the header. 8 are two levels of four, or one as wide as it comes.
+constexpr int32_t kColumnsPerLevel = 4;
+constexpr int32_t kColumnsMin = 8;
+constexpr int32_t kColumnsMax = 64;
 
 }  // namespace
 
-JsonParts::JsonParts(Grammar& g) : grammar_(g) {
+JsonParts::JsonParts(Grammar& g, int levels) : grammar_(g) {
+  const int32_t columns = std::clamp(levels * kColumnsPerLevel, kColumnsMin, kColumnsMax);
   // A rule of its own: written out everywhere it would be most of the automaton.
   const RuleId indent = g.add_rule("indentation", /*keep=*/true);
-  g.define(indent, g.repeat(g.any({g.literal(" "), g.literal("\t")}), 0, kIndentMax));
+  g.define(indent, g.repeat(g.any({g.literal(" "), g.literal("\t")}), 0, columns));
   space_ = g.any({g.empty(), g.literal(" "),
                   g.concat({g.optional(g.literal("\r")), g.literal("\n"), g.rule(indent)})});
   comma_ = g.concat({g.literal(","), space_});
-  colon_ = g.concat({g.literal(":"), space_});
+  colon_ = g.concat({g.literal(":"), g.optional(g.literal(" "))});
   quote_ = g.literal("\"");
   // Repeated often: with as few states as possible.
   Result<Dfa> character = machine_of(g, any_json_character(g));  // Small: no error.
@@ -30,7 +35,10 @@ JsonParts::JsonParts(Grammar& g) : grammar_(g) {
 
 ExprId JsonParts::bracketed(char open, ExprId content, char close) {
   Grammar& g = grammar_;
-  return g.concat({g.literal({&open, 1}), space_, content, space_, g.literal({&close, 1})});
+  if (content == g.nothing()) return content;
+  const ExprId end = g.literal({&close, 1});
+  if (content == g.empty()) return g.concat({g.literal({&open, 1}), space_, end});
+  return g.concat({g.literal({&open, 1}), space_, content, space_, end});
 }
 
 ExprId JsonParts::items(ExprId item, int32_t min, int32_t max) {

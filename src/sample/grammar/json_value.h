@@ -1,4 +1,10 @@
 // JsonParts: the pieces that JSON grammars share: white space, strings, numbers, any value.
+//
+// White space has one rule. After a bracket or a comma, and before a closing bracket: nothing, one
+// space, or a line end and an indentation; after a colon: nothing or one space. An indentation is
+// of at most 4 columns (or tabs) for each level of brackets that the value may have, 8 at the least
+// and 64 at the most: what people and json.dumps(indent=4) write, and too little to fill an answer
+// with.
 #pragma once
 
 #include <optional>
@@ -11,7 +17,12 @@ namespace weir::sample::grammar {
 
 class JsonParts {
  public:
-  explicit JsonParts(Grammar& grammar);
+  // What a value of any depth is taken to have: deeper ones are rare, and all right with less
+  // indentation than they would have.
+  static constexpr int kFreeLevels = 6;
+
+  // `levels`: of brackets within brackets, in all that is made of these parts.
+  explicit JsonParts(Grammar& grammar, int levels = kFreeLevels);
 
   ExprId space() const { return space_; }
   ExprId comma() const { return comma_; }          // With the white space behind it.

@@ -136,6 +136,7 @@ class Matcher {
   // Checks what the stack refers to. For tests.
   void check() const;
 
+  const Automaton& automaton() const { return *automaton_; }
   const TokenTrie& trie() const { return *trie_; }
 
  private:

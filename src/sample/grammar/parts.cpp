@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "base/json.h"
@@ -13,7 +14,8 @@ namespace {
 
 // Parts within parts; what the API writes has a dozen levels, schemas aside.
 constexpr int kDepthMax = 32;
-constexpr size_t kJsonDepthMax = 128;
+// A schema as deep as a body may be, and the parts around it.
+constexpr size_t kJsonDepthMax = 256 + kDepthMax;
 constexpr size_t kMarkersMax = 1024;
 constexpr size_t kMarkerBytesMax = 64 << 10;  // Of one set of markers.
 
@@ -124,9 +126,11 @@ class MarkerMachine {
   std::vector<Node> nodes_;
 };
 
+// Goes on where the budget is exhausted, so that all schemas are seen; the caller says so then.
 class PartReader {
  public:
-  PartReader(Grammar& grammar, SourceReader nested) : grammar_(grammar), nested_(nested) {}
+  PartReader(Grammar& grammar, SourceReader nested, LooseSchemas& schemas)
+      : grammar_(grammar), nested_(nested), schemas_(schemas) {}
 
   Result<ExprId> part(JsonValue value, int depth) {
     JsonObject object;
@@ -139,7 +143,7 @@ class PartReader {
     if (const auto markers = json_get(object, "until")) return free_text(object, *markers, true);
     if (const auto markers = json_get(object, "without")) return free_text(object, *markers, false);
     if (const auto schema = json_get(object, "schema"))
-      return schema_of(*schema, json_get(object, "or_object").has_value());
+      return schema_of(*schema, json_get(object, "loose"));
     if (const auto source = json_get(object, "source"))
       return source_of(*source, json_get(object, "in_string") ? Spelling::kJson : Spelling::kPlain);
     if (json_get(object, "space"))
@@ -212,20 +216,21 @@ class PartReader {
     const MarkerMachine machine(markers, forbidden);
     grammar_.budget.work -= static_cast<int64_t>(machine.size()) * 256;
     grammar_.budget.states -= static_cast<int64_t>(machine.size());
-    if (grammar_.budget.exhausted()) return too_complex();
+    if (grammar_.budget.exhausted()) return grammar_.nothing();
     return grammar_.machine(machine.dfa(ends_with_marker, not_first));
   }
 
-  Result<ExprId> schema_of(JsonValue schema, bool or_object) {
+  Result<ExprId> schema_of(JsonValue schema, std::optional<JsonValue> loose) {
     std::string text;
     JsonWriter(text).value(schema);
-    const size_t rules = grammar_.rules().size();
-    Result<ExprId> expr = json_schema(grammar_, text);
-    if (expr || !or_object || grammar_.budget.exhausted()) return expr;
-    // What was begun is left without a sentence.
-    for (size_t rule = rules; rule < grammar_.rules().size(); ++rule)
-      grammar_.define(static_cast<RuleId>(rule), grammar_.nothing());
-    return any_object();
+    std::string_view name;
+    if (!loose) {
+      const Result<ExprId> expr = json_schema(grammar_, text);
+      return expr || !grammar_.budget.exhausted() ? expr : grammar_.nothing();
+    }
+    if (loose->get(name) != simdjson::SUCCESS)
+      return malformed("expected a name, found " + json_excerpt(*loose));
+    return schemas_.bind(grammar_, name, text);
   }
 
   ExprId any_object() {
@@ -253,17 +258,28 @@ class PartReader {
 
   Grammar& grammar_;
   const SourceReader nested_;
+  LooseSchemas& schemas_;
   ExprId object_ = kNoExpr;
 };
 
 }  // namespace
 
-Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested) {
+Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested,
+                     LooseSchemas& schemas) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(json, kJsonDepthMax));
-  return PartReader(grammar, nested).part(doc.root(), 0);
+  return PartReader(grammar, nested, schemas).part(doc.root(), 0);
+}
+
+GrammarSource loose_schema(std::string_view schema, std::string_view name) {
+  GrammarSource source;
+  source.kind = GrammarSource::Kind::kParts;
+  JsonWriter json(source.text);
+  json.begin_object().key("schema").raw(schema).field("loose", name).end_object();
+  return source;
 }
 
 std::string source_part(const GrammarSource& source) {
+  if (source.kind == GrammarSource::Kind::kParts) return source.text;  // It is one already.
   std::string text;
   JsonWriter json(text);
   json.begin_object().key("source").begin_object();

@@ -11,8 +11,9 @@
 //   {"seq": [part, ...]}, {"any": [part, ...]}
 //   {"repeat": part, "min": 0, "max": 3}     without max: any number of times
 //   {"object": true}                 any JSON object
-//   {"schema": {...}, "or_object": true}     what satisfies the JSON schema; where that cannot be
-//                                    enforced, and `or_object` stands beside it, any JSON object
+//   {"schema": {...}}                what satisfies the JSON schema
+//   {"schema": {...}, "loose": "..."}    as much of it as can be enforced: see LooseSchemas, which
+//                                    calls the schema by this name
 //   {"source": {"kind": 2, "text": "...", "choices": [...]}}     another GrammarSource
 //   {"source": {...}, "in_string": true}     the same, spelled as within a JSON string; for the
 //                                    kinds regex and grammar (Lark)
@@ -23,6 +24,7 @@
 
 #include "sample/grammar/grammar.h"
 #include "sample/grammar/json_text.h"
+#include "sample/grammar/loose_schemas.h"
 #include "sample/grammar/source.h"
 
 namespace weir::sample::grammar {
@@ -31,7 +33,12 @@ namespace weir::sample::grammar {
 using SourceReader = Result<ExprId> (*)(Grammar& grammar, const GrammarSource& source,
                                         Spelling spelling);
 
-Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested);
+Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested,
+                     LooseSchemas& schemas);
+
+// A schema, the text of a JSON object, as a source of which only that is bound which can be
+// enforced.
+GrammarSource loose_schema(std::string_view schema, std::string_view name);
 
 // A source as a part.
 std::string source_part(const GrammarSource& source);

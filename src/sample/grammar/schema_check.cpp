@@ -7,6 +7,7 @@
 #include "sample/grammar/machine.h"
 #include "sample/grammar/regex.h"
 #include "sample/grammar/schema_format.h"
+#include "sample/grammar/schema_pattern.h"
 
 namespace weir::sample::grammar {
 
@@ -26,7 +27,10 @@ Result<bool> accepted(Budget& budget, std::string_view pattern, RegexMatch match
   Grammar grammar;
   std::swap(grammar.budget, budget);
   const auto run = [&]() -> Result<bool> {
-    WEIR_ASSIGN(const ExprId expr, regex(grammar, pattern, Spelling::kPlain, match));
+    WEIR_ASSIGN(const ExprId expr,
+                match == RegexMatch::kSearch
+                    ? pattern_text(grammar, pattern, Spelling::kPlain)
+                    : regex(grammar, pattern, Spelling::kPlain, RegexMatch::kWhole));
     WEIR_ASSIGN(const Dfa dfa, machine_of(grammar, expr));
     return dfa.accepts(text);
   };
@@ -41,7 +45,12 @@ Result<bool> SchemaCheck::satisfies(NodeId value, const std::vector<NodeId>& sch
   budget_.work -= kCheckWork;
   if (depth > kDepthMax || budget_.exhausted()) return too_complex();
   WEIR_ASSIGN(const SchemaFacts facts, reader_.read(schemas));
+  budget_.work -= facts.keywords_read;
   if (facts.impossible || !(facts.types & type_of(tree_, value))) return false;
+  for (const NodeId schema : facts.negated) {
+    WEIR_ASSIGN(const bool holds, satisfies(value, {schema}, depth + 1));
+    if (holds) return false;
+  }
   WEIR_ASSIGN(const bool listed, in_values(value, facts));
   if (!listed) return false;
   WEIR_ASSIGN(const bool chosen, choices_hold(value, facts, depth));
@@ -75,8 +84,16 @@ Result<bool> SchemaCheck::in_values(NodeId value, const SchemaFacts& facts) {
 
 Result<bool> SchemaCheck::choices_hold(NodeId value, const SchemaFacts& facts, int depth) {
   for (const SchemaChoice& choice : facts.choices) {
+    if (choice.conditional) {
+      WEIR_ASSIGN(const bool condition, satisfies(value, {choice.keyword}, depth + 1));
+      const auto then = reader_.keyword(choice.owner, condition ? "then" : "else");
+      if (!then) continue;
+      WEIR_ASSIGN(const bool holds, satisfies(value, {*then}, depth + 1));
+      if (!holds) return false;
+      continue;
+    }
     int count = 0;
-    for (const NodeId branch : tree_.children(choice.array)) {
+    for (const NodeId branch : tree_.children(choice.keyword)) {
       WEIR_ASSIGN(const bool holds, satisfies(value, {branch}, depth + 1));
       count += holds;
     }
@@ -111,8 +128,9 @@ Result<bool> SchemaCheck::string_holds(std::string_view text, const SchemaFacts&
   const int64_t length = characters(text);
   if (length < facts.length_min || length > facts.length_max) return false;
   for (const NodeId pattern : facts.patterns) {
-    WEIR_ASSIGN(const bool found, matches(text, *tree_.string_at(pattern)));
-    if (!found) return false;
+    const Result<bool> found = matches(text, *tree_.string_at(pattern));
+    if (!found) return reader_.unsupported(pattern, found.error().message);
+    if (!*found) return false;
   }
   for (const NodeId format : facts.formats) {
     const auto pattern = format_pattern(*tree_.string_at(format));
@@ -128,17 +146,27 @@ Result<bool> SchemaCheck::array_holds(NodeId value, const SchemaFacts& facts, in
   const std::vector<NodeId> items = tree_.children(value);
   const auto count = static_cast<int64_t>(items.size());
   if (count < facts.items_min || count > facts.items_max) return false;
+  if (facts.no_other_items && count > 0)
+    return reader_.unsupported(*reader_.find(facts, "unevaluatedItems"), "beside enum or const");
+  for (const NodeId schema : facts.contained) {
+    bool found = false;
+    for (const NodeId item : items) {
+      WEIR_ASSIGN(const bool holds, satisfies(item, {schema}, depth + 1));
+      found = found || holds;
+    }
+    if (!found) return false;
+  }
   if (facts.unique_items)
     for (size_t i = 0; i < items.size(); ++i)
       for (size_t j = 0; j < i; ++j)
         if (equal(items[i], items[j])) return false;
   for (const NodeId schema : facts.objects) {
-    const auto all = tree_.member(schema, "items");
-    auto prefix = tree_.member(schema, "prefixItems");
+    const auto all = reader_.keyword(schema, "items");
+    auto prefix = reader_.keyword(schema, "prefixItems");
     auto rest = all;
     if (all && tree_.is_array(*all)) {
       prefix = all;
-      rest = tree_.member(schema, "additionalItems");
+      rest = reader_.keyword(schema, "additionalItems");
     }
     const std::vector<NodeId> first = prefix ? tree_.children(*prefix) : std::vector<NodeId>();
     for (size_t i = 0; i < items.size(); ++i) {
@@ -163,6 +191,9 @@ Result<bool> SchemaCheck::object_holds(NodeId value, const SchemaFacts& facts, i
   }
   if (!facts.member_names.empty() && count > 0)
     return reader_.unsupported(facts.member_names[0], "beside enum or const");
+  if (facts.no_other_members && count > 0)
+    return reader_.unsupported(*reader_.find(facts, "unevaluatedProperties"),
+                               "beside enum or const");
   for (const NodeId member : tree_.children(value)) {
     for (const NodeId schema : facts.objects) {
       WEIR_ASSIGN(const bool holds, member_holds(member, schema, depth));
@@ -175,15 +206,16 @@ Result<bool> SchemaCheck::object_holds(NodeId value, const SchemaFacts& facts, i
 Result<bool> SchemaCheck::member_holds(NodeId member, NodeId schema, int depth) {
   const std::string_view name = tree_.node(member).key;
   std::vector<NodeId> applying;
-  if (const auto properties = tree_.member(schema, "properties"))
+  if (const auto properties = reader_.keyword(schema, "properties"))
     if (const auto property = tree_.member(*properties, name)) applying.push_back(*property);
-  if (const auto patterns = tree_.member(schema, "patternProperties"))
+  if (const auto patterns = reader_.keyword(schema, "patternProperties"))
     for (const NodeId pattern : tree_.children(*patterns)) {
-      WEIR_ASSIGN(const bool found, matches(name, tree_.node(pattern).key));
-      if (found) applying.push_back(pattern);
+      const Result<bool> found = matches(name, tree_.node(pattern).key);
+      if (!found) return reader_.unsupported(*patterns, found.error().message);
+      if (*found) applying.push_back(pattern);
     }
   if (applying.empty())
-    if (const auto additional = tree_.member(schema, "additionalProperties"))
+    if (const auto additional = reader_.keyword(schema, "additionalProperties"))
       applying.push_back(*additional);
   if (applying.empty()) return true;
   return satisfies(member, applying, depth + 1);

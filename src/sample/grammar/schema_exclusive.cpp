@@ -1,5 +1,6 @@
-// The part of SchemaBuilder that decides whether a oneOf may be treated as anyOf: when no value
-// made for one alternative satisfies another one. What cannot be shown is refused.
+// The part of SchemaBuilder that decides how a oneOf is treated as anyOf: no value that is made for
+// one alternative may satisfy another one, by what it is or because it is made not to. What cannot
+// be shown is refused.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -16,29 +17,33 @@ constexpr size_t kAlternativesMax = 200;
 
 }  // namespace
 
-Result<void> SchemaBuilder::check_exclusive(const SchemaChoice& choice) {
-  const Schemas branches = tree_.children(choice.array);
+Result<std::vector<SchemaBuilder::Schemas>> SchemaBuilder::rivals(const SchemaChoice& choice) {
+  const Schemas branches = tree_.children(choice.keyword);
   if (branches.size() > kAlternativesMax)
     return reader_.unsupported(
-        choice.array, "expected at most " + std::to_string(kAlternativesMax) + " alternatives");
+        choice.keyword, "expected at most " + std::to_string(kAlternativesMax) + " alternatives");
   std::vector<SchemaFacts> facts;
   for (const NodeId branch : branches) {
     WEIR_ASSIGN(SchemaFacts read, reader_.read({branch}));
     facts.push_back(std::move(read));
   }
+  std::vector<Schemas> rivals(branches.size());
   for (size_t i = 0; i < branches.size(); ++i) {
     for (size_t j = 0; j < branches.size(); ++j) {
       if (i == j) continue;
       WEIR_ASSIGN(const bool apart, never_both(facts[i], facts[j], branches[j]));
-      if (!apart)
+      if (apart) continue;
+      const auto excluded = reader_.read({~branches[j]});
+      if (!excluded)
         return reader_.unsupported(
-            choice.array, "alternatives " + std::to_string(std::min(i, j)) + " and " +
-                              std::to_string(std::max(i, j)) +
-                              " may both match; expected anyOf, or alternatives that differ in "
-                              "type, in a required constant, or in required properties");
+            choice.keyword, "alternatives " + std::to_string(std::min(i, j)) + " and " +
+                                std::to_string(std::max(i, j)) +
+                                " may both match; expected anyOf, or alternatives that differ in "
+                                "type, in a required constant, or in required properties");
+      rivals[i].push_back(branches[j]);
     }
   }
-  return {};
+  return rivals;
 }
 
 // True if it is certain that no value made for `made` satisfies `other`. Choices within either are
@@ -49,9 +54,7 @@ Result<bool> SchemaBuilder::never_both(const SchemaFacts& made, const SchemaFact
   if (grammar_.budget.exhausted()) return too_complex();
   if (made.impossible || other.impossible) return true;
   if (!made.values.empty()) {
-    Schemas values{made.values.front()};
-    if (made.is_enum.front()) values = tree_.children(made.values.front());
-    for (const NodeId value : values) {
+    for (const NodeId value : values_of(made)) {
       WEIR_ASSIGN(const bool both, check_.satisfies(value, {other_schema}));
       if (both) return false;
     }
@@ -61,9 +64,7 @@ Result<bool> SchemaBuilder::never_both(const SchemaFacts& made, const SchemaFact
   if (types == 0) return true;
   if (!other.values.empty()) {
     // What satisfies `other` is listed; whether it satisfies `made` says the same.
-    Schemas values{other.values.front()};
-    if (other.is_enum.front()) values = tree_.children(other.values.front());
-    return std::ranges::all_of(values, [&](NodeId value) {
+    return std::ranges::all_of(values_of(other), [&](NodeId value) {
       const auto both = check_.satisfies(value, made.objects);
       return both && !*both;
     });
@@ -112,10 +113,8 @@ Result<bool> SchemaBuilder::objects_differ(const SchemaFacts& made, const Schema
     if (here.empty() || there.empty()) continue;
     WEIR_ASSIGN(const SchemaFacts facts, reader_.read(here));
     if (facts.values.empty()) continue;
-    Schemas values{facts.values.front()};
-    if (facts.is_enum.front()) values = tree_.children(facts.values.front());
     bool common = false;
-    for (const NodeId value : values) {
+    for (const NodeId value : values_of(facts)) {
       WEIR_ASSIGN(const bool both, check_.satisfies(value, there));
       common = common || both;
     }

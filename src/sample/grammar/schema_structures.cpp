@@ -1,100 +1,35 @@
-// The parts of SchemaBuilder that make arrays and objects.
+// The part of SchemaBuilder that makes objects.
 #include <algorithm>
 #include <set>
 #include <string>
 
 #include "sample/grammar/json_text.h"
 #include "sample/grammar/machine.h"
-#include "sample/grammar/regex.h"
 #include "sample/grammar/schema_builder.h"
+#include "sample/grammar/schema_pattern.h"
 
 namespace weir::sample::grammar {
 
 namespace {
 
-// Each item of a prefix nests an expression.
-constexpr size_t kPrefixMax = 200;
 // Of patternProperties: every set of them is a kind of member of its own.
 constexpr size_t kPatternsMax = 4;
 constexpr int64_t kNameWork = 20;
+constexpr const char* kTwice = "beside a `not` within a `not`";
 
 }  // namespace
 
 bool SchemaBuilder::is_false(NodeId schema) const {
   bool flag = true;
-  return tree_.node(schema).value.get(flag) == simdjson::SUCCESS && !flag;
+  return schema >= 0 && tree_.node(schema).value.get(flag) == simdjson::SUCCESS && !flag;
+}
+
+bool SchemaBuilder::speak_of(const Schemas& schemas) {
+  return std::ranges::any_of(schemas, [](NodeId schema) { return schema >= 0; });
 }
 
 bool SchemaBuilder::has_false(const Schemas& schemas) const {
   return std::ranges::any_of(schemas, [&](NodeId schema) { return is_false(schema); });
-}
-
-Result<ExprId> SchemaBuilder::array_of(const SchemaFacts& facts) {
-  // Of each schema, its first items and the others.
-  struct Items {
-    Schemas first;
-    std::optional<NodeId> rest;
-  };
-  std::vector<Items> all;
-  size_t prefix = 0;
-  bool has_rest = false;
-  for (const NodeId object : facts.objects) {
-    Items items{{}, tree_.member(object, "items")};
-    auto first = tree_.member(object, "prefixItems");
-    if (items.rest && tree_.is_array(*items.rest)) {  // As drafts before 2020-12 write it.
-      first = items.rest;
-      items.rest = tree_.member(object, "additionalItems");
-    }
-    if (first) {
-      if (!tree_.is_array(*first)) return reader_.error(*first, "prefixItems is not an array");
-      items.first = tree_.children(*first);
-      if (items.first.size() > kPrefixMax) return reader_.unsupported(*first, "it is too long");
-    }
-    prefix = std::max(prefix, items.first.size());
-    has_rest = has_rest || items.rest;
-    all.push_back(std::move(items));
-  }
-  const auto at = [&](size_t index) {
-    Schemas schemas;
-    for (const Items& items : all) {
-      if (index < items.first.size())
-        schemas.push_back(items.first[index]);
-      else if (items.rest)
-        schemas.push_back(*items.rest);
-    }
-    return schemas;
-  };
-  int64_t most = facts.items_max;
-  for (size_t i = 0; i <= prefix; ++i)
-    if (has_false(at(i))) most = std::min(most, static_cast<int64_t>(i));
-  if (prefix > 0 && !has_rest && reading_ == SchemaReading::kAsMeant)
-    most = std::min(most, static_cast<int64_t>(prefix));
-  if (facts.items_min > most) return grammar_.nothing();
-  if (facts.unique_items && most > 1)
-    for (const NodeId object : facts.objects)
-      if (const auto keyword = tree_.member(object, "uniqueItems"))
-        return reader_.unsupported(*keyword, "expected false, or maxItems of at most 1");
-
-  const auto item = [&](size_t index) {
-    const Schemas schemas = at(index);
-    return schemas.empty() ? parts_.value() : schema(schemas);
-  };
-  const auto min = static_cast<int32_t>(facts.items_min), max = static_cast<int32_t>(most);
-  if (prefix == 0 || max == 0)
-    return parts_.bracketed('[', max == 0 ? grammar_.empty() : parts_.items(item(0), min, max),
-                            ']');
-  const auto fixed = static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(prefix), most));
-  const int32_t more = max == kUnbounded ? kUnbounded : max - fixed;
-  ExprId tail = grammar_.empty();
-  if (more > 0)
-    tail = grammar_.repeat(grammar_.concat({parts_.comma(), item(prefix)}),
-                           std::max(0, min - fixed), more);
-  for (int32_t i = fixed; i-- > 0;) {
-    const ExprId one = item(static_cast<size_t>(i));
-    tail = grammar_.concat({i == 0 ? grammar_.empty() : parts_.comma(), one, tail});
-    if (i >= min) tail = grammar_.optional(tail);
-  }
-  return parts_.bracketed('[', tail, ']');
 }
 
 struct SchemaBuilder::Members {
@@ -110,14 +45,30 @@ std::vector<std::string_view> SchemaBuilder::member_names(const SchemaFacts& fac
     if (seen.insert(name).second) names.push_back(name);
   };
   for (const NodeId object : facts.objects)
-    if (const auto properties = tree_.member(object, "properties"))
+    if (const auto properties = reader_.keyword(object, "properties"))
       tree_.for_children(*properties, [&](NodeId property) { add(tree_.node(property).key); });
   for (const NodeId name : facts.required) add(*tree_.string_at(name));
   for (const NodeId list : facts.dependencies) {
     add(tree_.node(list).key);
     tree_.for_children(list, [&](NodeId name) { add(*tree_.string_at(name)); });
   }
+  for (const NodeId list : facts.apart)
+    tree_.for_children(list, [&](NodeId name) { add(*tree_.string_at(name)); });
+  for (const auto& [name, schema] : facts.forbidden_members) add(name);
   return names;
+}
+
+// A list of names is as good as properties: each comes once, and none needs to be compared byte by
+// byte.
+Result<void> SchemaBuilder::add_listed_names(const SchemaFacts& facts,
+                                             std::vector<std::string_view>& names) {
+  if (facts.member_names.empty()) return {};
+  WEIR_ASSIGN(const Schemas listed, listed_values(facts.member_names));
+  std::set<std::string_view> seen(names.begin(), names.end());
+  for (const NodeId value : listed)
+    if (const auto name = tree_.string_at(value); name && seen.insert(*name).second)
+      names.push_back(*name);
+  return {};
 }
 
 Result<SchemaBuilder::Schemas> SchemaBuilder::member_schemas(const SchemaFacts& facts,
@@ -125,28 +76,37 @@ Result<SchemaBuilder::Schemas> SchemaBuilder::member_schemas(const SchemaFacts& 
   Schemas all;
   for (const NodeId object : facts.objects) {
     const size_t before = all.size();
-    if (const auto properties = tree_.member(object, "properties"))
+    if (const auto properties = reader_.keyword(object, "properties"))
       if (const auto property = tree_.member(*properties, name)) all.push_back(*property);
-    if (const auto patterns = tree_.member(object, "patternProperties"))
+    if (const auto patterns = reader_.keyword(object, "patternProperties"))
       for (const NodeId pattern : tree_.children(*patterns)) {
         Result<bool> found = check_.matches(name, tree_.node(pattern).key);
         if (!found) return reader_.unsupported(*patterns, found.error().message);
         if (*found) all.push_back(pattern);
       }
     if (all.size() > before) continue;
-    if (const auto additional = tree_.member(object, "additionalProperties"))
-      all.push_back(*additional);
+    if (const auto additional = additional_of(object)) all.push_back(*additional);
   }
+  for (const auto& [forbidden, schema] : facts.forbidden_members)
+    if (forbidden == name) all.push_back(~schema);
   return all;
+}
+
+// Which members are additional is not known where patternProperties is left out.
+std::optional<NodeId> SchemaBuilder::additional_of(NodeId object) const {
+  const auto patterns = tree_.member(object, "patternProperties");
+  if (patterns && drops_.has(*patterns)) return std::nullopt;
+  return reader_.keyword(object, "additionalProperties");
 }
 
 // Members of names that no schema speaks of are allowed.
 bool SchemaBuilder::open(const SchemaFacts& facts) const {
+  if (facts.no_other_members) return false;
   bool named = false, allowed = false;
   for (const NodeId object : facts.objects) {
-    named =
-        named || tree_.member(object, "properties") || tree_.member(object, "patternProperties");
-    const auto additional = tree_.member(object, "additionalProperties");
+    named = named || reader_.keyword(object, "properties") ||
+            reader_.keyword(object, "patternProperties");
+    const auto additional = additional_of(object);
     if (additional && is_false(*additional)) return false;
     allowed = allowed || additional;
   }
@@ -156,12 +116,20 @@ bool SchemaBuilder::open(const SchemaFacts& facts) const {
 // Names that propertyNames allows, spelled for JSON.
 Result<Dfa> SchemaBuilder::allowed_names(const SchemaFacts& facts) {
   WEIR_ASSIGN(const SchemaFacts names, reader_.read(facts.member_names));
-  if (!names.choices.empty() || !names.values.empty())
-    return reader_.unsupported(facts.member_names.front(),
-                               "expected only keywords about the string's form");
   if (names.impossible || !(names.types & type::kString)) return Dfa{};
+  if (!names.values.empty()) {
+    WEIR_ASSIGN(const Schemas listed, listed_values(facts.member_names));
+    std::vector<ExprId> texts;
+    for (const NodeId value : listed)
+      if (const auto text = tree_.string_at(value))
+        texts.push_back(spell(grammar_, *text, Spelling::kJson));
+    return machine_of(grammar_, grammar_.any(texts));
+  }
+  if (!names.choices.empty())
+    return reader_.unsupported(facts.member_names.front(),
+                               "expected keywords about the string's form, or a list of names");
   WEIR_ASSIGN(ExprId content, string_content(names));
-  if (names.patterns.empty() && names.formats.empty())
+  if (names.patterns.empty() && names.formats.empty() && names.negated.empty())
     content = grammar_.repeat(spell(grammar_, CharSet::all(), Spelling::kJson),
                               static_cast<int32_t>(names.length_min),
                               static_cast<int32_t>(names.length_max));
@@ -179,10 +147,11 @@ Result<void> SchemaBuilder::add_named(const SchemaFacts& facts, const Presence& 
     const bool must = presence.required.contains(name);
     if (presence.absent.contains(name)) continue;
     WEIR_ASSIGN(const Schemas schemas, member_schemas(facts, name));
-    if (!must && schemas.empty() && !is_open) continue;
+    const bool known = speak_of(schemas);
+    if (!must && !known && !is_open) continue;
     std::string quoted;
     append_json_string(quoted, name);
-    bool may = !has_false(schemas);
+    bool may = !has_false(schemas) && (known || !facts.no_other_members);
     if (allowed)
       may = may && allowed->accepts(std::string_view(quoted).substr(1, quoted.size() - 2));
     if (!may && !must) continue;
@@ -224,7 +193,7 @@ Result<ExprId> SchemaBuilder::other_names(const SchemaFacts& facts, const Member
 Result<void> SchemaBuilder::add_others(const SchemaFacts& facts, Members& members) {
   std::vector<Dfa> patterns;
   for (const NodeId object : facts.objects) {
-    const auto keyword = tree_.member(object, "patternProperties");
+    const auto keyword = reader_.keyword(object, "patternProperties");
     if (!keyword) continue;
     for (const NodeId pattern : tree_.children(*keyword)) {
       const std::string_view text = tree_.node(pattern).key;
@@ -232,7 +201,7 @@ Result<void> SchemaBuilder::add_others(const SchemaFacts& facts, Members& member
       if (patterns.size() == kPatternsMax)
         return reader_.unsupported(
             *keyword, "expected at most " + std::to_string(kPatternsMax) + " patterns");
-      Result<ExprId> expr = regex(grammar_, text, Spelling::kJson, RegexMatch::kSearch);
+      const Result<ExprId> expr = pattern_text(grammar_, text, Spelling::kJson);
       if (!expr) return reader_.unsupported(*keyword, expr.error().message);
       WEIR_ASSIGN(Dfa machine, machine_of(grammar_, *expr));
       members.patterns.push_back(text);
@@ -244,12 +213,12 @@ Result<void> SchemaBuilder::add_others(const SchemaFacts& facts, Members& member
     Schemas schemas;
     for (const NodeId object : facts.objects) {
       const size_t before = schemas.size();
-      const auto keyword = tree_.member(object, "patternProperties");
+      const auto keyword = reader_.keyword(object, "patternProperties");
       for (size_t i = 0; keyword && i < patterns.size(); ++i)
         if (const auto found = tree_.member(*keyword, members.patterns[i]);
             found && (mask >> i & 1u))
           schemas.push_back(*found);
-      const auto additional = tree_.member(object, "additionalProperties");
+      const auto additional = additional_of(object);
       if (schemas.size() == before && additional) schemas.push_back(*additional);
     }
     if (has_false(schemas)) continue;
@@ -262,8 +231,11 @@ Result<void> SchemaBuilder::add_others(const SchemaFacts& facts, Members& member
 }
 
 Result<ExprId> SchemaBuilder::object_of(const SchemaFacts& facts) {
+  if (facts.no_other_members && facts.negated_twice)
+    return reader_.unsupported(*reader_.find(facts, "unevaluatedProperties"), kTwice);
   Members members;
   members.names = member_names(facts);
+  WEIR_TRY(add_listed_names(facts, members.names));
   members.list.separator = parts_.comma();
   WEIR_TRY(add_others(facts, members));
   WEIR_ASSIGN(const std::vector<Presence> all, presences(facts));
@@ -281,20 +253,17 @@ Result<ExprId> SchemaBuilder::object_of(const SchemaFacts& facts) {
 
 Result<ExprId> SchemaBuilder::members_of(const SchemaFacts& facts, Members members) {
   List& list = members.list;
-  const auto keyword = [&](std::string_view name) {
-    NodeId found = facts.objects.front();
-    for (const NodeId object : facts.objects) found = tree_.member(object, name).value_or(found);
-    return found;
-  };
   const auto named = static_cast<int64_t>(list.items.size());
   const int64_t required = std::ranges::count(list.items, true, &ListItem::required);
   if (facts.members_min > facts.members_max || required > facts.members_max)
     return grammar_.nothing();
   if (facts.members_min > required) {
-    if (facts.members_min > named + 1 && list.rest != kNoExpr)
-      return reader_.unsupported(keyword("minProperties"),
-                                 "expected no more than the named properties and one");
-    list.min = static_cast<int32_t>(facts.members_min);
+    // What comes by `rest` counts as one, as names may be equal.
+    const bool countable = facts.members_min <= named + 1 || list.rest == kNoExpr;
+    const auto keyword = reader_.find(facts, "minProperties");
+    if (!countable && keyword)
+      return reader_.unsupported(*keyword, "expected no more than the named properties and one");
+    list.min = static_cast<int32_t>(countable ? facts.members_min : named + 1);
   }
   if (facts.members_max < named || (facts.members_max < kUnbounded && list.rest != kNoExpr))
     list.max = static_cast<int32_t>(facts.members_max);

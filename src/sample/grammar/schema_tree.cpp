@@ -27,15 +27,11 @@ constexpr std::string_view kSchemaKeywords[] = {
     "unevaluatedProperties",
 };
 constexpr std::string_view kSchemasKeywords[] = {
-    "$defs",
-    "allOf",
-    "anyOf",
-    "definitions",
-    "dependentSchemas",
-    "oneOf",
-    "patternProperties",
-    "prefixItems",
-    "properties",
+    "$defs",        "allOf",
+    "anyOf",        "definitions",
+    "dependencies", "dependentSchemas",
+    "oneOf",        "patternProperties",
+    "prefixItems",  "properties",
 };
 
 SchemaTree::Place place_below(SchemaTree::Place place, std::string_view key, bool is_array) {

@@ -44,6 +44,7 @@ class SchemaTree {
 
   static Result<SchemaTree> parse(std::string_view json);
 
+  size_t size() const { return nodes_.size(); }
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
   bool is_object(NodeId id) const { return node(id).value.type() == JsonType::OBJECT; }
   bool is_array(NodeId id) const { return node(id).value.type() == JsonType::ARRAY; }

@@ -40,6 +40,7 @@ bool is_lark(const GrammarSource& source) {
 }
 
 // Within a grammar of parts; kinds that define rules set the root, which is then one among others.
+// Parts are not nested.
 Result<ExprId> expression(Grammar& grammar, const GrammarSource& source, Spelling spelling) {
   using Kind = GrammarSource::Kind;
   if (spelling != Spelling::kPlain && source.kind != Kind::kRegex && !is_lark(source))
@@ -54,7 +55,7 @@ Result<ExprId> expression(Grammar& grammar, const GrammarSource& source, Spellin
     case Kind::kChoice:
       return choice(grammar, source.choices);
     case Kind::kParts:
-      return parts(grammar, source.text, &expression);
+      return fail(ErrorCode::kInvalid, "A grammar of parts within another one.");
     case Kind::kGbnf:
     case Kind::kGrammar:
       break;
@@ -63,11 +64,23 @@ Result<ExprId> expression(Grammar& grammar, const GrammarSource& source, Spellin
   return grammar.rule(grammar.root);
 }
 
-Result<void> fill(Grammar& grammar, const GrammarSource& source) {
-  WEIR_ASSIGN(const ExprId body, expression(grammar, source, Spelling::kPlain));
-  grammar.root = grammar.add_rule("root");
-  grammar.define(grammar.root, body);
-  return {};
+Result<ExprId> body_of(Grammar& draft, const GrammarSource& source, LooseSchemas& schemas) {
+  if (source.kind != GrammarSource::Kind::kParts)
+    return expression(draft, source, Spelling::kPlain);
+  return parts(draft, source.text, &expression, schemas);
+}
+
+Result<std::unique_ptr<Automaton>> compile_once(const GrammarSource& source,
+                                                LooseSchemas& schemas) {
+  Grammar draft;
+  schemas.begin();
+  WEIR_ASSIGN(const ExprId body, body_of(draft, source, schemas));
+  if (draft.budget.exhausted()) return too_complex();
+  draft.root = draft.add_rule("root");
+  draft.define(draft.root, body);
+  WEIR_ASSIGN(auto automaton, compile(std::move(draft)));
+  automaton->set_left_out(schemas.left_out());
+  return automaton;
 }
 
 uint64_t hash_of(const GrammarSource& source) {
@@ -86,14 +99,22 @@ size_t bytes_of(const GrammarSource& source) {
 }  // namespace
 
 Result<void> check_source(const GrammarSource& source) {
+  LooseSchemas schemas;
   Grammar draft;
-  return fill(draft, source);
+  WEIR_TRY(body_of(draft, source, schemas));
+  return {};
 }
 
+// What is refused by name is a schema that is not loose.
 Result<std::unique_ptr<Automaton>> compile(const GrammarSource& source) {
-  Grammar draft;
-  WEIR_TRY(fill(draft, source));
-  return compile(std::move(draft));
+  LooseSchemas schemas;
+  auto automaton = compile_once(source, schemas);
+  const auto may_help = [&] {
+    return !automaton && automaton.error().code != ErrorCode::kUnsupported && !schemas.empty();
+  };
+  if (may_help() && schemas.give_up_some()) automaton = compile_once(source, schemas);
+  if (may_help() && schemas.give_up_all()) automaton = compile_once(source, schemas);
+  return automaton;
 }
 
 std::shared_ptr<const Automaton> GrammarCache::find(uint64_t hash, const GrammarSource& source) {
