@@ -41,7 +41,7 @@ class Load(unittest.TestCase):
             cert, key = make_certificate(folder)
             with Server("--tls-cert", cert, "--tls-key", key, "--host", "0.0.0.0") as server:
                 for host, options in (("127.0.0.1", ["--ca", cert]), ("localhost", ["--cacert", cert]), ("127.0.0.1", ["-k"]),
-                                      ("127.0.0.2", ["--insecure"]), ("localhost", ["--ca", cert, "--no-stream", "--prompt-words", "3000"])):
+                                      ("127.0.0.2", ["--insecure"]), ("localhost", ["--ca", cert, "--no-stream", "--prompt-words", "1500"])):
                     done = run(server, host, *options)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     found = json.loads(done.stdout)
