@@ -314,13 +314,14 @@ TEST(Responses, CountsTheTokensOfAnInput) {
 // The text in one piece: else as they were streamed.
 TEST(Responses, StoredOnesAreReplayedAsEvents) {
   TestApi server;
-  for (const std::string& more : {std::string(), std::string(kNamespaces)}) {
+  for (const std::string& more :
+       {std::string(), std::string(kNamespaces) + R"(,"parallel_tool_calls":false)"}) {
     const auto first = server.post("/v1/responses", std::string(kHi) + more + R"(,"stream":true})");
     std::vector<Event> events = events_of(first.body);
     const std::string id = member(events[0].data, "/response/id");
     const auto replay = server.get("/v1/responses/" + id + "?stream=true");
     ASSERT_EQ(replay.status, 200) << replay.body;
-    EXPECT_EQ(replay.header("content-type"), "text/event-stream; charset=utf-8");
+    EXPECT_EQ(replay.header("Content-Type"), "text/event-stream; charset=utf-8");
     const std::vector<Event> again = events_of(replay.body);
     std::string whole;
     std::erase_if(events, [&](const Event& event) {

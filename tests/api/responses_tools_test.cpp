@@ -65,7 +65,7 @@ TEST(ResponsesTools, OfAVendorAreLeftOutAndMisspelledOnesRefused) {
         "computer", "tool_search", "something_new"})
     EXPECT_EQ(tools_of(R"([{"type":")" + std::string(type) + R"(","container":{}}])"), "") << type;
   EXPECT_EQ(tools_of(R"([{"type":"functon","name":"f","parameters":{}}])"),
-            "tools[0].type: Unsupported value for 'tools[0].type': expected \"function\", "
+            "tools[0].type: Unsupported 'tools[0].type': expected \"function\", "
             "\"custom\" or \"namespace\", found \"functon\".");
   EXPECT_TRUE(tools_of(R"([{"type":"namespace","name":"a","tools":[{"type":"namespace","name":"b",
                            "tools":[]}]}])")

@@ -14,7 +14,7 @@ namespace {
 TemplateTools probe(const std::string& source) {
   auto parsed = text::ChatTemplate::parse(source);
   EXPECT_TRUE(parsed) << parsed.error().message;
-  return probe_template(*parsed, {{"bos_token", "<s>"}});
+  return probe_template(*parsed, {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
 }
 
 constexpr const char* kPlain =
