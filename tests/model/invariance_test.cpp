@@ -63,6 +63,15 @@ TEST_P(InvarianceTest, LogitsAreTheSameWhereverThePagesLie) {
   EXPECT_EQ(last_logits(*model, team, {0, 1, 2, 3}), last_logits(*model, team, {11, 2, 15, 7}));
 }
 
+TEST_P(InvarianceTest, LogitsAreTheSameAfterScratchMemoryWentBack) {
+  ThreadTeam team(2, /*pin=*/false);
+  const auto model = load_default(team, GetParam(), kernels::detect_isa());
+  ASSERT_NE(model, nullptr);
+  const std::vector<float> before = last_logits(*model, team, {0, 1, 2, 3});
+  model->give_back_scratch();
+  EXPECT_EQ(last_logits(*model, team, {0, 1, 2, 3}), before);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, InvarianceTest, testing::Values(Compute::kExact, Compute::kFast),
                          [](const auto& compute) {
                            return compute.param == Compute::kExact ? "Exact" : "Fast";
