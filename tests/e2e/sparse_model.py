@@ -24,7 +24,8 @@ MODELS = {
         "num_hidden_layers": 28, "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936,
         "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "rope_theta": 10000, "hidden_act": "silu",
         "use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 21, "tie_word_embeddings": False,
-        "torch_dtype": "bfloat16"},
+        "attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151643, "initializer_range": 0.02,
+        "torch_dtype": "bfloat16", "transformers_version": "4.44.0", "use_cache": True, "use_mrope": False},
 }
 
 
