@@ -1,5 +1,6 @@
 # Writes OUTPUT, the C++ source that names the commit of SOURCE; an OUTPUT that says so already stays
 # as it is, so that nothing is compiled again. COMMIT, if not empty, is taken instead of asking git.
+cmake_minimum_required(VERSION 3.20)
 set(commit "${COMMIT}")
 if(NOT commit)
   find_program(GIT git)
