@@ -64,7 +64,7 @@ def trimmed(value, home):
 class CodingAgents(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.packages = installed("agents", timeout=900)
+        cls.packages = installed("agents", timeout=900, verb="install")
         cls.server = Server().__enter__()
         cls.home = tempfile.TemporaryDirectory()
         cls.work = f"{cls.home.name}/work"
