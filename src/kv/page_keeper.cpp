@@ -8,8 +8,8 @@ namespace weir::kv {
 
 namespace {
 
-// What goes back at once, between two steps. Measured: 16 MiB in pages of 4 KiB take 0.6 to 1 ms,
-// in huge pages a tenth of that.
+// What goes back at once, between two steps. Measured on an AMD EPYC (Zen 4): 16 MiB, 96 KiB a
+// call, take 1.3 ms in pages of 4 KiB and 0.5 ms in pages of 2 MiB.
 constexpr int64_t kPieceBytes = int64_t{16} << 20;
 // Free pages are looked at so often while they are kept: they stay for a quarter longer at the
 // most.
