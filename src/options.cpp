@@ -165,8 +165,10 @@ const std::array kRows = {
         "Speak HTTPS with this certificate chain (PEM); SIGHUP reads it anew", "none"},
     Row{"tls-key", "FILE", &Options::tls_key, kServeOnly, "Network",
         "The certificate's private key (PEM, without a passphrase)", "none"},
-    Row{"cors", "ORIGIN[,ORIGIN]", &Options::cors, kServeOnly, "Network",
-        "Let pages of these origins (https://chat.example) call the server; '*' for all", "none"},
+    Row{"cors", "ORIGIN[,ORIGIN]", Names{&Options::cors}, kServeOnly, "Network",
+        "Let pages of these origins (https://chat.example) call the server; '*' for all; may be "
+        "repeated",
+        "none"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
         "Open connections; more are refused", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",

@@ -199,6 +199,13 @@ TEST(Options, MayBeGivenAgain) {
   EXPECT_FALSE(parse({"--alias", ","}));
 }
 
+TEST(Options, OriginsMayBeGivenAgain) {
+  const auto parsed = parse({"--cors", "https://a.example", "--cors", "http://localhost:3000"});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(split_list(parsed->options.cors),
+            (std::vector<std::string>{"https://a.example", "http://localhost:3000"}));
+}
+
 TEST(Options, ParallelSequencesFindRoomInAStep) {
   const auto size = [](std::vector<const char*> words) {
     const auto parsed = parse(std::move(words));
