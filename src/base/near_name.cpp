@@ -9,8 +9,8 @@ namespace weir {
 
 namespace {
 
-// Two edits are a typing mistake (a letter doubled, two swapped); of a short name they are another
-// word, so at most one letter in three may differ.
+// Two edits are a typing mistake (a letter doubled, another left out); of a short name they are
+// another word, so at most one letter in three may differ.
 constexpr size_t kEditsMax = 2, kLettersPerEdit = 3;
 // Longer than every name of a table; what is longer is near to none, and costs nothing.
 constexpr size_t kNameBytesMax = 64;
@@ -28,15 +28,17 @@ std::string letters_of(std::string_view name) {
 }  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  // Rows of the table of distances between beginnings of `a` and of `b`: this one and two before.
+  std::vector<size_t> older(b.size() + 1), old(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] != b[j])});
-      diagonal = above;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    older.swap(old);
+    old.swap(row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({old[j] + 1, row[j - 1] + 1, old[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], older[j - 2] + 1);
     }
   }
   return row.back();

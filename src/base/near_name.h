@@ -9,7 +9,8 @@
 
 namespace weir {
 
-// Levenshtein distance: the fewest insertions, deletions and replacements of a byte.
+// The fewest insertions, deletions and replacements of a byte, and swaps of two neighbours, that
+// make one the other (optimal string alignment: what was swapped is not edited again).
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // The nearest of `names`, or empty where none is near: the same name in another spelling

@@ -11,16 +11,20 @@ namespace {
 constexpr std::array<std::string_view, 6> kNames = {"temperature", "max_tokens", "top_p",
                                                     "top_k",       "n",          "stop"};
 
-TEST(EditDistance, CountsInsertionsDeletionsAndReplacements) {
+TEST(EditDistance, CountsInsertionsDeletionsReplacementsAndSwaps) {
   EXPECT_EQ(edit_distance("", ""), 0u);
   EXPECT_EQ(edit_distance("abc", ""), 3u);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("prot", "port"), 1u);
+  EXPECT_EQ(edit_distance("abcd", "badc"), 2u);
+  EXPECT_EQ(edit_distance("ca", "abc"), 3u) << "what was swapped is not edited again";
 }
 
 TEST(NearName, FindsWhatAMistypedNameWasMeantToBe) {
   EXPECT_EQ(near_name("temprature", kNames), "temperature");
   EXPECT_EQ(near_name("tempreature", kNames), "temperature");
   EXPECT_EQ(near_name("max_token", kNames), "max_tokens");
+  EXPECT_EQ(near_name("sotp", kNames), "stop");
 }
 
 TEST(NearName, ReadsOtherSpellingsOfTheSameName) {
