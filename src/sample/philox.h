@@ -28,10 +28,13 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
+// Whether XTC strikes is another number than the one that draws the token.
+inline constexpr uint32_t kXtcStream = 1;
+
 // Uniform in [0, 1), 53 bits: the random number of a request's seed at a position of its output.
-constexpr double philox_uniform(uint64_t seed, uint32_t position) {
+constexpr double philox_uniform(uint64_t seed, uint32_t position, uint32_t stream = 0) {
   const PhiloxCounter r = philox4x32(
-      {position, 0, 0, 0}, {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+      {position, stream, 0, 0}, {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   const uint64_t bits = (static_cast<uint64_t>(r[0]) << 32 | r[1]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "sample/filters.h"
 #include "sample/philox.h"
 
 namespace weir::sample {
@@ -14,71 +15,8 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Below this the reciprocal would overflow the differences of logits; the result is greedy anyway.
-constexpr float kTemperatureMin = 1e-5f;
-
-// How many of the best candidates are sorted at first; a trained model's nucleus rarely has more.
-constexpr size_t kFirstSelection = 256;
-
-bool larger(const Candidate& a, const Candidate& b) {
-  return a.key > b.key || (a.key == b.key && a.token < b.token);
-}
-
-bool smaller(const Candidate& a, const Candidate& b) {
-  return a.key < b.key || (a.key == b.key && a.token < b.token);
-}
-
 void nan_to_minus_infinity(std::span<float> row) {
   for (float& x : row) x = x == x ? x : kMinusInfinity;
-}
-
-// The maximum of each block; lanes side by side, so that the compiler needs no reassociation.
-void fill_block_maxima(std::span<const float> row, std::span<float> maxima) {
-  constexpr size_t kBlock = SamplerScratch::kBlockTokens, kLanes = 16;
-  for (size_t block = 0; block < maxima.size(); ++block) {
-    const std::span<const float> x =
-        row.subspan(block * kBlock, std::min(kBlock, row.size() - block * kBlock));
-    float best = kMinusInfinity;
-    if (x.size() == kBlock) {
-      float lanes[kLanes];
-      std::copy_n(x.begin(), kLanes, lanes);
-      for (size_t i = kLanes; i < kBlock; i += kLanes)
-        for (size_t lane = 0; lane < kLanes; ++lane)
-          lanes[lane] = x[i + lane] > lanes[lane] ? x[i + lane] : lanes[lane];
-      best = *std::max_element(lanes, lanes + kLanes);
-    } else {
-      for (const float value : x) best = value > best ? value : best;
-    }
-    maxima[block] = best;
-  }
-}
-
-// Writes every token whose value is at least `threshold`; returns how many.
-size_t gather(std::span<const float> row, float threshold, std::span<Candidate> out) {
-  size_t n = 0;
-  for (size_t i = 0; i < row.size(); ++i)
-    if (row[i] >= threshold) out[n++] = {static_cast<int32_t>(i), row[i]};
-  return n;
-}
-
-// The `count` largest of the row, largest first; of equals the smaller id. A value that `count`
-// block maxima reach is a lower bound of what is wanted, so that one pass leaves little to sort.
-// REQUIRES: no NaN in `row`.
-size_t gather_largest(std::span<const float> row, size_t count, SamplerScratch& scratch) {
-  const std::span<Candidate> out = scratch.candidates();
-  const std::span<float> maxima = scratch.block_maxima();
-  float threshold = kMinusInfinity;
-  if (count <= maxima.size()) {
-    fill_block_maxima(row, maxima);
-    std::nth_element(maxima.begin(), maxima.begin() + static_cast<ptrdiff_t>(count) - 1,
-                     maxima.end(), std::greater<>());
-    threshold = maxima[count - 1];
-  }
-  const size_t n = gather(row, threshold, out);
-  const size_t kept = std::min(count, n);
-  std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(kept),
-                    out.begin() + static_cast<ptrdiff_t>(n), larger);
-  return kept;
 }
 
 // The log of the row's sum of exponentials; the most likely tokens' log-probabilities go to `top`.
@@ -110,26 +48,6 @@ int32_t nearest_allowed(std::span<const uint64_t> mask, int32_t token) {
   return static_cast<int32_t>(word * 64) + std::countr_zero(mask[word]);
 }
 
-// Moves to the front, in the order of `before`, the shortest run whose weights reach `mass`; at
-// least one. Selects in growing portions: what lies behind the run is never sorted.
-template <class Before, class Weight>
-size_t take_mass(std::span<Candidate> c, double mass, Before before, Weight weight) {
-  double sum = 0;
-  size_t done = 0;
-  for (size_t portion = kFirstSelection; done < c.size(); portion *= 4) {
-    const size_t end = std::min(done + portion, c.size());
-    const auto first = c.begin() + static_cast<ptrdiff_t>(done);
-    const auto middle = c.begin() + static_cast<ptrdiff_t>(end);
-    if (end < c.size()) std::nth_element(first, middle, c.end(), before);
-    std::sort(first, middle, before);
-    for (; done < end; ++done) {
-      sum += weight(c[done]);
-      if (sum >= mass) return done + 1;
-    }
-  }
-  return done;
-}
-
 }  // namespace
 
 ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenLogprob> top,
@@ -144,30 +62,30 @@ ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenL
   return result;
 }
 
-SamplerScratch::SamplerScratch(int32_t vocab_size)
-    : candidates_(static_cast<size_t>(vocab_size)),
-      raw_logits_(static_cast<size_t>(vocab_size)),
-      block_maxima_(static_cast<size_t>((vocab_size + kBlockTokens - 1) / kBlockTokens)),
-      mask_((static_cast<size_t>(vocab_size) + 63) / 64) {}
-
 Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int32_t vocab_size,
                  int32_t output_max)
     : params_(params),
       output_max_(output_max),
-      repeats_(params.repetition_penalty != 1),
-      counts_output_(repeats_ || params.frequency_penalty != 0 || params.presence_penalty != 0),
+      repeats_(params.has_penalties() && params.repetition_penalty != 1),
+      counts_output_(params.has_penalties()),
+      reasoning_(params.reasoning.get()),
       top_(static_cast<size_t>(std::min(params.top_logprobs, vocab_size))) {
   if (params.bounds) past_.reserve(params.bounds->past_max());
-  if (counts_output_) {
-    // One more than can be emitted: the row computed after the end is sampled and dropped.
-    size_t distinct = static_cast<size_t>(output_max) + 1 + (repeats_ ? prompt.size() : 0);
-    distinct = std::min(distinct, static_cast<size_t>(vocab_size));
-    counts_.reserve(distinct);
-    slots_.assign(std::bit_ceil(2 * distinct), -1);
-    if (repeats_)
-      for (const int32_t token : prompt)
-        if (token >= 0 && token < vocab_size) count_of(token).in_prompt = true;
+  if (params.has_dry()) dry_.emplace(params, prompt, output_max);
+  if (!counts_output_) return;
+  // One more than can be emitted: the row computed after the end is sampled and dropped.
+  size_t distinct = static_cast<size_t>(output_max) + 1 + (repeats_ ? prompt.size() : 0);
+  distinct = std::min(distinct, static_cast<size_t>(vocab_size));
+  counts_.reserve(distinct);
+  slots_.assign(std::bit_ceil(2 * distinct), -1);
+  if (params.repeat_last_n > 0) {
+    const auto last = static_cast<size_t>(params.repeat_last_n);
+    seen_.resize(std::min(last, prompt.size() + static_cast<size_t>(output_max) + 1), -1);
+    prompt = prompt.last(std::min(prompt.size(), seen_.size()));
   }
+  if (repeats_)
+    for (const int32_t token : prompt)
+      if (token >= 0 && token < vocab_size) count(token, /*of_output=*/false);
 }
 
 Sampler::Count& Sampler::count_of(int32_t token) {
@@ -181,19 +99,49 @@ Sampler::Count& Sampler::count_of(int32_t token) {
   }
   CHECK(counts_.size() < counts_.capacity());
   slots_[slot] = static_cast<int32_t>(counts_.size());
-  return counts_.emplace_back(Count{token, 0, false});
+  return counts_.emplace_back(Count{token, 0, 0});
 }
 
+void Sampler::count(int32_t token, bool of_output) {
+  if (!seen_.empty()) {
+    // The place that the token takes is that of the one that leaves.
+    int32_t& place = seen_[seen_count_ % seen_.size()];
+    if (seen_count_ >= seen_.size()) {
+      Count& leaving = count_of(place);
+      --leaving.seen;
+      if (seen_count_ - seen_.size() >= seen_prompt_) --leaving.in_output;
+    }
+    place = token;
+    ++seen_count_;
+    if (!of_output) ++seen_prompt_;
+  }
+  Count& counted = count_of(token);
+  ++counted.seen;
+  if (of_output) ++counted.in_output;
+}
+
+// A token of the output, sampled or forced.
 void Sampler::note(int32_t token) {
-  if (counts_output_) ++count_of(token).in_output;
+  if (counts_output_) count(token, /*of_output=*/true);
+  if (dry_) dry_->add(token);
+  reasoning_.add(token);
   if (!params_.bounds || params_.bounds->past_max() == 0) return;
   if (past_.size() == params_.bounds->past_max()) past_.erase(past_.begin());
   past_.push_back(token);
 }
 
+bool Sampler::is_greedy() const {
+  return params_.temperature < kTemperatureMin && params_.dynatemp_range <= 0;
+}
+
+bool Sampler::stops(int32_t token) const {
+  return std::ranges::find(params_.stop_token_ids, token) != params_.stop_token_ids.end();
+}
+
 // Penalties, bias and masks, in place.
-void Sampler::adjust(std::span<float> logits, int32_t output_index) const {
+void Sampler::adjust(std::span<float> logits, int32_t output_index, SamplerScratch& scratch) {
   for (const Count& count : counts_) {
+    if (count.seen == 0) continue;
     float& logit = logits[static_cast<size_t>(count.token)];
     if (repeats_)
       logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
@@ -201,6 +149,7 @@ void Sampler::adjust(std::span<float> logits, int32_t output_index) const {
       logit -= params_.frequency_penalty * static_cast<float>(count.in_output) +
                params_.presence_penalty;
   }
+  if (dry_) dry_->apply(logits, scratch);
   const auto in_vocabulary = [&](int32_t token) {
     return token >= 0 && static_cast<size_t>(token) < logits.size();
   };
@@ -250,81 +199,39 @@ bool Sampler::forbid(std::span<float> logits, SamplerScratch& scratch) const {
 Continuation Sampler::go_on(int32_t token, SamplerScratch& scratch) const {
   if (!matcher_->accept(token, scratch.match())) {
     // An end token is none of the grammar's. It ends the output whatever is said here.
-    const bool ends =
-        std::ranges::find(params_.stop_token_ids, token) != params_.stop_token_ids.end();
-    return ends ? Continuation::kOpen : Continuation::kStuck;
+    return stops(token) ? Continuation::kOpen : Continuation::kStuck;
   }
   return matcher_->must_end() ? Continuation::kComplete : Continuation::kOpen;
 }
 
-// What the grammar leaves no choice about. A stop token is left to be sampled.
-void Sampler::force(SampledToken& result, SamplerScratch& scratch) {
-  for (bool more = true; more;) {
-    const std::span<const int32_t> next = matcher_->forced_tokens();
-    more = !next.empty();
-    for (const int32_t token : next) {
-      more = forced_count_ < kForcedTokensMax && decided_ < output_max_ &&
-             std::ranges::find(params_.stop_token_ids, token) == params_.stop_token_ids.end();
-      const Continuation behind = more ? go_on(token, scratch) : Continuation::kStuck;
-      more = behind != Continuation::kStuck;
-      if (!more) break;
-      result.continuation = behind;
-      forced_[forced_count_++] = token;
-      ++decided_;
-      note(token);
-    }
-  }
-  result.forced = std::span(forced_).first(forced_count_);
+// False: it cannot follow, or there is no room. A stop token is left to be sampled.
+bool Sampler::force_token(int32_t token, SampledToken& result, SamplerScratch& scratch) {
+  if (forced_count_ == kForcedTokensMax || decided_ >= output_max_ || stops(token)) return false;
+  const Continuation behind = matcher_ ? go_on(token, scratch) : Continuation::kOpen;
+  if (behind == Continuation::kStuck) return false;
+  result.continuation = behind;
+  forced_[forced_count_++] = token;
+  ++decided_;
+  note(token);
+  return true;
 }
 
-// Applies the filters to a row of scaled logits whose maximum is 0. On return the candidates are
-// the tokens left, and row[token] is each one's weight; their sum is not 1.
-size_t Sampler::narrow(std::span<float> row, int32_t best, const kernels::Ops& ops,
-                       SamplerScratch& scratch) const {
-  const std::span<Candidate> all = scratch.candidates();
-  const auto weight = [&](const Candidate& c) {
-    return static_cast<double>(row[static_cast<size_t>(c.token)]);
-  };
-  const auto total = [&](std::span<const Candidate> c) {
-    double sum = 0;
-    for (const Candidate& candidate : c) sum += weight(candidate);
-    return sum;
-  };
-
-  size_t n = 0;
-  float largest = 1;  // exp(0).
-  if (params_.top_k > 0 && static_cast<size_t>(params_.top_k) < row.size()) {
-    n = gather_largest(row, static_cast<size_t>(params_.top_k), scratch);
-    for (Candidate& c : all.first(n)) c.key = row[static_cast<size_t>(c.token)] = std::exp(c.key);
-    if (params_.top_p < 1)
-      n = take_mass(all.first(n), params_.top_p * total(all.first(n)), larger, weight);
-  } else {
-    ops.softmax(row.data(), static_cast<int32_t>(row.size()), row.data());
-    largest = row[static_cast<size_t>(best)];
-    // All tokens below (1 - top_p) / vocabulary together weigh less than 1 - top_p, so none is in
-    // the nucleus.
-    const float threshold = params_.top_p < 1 ? (1 - params_.top_p) / static_cast<float>(row.size())
-                                              : params_.min_p * largest;
-    n = gather(row, std::max(threshold, std::numeric_limits<float>::min()), all);
-    if (params_.top_p < 1) n = take_mass(all.first(n), params_.top_p, larger, weight);
+// What the end of the reasoning's budget, or the grammar, leaves no choice about.
+void Sampler::force(SampledToken& result, SamplerScratch& scratch) {
+  for (bool more = true; more;) {
+    const std::span<const int32_t> closing = reasoning_.closing();
+    if (!closing.empty()) {
+      more = force_token(closing.front(), result, scratch);
+      continue;
+    }
+    // What a grammar forces has not been looked at by the bounds.
+    const std::span<const int32_t> next =
+        matcher_ && !params_.bounds ? matcher_->forced_tokens() : std::span<const int32_t>();
+    more = !next.empty();
+    for (size_t i = 0; i < next.size() && more && reasoning_.closing().empty(); ++i)
+      more = force_token(next[i], result, scratch);
   }
-
-  if (params_.min_p > 0) {
-    const auto end =
-        std::remove_if(all.begin(), all.begin() + static_cast<ptrdiff_t>(n),
-                       [&](const Candidate& c) { return weight(c) < params_.min_p * largest; });
-    n = static_cast<size_t>(end - all.begin());
-  }
-  if (params_.typical_p < 1) {  // Meister et al. 2022: closest to the entropy first.
-    const double sum = total(all.first(n));
-    double entropy = 0;
-    for (const Candidate& c : all.first(n))
-      if (const double p = weight(c) / sum; p > 0) entropy -= p * std::log(p);
-    for (Candidate& c : all.first(n))
-      c.key = static_cast<float>(std::abs(-std::log(weight(c) / sum) - entropy));
-    n = take_mass(all.first(n), params_.typical_p * sum, smaller, weight);
-  }
-  return n;
+  result.forced = std::span(forced_).first(forced_count_);
 }
 
 int32_t Sampler::draw(std::span<float> logits, int32_t output_index, const kernels::Ops& ops,
@@ -332,14 +239,16 @@ int32_t Sampler::draw(std::span<float> logits, int32_t output_index, const kerne
   const int32_t n = static_cast<int32_t>(logits.size());
   const int32_t best = std::clamp(ops.argmax(logits.data(), n), 0, n - 1);
   const float largest = logits[static_cast<size_t>(best)];
-  if (params_.temperature < kTemperatureMin || !std::isfinite(largest)) return best;
+  if (is_greedy() || !std::isfinite(largest)) return best;
 
-  const float scale = 1 / params_.temperature;
+  if (params_.top_n_sigma > 0) keep_within_sigmas(logits, largest, params_.top_n_sigma);
+  const bool temperature_last = params_.has_xtc() || params_.dynatemp_range > 0;
+  const float scale = temperature_last ? 1 : 1 / params_.temperature;
   for (float& x : logits) x = (x - largest) * scale;
   const double uniform = philox_uniform(params_.seed, static_cast<uint32_t>(output_index));
 
-  const bool filtered =
-      params_.top_k > 0 || params_.top_p < 1 || params_.min_p > 0 || params_.typical_p < 1;
+  const bool filtered = params_.top_k > 0 || params_.top_p < 1 || params_.min_p > 0 ||
+                        params_.typical_p < 1 || temperature_last;
   if (!filtered) {
     ops.softmax(logits.data(), n, logits.data());
     double sum = 0;
@@ -353,8 +262,13 @@ int32_t Sampler::draw(std::span<float> logits, int32_t output_index, const kerne
     return best;  // Rounding left a rest; the last token may have no weight at all.
   }
 
-  const std::span<const Candidate> left =
-      scratch.candidates().first(narrow(logits, best, ops, scratch));
+  std::span<Candidate> left =
+      scratch.candidates().first(narrow(params_, logits, best, ops, scratch));
+  const auto position = static_cast<uint32_t>(output_index);
+  if (params_.has_xtc() &&
+      philox_uniform(params_.seed, position, kXtcStream) < double{params_.xtc_probability})
+    left = left.first(exclude_top_choices(left, logits, params_.xtc_threshold));
+  if (temperature_last) reheat(left, logits, dynamic_temperature(params_, left, logits));
   double sum = 0;
   for (const Candidate& c : left) sum += logits[static_cast<size_t>(c.token)];
   double rest = uniform * sum;
@@ -370,8 +284,7 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
                              const kernels::Ops& ops, SamplerScratch& scratch) {
   CHECK(scratch.candidates().size() >= logits.size());
   const bool logprobs = want_logprob || !top_.empty();
-  const bool greedy = params_.temperature < kTemperatureMin;
-  if (!greedy || logprobs) nan_to_minus_infinity(logits);
+  if (!is_greedy() || logprobs) nan_to_minus_infinity(logits);
 
   SampledToken result;
   if (output_index < decided_) {
@@ -397,9 +310,29 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
     result.top = std::span(top_).first(count);
   }
 
+  if (!take_closing(result, scratch)) choose(result, logits, output_index, ops, scratch);
+  if (logprobs) result.chosen.logprob = raw[static_cast<size_t>(result.chosen.token)] - normaliser;
+  note(result.chosen.token);
+  if (!logprobs && result.continuation == Continuation::kOpen) force(result, scratch);
+  return result;
+}
+
+// The token comes without a choice where the reasoning has to end.
+bool Sampler::take_closing(SampledToken& result, SamplerScratch& scratch) {
+  const std::span<const int32_t> closing = reasoning_.closing();
+  if (closing.empty()) return false;
+  result.chosen.token = closing.front();
+  result.continuation = matcher_ ? go_on(result.chosen.token, scratch) : Continuation::kOpen;
+  if (result.continuation != Continuation::kStuck) return true;
+  reasoning_.give_up();
+  return false;
+}
+
+void Sampler::choose(SampledToken& result, std::span<float> logits, int32_t output_index,
+                     const kernels::Ops& ops, SamplerScratch& scratch) {
   const bool masked = fill_mask(scratch);
   const bool stuck = masked && !forbid(logits, scratch);
-  adjust(logits, output_index);
+  adjust(logits, output_index, scratch);
   result.chosen.token = draw(logits, output_index, ops, scratch);
   if (masked && !stuck)  // Biases and NaN may have left nothing of what is allowed.
     result.chosen.token = nearest_allowed(scratch.mask(), result.chosen.token);
@@ -407,12 +340,6 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
     result.continuation = Continuation::kStuck;
   else if (matcher_)
     result.continuation = go_on(result.chosen.token, scratch);
-  if (logprobs) result.chosen.logprob = raw[static_cast<size_t>(result.chosen.token)] - normaliser;
-  note(result.chosen.token);
-  // What is forced has not been looked at by the bounds.
-  if (matcher_ && !logprobs && !params_.bounds && result.continuation == Continuation::kOpen)
-    force(result, scratch);
-  return result;
 }
 
 }  // namespace weir::sample

@@ -2,13 +2,18 @@
 // the same request gives the same tokens whatever else runs.
 //
 // The order, which is that of Hugging Face's generate() because its clients know what to expect of
-// it: penalties (repetition, frequency, presence), logit_bias, stop tokens masked below min_tokens;
-// then temperature; then the filters top_k, top_p, min_p, typical_p, each on what the one before
-// has left, renormalised; then the draw. vLLM differs in taking min_p before top_k and top_p.
+// it: penalties (repetition, frequency, presence), DRY, logit_bias, stop tokens masked below
+// min_tokens; then top_n_sigma, then temperature; then the filters top_k, top_p, min_p, typical_p,
+// each on what the one before has left, renormalised; then the draw. vLLM differs in taking min_p
+// before top_k and top_p.
+//
+// XTC and the dynamic temperature judge what the filters leave as it is at temperature 1, which is
+// where llama.cpp has them. So with one of them the temperature comes last, as there: the filters,
+// XTC, temperature. (Whether top_n_sigma comes before or after a temperature makes no difference.)
+// Greedy takes the best token, whatever the filters or XTC say.
 //
 // A grammar comes before all of that: what it does not allow has no chance, and the token drawn is
-// where it goes on. So do the tokens that a request allows at all; those that it forbids come last,
-// and yield where a grammar leaves nothing else. Log-probabilities are those without either.
+// where it goes on. Log-probabilities are those without it.
 //
 // Threads: a Sampler belongs to one sequence; whichever team member has the row calls it, and a
 // barrier lies between two rows of one sequence. sample() does not allocate: the constructor takes
@@ -18,46 +23,21 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/token_log.h"
 #include "kernels/ops.h"
+#include "sample/dry_penalty.h"
 #include "sample/grammar/matcher.h"
+#include "sample/reasoning_budget.h"
+#include "sample/sampler_scratch.h"
 #include "sample/sampling_params.h"
 
 namespace weir::sample {
 
-// A token still in play, and what it is ordered by: a logit, a weight, or a distance.
-struct Candidate {
-  int32_t token = -1;
-  float key = 0;
-};
-
-// Memory for one row at a time, one per team member: a candidate list and a row of the vocabulary's
-// size.
-class SamplerScratch {
- public:
-  explicit SamplerScratch(int32_t vocab_size);
-  std::span<Candidate> candidates() { return candidates_; }
-  std::span<float> raw_logits() { return raw_logits_; }
-  // One per block of kBlockTokens logits.
-  std::span<float> block_maxima() { return block_maxima_; }
-  // One bit per token.
-  std::span<uint64_t> mask() { return mask_; }
-  grammar::MatchScratch& match() { return match_; }
-
-  static constexpr int32_t kBlockTokens = 64;
-
- private:
-  std::vector<Candidate> candidates_;
-  std::vector<float> raw_logits_;
-  std::vector<float> block_maxima_;
-  std::vector<uint64_t> mask_;
-  grammar::MatchScratch match_;
-};
-
-// Most tokens that a grammar forces behind one that was sampled.
+// Most tokens that a grammar, or the end of the reasoning, forces after one that was sampled.
 inline constexpr size_t kForcedTokensMax = 32;
 
 // What a grammar says of an output behind the token just sampled. Without one it always goes on.
@@ -90,7 +70,7 @@ ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenL
 
 class Sampler {
  public:
-  // `prompt` feeds the repetition penalty. `output_max`: most tokens that will be sampled.
+  // `prompt` feeds the penalties. `output_max`: most tokens that will be sampled.
   // `params` outlives the sampler.
   Sampler(const SamplingParams& params, std::span<const int32_t> prompt, int32_t vocab_size,
           int32_t output_max);
@@ -109,24 +89,29 @@ class Sampler {
   // A token that penalties may change.
   struct Count {
     int32_t token = -1;
-    int32_t in_output = 0;
-    bool in_prompt = false;
+    int32_t in_output = 0;  // Of the tokens that the penalties see.
+    int32_t seen = 0;       // The same, those of the prompt included.
   };
 
   Count& count_of(int32_t token);
+  void count(int32_t token, bool of_output);
   // The token is the output's next.
   void note(int32_t token);
+  bool is_greedy() const;
   // What the grammar and the request allow; false: everything.
   bool fill_mask(SamplerScratch& scratch) const;
   // Takes the rest from `logits`; false if nothing is left.
   bool forbid(std::span<float> logits, SamplerScratch& scratch) const;
   Continuation go_on(int32_t token, SamplerScratch& scratch) const;
+  bool take_closing(SampledToken& result, SamplerScratch& scratch);
+  void choose(SampledToken& result, std::span<float> logits, int32_t output_index,
+              const kernels::Ops& ops, SamplerScratch& scratch);
   void force(SampledToken& result, SamplerScratch& scratch);
-  void adjust(std::span<float> logits, int32_t output_index) const;
+  bool force_token(int32_t token, SampledToken& result, SamplerScratch& scratch);
+  void adjust(std::span<float> logits, int32_t output_index, SamplerScratch& scratch);
   int32_t draw(std::span<float> logits, int32_t output_index, const kernels::Ops& ops,
                SamplerScratch& scratch) const;
-  size_t narrow(std::span<float> row, int32_t best, const kernels::Ops& ops,
-                SamplerScratch& scratch) const;
+  bool stops(int32_t token) const;
 
   const SamplingParams& params_;
   const int32_t output_max_;
@@ -134,6 +119,12 @@ class Sampler {
   bool counts_output_ = false;  // or any penalty.
   std::vector<Count> counts_;   // Dense, in order of appearance.
   std::vector<int32_t> slots_;  // Open-addressed by token: index into counts_, or -1.
+  // The tokens that the penalties see, where that is not all: the oldest is overwritten.
+  std::vector<int32_t> seen_;
+  size_t seen_prompt_ = 0;  // How many of the prompt's have been in it,
+  size_t seen_count_ = 0;   // and of all.
+  std::optional<DryPenalty> dry_;
+  ReasoningBudget reasoning_;
   std::vector<TokenLogprob> top_;
   std::vector<int32_t> past_;  // The output's last tokens, as many as the bounds look at.
   std::unique_ptr<grammar::Matcher> matcher_;  // Null: no grammar.

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sample/reasoning_budget.h"
+#include "sample/sequence_breakers.h"
 #include "sample/token_bounds.h"
 
 namespace weir::sample {
@@ -20,7 +22,8 @@ struct SamplingParams {
   float repetition_penalty = 1;  // Over prompt and output (Keskar et al. 2019).
   float frequency_penalty = 0;   // Over the output, as OpenAI documents it.
   float presence_penalty = 0;
-  uint64_t seed = 0;  // Philox key; the server draws one when the client gives none.
+  int32_t repeat_last_n = -1;  // The three see so many of the last tokens; -1: all.
+  uint64_t seed = 0;           // Philox key; the server draws one when the client gives none.
   std::vector<std::pair<int32_t, float>> logit_bias;  // Token id, addend.
   std::shared_ptr<const TokenBounds> bounds;          // Tokens allowed or forbidden; null: none.
   int32_t top_logprobs = 0;                           // Alternatives to report, 0..20.
@@ -29,6 +32,30 @@ struct SamplingParams {
   std::vector<int32_t> reported;
   int32_t min_tokens = 0;               // Stop tokens are impossible before this many.
   std::vector<int32_t> stop_token_ids;  // End-of-sequence tokens (unless ignored) and the client's.
+
+  // llama.cpp's, with its names and meanings. Top-n-sigma (Tang et al. 2024): 0 or less is off.
+  float top_n_sigma = -1;
+  // Exclude top choices; a threshold above a half is never met by two tokens, and off.
+  float xtc_probability = 0;
+  float xtc_threshold = 0.1f;
+  // The temperature lies between temperature - range and temperature + range; 0: it is fixed.
+  float dynatemp_range = 0;
+  float dynatemp_exponent = 1;
+  // Don't repeat yourself (dry_penalty.h).
+  float dry_multiplier = 0;  // 0: off.
+  float dry_base = 1.75f;    // Below 1: off.
+  int32_t dry_allowed_length = 2;
+  int32_t dry_penalty_last_n = 64;                       // -1: prompt and output; 0: off.
+  std::shared_ptr<const SequenceBreakers> dry_breakers;  // Null: none.
+
+  std::shared_ptr<const ReasoningLimit> reasoning;  // Null: none.
+
+  bool has_dry() const { return dry_multiplier > 0 && dry_base >= 1 && dry_penalty_last_n != 0; }
+  bool has_xtc() const { return xtc_probability > 0 && xtc_threshold <= 0.5f; }
+  bool has_penalties() const {
+    return repeat_last_n != 0 &&
+           (repetition_penalty != 1 || frequency_penalty != 0 || presence_penalty != 0);
+  }
 };
 
 }  // namespace weir::sample

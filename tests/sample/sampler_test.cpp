@@ -4,40 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <random>
+
+#include "sample/sampler_draws.h"
 
 namespace weir::sample {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-// The three kernels that the sampler uses, in their plainest form.
-kernels::Ops plain_ops() {
-  kernels::Ops ops{};
-  ops.argmax = [](const float* x, int32_t n) {
-    int32_t best = 0;
-    for (int32_t i = 1; i < n; ++i)
-      if (x[i] > x[best] || (x[best] != x[best] && x[i] == x[i])) best = i;
-    return best;
-  };
-  ops.log_sum_exp = [](const float* x, int32_t n) {
-    const double largest = *std::max_element(x, x + n);
-    double sum = 0;
-    for (int32_t i = 0; i < n; ++i) sum += std::exp(x[i] - largest);
-    return static_cast<float>(largest + std::log(sum));
-  };
-  ops.softmax = [](const float* x, int32_t n, float* y) {
-    const double largest = *std::max_element(x, x + n);
-    double sum = 0;
-    for (int32_t i = 0; i < n; ++i) sum += std::exp(x[i] - largest);
-    for (int32_t i = 0; i < n; ++i) y[i] = static_cast<float>(std::exp(x[i] - largest) / sum);
-  };
-  return ops;
-}
 
 struct History {
   std::vector<int32_t> prompt, output;
@@ -48,14 +24,19 @@ std::vector<double> reference(const std::vector<float>& logits, const SamplingPa
                               const History& history) {
   const size_t n = logits.size();
   std::vector<double> x(logits.begin(), logits.end());
-  std::map<int32_t, int> output;
-  for (const int32_t t : history.output) ++output[t];
+  const size_t all = history.prompt.size() + history.output.size();
+  const size_t last = p.repeat_last_n < 0 ? all : static_cast<size_t>(p.repeat_last_n);
+  std::map<int32_t, int> seen, output;
+  for (size_t i = all - std::min(last, all); i < all; ++i) {
+    const bool of_prompt = i < history.prompt.size();
+    const int32_t t = of_prompt ? history.prompt[i] : history.output[i - history.prompt.size()];
+    ++seen[t];
+    if (!of_prompt) ++output[t];
+  }
   for (size_t t = 0; t < n; ++t) {
     const auto id = static_cast<int32_t>(t);
-    const bool in_prompt =
-        std::find(history.prompt.begin(), history.prompt.end(), id) != history.prompt.end();
     const int count = output.contains(id) ? output.at(id) : 0;
-    if (in_prompt || count > 0)
+    if (seen.contains(id))
       x[t] = x[t] > 0 ? x[t] / p.repetition_penalty : x[t] * p.repetition_penalty;
     if (count > 0) x[t] -= p.frequency_penalty * count + p.presence_penalty;
   }
@@ -113,50 +94,9 @@ std::vector<double> reference(const std::vector<float>& logits, const SamplingPa
   return prob;
 }
 
-std::vector<float> random_row(int32_t vocab, uint32_t seed, float spread = 3) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, spread);
-  std::vector<float> row(static_cast<size_t>(vocab));
-  for (float& x : row) x = normal(random);
-  return row;
-}
-
-// Samples one row at many positions and compares what came out with the reference's distribution:
-// nothing outside it, and a chi-square within seven standard deviations of its mean.
-void expect_distribution(const std::vector<float>& row, SamplingParams params,
+void expect_distribution(const std::vector<float>& row, const SamplingParams& params,
                          const std::string& what) {
-  constexpr int kDraws = 6'000;
-  const int32_t vocab = static_cast<int32_t>(row.size());
-  const kernels::Ops ops = plain_ops();
-  SamplerScratch scratch(vocab);
-  const std::vector<double> expected = reference(row, params, {});
-  Sampler sampler(params, {}, vocab, kDraws);
-  std::vector<int> seen(row.size());
-  for (int i = 0; i < kDraws; ++i) {
-    std::vector<float> logits = row;
-    ++seen[static_cast<size_t>(sampler.sample(logits, i, false, ops, scratch).chosen.token)];
-  }
-  double chi_square = 0, rest_seen = 0, rest_expected = 0;
-  int cells = -1;
-  for (size_t t = 0; t < row.size(); ++t) {
-    const double mean = expected[t] * kDraws;
-    if (expected[t] == 0) {
-      EXPECT_EQ(seen[t], 0) << what << ": token " << t;
-    } else if (mean >= 8) {
-      chi_square += (seen[t] - mean) * (seen[t] - mean) / mean;
-      ++cells;
-    } else {
-      rest_seen += seen[t];
-      rest_expected += mean;
-    }
-  }
-  if (rest_expected >= 8) {
-    chi_square += (rest_seen - rest_expected) * (rest_seen - rest_expected) / rest_expected;
-    ++cells;
-  }
-  if (cells > 0) {
-    EXPECT_LT(chi_square, cells + 7 * std::sqrt(2.0 * cells) + 7) << what;
-  }
+  expect_draws(row, params, reference(row, params, {}), what);
 }
 
 TEST(Sampler, DrawsFromTheDistributionThatItsParametersDescribe) {
@@ -206,6 +146,7 @@ TEST(Sampler, PenalisesAsTheReferenceDoesThroughoutASequence) {
     params.repetition_penalty = round % 3 == 0 ? 1 : 1 + static_cast<float>(round % 7) / 8;
     params.frequency_penalty = round % 2 ? 0.4f : -0.3f;
     params.presence_penalty = round % 5 ? 0.7f : 0;
+    params.repeat_last_n = std::array{-1, 0, 1, 4, 12, 1000}[round / 5 % 6];
     params.stop_token_ids = {3};
     params.min_tokens = 6;
     History history{{1, 2, 3, 3, 9}, {}};
