@@ -17,6 +17,11 @@ inline constexpr int32_t kPrefillSizeMax = 8192;
 
 enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate, kPack };
 
+// What closes thinking that has used up its budget. Cut off without a word, models go on thinking
+// in their answer.
+inline constexpr std::string_view kReasoningBudgetMessage =
+    "\n\nThat is enough thinking. I will give the answer now.\n";
+
 struct Options {
   Command command = Command::kServe;
 
@@ -31,6 +36,8 @@ struct Options {
   bool trust_request_template = false;       // Requests may bring a chat template.
   std::string tool_parser = "auto";
   std::string thinking = "auto";
+  int32_t reasoning_budget = -1;  // Tokens; -1: any number.
+  std::string reasoning_budget_message{kReasoningBudgetMessage};
   std::string reasoning_format = "auto";
   std::string pooling = "auto";
   std::string reranker = "auto";
@@ -70,6 +77,12 @@ struct Options {
   std::optional<int32_t> top_k;
   std::optional<double> min_p;
   std::optional<double> repeat_penalty;
+  std::optional<int32_t> repeat_last_n;
+  std::optional<double> typical;
+  std::optional<double> top_n_sigma, xtc_probability, xtc_threshold;
+  std::optional<double> dynatemp_range, dynatemp_exp;
+  std::optional<double> dry_multiplier, dry_base;
+  std::optional<int32_t> dry_allowed_length, dry_penalty_last_n;
 
   // Network.
   std::string host = "127.0.0.1";
@@ -90,7 +103,7 @@ struct Options {
   std::string log_level = "info";
   std::string log_format = "text";
   std::string log_file;  // Empty: standard error.
-  std::string trace;  // File for a trace of what the threads did; empty: none.
+  std::string trace;     // File for a trace of what the threads did; empty: none.
 
   // `weir bench`.
   int32_t bench_prompt = 512;
@@ -122,6 +135,14 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv);
 
 // Errors name the option, what was expected and what was found (options_check.cpp).
 Result<void> check_options(const Options& options);
+
+// An option that is the default of a request's number, and which one.
+struct SamplingOption {
+  const char* flag;
+  std::string_view field;
+  std::optional<double> value;
+};
+std::vector<SamplingOption> sampling_options(const Options& options);
 
 // The parts of "a, b": trimmed, empty ones left out.
 std::vector<std::string> split_list(std::string_view list);

@@ -58,16 +58,33 @@ Result<void> check_origins(const std::string& origins) {
 }
 
 // A default of requests may be what a request may say.
-template <class T>
-Result<void> in_range_of_field(const char* flag, const std::optional<T>& value,
-                               std::string_view name) {
-  if (!value) return {};
-  const auto field = std::ranges::find(api::generate_fields(), name, &api::Field::name);
+Result<void> in_range_of_field(const SamplingOption& option) {
+  if (!option.value) return {};
+  const auto field = std::ranges::find(api::generate_fields(), option.field, &api::Field::name);
   CHECK(field != api::generate_fields().end());
-  return in_range(flag, static_cast<double>(*value), field->min, field->max);
+  return in_range(option.flag, *option.value, field->min, field->max);
 }
 
 }  // namespace
+
+std::vector<SamplingOption> sampling_options(const Options& o) {
+  return {{"--temp", "temperature", o.temp},
+          {"--top-p", "top_p", o.top_p},
+          {"--top-k", "top_k", o.top_k},
+          {"--min-p", "min_p", o.min_p},
+          {"--typical", "typical_p", o.typical},
+          {"--repeat-penalty", "repeat_penalty", o.repeat_penalty},
+          {"--repeat-last-n", "repeat_last_n", o.repeat_last_n},
+          {"--top-n-sigma", "top_n_sigma", o.top_n_sigma},
+          {"--xtc-probability", "xtc_probability", o.xtc_probability},
+          {"--xtc-threshold", "xtc_threshold", o.xtc_threshold},
+          {"--dynatemp-range", "dynatemp_range", o.dynatemp_range},
+          {"--dynatemp-exp", "dynatemp_exponent", o.dynatemp_exp},
+          {"--dry-multiplier", "dry_multiplier", o.dry_multiplier},
+          {"--dry-base", "dry_base", o.dry_base},
+          {"--dry-allowed-length", "dry_allowed_length", o.dry_allowed_length},
+          {"--dry-penalty-last-n", "dry_penalty_last_n", o.dry_penalty_last_n}};
+}
 
 std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts;
@@ -87,6 +104,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(one_of("--compute", o.compute, {"fast", "exact"}));
   WEIR_TRY(one_of("--thinking", o.thinking, {"on", "off", "auto"}));
   WEIR_TRY(one_of("--reasoning-format", o.reasoning_format, {"auto", "deepseek", "none"}));
+  WEIR_TRY(in_range("--reasoning-budget", o.reasoning_budget, -1, kIntMax));
   WEIR_TRY(one_of("--tool-parser", o.tool_parser, tool_parsers()));
   WEIR_TRY(one_of("--pooling", o.pooling, {"auto", "last", "mean", "cls"}));
   WEIR_TRY(one_of("--reranker", o.reranker, {"auto", "yes-no", "none"}));
@@ -121,11 +139,7 @@ Result<void> check_options(const Options& o) {
                                         std::to_string(o.parallel) +
                                         " (left out, --prefill-size grows with --parallel)");
   if (o.max_step_ms) WEIR_TRY(in_range("--max-step-ms", *o.max_step_ms, 0, 60'000));
-  WEIR_TRY(in_range_of_field("--temp", o.temp, "temperature"));
-  WEIR_TRY(in_range_of_field("--top-p", o.top_p, "top_p"));
-  WEIR_TRY(in_range_of_field("--top-k", o.top_k, "top_k"));
-  WEIR_TRY(in_range_of_field("--min-p", o.min_p, "min_p"));
-  WEIR_TRY(in_range_of_field("--repeat-penalty", o.repeat_penalty, "repetition_penalty"));
+  for (const SamplingOption& option : sampling_options(o)) WEIR_TRY(in_range_of_field(option));
   WEIR_TRY(in_range("--max-tokens", o.max_tokens, 1, kIntMax));
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(in_range("--port", o.port, 0, 65535));

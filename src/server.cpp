@@ -17,6 +17,7 @@
 #include "allocator.h"
 #include "api/api.h"
 #include "api/loading.h"
+#include "api/sampling_fields.h"
 #include "base/log.h"
 #include "base/thread_team.h"
 #include "commit.h"
@@ -122,12 +123,8 @@ Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
   WEIR_ASSIGN(parts.rerank,
               api::read_rerank_config(files, *parts.tokenizer,
                                       parts.config.chat_template.value_or(""), options.reranker));
-  api::GenerationDefaults& d = parts.defaults;
-  if (options.temp) d.temperature = static_cast<float>(*options.temp);
-  if (options.top_p) d.top_p = static_cast<float>(*options.top_p);
-  if (options.top_k) d.top_k = *options.top_k;
-  if (options.min_p) d.min_p = static_cast<float>(*options.min_p);
-  if (options.repeat_penalty) d.repetition_penalty = static_cast<float>(*options.repeat_penalty);
+  for (const SamplingOption& option : sampling_options(options))
+    if (option.value) parts.defaults.set(option.field, *option.value, api::kFromCommandLine);
   return parts;
 }
 
@@ -438,6 +435,8 @@ void Server::become_ready(TextParts text) {
   config.reasoning_format = options_.reasoning_format;
   config.trust_request_template = options_.trust_request_template;
   if (options_.thinking != "auto") config.thinking = options_.thinking == "on";
+  config.reasoning_budget = options_.reasoning_budget;
+  config.reasoning_budget_message = options_.reasoning_budget_message;
   config.engine = &handle_;
   config.loop = &loop_;
   config.facts = {.context_trained = model_->spec().context_max,
@@ -521,6 +520,7 @@ void Server::print_plan() const {
             " threads=" + std::to_string(choice_.threads) + " compute=" + options_.compute +
             " kv=" + (choice_.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") +
             " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
+  log::info("sampling " + api::describe(text_->defaults));
   if (const ssd::ExpertStore* store = model_->experts()) {
     log::info("experts " + expert_summary(*model_, store->plan()) + " (" +
               std::string(store->mode()) + ", from " + expert_source(*model_) + ")");

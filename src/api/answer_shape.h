@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "api/logprob_list.h"
+#include "api/timings.h"
 #include "base/result.h"
 
 namespace weir::api {
@@ -29,6 +30,7 @@ struct Usage {
   int64_t cached_tokens = 0;  // Of the prompt.
   int64_t completion_tokens = 0;
   int64_t reasoning_tokens = 0;  // Of the completion.
+  Timings timings{};             // Of the choices that have ended.
 };
 
 enum class FinishKind : uint8_t { kStop, kLength, kCalls };
@@ -36,6 +38,7 @@ enum class FinishKind : uint8_t { kStop, kLength, kCalls };
 struct Finish {
   FinishKind kind = FinishKind::kStop;
   std::string_view stop_string;  // That the choice has met, if any.
+  Timings timings{};             // Of the choice.
 };
 
 // The choice that something belongs to.
@@ -50,6 +53,7 @@ struct ChoiceRef {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // Of the prompt.
   int64_t completion_tokens = 0;
+  const Timings* timings = nullptr;  // Null: not asked for with every event.
 };
 
 // A choice's prompt, where the answer shows it.
@@ -74,6 +78,8 @@ class AnswerShape {
   // Before begin_choice(), where the request asks to see the prompt.
   virtual void prompt(ChoiceRef /*choice*/, const PromptRef& /*prompt*/) {}
   virtual void begin_choice(std::string& out, ChoiceRef choice) = 0;
+  // While the prompt is computed, if asked for.
+  virtual void progress(std::string& /*out*/, ChoiceRef /*choice*/, const PromptProgress&) {}
   // The text may be empty, where log-probabilities have waited for long.
   virtual void text(std::string& out, ChoiceRef choice, std::string_view text) = 0;
   virtual void reasoning(std::string& out, ChoiceRef choice, std::string_view text) = 0;

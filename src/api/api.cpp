@@ -50,8 +50,10 @@ Error unauthorised() {
 // RFC 9110 11.6.1: a 401 says how to do better.
 const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Bearer"};
 
-ApiConfig with_own(ApiConfig config, GrammarStore& grammars, const OutputFormats& outputs) {
+ApiConfig with_own(ApiConfig config, GrammarStore& grammars, BreakerStore& breakers,
+                   const OutputFormats& outputs) {
   config.grammars = &grammars;
+  config.breakers = &breakers;
   config.outputs = &outputs;
   config.infill = find_infill_tokens(*config.tokenizer);
   return config;
@@ -63,7 +65,8 @@ Api::Impl::Impl(ApiConfig config_in)
     : outputs(choose_formats(config_in)),
       grammars(*config_in.tokenizer, config_in.vocab_size, config_in.defaults.eos_ids,
                config_in.automata_bytes_max, outputs.markers),
-      config(with_own(std::move(config_in), grammars, outputs)),
+      breakers(*config_in.tokenizer, config_in.vocab_size),
+      config(with_own(std::move(config_in), grammars, breakers, outputs)),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s},
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),

@@ -28,6 +28,7 @@
 
 namespace weir::api {
 
+class BreakerStore;
 class GrammarStore;
 struct OutputFormats;
 
@@ -66,13 +67,16 @@ struct ApiConfig {
   std::vector<std::pair<std::string, std::string>> special_tokens{};
 
   // How the model writes calls and reasoning: names of formats, or what the template says.
-  std::string tool_parser = "auto";       // Also "none".
-  std::string reasoning_format = "auto";  // Also "none" and "deepseek".
-  bool trust_request_template = false;    // Requests may bring a chat template.
-  std::optional<bool> thinking{};         // Of requests that do not say; absent: the template's.
+  std::string tool_parser = "auto";        // Also "none".
+  std::string reasoning_format = "auto";   // Also "none" and "deepseek".
+  bool trust_request_template = false;     // Requests may bring a chat template.
+  std::optional<bool> thinking{};          // Of requests that do not say; absent: the template's.
+  int32_t reasoning_budget = -1;           // Of requests that do not say: tokens; -1: any number.
+  std::string reasoning_budget_message{};  // What closes thinking that has used them up.
 
   // The Api's own; it fills these in.
   GrammarStore* grammars = nullptr;
+  BreakerStore* breakers = nullptr;
   const OutputFormats* outputs = nullptr;
 
   // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().

@@ -18,6 +18,7 @@
 #include "api/api.h"
 #include "api/api_stats.h"
 #include "api/batch_answer.h"
+#include "api/breaker_store.h"
 #include "api/exchange.h"
 #include "api/grammar_store.h"
 #include "api/keys.h"
@@ -107,6 +108,7 @@ struct Api::Impl {
 
   const OutputFormats outputs;
   GrammarStore grammars;
+  BreakerStore breakers;
   const ApiConfig config;
   const Exchange::Policy policy;
   ApiStats stats;

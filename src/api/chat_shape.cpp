@@ -12,8 +12,8 @@ namespace weir::api {
 
 namespace {
 
-// Of a whole answer, and of each choice, beside texts and log-probabilities: about 400 and 150.
-constexpr size_t kShapeBytes = 512;
+// Of a whole answer, and of each choice, beside texts and log-probabilities: about 700 and 150.
+constexpr size_t kShapeBytes = 1024;
 
 std::string facts_json(const ChatFacts& facts, std::string_view object) {
   std::string out;
@@ -89,6 +89,7 @@ class ChatEvents final : public AnswerShape {
     prompt_ids_ = R"(,"prompt_token_ids":)" + ids_json(prompt.tokens);
   }
   void begin_choice(std::string& out, ChoiceRef choice) override;
+  void progress(std::string& out, ChoiceRef choice, const PromptProgress& progress) override;
   void text(std::string& out, ChoiceRef choice, std::string_view text) override;
   void reasoning(std::string& out, ChoiceRef choice, std::string_view text) override;
   void begin_call(std::string& out, ChoiceRef choice, const CallRef& call) override;
@@ -147,6 +148,10 @@ void ChatEvents::close(std::string& out, ChoiceRef choice) {
   } else if (include_usage_) {
     out.append(",\"usage\":null");
   }
+  if (choice.timings) {
+    out.append(",");
+    append_timings(out, *choice.timings);
+  }
   out.append("}\n\n");
 }
 
@@ -156,8 +161,19 @@ void ChatEvents::begin_choice(std::string& out, ChoiceRef choice) {
   out.append(R"(,"delta":{"role":"assistant","content":"")");
   choice.logprobs = nullptr;  // They come with the text.
   choice.tokens = nullptr;
+  choice.timings = nullptr;
   choice.completion_tokens = 0;
   end_delta(out, choice);
+}
+
+void ChatEvents::progress(std::string& out, ChoiceRef choice, const PromptProgress& progress) {
+  open(out, choice);
+  out.append(chat_ ? R"(,"delta":{})" : R"(,"text":"")");
+  out.append(R"(,"logprobs":null,"finish_reason":null}])");
+  if (include_usage_) out.append(",\"usage\":null");
+  out.append(",");
+  append_progress(out, progress);
+  out.append("}\n\n");
 }
 
 void ChatEvents::text(std::string& out, ChoiceRef choice, std::string_view text) {
@@ -223,6 +239,7 @@ void ChatEvents::finish(std::string& out, ChoiceRef choice, const Finish& finish
   append_logprobs(out, choice.logprobs);
   out.append(R"(,"finish_reason":")").append(finish_reason(finish, legacy_functions_));
   out.append("\"");
+  choice.timings = &finish.timings;
   close(out, choice);
 }
 
@@ -230,6 +247,8 @@ void ChatEvents::end(std::string& out, const Usage& usage) {
   if (include_usage_) {
     out.append("data: {").append(facts_).append(R"(,"choices":[],"usage":)");
     write_usage(out, usage);
+    out.append(",");
+    append_timings(out, usage.timings);
     out.append("}\n\n");
   }
   out.append("data: [DONE]\n\n");
@@ -387,6 +406,8 @@ void WholeChat::end(std::string& out, const Usage& usage) {
   if (chat_) append_prompt(out, 0);  // A chat has one.
   out.append(",\"usage\":");
   write_usage(out, usage);
+  out += ',';
+  append_timings(out, usage.timings);
   out += '}';
 }
 

@@ -146,11 +146,29 @@ Result<void> refuse(const FieldInput& in, GenerateRequest&) {
 
 namespace {
 
-// How the thinking of models that can do without is switched.
-Result<void> parse_enable_thinking(const FieldInput& in, GenerateRequest& out) {
-  bool enable = false;
-  if (in.value.get(enable) != simdjson::SUCCESS) return wrong_type(in.path, "a boolean", in.value);
-  out.enable_thinking = enable;
+Result<void> parse_breakers(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonArray array, as_array(in.path, in.value));
+  if (array.size() > kBreakersMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kBreakersMax) +
+                                     " strings, found " + std::to_string(array.size()));
+  std::vector<std::string>& breakers = out.dry_sequence_breakers.emplace();
+  for (const JsonValue value : array) {
+    const std::string path = at(in.path, breakers.size());
+    WEIR_ASSIGN(const std::string_view text, as_string(path, value));
+    if (text.empty() || text.size() > kBreakerBytesMax)
+      return out_of_range(path, "expected 1 to " + std::to_string(kBreakerBytesMax) +
+                                    " bytes, found " + std::to_string(text.size()));
+    breakers.emplace_back(text);
+  }
+  return {};
+}
+
+Result<void> parse_budget_message(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
+  if (text.size() > kReasoningMessageBytesMax)
+    return out_of_range(in.path, "expected at most " + std::to_string(kReasoningMessageBytesMax) +
+                                     " bytes, found " + std::to_string(text.size()));
+  out.reasoning_budget_message = std::string(text);
   return {};
 }
 
@@ -167,6 +185,8 @@ using G = GenerateRequest;
 constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
 constexpr uint8_t kCompletions = static_cast<uint8_t>(Endpoint::kCompletions);
 constexpr uint8_t kResponses = static_cast<uint8_t>(Endpoint::kResponses);
+constexpr uint8_t kInfill = static_cast<uint8_t>(Endpoint::kInfill);
+constexpr uint8_t kLlama = static_cast<uint8_t>(Endpoint::kLlama);
 constexpr double kCountMax = INT32_MAX;
 constexpr double kSeedMax = 0x1p63;
 
@@ -193,14 +213,27 @@ constexpr auto kFields = std::to_array<Field>({
      0, 0, kChat},
     {"reasoning_effort", "string", &G::reasoning_effort,
      "A variable for the chat template; none turns thinking off.", 0, 0, kChat},
-    {"enable_thinking", "boolean", &parse_enable_thinking,
+    {"enable_thinking", "boolean", &G::enable_thinking,
      "A variable for the chat template: the model thinks before it answers.", 0, 0,
      kChat | kResponses},
     {"reasoning_format", "string", &parse_reasoning_format,
      "none leaves the reasoning in the content; auto, deepseek: reasoning_content (llama.cpp).", 0,
      0, kChat | kResponses},
+    {"reasoning_budget", "integer", &G::reasoning_budget,
+     "Most tokens of the reasoning: then it is closed, and the answer begins. 0: none, and the "
+     "chat template is told so; -1: any number; absent: as --reasoning-budget says.",
+     -1, kCountMax, kChat | kResponses},
+    {"reasoning_budget_tokens", "integer", &G::reasoning_budget, "The same (llama.cpp).", -1,
+     kCountMax, kChat | kResponses},
+    {"thinking_budget_tokens", "integer", &G::reasoning_budget, "The same (llama.cpp).", -1,
+     kCountMax, kChat | kResponses},
+    {"thinking_token_budget", "integer", &G::reasoning_budget, "The same (vLLM).", -1, kCountMax,
+     kChat | kResponses},
+    {"reasoning_budget_message", "string", &parse_budget_message,
+     "What closes reasoning that has used up its budget (llama.cpp).", 0, 0, kChat | kResponses},
     {"add_generation_prompt", "boolean", &G::add_generation_prompt,
-     "Ends the prompt where the assistant's turn begins.", 0, 0, kChat},
+     "Ends the prompt where the assistant's turn begins; unless the last message is continued.", 0,
+     0, kChat},
     {"continue_final_message", "boolean", &G::continue_final_message,
      "Continues the last message, which must be the assistant's.", 0, 0, kChat},
 
@@ -209,14 +242,38 @@ constexpr auto kFields = std::to_array<Field>({
     {"top_k", "integer", &G::top_k, "The k most likely tokens; 0 or -1: all.", -1, kCountMax},
     {"min_p", "number", &G::min_p, "Least share of the most likely token's probability.", 0, 1},
     {"typical_p", "number", &G::typical_p, "Locally typical sampling.", 0, 1},
+    {"repeat_penalty", "number", &G::repetition_penalty, "llama.cpp's name of repetition_penalty.",
+     0.01, 10},
     {"repetition_penalty", "number", &G::repetition_penalty, "Over prompt and output; 1: none.",
      0.01, 10},
-    {"repeat_penalty", "number", &G::repeat_penalty, "llama.cpp's name of repetition_penalty.",
-     0.01, 10},
+    {"repeat_last_n", "integer", &G::repeat_last_n,
+     "How many of the last tokens the three penalties see; -1: all, 0: none (llama.cpp).", -1,
+     kCountMax},
     {"frequency_penalty", "number", &G::frequency_penalty, "For each occurrence in the output.", -2,
      2},
     {"presence_penalty", "number", &G::presence_penalty, "For any occurrence in the output.", -2,
      2},
+    {"top_n_sigma", "number", &G::top_n_sigma,
+     "Logits within so many standard deviations of the best; 0 or less: all (llama.cpp).", -1, 100},
+    {"xtc_probability", "number", &G::xtc_probability,
+     "How often all but the least of the likely tokens are left out (llama.cpp).", 0, 1},
+    {"xtc_threshold", "number", &G::xtc_threshold,
+     "From this probability on a token is likely; above 0.5: off (llama.cpp).", 0, 1},
+    {"dynatemp_range", "number", &G::dynatemp_range,
+     "The temperature lies so far below or above, by the entropy; 0: it is fixed (llama.cpp).", 0,
+     100},
+    {"dynatemp_exponent", "number", &G::dynatemp_exponent, "Of the entropy's share (llama.cpp).", 0,
+     100},
+    {"dry_multiplier", "number", &G::dry_multiplier,
+     "Penalty of a token that goes on with a repetition; 0: none (llama.cpp).", 0, 100},
+    {"dry_base", "number", &G::dry_base, "By this the penalty grows with each token repeated.", 0,
+     100},
+    {"dry_allowed_length", "integer", &G::dry_allowed_length,
+     "Repetitions of fewer tokens are free.", 0, kCountMax},
+    {"dry_penalty_last_n", "integer", &G::dry_penalty_last_n,
+     "How many of the last tokens are searched; -1: prompt and output, 0: none.", -1, kCountMax},
+    {"dry_sequence_breakers", "array", &parse_breakers,
+     "Texts that no repetition reaches across; absent: line feed, colon, quote and asterisk."},
     {"logit_bias", "object", &parse_logit_bias, "Token id to addend, -100 to 100.", 0, 0,
      kChat | kCompletions | kResponses},
     {"seed", "integer", &G::seed, "The same seed and request give the same text.", -kSeedMax,
@@ -247,6 +304,12 @@ constexpr auto kFields = std::to_array<Field>({
      "include_usage: a last chunk with usage; "
      "continuous_usage_stats: usage so far in each.",
      0, 0, kChat | kCompletions},
+    {"timings_per_token", "boolean", &G::timings_per_token,
+     "timings in every chunk; they are in the last one always (llama.cpp).", 0, 0,
+     kChat | kCompletions | kInfill | kLlama},
+    {"return_progress", "boolean", &G::return_progress,
+     "With stream: chunks with prompt_progress while the prompt is computed (llama.cpp).", 0, 0,
+     kChat | kCompletions | kInfill | kLlama},
     {"skip_special_tokens", "boolean", &G::skip_special_tokens,
      "Leaves special tokens out of the text."},
     {"logprobs", "boolean", &G::logprobs, "Log-probabilities of the tokens.", 0, 0, kChat},
@@ -326,6 +389,12 @@ struct Store {
       return wrong_type(in.path, "a boolean", in.value);
     return {};
   }
+  Result<void> operator()(std::optional<bool> G::*member) const {
+    bool flag = false;
+    if (in.value.get(flag) != simdjson::SUCCESS) return wrong_type(in.path, "a boolean", in.value);
+    out.*member = flag;
+    return {};
+  }
   Result<void> operator()(std::optional<double> G::*member) const {
     double number = 0;
     if (!is_number(in.value) || in.value.get(number) != simdjson::SUCCESS)
@@ -355,6 +424,10 @@ Result<void> check_chat(GenerateRequest& request) {
   if (request.top_logprobs.value_or(0) > 0 && !request.logprobs)
     return out_of_range("top_logprobs", "expected logprobs to be true beside it");
   WEIR_TRY(check_tool_choice(request));
+  if (request.continue_final_message && request.add_generation_prompt.value_or(false))
+    return out_of_range("add_generation_prompt",
+                        "expected false beside continue_final_message: the prompt ends either in "
+                        "the last message or where another begins");
   if (request.continue_final_message && request.last_role != "assistant")
     return out_of_range(
         "continue_final_message",

@@ -45,6 +45,9 @@ inline constexpr size_t kStopTokenIdsMax = 128;
 inline constexpr size_t kLogitBiasMax = 1024;
 inline constexpr size_t kBadWordsMax = 1024;
 inline constexpr size_t kBadWordBytesMax = 256;
+// DRY's sequence breakers. llama.cpp cuts longer texts to as much.
+inline constexpr size_t kBreakersMax = 32, kBreakerBytesMax = 40;
+inline constexpr size_t kReasoningMessageBytesMax = 4096;
 inline constexpr size_t kToolsMax = 512;
 inline constexpr size_t kChoicesMax = 128;  // n times the number of prompts.
 
@@ -91,7 +94,9 @@ struct GenerateRequest {
   // Where neither the request nor the server says; absent: as the template does.
   std::optional<bool> thinking_unasked;
   bool hide_reasoning = false;
-  bool add_generation_prompt = true;
+  std::optional<int64_t> reasoning_budget;  // Tokens; -1: any number. Absent: the server's.
+  std::optional<std::string> reasoning_budget_message;
+  std::optional<bool> add_generation_prompt;  // Absent: unless the last message is continued.
   bool continue_final_message = false;
   std::vector<Prompt> prompts;           // Completions.
   bool infill = false;                   // Completions: the answer stands between the prompt and
@@ -109,10 +114,15 @@ struct GenerateRequest {
   bool parallel_tool_calls = true;
   bool legacy_functions = false;  // Asked as `functions`: the answer has a `function_call`.
 
-  // --- Sampling; absent: the server's default.
+  // --- Sampling (sampling_fields.h); absent: the server's default.
   std::optional<double> temperature, top_p, min_p, typical_p;
-  std::optional<double> repetition_penalty, repeat_penalty, frequency_penalty, presence_penalty;
-  std::optional<int64_t> top_k, seed;
+  std::optional<double> repetition_penalty, frequency_penalty, presence_penalty;
+  std::optional<int64_t> top_k, repeat_last_n, seed;
+  std::optional<double> top_n_sigma, xtc_probability, xtc_threshold;
+  std::optional<double> dynatemp_range, dynatemp_exponent;
+  std::optional<double> dry_multiplier, dry_base;
+  std::optional<int64_t> dry_allowed_length, dry_penalty_last_n;
+  std::optional<std::vector<std::string>> dry_sequence_breakers;
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::vector<std::pair<std::string, float>> text_bias;   // For each token of a text (llama.cpp).
   std::vector<std::string> bad_words;                     // Must not be written.
@@ -136,6 +146,8 @@ struct GenerateRequest {
   bool shows_prompt = false;               // The answer repeats its text (llama-server).
   bool tokens_by_id = false;               // Log-probabilities name tokens by their ids.
   std::optional<int64_t> prompt_logprobs;  // Alternatives of each token of the prompt.
+  bool timings_per_token = false;          // Not only with the end.
+  bool return_progress = false;            // Of a streamed answer's prompt.
   bool skip_special_tokens = true;
   bool logprobs = false;                // Chat's switch, or completions' logprobs given.
   std::optional<int64_t> top_logprobs;  // Alternatives of each token.
@@ -183,7 +195,8 @@ struct FieldInput {
 using FieldParser = Result<void> (*)(const FieldInput& in, GenerateRequest& out);
 // Where a value goes; monostate: accepted and ignored, whatever its type.
 using FieldTarget =
-    std::variant<std::monostate, bool GenerateRequest::*, std::optional<double> GenerateRequest::*,
+    std::variant<std::monostate, bool GenerateRequest::*, std::optional<bool> GenerateRequest::*,
+                 std::optional<double> GenerateRequest::*,
                  std::optional<int64_t> GenerateRequest::*, std::string GenerateRequest::*,
                  std::optional<std::string> GenerateRequest::*, FieldParser>;
 

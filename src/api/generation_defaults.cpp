@@ -1,8 +1,11 @@
 #include "api/generation_defaults.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
+#include "api/sampling_fields.h"
+#include "base/check.h"
 #include "base/json.h"
 
 namespace weir::api {
@@ -14,25 +17,28 @@ class ConfigReader {
  public:
   ConfigReader(std::string_view file, JsonObject object) : file_(file), object_(object) {}
 
-  void number(std::string_view key, double min, double max, float& out) {
+  std::optional<double> number(std::string_view key, double min, double max) {
     const auto value = json_get(object_, key);
-    if (!value || !ok()) return;
+    if (!value || !ok()) return std::nullopt;
     double number = 0;
-    if (value->is_bool() || value->get(number) != simdjson::SUCCESS)
-      return wrong(key, "a number", json_type_name(*value));
-    if (!(number >= min && number <= max))
-      return wrong(key, "a number from " + std::to_string(min) + " to " + std::to_string(max),
-                   std::to_string(number));
-    out = static_cast<float>(number);
+    if (value->is_bool() || value->get(number) != simdjson::SUCCESS) {
+      wrong(key, "a number", json_type_name(*value));
+      return std::nullopt;
+    }
+    if (number >= min && number <= max) return number;
+    wrong(key, "a number from " + std::to_string(min) + " to " + std::to_string(max),
+          std::to_string(number));
+    return std::nullopt;
   }
 
-  void count(std::string_view key, int32_t& out) {
+  std::optional<double> count(std::string_view key) {
     const auto value = json_get(object_, key);
-    if (!value || !ok()) return;
+    if (!value || !ok()) return std::nullopt;
     int64_t number = 0;
-    if (value->get(number) != simdjson::SUCCESS || number < -1 || number > INT32_MAX)
-      return wrong(key, "a count", simdjson::minify(*value));
-    out = static_cast<int32_t>(std::max<int64_t>(number, 0));
+    if (value->get(number) == simdjson::SUCCESS && number >= -1 && number <= INT32_MAX)
+      return static_cast<double>(std::max<int64_t>(number, 0));
+    wrong(key, "a count", simdjson::minify(*value));
+    return std::nullopt;
   }
 
   std::optional<bool> flag(std::string_view key) {
@@ -88,7 +94,28 @@ Result<std::optional<JsonDoc>> read_object(const ModelFiles& files, std::string_
   return std::optional<JsonDoc>(std::move(*doc));
 }
 
+void read_numbers(ConfigReader& reader, GenerationDefaults& defaults) {
+  for (const SamplingNumber& number : sampling_numbers()) {
+    if (number.key.empty()) continue;
+    const bool counts = std::holds_alternative<int32_t sample::SamplingParams::*>(number.value);
+    const std::optional<double> value =
+        counts ? reader.count(number.key) : reader.number(number.key, number.min, number.max);
+    if (value) defaults.set(number.name, *value, kFromCheckpoint);
+  }
+  // do_sample false means greedy, as transformers has it. (vLLM and llama-server do not read it.)
+  // Absent it means false to transformers too, but most makers who leave it out expect a server to
+  // sample, so only the written word counts.
+  if (reader.flag("do_sample") == false) defaults.set("temperature", 0, kFromCheckpoint);
+}
+
 }  // namespace
+
+void GenerationDefaults::set(std::string_view name, double value, std::string_view source) {
+  const auto number = std::ranges::find(sampling_numbers(), name, &SamplingNumber::name);
+  CHECK(number != sampling_numbers().end());
+  set_value(*number, value, sampling);
+  sources[number->name] = source;
+}
 
 Result<GenerationDefaults> read_generation_defaults(const ModelFiles& files) {
   GenerationDefaults defaults;
@@ -97,16 +124,8 @@ Result<GenerationDefaults> read_generation_defaults(const ModelFiles& files) {
   if (generation) {
     const JsonObject object = generation->root().get_object().value_unsafe();
     ConfigReader reader("generation_config.json", object);
-    reader.number("temperature", 0, 100, defaults.temperature);
-    reader.count("top_k", defaults.top_k);
-    reader.number("top_p", 0, 1, defaults.top_p);
-    reader.number("min_p", 0, 1, defaults.min_p);
-    reader.number("typical_p", 0, 1, defaults.typical_p);
-    reader.number("repetition_penalty", 0.01, 100, defaults.repetition_penalty);
+    read_numbers(reader, defaults);
     reader.ids("eos_token_id", defaults.eos_ids);
-    // do_sample false means greedy. Absent it means false to transformers, but most makers who
-    // leave it out expect a server to sample (vLLM does), so only the written word counts.
-    if (reader.flag("do_sample") == false) defaults.temperature = 0;
     WEIR_TRY(reader.result());
   }
   if (!defaults.eos_ids.empty()) return defaults;

@@ -1,25 +1,41 @@
-// GenerationDefaults: how a model's makers want it sampled, from generation_config.json and
-// config.json; what a request leaves out. The command line may change them before the server
-// starts.
+// GenerationDefaults: how tokens are sampled where a request does not say. Where nobody does, as
+// llama-server samples; what the model's makers name in generation_config.json overrules that, and
+// the command line overrules them.
 //
 // Threads: a plain value.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
 #include "base/result.h"
+#include "sample/sampling_params.h"
 
 namespace weir::api {
 
+// Where a default comes from, as the log says it.
+inline constexpr std::string_view kFromServer = "default";
+inline constexpr std::string_view kFromCheckpoint = "generation_config.json";
+inline constexpr std::string_view kFromCommandLine = "command line";
+
 struct GenerationDefaults {
-  float temperature = 1;  // 0: greedy (`do_sample: false` and nothing else said).
-  int32_t top_k = 0;      // 0: all.
-  float top_p = 1;
-  float min_p = 0;
-  float typical_p = 1;
-  float repetition_penalty = 1;
+  GenerationDefaults() {
+    // llama-server's. A small model at temperature 1 and with its whole vocabulary says noise.
+    sampling.temperature = 0.8f;
+    sampling.top_k = 40;
+    sampling.top_p = 0.95f;
+    sampling.min_p = 0.05f;
+  }
+
+  // `name`: of sampling_numbers().
+  void set(std::string_view name, double value, std::string_view source);
+
+  sample::SamplingParams sampling;
+  // By name of sampling_numbers(); those that are not here are the server's.
+  std::map<std::string_view, std::string_view> sources;
   // End-of-sequence tokens; empty if the files name none.
   std::vector<int32_t> eos_ids;
 };

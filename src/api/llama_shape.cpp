@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/api_error.h"
+#include "api/sampling_fields.h"
 #include "base/json.h"
 
 namespace weir::api {
@@ -30,6 +31,7 @@ class LlamaShape final : public AnswerShape {
     at(choice).prompt = facts_.tokenizer->decode(prompt.tokens, /*skip_special=*/false);
   }
   void begin_choice(std::string&, ChoiceRef) override {}
+  void progress(std::string& out, ChoiceRef choice, const PromptProgress& progress) override;
   void text(std::string& out, ChoiceRef choice, std::string_view text) override;
   // A completion is all content.
   void reasoning(std::string&, ChoiceRef, std::string_view) override {}
@@ -90,6 +92,23 @@ void LlamaShape::text(std::string& out, ChoiceRef choice, std::string_view text)
   json.field("tokens_predicted", choice.completion_tokens);
   json.field("tokens_evaluated", choice.prompt_tokens);
   write_probabilities(json, choice);
+  if (choice.timings) {
+    out += ',';
+    append_timings(out, *choice.timings);
+  }
+  json.end_object();
+  out += "\n\n";
+}
+
+void LlamaShape::progress(std::string& out, ChoiceRef choice, const PromptProgress& progress) {
+  out += "data: ";
+  JsonWriter json(out);
+  choice.tokens = nullptr;
+  write_head(json, choice, {}, false);
+  json.field("tokens_predicted", choice.completion_tokens);
+  json.field("tokens_evaluated", choice.prompt_tokens);
+  out += ',';
+  append_progress(out, progress);
   json.end_object();
   out += "\n\n";
 }
@@ -107,9 +126,8 @@ void LlamaShape::finish(std::string& out, ChoiceRef choice, const Finish& finish
   json.field("has_new_line", own.has_new_line).field("truncated", false);
   json.field("stop_type", stop_type(finish)).field("stopping_word", finish.stop_string);
   json.field("tokens_cached", choice.prompt_tokens + choice.completion_tokens);
-  json.key("timings").begin_object().field("cache_n", choice.cached_tokens);
-  json.field("prompt_n", choice.prompt_tokens - choice.cached_tokens);
-  json.field("predicted_n", choice.completion_tokens).end_object();
+  body += ',';
+  append_timings(body, finish.timings);
   write_probabilities(json, choice);
   json.end_object();
   if (facts_.stream) body += "\n\n";
@@ -132,12 +150,8 @@ std::string generation_settings(const GenerateRequest& asked, const sched::Reque
   std::string out;
   JsonWriter json(out);
   json.begin_object().field("n_predict", request.max_tokens).field("seed", params.seed);
-  json.field("temperature", params.temperature).field("top_k", params.top_k);
-  json.field("top_p", params.top_p).field("min_p", params.min_p);
-  json.field("typical_p", params.typical_p);
-  json.field("repeat_penalty", params.repetition_penalty);
-  json.field("presence_penalty", params.presence_penalty);
-  json.field("frequency_penalty", params.frequency_penalty);
+  for (const SamplingNumber& number : sampling_numbers())
+    write_value(json.key(number.name), number, params);
   json.field("min_keep", 1).field("max_tokens", request.max_tokens);
   json.key("stop").begin_array();
   for (const std::string& text : asked.stop) json.value(text);

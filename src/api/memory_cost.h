@@ -37,6 +37,11 @@ inline size_t request_bytes(size_t prompt_tokens, int32_t max_tokens, int32_t to
              (1 + static_cast<size_t>(top_logprobs));
 }
 
+// What DRY keeps of a sequence: its tokens, and a number for each.
+inline size_t history_bytes(size_t prompt_tokens, int32_t max_tokens) {
+  return 2 * sizeof(int32_t) * (prompt_tokens + static_cast<size_t>(max_tokens) + 1);
+}
+
 // A place in a grammar, and what its stack grows by: it is compacted when a thousand calls more are
 // open than after the last time, each a node and an edge or two of 16 bytes.
 inline constexpr size_t kMatcherGrowth = size_t{3} * 1024 * 16;

@@ -88,6 +88,8 @@ class Planner {
   OutputPlan plan() const {
     OutputPlan plan;
     bind(plan);
+    if (!closed_) plan.reasoning = reasoning_;
+    plan.reasoning_begun = begun_;
     if (!calls_ && !reasoning_) return plan;
     auto parser = std::make_shared<output::ParserOptions>();
     parser->calls = calls_;

@@ -40,6 +40,9 @@ struct OutputPlan {
   bool short_call_ids = false;
   std::optional<sample::grammar::GrammarSource> grammar;
   std::string grammar_field;  // The field that an error in it belongs to.
+  // The format in which the answer may reason; null: it does not, or the prompt has closed it.
+  const output::ReasoningFormat* reasoning = nullptr;
+  bool reasoning_begun = false;  // By the prompt.
 };
 
 // Of the answer to a prompt. `inputs_bound`: the formats of custom tools bind their inputs.

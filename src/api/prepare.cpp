@@ -6,10 +6,13 @@
 
 #include "api/anthropic/message_error.h"
 #include "api/anthropic/message_request.h"
+#include "api/breaker_store.h"
 #include "api/grammar_store.h"
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
 #include "api/prompt_tokens.h"
+#include "api/reasoning_limit.h"
+#include "api/sampling_fields.h"
 
 namespace weir::api {
 
@@ -54,7 +57,8 @@ void write_thinking(const ApiConfig& config, const GenerateRequest& request, Jso
     return request.template_kwargs.find(key + ":") != std::string::npos;
   };
   std::optional<bool> thinking = config.thinking ? config.thinking : request.thinking_unasked;
-  if (request.reasoning_effort == "none") thinking = false;
+  if (request.reasoning_effort == "none" || reasoning_budget(config, request) == 0)
+    thinking = false;
   if (request.enable_thinking) thinking = request.enable_thinking;
   for (const char* name : {"enable_thinking", "thinking"})
     if (thinking && !said(name)) json.field(name, *thinking);
@@ -110,21 +114,9 @@ std::shared_ptr<const sample::TokenBounds> bounds_of(const ApiConfig& config,
 
 sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateRequest& request,
                                    uint64_t seed) {
-  const GenerationDefaults& defaults = config.defaults;
-  const auto number = [](std::optional<double> asked, float fallback) {
-    return asked ? static_cast<float>(*asked) : fallback;
-  };
-  sample::SamplingParams params;
-  params.temperature = number(request.temperature, defaults.temperature);
-  params.top_k = static_cast<int32_t>(std::max<int64_t>(request.top_k.value_or(defaults.top_k), 0));
-  params.top_p = number(request.top_p, defaults.top_p);
-  params.min_p = number(request.min_p, defaults.min_p);
-  params.typical_p = number(request.typical_p, defaults.typical_p);
-  params.repetition_penalty =
-      number(request.repetition_penalty ? request.repetition_penalty : request.repeat_penalty,
-             defaults.repetition_penalty);
-  params.frequency_penalty = number(request.frequency_penalty, 0);
-  params.presence_penalty = number(request.presence_penalty, 0);
+  sample::SamplingParams params = config.defaults.sampling;
+  apply_asked(request, params);
+  if (params.has_dry()) params.dry_breakers = config.breakers->get(request.dry_sequence_breakers);
   params.seed = seed;
   params.logit_bias = request.logit_bias;
   for (const auto& [text, bias] : request.text_bias)
@@ -134,7 +126,7 @@ sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateReques
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
   params.prompt_top_logprobs = prompt_top_of(request);
   params.min_tokens = static_cast<int32_t>(request.min_tokens.value_or(0));
-  if (!request.ignore_eos) params.stop_token_ids = defaults.eos_ids;
+  if (!request.ignore_eos) params.stop_token_ids = config.defaults.eos_ids;
   if (!request.ignore_eos && request.infill && config.infill)
     params.stop_token_ids.insert(params.stop_token_ids.end(), config.infill->ends.begin(),
                                  config.infill->ends.end());
@@ -193,6 +185,7 @@ AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
   options.collected = !request.stream || endpoint == Endpoint::kResponses;
   options.include_usage = request.include_usage;
   options.continuous_usage = request.continuous_usage;
+  options.timings_per_token = request.stream && request.timings_per_token;
   options.logprobs = request.logprobs;
   options.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
@@ -204,7 +197,8 @@ AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
       request.shows_prompt || request.return_token_ids || request.prompt_logprobs;
   options.drop_reasoning = !request.include_reasoning;
   // The answer's role is the assistant's where its turn is opened, else the last message's.
-  if (request.echo_message && (!request.add_generation_prompt || request.last_role == "assistant"))
+  if (request.echo_message &&
+      (!request.add_generation_prompt.value_or(true) || request.last_role == "assistant"))
     options.preamble = request.last_content;
   options.skip_special_tokens = request.skip_special_tokens;
   options.begins_text = endpoint != Endpoint::kCompletions && !request.continue_final_message;
@@ -234,7 +228,8 @@ size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t 
   const int32_t prompt_top = std::max(echo_top, options.prompt_logprobs.value_or(-1));
   return request_bytes(prompt_tokens, max_tokens, options.top_logprobs) +
          (prompt_top >= 0 ? prompt_log_bytes(prompt_tokens, prompt_top) : 0) +
-         (options.may_call ? held_call_bytes(max_tokens) : 0);
+         (options.may_call ? held_call_bytes(max_tokens) : 0) +
+         (options.remembers ? history_bytes(prompt_tokens, max_tokens) : 0);
 }
 
 // What an answer that is sent whole holds of a prompt that it shows, for each of its choices.
@@ -295,13 +290,13 @@ Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(const ApiConfig& co
               unsupported ? "unsupported_parameter" : "invalid_value");
 }
 
-// How the answer is taken apart, and the position at which its grammar begins. What of the schemas
-// could not be enforced, and need not be, is noted.
+// How the answer is taken apart (`plan`), and the position at which its grammar begins. What of the
+// schemas could not be enforced, and need not be, is noted.
 Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& config,
                                                               const GenerateRequest& request,
                                                               std::string_view chat_end,
-                                                              AnswerOptions& options) {
-  OutputPlan plan;
+                                                              AnswerOptions& options,
+                                                              OutputPlan& plan) {
   if (options.endpoint != Endpoint::kCompletions) {
     plan = plan_output(config, request, chat_end);
   } else {
@@ -440,7 +435,7 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
   if (with_tools) json.key("tools").raw(request.tools);
   // To continue the last message, the turn must not be followed by the opening of another.
   json.field("add_generation_prompt",
-             request.add_generation_prompt && !request.continue_final_message);
+             request.add_generation_prompt.value_or(!request.continue_final_message));
   for (const auto& [name, text] : config.special_tokens) json.field(name, text);
   write_thinking(config, request, json);
   if (!request.template_kwargs.empty()) WEIR_TRY(write_kwargs(request.template_kwargs, json));
@@ -474,23 +469,30 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
 
   PreparedAnswer answer;
   AnswerOptions& options = answer.options = answer_options(config, in.endpoint, request);
+  const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
+  const sample::SamplingParams sampling = sampling_of(config, request, seed);
+  options.remembers = sampling.has_dry();
   const AnswerCost cost = cost_of(options, prompts, limits);
   WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
   WEIR_ASSIGN(answer.whole, lease(budget, cost.whole));
 
+  OutputPlan plan;
   WEIR_ASSIGN(const std::unique_ptr<sample::grammar::Matcher> matcher,
-              plan_answer(config, request, chat_end, options));
-  const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
+              plan_answer(config, request, chat_end, options, plan));
   const auto bounds = bounds_of(config, request);
+  const auto reasoning = reasoning_limit(config, request, plan);
+  if (request.reasoning_budget.value_or(-1) > 0 && !config.outputs->reasoning)
+    options.ignored.add("reasoning_budget");
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
                             ? std::hash<std::string>()(*request.cache_salt) | 1
                             : 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
     for (int32_t choice = 0; choice < options.choices_per_prompt; ++choice) {
-      sample::SamplingParams params =
-          sampling_of(config, request, seed + static_cast<uint64_t>(choice));
+      sample::SamplingParams params = sampling;
+      params.seed = seed + static_cast<uint64_t>(choice);
       params.min_tokens = std::min(params.min_tokens, limits[i]);
       params.bounds = bounds;
+      params.reasoning = reasoning;
       OwnedRequest owned;
       WEIR_ASSIGN(owned.lease, lease(budget, choice_bytes(options, prompts[i].size(), limits[i]) +
                                                  (matcher ? matcher_bytes(*matcher) : 0) +
@@ -511,6 +513,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
       owned.request->cache_salt = salt;
       owned.request->priority = priority_of(request, in);
       if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);
+      owned.request->report_progress = request.stream && request.return_progress;
       owned.request->arrived = in.arrived;
       answer.requests.push_back(std::move(owned));
     }

@@ -32,6 +32,8 @@ struct AnswerOptions {
   bool collected = false;  // Also what is streamed is kept until the end.
   bool include_usage = false;
   bool continuous_usage = false;  // In every event.
+  bool timings_per_token = false;
+  bool remembers = false;  // The sampler keeps what has been said, for DRY.
   bool logprobs = false;
   int32_t top_logprobs = 0;
   LogprobStyle logprob_style;

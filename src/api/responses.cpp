@@ -7,6 +7,7 @@
 
 #include "api/memory_cost.h"
 #include "api/response_events.h"
+#include "api/sampling_fields.h"
 #include "base/check.h"
 #include "base/json.h"
 
@@ -168,12 +169,10 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
   facts.created = in.prepare.now;
   facts.stream = request.generate.stream;
   facts.summary = request.summary;
-  const auto number = [](std::optional<double> asked, float fallback) {
-    return asked ? static_cast<float>(*asked) : fallback;
-  };
-  facts.settings = response_settings(
-      request, config.model_id, number(request.generate.temperature, config.defaults.temperature),
-      number(request.generate.top_p, config.defaults.top_p));
+  sample::SamplingParams sampling = config.defaults.sampling;
+  apply_asked(request.generate, sampling);
+  facts.settings =
+      response_settings(request, config.model_id, sampling.temperature, sampling.top_p);
   facts.items_before = request.items;
   size_t tool_bytes = 0;
   for (const ToolFunction& function : request.generate.functions) {

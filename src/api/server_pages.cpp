@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "api/breaker_store.h"
+#include "api/sampling_fields.h"
 #include "base/json.h"
 
 namespace weir::api {
@@ -37,10 +39,12 @@ std::string_view special_token(const ApiConfig& config, std::string_view name) {
 }
 
 void write_defaults(JsonWriter& json, const ApiConfig& config) {
-  const GenerationDefaults& d = config.defaults;
   json.begin_object();
-  json.field("temperature", d.temperature).field("top_k", d.top_k).field("top_p", d.top_p);
-  json.field("min_p", d.min_p).field("repeat_penalty", d.repetition_penalty);
+  for (const SamplingNumber& number : sampling_numbers())
+    write_value(json.key(number.name), number, config.defaults.sampling);
+  json.key("dry_sequence_breakers").begin_array();
+  for (const std::string& text : default_breakers()) json.value(text);
+  json.end_array();
   json.field("n_predict", config.max_tokens_default > 0 ? config.max_tokens_default : -1);
   json.end_object();
 }

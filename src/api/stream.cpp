@@ -51,6 +51,8 @@ double seconds(sched::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+double milliseconds(sched::Clock::duration duration) { return 1000 * seconds(duration); }
+
 text::Detokenizer::Options detokenizer_options(const AnswerOptions& options) {
   return {.stop = options.stop,
           .include_stop = options.include_stop,
@@ -122,6 +124,7 @@ void Stream::prefetch(size_t step) const {
 }
 
 void Stream::poll(sched::Clock::time_point now) {
+  now_ = now;
   while (!done_ && !paused_) {
     if (ending_ && !unsent_) return end();
     if (started_ && responder_.queued_bytes() > host_.pause_bytes) return wait_for_client();
@@ -151,6 +154,7 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
   const int32_t size = log.size();
   const int32_t before = choice.read;
   if (before == 0 && size > 0) choice.cached_tokens = choice.owned.request->cached_tokens;
+  if (before == 0 && choice.owned.request->report_progress) show_progress(choice, index);
   if (choice.echo) {
     if (size == 0 && reason != FinishReason::kLength && reason != FinishReason::kStop) {
       if (reason != FinishReason::kNone) end_choice(choice, index, reason);
@@ -171,6 +175,30 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
   else if (reason != FinishReason::kNone)
     end_choice(choice, index, reason);
   return true;
+}
+
+void Stream::show_progress(Choice& choice, int32_t index) {
+  const sched::Request& request = *choice.owned.request;
+  const int32_t done = request.prompt_done.load(std::memory_order_acquire);
+  if (done <= choice.progress_shown) return;
+  choice.progress_shown = done;
+  std::string& out = begin(choice, index);
+  shape_->progress(out, ref(choice, index),
+                   {.total = choice.prompt_tokens,
+                    .cached = request.prompt_cached.load(std::memory_order_relaxed),
+                    .processed = done,
+                    .time_ms = milliseconds(now_ - request.started)});
+}
+
+// REQUIRES: the engine has not parted with the request. Zeros before its prompt is computed.
+Timings Stream::timings_of(const Choice& choice) const {
+  const sched::Request& request = *choice.owned.request;
+  if (choice.read == 0 && !request.log.finished()) return {};
+  return {.cached = choice.cached_tokens,
+          .prompt = choice.prompt_tokens - choice.cached_tokens,
+          .prompt_ms = milliseconds(request.first_token - request.started),
+          .predicted = choice.read,
+          .predicted_ms = milliseconds(now_ - request.first_token)};
 }
 
 // The prompt's text and log-probabilities, which are known by now; false if it stopped because out_
@@ -256,13 +284,15 @@ std::string& Stream::begin(Choice& choice, int32_t index) {
   return out;
 }
 
-ChoiceRef Stream::ref(Choice& choice, int32_t index) const {
+ChoiceRef Stream::ref(Choice& choice, int32_t index) {
+  if (options_.timings_per_token) timings_ = timings_of(choice);
   return {.index = index,
           .logprobs = choice.logprobs.get(),
           .tokens = options_.return_token_ids ? &choice.tokens : nullptr,
           .prompt_tokens = choice.prompt_tokens,
           .cached_tokens = choice.cached_tokens,
-          .completion_tokens = choice.read};
+          .completion_tokens = choice.read,
+          .timings = options_.timings_per_token ? &timings_ : nullptr};
 }
 
 void Stream::begin_choice(std::string& out, Choice& choice, int32_t index) {
@@ -279,7 +309,8 @@ void Stream::begin_choice(std::string& out, Choice& choice, int32_t index) {
 }
 
 void Stream::show(Choice& choice, int32_t index, std::string_view text) {
-  shape_->text(begin(choice, index), ref(choice, index), text);
+  std::string& out = begin(choice, index);
+  shape_->text(out, ref(choice, index), text);
 }
 
 void Stream::show_parts(Choice& choice, int32_t index) {
@@ -353,7 +384,9 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
     choice.tokens.push_back(end);
   const bool length = reason == FinishReason::kLength;
   (length ? host_.stats->finished_length : host_.stats->finished_stop).add();
-  Finish finish{length ? FinishKind::kLength : FinishKind::kStop, choice.detokenizer.stop_string()};
+  choice.timings = timings_of(choice);
+  Finish finish{length ? FinishKind::kLength : FinishKind::kStop, choice.detokenizer.stop_string(),
+                choice.timings};
   if (!length && choice.parts && !choice.parts->calls.empty()) finish.kind = FinishKind::kCalls;
   figures_.finish = name_of(finish.kind);
   shape_->finish(begin(choice, index), ref(choice, index), finish);
@@ -448,9 +481,16 @@ Usage Stream::usage() const {
   for (size_t i = 0; i < choices_.size(); ++i) {
     usage.completion_tokens += choices_[i].read;
     if (choices_[i].parts) usage.reasoning_tokens += choices_[i].parts->reasoning_tokens;
+    const Timings& timings = choices_[i].timings;
+    usage.timings.predicted += timings.predicted;
+    // Choices are computed side by side.
+    usage.timings.prompt_ms = std::max(usage.timings.prompt_ms, timings.prompt_ms);
+    usage.timings.predicted_ms = std::max(usage.timings.predicted_ms, timings.predicted_ms);
     if (i % per_prompt != 0) continue;  // The choices of one prompt share its tokens.
     usage.prompt_tokens += choices_[i].prompt_tokens;
     usage.cached_tokens += choices_[i].cached_tokens;
+    usage.timings.cached += timings.cached;
+    usage.timings.prompt += timings.prompt;
   }
   return usage;
 }

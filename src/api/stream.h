@@ -98,9 +98,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Waits in the engine's queue no more.
     bool computed() const { return ended || owned.request->begun.load(std::memory_order_acquire); }
 
-    OwnedRequest owned;  // Empty once the choice has ended.
-    int32_t read = 0;    // Tokens taken from the log.
-    bool begun = false;  // Its shape knows of it.
+    OwnedRequest owned;          // Empty once the choice has ended.
+    int32_t read = 0;            // Tokens taken from the log.
+    int32_t progress_shown = 0;  // Of the prompt.
+    bool begun = false;          // Its shape knows of it.
     bool ended = false;
     int64_t text_bytes = 0;  // Markers included.
     sched::Clock::time_point last_token{};
@@ -112,17 +113,20 @@ class Stream : public std::enable_shared_from_this<Stream> {
     text::Detokenizer detokenizer;
     std::unique_ptr<Parts> parts;  // If there is anything to find.
     int64_t prompt_tokens = 0, cached_tokens = 0;
+    Timings timings;  // Once it has ended.
   };
 
   // Takes tokens until there are none or out_ is full; false if it stopped because out_ is full.
   bool advance(Choice& choice, int32_t index, sched::Clock::time_point now);
   bool show_prompt(Choice& choice, int32_t index);
   void observe_end(const Choice& choice);
+  void show_progress(Choice& choice, int32_t index);
+  Timings timings_of(const Choice& choice) const;
   void observe(Choice& choice, int32_t before, sched::Clock::time_point now);
   void take_token(Choice& choice, int32_t index);
   void take_text(Choice& choice, int32_t index, std::string_view text);
   bool waits_too_much(const Choice& choice) const;
-  ChoiceRef ref(Choice& choice, int32_t index) const;
+  ChoiceRef ref(Choice& choice, int32_t index);
   std::string& begin(Choice& choice, int32_t index);
   void begin_choice(std::string& out, Choice& choice, int32_t index);
   void show(Choice& choice, int32_t index, std::string_view text);
@@ -150,6 +154,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const std::unique_ptr<AnswerShape> shape_;
   std::vector<Choice> choices_;
   AnswerFigures figures_;
+  sched::Clock::time_point now_{};  // When poll() was called last.
+  Timings timings_;                 // What a ChoiceRef shows.
   sched::Clock::time_point last_write_{};
   // Events that wait for the client, from unsent_begin_ on; null: none.
   std::unique_ptr<net::StreamBuffer> unsent_;

@@ -95,6 +95,7 @@ struct Engine::Impl final : model::ForwardClient {
   void publish_end(Sequence* seq, Clock::time_point now);
   void publish_failures(StepBuffer& ran);
   void fail(Sequence* seq, const std::string& why);
+  void note_progress(const StepBuffer& ran);
   void note_prompt(const Sequence* seq, Clock::time_point now);
   void drain_inbox();
   void submit(Request* request);
@@ -350,6 +351,7 @@ void Engine::Impl::publish(StepBuffer& ran) {
   const trace::Scope scope(trace::Kind::kEngine, "publish");
   const Clock::time_point now = Clock::now();
   if (!ran.failures.empty()) publish_failures(ran);
+  note_progress(ran);
   for (size_t i = 0; i < ran.samples.size(); ++i) publish_token(ran, i, now);
   for (Sequence* seq : ran.ends) publish_end(seq, now);
   release(ran);
@@ -447,6 +449,20 @@ void Engine::Impl::publish_failures(StepBuffer& ran) {
   for (Sequence* seq : others)
     if (std::ranges::find(seen, seq) == seen.end())
       fail_if_spoiled(seq, seq->pages.data(), seq->computed);
+}
+
+void Engine::Impl::note_progress(const StepBuffer& ran) {
+  for (const Slice& slice : ran.step.slices) {
+    const Sequence* seq = slice.seq;
+    if (seq->state == Sequence::State::kEnded || !seq->request->report_progress) continue;
+    Request& request = *seq->request;
+    const int32_t done = std::min(slice.first + slice.count, seq->prompt_length);
+    // A sequence that was preempted computes its prompt once more.
+    if (done <= request.prompt_done.load(std::memory_order_relaxed)) continue;
+    request.prompt_cached.store(std::min(seq->matched_tokens, done), std::memory_order_relaxed);
+    request.prompt_done.store(done, std::memory_order_release);
+    published = true;
+  }
 }
 
 // The prompt is computed.

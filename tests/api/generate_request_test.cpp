@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "api/sampling_fields.h"
+
 namespace weir::api {
 namespace {
 
@@ -53,7 +55,8 @@ TEST(GenerateRequest, LeavesOutWhatTheBodyLeavesOut) {
   EXPECT_FALSE(request->temperature || request->top_p || request->seed || request->n ||
                request->max_tokens);
   EXPECT_FALSE(request->stream || request->logprobs || request->ignore_eos);
-  EXPECT_TRUE(request->skip_special_tokens && request->add_generation_prompt);
+  EXPECT_TRUE(request->skip_special_tokens);
+  EXPECT_EQ(request->add_generation_prompt, std::nullopt);
   EXPECT_EQ(request->choices_per_prompt(), 1);
 }
 
@@ -87,12 +90,55 @@ TEST(GenerateRequest, ReadsEveryField) {
   EXPECT_EQ(request->stop_token_ids, (std::vector<int32_t>{1, 2}));
   EXPECT_TRUE(request->ignore_eos && request->include_stop_str_in_output && request->stream &&
               request->include_usage && request->logprobs);
-  EXPECT_FALSE(request->skip_special_tokens || request->add_generation_prompt);
+  EXPECT_FALSE(request->skip_special_tokens);
+  EXPECT_EQ(request->add_generation_prompt, false);
   EXPECT_EQ(request->n, 3);
   EXPECT_EQ(request->top_logprobs, 20);
   EXPECT_EQ(request->cache_salt, "s");
   EXPECT_EQ(request->template_kwargs, R"({"enable_thinking":false})");
   EXPECT_EQ(request->reasoning_effort, "low");
+}
+
+TEST(GenerateRequest, ReadsLlamaCppsSamplers) {
+  const auto request = chat(R"(
+      "top_n_sigma":1.5,"xtc_probability":0.5,"xtc_threshold":0.2,"dynatemp_range":0.3,
+      "dynatemp_exponent":2,"dry_multiplier":0.8,"dry_base":1.5,"dry_allowed_length":3,
+      "dry_penalty_last_n":-1,"dry_sequence_breakers":["\n","Anna:"],"repeat_last_n":64,
+      "repeat_penalty":1.2)");
+  ASSERT_TRUE(request) << request.error().message;
+  sample::SamplingParams params;
+  apply_asked(*request, params);
+  EXPECT_FLOAT_EQ(params.top_n_sigma, 1.5f);
+  EXPECT_FLOAT_EQ(params.xtc_probability, 0.5f);
+  EXPECT_FLOAT_EQ(params.xtc_threshold, 0.2f);
+  EXPECT_FLOAT_EQ(params.dynatemp_range, 0.3f);
+  EXPECT_FLOAT_EQ(params.dynatemp_exponent, 2);
+  EXPECT_FLOAT_EQ(params.dry_multiplier, 0.8f);
+  EXPECT_FLOAT_EQ(params.dry_base, 1.5f);
+  EXPECT_EQ(params.dry_allowed_length, 3);
+  EXPECT_EQ(params.dry_penalty_last_n, -1);
+  EXPECT_EQ(params.repeat_last_n, 64);
+  EXPECT_FLOAT_EQ(params.repetition_penalty, 1.2f);
+  EXPECT_EQ(request->dry_sequence_breakers, (std::vector<std::string>{"\n", "Anna:"}));
+  for (const char* wrong :
+       {R"("dry_sequence_breakers":[""])", R"("dry_sequence_breakers":"x")", R"("dry_base":-1)",
+        R"("xtc_probability":1.5)", R"("repeat_last_n":-2)", R"("top_n_sigma":"x")"})
+    EXPECT_FALSE(chat(wrong)) << wrong;
+}
+
+TEST(GenerateRequest, EndsThePromptInOnePlace) {
+  const std::string messages =
+      R"("messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"So"}])";
+  const auto parse = [&](const std::string& more) {
+    return parse_generate(Endpoint::kChat, "{" + messages + more + "}", kLimits);
+  };
+  EXPECT_TRUE(parse(R"(,"continue_final_message":true)"));
+  EXPECT_TRUE(parse(R"(,"continue_final_message":true,"add_generation_prompt":false)"));
+  EXPECT_TRUE(parse(R"(,"continue_final_message":false,"add_generation_prompt":true)"));
+  const auto both = parse(R"(,"continue_final_message":true,"add_generation_prompt":true)");
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(both.error().param, "add_generation_prompt");
 }
 
 TEST(GenerateRequest, TakesAnExplicitNullForAbsent) {

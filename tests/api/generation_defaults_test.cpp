@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "api/sampling_fields.h"
+
 namespace weir::api {
 namespace {
 
@@ -12,14 +14,16 @@ Result<GenerationDefaults> read(std::string_view generation, std::string_view co
   return read_generation_defaults(ModelFiles::embedded("m", files));
 }
 
-TEST(GenerationDefaults, AreOpenAisWhereTheFilesSayNothing) {
+TEST(GenerationDefaults, AreLlamaServersWhereTheFilesSayNothing) {
   const auto defaults = read("");
   ASSERT_TRUE(defaults);
-  EXPECT_EQ(defaults->temperature, 1);
-  EXPECT_EQ(defaults->top_k, 0);
-  EXPECT_EQ(defaults->top_p, 1);
-  EXPECT_EQ(defaults->repetition_penalty, 1);
+  EXPECT_FLOAT_EQ(defaults->sampling.temperature, 0.8f);
+  EXPECT_EQ(defaults->sampling.top_k, 40);
+  EXPECT_FLOAT_EQ(defaults->sampling.top_p, 0.95f);
+  EXPECT_FLOAT_EQ(defaults->sampling.min_p, 0.05f);
+  EXPECT_EQ(defaults->sampling.repetition_penalty, 1);
   EXPECT_TRUE(defaults->eos_ids.empty());
+  EXPECT_EQ(describe(*defaults), "temperature=0.8 top_k=40 top_p=0.95 min_p=0.05 (default)");
 }
 
 TEST(GenerationDefaults, ReadWhatTheModelsMakersWrote) {
@@ -27,12 +31,22 @@ TEST(GenerationDefaults, ReadWhatTheModelsMakersWrote) {
       "min_p":0.01,"repetition_penalty":1.05,"eos_token_id":[7,9],"transformers_version":"4"})",
                              R"({"eos_token_id":1})");
   ASSERT_TRUE(defaults) << defaults.error().message;
-  EXPECT_FLOAT_EQ(defaults->temperature, 0.6f);
-  EXPECT_EQ(defaults->top_k, 20);
-  EXPECT_FLOAT_EQ(defaults->top_p, 0.95f);
-  EXPECT_FLOAT_EQ(defaults->min_p, 0.01f);
-  EXPECT_FLOAT_EQ(defaults->repetition_penalty, 1.05f);
+  EXPECT_FLOAT_EQ(defaults->sampling.temperature, 0.6f);
+  EXPECT_EQ(defaults->sampling.top_k, 20);
+  EXPECT_FLOAT_EQ(defaults->sampling.top_p, 0.95f);
+  EXPECT_FLOAT_EQ(defaults->sampling.min_p, 0.01f);
+  EXPECT_FLOAT_EQ(defaults->sampling.repetition_penalty, 1.05f);
   EXPECT_EQ(defaults->eos_ids, (std::vector<int32_t>{7, 9}));
+}
+
+TEST(GenerationDefaults, OverruleOneAnotherNumberByNumber) {
+  auto defaults = read(R"({"temperature":0.6,"top_k":-1})");
+  ASSERT_TRUE(defaults) << defaults.error().message;
+  defaults->set("temperature", 0.4, kFromCommandLine);
+  defaults->set("dry_multiplier", 0.5, kFromCommandLine);
+  EXPECT_EQ(describe(*defaults),
+            "temperature=0.4 dry_multiplier=0.5 (command line) top_k=0 (generation_config.json) "
+            "top_p=0.95 min_p=0.05 (default)");
 }
 
 TEST(GenerationDefaults, TakeTheEndOfSequenceFromConfigWhereNothingElseNamesIt) {
@@ -42,8 +56,8 @@ TEST(GenerationDefaults, TakeTheEndOfSequenceFromConfigWhereNothingElseNamesIt) 
 }
 
 TEST(GenerationDefaults, AreGreedyWhenDoSampleIsFalse) {
-  EXPECT_EQ(read(R"({"do_sample":false,"temperature":0.7})")->temperature, 0);
-  EXPECT_FLOAT_EQ(read(R"({"temperature":0.7})")->temperature, 0.7f);
+  EXPECT_EQ(read(R"({"do_sample":false,"temperature":0.7})")->sampling.temperature, 0);
+  EXPECT_FLOAT_EQ(read(R"({"temperature":0.7})")->sampling.temperature, 0.7f);
 }
 
 TEST(GenerationDefaults, NameTheFileAndTheKeyThatIsWrong) {

@@ -46,6 +46,7 @@ TEST(MessageRequest, ReadsEveryField) {
   EXPECT_EQ(request->stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(request->stream);
   EXPECT_EQ(request->enable_thinking, true);
+  EXPECT_EQ(request->reasoning_budget, 1024);
   EXPECT_EQ(request->reasoning_effort, "high");
   ASSERT_EQ(request->functions.size(), 1u);
   EXPECT_EQ(request->functions[0].name, "f");
@@ -80,6 +81,8 @@ TEST(MessageRequest, NeedsAnEndAndAConversation) {
   expect_refused(parse(R"("top_k":-1)"), "top_k");
   expect_refused(parse(R"("stop_sequences":"x")"), "stop_sequences");
   expect_refused(parse(R"("thinking":{"type":"on"})"), "thinking.type");
+  expect_refused(parse(R"("thinking":{"type":"enabled","budget_tokens":-1})"),
+                 "thinking.budget_tokens");
   expect_refused(parse(R"("mcp_servers":[{}])"), "mcp_servers", ErrorCode::kUnsupported);
   // Only an answer has an end.
   EXPECT_TRUE(parse_count_request(R"({"messages":[{"role":"user","content":"x"}]})", kLimits));

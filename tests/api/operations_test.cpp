@@ -156,13 +156,14 @@ TEST(Pages, ShowWhatLlamaCppsClientsRead) {
   options.config.parallel = 3;
   options.config.chat_template_source = "{{ messages }}";
   options.config.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
-  options.config.defaults.temperature = 0.5;
+  options.config.defaults.set("temperature", 0.5, kFromCommandLine);
   TestApi server(options);
   const auto props = server.get("/props");
   EXPECT_EQ(props.status, 200);
   for (const char* part :
        {R"("total_slots":3)", R"("chat_template":"{{ messages }}")", R"("bos_token":"<s>")",
-        R"("eos_token":"</s>")", R"("n_ctx":4096)", R"("temperature":0.5)",
+        R"("eos_token":"</s>")", R"("n_ctx":4096)", R"("temperature":0.5)", R"("top_k":40)",
+        R"("min_p":0.05)", R"("dry_sequence_breakers":["\n",":","\"","*"])",
         R"("modalities":{"vision":false)", R"("build_info":"weir-0.0.1")"})
     EXPECT_NE(props.body.find(part), std::string::npos) << part << " in " << props.body;
   EXPECT_EQ(server.post("/props", "{}").status, 405);

@@ -49,6 +49,21 @@ std::vector<int32_t> random_tokens(std::mt19937& rng, int32_t count, int32_t voc
 }
 
 // Greedy, seeded, penalised, with stop tokens and log-probabilities, in all mixtures.
+// Of reasoning that the prompt has begun, with a closing of more or fewer tokens than a step
+// forces.
+std::shared_ptr<const sample::ReasoningLimit> random_limit(std::mt19937& rng) {
+  sample::ReasoningLimit limit{.tokens_max = static_cast<int32_t>(rng() % 20),
+                               .open = "<",
+                               .close = ">",
+                               .begun = true,
+                               .closing = std::vector<int32_t>(rng() % 50 + 1, 7),
+                               .text_of = [](int32_t token) -> std::string_view {
+                                 return token == 7 ? "." : token == 9 ? ">" : "a";
+                               }};
+  limit.closing.push_back(9);
+  return std::make_shared<const sample::ReasoningLimit>(std::move(limit));
+}
+
 sample::SamplingParams random_params(std::mt19937& rng) {
   sample::SamplingParams params;
   params.temperature = rng() % 2 == 0 ? 0.0f : 0.7f;
@@ -58,6 +73,10 @@ sample::SamplingParams random_params(std::mt19937& rng) {
   if (rng() % 4 == 0) params.top_logprobs = 3;
   if (rng() % 2 == 0) params.stop_token_ids = {0, 5};
   if (rng() % 8 == 0) params.min_tokens = 9;
+  if (rng() % 4 == 0) params.dry_multiplier = 0.8f;
+  if (rng() % 4 == 0) params.xtc_probability = 0.5f;
+  if (rng() % 4 == 0) params.repeat_last_n = 10;
+  if (rng() % 4 == 0) params.reasoning = random_limit(rng);
   return params;
 }
 

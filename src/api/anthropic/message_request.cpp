@@ -13,7 +13,7 @@ Result<void> parse_stop_sequences(const FieldInput& in, GenerateRequest& out) {
 }
 
 // Thinking that nobody has asked for is not thought, where the model can do without: clients read
-// content[0].text. How long the model thinks is not bounded by a budget.
+// content[0].text.
 Result<void> parse_thinking(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   WEIR_ASSIGN(const std::string_view type, required_string(in.path, object, "type"));
@@ -21,8 +21,12 @@ Result<void> parse_thinking(const FieldInput& in, GenerateRequest& out) {
     return out_of_range(join(in.path, "type"), "expected enabled, disabled or adaptive, found \"" +
                                                    std::string(shown(type)) + "\"");
   out.enable_thinking = type != "disabled";
-  if (const auto budget = json_get(object, "budget_tokens"))
-    WEIR_TRY(integer_of(join(in.path, "budget_tokens"), *budget));
+  if (const auto budget = json_get(object, "budget_tokens")) {
+    const std::string path = join(in.path, "budget_tokens");
+    WEIR_ASSIGN(const int64_t tokens, integer_of(path, *budget));
+    WEIR_TRY(check_range(path, static_cast<double>(tokens), 0, INT32_MAX));
+    if (type == "enabled") out.reasoning_budget = tokens;
+  }
   if (const auto display = json_get(object, "display")) {
     WEIR_ASSIGN(const std::string_view text, as_string(join(in.path, "display"), *display));
     out.hide_reasoning = text == "omitted";
@@ -79,7 +83,7 @@ constexpr auto kFields = std::to_array<Field>({
      "type auto, any, tool or none; disable_parallel_tool_use.", 0, 0, kBoth},
     {"thinking", "object", &parse_thinking,
      "type enabled, adaptive or disabled; absent: as --thinking says, else disabled. "
-     "budget_tokens bounds nothing.",
+     "budget_tokens: most tokens of the thinking, which is closed then.",
      0, 0, kBoth},
     {"output_config", "object", &parse_output_config,
      "format: type json_schema and schema; effort: a variable for the chat template.", 0, 0, kBoth},

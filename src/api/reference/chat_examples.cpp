@@ -35,6 +35,11 @@ constexpr auto kExamples = std::to_array<Example>({
       "reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0,
       "rejected_prediction_tokens": 0
     }
+  },
+  "timings": {
+    "cache_n": 0, "prompt_n": 17, "prompt_ms": 11.9, "prompt_per_token_ms": 0.7,
+    "prompt_per_second": 1428.6, "predicted_n": 12, "predicted_ms": 24,
+    "predicted_per_token_ms": 2, "predicted_per_second": 500
   }
 })"},
     {"POST", "/v1/chat/completions", "A question, its answer streamed", "",

@@ -132,6 +132,23 @@ constexpr auto kSchemas = std::to_array<Schema>({
       "logprob": {"type": "number"},
       "rank": {"type": "integer", "minimum": 1, "description": "In the vocabulary."},
       "decoded_token": {"type": "string"}}}}})"},
+    {"Timings", R"({
+  "type": "object", "description": "How long it took (llama-server).",
+  "required": ["cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second",
+    "predicted_n", "predicted_ms", "predicted_per_token_ms", "predicted_per_second"],
+  "properties": {
+    "cache_n": {"type": "integer", "description": "Tokens of the prompt from the prefix cache."},
+    "prompt_n": {"type": "integer", "description": "Those that were computed."},
+    "prompt_ms": {"type": "number"}, "prompt_per_token_ms": {"type": "number"},
+    "prompt_per_second": {"type": "number"}, "predicted_n": {"type": "integer"},
+    "predicted_ms": {"type": "number"}, "predicted_per_token_ms": {"type": "number"},
+    "predicted_per_second": {"type": "number"}}})"},
+
+    {"PromptProgress", R"({
+  "type": "object", "required": ["total", "cache", "processed", "time_ms"], "properties": {
+    "total": {"type": "integer"}, "cache": {"type": "integer"},
+    "processed": {"type": "integer", "description": "Those from the prefix cache included."},
+    "time_ms": {"type": "number"}}})"},
 
     {"Alternative", R"({
   "type": "object", "required": ["token", "logprob", "bytes"], "properties": {
@@ -178,7 +195,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "choices": {"type": "array", "items": {"$ref": "#/components/schemas/ChatChoice"}},
     "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
     "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
-    "usage": {"$ref": "#/components/schemas/Usage"}}})"},
+    "usage": {"$ref": "#/components/schemas/Usage"},
+    "timings": {"$ref": "#/components/schemas/Timings"}}})"},
 
     {"FunctionCallDelta", R"({
   "type": "object", "properties": {
@@ -215,7 +233,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "prompt_token_ids": {"$ref": "#/components/schemas/TokenIds"},
     "usage": {"description": "With include_usage, of the last chunk.",
       "anyOf": [{"$ref": "#/components/schemas/Usage"},
-        {"$ref": "#/components/schemas/UsageSoFar"}, {"type": "null"}]}}})"},
+        {"$ref": "#/components/schemas/UsageSoFar"}, {"type": "null"}]},
+    "timings": {"$ref": "#/components/schemas/Timings"},
+    "prompt_progress": {"$ref": "#/components/schemas/PromptProgress"}}})"},
 
     {"CompletionLogprobs", R"({
   "type": ["object", "null"], "required": ["tokens", "token_logprobs", "top_logprobs",
@@ -242,7 +262,8 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "id": {"type": "string"}, "object": {"const": "text_completion"},
     "created": {"type": "integer"}, "model": {"type": "string"},
     "choices": {"type": "array", "items": {"$ref": "#/components/schemas/CompletionChoice"}},
-    "usage": {"$ref": "#/components/schemas/Usage"}}})"},
+    "usage": {"$ref": "#/components/schemas/Usage"},
+    "timings": {"$ref": "#/components/schemas/Timings"}}})"},
 
     {"CompletionChunkChoice", R"({
   "type": "object", "required": ["index", "text", "logprobs", "finish_reason"], "properties": {
@@ -259,7 +280,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "choices": {"type": "array",
       "items": {"$ref": "#/components/schemas/CompletionChunkChoice"}},
     "usage": {"anyOf": [{"$ref": "#/components/schemas/Usage"},
-      {"$ref": "#/components/schemas/UsageSoFar"}, {"type": "null"}]}}})"},
+      {"$ref": "#/components/schemas/UsageSoFar"}, {"type": "null"}]},
+    "timings": {"$ref": "#/components/schemas/Timings"},
+    "prompt_progress": {"$ref": "#/components/schemas/PromptProgress"}}})"},
 });
 
 }  // namespace

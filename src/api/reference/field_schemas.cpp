@@ -59,6 +59,7 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
     {"/", "function_call", kNamed},
     {"/", "chat_template_kwargs", kAnything},
     {"/", "logit_bias", R"({"type": "object", "additionalProperties": {"type": "number"}})"},
+    {"/", "dry_sequence_breakers", kStrings},
     {"/", "stop", kStringOrStrings},
     {"/", "stop_sequences", kStrings},
     {"/", "stop_token_ids", kIntegers},

@@ -53,9 +53,15 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "description": "The parameters in force.", "properties": {
     "n_predict": {"type": "integer"}, "seed": {"type": "integer"},
     "temperature": {"type": "number"}, "top_k": {"type": "integer"},
-    "top_p": {"type": "number"}, "min_p": {"type": "number"}, "typical_p": {"type": "number"},
-    "repeat_penalty": {"type": "number"}, "presence_penalty": {"type": "number"},
-    "frequency_penalty": {"type": "number"}, "min_keep": {"type": "integer"},
+    "top_p": {"type": "number"}, "min_p": {"type": "number"},
+    "typical_p": {"type": "number"}, "top_n_sigma": {"type": "number"},
+    "xtc_probability": {"type": "number"}, "xtc_threshold": {"type": "number"},
+    "dynatemp_range": {"type": "number"}, "dynatemp_exponent": {"type": "number"},
+    "repeat_penalty": {"type": "number"}, "repeat_last_n": {"type": "integer"},
+    "presence_penalty": {"type": "number"}, "frequency_penalty": {"type": "number"},
+    "dry_multiplier": {"type": "number"}, "dry_base": {"type": "number"},
+    "dry_allowed_length": {"type": "integer"}, "dry_penalty_last_n": {"type": "integer"},
+    "min_keep": {"type": "integer"},
     "max_tokens": {"type": "integer"}, "stop": {"type": "array", "items": {"type": "string"}},
     "logit_bias": {"type": "array", "items": {"type": "object", "required": ["token", "bias"],
       "properties": {"token": {"type": "integer"},
@@ -79,9 +85,7 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "stopping_word": {"type": "string"}, "tokens_cached": {"type": "integer"},
     "completion_probabilities": {"type": "array",
       "items": {"$ref": "#/components/schemas/LlamaProbability"}},
-    "timings": {"type": "object", "required": ["cache_n", "prompt_n", "predicted_n"],
-      "properties": {"cache_n": {"type": "integer"}, "prompt_n": {"type": "integer"},
-        "predicted_n": {"type": "integer"}}}}})"},
+    "timings": {"$ref": "#/components/schemas/Timings"}}})"},
 
     {"LlamaAnswers", R"({"anyOf": [
   {"$ref": "#/components/schemas/LlamaAnswer"},
@@ -97,7 +101,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "stop": {"const": false}, "tokens_predicted": {"type": "integer"},
     "tokens_evaluated": {"type": "integer"},
     "completion_probabilities": {"type": "array",
-      "items": {"$ref": "#/components/schemas/LlamaProbability"}}}})"},
+      "items": {"$ref": "#/components/schemas/LlamaProbability"}},
+    "timings": {"$ref": "#/components/schemas/Timings"},
+    "prompt_progress": {"$ref": "#/components/schemas/PromptProgress"}}})"},
 
     {"LlamaEvent", R"({"anyOf": [
   {"$ref": "#/components/schemas/LlamaPart"}, {"$ref": "#/components/schemas/LlamaAnswer"}]})"},

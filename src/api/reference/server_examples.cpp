@@ -49,8 +49,11 @@ Ask at /v1/chat/completions
      R"({
   "default_generation_settings": {
     "params": {
-      "temperature": 0.7, "top_k": 0, "top_p": 0.9, "min_p": 0, "repeat_penalty": 1.1,
-      "n_predict": 2048
+      "temperature": 0.7, "top_k": 40, "top_p": 0.9, "min_p": 0.05, "typical_p": 1,
+      "top_n_sigma": -1, "xtc_probability": 0, "xtc_threshold": 0.1, "dynatemp_range": 0,
+      "dynatemp_exponent": 1, "repeat_penalty": 1.1, "repeat_last_n": -1, "presence_penalty": 0,
+      "frequency_penalty": 0, "dry_multiplier": 0, "dry_base": 1.75, "dry_allowed_length": 2,
+      "dry_penalty_last_n": 64, "dry_sequence_breakers": ["\n", ":", "\"", "*"], "n_predict": 2048
     },
     "n_ctx": 2048
   },

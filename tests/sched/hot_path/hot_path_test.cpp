@@ -175,6 +175,21 @@ std::vector<std::unique_ptr<Request>> make_streams(int32_t max_tokens) {
     params.seed = static_cast<uint64_t>(i);
     params.top_logprobs = i % 4;
     params.repetition_penalty = i % 3 == 0 ? 1.1f : 1.0f;
+    if (i % 4 == 1) {
+      params.dry_multiplier = 0.5f;
+      params.xtc_probability = 0.5f;
+      params.top_n_sigma = 2;
+      params.dynatemp_range = 0.3f;
+      params.repeat_last_n = 20;
+    }
+    if (i % 4 == 2)
+      params.reasoning = std::make_shared<const sample::ReasoningLimit>(
+          sample::ReasoningLimit{.tokens_max = 200,
+                                 .open = "<",
+                                 .close = ">",
+                                 .begun = true,
+                                 .closing = std::vector<int32_t>(10, 5),
+                                 .text_of = [](int32_t) -> std::string_view { return "a"; }});
     requests.push_back(
         std::make_unique<Request>(std::vector<int32_t>{1, 2, i}, params, max_tokens, i % 2 == 0));
     requests.back()->arrived = Clock::now();

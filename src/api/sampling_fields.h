@@ -1,0 +1,43 @@
+// The numbers that say how tokens are sampled: one table for requests, for the defaults that they
+// fall back on, for /props and for what the log says at start.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "api/generate_request.h"
+#include "api/generation_defaults.h"
+#include "base/json.h"
+#include "sample/sampling_params.h"
+
+namespace weir::api {
+
+struct SamplingNumber {
+  std::string_view name;  // In requests, /props and the log: llama-server's.
+  std::variant<float sample::SamplingParams::*, int32_t sample::SamplingParams::*> value;
+  std::variant<std::optional<double> GenerateRequest::*, std::optional<int64_t> GenerateRequest::*>
+      asked;
+  // In generation_config.json; empty: it has none.
+  std::string_view key{};
+  double min = 0, max = 0;  // There.
+};
+
+std::span<const SamplingNumber> sampling_numbers();
+
+double value_of(const SamplingNumber& number, const sample::SamplingParams& params);
+void write_value(JsonWriter& json, const SamplingNumber& number,
+                 const sample::SamplingParams& params);
+void set_value(const SamplingNumber& number, double value, sample::SamplingParams& params);
+
+// What a request leaves out stays as it is.
+void apply_asked(const GenerateRequest& request, sample::SamplingParams& params);
+
+// The defaults with where they come from, but for those that do nothing.
+std::string describe(const GenerationDefaults& defaults);
+
+}  // namespace weir::api
