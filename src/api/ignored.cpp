@@ -27,12 +27,13 @@ void Ignored::add(const Ignored& others) {
 }
 
 void Ignored::add_unknown(JsonObject body, const std::vector<FieldDoc>& known) {
+  size_t compared = 0;
   for (const auto [key, value] : body) {
     if (value.is_null() || std::ranges::find(known, key, &FieldDoc::name) != known.end()) continue;
     std::string name(key.substr(0, kNameBytesMax / 2));
     std::vector<std::string_view> names;
-    // A body of thousands of members is no typing mistake: what is not named is not compared.
-    if (names_.size() < kNamesMax)
+    // A body of thousands of members is no typing mistake, and may repeat one without end.
+    if (compared++ < kNamesMax)
       for (const FieldDoc& field : known) names.push_back(field.name);
     const std::string_view meant = near_name(key, names);
     if (!meant.empty()) name.append(" (").append(meant).append("?)");
