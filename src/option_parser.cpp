@@ -207,13 +207,25 @@ Result<Source> read_line(const std::vector<std::string>& words, const CommandRow
 
 // An empty variable says nothing, but for keys: whoever writes WEIR_API_KEY= does not want a server
 // that is open to everybody.
+// An empty variable means that nothing is given, but where that would open the server to everybody,
+// or where nothing is a value.
+bool empty_is_given(std::string_view option) {
+  return option.starts_with("api-key") || option == "reasoning-budget-message";
+}
+
+// Kubernetes names a Service's address so: of one that is called weir, in WEIR_PORT.
+bool is_service_link(std::string_view value) {
+  return value.starts_with("tcp://") || value.starts_with("udp://") || value.starts_with("sctp://");
+}
+
 Source read_environment(const CommandRow& command) {
   Source source;
   for (const Row& row : option_rows()) {
     if (!(row.commands & command.bit)) continue;
     const std::string name = environment_name(row.name);
     const char* value = std::getenv(name.c_str());
-    if (value == nullptr || (*value == '\0' && !row.name.starts_with("api-key"))) continue;
+    if (value == nullptr || (*value == '\0' && !empty_is_given(row.name))) continue;
+    if (row.name == "port" && is_service_link(value)) continue;
     if (std::holds_alternative<Texts>(row.field)) {  // One a line: commas may be part of them.
       std::istringstream lines(value);
       for (std::string line; std::getline(lines, line);)
@@ -233,6 +245,24 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // Lines of name=value. A value may stand in quotes.
+// What stands after the equals sign: in quotes as it is, else up to a comment.
+std::string_view value_of(std::string_view text) {
+  const auto is_rest = [](std::string_view rest) {
+    rest = trimmed(rest);
+    return rest.empty() || rest.starts_with('#');
+  };
+  text = trimmed(text);
+  if (text.starts_with('"') || text.starts_with('\'')) {
+    const size_t end = text.find(text[0], 1);
+    if (end != std::string_view::npos && is_rest(text.substr(end + 1)))
+      return text.substr(1, end - 1);
+  }
+  for (size_t i = 1; i < text.size(); ++i)
+    if (text[i] == '#' && (text[i - 1] == ' ' || text[i - 1] == '\t'))
+      return trimmed(text.substr(0, i));
+  return text;
+}
+
 Result<Source> read_file_of_options(const std::string& path, const CommandRow& command) {
   const Result<std::string> text = read_file(path, kConfigBytesMax);
   if (!text) return fail(ErrorCode::kConfig, "--config: " + text.error().message);
@@ -248,9 +278,7 @@ Result<Source> read_file_of_options(const std::string& path, const CommandRow& c
     if (line.starts_with('[') || equals == std::string_view::npos)
       return wrong(where, "name=value", in_quotes(line.substr(0, 80)));
     const std::string name(trimmed(line.substr(0, equals)));
-    std::string_view value = trimmed(line.substr(equals + 1));
-    if (value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0])
-      value = value.substr(1, value.size() - 2);
+    const std::string_view value = value_of(line.substr(equals + 1));
     const Row* row = find_row(name);
     if (row == nullptr || name == "config")
       return fail(ErrorCode::kConfig, where + ": " + unknown_option(name, command));

@@ -100,6 +100,12 @@ TEST(Options, AConfigFileIsReadAndItsMistakesAreNamed) {
   EXPECT_EQ(good->options.port, 7070);
   EXPECT_EQ(good->options.queue, 9);
   EXPECT_FALSE(good->options.prefix_cache);
+  const auto commented = with("port=80  # web\nhost='a # b' # c\nchat-template=#x\nalias=\"n\"\n");
+  ASSERT_TRUE(commented) << commented.error().message;
+  EXPECT_EQ(commented->options.port, 80);
+  EXPECT_EQ(commented->options.host, "a # b");
+  EXPECT_EQ(commented->options.alias, "n");
+  EXPECT_EQ(commented->options.chat_template, "#x");
   const auto mistyped = with("port=7070\nkv-cahce=f16\n");
   ASSERT_FALSE(mistyped);
   EXPECT_NE(mistyped.error().message.find("'kv-cahce'; did you mean '--kv-cache'"),
@@ -140,6 +146,25 @@ TEST(Options, SayInTheirOwnWordsWhatWasExpectedAndFound) {
   ::setenv("WEIR_PORT", "x", 1);
   EXPECT_EQ(error_of({}), "WEIR_PORT: expected a whole number; found 'x'");
   ::unsetenv("WEIR_PORT");
+}
+
+TEST(Options, LeaveTheAddressOfAKubernetesServiceAlone) {
+  ::setenv("WEIR_PORT", "tcp://10.0.0.1:5413", 1);
+  const auto parsed = parse({});
+  ::unsetenv("WEIR_PORT");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.port, Options().port);
+}
+
+TEST(Options, TakeAnEmptyVariableWhereNothingIsAValue) {
+  ::setenv("WEIR_REASONING_BUDGET_MESSAGE", "", 1);
+  ::setenv("WEIR_ALIAS", "", 1);
+  const auto parsed = parse({});
+  ::unsetenv("WEIR_REASONING_BUDGET_MESSAGE");
+  ::unsetenv("WEIR_ALIAS");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.reasoning_budget_message, "");
+  EXPECT_EQ(parsed->options.alias, "");
 }
 
 TEST(Options, CountTokensInThousandsToo) {
