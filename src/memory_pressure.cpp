@@ -30,18 +30,16 @@ double memory_pressure(const std::string& machine, const CgroupFiles& groups) {
   return pressure_in(machine);
 }
 
-bool PressurePolicy::observe(double pressure, std::chrono::steady_clock::time_point now) {
-  if (pressure < 0) return false;
-  if (pressure > kHighPercent) {
-    high_ = now;
-    if (share_ <= kLeastPercent || (share_ < 100 && now - changed_ < kPause)) return false;
-    share_ = std::max(share_ - kStepPercent, kLeastPercent);
-  } else {
-    if (share_ == 100 || now - high_ < kCalm || now - changed_ < kPause) return false;
-    share_ = std::min(share_ + kStepPercent, 100);
-  }
-  changed_ = now;
-  return true;
+PressureAdvice PressurePolicy::observe(double pressure, std::chrono::steady_clock::time_point now) {
+  if (pressure < 0) return PressureAdvice::kNothing;
+  const bool high = pressure > kHighPercent;
+  if (high) high_ = now;
+  const bool too_early = now - advised_ < kPause;
+  if (too_early || (!high && (share_ == 100 || now - high_ < kCalm)))
+    return PressureAdvice::kNothing;
+  share_ = std::clamp(high ? share_ - kStepPercent : share_ + kStepPercent, kLeastPercent, 100);
+  advised_ = now;
+  return high ? PressureAdvice::kGiveBack : PressureAdvice::kTakeAgain;
 }
 
 }  // namespace weir

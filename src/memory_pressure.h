@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "base/cgroup.h"
@@ -16,6 +17,8 @@ namespace weir {
 double memory_pressure(const std::string& machine = "/proc/pressure/memory",
                        const CgroupFiles& groups = {});
 
+enum class PressureAdvice : uint8_t { kNothing, kGiveBack, kTakeAgain };
+
 class PressurePolicy {
  public:
   static constexpr double kHighPercent = 10;
@@ -25,14 +28,15 @@ class PressurePolicy {
   static constexpr std::chrono::seconds kPause{10};
   static constexpr std::chrono::seconds kCalm{60};
 
-  // True: share() has changed. Pressure below 0 says nothing.
-  bool observe(double pressure, std::chrono::steady_clock::time_point now);
-  int share() const { return share_; }  // Percent of the memory that may be used.
+  // kGiveBack comes again and again while the pressure is high, also when share() falls no more.
+  // Pressure below 0 says nothing.
+  PressureAdvice observe(double pressure, std::chrono::steady_clock::time_point now);
+  int share() const { return share_; }  // Percent of the experts' memory that may be used.
 
  private:
   int share_ = 100;
   std::chrono::steady_clock::time_point high_{};     // Last seen.
-  std::chrono::steady_clock::time_point changed_{};  // share_.
+  std::chrono::steady_clock::time_point advised_{};  // Anything but kNothing.
 };
 
 }  // namespace weir

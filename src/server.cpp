@@ -395,8 +395,8 @@ Result<void> Server::load(ThreadTeam& team) {
   engine_options.context_max = plan_.context_max;
   engine_options.prefix_cache = options_.prefix_cache;
   engine_options.keep = keep_times(options_);
-  engine_options.on_rest = [this] {
-    purge_allocator();
+  engine_options.on_rest = [this, &team] {
+    team.run([](int) { purge_allocator(); });
     loop_.post([this] { release_freed(); });
   };
   if (ssd::ExpertStore* experts = model_->experts())
@@ -487,14 +487,16 @@ void Server::watch_experts() {
 void Server::watch_pressure() {
   loop_.every(kPressureMs, [this, policy = PressurePolicy()]() mutable {
     const double pressure = memory_pressure();
-    const int before = policy.share();
-    if (!policy.observe(pressure, steady_clock::now()) || stopped_) return;
-    const bool high = policy.share() < before;
+    const int share = policy.share();
+    const PressureAdvice advice = policy.observe(pressure, steady_clock::now());
+    if (advice == PressureAdvice::kNothing || stopped_) return;
+    const bool high = advice == PressureAdvice::kGiveBack;
     ssd::ExpertStore* const experts = model_->experts();
     if (experts) experts->allow(policy.share());
     if (high) engine_->shed_memory();
     engine_->wake();  // Who has no request gives memory back all the same.
-    if (!high && !experts) return;
+    // Pressure that lasts is told until the share has come to its end.
+    if (policy.share() == share || (!high && !experts)) return;
     log::warn("memory pressure=" + std::to_string(pressure) + "%" +
               (high ? ": unused pages and the oldest prompts go back" : "") +
               (experts ? " slots_allowed=" + std::to_string(policy.share()) + "%" : ""));

@@ -46,7 +46,7 @@ TEST(PressurePolicy, GivesAStepAtATimeWhileThereIsPressureAndTakesItBackWhenCalm
   PressurePolicy policy;
   const steady_clock::time_point begin = steady_clock::now();
   const auto after = [&](int s, double pressure) {
-    return policy.observe(pressure, begin + seconds(s));
+    return policy.observe(pressure, begin + seconds(s)) != PressureAdvice::kNothing;
   };
   EXPECT_FALSE(after(0, 0));
   EXPECT_FALSE(after(1, 10));
@@ -68,12 +68,13 @@ TEST(PressurePolicy, GivesAStepAtATimeWhileThereIsPressureAndTakesItBackWhenCalm
   EXPECT_FALSE(after(200, 0));
 }
 
-TEST(PressurePolicy, KeepsHalf) {
+TEST(PressurePolicy, KeepsHalfOfTheShareButAdvisesAsLongAsThePressureLasts) {
   PressurePolicy policy;
   const steady_clock::time_point begin = steady_clock::now();
-  int steps = 0;
-  for (int s = 0; s < 1000; ++s) steps += policy.observe(99, begin + seconds(s)) ? 1 : 0;
-  EXPECT_EQ(steps, 10);
+  int times = 0;
+  for (int s = 0; s < 1000; ++s)
+    times += policy.observe(99, begin + seconds(s)) == PressureAdvice::kGiveBack ? 1 : 0;
+  EXPECT_EQ(times, 100);
   EXPECT_EQ(policy.share(), 50);
 }
 
