@@ -54,6 +54,11 @@ struct ChoiceRef {
   int64_t cached_tokens = 0;  // Of the prompt.
   int64_t completion_tokens = 0;
   const Timings* timings = nullptr;  // Null: not asked for with every event.
+
+  // The choice before its first token, which may be read already: the prompt's counts alone.
+  ChoiceRef before_text() const {
+    return {.index = index, .prompt_tokens = prompt_tokens, .cached_tokens = cached_tokens};
+  }
 };
 
 // A choice's prompt, where the answer shows it.

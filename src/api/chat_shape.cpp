@@ -159,11 +159,7 @@ void ChatEvents::begin_choice(std::string& out, ChoiceRef choice) {
   if (!chat_) return;
   open(out, choice);
   out.append(R"(,"delta":{"role":"assistant","content":"")");
-  choice.logprobs = nullptr;  // They come with the text.
-  choice.tokens = nullptr;
-  choice.timings = nullptr;
-  choice.completion_tokens = 0;
-  end_delta(out, choice);
+  end_delta(out, choice.before_text());
 }
 
 void ChatEvents::progress(std::string& out, ChoiceRef choice, const PromptProgress& progress) {

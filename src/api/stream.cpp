@@ -305,7 +305,8 @@ void Stream::begin_choice(std::string& out, Choice& choice, int32_t index) {
     shape_->prompt(ref(choice, index), {request.prompt, logprobs});
   }
   shape_->begin_choice(out, ref(choice, index));
-  if (!options_.preamble.empty()) shape_->text(out, {.index = index}, options_.preamble);
+  if (!options_.preamble.empty())
+    shape_->text(out, ref(choice, index).before_text(), options_.preamble);
 }
 
 void Stream::show(Choice& choice, int32_t index, std::string_view text) {

@@ -209,6 +209,24 @@ TEST(Usage, IsInEveryEventWhereAskedFor) {
             400);
 }
 
+TEST(Usage, IsThatOfThePromptWhereTheLastMessageIsEchoed) {
+  TestApi server;
+  const std::string body =
+      server
+          .post("/v1/chat/completions",
+                R"({"temperature":0,"max_tokens":2,"echo":true,"stream":true,"logprobs":true,)"
+                R"("continue_final_message":true,"add_generation_prompt":false,)"
+                R"("stream_options":{"include_usage":true,"continuous_usage_stats":true},)"
+                R"("messages":[{"role":"assistant","content":"AB"}]})")
+          .body;
+  EXPECT_EQ(body.find(R"("prompt_tokens":0,)"), std::string::npos) << body;
+  const size_t echoed = body.find(R"("content":"AB"},"logprobs":null)");
+  ASSERT_NE(echoed, std::string::npos) << body;
+  const std::string event = body.substr(echoed, body.find("\n\n", echoed) - echoed);
+  EXPECT_NE(event.find(R"("completion_tokens":0,)"), std::string::npos) << event;
+  EXPECT_NE(body.find(R"("content":"C"},"logprobs":{)"), std::string::npos) << body;
+}
+
 TEST(Echo, OfAChatBeginsWithTheLastMessage) {
   TestApi server;
   const auto answer = [&](const std::string& role, const std::string& more) {
