@@ -91,7 +91,8 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
   for (const Prompt& prompt : request.prompts) {
     WEIR_ASSIGN(prompts.emplace_back(), tokenise_prompt(config, uncut_max, prompt));
   }
-  const int64_t room = in.tokens_max - std::max<int64_t>(request.token_limit().value_or(1), 1);
+  const int32_t room =
+      in.tokens_max - answer_room(request.token_limit().value_or(1), in.tokens_max);
   for (std::vector<int32_t>& prompt : prompts) {
     if (prompt.empty())
       return out_of_range(field_of(in.endpoint),
@@ -105,6 +106,10 @@ int32_t uncut_tokens_max(const Truncation& truncation, int32_t tokens_max) {
   if (!truncation.tokens_max) return tokens_max;
   return static_cast<int32_t>(
       std::min<int64_t>(int64_t{tokens_max} * kTruncatedContexts, INT32_MAX));
+}
+
+int32_t answer_room(int64_t asked, int32_t tokens_max) {
+  return static_cast<int32_t>(std::clamp<int64_t>(asked, 1, std::max(tokens_max / 4, 1)));
 }
 
 void truncate(const Truncation& truncation, int64_t room, std::vector<int32_t>& prompt) {

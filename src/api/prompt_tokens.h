@@ -26,6 +26,9 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& conf
 
 // How long a prompt may be before it is cut: reading all of a text whose end is wanted is work.
 int32_t uncut_tokens_max(const Truncation& truncation, int32_t tokens_max);
+// What a prompt that is cut to the context leaves to an answer of `asked` tokens: at most a quarter
+// of the context, as answers may be asked to be longer than all of it.
+int32_t answer_room(int64_t asked, int32_t tokens_max);
 // `room`: what -1 leaves.
 void truncate(const Truncation& truncation, int64_t room, std::vector<int32_t>& prompt);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/memory_cost.h"
+#include "api/prompt_tokens.h"
 #include "api/response_events.h"
 #include "api/sampling_fields.h"
 #include "base/check.h"
@@ -115,10 +116,8 @@ class Conversation {
 Result<PreparedAnswer> prepare_truncated(const ApiConfig& config, MemoryBudget& budget,
                                          const PrepareInput& in, GenerateRequest& request) {
   const Conversation conversation(request.messages);
-  const auto quarter = in.tokens_max / 4;
   PrepareInput narrow = in;
-  narrow.tokens_max -= static_cast<int32_t>(
-      std::min<int64_t>(request.token_limit().value_or(kTruncatedRoom), quarter));
+  narrow.tokens_max -= answer_room(request.token_limit().value_or(kTruncatedRoom), in.tokens_max);
   const auto attempt = [&](const PrepareInput& with, size_t dropped) {
     request.messages = conversation.without(dropped);
     return prepare_request(config, budget, with, request);

@@ -99,6 +99,21 @@ TEST(Truncation, KeepsTheEndOrTheBeginning) {
   EXPECT_EQ(server.complete(R"(,"truncate_prompt_tokens":0)").status, 400);
 }
 
+// A limit beyond the context is no reason to cut: at most a quarter is kept free for the answer.
+TEST(Truncation, OfAPromptThatFitsCutsNothingHoweverLongTheAnswerMayBe) {
+  TestApi server;
+  const auto prompt_tokens = [&](size_t length, const std::string& max_tokens) {
+    return raw(post(server, "/v1/completions",
+                    R"({"temperature":0,"truncate_prompt_tokens":-1,"max_tokens":)" + max_tokens +
+                        R"(,"prompt":")" + std::string(length, '!') + "\"}"),
+               "/usage/prompt_tokens");
+  };
+  EXPECT_EQ(prompt_tokens(200, "100000"), "200");
+  EXPECT_EQ(prompt_tokens(3072, "4096"), "3072");
+  EXPECT_EQ(prompt_tokens(5000, "100000"), "3072");
+  EXPECT_EQ(prompt_tokens(5000, "96"), "4000");
+}
+
 TEST(TokenIds, StandBesideTheText) {
   TestApi server;
   const JsonDoc whole = complete(server, R"(,"return_token_ids":true,"n":2)");
