@@ -142,7 +142,7 @@ TEST(StructuredOutput, WhatCannotBeEnforcedIsRefusedByName) {
     std::vector<const char*> words;
   };
   for (const Case& c : {
-           Case{R"(,"guided_json":{"properties":{"a":{"not":{}}}})",
+           Case{R"(,"guided_json":{"properties":{"a":{"not":{"items":{}}}}})",
                 {"'not'", "#/properties/a/not", R"("param":"guided_json")",
                  "unsupported_parameter"}},
            Case{R"(,"guided_regex":"(a")", {R"("param":"guided_regex")", "invalid_value"}},

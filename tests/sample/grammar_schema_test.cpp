@@ -459,7 +459,8 @@ TEST(JsonSchema, WhiteSpaceIsWhatPrettyFormsNeed) {
     ASSERT_TRUE(automaton);
     EXPECT_TRUE(matches(*automaton, "{\n" + std::string(24, ' ') + "}"));
     EXPECT_FALSE(matches(*automaton, "{\n" + std::string(40, ' ') + "}"));
-    for (const char* text : {"{\"a\":  {}}", "{\"a\":\n{}}", "{\n\n\"a\":{}}", "{  \"a\":{}}"})
+    for (const char* text : {"{  }", "{\n\n}", "[  ]", "{\"a\":  {}}", "{\"a\":\n{}}",
+                             "{\n\n\"a\":{}}", "{  \"a\":{}}"})
       EXPECT_FALSE(matches(*automaton, text)) << text;
   }
 }

@@ -38,6 +38,7 @@ struct List {
   ExprId rest = kNoExpr;
   int32_t min = 0;
   int32_t max = kUnbounded;
+  bool not_empty = false;  // The same as min = 1, for less.
 };
 
 class Grammar {

@@ -28,17 +28,18 @@ JsonParts::JsonParts(Grammar& g, int levels) : grammar_(g) {
   colon_ = g.concat({g.literal(":"), g.optional(g.literal(" "))});
   quote_ = g.literal("\"");
   // Repeated often: with as few states as possible.
-  Result<Dfa> character = machine_of(g, any_json_character(g));  // Small: no error.
-  character_ = g.machine(std::move(*character));
+  Result<Dfa> character = machine_of(g, any_json_character(g));
+  // An error: the budget was exhausted before, and so is the grammar.
+  character_ = character ? g.machine(std::move(*character)) : g.nothing();
   text_ = quoted(g.repeat(character_, 0, kUnbounded));
 }
 
-ExprId JsonParts::bracketed(char open, ExprId content, char close) {
+ExprId JsonParts::bracketed(char open, ExprId content, char close, bool or_empty) {
   Grammar& g = grammar_;
-  if (content == g.nothing()) return content;
-  const ExprId end = g.literal({&close, 1});
-  if (content == g.empty()) return g.concat({g.literal({&open, 1}), space_, end});
-  return g.concat({g.literal({&open, 1}), space_, content, space_, end});
+  const ExprId begin = g.literal({&open, 1}), end = g.literal({&close, 1});
+  const ExprId none = g.concat({begin, space_, end});
+  if (content == g.empty()) return none;
+  return g.any({g.concat({begin, space_, content, space_, end}), or_empty ? none : g.nothing()});
 }
 
 ExprId JsonParts::items(ExprId item, int32_t min, int32_t max) {
@@ -56,11 +57,11 @@ void JsonParts::define_any() {
   Grammar& g = grammar_;
   object_ = g.add_rule("object", /*keep=*/true);
   array_ = g.add_rule("array", /*keep=*/true);
-  Result<ExprId> any_number = number(g, {});  // No bounds, no error.
-  value_ = g.any({text_, *any_number, g.literal("true"), g.literal("false"), g.literal("null"),
+  const ExprId any_number = number(g, {}).value_or(g.nothing());  // No bounds, no other error.
+  value_ = g.any({text_, any_number, g.literal("true"), g.literal("false"), g.literal("null"),
                   g.rule(object_), g.rule(array_)});
-  g.define(object_, bracketed('{', items(member(text_, value_), 0, kUnbounded), '}'));
-  g.define(array_, bracketed('[', items(value_, 0, kUnbounded), ']'));
+  g.define(object_, bracketed('{', items(member(text_, value_), 1, kUnbounded), '}', true));
+  g.define(array_, bracketed('[', items(value_, 1, kUnbounded), ']', true));
 }
 
 ExprId JsonParts::value() {

@@ -34,7 +34,9 @@ class JsonParts {
 
   // Quotes around what is spelled for JSON already.
   ExprId quoted(ExprId content) { return grammar_.concat({quote_, content, quote_}); }
-  ExprId bracketed(char open, ExprId content, char close);
+  // `or_empty`: or nothing between the brackets; content is never empty then, so that there is
+  // white space only once.
+  ExprId bracketed(char open, ExprId content, char close, bool or_empty = false);
   // A member of an object.
   ExprId member(ExprId name, ExprId value) { return grammar_.concat({name, colon_, value}); }
   // Of `item`, between `min` and `max`, with commas.

@@ -140,7 +140,7 @@ void Lowering::lower_list(const List& list, int32_t from, int32_t to) {
     lower(list.separator, end, begin);
     nfa_.add_empty(end, to);
   }
-  if (before >= 0) nfa_.add_empty(before, to);
+  if (before >= 0 && !list.not_empty) nfa_.add_empty(before, to);
   if (behind >= 0) nfa_.add_empty(behind, to);
 }
 
@@ -170,7 +170,7 @@ void Lowering::lower_counted_list(const List& list, int32_t from, int32_t to) {
   for (size_t n = 0; n < behind.size(); ++n) {
     if (behind[n] < 0) continue;
     const auto count = static_cast<int32_t>(n);
-    if (count >= list.min) nfa_.add_empty(behind[n], to);
+    if (count >= list.min && (count > 0 || !list.not_empty)) nfa_.add_empty(behind[n], to);
     if (list.rest == kNoExpr || list.max == count || count + 1 < list.min) continue;
     // One more, then pairs of a separator and one more.
     const int32_t more = list.max == kUnbounded ? kUnbounded : list.max - count - 1;

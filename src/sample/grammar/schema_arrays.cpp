@@ -89,9 +89,9 @@ Result<ExprId> SchemaBuilder::array_of(const SchemaFacts& facts) {
     return schemas.empty() ? parts_.value() : schema(schemas);
   };
   const auto min = static_cast<int32_t>(facts.items_min), max = static_cast<int32_t>(most);
-  if (prefix == 0 || max == 0)
-    return parts_.bracketed('[', max == 0 ? grammar_.empty() : parts_.items(item(0), min, max),
-                            ']');
+  if (max == 0) return parts_.bracketed('[', grammar_.empty(), ']');
+  if (prefix == 0)
+    return parts_.bracketed('[', parts_.items(item(0), std::max(min, 1), max), ']', min == 0);
   const auto fixed = static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(prefix), most));
   const int32_t more = max == kUnbounded ? kUnbounded : max - fixed;
   ExprId tail = grammar_.empty();
@@ -101,9 +101,9 @@ Result<ExprId> SchemaBuilder::array_of(const SchemaFacts& facts) {
   for (int32_t i = fixed; i-- > 0;) {
     const ExprId one = item(static_cast<size_t>(i));
     tail = grammar_.concat({i == 0 ? grammar_.empty() : parts_.comma(), one, tail});
-    if (i >= min) tail = grammar_.optional(tail);
+    if (i >= min && i > 0) tail = grammar_.optional(tail);
   }
-  return parts_.bracketed('[', tail, ']');
+  return parts_.bracketed('[', tail, ']', min == 0);
 }
 
 // Of listed values. A rule for each set of values that have come: one that has not, and what
@@ -139,7 +139,7 @@ Result<ExprId> SchemaBuilder::unique_items(const SchemaFacts& facts, const Schem
     const uint32_t set = queue[i];
     const auto count = static_cast<int64_t>(std::popcount(set));
     std::vector<ExprId> ways;
-    if (count >= facts.items_min) ways.push_back(grammar_.empty());
+    if (count > 0 && count >= facts.items_min) ways.push_back(grammar_.empty());
     for (size_t k = 0; k < values.size() && count < most; ++k) {
       const uint32_t next = set | 1u << k;
       if (next == set) continue;
@@ -150,7 +150,7 @@ Result<ExprId> SchemaBuilder::unique_items(const SchemaFacts& facts, const Schem
     }
     grammar_.define(rules[set], grammar_.any(ways));
   }
-  return parts_.bracketed('[', grammar_.rule(first), ']');
+  return parts_.bracketed('[', grammar_.rule(first), ']', facts.items_min == 0);
 }
 
 // Items, one that is as `contains` has it, and items again.

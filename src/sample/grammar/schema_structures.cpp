@@ -269,7 +269,9 @@ Result<ExprId> SchemaBuilder::members_of(const SchemaFacts& facts, Members membe
     list.max = static_cast<int32_t>(facts.members_max);
   if (list.min == 0 && list.max == kUnbounded && list.items.empty() && list.rest == kNoExpr)
     return parts_.bracketed('{', grammar_.empty(), '}');
-  return parts_.bracketed('{', grammar_.list(std::move(list)), '}');
+  const bool or_empty = required == 0 && list.min == 0;
+  list.not_empty = or_empty;
+  return parts_.bracketed('{', grammar_.list(std::move(list)), '}', or_empty);
 }
 
 }  // namespace weir::sample::grammar
