@@ -145,7 +145,10 @@ class Tools(unittest.TestCase):
 
     def test_schemas_of_tool_servers(self):
         """What can be enforced holds, required and named; what cannot is named, and refused where the function is strict."""
-        tools = [t for path in sorted(glob.glob(f"{SOURCE}/tests/data/tool_schemas/*.json")) for t in json.load(open(path))]
+        tools = []
+        for path in sorted(glob.glob(f"{SOURCE}/tests/data/tool_schemas/*.json")):
+            with open(path) as file:
+                tools += json.load(file)
         self.assertGreater(len(tools), 200)
         with Server("--ctx-size", "2048") as server:
             named = 0

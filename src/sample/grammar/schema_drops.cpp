@@ -15,13 +15,6 @@ bool SchemaDrops::is_keyword(NodeId node) const {
          tree_.is_object(parent);
 }
 
-bool SchemaDrops::has_below(NodeId keyword) const {
-  if (dropped_.empty()) return false;
-  bool found = false;
-  tree_.for_children(keyword, [&](NodeId member) { found = found || has(member); });
-  return found;
-}
-
 void SchemaDrops::blame(NodeId at) {
   NodeId keyword = at;
   const bool whole = tree_.node(at).place == SchemaTree::Place::kSchema && !tree_.is_object(at);

@@ -22,8 +22,6 @@ class SchemaDrops {
 
   bool allowed() const { return allowed_; }
   bool has(NodeId keyword) const { return dropped_.contains(keyword); }
-  // A member of `keyword`, an object, was left out.
-  bool has_below(NodeId keyword) const;
 
   // The error that is being returned is about this node. Outside of drop_blamed() it changes
   // nothing.
