@@ -59,7 +59,7 @@ std::shared_ptr<const sample::SequenceBreakers> BreakerStore::find(
           breakers->begun.push_back({token, static_cast<uint32_t>(first_rest + begun - 1)});
     }
   }
-  std::ranges::stable_sort(breakers->begun, {}, &sample::SequenceBreakers::Begun::token);
+  breakers->sort();
   return breakers;
 }
 

@@ -31,6 +31,12 @@ DryPenalty::DryPenalty(const SamplingParams& params, std::span<const int32_t> pr
   history_.reserve(length);
   history_.assign(prompt.end() - static_cast<ptrdiff_t>(kept), prompt.end());
   agreeing_.resize(window_length(params, length));
+  if (params.dry_breakers) breaker_ = params.dry_breakers->find_last(history_);
+}
+
+void DryPenalty::add(int32_t token) {
+  history_.push_back(token);
+  if (params_.dry_breakers) breaker_ = params_.dry_breakers->find_next(history_, breaker_);
 }
 
 // The Z algorithm (Gusfield 1997, 1.4) over the window read backwards: linear, however long the
@@ -63,8 +69,10 @@ float DryPenalty::penalty(int32_t length) const {
 void DryPenalty::apply(std::span<float> logits, SamplerScratch& scratch) {
   const auto window =
       std::span<const int32_t>(history_).last(window_length(params_, history_.size()));
-  const size_t free =
-      params_.dry_breakers ? params_.dry_breakers->free_length(window) : window.size();
+  // How many of the last tokens no breaker is part of.
+  size_t free = window.size();
+  if (breaker_ && breaker_->first + window.size() >= history_.size())
+    free = history_.size() - 1 - breaker_->last;
   const auto allowed = static_cast<size_t>(params_.dry_allowed_length);
   if (free < allowed || window.size() < 2) return;
   match(window);

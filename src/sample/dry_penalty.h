@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,9 @@ class DryPenalty {
   // `params` outlives it.
   DryPenalty(const SamplingParams& params, std::span<const int32_t> prompt, int32_t output_max);
 
-  void add(int32_t token) { history_.push_back(token); }
-  // Linear in dry_penalty_last_n. Uses the scratch's candidates.
+  // Looks at no more tokens than a breaker has.
+  void add(int32_t token);
+  // Linear in dry_penalty_last_n, whatever the breakers are. Uses the scratch's candidates.
   void apply(std::span<float> logits, SamplerScratch& scratch);
 
  private:
@@ -33,6 +35,7 @@ class DryPenalty {
 
   const SamplingParams& params_;
   std::vector<int32_t> history_;
+  std::optional<SequenceBreakers::Place> breaker_;  // In the history, the one that begins last.
   // By distance from the last token: how many tokens up to there agree with the last ones.
   std::vector<int32_t> agreeing_;
 };

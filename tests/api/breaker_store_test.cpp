@@ -14,7 +14,9 @@ TEST(BreakerStore, FindsTextsWithinTokensAndAcrossThem) {
   BreakerStore store(**tokenizer, kVocab);
   const auto free = [&](const std::optional<std::vector<std::string>>& texts,
                         const std::string& said) {
-    return store.get(texts)->free_length((*tokenizer)->encode(said));
+    const std::vector<int32_t> tokens = (*tokenizer)->encode(said);
+    const auto breaker = store.get(texts)->find_last(tokens);
+    return breaker ? tokens.size() - 1 - breaker->last : tokens.size();
   };
   for (const char* said : {"a\nbc", "a:bc", "a\"bc", "a*bc"})
     EXPECT_EQ(free(std::nullopt, said), 2u);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "sample/dry_penalty.h"
@@ -114,18 +117,120 @@ TEST(Dry, StopsAtSequenceBreakers) {
   breakers->whole = {1 << 3};
   breakers->rests = {{6, 7}, {6}};
   breakers->begun = {{5, 0}, {5, 1}};
-  EXPECT_EQ(breakers->free_length(Tokens{}), 0u);
-  EXPECT_EQ(breakers->free_length(Tokens{1, 2}), 2u);
-  EXPECT_EQ(breakers->free_length(Tokens{1, 3, 1, 2}), 2u);
-  EXPECT_EQ(breakers->free_length(Tokens{3}), 0u);
-  EXPECT_EQ(breakers->free_length(Tokens{5, 6, 7, 1}), 1u);
-  EXPECT_EQ(breakers->free_length(Tokens{5, 6, 1, 1}), 2u);
-  EXPECT_EQ(breakers->free_length(Tokens{5, 1, 1}), 3u);
-  EXPECT_EQ(breakers->free_length(Tokens{1, 5}), 2u);
+  breakers->sort();
+  const auto free = [&](const Tokens& tokens) {
+    const auto breaker = breakers->find_last(tokens);
+    return breaker ? tokens.size() - 1 - breaker->last : tokens.size();
+  };
+  EXPECT_EQ(free({}), 0u);
+  EXPECT_EQ(free({1, 2}), 2u);
+  EXPECT_EQ(free({1, 3, 1, 2}), 2u);
+  EXPECT_EQ(free({3}), 0u);
+  EXPECT_EQ(free({5, 6, 7, 1}), 1u);
+  EXPECT_EQ(free({5, 6, 1, 1}), 2u);
+  EXPECT_EQ(free({5, 1, 1}), 3u);
+  EXPECT_EQ(free({1, 5}), 2u);
   SamplingParams params = dry_params();
   params.dry_breakers = breakers;
   EXPECT_EQ(dry(params, {3, 1, 2, 4, 3, 1, 2}, {}, 6), (std::vector<float>{0, 0, 0, 0, -1, 0}));
   EXPECT_EQ(dry(params, {1, 3, 2, 4, 1, 3, 2}, {}, 6), std::vector<float>(6));
+}
+
+// Every position by itself, from the end: how many of the last tokens no breaker is part of.
+size_t plain_free(const SequenceBreakers& breakers, const Tokens& tokens) {
+  for (size_t after = 0; after < tokens.size(); ++after) {
+    const auto at = tokens.end() - 1 - static_cast<ptrdiff_t>(after);
+    if (breakers.is_whole(*at)) return after;
+    size_t longest = 0;
+    for (const SequenceBreakers::Begun& begun : breakers.begun) {
+      const Tokens& rest = breakers.rests[begun.rest];
+      if (begun.token == *at && rest.size() <= after && rest.size() > longest &&
+          std::equal(rest.begin(), rest.end(), at + 1))
+        longest = rest.size();
+    }
+    if (longest > 0) return after - longest;
+  }
+  return tokens.size();
+}
+
+TEST(Dry, FindsBreakersAsAPlainSearchDoes) {
+  std::mt19937 random(11);
+  const auto below = [&](size_t n) { return random() % n; };
+  size_t across = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const auto vocab = static_cast<int32_t>(2 + below(4));
+    const auto some = [&](size_t length) {
+      Tokens tokens(length);
+      for (int32_t& token : tokens) token = static_cast<int32_t>(below(vocab));
+      return tokens;
+    };
+    SequenceBreakers unsorted;
+    unsorted.whole = {below(3) == 0 ? 1u : 0u};
+    for (size_t i = 0, n = 1 + below(6); i < n; ++i) unsorted.rests.push_back(some(1 + below(5)));
+    for (size_t i = 0, n = below(9); i < n; ++i)
+      unsorted.begun.push_back({static_cast<int32_t>(below(vocab)),
+                                static_cast<uint32_t>(below(unsorted.rests.size()))});
+    auto breakers = std::make_shared<SequenceBreakers>(unsorted);
+    breakers->sort();
+    SamplingParams params = dry_params(0.5f, 1.25f, static_cast<int32_t>(below(3)));
+    if (round % 2) params.dry_penalty_last_n = static_cast<int32_t>(1 + below(30));
+    params.dry_breakers = breakers;
+    const Tokens prompt = some(below(30)), output = some(below(30));
+    Tokens all = prompt;
+    all.insert(all.end(), output.begin(), output.end());
+    Tokens window = all;
+    if (params.dry_penalty_last_n >= 0)
+      window.erase(window.begin(), window.end() - std::min<ptrdiff_t>(std::ssize(window),
+                                                                      params.dry_penalty_last_n));
+    const size_t free = plain_free(unsorted, window);
+    across += free < window.size() && unsorted.whole[0] == 0;
+    const std::vector<float> expected = plain_dry(params, all, vocab, free);
+    const std::vector<float> found = dry(params, prompt, output, vocab);
+    for (size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(found[i], expected[i], 1e-3 * std::abs(expected[i])) << "round " << round;
+    // At each length, not only at the last.
+    std::optional<SequenceBreakers::Place> place;
+    for (size_t n = 1; n <= all.size(); ++n) {
+      const Tokens tokens(all.begin(), all.begin() + static_cast<ptrdiff_t>(n));
+      place = breakers->find_next(tokens, place);
+      ASSERT_EQ(place ? n - 1 - place->last : n, plain_free(unsorted, tokens)) << round;
+    }
+  }
+  EXPECT_GT(across, 500u);
+}
+
+TEST(Dry, CostsNoMoreForAThousandBreakers) {
+  // The longest list that can be asked for, of texts that all begin as the whole sequence goes on.
+  auto breakers = std::make_shared<SequenceBreakers>();
+  for (uint32_t text = 0; text < 32; ++text)
+    for (uint32_t begun = 0; begun < 39; ++begun) {
+      Tokens rest(std::min<size_t>(20, 39 - begun), 1);
+      rest.back() = static_cast<int32_t>(2 + text);
+      breakers->rests.push_back(std::move(rest));
+      breakers->begun.push_back({1, 39 * text + begun});
+    }
+  breakers->sort();
+  const auto best_of_three = [](const SamplingParams& params) {
+    const Tokens prompt(20'000, 1);
+    SamplerScratch scratch(40);
+    std::vector<float> row(40);
+    std::clock_t best = std::numeric_limits<std::clock_t>::max();
+    for (int round = 0; round < 3; ++round) {
+      DryPenalty penalty(params, prompt, 20);
+      const std::clock_t start = std::clock();
+      for (int i = 0; i < 20; ++i) {
+        penalty.add(1);
+        penalty.apply(row, scratch);
+      }
+      best = std::min(best, std::clock() - start);
+    }
+    return static_cast<double>(best);
+  };
+  SamplingParams params = dry_params();
+  const double without = best_of_three(params);
+  params.dry_breakers = breakers;
+  // A search of the whole window for each of them takes a hundred times as long.
+  EXPECT_LT(best_of_three(params), 20 * without + CLOCKS_PER_SEC / 100.0);
 }
 
 TEST(Xtc, KeepsTheLeastOfTheLikelyAndAllUnlikely) {
