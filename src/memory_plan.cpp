@@ -135,6 +135,9 @@ int32_t plan_connections(const Options& options) {
 
 namespace {
 
+// As an option takes it, and no less.
+std::string option_bytes(int64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + "M"; }
+
 // A plan is made for a context; without --ctx-size, for the longest that has room.
 class Planner {
  public:
@@ -148,8 +151,8 @@ class Planner {
   void add_requests(MemoryPlan& plan) const;
   void add_kv(MemoryPlan& plan) const;
   bool experts_wait() const { return model_.experts > 0 && options_.expert_memory == 0; }
-  // Experts that get what is left shall have half of it.
-  int64_t share() const { return experts_wait() ? 2 : 1; }
+  // Experts that get what is left shall have half of it; but a size that was asked for stands.
+  int64_t share() const { return experts_wait() && options_.kv_memory == 0 ? 2 : 1; }
   // Of one whole sequence.
   int64_t context_bytes(int32_t context) const { return int64_t{pages_for(context)} * page_cost(); }
   static int32_t pages_for(int32_t context) {
@@ -312,8 +315,11 @@ Result<MemoryPlan> Planner::plan() const {
                     " allows (a smaller --kv-memory helps, or a larger --mem-limit)");
   if (options_.ctx_size == 0 && context < model_.context_max) {
     plan.context_wanted = model_.context_max;
-    plan.context_lacks = share() * context_bytes(model_.context_max) +
-                         without_kv(model_.context_max).total - plan.total - kv_room(plan);
+    const int64_t needed = context_bytes(model_.context_max);
+    plan.context_lacks =
+        std::max<int64_t>(0, std::max(share() * needed, options_.kv_memory) +
+                                 without_kv(model_.context_max).total - limit_.bytes);
+    if (options_.kv_memory > 0 && options_.kv_memory < needed) plan.context_kv_memory = needed;
   }
   add_kv(plan);
   if (experts_wait()) {
@@ -341,9 +347,14 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
 
 std::string context_note(const MemoryPlan& plan) {
   if (plan.context_wanted == 0) return {};
+  const std::string lacks =
+      plan.context_lacks > 0 ? human_bytes(plan.context_lacks) + " more memory" : "";
   return "context of " + std::to_string(plan.context_max) + " of the model's " +
-         std::to_string(plan.context_wanted) + " tokens: more does not fit; all would need " +
-         human_bytes(plan.context_lacks) + " more memory";
+         std::to_string(plan.context_wanted) + " tokens: " +
+         (plan.context_kv_memory > 0
+              ? "--kv-memory " + option_bytes(plan.context_kv_memory) +
+                    (lacks.empty() ? "" : " and " + lacks) + " would hold all"
+              : "more does not fit; all would need " + lacks);
 }
 
 }  // namespace weir

@@ -48,10 +48,12 @@ struct MemoryPlan {
   int64_t limit = 0;
   std::string limit_from;   // "--mem-limit", "cgroup", "MemAvailable".
   int32_t context_max = 0;  // Positions of one sequence.
-  // Where those are fewer than the model has, because memory has no room for more: its own, and how
-  // much more memory they would take. Else 0.
+  // Where those are fewer than the model has, because there is no room for more: its own, how much
+  // more memory they would take, and the --kv-memory they need where that option is in the way.
+  // Else 0.
   int32_t context_wanted = 0;
   int64_t context_lacks = 0;
+  int64_t context_kv_memory = 0;
   int32_t kv_pages = 0;
   int32_t parallel = 0;       // Sequences that decode at once.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.

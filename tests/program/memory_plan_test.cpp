@@ -155,11 +155,36 @@ TEST(MemoryPlan, TheContextFitsIntoTheMemoryThatKeysAndValuesMayTake) {
   const auto plan = plan_memory(options, {100000 * kMiB, "test"}, small_model());
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->context_max, 142 * 32);
-  EXPECT_NE(context_note(*plan).find("81 MiB more"), std::string::npos) << context_note(*plan);
+  // The option is in the way, not the memory: what the note says is what helps.
+  EXPECT_EQ(context_note(*plan),
+            "context of 4544 of the model's 8192 tokens: --kv-memory 181M would hold all");
+  options.kv_memory = 181 * kMiB;
+  const auto whole = plan_memory(options, {100000 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->context_max, 8192);
+  EXPECT_EQ(context_note(*whole), "");
+  // Both are: then more memory is needed, too.
+  options.kv_memory = 100 * kMiB;
+  const auto both = plan_memory(options, {480 * kMiB, "test"}, small_model());
+  ASSERT_TRUE(both) << both.error().message;
+  const std::string note = context_note(*both);
+  EXPECT_NE(note.find("--kv-memory 181M and "), std::string::npos) << note;
+  EXPECT_NE(note.find("iB more memory would hold all"), std::string::npos) << note;
   options.kv_memory = 200'000 * kMiB;
   const auto much = plan_memory(options, {100000 * kMiB, "test"}, small_model());
   ASSERT_FALSE(much);
   EXPECT_NE(much.error().message.find("a smaller --kv-memory helps"), std::string::npos);
+}
+
+TEST(MemoryPlan, GivesTheContextAllThatKeysAndValuesAreToldToHaveBesideExperts) {
+  ModelFootprint model = small_model();
+  model.experts = 20000 * kMiB;
+  Options options;
+  options.stream_experts = true;
+  options.kv_memory = 181 * kMiB;
+  const auto plan = plan_memory(options, {6000 * kMiB, "test"}, model);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->context_max, 8192) << context_note(*plan);
 }
 
 // Nothing is put aside for keys and values: they may take all that is left, and give it back.
