@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <limits>
 
 #include "api/memory_cost.h"
 #include "base/cgroup.h"
+#include "base/meminfo.h"
 #include "kernels/ops.h"
 #include "sched/engine.h"
 #include "ssd/expert_store.h"
@@ -67,15 +67,6 @@ constexpr int64_t kExpertTableBytes = 24 * kMiB;
 // Without --kv-memory and --expert-memory: every expert that is in memory need not be read.
 constexpr int64_t kKvShareBesideExperts = 8;
 
-int64_t mem_available() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  int64_t value = 0;
-  while (file >> key >> value >> unit)
-    if (key == "MemAvailable:") return value << 10;
-  return -1;
-}
-
 }  // namespace
 
 std::string human_bytes(int64_t bytes) {
@@ -107,13 +98,28 @@ ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type) 
                           : static_cast<int64_t>(experts->cycle_bytes(model.experts_per_token()))};
 }
 
-MemoryLimit memory_limit(const Options& options) {
+MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files) {
   if (options.mem_limit > 0) return {options.mem_limit, "--mem-limit"};
-  const int64_t available = mem_available(), cgroup = cgroup_memory_left();
-  const bool in_cgroup = cgroup >= 0 && (available < 0 || cgroup < available);
-  const int64_t free = in_cgroup ? cgroup : available;
-  if (free < 0) return {std::numeric_limits<int64_t>::max() / 4, "unknown"};
-  return {free / 10 * 9, in_cgroup ? "cgroup" : "MemAvailable"};
+  MemoryLimit least{-1, "unknown"};
+  const auto bound = [&least](int64_t free, const char* from) {
+    if (free >= 0 && (least.bytes < 0 || free < least.bytes)) least = {free, from};
+  };
+  bound(memory_available(files), "MemAvailable");
+  bound(cgroup_memory_left(), "cgroup");
+  bound(memory_to_commit(files), "CommitLimit");
+  if (least.bytes < 0) return {std::numeric_limits<int64_t>::max() / 4, least.from};
+  return {least.bytes / 10 * 9, least.from};
+}
+
+Result<kv::KvCache> allocate_kv(std::vector<kv::KvShape> layers, kernels::FloatType type,
+                                int32_t pages) {
+  auto cache = kv::KvCache::create(std::move(layers), type, pages);
+  if (!cache && cache.error().code == ErrorCode::kCapacity)
+    return fail(ErrorCode::kCapacity,
+                "KV cache: " + cache.error().message +
+                    ": the system does not let this process reserve so much (a smaller "
+                    "--kv-memory helps; see ulimit -v and vm.overcommit_memory)");
+  return cache;
 }
 
 BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {

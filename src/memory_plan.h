@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/meminfo.h"
 #include "base/result.h"
 #include "kernels/ops.h"
+#include "kv/kv_cache.h"
 #include "model/model.h"
 #include "options.h"
 
@@ -46,7 +48,7 @@ struct MemoryPlan {
   int64_t taken = 0;
   int64_t total = 0;  // At most.
   int64_t limit = 0;
-  std::string limit_from;   // "--mem-limit", "cgroup", "MemAvailable".
+  std::string limit_from;   // "--mem-limit", "cgroup", "MemAvailable", "CommitLimit".
   int32_t context_max = 0;  // Positions of one sequence.
   // Where those are fewer than the model has, because there is no room for more: its own, how much
   // more memory they would take, and the --kv-memory they need where that option is in the way.
@@ -68,9 +70,10 @@ struct MemoryLimit {
   std::string from;
 };
 
-// What this process may take: the option, else the smaller of the cgroup's limit (less what it
-// uses) and MemAvailable, less a tenth. Call before taking any.
-MemoryLimit memory_limit(const Options& options);
+// What this process may take: the option, else the least of the cgroup's limit (less what it uses),
+// MemAvailable and, where nothing is overcommitted, what may still be reserved; less a tenth. Call
+// before taking any.
+MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files = {});
 
 // The plan's parts that are needed before the model is known.
 BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit);
@@ -80,6 +83,11 @@ int32_t plan_connections(const Options& options);
 // does not fit, by how much, which context would, and which option changes it.
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model);
+
+// The planned cache. All of it is reserved at once; where the system refuses that, the error names
+// the option that helps.
+Result<kv::KvCache> allocate_kv(std::vector<kv::KvShape> layers, kernels::FloatType type,
+                                int32_t pages);
 
 // What a plan that has made the context shorter says of it; empty: it has not.
 std::string context_note(const MemoryPlan& plan);

@@ -383,8 +383,7 @@ Result<void> Server::load(ThreadTeam& team) {
               check_vocabulary(*text->tokenizer, model_->spec().vocab_size));
   if (!lacking.empty()) log::warn("model " + lacking);
 
-  WEIR_ASSIGN(kv::KvCache cache,
-              kv::KvCache::create(model_->kv_shapes(), choice_.kv_type, plan_.kv_pages));
+  WEIR_ASSIGN(kv::KvCache cache, allocate_kv(model_->kv_shapes(), choice_.kv_type, plan_.kv_pages));
   cache_ = std::make_unique<kv::KvCache>(std::move(cache));
 
   sched::EngineOptions engine_options;

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -280,6 +283,35 @@ TEST(MemoryPlan, HoldsOneRequestOfTheWholeContextHoweverShortTheQueue) {
   EXPECT_GE(plan->request_bytes, int64_t{8192} * 21 * 8);
   // A prompt's token costs less than one of the answer.
   EXPECT_GE(plan->request_bytes, static_cast<int64_t>(api::request_bytes(8191, 1, 20)));
+}
+
+TEST(MemoryLimit, IsWhatMayBeReservedWhereNothingIsOvercommitted) {
+  const std::string root = testing::TempDir() + "/weir_memory_limit_test_";
+  const MeminfoFiles files{root + "meminfo", root + "overcommit"};
+  std::ofstream(files.meminfo) << "MemAvailable: 30000 kB\nCommitLimit: 40000 kB\n"
+                                  "Committed_AS: 20000 kB\n";
+  std::ofstream(files.overcommit) << "0\n";
+  EXPECT_EQ(memory_limit({}, files).from, "MemAvailable");
+  EXPECT_EQ(memory_limit({}, files).bytes, 27000 << 10);
+  std::ofstream(files.overcommit) << "2\n";
+  EXPECT_EQ(memory_limit({}, files).from, "CommitLimit");
+  EXPECT_EQ(memory_limit({}, files).bytes, 18000 << 10);
+  Options options;
+  options.mem_limit = 50'000 << 10;
+  EXPECT_EQ(memory_limit(options, files).from, "--mem-limit");
+  std::remove(files.meminfo.c_str());
+  std::remove(files.overcommit.c_str());
+}
+
+TEST(MemoryPlan, ACacheThatTheSystemRefusesNamesTheOption) {
+  // 2 MiB a page, 4 PiB in all: more than there are addresses.
+  const auto cache =
+      allocate_kv({{64, 256, 256}}, kernels::FloatType::kF16, std::numeric_limits<int32_t>::max());
+  ASSERT_FALSE(cache);
+  EXPECT_EQ(cache.error().code, ErrorCode::kCapacity);
+  EXPECT_NE(cache.error().message.find("a smaller --kv-memory helps"), std::string::npos)
+      << cache.error().message;
+  EXPECT_TRUE(allocate_kv({{2, 64, 64}}, kernels::FloatType::kF16, 4));
 }
 
 TEST(MemoryPlan, GivesBodiesANinthUnlessToldTheirSize) {
