@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/output/call_gate.h"
 #include "sched/request.h"
@@ -100,6 +102,16 @@ inline constexpr size_t kAnswerCopies = 3;
 inline size_t answer_bytes(int32_t max_tokens, bool logprobs, int32_t top_logprobs) {
   const size_t json = logprobs ? kLogprobJson * (1 + static_cast<size_t>(top_logprobs)) : 0;
   return static_cast<size_t>(max_tokens) * kAnswerCopies * (kTextPerToken + json);
+}
+
+// The settings that llama-server's answers repeat for each choice: the numbers (500 to 600 bytes),
+// stop texts (a control character becomes six bytes), and of each biased token an object such as
+// {"token":151643,"bias":-99.99999237060547}.
+inline constexpr size_t kSettingsJson = 1024, kBiasJson = 64;
+inline size_t settings_bytes(const std::vector<std::string>& stop, size_t biases) {
+  size_t bytes = kSettingsJson + biases * kBiasJson;
+  for (const std::string& text : stop) bytes += 6 * text.size() + sizeof R"("",)";
+  return bytes;
 }
 
 // The ids of tokens in an answer that is sent whole: as they wait, and as JSON.

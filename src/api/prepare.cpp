@@ -6,6 +6,7 @@
 
 #include "api/anthropic/message_error.h"
 #include "api/anthropic/message_request.h"
+#include "api/bias_list.h"
 #include "api/breaker_store.h"
 #include "api/grammar_store.h"
 #include "api/memory_cost.h"
@@ -112,16 +113,23 @@ std::shared_ptr<const sample::TokenBounds> bounds_of(const ApiConfig& config,
       request.allowed_token_ids.value_or(std::vector<int32_t>()), std::move(banned));
 }
 
-sample::SamplingParams sampling_of(const ApiConfig& config, const GenerateRequest& request,
-                                   uint64_t seed) {
+Result<std::vector<std::pair<int32_t, float>>> biases_of(const ApiConfig& config,
+                                                         const GenerateRequest& request) {
+  BiasList biases;
+  for (const auto& [token, bias] : request.logit_bias) WEIR_TRY(biases.add(token, bias));
+  for (const auto& [text, bias] : request.text_bias)
+    for (const int32_t token : config.tokenizer->encode(text, {.parse_special = true}))
+      WEIR_TRY(biases.add(token, bias));
+  return std::move(biases).take();
+}
+
+Result<sample::SamplingParams> sampling_of(const ApiConfig& config, const GenerateRequest& request,
+                                           uint64_t seed) {
   sample::SamplingParams params = config.defaults.sampling;
   apply_asked(request, params);
   if (params.has_dry()) params.dry_breakers = config.breakers->get(request.dry_sequence_breakers);
   params.seed = seed;
-  params.logit_bias = request.logit_bias;
-  for (const auto& [text, bias] : request.text_bias)
-    for (const int32_t token : config.tokenizer->encode(text, {.parse_special = true}))
-      params.logit_bias.emplace_back(token, bias);
+  WEIR_ASSIGN(params.logit_bias, biases_of(config, request));
   params.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
   params.prompt_top_logprobs = prompt_top_of(request);
@@ -227,14 +235,15 @@ size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t 
   const int32_t echo_top = options.echo && options.logprobs ? options.top_logprobs : -1;
   const int32_t prompt_top = std::max(echo_top, options.prompt_logprobs.value_or(-1));
   return request_bytes(prompt_tokens, max_tokens, options.top_logprobs) +
+         options.biases * sizeof(std::pair<int32_t, float>) +
          (prompt_top >= 0 ? prompt_log_bytes(prompt_tokens, prompt_top) : 0) +
          (options.may_call ? held_call_bytes(max_tokens) : 0) +
          (options.remembers ? history_bytes(prompt_tokens, max_tokens) : 0);
 }
 
-// What an answer that is sent whole holds of a prompt that it shows, for each of its choices.
-size_t shown_prompt_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens) {
-  size_t bytes = kAnswerCopies * options.preamble.size();
+// What an answer holds of a prompt and of settings that it shows, for each of its choices.
+size_t shown_request_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens) {
+  size_t bytes = kAnswerCopies * (options.preamble.size() + options.settings_bytes);
   if (options.return_token_ids)
     bytes += token_ids_bytes(prompt_tokens + static_cast<size_t>(max_tokens));
   if (options.shows_prompt) bytes += answer_bytes(static_cast<int32_t>(prompt_tokens), false, 0);
@@ -252,7 +261,7 @@ AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<i
     if (options.collected)
       cost.whole += choices * answer_bytes(limits[i], options.logprobs, options.top_logprobs);
     if (options.collected && options.stream) cost.whole += choices * last_events_bytes(limits[i]);
-    cost.whole += choices * shown_prompt_bytes(options, prompts[i].size(), limits[i]);
+    cost.whole += choices * shown_request_bytes(options, prompts[i].size(), limits[i]);
     if (!options.stream && options.echo)
       cost.whole += choices * answer_bytes(static_cast<int32_t>(prompts[i].size()),
                                            options.logprobs, options.top_logprobs);
@@ -470,8 +479,10 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
   PreparedAnswer answer;
   AnswerOptions& options = answer.options = answer_options(config, in.endpoint, request);
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
-  const sample::SamplingParams sampling = sampling_of(config, request, seed);
+  WEIR_ASSIGN(const sample::SamplingParams sampling, sampling_of(config, request, seed));
   options.remembers = sampling.has_dry();
+  options.biases = sampling.logit_bias.size();
+  if (request.shows_prompt) options.settings_bytes = settings_bytes(request.stop, options.biases);
   const AnswerCost cost = cost_of(options, prompts, limits);
   WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
   WEIR_ASSIGN(answer.whole, lease(budget, cost.whole));

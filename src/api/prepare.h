@@ -33,7 +33,9 @@ struct AnswerOptions {
   bool include_usage = false;
   bool continuous_usage = false;  // In every event.
   bool timings_per_token = false;
-  bool remembers = false;  // The sampler keeps what has been said, for DRY.
+  bool remembers = false;     // The sampler keeps what has been said, for DRY.
+  size_t biases = 0;          // Tokens in each choice's logit_bias.
+  size_t settings_bytes = 0;  // Of the JSON that each choice repeats of what was asked.
   bool logprobs = false;
   int32_t top_logprobs = 0;
   LogprobStyle logprob_style;

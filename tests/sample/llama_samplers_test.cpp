@@ -229,7 +229,7 @@ TEST(Dry, CostsNoMoreForAThousandBreakers) {
   SamplingParams params = dry_params();
   const double without = best_of_three(params);
   params.dry_breakers = breakers;
-  // A search of the whole window for each of them takes a hundred times as long.
+  // A search of the whole window for each of them takes about a thousand times as long.
   EXPECT_LT(best_of_three(params), 20 * without + CLOCKS_PER_SEC / 100.0);
 }
 
