@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <map>
 #include <memory>
@@ -197,40 +196,6 @@ TEST(Dry, FindsBreakersAsAPlainSearchDoes) {
     }
   }
   EXPECT_GT(across, 500u);
-}
-
-TEST(Dry, CostsNoMoreForAThousandBreakers) {
-  // The longest list that can be asked for, of texts that all begin as the whole sequence goes on.
-  auto breakers = std::make_shared<SequenceBreakers>();
-  for (uint32_t text = 0; text < 32; ++text)
-    for (uint32_t begun = 0; begun < 39; ++begun) {
-      Tokens rest(std::min<size_t>(20, 39 - begun), 1);
-      rest.back() = static_cast<int32_t>(2 + text);
-      breakers->rests.push_back(std::move(rest));
-      breakers->begun.push_back({1, 39 * text + begun});
-    }
-  breakers->sort();
-  const auto best_of_three = [](const SamplingParams& params) {
-    const Tokens prompt(20'000, 1);
-    SamplerScratch scratch(40);
-    std::vector<float> row(40);
-    std::clock_t best = std::numeric_limits<std::clock_t>::max();
-    for (int round = 0; round < 3; ++round) {
-      DryPenalty penalty(params, prompt, 20);
-      const std::clock_t start = std::clock();
-      for (int i = 0; i < 20; ++i) {
-        penalty.add(1);
-        penalty.apply(row, scratch);
-      }
-      best = std::min(best, std::clock() - start);
-    }
-    return static_cast<double>(best);
-  };
-  SamplingParams params = dry_params();
-  const double without = best_of_three(params);
-  params.dry_breakers = breakers;
-  // A search of the whole window for each of them takes about a thousand times as long.
-  EXPECT_LT(best_of_three(params), 20 * without + CLOCKS_PER_SEC / 100.0);
 }
 
 TEST(Xtc, KeepsTheLeastOfTheLikelyAndAllUnlikely) {
