@@ -2,7 +2,7 @@
 import json, os, shutil, stat, subprocess, sys, tempfile, unittest
 
 from tls_test import make_certificate
-from weir_server import SOURCE, WEIR, Server
+from weir_server import SOURCE, WEIR, Server, knows_localhost
 
 LOAD = os.path.join(os.path.dirname(WEIR), "weir-load")
 
@@ -37,17 +37,18 @@ class Load(unittest.TestCase):
         def run(server, host, *options):
             return subprocess.run([LOAD, "--url", f"https://{host}:{server.port}/v1", "--requests", "4", "--clients", "3", "--idle", "3",
                                    "--output-tokens", "4", "--json", "-", *options], capture_output=True, text=True)
+        name = "localhost" if knows_localhost() else "127.0.0.1"
         with tempfile.TemporaryDirectory() as folder:
             cert, key = make_certificate(folder)
             with Server("--tls-cert", cert, "--tls-key", key, "--host", "0.0.0.0") as server:
-                for host, options in (("127.0.0.1", ["--ca", cert]), ("localhost", ["--cacert", cert]), ("127.0.0.1", ["-k"]),
-                                      ("127.0.0.2", ["--insecure"]), ("localhost", ["--ca", cert, "--no-stream", "--prompt-words", "1500"])):
+                for host, options in (("127.0.0.1", ["--ca", cert]), (name, ["--cacert", cert]), ("127.0.0.1", ["-k"]),
+                                      ("127.0.0.2", ["--insecure"]), (name, ["--ca", cert, "--no-stream", "--prompt-words", "1500"])):
                     done = run(server, host, *options)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     found = json.loads(done.stdout)
                     self.assertEqual((found["ok"], found["output_tokens"] > 0, found["connections"], found["idle_open"]), (12, True, 3, 3))
                 for host, options, reason in (("127.0.0.1", [], "self-signed certificate"), ("127.0.0.2", ["--ca", cert], "IP address mismatch"),
-                                              ("localhost", ["--ca", key], "expected certificates in PEM form")):
+                                              (name, ["--ca", key], "expected certificates in PEM form")):
                     done = run(server, host, *options)
                     self.assertEqual(done.returncode, 2)
                     self.assertIn(reason, done.stderr)

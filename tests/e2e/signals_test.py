@@ -1,7 +1,7 @@
 """What signals do to the server: SIGHUP rereads and never stops, SIGTERM drains when load balancers have seen it."""
 import http.client, json, os, re, signal, socket, subprocess, tempfile, threading, time, unittest
 
-from weir_server import Server, WEIR, eventually
+from weir_server import Server, WEIR, eventually, knows_localhost
 
 CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell me a long story about the sea."}],
         "max_tokens": 3, "ignore_eos": True}
@@ -146,7 +146,8 @@ class Hangup(unittest.TestCase):
                 self.reload(server, "keys count=1")
                 self.assertEqual(server.logged().count("can be read"), 1)
         for host, told in (("0.0.0.0", True), ("::", True), ("127.0.0.1", False), ("127.0.0.9", False), ("localhost", False)):
-            if host == "::" and not socket.has_ipv6:
+            if (host == "::" and not socket.has_ipv6) or (host == "localhost" and not knows_localhost()):
+                print(f"left out: {host} is unknown here")
                 continue
             with Server("--host", host) as server:
                 self.assertEqual(f"server listens on {host} without keys" in server.logged(), told, host)

@@ -5,6 +5,14 @@ WEIR = os.environ["WEIR_BINARY"]
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+def knows_localhost():
+    """Whether the name resolves: a system without /etc/hosts does not know it."""
+    try:
+        return bool(socket.getaddrinfo("localhost", None))
+    except OSError:
+        return False
+
+
 class Server:
     """with Server("--compute", "exact") as s: s.post("/v1/chat/completions", {...})"""
 
