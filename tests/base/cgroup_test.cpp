@@ -1,6 +1,7 @@
 #include "base/cgroup.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -28,7 +29,7 @@ class Cgroup : public testing::Test {
   }
   CgroupFiles files() const { return {root_ + "/self", root_ + "/mounts", root_}; }
 
-  const std::string root_ = testing::TempDir() + "/weir_cgroup_test";
+  const std::string root_ = testing::TempDir() + "weir_cgroup_" + std::to_string(::getpid());
 };
 
 TEST_F(Cgroup, TheLeastOfItsOwnLimitAndItsAncestorsCounts) {

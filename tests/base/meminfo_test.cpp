@@ -1,6 +1,7 @@
 #include "base/meminfo.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,7 +19,7 @@ class Meminfo : public testing::Test {
   }
   MeminfoFiles files() const { return {root_ + "/meminfo", root_ + "/overcommit"}; }
 
-  const std::string root_ = testing::TempDir() + "/weir_meminfo_test";
+  const std::string root_ = testing::TempDir() + "weir_meminfo_" + std::to_string(::getpid());
 };
 
 TEST_F(Meminfo, IsReadLineByLine) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -12,7 +13,7 @@ class KeyFiles : public testing::Test {
  protected:
   void write(const std::string& text) { std::ofstream(path_) << text; }
 
-  const std::string path_ = testing::TempDir() + "weir-key-file-test";
+  const std::string path_ = testing::TempDir() + "weir_key_file_" + std::to_string(::getpid());
 };
 
 TEST_F(KeyFiles, AreJoinedByTheKeysOfTheCommandLine) {

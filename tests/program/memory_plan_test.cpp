@@ -1,6 +1,7 @@
 #include "memory_plan.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -286,7 +287,7 @@ TEST(MemoryPlan, HoldsOneRequestOfTheWholeContextHoweverShortTheQueue) {
 }
 
 TEST(MemoryLimit, IsWhatMayBeReservedWhereNothingIsOvercommitted) {
-  const std::string root = testing::TempDir() + "/weir_memory_limit_test_";
+  const std::string root = testing::TempDir() + "weir_memory_limit_" + std::to_string(::getpid());
   const MeminfoFiles files{root + "meminfo", root + "overcommit"};
   std::ofstream(files.meminfo) << "MemAvailable: 30000 kB\nCommitLimit: 40000 kB\n"
                                   "Committed_AS: 20000 kB\n";

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -89,7 +90,7 @@ TEST(Options, AnEmptyKeyInTheEnvironmentIsNoOpenServer) {
 }
 
 TEST(Options, AConfigFileIsReadAndItsMistakesAreNamed) {
-  const std::string path = testing::TempDir() + "/weir_options_test.conf";
+  const std::string path = testing::TempDir() + "weir_options_" + std::to_string(::getpid());
   const auto with = [&](const std::string& text) {
     std::ofstream(path) << text;
     return parse({"--config", path.c_str(), "--queue", "9"});
@@ -249,7 +250,8 @@ TEST(Options, ParallelSequencesFindRoomInAStep) {
 }
 
 TEST(Options, TheEnvironmentWinsOverTheConfigFileThatItMayName) {
-  const std::string path = testing::TempDir() + "/weir_options_environment.conf";
+  const std::string path =
+      testing::TempDir() + "weir_options_environment_" + std::to_string(::getpid());
   std::ofstream(path) << "port = 7070 \r\n; why\nhost=\"::1\"\nqueue=7\nalias=a\nalias=b\n";
   ::setenv("WEIR_CONFIG", path.c_str(), 1);
   ::setenv("WEIR_QUEUE", "8", 1);
