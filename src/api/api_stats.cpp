@@ -79,7 +79,7 @@ void render_http(std::string& out, const net::HttpStats& http) {
   render(out, "weir_http_body_bytes_max", "The largest body of a request.", http.body_bytes_max);
 }
 
-// The handful that gateways and dashboards scrape from vLLM (decisions 18).
+// The handful that gateways and dashboards scrape from vLLM (decision 15).
 void render_vllm(std::string& out, const ApiStats& api, const sched::EngineStats& engine,
                  std::string_view label) {
   render(out, "vllm:num_requests_running", "Number of requests running.", engine.running, label);

@@ -1,4 +1,4 @@
-// CorsPolicy: which web pages may read our answers (decisions 19: none unless told).
+// CorsPolicy: which web pages may read our answers (decision 16: none unless told).
 //
 // Threads: immutable after construction.
 #pragma once

@@ -31,7 +31,7 @@ enum class FinishReason : uint8_t {
 
 struct TokenLogprob {
   int32_t token = -1;
-  float logprob = 0;  // Natural log of the raw distribution (decisions 26).
+  float logprob = 0;  // Natural log of the raw distribution (decision 21).
 };
 
 class TokenLog {

@@ -4,7 +4,7 @@
 //
 // Threads: every function may be called by any thread; it touches only its arguments.
 //
-// Batch invariance (decisions 22): what a kernel computes for a row depends on that row alone, to
+// Batch invariance (decision 18): what a kernel computes for a row depends on that row alone, to
 // the last bit: not on how many rows are passed, nor on where a range of columns begins. So each
 // output element has one order of reduction, given below, that all paths of one ISA keep (GEMV,
 // small batch, GEMM, AMX tiles). Different ISAs may differ in the last bits of float sums; integer
@@ -24,7 +24,7 @@ enum class Act : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kRelu, kQuickGelu };
 
 // Rows of weights that lie side by side in a packed matrix.
 inline constexpr int32_t kBlockRows = 16;
-// KV page length in tokens (decisions 9).
+// KV page length in tokens (decision 13).
 inline constexpr int32_t kPageTokens = 32;
 // A group of activations whose magnitudes all lie below 2^-100 counts as zeros: 127 / absmax must
 // not overflow.

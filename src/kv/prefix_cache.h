@@ -1,5 +1,5 @@
 // PrefixCache finds the longest known prefix of a prompt, page by page along a chain of hashes, and
-// lends its pages (decisions 10). Only full pages are cached. No tree: an entry is found by the
+// lends its pages (decision 14). Only full pages are cached. No tree: an entry is found by the
 // hash of its parent's key and its own 32 tokens, and compared with both before it is believed, so
 // that a collision of hashes cannot lend a wrong page.
 //

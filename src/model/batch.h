@@ -12,7 +12,7 @@ struct BatchSlice {
   int32_t row_begin = 0;  // Index of its first token in Batch::tokens.
   int32_t rows = 0;
   int32_t first_position = 0;  // Position of its first token in the sequence.
-  // Tokens from here on were generated. Length-dependent rope (decisions 25) takes
+  // Tokens from here on were generated. Length-dependent rope (decision 20) takes
   // max(prompt_length, p + 1) as the length at p.
   int32_t prompt_length = 0;
   const int32_t* pages = nullptr;  // The sequence's pages, covering all positions of the slice.
@@ -28,7 +28,7 @@ struct HiddenRows {
 
 struct Batch {
   // Token ids; a negative entry t stands for the token that an earlier step samples into
-  // sampled[-t - 1] (decisions 23).
+  // sampled[-t - 1] (decision 19).
   std::span<const int32_t> tokens;
   const int32_t* sampled = nullptr;
   std::span<const BatchSlice> slices;    // Ascending and contiguous in rows.

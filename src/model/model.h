@@ -31,7 +31,7 @@ namespace weir::model {
 
 class ExpertBank;
 
-// decisions 21: kExact is float32 activations throughout; kFast quantises activations to int8 per
+// decision 17: kExact is float32 activations throughout; kFast quantises activations to int8 per
 // group for quantised weights, and rounds those of prompts to bf16 where that is faster.
 enum class Compute : uint8_t { kFast, kExact };
 

@@ -1,5 +1,5 @@
 // RopeTable: cosines and sines of rotary embedding for one Rope, by position, and by length where
-// the scaling rule asks for it (decisions 25).
+// the scaling rule asks for it (decision 20).
 //
 // Threads: immutable once built; angles() writes only what it is handed.
 #pragma once

@@ -1,5 +1,5 @@
 // Engine: the one thread that owns sequences, pages, prefix cache and model. It plans step n+1
-// while the team computes step n, launches it, and publishes what n sampled (decisions 23).
+// while the team computes step n, launches it, and publishes what n sampled (decision 19).
 //
 // Threads: run() is the engine thread; it constructs nothing and allocates nothing per token.
 // Others use handle().

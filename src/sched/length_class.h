@@ -1,5 +1,5 @@
 // LengthClass says which prompts may share KV pages where rotary frequencies depend on the length
-// (decisions 25): there the length at position p is max(prompt length, p + 1), so the keys that lie
+// (decision 20): there the length at position p is max(prompt length, p + 1), so the keys that lie
 // in a page depend on the prompt it was computed for.
 //
 // Two prompts of one class have the same frequencies at every position, also in their outputs:

@@ -1,7 +1,7 @@
 // Scheduler decides what the next forward pass computes. Pure policy: no clock, no threads, no
 // model, no memory but page numbers.
 //
-// The policy (decisions 2, 3, 4):
+// The policy (decision 12):
 //   Decode first. Every running sequence past its prompt gets its one token, and those that a
 //   grammar has forced, so that a long prompt delays nobody by more than one step. Requests precede
 //   each other by priority (lower first), then by arrival. "Before", "first" and "last" below mean
