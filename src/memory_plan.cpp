@@ -6,6 +6,7 @@
 
 #include "api/memory_cost.h"
 #include "base/cgroup.h"
+#include "base/fair_budget.h"
 #include "base/meminfo.h"
 #include "kernels/ops.h"
 #include "sched/engine.h"
@@ -33,7 +34,7 @@ constexpr int32_t kTlsConnectionsDefault = kConnectionsDefault / 8;
 // ids and as many answered tokens with their log-probabilities.
 constexpr int64_t kRequestBytes = 64 << 10;
 // Without --max-body: enough for a few photographs in base64, and on small machines a hundredth of
-// the memory, so that all bodies together (see plan_bodies) take a ninth.
+// the memory, so that all bodies together (see plan_bodies) take an eighth.
 constexpr int64_t kBodyDefaultMax = 32 * kMiB;
 constexpr int64_t kBodyDefaultMin = kMiB;
 constexpr int64_t kBodiesPerLimit = 100;
@@ -129,7 +130,8 @@ BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
                      : std::clamp(limit.bytes / kBodiesPerLimit, kBodyDefaultMin, kBodyDefaultMax);
   plan.arriving = std::max(kArrivingBodies * plan.largest,
                            std::min(limit.bytes / kArrivingShare, kArrivingMax));
-  plan.preparing = std::max(static_cast<int64_t>(api::kPreparingPerByte) * plan.largest,
+  plan.preparing = std::max(static_cast<int64_t>(FairBudget::size_for(
+                                api::kPreparingPerByte * static_cast<size_t>(plan.largest))),
                             std::min(limit.bytes / kPreparingShare, kPreparingMax));
   return plan;
 }
@@ -217,7 +219,9 @@ void Planner::add_requests(MemoryPlan& plan) const {
   // One request with all its context and alternatives must fit, whatever the queue.
   const auto longest =
       static_cast<int64_t>(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax));
-  plan.request_bytes = std::max(kRequestBytes * options_.queue, longest);
+  plan.request_bytes =
+      std::max(kRequestBytes * options_.queue,
+               static_cast<int64_t>(FairBudget::size_for(static_cast<size_t>(longest))));
   const int32_t parallel = options_.parallel > 0 ? options_.parallel : kParallelDefaultMax;
   const int64_t tables = int64_t{sched::sequences_max(options_.queue, parallel)} *
                          pages_for(plan.context_max) * int64_t{sizeof(kv::PageId)};

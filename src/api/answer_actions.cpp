@@ -21,6 +21,7 @@ PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchang
   input.now = std::time(nullptr);
   input.random_seed = random_bits();
   input.tokens_max = tokens_max();
+  input.caller = exchange.caller();
   if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority;
   return input;
 }

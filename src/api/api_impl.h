@@ -82,6 +82,7 @@ struct Api::Impl {
   void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
 
   ResponsesInput responses_input(const Exchange& exchange);
+  StoredQuery stored_query(const Exchange& exchange, const net::RouteParams& params);
   PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
   std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
@@ -139,12 +140,12 @@ void Api::Impl::in_pool(const ExchangePtr& exchange,
   const auto task = std::make_shared<Task>();
   task->body = exchange->take_body();
   const size_t bytes = preparing_bytes(task->body);
-  if (bytes > body_budget.bytes_max())
+  if (bytes > body_budget.most_of_one())
     return exchange->respond_error(
         Error{ErrorCode::kTooLarge, "The body needs " + std::to_string(bytes) +
                                         " bytes of memory to be parsed, more than this server "
-                                        "gives to all requests: expected fewer or longer values."});
-  auto lease = body_budget.take(bytes);
+                                        "gives to one request: expected fewer or longer values."});
+  auto lease = body_budget.take(exchange->caller(), bytes);
   if (lease) task->lease = std::move(*lease);
   const bool accepted = lease && preparing < config.preparing_max &&
                         config.loop->run_in_pool(

@@ -126,16 +126,17 @@ Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& 
   const size_t text_bytes =
       prompts.size() * embedding_bytes(static_cast<size_t>(form.dimensions), form.base64);
   WEIR_TRY(check_memory(budget, "input", bytes + text_bytes, "fewer inputs"));
-  WEIR_ASSIGN(answer.whole, lease(budget, text_bytes));
+  WEIR_ASSIGN(answer.whole, lease(budget, in.caller, bytes + text_bytes));
   for (std::vector<int32_t>& prompt : prompts) {
     OwnedRequest owned;
-    WEIR_ASSIGN(owned.lease, lease(budget, pooled_request_bytes(prompt.size(), width)));
+    owned.lease = answer.whole.part(pooled_request_bytes(prompt.size(), width));
     owned.request = std::make_unique<sched::Request>(std::move(prompt), sample::SamplingParams(),
                                                      /*max_tokens=*/0, /*logprobs=*/false);
     owned.request->pooling = config.embedding.pooling;
     owned.request->pooled.resize(width);
     owned.request->arrived = in.arrived;
     owned.request->priority = in.priority_min.value_or(0);
+    owned.request->caller = in.caller;
     answer.requests.push_back(std::move(owned));
   }
   answer.write = [form, model = config.model_id](std::span<OwnedRequest> requests,

@@ -64,6 +64,9 @@ class Exchange {
   const Key* key() const { return key_.get(); }
   // The one that sees what this request stores: whoever has its key.
   std::string owner() const { return key_ ? std::to_string(key_->id()) : std::string(); }
+  // Whose requests these are, where callers share something fairly: the key, or without one the
+  // address. Numbers of keys and of addresses never meet: either all callers have keys or none.
+  uint64_t caller() const { return key_ ? key_->id() : request_.peer_id; }
   // The request counts as one of its key's until the answer ends.
   void hold(KeyUse use) { use_ = std::move(use); }
   // Who has tokens to be computed asks first; a refusal is the answer.

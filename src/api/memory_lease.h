@@ -1,62 +1,131 @@
-// MemoryBudget and MemoryLease: how much memory open requests may hold together. A lease gives its
-// bytes back when it goes.
+// MemoryBudget, StoreBudget and MemoryLease: how much memory open requests, and what is stored, may
+// hold together. A lease gives its bytes back when it goes.
 //
-// Threads: take() from any; a lease belongs to whoever holds it. The budget outlives its leases.
+// Threads: take() from any; a lease belongs to whoever holds it. A budget outlives its leases.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/fair_budget.h"
+
 namespace weir::api {
 
-class MemoryBudget;
+// What leases are given back to.
+class Lender {
+ public:
+  Lender(const Lender&) = delete;
+  Lender& operator=(const Lender&) = delete;
+
+ protected:
+  Lender() = default;
+  ~Lender() = default;
+
+ private:
+  friend class MemoryLease;
+  virtual void give_back(uint64_t caller, size_t bytes) = 0;
+};
 
 class MemoryLease {
  public:
   MemoryLease() = default;
+  MemoryLease(Lender& lender, uint64_t caller, size_t bytes)
+      : lender_(&lender), caller_(caller), bytes_(bytes) {}
   MemoryLease(MemoryLease&& other) noexcept
-      : budget_(std::exchange(other.budget_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : lender_(std::exchange(other.lender_, nullptr)),
+        caller_(other.caller_),
+        bytes_(std::exchange(other.bytes_, 0)) {}
   MemoryLease& operator=(MemoryLease&& other) noexcept {
-    std::swap(budget_, other.budget_);
+    std::swap(lender_, other.lender_);
+    std::swap(caller_, other.caller_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  inline ~MemoryLease();
+  ~MemoryLease() {
+    if (lender_) lender_->give_back(caller_, bytes_);
+  }
+
+  size_t bytes() const { return bytes_; }
+  // Some of its bytes, for something that ends at another time. REQUIRES: it has so many.
+  MemoryLease part(size_t bytes) {
+    bytes_ -= bytes;
+    return lender_ ? MemoryLease(*lender_, caller_, bytes) : MemoryLease();
+  }
 
  private:
   friend class MemoryBudget;
-  MemoryLease(MemoryBudget* budget, size_t bytes) : budget_(budget), bytes_(bytes) {}
 
-  MemoryBudget* budget_ = nullptr;
+  Lender* lender_ = nullptr;
+  uint64_t caller_ = 0;
   size_t bytes_ = 0;
 };
 
-class MemoryBudget {
+// Of requests, shared fairly by callers (Exchange::caller()). A request takes at once what it will
+// need, and parts of that go to what it is made of.
+class MemoryBudget final : private Lender {
  public:
-  explicit MemoryBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit MemoryBudget(size_t bytes_max) : budget_(bytes_max), bytes_max_(bytes_max) {}
+
+  std::optional<MemoryLease> take(uint64_t caller, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!budget_.take(caller, bytes)) return std::nullopt;
+    return MemoryLease(*this, caller, bytes);
+  }
+
+  // For what is known only later, of whatever is free. REQUIRES: the lease is this budget's.
+  bool extend(MemoryLease& lease, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!budget_.take_more(lease.caller_, bytes)) return false;
+    lease.bytes_ += bytes;
+    return true;
+  }
+
+  size_t used() const {
+    const std::lock_guard lock(mutex_);
+    return budget_.used();
+  }
+  // The most that one request ever gets, and those of one caller together.
+  size_t most_of_one() const { return FairBudget::most_of_one(bytes_max_); }
+  size_t share_of_one() const { return bytes_max_ / 2; }
+
+ private:
+  void give_back(uint64_t caller, size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    budget_.give_back(caller, bytes);
+  }
+
+  mutable std::mutex mutex_;
+  FairBudget budget_;
+  const size_t bytes_max_;
+};
+
+// Of what is stored: all of it to whoever comes, for what is stored can be dropped.
+class StoreBudget final : private Lender {
+ public:
+  explicit StoreBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
 
   std::optional<MemoryLease> take(size_t bytes) {
     size_t used = used_.load(std::memory_order_relaxed);
     do {
       if (bytes > bytes_max_ - used) return std::nullopt;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    return MemoryLease(this, bytes);
+    return MemoryLease(*this, 0, bytes);
   }
 
   size_t used() const { return used_.load(std::memory_order_relaxed); }
   size_t bytes_max() const { return bytes_max_; }
 
  private:
-  friend class MemoryLease;
+  void give_back(uint64_t /*caller*/, size_t bytes) override {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
 
   const size_t bytes_max_;
   std::atomic<size_t> used_{0};
 };
-
-MemoryLease::~MemoryLease() {
-  if (budget_) budget_->used_.fetch_sub(bytes_, std::memory_order_relaxed);
-}
 
 }  // namespace weir::api

@@ -43,15 +43,24 @@ void Api::Impl::cancel_response(const ExchangePtr& exchange, const net::RoutePar
       cancel_error(response_store, params["id"], exchange->owner(), std::time(nullptr)));
 }
 
+StoredQuery Api::Impl::stored_query(const Exchange& exchange, const net::RouteParams& params) {
+  return {.store = &response_store,
+          .preparing = &body_budget,
+          .caller = exchange.caller(),
+          .id = std::string(params["id"]),
+          .owner = exchange.owner(),
+          .now = std::time(nullptr),
+          .query = exchange.request().query};
+}
+
 void Api::Impl::response(const ExchangePtr& exchange, const net::RouteParams& params) {
   const Result<bool> events = wants_events(exchange->request().query);
   if (!events) return exchange->respond_error(events.error());
   if (*events)
     return in_pool<std::string>(
         exchange,
-        [this, id = params["id"], owner = exchange->owner(), now = std::time(nullptr),
-         query = exchange->request().query](const std::string&) {
-          return response_events_page(response_store, body_budget, id, owner, now, query);
+        [in = stored_query(*exchange, params)](const std::string&) {
+          return response_events_page(in);
         },
         [exchange](const Result<std::string>& page) {
           if (!page) return exchange->respond_error(page.error());
@@ -67,11 +76,9 @@ void Api::Impl::delete_response(const ExchangePtr& exchange, const net::RoutePar
 }
 
 void Api::Impl::response_input(const ExchangePtr& exchange, const net::RouteParams& params) {
-  respond_from_pool(exchange,
-                    [this, id = params["id"], owner = exchange->owner(), now = std::time(nullptr),
-                     query = exchange->request().query](const std::string&) {
-                      return input_items_page(response_store, body_budget, id, owner, now, query);
-                    });
+  respond_from_pool(exchange, [in = stored_query(*exchange, params)](const std::string&) {
+    return input_items_page(in);
+  });
 }
 
 void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams&) {

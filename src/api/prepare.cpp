@@ -380,20 +380,33 @@ Result<void> check_prompt_length(const ApiConfig& config, const std::string& fie
 
 Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
                           const std::string& expected) {
-  if (bytes <= budget.bytes_max()) return {};
+  if (bytes <= budget.most_of_one()) return {};
   return fail(ErrorCode::kInvalid,
               "Invalid value for '" + field + "': the answer may need " + std::to_string(bytes) +
-                  " bytes of memory, more than the " + std::to_string(budget.bytes_max()) +
-                  " that this server gives to all requests (--queue); expected " + expected + ".",
+                  " bytes of memory, more than the " + std::to_string(budget.most_of_one()) +
+                  " that this server gives to one request (--queue); expected " + expected + ".",
               field);
 }
 
-Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes) {
-  std::optional<MemoryLease> taken = budget.take(bytes);
-  if (taken) return std::move(*taken);
+namespace {
+
+tl::unexpected<Error> no_memory() {
   return fail(ErrorCode::kOverloaded,
               "The memory for open requests is used up; try again later, or ask for fewer "
               "max_tokens, top_logprobs or n.");
+}
+
+}  // namespace
+
+Result<MemoryLease> lease(MemoryBudget& budget, uint64_t caller, size_t bytes) {
+  std::optional<MemoryLease> taken = budget.take(caller, bytes);
+  if (!taken) return no_memory();
+  return std::move(*taken);
+}
+
+Result<void> extend(MemoryBudget& budget, MemoryLease& lease, size_t bytes) {
+  if (!budget.extend(lease, bytes)) return no_memory();
+  return {};
 }
 
 Result<void> check_model(const ApiConfig& config, std::string_view model) {
@@ -485,7 +498,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
   if (request.shows_prompt) options.settings_bytes = settings_bytes(request.stop, options.biases);
   const AnswerCost cost = cost_of(options, prompts, limits);
   WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
-  WEIR_ASSIGN(answer.whole, lease(budget, cost.whole));
+  WEIR_ASSIGN(answer.whole, lease(budget, in.caller, cost.whole + cost.requests));
 
   OutputPlan plan;
   WEIR_ASSIGN(const std::unique_ptr<sample::grammar::Matcher> matcher,
@@ -505,9 +518,10 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
       params.bounds = bounds;
       params.reasoning = reasoning;
       OwnedRequest owned;
-      WEIR_ASSIGN(owned.lease, lease(budget, choice_bytes(options, prompts[i].size(), limits[i]) +
-                                                 (matcher ? matcher_bytes(*matcher) : 0) +
-                                                 (bounds ? bounds->memory_bytes() : 0)));
+      owned.lease = answer.whole.part(choice_bytes(options, prompts[i].size(), limits[i]));
+      WEIR_TRY(
+          extend(budget, owned.lease,
+                 (matcher ? matcher_bytes(*matcher) : 0) + (bounds ? bounds->memory_bytes() : 0)));
       // Who scores a text asks for one token more than it has and leaves that out: it must be
       // there, also if it is an end token.
       if (request.echo && request.logprobs && limits[i] <= 1) params.stop_token_ids.clear();
@@ -523,6 +537,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
       if (scores_prompt) owned.request->prompt_ranks.resize(prompts[i].size() - 1);
       owned.request->cache_salt = salt;
       owned.request->priority = priority_of(request, in);
+      owned.request->caller = in.caller;
       if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);
       owned.request->report_progress = request.stream && request.return_progress;
       owned.request->arrived = in.arrived;

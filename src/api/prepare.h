@@ -79,6 +79,7 @@ struct PrepareInput {
   int32_t tokens_max = 0;    // Prompt and output of one sequence.
   // The earliest that the client may ask for, and what it gets without asking.
   std::optional<int32_t> priority_min{};
+  uint64_t caller = 0;  // Exchange::caller().
 };
 
 Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
@@ -115,6 +116,7 @@ Result<void> check_prompt_length(const ApiConfig& config, const std::string& fie
 Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
                           const std::string& expected);
 // kOverloaded when the budget is used up.
-Result<MemoryLease> lease(MemoryBudget& budget, size_t bytes);
+Result<MemoryLease> lease(MemoryBudget& budget, uint64_t caller, size_t bytes);
+Result<void> extend(MemoryBudget& budget, MemoryLease& lease, size_t bytes);
 
 }  // namespace weir::api

@@ -134,11 +134,12 @@ Result<std::vector<OwnedRequest>> judgements(const ApiConfig& config, MemoryBudg
     const size_t request_size = request_bytes(prompt.size(), 1, params.top_logprobs);
     WEIR_TRY(check_memory(budget, request.document_field, bytes += request_size, "fewer texts"));
     OwnedRequest owned;
-    WEIR_ASSIGN(owned.lease, lease(budget, request_size));
+    WEIR_ASSIGN(owned.lease, lease(budget, in.caller, request_size));
     owned.request = std::make_unique<sched::Request>(std::move(prompt), std::move(params),
                                                      /*max_tokens=*/1, /*logprobs=*/true);
     owned.request->arrived = in.arrived;
     owned.request->priority = in.priority_min.value_or(0);
+    owned.request->caller = in.caller;
     requests.push_back(std::move(owned));
   }
   return requests;
@@ -257,7 +258,7 @@ Result<PreparedBatch> prepare_ranking(const ApiConfig& config, MemoryBudget& bud
   WEIR_TRY(check_memory(budget, request.document_field, text_bytes, "fewer documents"));
   PreparedBatch batch;
   batch.ignored = request.ignored;
-  WEIR_ASSIGN(batch.whole, lease(budget, text_bytes));
+  WEIR_ASSIGN(batch.whole, lease(budget, in.caller, text_bytes));
   WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
   batch.write = [facts = std::move(facts)](std::span<OwnedRequest> requests,
                                            int64_t prompt_tokens) -> Result<std::string> {
@@ -288,7 +289,7 @@ Result<PreparedBatch> prepare_score(const ApiConfig& config, MemoryBudget& budge
   WEIR_TRY(check_reranks(config));
   PreparedBatch batch;
   batch.ignored = request.ignored;
-  WEIR_ASSIGN(batch.whole, lease(budget, 2 * kResultBytes * request.documents.size()));
+  WEIR_ASSIGN(batch.whole, lease(budget, in.caller, 2 * kResultBytes * request.documents.size()));
   WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
   batch.write = [id = "score-" + in.answer_id, created = in.now, model = config.model_id](
                     std::span<OwnedRequest> requests,

@@ -73,7 +73,7 @@ class ResponseStore {
   void drop_expired(int64_t now);
   std::list<Entry>::iterator locate(std::string_view id, std::string_view owner);
 
-  MemoryBudget budget_;
+  StoreBudget budget_;
   mutable std::mutex mutex_;
   std::list<Entry> by_age_;                                                 // The oldest first.
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_id_;  // Keys: the entries'.

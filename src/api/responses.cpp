@@ -140,6 +140,7 @@ Result<ResponsesRequest> parse(const ApiConfig& config, const ResponsesInput& in
   return parse_responses(in.prepare.body, {.limits = {config.vocab_size},
                                            .id = in.id,
                                            .owner = in.owner,
+                                           .caller = in.prepare.caller,
                                            .now = in.prepare.now,
                                            .store = in.store,
                                            .preparing = in.preparing});
@@ -182,7 +183,7 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
   // The settings, their event and its copy that is sent; what is kept of the input, stored or not.
   const size_t bytes = 3 * facts.settings.size() + request.turn->input.size() + tool_bytes;
   WEIR_TRY(check_memory(budget, "input", bytes, "shorter items, tools or schemas"));
-  WEIR_ASSIGN(facts.lease, lease(budget, bytes));
+  WEIR_ASSIGN(facts.lease, lease(budget, in.prepare.caller, bytes));
   if (request.store) {
     facts.store = in.store;
     facts.owner = in.owner;
@@ -214,16 +215,14 @@ Result<std::string> response_page(ResponseStore& store, std::string_view id, std
   return response->head + response->turn->output + response->tail;
 }
 
-Result<std::string> response_events_page(ResponseStore& store, MemoryBudget& preparing,
-                                         std::string_view id, std::string_view owner, int64_t now,
-                                         std::string_view query) {
+Result<std::string> response_events_page(const StoredQuery& in) {
   int64_t after = -1;
-  if (const std::string_view text = parameter(query, "starting_after"); !text.empty()) {
+  if (const std::string_view text = parameter(in.query, "starting_after"); !text.empty()) {
     WEIR_ASSIGN(after, integer_parameter("starting_after", text));
   }
-  WEIR_ASSIGN(const std::string whole, response_page(store, id, owner, now));
+  WEIR_ASSIGN(const std::string whole, response_page(*in.store, in.id, in.owner, in.now));
   // Beside the document: every text three times, and the response once more.
-  WEIR_ASSIGN(const MemoryLease memory, lease(preparing, preparing_bytes(whole)));
+  WEIR_ASSIGN(const MemoryLease memory, lease(*in.preparing, in.caller, preparing_bytes(whole)));
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(whole));
   JsonObject response;
   CHECK(doc.root().get(response) == simdjson::SUCCESS);
@@ -260,14 +259,12 @@ Result<std::string> delete_response_page(ResponseStore& store, std::string_view 
   return page;
 }
 
-Result<std::string> input_items_page(ResponseStore& store, MemoryBudget& preparing,
-                                     std::string_view id, std::string_view owner, int64_t now,
-                                     std::string_view query) {
-  const auto response = store.find(id, owner, now);
-  if (!response) return not_found(id);
-  WEIR_ASSIGN(const ListRange range, list_range(query));
+Result<std::string> input_items_page(const StoredQuery& in) {
+  const auto response = in.store->find(in.id, in.owner, in.now);
+  if (!response) return not_found(in.id);
+  WEIR_ASSIGN(const ListRange range, list_range(in.query));
   const std::string& input = response->turn->input;
-  WEIR_ASSIGN(const MemoryLease memory, lease(preparing, preparing_bytes(input)));
+  WEIR_ASSIGN(const MemoryLease memory, lease(*in.preparing, in.caller, preparing_bytes(input)));
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse("[" + input + "]"));
   JsonArray array;
   CHECK(doc.root().get(array) == simdjson::SUCCESS);

@@ -37,19 +37,27 @@ Result<std::string> count_response_tokens(const ApiConfig& config, const Respons
 // Stored responses of `owner`. Errors are kNotFound.
 Result<std::string> response_page(ResponseStore& store, std::string_view id, std::string_view owner,
                                   int64_t now);
-// The same as its events (`query`: starting_after). For the pool, as input_items_page().
-Result<std::string> response_events_page(ResponseStore& store, MemoryBudget& preparing,
-                                         std::string_view id, std::string_view owner, int64_t now,
-                                         std::string_view query);
+
+// What a page about a stored response is made of, in the pool.
+struct StoredQuery {
+  ResponseStore* store = nullptr;
+  MemoryBudget* preparing = nullptr;  // As of ResponsesInput.
+  uint64_t caller = 0;                // Exchange::caller().
+  std::string id{};                   // The response's.
+  std::string owner{};                // The key's id, or empty.
+  int64_t now = 0;
+  std::string query{};  // Of the URL.
+};
+// The response as its events (`query`: starting_after).
+Result<std::string> response_events_page(const StoredQuery& in);
+// `query`: limit, order and after, as OpenAI's lists have them.
+Result<std::string> input_items_page(const StoredQuery& in);
+
 // Whether a query asks for them: stream=true.
 Result<bool> wants_events(std::string_view query);
 // Always an error: what is stored has ended, and nothing runs in the background.
 Error cancel_error(ResponseStore& store, std::string_view id, std::string_view owner, int64_t now);
 Result<std::string> delete_response_page(ResponseStore& store, std::string_view id,
                                          std::string_view owner, int64_t now);
-// `query`: limit, order and after, as OpenAI's lists have them. `preparing`: as of ResponsesInput.
-Result<std::string> input_items_page(ResponseStore& store, MemoryBudget& preparing,
-                                     std::string_view id, std::string_view owner, int64_t now,
-                                     std::string_view query);
 
 }  // namespace weir::api

@@ -281,7 +281,7 @@ class InputReader {
   Result<JsonDoc> parse_kept(const std::string& items) {
     const std::string text = "[" + items + "]";
     if (context_.preparing) {
-      auto lease = context_.preparing->take(preparing_bytes(text));
+      auto lease = context_.preparing->take(context_.caller, preparing_bytes(text));
       if (!lease)
         return fail(ErrorCode::kOverloaded,
                     "The memory for requests being prepared is used up; try again later.");

@@ -46,6 +46,7 @@ struct ResponsesContext {
   RequestLimits limits;
   std::string_view id;     // The response's, "resp_...": items get theirs from it.
   std::string_view owner;  // The key's id.
+  uint64_t caller = 0;     // Exchange::caller().
   int64_t now = 0;         // Seconds since the epoch.
   ResponseStore* store = nullptr;
   MemoryBudget* preparing = nullptr;  // For conversations that are continued; null: no limit.

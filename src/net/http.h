@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "net/loop.h"
+#include "net/peer.h"
 #include "net/stream_buffer.h"
 
 namespace weir::net {
@@ -25,8 +26,9 @@ struct HttpRequest {
   std::string query;   // Without '?'.
   std::vector<std::pair<std::string, std::string>> headers;  // Names in lower case, in order.
   std::string body;
-  std::string peer;  // "127.0.0.1:50412", "unix".
-  uint64_t id = 0;   // Counts requests of this process.
+  std::string peer;    // "127.0.0.1:50412", "unix".
+  PeerId peer_id = 0;  // Of its address.
+  uint64_t id = 0;     // Counts requests of this process.
 
   // The first header of that name (lower case), or an empty view.
   std::string_view header(std::string_view name) const;

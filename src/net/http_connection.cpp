@@ -55,6 +55,7 @@ int HttpConnection::accept(ServerState& server, uv_stream_t* listener, Transport
   if (transport == Transport::kTcp) {
     uv_tcp_nodelay(&connection->handle_.tcp, 1);
     uv_tcp_keepalive(&connection->handle_.tcp, 1, kTcpKeepAliveS);
+    connection->peer_id_ = peer_id(connection->peer_address());
   }
   if (refuse && connection->tls_) {
     connection->close();  // To say why would take a handshake.
@@ -321,6 +322,7 @@ void HttpConnection::dispatch() {
   server_.stats.requests.add();
   HttpRequest request = parser_.take_request();
   request.peer = peer();
+  request.peer_id = peer_id_;
   request.id = server_.stats.requests.value();
   keep_alive_ = parser_.keep_alive() && !server_.draining;
   head_only_ = request.method == "HEAD";
@@ -355,14 +357,19 @@ uint64_t HttpConnection::bytes_taken_by_peer() const {
   return sent_bytes_ - queued_bytes() - static_cast<uint64_t>(in_socket);
 }
 
+sockaddr_storage HttpConnection::peer_address() const {
+  sockaddr_storage address{};
+  int length = sizeof address;
+  uv_tcp_getpeername(&handle_.tcp, reinterpret_cast<sockaddr*>(&address), &length);
+  return address;
+}
+
 const std::string& HttpConnection::peer() {
   if (!peer_.empty()) return peer_;
   char text[INET6_ADDRSTRLEN + 16] = "unix";
   if (transport_ == Transport::kTcp) {
-    sockaddr_storage address{};
-    int length = sizeof address;
+    const sockaddr_storage address = peer_address();
     char name[INET6_ADDRSTRLEN] = "?";
-    uv_tcp_getpeername(&handle_.tcp, reinterpret_cast<sockaddr*>(&address), &length);
     if (address.ss_family == AF_INET6) {
       const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address);
       uv_ip6_name(v6, name, sizeof name);

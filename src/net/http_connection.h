@@ -85,6 +85,7 @@ class HttpConnection {
   bool peer_has_hung_up() const;
   uint64_t bytes_taken_by_peer() const;
   const std::string& peer();
+  sockaddr_storage peer_address() const;
 
   // Answering; called by HttpAnswer.
   void respond(int status, const HttpResponder::Headers& headers, std::string_view body);
@@ -134,6 +135,7 @@ class HttpConnection {
   HttpParser parser_;
   std::string pending_;  // Read, not parsed.
   std::string peer_;
+  PeerId peer_id_ = kUnixPeer;
   std::shared_ptr<HttpAnswer> answer_;
 
   uint64_t sent_bytes_ = 0;      // Given to send() since the connection began.

@@ -49,6 +49,7 @@ struct Request {
   const bool want_logprobs;
   uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
   int32_t priority = 0;         // Lower goes first; equal ones by arrival.
+  uint64_t caller = 0;          // Whose it is, where callers share something fairly.
   Clock::time_point arrived{};  // When the server had read the request.
 
   // The output's grammar, or null. The engine takes it when it plans the request first.
