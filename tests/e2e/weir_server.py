@@ -16,14 +16,17 @@ def knows_localhost():
 class Server:
     """with Server("--compute", "exact") as s: s.post("/v1/chat/completions", {...})"""
 
-    def __init__(self, *arguments, environment=None):
+    def __init__(self, *arguments, environment=None, before_start=None):
+        """`before_start` is called in the new process, before it is weir's."""
         self.arguments = arguments
+        self.before_start = before_start
         self.environment = {**os.environ, **(environment or {})}
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen([WEIR, "--port", "0", *self.arguments], stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True, env=self.environment)
+                                        stderr=self.log, text=True, env=self.environment,
+                                        preexec_fn=self.before_start)
         for line in self.process.stdout:
             found = re.search(r"https?://([^/\s]+):(\d+)/v1", line)
             if found:
