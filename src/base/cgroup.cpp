@@ -27,14 +27,15 @@ int64_t read_number(const std::string& path) {
   return word.empty() || word == "max" ? -1 : std::strtoll(word.c_str(), nullptr, 10);
 }
 
-// The number of `key` in a file of lines "key number"; 0 where there is none.
-int64_t read_stat(const std::string& path, std::string_view key) {
+// The bytes of files that a group's memory.stat counts as cached, whether they were used lately or
+// not. Version 1's own numbers leave out the groups below; `prefix` names those that do not.
+int64_t cached_files(const std::string& path, const std::string& prefix) {
   std::ifstream file(path);
   std::string word;
-  int64_t value = 0;
+  int64_t value = 0, sum = 0;
   while (file >> word >> value)
-    if (word == key) return value;
-  return 0;
+    if (word == prefix + "inactive_file" || word == prefix + "active_file") sum += value;
+  return sum;
 }
 
 // Whether "rw,cpu,cpuacct" has `name`.
@@ -116,24 +117,24 @@ std::vector<std::string> cgroup_folders(std::string_view controller, const Cgrou
 
 int64_t cgroup_memory_left(const CgroupFiles& files) {
   const auto left_in = [&](std::string_view controller, const char* limit_file,
-                           const char* used_file, std::string_view cache) {
+                           const char* used_file, const char* stat_prefix) {
     int64_t least = -1;
     for (const std::string& folder : cgroup_folders(controller, files)) {
       const int64_t limit = read_number(folder + limit_file);
       const int64_t used = read_number(folder + used_file);
       // Version 1 says "no limit" with a number near 2^63.
       if (limit <= 0 || limit >= (int64_t{1} << 60)) continue;
-      // File pages that are not in use: the kernel drops them before it refuses memory.
-      const int64_t dropped = read_stat(folder + "/memory.stat", cache);
-      const int64_t left = std::max<int64_t>(0, limit - std::max<int64_t>(0, used - dropped));
+      // The kernel drops them before it refuses memory; what is written it writes out first. Files
+      // in memory (tmpfs) are not among them.
+      const int64_t cached = cached_files(folder + "/memory.stat", stat_prefix);
+      const int64_t left = std::max<int64_t>(0, limit - std::max<int64_t>(0, used - cached));
       least = least < 0 ? left : std::min(least, left);
     }
     return least;
   };
-  const int64_t v2 = left_in("", "/memory.max", "/memory.current", "inactive_file");
+  const int64_t v2 = left_in("", "/memory.max", "/memory.current", "");
   if (v2 >= 0) return v2;
-  return left_in("memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                 "total_inactive_file");
+  return left_in("memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_");
 }
 
 double cgroup_cores(const CgroupFiles& files) {

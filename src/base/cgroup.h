@@ -24,7 +24,7 @@ struct CgroupFiles {
 std::vector<std::string> cgroup_folders(std::string_view controller, const CgroupFiles& files = {});
 
 // Bytes that the groups (version 2, else 1) still allow: the least limit, each less what is used
-// there, but for files that were read and are not in use. -1 without any limit.
+// there, but for the cache of files. -1 without any limit.
 int64_t cgroup_memory_left(const CgroupFiles& files = {});
 
 // Processors' worth of time that the groups' quotas allow (systemd's CPUQuota=, docker's --cpus):

@@ -52,16 +52,21 @@ TEST_F(Cgroup, ThatIsNotVisibleIsTheContainersRoot) {
   EXPECT_EQ(left("0::/docker/0123\n"), -1);
 }
 
-TEST_F(Cgroup, FilesThatWereReadAndAreNotInUseTakeNothing) {
+TEST_F(Cgroup, TheCacheOfFilesTakesNothing) {
   write("/a/memory.max", "5000\n");
   write("/a/memory.current", "4500\n");
   write("/a/memory.stat", "anon 400\nfile 4100\nactive_file 100\ninactive_file 4000\n");
-  EXPECT_EQ(left("0::/a\n"), 4500) << "a model that was just downloaded";
+  EXPECT_EQ(left("0::/a\n"), 4600) << "a model that was just downloaded";
+  write("/a/memory.stat", "anon 400\nfile 4100\nactive_file 4000\ninactive_file 100\n");
+  EXPECT_EQ(left("0::/a\n"), 4600) << "and read again since";
+  write("/a/memory.stat", "anon 400\nfile 4100\nshmem 4100\nactive_file 0\ninactive_file 0\n");
+  EXPECT_EQ(left("0::/a\n"), 500) << "files in memory stay there";
   write("/a/memory.stat", "inactive_file 9000\n");
   EXPECT_EQ(left("0::/a\n"), 5000);
   write("/memory/x/memory.limit_in_bytes", "5000\n");
   write("/memory/x/memory.usage_in_bytes", "4500\n");
-  write("/memory/x/memory.stat", "inactive_file 1\ntotal_inactive_file 4000\n");
+  write("/memory/x/memory.stat",
+        "inactive_file 1\nactive_file 2\ntotal_inactive_file 3000\ntotal_active_file 1000\n");
   EXPECT_EQ(left("4:memory:/x\n"), 4500);
 }
 
