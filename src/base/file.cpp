@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,33 @@ tl::unexpected<Error> too_large(const std::string& path, size_t bytes_max, off_t
                                         " bytes, found " + std::to_string(found));
 }
 
+const char* kind_of(mode_t mode) {
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISFIFO(mode) ? "a FIFO"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
+
+tl::unexpected<Error> not_regular(const std::string& path, mode_t mode) {
+  return fail(ErrorCode::kIo, path + ": expected a regular file; found " + kind_of(mode));
+}
+
+// After open() has failed.
+tl::unexpected<Error> cannot_open(const std::string& path) {
+  const int number = errno;
+  struct stat info {};
+  if (number == ENOENT && ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    std::error_code error;
+    return fail(ErrorCode::kIo,
+                path + ": expected a regular file; found a link to " +
+                    std::filesystem::read_symlink(path, error).string().substr(0, PATH_MAX) +
+                    ", which is not there (is the download over?)");
+  }
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return not_regular(path, info.st_mode);
+  return fail(ErrorCode::kIo, path + ": cannot open: " + std::strerror(number));
+}
+
 class Fd {
  public:
   // Opening a FIFO would wait for a writer; on a regular file O_NONBLOCK says nothing.
@@ -44,10 +72,10 @@ class Fd {
 
 Result<FileView> FileView::map(const std::string& path) {
   const Fd fd(path);
-  if (fd.get() < 0) return fail(ErrorCode::kIo, path + ": cannot open: " + reason());
+  if (fd.get() < 0) return cannot_open(path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail(ErrorCode::kIo, path + ": " + reason());
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, path + ": not a regular file");
+  if (!S_ISREG(info.st_mode)) return not_regular(path, info.st_mode);
   FileView view;
   view.name_ = path;
   if (info.st_size == 0) return view;
@@ -142,8 +170,15 @@ void ModelFiles::replace(std::string file, std::string text) {
 bool ModelFiles::has(std::string_view file) const {
   if (replaced_.contains(file)) return true;
   if (!folder_.empty()) {
-    std::error_code error;
-    return std::filesystem::is_regular_file(folder_ + "/" + std::string(file), error);
+    // A folder between that is a link to nowhere hides nothing either.
+    for (size_t end = 0; end != std::string_view::npos;) {
+      end = file.find('/', end + 1);
+      const std::string path = folder_ + "/" + std::string(file.substr(0, end));
+      struct stat info {};
+      if (::lstat(path.c_str(), &info) != 0) return errno != ENOENT;
+      if (::stat(path.c_str(), &info) != 0) return true;
+    }
+    return true;
   }
   for (const Embedded& e : embedded_)
     if (e.name == file) return true;
@@ -162,10 +197,10 @@ Result<FileView> ModelFiles::open_file(std::string_view file) const {
 
 Result<std::string> read_file(const std::string& path, size_t bytes_max) {
   const Fd fd(path);
-  if (fd.get() < 0) return fail(ErrorCode::kIo, path + ": cannot open: " + reason());
+  if (fd.get() < 0) return cannot_open(path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail(ErrorCode::kIo, path + ": " + reason());
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, path + ": not a regular file");
+  if (!S_ISREG(info.st_mode)) return not_regular(path, info.st_mode);
   if (info.st_size > static_cast<off_t>(bytes_max)) return too_large(path, bytes_max, info.st_size);
   // Read to its end, not mapped: somebody may be writing it anew.
   constexpr size_t kPieceBytes = 64 << 10;

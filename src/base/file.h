@@ -60,6 +60,8 @@ class ModelFiles {
   // The folder's last component, or the hub's ORG/NAME.
   const std::string& name() const { return name_; }
   const std::string& folder() const { return folder_; }  // Empty when compiled in.
+  // There is something of that name. What is not a file that can be read (a link that leads
+  // nowhere, a FIFO, a folder) is an error of open_file(), never as if it were not there.
   bool has(std::string_view file) const;
   Result<FileView> open_file(std::string_view file) const;
   // From now on `file` is `text` instead of what the folder holds. Views of it live as long as a

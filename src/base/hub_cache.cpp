@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "base/file.h"
 
 namespace weir {
 
@@ -50,8 +51,12 @@ Result<std::string> choose_snapshot(const fs::path& folder) {
     return fail(
         ErrorCode::kConfig,
         where + "expected a snapshot of it in snapshots; found none (is the download over?)");
-  std::string commit;
-  if (std::ifstream ref(folder / "refs" / "main"); ref >> commit) {
+  std::error_code error;
+  const fs::path main = folder / "refs" / "main";
+  if (fs::symlink_status(main, error).type() != fs::file_type::not_found) {
+    constexpr size_t kRefBytesMax = 4096;
+    WEIR_ASSIGN(std::string commit, read_file(main.string(), kRefBytesMax));
+    commit.erase(std::min(commit.find_first_of(" \t\r\n"), commit.size()));
     if (std::ranges::find(names, commit) != names.end()) return commit;
     return fail(ErrorCode::kConfig, where + "expected the snapshot " + commit.substr(0, 80) +
                                         " that refs/main names; found " + list(names) +

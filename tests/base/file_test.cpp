@@ -20,7 +20,7 @@ TEST(FileView, RefusesAFifoWithoutWaiting) {
   const auto view = FileView::map(path);
   ::unlink(path.c_str());
   ASSERT_FALSE(view);
-  EXPECT_EQ(view.error().message, path + ": not a regular file");
+  EXPECT_EQ(view.error().message, path + ": expected a regular file; found a FIFO");
 }
 
 class Folders : public testing::Test {
@@ -63,6 +63,37 @@ TEST_F(Folders, AreToldFromFilesAndFromNothing) {
             std::string::npos);
 }
 
+// A download that is not over, or a mistake: nobody wants the model without its chat template then.
+TEST_F(Folders, TellWhatIsNotThereFromWhatCannotBeRead) {
+  write("m/config.json");
+  write("m/whole.json", "text");
+  std::filesystem::create_directories(root_ + "/m/folder.json");
+  std::filesystem::create_symlink("whole.json", root_ + "/m/link.json");
+  std::filesystem::create_symlink("../../blobs/0", root_ + "/m/broken.json");
+  std::filesystem::create_symlink("nowhere", root_ + "/m/lost");
+  ASSERT_EQ(::mkfifo((root_ + "/m/fifo.json").c_str(), 0600), 0);
+  const auto files = ModelFiles::open(root_ + "/m");
+  ASSERT_TRUE(files);
+  for (const char* absent : {"none.json", "none/none.json", "folder.json/none.json"})
+    EXPECT_FALSE(files->has(absent)) << absent;
+  const auto said = [&](const std::string& file) {
+    EXPECT_TRUE(files->has(file)) << file;
+    const auto view = files->open_file(file);
+    const std::string text = view ? std::string(view->text()) : view.error().message;
+    const std::string path = root_ + "/m/" + file + ": ";
+    return text.starts_with(path) ? text.substr(path.size()) : text;
+  };
+  EXPECT_EQ(said("whole.json"), "text");
+  EXPECT_EQ(said("link.json"), "text");
+  EXPECT_EQ(said("folder.json"), "expected a regular file; found a folder");
+  EXPECT_EQ(said("fifo.json"), "expected a regular file; found a FIFO");
+  EXPECT_EQ(said("broken.json"),
+            "expected a regular file; found a link to ../../blobs/0, which is not there (is the "
+            "download over?)");
+  EXPECT_EQ(said("lost/none.json"), "cannot open: No such file or directory");
+  EXPECT_EQ(said("whole.json/none.json"), "cannot open: Not a directory");
+}
+
 TEST_F(Folders, OfTheHubsCacheAreTheirSnapshotUnderTheModelsName) {
   const std::string cache = "models--org--some--model", first = cache + "/snapshots/aaa";
   write(cache + "/blobs/0", "");
@@ -84,6 +115,9 @@ TEST_F(Folders, OfTheHubsCacheAreTheirSnapshotUnderTheModelsName) {
   write(cache + "/refs/main", "ccc");
   EXPECT_NE(error(cache).find("expected the snapshot ccc that refs/main names; found aaa, bbb"),
             std::string::npos);
+  std::filesystem::remove(root_ + "/" + cache + "/refs/main");
+  ASSERT_EQ(::mkfifo((root_ + "/" + cache + "/refs/main").c_str(), 0600), 0);
+  EXPECT_TRUE(error(cache).ends_with("refs/main: expected a regular file; found a FIFO"));
   write("models--gpt2/snapshots/ddd/config.json");
   EXPECT_EQ(opened("models--gpt2"), "gpt2 at models--gpt2/snapshots/ddd");
   write("models--a--b/config.json");
