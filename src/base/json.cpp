@@ -7,6 +7,55 @@
 
 namespace weir {
 
+namespace {
+
+// Four hexadecimal digits; -1 if they are none.
+int32_t hex_code(std::string_view digits) {
+  uint32_t code = 0;
+  const char* end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, code, 16);
+  return digits.size() == 4 && read.ec == std::errc() && read.ptr == end
+             ? static_cast<int32_t>(code)
+             : -1;
+}
+
+// What is wrong with the escape at the beginning of `text`, a backslash and what follows; empty if
+// nothing is. `bytes`: how many it takes.
+std::string escape_fault(std::string_view text, size_t& bytes) {
+  constexpr std::string_view kPlain = "\"\\/bfnrt";
+  bytes = 2;
+  if (text.size() >= 2 && kPlain.find(text[1]) != std::string_view::npos) return {};
+  if (text.size() < 2 || text[1] != 'u') return "expected one of \"\\/bfnrtu after a backslash";
+  const int32_t code = hex_code(text.substr(2, 4));
+  if (code < 0) return "expected four hexadecimal digits after \\u";
+  bytes = 6;
+  const std::string found(text.substr(0, bytes));
+  if (code >= 0xdc00 && code <= 0xdfff)
+    return "expected a high surrogate (\\uD800 to \\uDBFF) before " + found;
+  if (code < 0xd800 || code > 0xdbff) return {};
+  const int32_t low = text.substr(6, 2) == "\\u" ? hex_code(text.substr(8, 4)) : -1;
+  if (low < 0xdc00 || low > 0xdfff)
+    return "expected a low surrogate (\\uDC00 to \\uDFFF) after " + found;
+  bytes = 12;
+  return {};
+}
+
+// The first wrong escape of a string, and where it is; empty if there is none.
+std::string string_fault(std::string_view text) {
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (!in_string || text[i] != '\\') continue;
+    size_t bytes = 0;
+    if (const std::string fault = escape_fault(text.substr(i), bytes); !fault.empty())
+      return "byte " + std::to_string(i) + ": " + fault;
+    i += bytes - 1;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<JsonDoc> JsonDoc::parse(std::string_view text, size_t depth_max) {
   JsonDoc doc;
   doc.parser_ = std::make_unique<simdjson::dom::parser>();
@@ -14,9 +63,11 @@ Result<JsonDoc> JsonDoc::parse(std::string_view text, size_t depth_max) {
     return fail(ErrorCode::kTooLarge,
                 "no memory for a JSON document of " + std::to_string(text.size()) + " bytes");
   auto parsed = doc.parser_->parse(text.data(), text.size());
-  if (parsed.error() != simdjson::SUCCESS)
-    return fail(ErrorCode::kInvalid,
-                std::string("expected valid JSON: ") + simdjson::error_message(parsed.error()));
+  if (parsed.error() != simdjson::SUCCESS) {
+    std::string fault = parsed.error() == simdjson::STRING_ERROR ? string_fault(text) : "";
+    if (fault.empty()) fault = simdjson::error_message(parsed.error());
+    return fail(ErrorCode::kInvalid, "expected valid JSON: " + fault);
+  }
   doc.root_ = parsed.value_unsafe();
   return doc;
 }

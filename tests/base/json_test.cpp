@@ -51,5 +51,28 @@ TEST(JsonDoc, ReadsAndRefuses) {
   EXPECT_FALSE(JsonDoc::parse(deep + std::string(2000, ']')));
 }
 
+TEST(JsonDoc, SaysWhichEscapeIsWrongAndWhere) {
+  const auto message = [](std::string_view text) {
+    const auto doc = JsonDoc::parse(text);
+    return doc ? std::string("none") : doc.error().message;
+  };
+  EXPECT_EQ(message(R"({"text":"a \\ud83d"})"), "none") << "a backslash, and text";
+  EXPECT_EQ(message(R"({"text":"\ud83d\ude00 \u00e9 \n"})"), "none");
+  EXPECT_EQ(message(R"(["\"\ud83d\ude00"])"), "none");
+  EXPECT_EQ(
+      message(R"({"text":"abc \ud83d"})"),
+      R"(expected valid JSON: byte 13: expected a low surrogate (\uDC00 to \uDFFF) after \ud83d)");
+  EXPECT_EQ(
+      message(R"(["\ud83d\ude00\uD83D\u0041"])"),
+      R"(expected valid JSON: byte 14: expected a low surrogate (\uDC00 to \uDFFF) after \uD83D)");
+  EXPECT_EQ(
+      message(R"(["\\", "\ude00"])"),
+      R"(expected valid JSON: byte 8: expected a high surrogate (\uD800 to \uDBFF) before \ude00)");
+  EXPECT_EQ(message(R"(["\u12g4"])"),
+            R"(expected valid JSON: byte 2: expected four hexadecimal digits after \u)");
+  EXPECT_EQ(message(R"(["\x41"])"),
+            R"(expected valid JSON: byte 2: expected one of "\/bfnrtu after a backslash)");
+}
+
 }  // namespace
 }  // namespace weir
