@@ -1,13 +1,17 @@
 #include "api/exchange.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cmath>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include "api/anthropic/message_error.h"
 #include "api/api_error.h"
+#include "base/check.h"
 #include "base/log.h"
 
 namespace weir::api {
@@ -40,16 +44,22 @@ bool is_probe(std::string_view path) {
 
 }  // namespace
 
+// Ids are secrets too: without keys a response is found by its id alone. So no id may tell anything
+// of another; the system's generator is asked for many bytes at a time because a call costs more
+// than the bytes.
 uint64_t random_bits() {
-  // SplitMix64 (Steele et al. 2014) from a seed of the system: ids need to be unique, not secret.
-  static uint64_t state = [] {
-    std::random_device device;
-    return static_cast<uint64_t>(device()) << 32 | device();
-  }();
-  uint64_t z = state += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
+  static std::array<uint64_t, 512> bits;
+  static size_t next = bits.size();
+  if (next == bits.size()) {
+    for (size_t filled = 0; filled < sizeof bits;) {
+      const ssize_t count =
+          ::getrandom(reinterpret_cast<char*>(bits.data()) + filled, sizeof bits - filled, 0);
+      CHECK(count > 0 || errno == EINTR);
+      if (count > 0) filled += static_cast<size_t>(count);
+    }
+    next = 0;
+  }
+  return std::exchange(bits[next++], 0);
 }
 
 std::string random_id(std::string_view prefix) {

@@ -109,7 +109,8 @@ class Exchange {
 
 using ExchangePtr = std::shared_ptr<Exchange>;
 
-// Random hexadecimal digits, unique in practice; for request and answer ids. The loop's thread.
+// Random hexadecimal digits that nobody can guess, whatever other ids are known; for request and
+// answer ids. The loop's thread.
 std::string random_id(std::string_view prefix);
 uint64_t random_bits();
 
