@@ -4,7 +4,6 @@
 // Threads: take() from any; a lease belongs to whoever holds it. A budget outlives its leases.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -103,29 +102,36 @@ class MemoryBudget final : private Lender {
   const size_t bytes_max_;
 };
 
-// Of what is stored: all of it to whoever comes, for what is stored can be dropped.
+// Of what is stored: all of it to each caller, for what is stored can be dropped. It knows what
+// each holds, so that the one that has most can be the one that loses some.
 class StoreBudget final : private Lender {
  public:
-  explicit StoreBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit StoreBudget(size_t bytes_max) : budget_(bytes_max) {}
 
-  std::optional<MemoryLease> take(size_t bytes) {
-    size_t used = used_.load(std::memory_order_relaxed);
-    do {
-      if (bytes > bytes_max_ - used) return std::nullopt;
-    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    return MemoryLease(*this, 0, bytes);
+  std::optional<MemoryLease> take(uint64_t caller, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!budget_.take_more(caller, bytes)) return std::nullopt;
+    return MemoryLease(*this, caller, bytes);
   }
 
-  size_t used() const { return used_.load(std::memory_order_relaxed); }
-  size_t bytes_max() const { return bytes_max_; }
+  size_t held_by(uint64_t caller) const {
+    const std::lock_guard lock(mutex_);
+    return budget_.held_by(caller);
+  }
+  size_t used() const {
+    const std::lock_guard lock(mutex_);
+    return budget_.used();
+  }
+  size_t bytes_max() const { return budget_.bytes_max(); }
 
  private:
-  void give_back(uint64_t /*caller*/, size_t bytes) override {
-    used_.fetch_sub(bytes, std::memory_order_relaxed);
+  void give_back(uint64_t caller, size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    budget_.give_back(caller, bytes);
   }
 
-  const size_t bytes_max_;
-  std::atomic<size_t> used_{0};
+  mutable std::mutex mutex_;
+  FairBudget budget_;
 };
 
 }  // namespace weir::api

@@ -34,34 +34,63 @@ void ResponseStore::put(StoredResponse response) {
   const size_t turn_bytes = response.turn->input.size() + response.turn->output.size();
   const size_t bytes = kEntryBytes + turn_bytes + response.head.size() + response.tail.size();
   if (bytes > budget_.bytes_max()) return;
+  const uint64_t caller = response.caller;
   const std::lock_guard lock(mutex_);
   drop_expired(response.created);
-  if (by_age_.size() >= kResponsesMax) drop_oldest();
+  const auto count_of = [](uint64_t, const Numbers& numbers) { return numbers.size(); };
+  const auto bytes_of = [&](uint64_t holder, const Numbers&) { return budget_.held_by(holder); };
+  if (by_age_.size() >= kResponsesMax && !drop_one_for(caller, 1, kResponsesMax, count_of)) return;
   std::optional<MemoryLease> head, turn;
-  while (!(turn = budget_.take(turn_bytes)) || !(head = budget_.take(bytes - turn_bytes))) {
+  while (!(turn = budget_.take(caller, turn_bytes)) ||
+         !(head = budget_.take(caller, bytes - turn_bytes))) {
     turn.reset();
-    if (by_age_.empty()) return;  // Turns of open answers fill it.
-    drop_oldest();
+    if (!drop_one_for(caller, bytes, budget_.bytes_max(), bytes_of)) return;
   }
   response.lease = std::move(*head);
   response.turn->lease = std::move(*turn);
-  by_age_.push_back(std::make_shared<const StoredResponse>(std::move(response)));
-  by_id_[by_age_.back()->id] = std::prev(by_age_.end());
+  const uint64_t number = next_number_++;
+  auto entry = std::make_shared<const StoredResponse>(std::move(response));
+  by_id_[entry->id] = number;
+  by_caller_[caller].insert(number);
+  by_age_.emplace(number, std::move(entry));
 }
 
-void ResponseStore::drop_oldest() {
-  by_id_.erase(by_age_.front()->id);
-  by_age_.pop_front();
+// Makes room for `amount` of `whole`: the caller that would have most of it then loses its oldest.
+// False if that one has nothing here. A caller that has nothing yet always gets its first eighth.
+template <class AmountOf>
+bool ResponseStore::drop_one_for(uint64_t caller, size_t amount, size_t whole,
+                                 const AmountOf& amount_of) {
+  const auto own = by_caller_.find(caller);
+  const Numbers* loser = own == by_caller_.end() ? nullptr : &own->second;
+  size_t most = loser ? amount_of(caller, *loser) + amount : amount <= whole / 8 ? 0 : amount;
+  for (const auto& [holder, numbers] : by_caller_) {
+    const size_t held = holder == caller ? 0 : amount_of(holder, numbers);
+    if (held <= most) continue;
+    most = held;
+    loser = &numbers;
+  }
+  if (!loser) return false;
+  drop(*loser->begin());
+  return true;
+}
+
+void ResponseStore::drop(uint64_t number) {
+  const auto found = by_age_.find(number);
+  by_id_.erase(found->second->id);
+  const auto holder = by_caller_.find(found->second->caller);
+  holder->second.erase(number);
+  if (holder->second.empty()) by_caller_.erase(holder);
+  by_age_.erase(found);
 }
 
 void ResponseStore::drop_expired(int64_t now) {
-  while (!by_age_.empty() && now - by_age_.front()->created > kResponseAgeMax) drop_oldest();
+  while (!by_age_.empty() && now - by_age_.begin()->second->created > kResponseAgeMax)
+    drop(by_age_.begin()->first);
 }
 
-std::list<ResponseStore::Entry>::iterator ResponseStore::locate(std::string_view id,
-                                                                std::string_view owner) {
+std::optional<uint64_t> ResponseStore::locate(std::string_view id, std::string_view owner) const {
   const auto found = by_id_.find(id);
-  if (found == by_id_.end() || (*found->second)->owner != owner) return by_age_.end();
+  if (found == by_id_.end() || by_age_.at(found->second)->owner != owner) return std::nullopt;
   return found->second;
 }
 
@@ -69,18 +98,16 @@ std::shared_ptr<const StoredResponse> ResponseStore::find(std::string_view id,
                                                           std::string_view owner, int64_t now) {
   const std::lock_guard lock(mutex_);
   drop_expired(now);
-  const auto found = locate(id, owner);
-  return found == by_age_.end() ? nullptr : *found;
+  const auto number = locate(id, owner);
+  return number ? by_age_.at(*number) : nullptr;
 }
 
 bool ResponseStore::erase(std::string_view id, std::string_view owner, int64_t now) {
   const std::lock_guard lock(mutex_);
   drop_expired(now);
-  const auto found = locate(id, owner);
-  if (found == by_age_.end()) return false;
-  by_id_.erase((*found)->id);
-  by_age_.erase(found);
-  return true;
+  const auto number = locate(id, owner);
+  if (number) drop(*number);
+  return number.has_value();
 }
 
 size_t ResponseStore::count() const {

@@ -1,5 +1,6 @@
 // ResponseStore: responses that clients may read again and continue (`previous_response_id`), in
-// memory, within a budget: the oldest go first.
+// memory, within a budget. One caller alone may fill it. Where several do, the caller that holds
+// most loses its oldest first, so that nobody can drop the responses of others by making many.
 //
 // Threads: any; one lock, never held for long. What find() returns does not change.
 //
@@ -11,9 +12,11 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -43,6 +46,7 @@ struct ResponseTurn {
 struct StoredResponse {
   std::string id;
   std::string owner;       // The key's id; nobody else sees it.
+  uint64_t caller = 0;     // Exchange::caller(): whose share of the store it takes.
   int64_t created = 0;     // Seconds since the epoch.
   std::string head, tail;  // The response's JSON, before and behind the members of its output.
   std::shared_ptr<ResponseTurn> turn;
@@ -56,7 +60,8 @@ class ResponseStore {
 
   bool enabled() const { return budget_.bytes_max() > 0; }
 
-  // Nothing happens if it is larger than the whole store.
+  // Nothing happens if it is larger than the whole store, or than all that its caller may have
+  // beside the others.
   void put(StoredResponse response);
   // Null: never stored, deleted, forgotten, or another key's.
   std::shared_ptr<const StoredResponse> find(std::string_view id, std::string_view owner,
@@ -68,15 +73,21 @@ class ResponseStore {
 
  private:
   using Entry = std::shared_ptr<const StoredResponse>;
+  using Numbers = std::set<uint64_t>;
 
-  void drop_oldest();
+  template <class AmountOf>
+  bool drop_one_for(uint64_t caller, size_t amount, size_t whole, const AmountOf& amount_of);
+  void drop(uint64_t number);
   void drop_expired(int64_t now);
-  std::list<Entry>::iterator locate(std::string_view id, std::string_view owner);
+  // Its number; nullopt where find() is null.
+  std::optional<uint64_t> locate(std::string_view id, std::string_view owner) const;
 
   StoreBudget budget_;
   mutable std::mutex mutex_;
-  std::list<Entry> by_age_;                                                 // The oldest first.
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_id_;  // Keys: the entries'.
+  uint64_t next_number_ = 0;
+  std::map<uint64_t, Entry> by_age_;                      // By number: the oldest first.
+  std::unordered_map<std::string_view, uint64_t> by_id_;  // Keys: the entries'.
+  std::unordered_map<uint64_t, Numbers> by_caller_;       // None is empty.
 };
 
 }  // namespace weir::api

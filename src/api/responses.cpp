@@ -187,6 +187,7 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
   if (request.store) {
     facts.store = in.store;
     facts.owner = in.owner;
+    facts.caller = in.prepare.caller;
     facts.turn = std::move(request.turn);
   }
   return prepared;

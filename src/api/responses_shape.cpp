@@ -372,6 +372,7 @@ void ResponsesShape::store(std::string head, std::string tail) {
   facts_.turn->output = std::move(output_);
   facts_.store->put({.id = facts_.id,
                      .owner = facts_.owner,
+                     .caller = facts_.caller,
                      .created = facts_.created,
                      .head = std::move(head),
                      .tail = std::move(tail),

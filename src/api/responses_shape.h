@@ -34,6 +34,7 @@ struct ResponseFacts {
   // Where the response is kept, if it is.
   ResponseStore* store = nullptr;
   std::string owner{};
+  uint64_t caller = 0;
   std::shared_ptr<ResponseTurn> turn{};
 };
 

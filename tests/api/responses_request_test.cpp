@@ -186,6 +186,65 @@ TEST(ResponseStore, ForgetsTheOldestAndKeepsWhatConversationsNeed) {
   EXPECT_FALSE(store.erase("resp_3", "", 4));
 }
 
+StoredResponse response_of_caller(uint64_t caller, int number, size_t bytes) {
+  StoredResponse response = response_of(number, bytes);
+  response.caller = caller;
+  return response;
+}
+
+size_t kept(ResponseStore& store, int first, int count) {
+  size_t kept = 0;
+  for (int i = first; i < first + count; ++i)
+    kept += store.find("resp_" + std::to_string(i), "", 1) ? 1 : 0;
+  return kept;
+}
+
+TEST(ResponseStore, NobodyDropsTheResponsesOfOthersByMakingMany) {
+  ResponseStore store(1'000'000);
+  for (int i = 0; i < 10; ++i) store.put(response_of_caller(1, i, 9'000));
+  for (int i = 10; i < 20; ++i) store.put(response_of_caller(2, i, 20'000));
+  for (int i = 100; i < 300; ++i) store.put(response_of_caller(3, i, 90'000));
+  EXPECT_EQ(kept(store, 0, 10), 10u);
+  EXPECT_EQ(kept(store, 10, 10), 10u);
+  EXPECT_EQ(kept(store, 100, 200), 7u) << "its own oldest go";
+  EXPECT_TRUE(store.find("resp_299", "", 1));
+  // Who comes later has room, at the cost of the one that has most.
+  for (int i = 300; i < 400; ++i) store.put(response_of_caller(4, i, 9'000));
+  EXPECT_EQ(kept(store, 0, 20), 20u);
+  EXPECT_GE(kept(store, 300, 100), 30u);
+  EXPECT_GE(kept(store, 100, 200), 3u);
+}
+
+TEST(ResponseStore, OneCallerAloneMayUseAllOfIt) {
+  ResponseStore store(1'000'000);
+  for (int i = 0; i < 20; ++i) store.put(response_of_caller(1, i, 90'000));
+  EXPECT_EQ(kept(store, 0, 20), 11u);
+  EXPECT_GT(store.bytes(), 900'000u);
+}
+
+TEST(ResponseStore, ALargeResponseDoesNotDropEverybodysSmallOnes) {
+  ResponseStore store(1'000'000);
+  for (int i = 0; i < 20; ++i) store.put(response_of_caller(static_cast<uint64_t>(i), i, 40'000));
+  store.put(response_of_caller(100, 100, 900'000));
+  EXPECT_FALSE(store.find("resp_100", "", 1));
+  EXPECT_EQ(kept(store, 0, 20), 20u);
+  store.put(response_of_caller(101, 101, 120'000));
+  EXPECT_TRUE(store.find("resp_101", "", 1)) << "an eighth of the store is for whoever comes";
+  store.put(response_of_caller(101, 102, 120'000));
+  EXPECT_TRUE(store.find("resp_102", "", 1));
+  store.put(response_of_caller(101, 103, 120'000));
+  EXPECT_FALSE(store.find("resp_101", "", 1)) << "beyond it, its own go first";
+}
+
+TEST(ResponseStore, ManyTinyOnesDropTheirOwnCallersFirst) {
+  ResponseStore store(size_t{1} << 30);
+  for (int i = 0; i < 10; ++i) store.put(response_of_caller(1, i, 1'000'000));
+  for (int i = 100; i < 100 + static_cast<int>(kResponsesMax); ++i)
+    store.put(response_of_caller(2, i, 10));
+  EXPECT_EQ(kept(store, 0, 10), 10u);
+  EXPECT_EQ(store.count(), kResponsesMax);
+}
+
 TEST(ResponseStore, CountsNothingWhenAllIsGone) {
   ResponseStore store(1 << 20);
   {
