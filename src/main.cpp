@@ -1,7 +1,9 @@
 // weir: reads the options and runs the subcommand; serve when none is named. Exit codes: 0 fine, 1
 // the command failed, 2 the options are wrong.
+#include <chrono>
 #include <cstdio>
 
+#include "base/log.h"
 #include "commands/bench.h"
 #include "commands/calibrate.h"
 #include "commands/info.h"
@@ -44,6 +46,7 @@ int main(int argc, char** argv) {
   }
   const weir::Result<void> done = run(parsed->options);
   if (!done) {
+    weir::log::flush(std::chrono::seconds(1));  // Before what it came to.
     std::fprintf(stderr, "weir: %s\n", done.error().message.c_str());
     return 1;
   }

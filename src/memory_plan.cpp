@@ -20,7 +20,8 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int32_t kPageTokens = kernels::kPageTokens;
 
 // What the program itself, the tokenizer, the thread stacks and the allocator's slack take:
-// measured at 40 to 70 MiB for vocabularies of 8 to 150 thousand tokens.
+// measured at 40 to 70 MiB for vocabularies of 8 to 150 thousand tokens. Lines of the log that wait
+// to be written are at most 1 MiB of it (base/log_writer.h).
 constexpr int64_t kProgramBytes = 72 * kMiB;
 // A connection's buffers while it is idle, its parser included.
 constexpr int64_t kConnectionBytes = 2048;

@@ -289,6 +289,7 @@ void Server::on_signal() {
   else
     log::info("server is not ready any more, and serves on for " +
               std::to_string(options_.drain_delay) + " s (a second signal stops at once)");
+    log::flush(std::chrono::milliseconds(100));
   loop_.every(kDrainTickMs, [this] { hurry_drain(); });
 }
 
@@ -567,6 +568,7 @@ void Server::print_address() const {
   std::fflush(stdout);
 }
 
+  log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
 Result<void> Server::run() {
   WEIR_TRY(listen());
   loop_.on_signal(SIGTERM, [this](int) { on_signal(); });

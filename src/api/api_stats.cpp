@@ -1,5 +1,6 @@
 #include "api/api_stats.h"
 
+#include "base/log.h"
 #include "base/process_usage.h"
 
 namespace weir::api {
@@ -138,6 +139,8 @@ void render_server(std::string& out, const MetricsFacts& facts) {
   limit("weir_context_tokens_max", "Prompt and answer of one sequence together.",
         facts.context_max);
   limit("weir_requests_running_max", "Sequences that run at once.", facts.running_max);
+  render(out, "weir_log_lines_dropped_total", "Lines of the log that found no room.",
+         MetricType::kCounter, static_cast<double>(log::lines_dropped()));
   limit("weir_requests_open_max", "Requests that run or wait; more are refused.", facts.open_max);
 }
 

@@ -1,19 +1,21 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "base/json.h"
+#include "base/log_writer.h"
 
 namespace weir::log {
 
@@ -25,45 +27,78 @@ constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level"
 
 Format chosen_format = Format::kText;  // Written once, before the first line.
 
-// Each line is one write to the end of the file: nothing is lost when the process is killed, and
-// lines of several writers do not mix. What a full disk does not take is lost.
-class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  explicit FileSink(std::string path) : path_(std::move(path)) {}
-  ~FileSink() override {
-    if (fd_ >= 0) ::close(fd_);
-  }
+const char* pattern() { return chosen_format == Format::kJson ? kJsonPattern : kTextPattern; }
 
-  Result<void> open() {
-    // O_NONBLOCK: a FIFO that nobody reads is an error, not a halt.
-    const int fd =
-        ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
-    if (fd < 0)
-      return fail(ErrorCode::kIo,
-                  "cannot open the log file " + path_ + ": " + std::strerror(errno));
-    const std::lock_guard lock(mutex_);
-    const int before = std::exchange(fd_, fd);
-    if (before >= 0) ::close(before);
-    return {};
+// What a terminal shows of a level.
+std::string_view colour_of(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::debug:
+      return "\033[36m";
+    case spdlog::level::info:
+      return "\033[32m";
+    case spdlog::level::warn:
+      return "\033[33m\033[1m";
+    default:
+      return "\033[31m\033[1m";
   }
+}
+
+std::string drop_notice(uint64_t lines) {
+  const Field fields[] = {{"lines", static_cast<int64_t>(lines)}};
+  const std::string text = format_event(chosen_format, "log dropped", fields);
+  spdlog::memory_buf_t line;
+  spdlog::pattern_formatter(pattern()).format({"weir", spdlog::level::warn, text}, line);
+  return std::string(line.data(), line.size());
+}
+
+// Never destroyed: others log for as long as there is a process.
+LogWriter& writer() {
+  static LogWriter* const instance = [] {
+    // A second: of a pipe that is read slowly all comes through.
+    std::atexit([] { flush(std::chrono::seconds(1)); });
+    return new LogWriter(STDERR_FILENO, &drop_notice);
+  }();
+  return *instance;
+}
+
+class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit WriterSink(bool with_colours) : with_colours_(with_colours) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    [[maybe_unused]] const ssize_t written = ::write(fd_, line.data(), line.size());
+    std::string_view text(line.data(), line.size());
+    const size_t begin = message.color_range_start, end = message.color_range_end;
+    if (!with_colours_ || end <= begin) return writer().push(text);
+    std::string coloured(text.substr(0, begin));
+    coloured.append(colour_of(message.level)).append(text.substr(begin, end - begin));
+    coloured.append("\033[m").append(text.substr(end));
+    writer().push(coloured);
   }
   void flush_() override {}
 
-  const std::string path_;
-  int fd_ = -1;  // Guarded by mutex_.
+  const bool with_colours_;
 };
 
-std::shared_ptr<FileSink> file_sink;  // Written once, before there are other threads.
+std::string file_path;  // Written once, before there are other threads.
+
+Result<void> open_file(const std::string& path) {
+  // O_NONBLOCK: a FIFO that nobody reads is an error, not a halt.
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
+  if (fd < 0)
+    return fail(ErrorCode::kIo, "cannot open the log file " + path + ": " + std::strerror(errno));
+  writer().write_to(fd);
+  return {};
+}
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto created = spdlog::stderr_color_mt("weir");
+    const bool with_colours =
+        spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
+    auto created =
+        std::make_shared<spdlog::logger>("weir", std::make_shared<WriterSink>(with_colours));
     created->set_pattern(kTextPattern);
     return created;
   }();
@@ -104,19 +139,21 @@ std::string decimal(double number) {
 void configure(Level level, Format format) {
   chosen_format = format;
   logger().set_level(to_spdlog(level));
-  logger().set_pattern(format == Format::kJson ? kJsonPattern : kTextPattern);
+  logger().set_pattern(pattern());
 }
 
 Result<void> to_file(const std::string& path) {
-  auto sink = std::make_shared<FileSink>(path);
-  WEIR_TRY(sink->open());
-  file_sink = sink;
-  logger().sinks().assign(1, std::move(sink));
-  logger().set_pattern(chosen_format == Format::kJson ? kJsonPattern : kTextPattern);
+  WEIR_TRY(open_file(path));
+  file_path = path;
+  logger().sinks().assign(1, std::make_shared<WriterSink>(false));
+  logger().set_pattern(pattern());
   return {};
 }
 
-Result<void> reopen() { return file_sink ? file_sink->open() : Result<void>(); }
+Result<void> reopen() { return file_path.empty() ? Result<void>() : open_file(file_path); }
+
+bool flush(std::chrono::milliseconds most) { return writer().flush(most); }
+uint64_t lines_dropped() { return writer().dropped(); }
 
 bool enabled(Level level) { return logger().should_log(to_spdlog(level)); }
 void debug(std::string_view line) { write(Level::kDebug, line); }

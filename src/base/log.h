@@ -1,10 +1,14 @@
 // Logging: one line per event, `subsystem what key=value`, or the same as a JSON object a line.
 // spdlog behind a few functions.
 //
+// No function here waits for the file: a thread of its own writes the lines (log_writer.h), within
+// a millisecond or so, and where the file takes none they are dropped.
+//
 // Threads: any but the engine's and the team's, which must neither allocate nor block; they leave
 // figures in metrics, and others log them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,6 +31,12 @@ Result<void> to_file(const std::string& path);
 // Opens the file again by its name: for programs that have moved it away. On error the lines go on
 // where they went. Nothing to do for standard error.
 Result<void> reopen();
+// Waits until what was logged is written, for `most` at the longest: before the process ends, or
+// before something that a reader should see after it. False if some of it is not written then. The
+// end of the process waits by itself for a second at most (exit(), the end of main).
+bool flush(std::chrono::milliseconds most);
+// Lines that were lost, since the process began.
+uint64_t lines_dropped();
 bool enabled(Level level);
 
 void debug(std::string_view line);

@@ -26,6 +26,7 @@ TEST(Log, JsonLinesAreJson) {
   info("plain \"quoted\"\n{} line");
   debug("left out");
   configure(Level::kInfo, Format::kText);
+  EXPECT_TRUE(flush(std::chrono::seconds(10)));
   const std::string lines = testing::internal::GetCapturedStderr();
   size_t begin = 0, count = 0;
   for (size_t end; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
