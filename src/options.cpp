@@ -198,6 +198,11 @@ const std::array kRows = {
         "Let pages of these origins (https://chat.example) call the server; '*' for all; may be "
         "repeated",
         "none"},
+    Row{"allowed-hosts", "NAME[,NAME]", Names{&Options::allowed_hosts}, kServeOnly, "Network",
+        "Without keys: answer also under these names (of a container, a service, a proxy), beside "
+        "addresses, localhost and this machine's name; *.NAME for all below NAME, '*' for any; may "
+        "be repeated",
+        "none"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
         "Open connections; more are refused", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",

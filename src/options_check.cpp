@@ -6,6 +6,7 @@
 
 #include "api/cors.h"
 #include "api/generate_request.h"
+#include "api/guard.h"
 #include "api/output/call_format.h"
 #include "base/check.h"
 #include "options.h"
@@ -54,6 +55,16 @@ Result<void> check_origins(const std::string& origins) {
                   "https://chat.example or http://localhost:3000 (in lower case; without a path, a "
                   "'/' at the end or the default port); found '" +
                       origin + "'");
+  return {};
+}
+
+Result<void> check_hosts(const std::string& hosts) {
+  for (const std::string& host : split_list(hosts))
+    if (!api::is_host_pattern(host))
+      return fail(ErrorCode::kConfig,
+                  "--allowed-hosts: expected '*', or names such as weir, llm.example or "
+                  "*.svc.cluster.local (without a scheme, a port or a path); found '" +
+                      host + "'");
   return {};
 }
 
@@ -149,6 +160,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--drain-seconds", o.drain_seconds, 0, 86400));
   WEIR_TRY(in_range("--drain-delay", o.drain_delay, 0, 86400));
   WEIR_TRY(check_origins(o.cors));
+  WEIR_TRY(check_hosts(o.allowed_hosts));
   WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
   WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
   WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));

@@ -16,6 +16,7 @@
 
 #include "allocator.h"
 #include "api/api.h"
+#include "api/guard.h"
 #include "api/loading.h"
 #include "api/sampling_fields.h"
 #include "base/log.h"
@@ -146,7 +147,11 @@ class Server {
         handle_(options.queue,
                 power_of_two_above(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
         limit_(memory_limit(options)),
-        loading_(split_list(options.cors)) {}
+        loading_(split_list(options.cors)),
+        guard_({.allowed_hosts = split_list(options.allowed_hosts),
+                .own_names = api::own_names(options.host),
+                .tls = !options.tls_cert.empty()},
+               api::CorsPolicy(split_list(options.cors))) {}
 
   Result<void> run();
 
@@ -180,6 +185,7 @@ class Server {
   sched::EngineHandle handle_;
   const MemoryLimit limit_;
   const api::LoadingAnswers loading_;
+  const api::Guard guard_;  // Of both.
   const steady_clock::time_point start_ = steady_clock::now();
 
   net::Loop loop_;
@@ -213,8 +219,12 @@ Result<void> Server::listen() {
       [this](net::HttpRequest&& request, net::HttpResponderPtr responder) {
         answer(std::move(request), std::move(responder));
       },
-      &api::Api::error_body);
+      [this](int status, std::string_view message, const net::HttpRequest& request) {
+        const auto refusal = status == 403 ? guard_.refusal(request, !keys_.empty()) : std::nullopt;
+        return api::Api::error_body(status, refusal ? *refusal : message, request);
+      });
   http_->on_headers([this](const net::HttpRequest& request, uint64_t content_length) {
+    if (guard_.refusal(request, !keys_.empty())) return 403;
     return api_ ? api_->check_headers(request, content_length) : 0;
   });
   http_->error_headers([this](int status, const net::HttpRequest& request) {
@@ -279,6 +289,7 @@ void Server::on_signal() {
   if (draining_ || !api_) {
     log::warn("server stops at once");
     if (!options_.unix_socket.empty()) ::unlink(options_.unix_socket.c_str());
+    log::flush(std::chrono::milliseconds(100));
     std::_Exit(draining_ ? 1 : 0);
   }
   draining_ = true;
@@ -289,7 +300,6 @@ void Server::on_signal() {
   else
     log::info("server is not ready any more, and serves on for " +
               std::to_string(options_.drain_delay) + " s (a second signal stops at once)");
-    log::flush(std::chrono::milliseconds(100));
   loop_.every(kDrainTickMs, [this] { hurry_drain(); });
 }
 
@@ -558,6 +568,7 @@ void Server::print_address() const {
                 std::chrono::duration<double>(steady_clock::now() - start_).count());
   log::info("server ready in " + std::string(seconds) + " s at " + base +
             (options_.unix_socket.empty() ? "" : " and unix:" + options_.unix_socket));
+  log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
   const std::string key = keys_.empty() ? "" : " -H 'Authorization: Bearer YOUR_KEY'";
   std::printf(
       "\nWeir is ready: %s/v1\n\n"
@@ -568,7 +579,6 @@ void Server::print_address() const {
   std::fflush(stdout);
 }
 
-  log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
 Result<void> Server::run() {
   WEIR_TRY(listen());
   loop_.on_signal(SIGTERM, [this](int) { on_signal(); });

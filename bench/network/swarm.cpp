@@ -120,7 +120,8 @@ class Run {
 };
 
 std::string head_of(const std::string& method, const std::string& path) {
-  return method + " " + path + " HTTP/1.1\r\nHost: bench\r\nUser-Agent: swarm\r\nAccept: */*\r\n";
+  return method + " " + path +
+         " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: swarm\r\nAccept: */*\r\n";
 }
 
 // Counts what ends in `bytes` of a chunked answer; true at its end.

@@ -28,11 +28,15 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view lower_pre
   });
 }
 
-// application/json or something+json; absent is taken for it, because many clients leave it out.
-bool is_json(std::string_view content_type) {
+// application/json or something+json. Absent is taken for it, because many programs leave it out;
+// but not of a browser: there it may be what a page sends to other sites without asking (a
+// preflight).
+bool is_json(const net::HttpRequest& request) {
+  std::string_view content_type = request.header("content-type");
   content_type = content_type.substr(0, content_type.find(';'));
   while (content_type.ends_with(' ')) content_type.remove_suffix(1);
-  if (content_type.empty()) return true;
+  if (content_type.empty())
+    return request.header("origin").empty() && request.header("sec-fetch-site").empty();
   return (content_type.size() == 16 &&
           starts_with_ignoring_case(content_type, "application/json")) ||
          (content_type.size() > 5 &&
@@ -142,11 +146,11 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
       exchange.hold(KeyUse(key));
     }
   }
-  if (request.method == "POST" && !request.body.empty() &&
-      !is_json(request.header("content-type"))) {
+  if (request.method == "POST" && !request.body.empty() && !is_json(request)) {
+    const std::string_view found = request.header("content-type");
     exchange.respond_error(
         Error{ErrorCode::kMediaType, "Unsupported content type: expected application/json, found " +
-                                         std::string(request.header("content-type")) + "."});
+                                         std::string(found.empty() ? "none" : found) + "."});
     return false;
   }
   return true;

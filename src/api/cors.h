@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/http.h"
@@ -23,9 +24,10 @@ class CorsPolicy {
   // What the answer to a preflight request has beside them; nullopt if this is none.
   std::optional<net::HttpResponder::Headers> preflight(const net::HttpRequest& request) const;
 
- private:
   bool allows(std::string_view origin) const;
+  bool allows_any() const { return any_; }
 
+ private:
   std::vector<std::string> origins_;
   bool any_ = false;
 };

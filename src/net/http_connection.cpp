@@ -298,6 +298,7 @@ void HttpConnection::run_deferred() {
 
 // The headers are complete: refuse, ask for the body, or just go on.
 void HttpConnection::begin_body() {
+  parser_.set_peer(peer_id_);
   const uint64_t length =
       parser_.is_chunked() ? HttpServer::kUnknownLength : parser_.content_length();
   const int status =

@@ -57,6 +57,8 @@ class HttpParser {
 
   const HttpRequest& request() const { return request_; }
   HttpRequest take_request();
+  // For who looks at request() from kHeaders on.
+  void set_peer(PeerId peer_id) { request_.peer_id = peer_id; }
 
   // A byte of a request has come that is not yet complete.
   bool in_request() const { return phase_ != Phase::kBetween; }

@@ -271,7 +271,7 @@ TEST(Cors, AnswersPreflightsWithoutAKeyAndMarksErrorsAndStreams) {
   EXPECT_EQ(server.get("/v1/models", origin).header("Access-Control-Allow-Origin"),
             "https://a.example");  // A 401.
   const auto stream = server.post("/v1/chat/completions", TestApi::chat_body(R"(,"stream":true)"),
-                                  origin + "Authorization: Bearer secret\r\n");
+                                  origin + kJson + "Authorization: Bearer secret\r\n");
   EXPECT_EQ(stream.status, 200);
   EXPECT_EQ(stream.header("Access-Control-Allow-Origin"), "https://a.example");
   EXPECT_EQ(stream.header("Access-Control-Allow-Credentials"), "true");
@@ -324,6 +324,18 @@ TEST(ContentTypes, MayBeAbsentOrAnyJson) {
   for (const char* type : {"Content-Type: text/plain\r\n", "Content-Type: application/jsonx\r\n",
                            "Content-Type: application/x-www-form-urlencoded\r\n"})
     EXPECT_EQ(server.post("/tokenize", R"({"content":"a"})", type).status, 415) << type;
+}
+
+// A page may send bytes to other sites without a type, and nobody is asked before.
+TEST(ContentTypes, AreRequiredOfBrowsers) {
+  TestApi server;
+  for (const std::string from :
+       {"Origin: http://localhost\r\n", "Sec-Fetch-Site: same-origin\r\n"}) {
+    const auto untyped = server.post("/tokenize", R"({"content":"a"})", from);
+    EXPECT_EQ(untyped.status, 415) << from;
+    EXPECT_NE(untyped.body.find("expected application/json, found none"), std::string::npos);
+    EXPECT_EQ(server.post("/tokenize", R"({"content":"a"})", from + kJson).status, 200) << from;
+  }
 }
 
 // Reads a stream's bytes until `wanted` events have come.

@@ -8,7 +8,7 @@ WITHOUT = "images"
 
 class Clients(unittest.TestCase):
     def replay(self, folder, *arguments):
-        with Server() as server:
+        with Server("--allowed-hosts", "x") as server:  # As replay.py calls it once, to learn the context.
             done = subprocess.run([sys.executable, f"{folder}/replay.py", "--base-url", f"http://{server.host}:{server.port}/v1",
                                    "--model", "weir-tiny-moe", "--without", WITHOUT, "--require", "embeddings,completions,responses", *arguments],
                                   capture_output=True, text=True, timeout=900)

@@ -176,7 +176,7 @@ class Messages(unittest.TestCase):
             # The story may be long: leave when it begins.
             with self.server.socket() as s:
                 data = json.dumps(request(number, *more)).encode()
-                s.sendall(b"POST /v1/messages?beta=true HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                s.sendall(b"POST /v1/messages?beta=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                           b"x-api-key: none\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
                 got = b""
                 while b"\n\n" not in got.partition(b"message_start")[2]:

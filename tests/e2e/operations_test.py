@@ -9,7 +9,7 @@ CHAT = {"model": "weir-tiny-moe", "messages": [{"role": "user", "content": "Tell
 
 def raw(body, path="/v1/chat/completions"):
     data = json.dumps(body).encode()
-    return (f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data
 
 
 class Operations(unittest.TestCase):

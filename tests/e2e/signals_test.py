@@ -81,7 +81,7 @@ class Hangup(unittest.TestCase):
                 # One goes while it is answered, one comes; the third is on another line; alice has a new secret.
                 with server.socket() as s:
                     data = json.dumps({**CHAT, "max_tokens": 300, "stream": True}).encode()
-                    s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer sk-second\r\n"
+                    s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer sk-second\r\n"
                               b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
                     answer = s.recv(1 << 16)
                     write(file, "# new\nsk-fourth\nsk-third\nsk-fifth name=alice requests-per-minute=2\n")

@@ -84,7 +84,7 @@ class Tls(unittest.TestCase):
                 context.set_alpn_protocols(["h2", "http/1.1"])
                 with self.connect(server, context) as s:
                     self.assertEqual(s.selected_alpn_protocol(), "http/1.1")
-                    s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                    s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                     data = b""
                     while part := s.recv(4096):  # Ends with close_notify: no SSLEOFError.
                         data += part
@@ -99,7 +99,7 @@ class Tls(unittest.TestCase):
             self.assertEqual("".join(t["piece"] for t in json.loads(body)["tokens"]), text)
             # A pipeline in one write.
             with self.connect(server) as s:
-                s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+                s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
                 data = b""
                 while data.count(b'{"status":"ok"}') < 50:
                     part = s.recv(65536)
@@ -113,7 +113,7 @@ class Tls(unittest.TestCase):
             raw.connect((server.host, server.port))
             slow = self.context().wrap_socket(raw, server_hostname="127.0.0.1")
             body = json.dumps({**CHAT, "stream": True, "max_tokens": 1000, "logprobs": True, "top_logprobs": 20}).encode()
-            head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
             slow.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             eventually(lambda: self.metric(server, "weir_requests_running") == 0
                        and self.metric(server, "weir_generated_tokens_total") >= 1000, 120, "it computes to its end")
@@ -134,7 +134,7 @@ class Tls(unittest.TestCase):
     def test_those_who_do_not_speak_tls(self):
         with self.server("--max-connections", "8") as server:
             with server.socket(10) as s:
-                s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 answer = s.recv(4096)
                 self.assertTrue(answer.startswith(b"HTTP/1.1 400"), answer)
                 self.assertIn(b"HTTPS", answer + s.recv(4096))
@@ -172,7 +172,7 @@ class Tls(unittest.TestCase):
             if server.is_sanitised():
                 self.skipTest("a sanitiser's malloc keeps what was freed")
             words = json.dumps({"content": "word " * 4000, "with_pieces": True}).encode()
-            message = b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(words)
+            message = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(words)
             context = self.context()
 
             def busy_once():  # Kept alive behind an upload and an answer that are larger than a record.

@@ -232,6 +232,19 @@ TEST(Options, OriginsMayBeGivenAgain) {
             (std::vector<std::string>{"https://a.example", "http://localhost:3000"}));
 }
 
+TEST(Options, HostsAreNames) {
+  const auto parsed = parse({"--allowed-hosts", "weir,llm.example", "--allowed-hosts=*.svc.local"});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(split_list(parsed->options.allowed_hosts),
+            (std::vector<std::string>{"weir", "llm.example", "*.svc.local"}));
+  EXPECT_TRUE(parse({"--allowed-hosts", "*"}));
+  for (const char* wrong : {"http://weir", "weir:5413", "a/b", "*weir", "a*", "."})
+    EXPECT_EQ(error_of({"--allowed-hosts", wrong}),
+              "--allowed-hosts: expected '*', or names such as weir, llm.example or "
+              "*.svc.cluster.local (without a scheme, a port or a path); found '" +
+                  std::string(wrong) + "'");
+}
+
 TEST(Options, ParallelSequencesFindRoomInAStep) {
   const auto size = [](std::vector<const char*> words) {
     const auto parsed = parse(std::move(words));
