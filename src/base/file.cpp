@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/check.h"
 #include "base/hub_cache.h"
+#include "base/mapping_guard.h"
 
 namespace weir {
 
@@ -62,16 +64,40 @@ class Fd {
   }
   Fd(const Fd&) = delete;
   Fd& operator=(const Fd&) = delete;
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   int get() const { return fd_; }
 
  private:
   int fd_;
 };
 
+class Pages {
+ public:
+  explicit Pages(std::span<const std::byte> mapped) : bytes_(mapped) {}
+  ~Pages() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+ private:
+  const std::span<const std::byte> bytes_;
+};
+
 }  // namespace
 
+struct FileView::Mapping {
+  Mapping(Fd file, const struct stat& info, std::span<const std::byte> mapped)
+      : fd(std::move(file)), opened(info), pages(mapped), guard(mapped) {}
+
+  const Fd fd;  // The file to ask about, whatever its path names by then.
+  const struct stat opened;
+  const Pages pages;
+  const MappingGuard guard;  // Goes before the pages: their place may be another mapping's then.
+};
+
+FileView::FileView() = default;
+
 Result<FileView> FileView::map(const std::string& path) {
-  const Fd fd(path);
+  Fd fd(path);
   if (fd.get() < 0) return cannot_open(path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail(ErrorCode::kIo, path + ": " + reason());
@@ -83,7 +109,7 @@ Result<FileView> FileView::map(const std::string& path) {
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) return fail(ErrorCode::kIo, path + ": cannot map: " + reason());
   view.bytes_ = {static_cast<const std::byte*>(data), size};
-  view.mapped_ = true;
+  view.mapping_ = std::make_unique<Mapping>(std::move(fd), info, view.bytes_);
   return view;
 }
 
@@ -97,21 +123,39 @@ FileView FileView::borrow(std::string name, std::span<const std::byte> bytes) {
 FileView::FileView(FileView&& other) noexcept
     : name_(std::move(other.name_)),
       bytes_(std::exchange(other.bytes_, {})),
-      mapped_(std::exchange(other.mapped_, false)) {}
+      mapping_(std::move(other.mapping_)) {}
 
 FileView& FileView::operator=(FileView&& other) noexcept {
   std::swap(name_, other.name_);
   std::swap(bytes_, other.bytes_);
-  std::swap(mapped_, other.mapped_);
+  std::swap(mapping_, other.mapping_);
   return *this;
 }
 
-FileView::~FileView() {
-  if (mapped_) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+FileView::~FileView() = default;
+
+FileState FileView::state() const {
+  CHECK(mapped());
+  return file_state(mapping_->fd.get(), name_, mapping_->opened);
+}
+
+bool FileView::lost() const { return mapped() && mapping_->guard.lost(); }
+
+Result<void> FileView::check_unchanged() const {
+  if (!mapped()) return {};
+  const FileState now = state();
+  if (!lost() && !changed_in_place(now.change)) return {};
+  const char* what = now.change == FileChange::kTruncated  ? " that was truncated since"
+                     : now.change == FileChange::kModified ? " that was written to since"
+                                                           : " that could not be read";
+  return fail(ErrorCode::kUnavailable,
+              name_ + ": expected the file of " + std::to_string(now.opened_bytes) +
+                  " bytes that was opened, found one of " + std::to_string(now.bytes) + " bytes" +
+                  what + "; a restart reads it anew");
 }
 
 void FileView::drop(size_t offset, size_t bytes) const {
-  if (!mapped_) return;
+  if (!mapped()) return;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t begin = (offset + page - 1) / page * page;
   const size_t end = (offset + bytes) / page * page;

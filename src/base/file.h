@@ -13,14 +13,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_state.h"
 #include "base/result.h"
 
 namespace weir {
 
 class FileView {
  public:
-  FileView() = default;
-  // Maps the whole file privately and read-only. An empty file gives an empty view.
+  FileView();
+  // Maps the whole file privately and read-only. An empty file gives an empty view. Where the file
+  // is cut while it is mapped the lost bytes become zeros (MappingGuard).
   static Result<FileView> map(const std::string& path);
   // Borrows bytes that outlive every view (compiled-in data, tests).
   static FileView borrow(std::string name, std::span<const std::byte> bytes);
@@ -33,16 +35,25 @@ class FileView {
   std::string_view text() const {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
-  const std::string& name() const { return name_; }  // For error messages.
-  bool mapped() const { return mapped_; }            // Then `name` is the file's path.
+  const std::string& name() const { return name_; }    // For error messages.
+  bool mapped() const { return mapping_ != nullptr; }  // Then `name` is the file's path.
+
+  // What has become of the file since it was mapped. REQUIRES: mapped().
+  FileState state() const;
+  // Some of its bytes could not be read when they were needed, and are zeros now.
+  bool lost() const;
+  // kUnavailable if the bytes may be others than those that were mapped. Asks the file system.
+  Result<void> check_unchanged() const;
 
   // Tells the kernel that these bytes are not needed in memory any more (they stay readable).
   void drop(size_t offset, size_t bytes) const;
 
  private:
+  struct Mapping;
+
   std::string name_;
   std::span<const std::byte> bytes_;
-  bool mapped_ = false;
+  std::unique_ptr<Mapping> mapping_;  // Null: the bytes are borrowed.
 };
 
 class ModelFiles {

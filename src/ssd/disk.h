@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_state.h"
 #include "base/result.h"
 
 namespace weir::ssd {
@@ -35,20 +36,6 @@ struct DiskRead {
 struct DiskDone {
   uint64_t tag = 0;
   int32_t result = 0;  // Bytes read (fewer than asked: the file's end, or a short read), or -errno.
-};
-
-// What became of a file since it was opened.
-enum class FileChange : uint8_t {
-  kNone,
-  kReplaced,  // The path names another file, or none; reads go on with the old one: safe.
-  kModified,  // Written in place, or grown: what was read before and after may not belong together.
-  kTruncated,
-};
-
-struct FileState {
-  FileChange change = FileChange::kNone;
-  uint64_t bytes = 0;         // Now.
-  uint64_t opened_bytes = 0;  // When it was opened.
 };
 
 struct DiskOptions {
@@ -101,7 +88,7 @@ class Disk {
   // opened.
   virtual std::string_view mode() const = 0;
 
-  // The clock that reads take time on: the steady clock, or a model's own.
+  // The clock that reads take time on: the steady clock, on any thread, or a model's own.
   virtual std::chrono::nanoseconds now() const;
 };
 

@@ -32,10 +32,6 @@ int try_read(int fd, int flags) {
 
 bool refuses(int error) { return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS; }
 
-bool same_time(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 }  // namespace
 
 FileTable::~FileTable() {
@@ -104,20 +100,7 @@ void FileTable::drop_behind(int32_t file, uint64_t offset, uint32_t bytes) const
 
 FileState FileTable::state(int32_t file) const {
   const File& f = at(file);
-  FileState state;
-  state.opened_bytes = static_cast<uint64_t>(f.opened.st_size);
-  struct stat now {};
-  if (::fstat(f.fd, &now) != 0) return {FileChange::kTruncated, 0, state.opened_bytes};
-  state.bytes = static_cast<uint64_t>(now.st_size);
-  struct stat named {};
-  if (now.st_size < f.opened.st_size)
-    state.change = FileChange::kTruncated;
-  else if (now.st_size != f.opened.st_size || !same_time(now.st_mtim, f.opened.st_mtim))
-    state.change = FileChange::kModified;
-  else if (::stat(f.path.c_str(), &named) != 0 || named.st_dev != now.st_dev ||
-           named.st_ino != now.st_ino)
-    state.change = FileChange::kReplaced;
-  return state;
+  return file_state(f.fd, f.path, f.opened);
 }
 
 std::string FileTable::describe() const {

@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,40 @@ TEST(FileView, RefusesAFifoWithoutWaiting) {
   ::unlink(path.c_str());
   ASSERT_FALSE(view);
   EXPECT_EQ(view.error().message, path + ": expected a regular file; found a FIFO");
+}
+
+TEST(FileView, KnowsWhatBecameOfItsFile) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("weir_view_" + std::to_string(::getpid())))
+          .string();
+  std::ofstream(path) << "0123456789";
+  struct stat before {};
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  auto mapped = FileView::map(path);
+  ASSERT_TRUE(mapped);
+  const FileView view = std::move(*mapped);
+  EXPECT_FALSE(mapped->mapped());
+  EXPECT_EQ(view.state().change, FileChange::kNone);
+
+  std::filesystem::rename(path, path + ".old");
+  EXPECT_EQ(view.state().change, FileChange::kReplaced);
+  EXPECT_TRUE(view.check_unchanged()) << "what is mapped is as it was";
+  std::filesystem::rename(path + ".old", path);
+  EXPECT_EQ(view.state().change, FileChange::kNone);
+
+  std::ofstream(path, std::ios::in) << "9";
+  const timespec times[2] = {before.st_atim, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_EQ(view.state().change, FileChange::kModified);
+  ASSERT_FALSE(view.check_unchanged());
+  EXPECT_NE(view.check_unchanged().error().message.find("written to since"), std::string::npos);
+
+  std::filesystem::resize_file(path, 4);
+  EXPECT_EQ(view.state().change, FileChange::kTruncated);
+  EXPECT_EQ(view.state().bytes, 4u);
+  EXPECT_EQ(view.state().opened_bytes, 10u);
+  std::filesystem::remove(path);
+  EXPECT_TRUE(FileView::borrow("x", {}).check_unchanged());
 }
 
 class Folders : public testing::Test {
