@@ -119,6 +119,9 @@ void render_steps(std::string& out, const ssd::ExpertStore& store) {
   render(out, "weir_moe_rereads_total", "Experts read again within 64 tokens",
          store.cache().rereads);
   render(out, "weir_moe_failed_experts_total", "Experts that could not be read", s.failed_experts);
+  render(out, "weir_moe_distrusted_experts_total",
+         "Experts dropped because their file was written to about when they were read",
+         s.distrusted_experts);
   render(out, "weir_moe_crc_failures_total", "Parts of a bundle with a wrong checksum",
          s.crc_failures);
   render(out, "weir_moe_source_parts_total",

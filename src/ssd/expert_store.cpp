@@ -93,12 +93,14 @@ void ExpertStore::begin_step(int32_t generated_rows) {
   step_layers_ = 0;
   step_tokens_ = generated_rows;
   step_has_prompts_ = false;
+  doubt_.clear();  // What has landed since the last step's end was not computed with.
   if (generated_rows > 0) prefetcher_.begin_step();  // Prompts go by between tokens.
   stats_.steps.add();
   stats_.tokens.add(static_cast<uint64_t>(generated_rows));
 }
 
 void ExpertStore::end_step() {
+  take_settled(reads_.check_files());
   const double seconds = std::chrono::duration<double>(steady_clock::now() - step_begin_).count();
   const double stalled = static_cast<double>(step_stall_ns_) * 1e-9;
   stats_.stall_ns.add(static_cast<uint64_t>(step_stall_ns_));
@@ -341,6 +343,18 @@ void ExpertStore::take_settled(std::span<const int32_t> slots) {
   for (const int32_t index : slots) {
     ahead_.settled(index);
     release(index);
+  }
+  drop_distrusted();
+}
+
+// Those that are in use go when they are not; their demands fail.
+void ExpertStore::drop_distrusted() {
+  if (!reads_.take_distrusted()) return;
+  if (std::string why = reads_.take_doubt(); !why.empty()) doubt_ = std::move(why);
+  for (int32_t index = 0; index < cache_.slots(); ++index) {
+    if (!cache_.holds_expert(index) || reads_.reading(index) || !reads_.failed(index)) continue;
+    stats_.distrusted_experts.add();
+    if (cache_.pins(index) == 0) cache_.discard(index);
   }
 }
 

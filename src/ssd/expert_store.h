@@ -91,7 +91,11 @@ class ExpertStore {
   ExpertStore& operator=(const ExpertStore&) = delete;
 
   void begin_step(int32_t generated_rows);
+  // Looks at the files that were read: see doubt().
   void end_step();
+  // Why what the step has computed may be wrong, though nothing has failed: a file was written to
+  // before it was read. Empty: it is right. Valid between end_step() and begin_step().
+  const std::string& doubt() const { return doubt_; }
   // The sequence's slot number belongs to another request, or begins anew.
   void forget(int32_t sequence) { prefetcher_.forget(sequence); }
 
@@ -170,6 +174,7 @@ class ExpertStore {
   int32_t place(size_t demand, ExpertKey key);
   void start_waiting();
   void take_settled(std::span<const int32_t> slots);
+  void drop_distrusted();
   void release(int32_t slot);
   void retire(std::vector<int32_t>& demands);
   void collect(ExpertWave& wave);
@@ -218,6 +223,7 @@ class ExpertStore {
   double layer_wait_ns_ = 0;  // Of late, with several generated rows: see wants_early_reads().
   int32_t step_tokens_ = 0;
   bool step_has_prompts_ = false;
+  std::string doubt_;
 };
 
 }  // namespace weir::ssd

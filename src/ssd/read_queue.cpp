@@ -33,6 +33,9 @@ constexpr Nanoseconds kStallTime = 5s;
 constexpr Nanoseconds kStuckTime = 30s;
 constexpr Nanoseconds kWatchInterval = 1s;
 constexpr Nanoseconds kFilesInterval = 10s;  // All files are looked at once in it.
+// A disk that has failed fails hundreds of reads a second: after a line about one they are counted
+// for so long.
+constexpr Nanoseconds kFailuresInterval = 10s;
 
 ReadError kind_of(int32_t error) {
   switch (error) {
@@ -57,6 +60,13 @@ double seconds(Nanoseconds time) { return std::chrono::duration<double>(time).co
 
 std::string text_of(int32_t error) { return std::generic_category().message(error); }
 
+std::string sizes_of(const FileState& file) {
+  return "a file of " + std::to_string(file.bytes) + " bytes (" +
+         std::to_string(file.opened_bytes) + " when it was opened)";
+}
+
+constexpr const char* kWrittenTo = " that was written to since; a restart reads it anew";
+
 }  // namespace
 
 ReadQueue::ReadQueue(Disk& disk, const QueueLimits& limits)
@@ -65,6 +75,9 @@ ReadQueue::ReadQueue(Disk& disk, const QueueLimits& limits)
   landed_.reserve(kReadsMax);
   failures_.reserve(kReadsMax);
   file_changes_.resize(kFilesMax);
+  good_looks_.resize(kFilesMax);
+  read_since_look_.resize(kFilesMax);
+  files_read_.reserve(kFilesMax);
   for (int32_t place = 0; place < kReadsMax; ++place) push_back(free_, place);
   const Nanoseconds now = disk_.now();
   progress_ = now;
@@ -270,13 +283,10 @@ void ReadQueue::complete(const DiskDone& done, Nanoseconds now) {
 void ReadQueue::take_bytes(Read& read, uint32_t bytes, Nanoseconds now) {
   const Extent& e = read.extent;
   if (read.done + bytes >= e.needed) return take_whole(read, now);
-  const FileState file = disk_.file_state(e.file);
-  if (e.offset + e.needed > file.bytes) {
+  if (e.offset + e.needed > disk_.file_state(e.file).bytes) {
     look_at_file(e.file);
     stats_.errors[static_cast<size_t>(ReadError::kEnd)].add();
-    return land_failure(read, 0,
-                        "a file of " + std::to_string(file.bytes) + " bytes (" +
-                            std::to_string(file.opened_bytes) + " when it was opened)");
+    return land_failure(read, 0, sizes_of(disk_.file_state(e.file)));
   }
   if (read.shorts == kShortsMax) {
     return land_failure(read, EIO,
@@ -297,11 +307,7 @@ void ReadQueue::take_whole(Read& read, Nanoseconds now) {
   look_at_file(file);
   if (!changed_in_place(file)) return land(read, now);
   stats_.errors[static_cast<size_t>(ReadError::kChanged)].add();
-  const FileState state = disk_.file_state(file);
-  land_failure(read, ESTALE,
-               "a file of " + std::to_string(state.bytes) + " bytes (" +
-                   std::to_string(state.opened_bytes) +
-                   " when it was opened) that was written to since; a restart reads it anew");
+  land_failure(read, ESTALE, sizes_of(disk_.file_state(file)) + kWrittenTo);
 }
 
 void ReadQueue::take_error(Read& read, int32_t error, Nanoseconds now) {
@@ -362,6 +368,7 @@ void ReadQueue::land(Read& read, Nanoseconds now) {
   stats_.reads[cls].add();
   stats_.bytes[cls].add(read.extent.bytes);
   stats_.latency[cls].observe(seconds(now - read.asked));
+  note_read(read.extent.file);
   landed_.push_back({read.owner, nullptr, true});
   free(read);
 }
@@ -372,8 +379,7 @@ void ReadQueue::land_failure(Read& read, int32_t error, const std::string& found
   failures_.push_back({e.file, e.offset, e.bytes, error,
                        disk_.path(e.file) + ": expected " + std::to_string(e.needed) +
                            " bytes at offset " + std::to_string(e.offset) + ", found: " + found});
-  notice("ssd read failed class=" + std::string(name_of(read.cls)) + " " +
-         failures_.back().message);
+  notice_failure(read, failures_.back().message);
   stats_.failures.add();
   landed_.push_back({read.owner, &failures_.back(), released});
   if (released) free(read);
@@ -445,23 +451,68 @@ void ReadQueue::give_up_old(Nanoseconds now) {
   }
 }
 
+void ReadQueue::note_read(int32_t file) {
+  if (read_since_look_[static_cast<size_t>(file)]) return;
+  read_since_look_[static_cast<size_t>(file)] = true;
+  files_read_.push_back(file);
+}
+
+void ReadQueue::look_at_files_read() {
+  for (const int32_t file : files_read_) {
+    read_since_look_[static_cast<size_t>(file)] = false;
+    look_at_file(file);
+  }
+  files_read_.clear();
+}
+
 void ReadQueue::look_at_file(int32_t file) {
   const FileState state = disk_.file_state(file);
+  ++looks_;
   FileChange& known = file_changes_[static_cast<size_t>(file)];
+  if (!weir::changed_in_place(state.change))
+    good_looks_[static_cast<size_t>(file)] = looks_;
+  else if (!weir::changed_in_place(known))
+    found_changed_ = true;
   if (state.change == known) return;
   known = state.change;
   if (known == FileChange::kNone) return;
   stats_.file_changes.add();
-  const char* what = known == FileChange::kReplaced    ? "replaced"
-                     : known == FileChange::kTruncated ? "truncated"
-                                                       : "modified";
-  notice("ssd file changed since it was opened file=" + disk_.path(file) + " how=" + what +
-         " bytes=" + std::to_string(state.bytes) +
+  notice("ssd file changed since it was opened file=" + disk_.path(file) +
+         " how=" + weir::name_of(known) + " bytes=" + std::to_string(state.bytes) +
          " opened_bytes=" + std::to_string(state.opened_bytes));
+}
+
+std::string ReadQueue::describe_change(int32_t file) const {
+  return disk_.path(file) +
+         ": expected the file that was opened, found: " + sizes_of(disk_.file_state(file)) +
+         kWrittenTo;
 }
 
 void ReadQueue::notice(std::string line) {
   (void)notices_.try_push(std::move(line));  // Full: whoever logs has enough to read.
+}
+
+void ReadQueue::notice_failure(const Read& read, const std::string& message) {
+  const Nanoseconds now = disk_.now();
+  const Nanoseconds due(failures_due_ns_.load(std::memory_order_relaxed));
+  // What is not told yet comes first.
+  if (now < due || failures_untold_.load(std::memory_order_relaxed) > 0) {
+    failures_untold_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  failures_due_ns_.store((now + kFailuresInterval).count(), std::memory_order_relaxed);
+  notice("ssd read failed class=" + std::string(name_of(read.cls)) + " " + message);
+}
+
+std::optional<std::string> ReadQueue::take_notice() {
+  if (std::optional<std::string> line = notices_.try_pop()) return line;
+  if (failures_untold_.load(std::memory_order_relaxed) == 0) return std::nullopt;
+  const Nanoseconds now = disk_.now();
+  if (now < Nanoseconds(failures_due_ns_.load(std::memory_order_relaxed))) return std::nullopt;
+  failures_due_ns_.store((now + kFailuresInterval).count(), std::memory_order_relaxed);
+  return "ssd reads failed count=" +
+         std::to_string(failures_untold_.exchange(0, std::memory_order_relaxed)) +
+         " since the last line about one";
 }
 
 // When wait() has something to do at the latest.

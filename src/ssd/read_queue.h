@@ -4,12 +4,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ring.h"
@@ -106,14 +108,25 @@ class ReadQueue {
   bool stalled() const { return stalled_; }
   // What has become of a file, as of the last look: every 10 s, and after an error in it.
   FileChange file_change(int32_t file) const;
-  bool changed_in_place(int32_t file) const {
-    const FileChange change = file_change(file);
-    return change == FileChange::kModified || change == FileChange::kTruncated;
-  }
+  bool changed_in_place(int32_t file) const { return weir::changed_in_place(file_change(file)); }
+
+  // Looks at each file of which something has landed since its last look: a system call or two for
+  // each.
+  void look_at_files_read();
+  // Looks so far, of any file. What landed while it was less than good_look() of its file was there
+  // when that look found the file as it was opened, and so is good.
+  int64_t looks() const { return looks_; }
+  int64_t good_look(int32_t file) const { return good_looks_[static_cast<size_t>(file)]; }
+  // A file was found to be changed in place by a look since the last call.
+  bool take_changed() { return std::exchange(found_changed_, false); }
+  // Why reads of a file that was changed in place are not to be believed.
+  std::string describe_change(int32_t file) const;
+
   const ReadStats& stats() const { return stats_; }
 
-  // The next line for the log, if there is one. One thread, one that may log: the owner may not.
-  std::optional<std::string> take_notice() { return notices_.try_pop(); }
+  // The next line for the log, if there is one. Of failed reads the first is told at once, those of
+  // the next ten seconds in one line after them. One thread, one that may log: the owner may not.
+  std::optional<std::string> take_notice();
 
   void check() const;  // Walks everything and CHECKs the invariants.
 
@@ -187,7 +200,9 @@ class ReadQueue {
   void watch(Nanoseconds now);
   void give_up_old(Nanoseconds now);
   void look_at_file(int32_t file);
+  void note_read(int32_t file);
   void notice(std::string line);
+  void notice_failure(const Read& read, const std::string& message);
   Nanoseconds next_event(Nanoseconds now) const;
 
   Disk& disk_;
@@ -216,9 +231,16 @@ class ReadQueue {
   int32_t files_ = 0;  // Files that reads have named: 0 to files_ - 1.
   int32_t file_looked_at_ = 0;
   std::vector<FileChange> file_changes_;
+  int64_t looks_ = 0;
+  std::vector<int64_t> good_looks_;    // By file: the number of the last one that found no change.
+  std::vector<bool> read_since_look_;  // By file,
+  std::vector<int32_t> files_read_;    // and which those are.
+  bool found_changed_ = false;
 
   ReadStats stats_;
   SpscRing<std::string> notices_;
+  std::atomic<uint64_t> failures_untold_{0};
+  std::atomic<int64_t> failures_due_ns_{0};  // Until then they are counted only.
 };
 
 }  // namespace weir::ssd

@@ -39,6 +39,7 @@ SlotReads::SlotReads(const ExpertCatalogue& catalogue, std::unique_ptr<Disk> dis
   for (std::vector<SlotPart>* list : {&raw_, &in_work_, &source_parts_}) list->reserve(kPartsMax);
   found_crc_.resize(checks_max());
   settled_.reserve(kReadingMax);
+  landed_look_.resize(catalogue.files().size(), -1);
   if (catalogue.packed())
     trust_.resize(
         static_cast<size_t>(catalogue.layers()) * static_cast<size_t>(catalogue.experts()) * kParts,
@@ -65,6 +66,7 @@ void SlotReads::begin(int32_t index, ExpertKey key) {
   s.again.fill(false);
   s.source.fill(false);
   s.pending.fill(0);
+  s.landed_look.fill(-1);
   if (!catalogue_.in_slot_form()) {
     s.staging = free_staging_.back();
     free_staging_.pop_back();
@@ -82,6 +84,14 @@ std::byte* SlotReads::part_memory(int32_t index, int part) const {
          catalogue_.layer(at(index).key.layer).part_offset[static_cast<size_t>(part)];
 }
 
+// Where a part is read from; `whole` is where the answer lies if that is the bundle.
+std::span<const StoredRange> SlotReads::ranges_of(const Slot& s, int part,
+                                                  StoredRange& whole) const {
+  if (!from_bundle(s, part)) return catalogue_.ranges(s.key.layer, s.key.expert, part);
+  whole = catalogue_.packed_range(s.key.layer, s.key.expert, part);
+  return {&whole, 1};
+}
+
 // Within what was reserved.
 void SlotReads::push(std::vector<SlotPart>& list, const SlotPart& part) {
   CHECK(list.size() < list.capacity());
@@ -91,17 +101,12 @@ void SlotReads::push(std::vector<SlotPart>& list, const SlotPart& part) {
 void SlotReads::add(int32_t index, int part, ReadClass read_class) {
   const auto p = static_cast<size_t>(part);
   Slot& s = at(index);
-  const bool packed = catalogue_.packed() && !s.source[p];
+  const bool packed = from_bundle(s, part);
   if (packed && trust(s.key, part) == Trust::kBad) return use_source(index, part);
   std::byte* to = packed || s.staging < 0 ? part_memory(index, part) : staged(s, part);
   s.unread[p] = false;
   StoredRange whole;
-  std::span<const StoredRange> ranges(&whole, 1);
-  if (packed)
-    whole = catalogue_.packed_range(s.key.layer, s.key.expert, part);
-  else
-    ranges = catalogue_.ranges(s.key.layer, s.key.expert, part);
-  for (const StoredRange& range : ranges) {
+  for (const StoredRange& range : ranges_of(s, part, whole)) {
     const uint64_t begin = range.first_block();
     const auto id = queue_.add({.file = range.file,
                                 .offset = begin,
@@ -145,6 +150,7 @@ void SlotReads::end_reading(Slot& s) {
 std::span<const int32_t> SlotReads::poll() {
   settled_.clear();
   take_landed(queue_.poll());
+  distrust_changed();
   start_source_reads();
   return settled_;
 }
@@ -152,8 +158,61 @@ std::span<const int32_t> SlotReads::poll() {
 std::span<const int32_t> SlotReads::wait(std::chrono::nanoseconds timeout) {
   settled_.clear();
   take_landed(queue_.wait(timeout));
+  distrust_changed();
   start_source_reads();
   return settled_;
+}
+
+std::span<const int32_t> SlotReads::check_files() {
+  settled_.clear();
+  queue_.look_at_files_read();
+  distrust_changed();
+  return settled_;
+}
+
+// A part is there for which no checksum vouches.
+void SlotReads::note_landed(Slot& s, int part) {
+  s.landed_look[static_cast<size_t>(part)] = queue_.looks();
+  StoredRange whole;
+  for (const StoredRange& range : ranges_of(s, part, whole)) {
+    landed_look_[static_cast<size_t>(range.file)] = queue_.looks();
+    if (!queue_.changed_in_place(range.file)) continue;
+    s.failed = true;  // Other files' ranges came after the change was seen.
+    s.failure = queue_.describe_change(range.file);
+  }
+}
+
+// The file that has been changed since a part of the slot was read from it; -1: none has.
+int32_t SlotReads::doubtful_file(const Slot& s) const {
+  StoredRange whole;
+  for (int part = 0; part < kParts; ++part) {
+    const int64_t look = s.landed_look[static_cast<size_t>(part)];
+    if (look < 0) continue;
+    for (const StoredRange& range : ranges_of(s, part, whole))
+      if (queue_.changed_in_place(range.file) && look >= queue_.good_look(range.file))
+        return range.file;
+  }
+  return -1;
+}
+
+void SlotReads::distrust_changed() {
+  if (!queue_.take_changed()) return;
+  distrusted_ = true;
+  for (int32_t file = 0; file < std::ssize(landed_look_); ++file) {
+    int64_t& look = landed_look_[static_cast<size_t>(file)];
+    if (!queue_.changed_in_place(file) || look < queue_.good_look(file)) continue;
+    doubt_ = queue_.describe_change(file);
+    look = -1;
+  }
+  for (int32_t index = 0; index < std::ssize(slots_); ++index) {
+    Slot& s = at(index);
+    const int32_t file = doubtful_file(s);
+    if (file < 0) continue;
+    s.failed = true;
+    s.failure = queue_.describe_change(file);
+    s.landed_look.fill(-1);
+    if (s.reading) settle(index);
+  }
 }
 
 void SlotReads::take_landed(std::span<const Landed> landed) {
@@ -163,7 +222,7 @@ void SlotReads::take_landed(std::span<const Landed> landed) {
     Slot& s = at(index);
     // A disk that answers nobody has lost nothing, and what the kernel may still write to must not
     // be read into from elsewhere.
-    const bool lost = catalogue_.packed() && !s.source[part] && read.failure != nullptr &&
+    const bool lost = from_bundle(s, static_cast<int>(part)) && read.failure != nullptr &&
                       read.released && read.failure->error != ETIMEDOUT && !s.failed;
     if (read.failure != nullptr && !lost) {
       s.failed = true;
@@ -178,8 +237,9 @@ void SlotReads::take_landed(std::span<const Landed> landed) {
 // All reads of a part have ended. `lost`: the bundle's, and there is the checkpoint.
 void SlotReads::part_landed(int32_t index, int part, bool lost) {
   Slot& s = at(index);
-  const bool packed = catalogue_.packed() && !s.source[static_cast<size_t>(part)];
+  const bool packed = from_bundle(s, part);
   const bool check = packed && to_be_checked(s.key, part);
+  if (!lost && !s.failed && !check) note_landed(s, part);
   if (lost)
     use_source(index, part);
   else if (!s.failed && (check || (s.staging >= 0 && !packed)))

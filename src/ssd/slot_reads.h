@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ring.h"
@@ -73,6 +74,13 @@ class SlotReads {
   void collect(ExpertWave& wave);
   // They are done. Returns the slots that have settled, as poll() does.
   std::span<const int32_t> finish();
+
+  // Looks whether the files that were read have changed. Returns the slots that have settled.
+  std::span<const int32_t> check_files();
+  // Since the last call a file was found to be changed: slots may have failed that had been ready.
+  bool take_distrusted() { return std::exchange(distrusted_, false); }
+  // Why what has been computed since the files were last checked may be wrong; empty: it is not.
+  std::string take_doubt() { return std::exchange(doubt_, {}); }
   bool has_jobs() const { return !raw_.empty(); }  // For collect().
   // How many jobs of one kind a wave has at the most.
   size_t unpacks_max() const { return kParts * static_cast<size_t>(staging_); }
@@ -108,6 +116,8 @@ class SlotReads {
     std::array<bool, kParts> ready{};
     std::array<bool, kParts> again{};   // Read once more: its checksum was wrong.
     std::array<bool, kParts> source{};  // Not read from the bundle.
+    // Parts without a checksum: how many looks at files there had been when they landed. -1: none.
+    std::array<int64_t, kParts> landed_look = {-1, -1};
     bool reading = false;
     bool failed = false;
     std::vector<ReadQueue::ReadId> reads;  // Landed or not.
@@ -131,6 +141,13 @@ class SlotReads {
   void take_landed(std::span<const Landed> landed);
   void part_landed(int32_t index, int part, bool lost);
   void settle(int32_t index);
+  bool from_bundle(const Slot& slot, int part) const {
+    return catalogue_.packed() && !slot.source[static_cast<size_t>(part)];
+  }
+  std::span<const StoredRange> ranges_of(const Slot& slot, int part, StoredRange& whole) const;
+  void note_landed(Slot& slot, int part);
+  void distrust_changed();
+  int32_t doubtful_file(const Slot& slot) const;
   void end_reading(Slot& slot);
   Trust& trust(ExpertKey key, int part);
   bool to_be_checked(ExpertKey key, int part);
@@ -155,6 +172,9 @@ class SlotReads {
   std::vector<int32_t> settled_;        // The answer of poll(), wait() and finish().
   std::vector<Trust> trust_;            // By layer, expert and part.
   uint32_t trusted_loads_ = 0;
+  std::vector<int64_t> landed_look_;  // By file: of the last part without a checksum.
+  bool distrusted_ = false;
+  std::string doubt_;
   SpscRing<std::string> notices_;
 };
 

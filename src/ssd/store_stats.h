@@ -22,8 +22,9 @@ struct StoreStats {
   Counter read_ahead;  // Experts, before a prompt asked for them.
   Counter unpacked;    // Parts.
   Counter failed_experts;
-  Counter crc_failures;  // Parts of a bundle that were not what had been written.
-  Counter source_parts;  // Read from the checkpoint, because the bundle's could not be used.
+  Counter distrusted_experts;  // Dropped: their file was written to about when they were read.
+  Counter crc_failures;        // Parts of a bundle that were not what had been written.
+  Counter source_parts;        // Read from the checkpoint, because the bundle's could not be used.
   Gauge slots_usable;
   Gauge slots_shed;  // Whose memory went back to the kernel, for a while.
   // Of layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how

@@ -1,5 +1,6 @@
 // What becomes of a store whose files are replaced, written to or cut while it reads them (real
 // files): never a byte that was not there when they were opened.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -114,6 +115,69 @@ TEST_P(FileChanges, WhatWasWrittenInPlaceIsNeverComputedWith) {
   const timespec times[2] = {before.st_atim, before.st_mtim};
   ASSERT_EQ(::utimensat(AT_FDCWD, file().c_str(), times, 0), 0);
   EXPECT_EQ(read_all(), "");
+}
+
+// Bytes that were read before anybody knew that they were others' are neither computed with later
+// nor kept, and the step that may have computed with them says so.
+class ReadTooLate : public testing::Test {
+ protected:
+  static constexpr int32_t kEarly = 0, kLate = 4;
+
+  static void set_time(const std::string& file, timespec time) {
+    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+  }
+  static timespec time_of(const std::string& file) {
+    struct stat found {};
+    EXPECT_EQ(::stat(file.c_str(), &found), 0);
+    return found.st_mtim;
+  }
+  static std::string step(SmallStore& small, int32_t expert) {
+    return small.step({{expert, expert + 1}});
+  }
+  static uint64_t reads(SmallStore& small) { return small.store().reads().reads[0].value(); }
+  static void expect_doubt(SmallStore& small, const std::string& file) {
+    const std::string& doubt = small.store().doubt();
+    EXPECT_TRUE(doubt.starts_with(file + ": expected the file that was opened, found: a file of "))
+        << doubt;
+    EXPECT_NE(doubt.find("written to since"), std::string::npos) << doubt;
+    EXPECT_GT(small.store().stats().distrusted_experts.value(), 0u);
+  }
+
+  std::chrono::nanoseconds ahead_{0};  // The clock never comes to the next look of its own.
+};
+
+TEST_F(ReadTooLate, OfACheckpointItIsDroppedAndWhatWasReadBeforeStays) {
+  SmallStore small(std::make_unique<HastyDisk>(ahead_), 16);
+  const timespec opened = time_of(small.path());
+  EXPECT_EQ(step(small, kEarly), "");
+  EXPECT_EQ(small.store().doubt(), "");
+  set_time(small.path(), {.tv_sec = 1, .tv_nsec = 0});
+  EXPECT_EQ(step(small, kLate), "") << "nobody has looked when it is computed";
+  expect_doubt(small, small.path());
+  EXPECT_EQ(small.store().stats().distrusted_experts.value(), 2u * SmallStore::kLayers);
+
+  const uint64_t before = reads(small);
+  EXPECT_EQ(step(small, kEarly), "");
+  EXPECT_EQ(small.store().doubt(), "");
+  EXPECT_EQ(reads(small), before) << "they were there";
+  EXPECT_NE(step(small, kLate), "");
+  set_time(small.path(), opened);
+  EXPECT_EQ(step(small, kLate), "");
+  EXPECT_EQ(small.store().doubt(), "");
+}
+
+// Of a part that was good when it was read first only few later loads are checked.
+TEST_F(ReadTooLate, OfABundleItIsReadAgainWithItsChecksums) {
+  SmallStore small(std::make_unique<HastyDisk>(ahead_), 6, /*bundle=*/true);
+  for (const int32_t expert : {kEarly, kLate, kEarly}) EXPECT_EQ(step(small, expert), "");
+  set_time(small.bundle_path(), {.tv_sec = 1, .tv_nsec = 0});
+  EXPECT_EQ(step(small, kLate), "");
+  expect_doubt(small, small.bundle_path());
+  const uint64_t before = reads(small);
+  EXPECT_EQ(step(small, kLate), "");
+  EXPECT_EQ(small.store().doubt(), "");
+  EXPECT_GT(reads(small), before);
 }
 
 TEST_P(FileChanges, WhatIsLeftOfACutFileIsNotMixedWithWhatComesLater) {

@@ -555,6 +555,65 @@ TEST_F(ReadQueueTest, AFileChangedInPlaceIsReadOnlyByWhoKnowsAChecksum) {
   EXPECT_EQ(errors(ReadError::kChanged), 1u);
 }
 
+// What a look vouches for is what had landed before it.
+TEST_F(ReadQueueTest, LooksAreCountedAndTheLastGoodOneOfEachFileIsKnown) {
+  disk_.add_file("others", kMiB, [](uint64_t, auto) {});
+  add(0, kDemand);
+  land_all();
+  const int64_t landed = queue_->looks();
+  queue_->look_at_files_read();
+  EXPECT_EQ(queue_->looks(), landed + 1) << "the file that was read, and no other";
+  EXPECT_GT(queue_->good_look(0), landed);
+  queue_->look_at_files_read();
+  EXPECT_EQ(queue_->looks(), landed + 1) << "nothing was read since";
+  EXPECT_FALSE(queue_->take_changed());
+
+  add(1, kDemand);
+  land_all();
+  const int64_t later = queue_->looks();
+  disk_.set_change(0, FileChange::kModified);
+  queue_->look_at_files_read();
+  EXPECT_TRUE(queue_->changed_in_place(0));
+  EXPECT_LE(queue_->good_look(0), later);
+  EXPECT_TRUE(queue_->take_changed());
+  EXPECT_FALSE(queue_->take_changed()) << "told once";
+  EXPECT_TRUE(queue_->describe_change(0).starts_with("weights: expected the file that was opened"));
+}
+
+TEST_F(ReadQueueTest, ABurstOfFailuresIsALineAndThenTheirNumber) {
+  DiskFault fault;
+  fault.error = EIO;
+  fault.times = -1;
+  disk_.add_fault(fault);
+  const auto fail_some = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      add(static_cast<uint64_t>(i), kDemand);
+      EXPECT_EQ(failure().error, EIO);
+    }
+  };
+  fail_some(30);
+  auto line = queue_->take_notice();
+  ASSERT_TRUE(line);
+  EXPECT_TRUE(line->starts_with("ssd read failed class=demand weights: expected ")) << *line;
+  EXPECT_FALSE(queue_->take_notice());
+  disk_.advance(11s);
+  line = queue_->take_notice();
+  ASSERT_TRUE(line);
+  EXPECT_EQ(*line, "ssd reads failed count=29 since the last line about one");
+  EXPECT_FALSE(queue_->take_notice());
+  fail_some(5);
+  EXPECT_FALSE(queue_->take_notice()) << "the burst goes on";
+  disk_.advance(11s);
+  line = queue_->take_notice();
+  ASSERT_TRUE(line);
+  EXPECT_EQ(*line, "ssd reads failed count=5 since the last line about one");
+  disk_.advance(11s);
+  fail_some(1);
+  line = queue_->take_notice();
+  ASSERT_TRUE(line);
+  EXPECT_TRUE(line->starts_with("ssd read failed class=demand")) << *line;
+}
+
 // --- Random operations.
 
 // What the queue should hold, kept by hand.
