@@ -52,6 +52,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelFiles& files, const ModelO
                                            const std::function<void(int64_t, int64_t)>& progress) {
   WEIR_ASSIGN(std::unique_ptr<Model> model, bind(files, options, ops, team.members()));
   model->pack(team, progress);
+  WEIR_TRY(model->check_files());
   return model;
 }
 
@@ -123,6 +124,11 @@ Result<void> Decoder::open_experts(std::unique_ptr<ssd::Disk> disk,
                                    const ssd::StoreOptions& options) {
   CHECK(bank_ != nullptr);
   return bank_->open(std::move(disk), options, options_.rows_max);
+}
+
+Result<void> Decoder::check_files() const {
+  for (const FileView& file : checkpoint_->files()) WEIR_TRY(file.check_unchanged());
+  return {};
 }
 
 Result<void> Decoder::make_workspace(int members) {
@@ -271,7 +277,7 @@ void Decoder::forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& 
   // The others claim the first layer's work meanwhile.
   if (member == 0) client.while_computing();
   for (size_t i = 0; i < layers_.size(); ++i) compute(pass, i);
-  if (pass.reads) pass.reads->end_step();
+  if (pass.reads) end_step(pass, *pass.reads);
   head_->forward(pass, *layers_.back(), client);
 }
 
@@ -285,7 +291,7 @@ void Decoder::forward_slab(const Batch& batch, const kv::KvCache& kv, ForwardCli
   if (pass.reads) begin_step(pass, *pass.reads);
   if (step == 0) enter(pass, 0, pass.all_rows());
   compute(pass, static_cast<size_t>(step));
-  if (pass.reads) pass.reads->end_step();
+  if (pass.reads) end_step(pass, *pass.reads);
   if (step + 1 == slab_steps()) head_->forward(pass, *layers_.back(), client);
 }
 
@@ -299,6 +305,14 @@ void Decoder::begin_step(const Pass& pass, ssd::ExpertStore& store) {
   }
   store.begin_step(generated);
   pass.ws.groups.plan(pass.batch.slices, generated, store);
+}
+
+// Nobody knows which rows an expert has spoiled that was not what it should have been.
+void Decoder::end_step(const Pass& pass, ssd::ExpertStore& store) {
+  store.end_step();
+  if (store.doubt().empty()) return;
+  for (size_t i = 0; i < pass.batch.slices.size(); ++i)
+    pass.client.on_failed(static_cast<int32_t>(i), store.doubt());
 }
 
 }  // namespace weir::model

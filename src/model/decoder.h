@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "model/expert_bank.h"
@@ -30,6 +31,8 @@ class Decoder final : public Model {
                             const ssd::StoreOptions& options) override;
   ssd::ExpertStore* experts() const override { return bank_ ? bank_->store() : nullptr; }
   ExpertBank* expert_bank() const override { return bank_.get(); }
+  std::span<const FileView* const> mapped_files() const override { return store_.mapped_files(); }
+  Result<void> check_files() const override;
 
   const ModelSpec& spec() const override { return spec_; }
   const ModelOptions& options() const override { return options_; }
@@ -53,6 +56,7 @@ class Decoder final : public Model {
   Result<void> check_streamable() const;
   Result<void> make_workspace(int members);
   static void begin_step(const Pass& pass, ssd::ExpertStore& store);
+  static void end_step(const Pass& pass, ssd::ExpertStore& store);
   Pass make_pass(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
                  int member, Workspace& workspace) const;
   void begin_rows(const Pass& pass) const;

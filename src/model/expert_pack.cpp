@@ -48,6 +48,7 @@ class Packing {
     store_.end_step();
     for (const std::optional<Error>& error : errors_)
       if (error) return tl::unexpected(*error);
+    if (!store_.doubt().empty()) return fail(ErrorCode::kIo, store_.doubt());
     return {};
   }
 

@@ -56,8 +56,9 @@ class ForwardClient {
   // The hidden states behind the final norm of entry `index` of Batch::hidden_rows, [rows,
   // hidden_size]; on any member and in any order. Read-only, and void after the return.
   virtual void on_hidden(int32_t /*index*/, std::span<const float> /*states*/, int /*member*/) {}
-  // Slice `slice` of the batch cannot be computed: a weight could not be read. What else is said of
-  // its rows in this pass means nothing, nor do its keys and values. On member 0.
+  // Slice `slice` of the batch cannot be computed: a weight could not be read, or not be believed.
+  // What else is said of its rows in this pass means nothing, nor do its keys and values. On member
+  // 0.
   virtual void on_failed(int32_t /*slice*/, const std::string& /*why*/) {}
   // Called once a pass on member 0 while the others compute: the place to plan the next step.
   virtual void while_computing() {}
@@ -97,6 +98,13 @@ class Model {
   virtual ssd::ExpertStore* experts() const { return nullptr; }
   // How they lie in memory, for who makes or chooses a bundle of them. Null as expert_catalogue().
   virtual ExpertBank* expert_bank() const { return nullptr; }
+
+  // The files that some weight is used from in place: what is computed is right as long as these do
+  // not change. Empty where all weights were packed or copied.
+  virtual std::span<const FileView* const> mapped_files() const { return {}; }
+  // After pack(): an error if a file of the checkpoint has been changed since bind(), and so may
+  // have been read as it never was.
+  virtual Result<void> check_files() const { return {}; }
 
   virtual const ModelSpec& spec() const = 0;
   virtual const ModelOptions& options() const = 0;

@@ -188,7 +188,8 @@ Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision pre
     return checkpoint_.files()[static_cast<size_t>(piece.file)].bytes().data() + piece.offset;
   };
   if (!out.quantised) {
-    out.floats.rows = unwrap(store_.add_floats(m.weight->tensor, bytes_of(0), int64_t{n} * m.k));
+    out.floats.rows = unwrap(store_.add_floats(checkpoint_.file(*m.weight), m.weight->tensor,
+                                               bytes_of(0), int64_t{n} * m.k));
     return out;
   }
   QuantSource source;

@@ -74,13 +74,15 @@ Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) 
   return m;
 }
 
-Result<const void*> WeightStore::add_floats(const Tensor& tensor, const std::byte* data,
-                                            int64_t elements) {
+Result<const void*> WeightStore::add_floats(const FileView& file, const Tensor& tensor,
+                                            const std::byte* data, int64_t elements) {
   const int64_t bytes = elements * dtype_bytes(tensor.type);
   numbers_of_format_[dtype_name(tensor.type)] += elements;
   if (!copy_floats_ &&
       reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_bytes(tensor.type)) == 0) {
     mapped_bytes_ += bytes;
+    if (file.mapped() && std::ranges::find(mapped_files_, &file) == mapped_files_.end())
+      mapped_files_.push_back(&file);
     return data;
   }
   WEIR_ASSIGN(std::byte * copy, allocate(bytes));

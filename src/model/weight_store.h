@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ class WeightStore {
 
   // Plans a packed copy of the rows.
   Result<kernels::QuantMatrix> add_packed(const QuantSource& source);
-  // A float matrix in place, or a copy where the file has it unaligned.
-  Result<const void*> add_floats(const Tensor& tensor, const std::byte* data, int64_t elements);
+  // A float matrix in place in its file, or a copy where the file has it unaligned.
+  Result<const void*> add_floats(const FileView& file, const Tensor& tensor, const std::byte* data,
+                                 int64_t elements);
   // `count` elements widened to float32, plus `offset`.
   Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset);
 
@@ -62,6 +64,8 @@ class WeightStore {
   int64_t numbers() const;
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t mapped_bytes() const { return mapped_bytes_; }
+  // The files that some weight is used from in place, and that may so change under it.
+  std::span<const FileView* const> mapped_files() const { return mapped_files_; }
 
  private:
   // A unit of work: blocks of 16 rows of one matrix.
@@ -81,6 +85,7 @@ class WeightStore {
   int64_t stored_bytes_ = 0;
   int64_t packed_bytes_ = 0;
   int64_t mapped_bytes_ = 0;
+  std::vector<const FileView*> mapped_files_;
   bool copy_floats_ = false;
 };
 

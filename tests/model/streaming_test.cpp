@@ -620,6 +620,29 @@ TEST_F(Streaming, ReadsFromTheCheckpointWhatABundleHasLost) {
   }
 }
 
+// Nobody knows what came of the bytes that the step has read: all of its slices fail, and the next
+// step reads what it needs again.
+TEST_F(Streaming, FailsAllOfAStepThatHasReadAFileWhichWasWrittenTo) {
+  ThreadTeam team(2, /*pin=*/false);
+  const auto resident = load(team, Compute::kFast, false);
+  const auto streamed = load_streamed(team, Compute::kFast, {.memory = 900u << 10});
+  Client client;
+  std::map<int32_t, std::string> failed;
+  const auto found = Script(7).run(*streamed, team, kSteps, client, [&](int step) {
+    if (step == 6) disk_->set_change(0, FileChange::kModified);
+    if (step != 7) return;
+    failed = std::exchange(client.failed, {});
+    disk_->set_change(0, FileChange::kNone);
+  });
+  EXPECT_EQ(failed.size(), static_cast<size_t>(kSequences));
+  for (const auto& [slice, why] : failed)
+    EXPECT_NE(why.find("model.safetensors: expected the file that was opened"), std::string::npos)
+        << why;
+  EXPECT_TRUE(client.failed.empty()) << client.failed.begin()->second;
+  EXPECT_GT(streamed->experts()->stats().distrusted_experts.value(), 0u);
+  EXPECT_EQ(found, Script(7).run(*resident, team, kSteps, client));
+}
+
 // The bundle's file cannot be read any more, though it could be opened.
 TEST_F(Streaming, GivesTheSameBitsWithoutItsBundle) {
   const Packed packed(*this);

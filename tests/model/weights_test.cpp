@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "kernels/cpu_ops.h"
@@ -130,6 +132,28 @@ TEST_F(WeightsTest, TiesTheHeadUnlessStored) {
   EXPECT_EQ(error(), "");
   edit_config("\"vocab_size\"", "\"tie_word_embeddings\": false, \"vocab_size\"");
   EXPECT_NE(error().find("tensor 'lm_head.weight': expected"), std::string::npos) << error();
+}
+
+// Only where a weight is used from its file does it matter what becomes of that.
+TEST(MappedFiles, AreThoseThatWeightsAreUsedFrom) {
+  ThreadTeam team(1, false);
+  const auto mapped_of = [&](const std::string& family) {
+    const auto files = ModelFiles::open(WEIR_SOURCE_DIR "/tests/data/families/" + family);
+    EXPECT_TRUE(files) << files.error().message;
+    const auto model =
+        Model::load(*files, {.rows_max = 8}, kernels::ops_for(kernels::Isa::kScalar), team);
+    EXPECT_TRUE(model) << model.error().message;
+    EXPECT_TRUE((*model)->check_files());
+    std::vector<std::string> names;
+    for (const FileView* file : (*model)->mapped_files())
+      names.push_back(file->name().substr(file->name().rfind('/') + 1));
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(mapped_of("llama"), Names({"model.safetensors"}));
+  EXPECT_EQ(mapped_of("llama_llama3rope"),
+            Names({"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}));
+  EXPECT_EQ(mapped_of("mlx_llama_q3_g64"), Names());
 }
 
 TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
