@@ -19,6 +19,12 @@ void nan_to_minus_infinity(std::span<float> row) {
   for (float& x : row) x = x == x ? x : kMinusInfinity;
 }
 
+// What went wrong before the head leaves no finite number in the row, so in almost every row that
+// anybody sees the first logit answers.
+bool has_numbers(std::span<const float> row) {
+  return std::ranges::any_of(row, [](float x) { return std::isfinite(x); });
+}
+
 // The log of the row's sum of exponentials; the most likely tokens' log-probabilities go to `top`.
 // REQUIRES: no NaN in `row`.
 float normalise(std::span<const float> row, std::span<TokenLogprob> top, size_t& top_count,
@@ -54,8 +60,10 @@ ScoredToken score_token(std::span<float> logits, int32_t token, std::span<TokenL
                         const kernels::Ops& ops, SamplerScratch& scratch) {
   CHECK(scratch.candidates().size() >= logits.size());
   CHECK(token >= 0 && static_cast<size_t>(token) < logits.size());
-  nan_to_minus_infinity(logits);
   ScoredToken result;
+  result.has_numbers = has_numbers(logits);
+  if (!result.has_numbers) return result;
+  nan_to_minus_infinity(logits);
   const float normaliser = normalise(logits, top, result.top_count, ops, scratch);
   result.logprob = logits[static_cast<size_t>(token)] - normaliser;
   result.rank = rank_of(logits, token);
@@ -284,8 +292,6 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
                              const kernels::Ops& ops, SamplerScratch& scratch) {
   CHECK(scratch.candidates().size() >= logits.size());
   const bool logprobs = want_logprob || !top_.empty();
-  if (!is_greedy() || logprobs) nan_to_minus_infinity(logits);
-
   SampledToken result;
   if (output_index < decided_) {
     const auto behind = static_cast<size_t>(decided_ - output_index);
@@ -294,6 +300,12 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
     return result;
   }
   decided_ = output_index + 1;
+  if (!has_numbers(logits)) {
+    result.chosen.token = 0;  // The next step, which is planned already, may look it up.
+    result.continuation = Continuation::kNoNumbers;
+    return result;
+  }
+  if (!is_greedy() || logprobs) nan_to_minus_infinity(logits);
   forced_count_ = 0;
   float normaliser = 0;
   const std::span<float> raw = scratch.raw_logits().first(logits.size());

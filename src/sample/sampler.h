@@ -40,11 +40,13 @@ namespace weir::sample {
 // Most tokens that a grammar, or the end of the reasoning, forces after one that was sampled.
 inline constexpr size_t kForcedTokensMax = 32;
 
-// What a grammar says of an output behind the token just sampled. Without one it always goes on.
+// What a grammar says of an output behind the token just sampled. Without one it always goes on,
+// but where the model has computed nothing to sample from.
 enum class Continuation : uint8_t {
   kOpen,
-  kComplete,  // Nothing can follow.
-  kStuck,     // No token of the vocabulary is allowed, and the token sampled means nothing.
+  kComplete,   // Nothing can follow.
+  kStuck,      // No token of the vocabulary is allowed, and the token sampled means nothing.
+  kNoNumbers,  // No logit of the row is a finite number, and the token sampled means nothing.
 };
 
 struct SampledToken {
@@ -61,6 +63,7 @@ struct SampledToken {
 // as `top` holds or the vocabulary has: as Sampler::sample() reports them, to the bit. NaN in
 // `logits` is overwritten.
 struct ScoredToken {
+  bool has_numbers = true;  // Some logit is a finite number; else the rest means nothing.
   float logprob = 0;
   int32_t rank = 0;  // Of the token among all, from 1; of equals the smaller id goes first.
   size_t top_count = 0;

@@ -289,11 +289,34 @@ TEST(Sampler, SurvivesRowsThatAreNotNumbers) {
       const SampledToken sampled = sampler.sample(logits, 0, variant % 2 == 0, ops, scratch);
       ASSERT_GE(sampled.chosen.token, 0);
       ASSERT_LT(sampled.chosen.token, kVocab);
+      EXPECT_EQ(sampled.continuation == Continuation::kNoNumbers, r < 3) << r;
       if (r + 1 == rows.size()) {
         EXPECT_EQ(sampled.chosen.token, 77);
       }
     }
+    std::vector<float> logits = rows[r];
+    EXPECT_EQ(score_token(logits, 5, {}, ops, scratch).has_numbers, r >= 3) << r;
   }
+}
+
+// What a mask or a ban leaves nothing of had numbers all the same.
+TEST(Sampler, ARowOfWhichNothingIsAllowedIsNotOneWithoutNumbers) {
+  const kernels::Ops ops = plain_ops();
+  SamplerScratch scratch(8);
+  SamplingParams params;
+  params.temperature = 0;
+  params.stop_token_ids = {0, 1, 2, 3, 4, 5, 6, 7};
+  params.min_tokens = 4;
+  Sampler sampler(params, {}, 8, 4);
+  std::vector<float> logits(8, 1.0f);
+  EXPECT_EQ(sampler.sample(logits, 0, false, ops, scratch).continuation, Continuation::kOpen);
+  // One number is enough, wherever it is.
+  logits.assign(8, std::numeric_limits<float>::quiet_NaN());
+  logits.back() = -5;
+  params.min_tokens = 0;
+  const SampledToken token = sampler.sample(logits, 1, false, ops, scratch);
+  EXPECT_EQ(token.continuation, Continuation::kOpen);
+  EXPECT_EQ(token.chosen.token, 7);
 }
 
 TEST(Sampler, IgnoresIdsOutsideTheVocabulary) {
