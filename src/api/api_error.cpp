@@ -1,6 +1,7 @@
 #include "api/api_error.h"
 
 #include "base/json.h"
+#include "sched/request.h"
 
 namespace weir::api {
 
@@ -36,9 +37,13 @@ int http_status(ErrorCode code) {
   return 500;
 }
 
-Error engine_error(const std::string& failure, std::string_view thing) {
-  if (!failure.empty())
-    return {ErrorCode::kUnavailable, "A part of the model cannot be read: " + failure};
+Error engine_error(const sched::Request& request, std::string_view thing) {
+  if (!request.failure.empty())
+    return {ErrorCode::kUnavailable, "A part of the model cannot be read: " + request.failure};
+  if (request.no_numbers)
+    return {ErrorCode::kIo, "The model computed no finite numbers for this " + std::string(thing) +
+                                ": its checkpoint may be damaged, or the precision of its weights "
+                                "too small."};
   return {ErrorCode::kIo, "The engine could not go on with this " + std::string(thing) + "."};
 }
 

@@ -8,6 +8,10 @@
 
 #include "base/result.h"
 
+namespace weir::sched {
+struct Request;
+}
+
 namespace weir::api {
 
 int http_status(ErrorCode code);
@@ -15,9 +19,8 @@ int http_status(ErrorCode code);
 // An error for a status that another folder has decided on (HTTP's own errors).
 Error error_of_status(int status, std::string message);
 
-// Of a request that the engine has given up: `failure` says why where the model could not be read,
-// `thing` what it was about ("answer").
-Error engine_error(const std::string& failure, std::string_view thing);
+// Of a request that the engine has finished with kError; `thing`: what it was about ("answer").
+Error engine_error(const sched::Request& request, std::string_view thing);
 
 // {"error":{"message","type","param","code"}}; param and code are strings or null.
 std::string error_json(const Error& error);

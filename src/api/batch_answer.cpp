@@ -69,7 +69,7 @@ void BatchAnswer::take_finished() {
     }
     if (reason == FinishReason::kCancelled)
       return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-    if (reason == FinishReason::kError) return fail(engine_error(finished.failure, "input"));
+    if (reason == FinishReason::kError) return fail(engine_error(finished, "input"));
     figures_.cached_tokens += finished.cached_tokens;
     figures_.queue_s = seconds(finished.started - finished.arrived);
     figures_.first_token_s = seconds(finished.first_token - finished.arrived);

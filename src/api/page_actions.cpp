@@ -137,6 +137,11 @@ void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams&)
 void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
   if (draining || config.engine->draining())
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  // Without the names of files: nobody has shown a key.
+  if (config.engine->given_up() != nullptr)
+    return exchange->respond_error(
+        Error{ErrorCode::kUnavailable,
+              "The model's files were changed while it was served; the server must be restarted."});
   exchange->respond_json("{\"status\":\"ok\"}");
 }
 

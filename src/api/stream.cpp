@@ -365,8 +365,7 @@ void Stream::observe_end(const Choice& choice) {
 void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   if (reason == FinishReason::kCancelled)
     return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-  if (reason == FinishReason::kError)
-    return fail(engine_error(choice.owned.request->failure, "answer"));
+  if (reason == FinishReason::kError) return fail(engine_error(*choice.owned.request, "answer"));
   if (choice.detokenizer.stopped()) {
     // The tokens of the stop string have no text, so they have no place beside it either.
     if (choice.logprobs && !options_.include_stop) choice.logprobs->drop_from(choice.text_bytes);

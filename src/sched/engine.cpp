@@ -13,11 +13,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "base/mapping_guard.h"
 #include "base/trace.h"
 #include "kv/prefix_cache.h"
 #include "sample/sampler.h"
@@ -61,6 +63,10 @@ StepWork work_of(const Step& step) {
   return work;
 }
 
+bool all_finite(std::span<const float> numbers) {
+  return std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); });
+}
+
 // What must agree, besides tokens, for pages to be shared. The model, the KV type and the compute
 // mode are those of the whole process.
 kv::PrefixKey salt_of(uint64_t cache_salt, uint64_t length_class) {
@@ -95,6 +101,8 @@ struct Engine::Impl final : model::ForwardClient {
   void publish_end(Sequence* seq, Clock::time_point now);
   void publish_failures(StepBuffer& ran);
   void fail(Sequence* seq, const std::string& why);
+  void fail_without_numbers(Sequence* seq);
+  void check_weights();
   void note_progress(const StepBuffer& ran);
   void note_prompt(const Sequence* seq, Clock::time_point now);
   void drain_inbox();
@@ -297,6 +305,8 @@ void Engine::Impl::on_logits(int32_t sample_index, std::span<float> logits, int 
     running->chosen[i] = {sample.prompt_token, scored.logprob};
     running->top_counts[i] = static_cast<int32_t>(scored.top_count);
     running->ranks[i] = scored.rank;
+    running->continuations[i] =
+        scored.has_numbers ? sample::Continuation::kOpen : sample::Continuation::kNoNumbers;
     return;
   }
   const sample::SampledToken token =
@@ -346,7 +356,20 @@ void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
   }
 }
 
+// What was computed with weights that are gone is no answer, nor does any of it come later.
+void Engine::Impl::check_weights() {
+  if (MappingGuard::any_lost() && handle.given_up() == nullptr)
+    for (const FileView* file : model.mapped_files())
+      if (file->lost()) handle.give_up(file->check_unchanged().error().message);
+  const std::string* why = handle.given_up();
+  if (why == nullptr) return;
+  for (Sequence& seq : sequences.all())
+    if (seq.request != nullptr) fail(&seq, *why);
+  scheduler.forget_shared();
+}
+
 void Engine::Impl::publish(StepBuffer& ran) {
+  check_weights();
   if (ran.empty()) return;
   const trace::Scope scope(trace::Kind::kEngine, "publish");
   const Clock::time_point now = Clock::now();
@@ -360,6 +383,8 @@ void Engine::Impl::publish(StepBuffer& ran) {
 void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_point now) {
   Sequence* seq = ran.samples[sample].seq;
   if (seq->state == Sequence::State::kEnded) return;  // The one wasted row.
+  if (ran.continuations[sample] == sample::Continuation::kNoNumbers)
+    return fail_without_numbers(seq);
   Request& request = *seq->request;
   const TokenLogprob chosen = ran.chosen[sample];
   const auto top = ran.top(sample).first(static_cast<size_t>(ran.top_counts[sample]));
@@ -403,6 +428,7 @@ void Engine::Impl::publish_token(StepBuffer& ran, size_t sample, Clock::time_poi
 // The prompt was all there is to compute.
 void Engine::Impl::publish_end(Sequence* seq, Clock::time_point now) {
   if (seq->state == Sequence::State::kEnded) return;
+  if (!all_finite(seq->pooled)) return fail_without_numbers(seq);
   note_prompt(seq, now);
   published = true;
   seq->request->pooled = std::move(seq->pooled);
@@ -417,6 +443,12 @@ void Engine::Impl::fail(Sequence* seq, const std::string& why) {
     return;
   }
   published = true;
+  finish(seq, FinishReason::kError);
+}
+
+void Engine::Impl::fail_without_numbers(Sequence* seq) {
+  published = true;
+  seq->request->no_numbers = true;
   finish(seq, FinishReason::kError);
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 
@@ -27,7 +28,15 @@ size_t inbox_capacity_for(int32_t queue_max, size_t asked) {
 EngineHandle::EngineHandle(int32_t queue_max, size_t inbox_capacity)
     : queue_max_(queue_max), inbox_(inbox_capacity_for(queue_max, inbox_capacity)) {}
 
+void EngineHandle::give_up(std::string why) {
+  auto text = std::make_unique<const std::string>(std::move(why));
+  const std::string* none = nullptr;
+  if (given_up_.compare_exchange_strong(none, text.get(), std::memory_order_acq_rel))
+    (void)text.release();
+}
+
 Result<void> EngineHandle::submit(Request* request) {
+  if (const std::string* why = given_up()) return fail(ErrorCode::kUnavailable, *why);
   WEIR_TRY(check(*request));
   // The count rises before we look at `draining_`: an engine that stops waits for those who are
   // between the two.

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "base/bell.h"
 #include "base/metrics.h"
@@ -46,10 +48,13 @@ class EngineHandle {
   // `queue_max`: requests that may wait or run at once; more are refused with kOverloaded.
   // `inbox_capacity` is raised to what the queue needs.
   EngineHandle(int32_t queue_max, size_t inbox_capacity);
+  ~EngineHandle() { delete given_up_.load(std::memory_order_relaxed); }
+  EngineHandle(const EngineHandle&) = delete;
+  EngineHandle& operator=(const EngineHandle&) = delete;
 
   // Lends `request` to the engine. kOverloaded when the queue is full, kUnavailable once draining
-  // or before the engine is built, kContextLength when the request can never fit the pages, and
-  // kInvalid when it is malformed. On error the request was not lent.
+  // or given up, or before the engine is built, kContextLength when the request can never fit the
+  // pages, and kInvalid when it is malformed. On error the request was not lent.
   Result<void> submit(Request* request);
   // Asks for the end of a submitted request. Its log finishes soon after (kCancelled, or whatever
   // came first). Always succeeds: the inbox has room for one cancellation per queued request. A
@@ -66,6 +71,12 @@ class EngineHandle {
   // No more submissions; what was submitted goes on.
   void drain() { draining_.store(true, std::memory_order_release); }
   bool draining() const { return draining_.load(std::memory_order_acquire); }
+  // The weights are not any more what was loaded: what is open ends with this failure before it is
+  // given another token, and nothing is taken any more. The first call counts. Any thread.
+  void give_up(std::string why);
+  // Null: it goes on. Any thread; valid as long as the handle.
+  const std::string* given_up() const { return given_up_.load(std::memory_order_acquire); }
+
   // Submitted and not finished. It falls just before the log finishes, so that whoever has seen the
   // end of one request may submit the next.
   int32_t open() const { return open_.load(std::memory_order_acquire); }
@@ -82,6 +93,7 @@ class EngineHandle {
   MpscRing<Message> inbox_;
   std::atomic<int32_t> open_{0};
   std::atomic<bool> draining_{false};
+  std::atomic<const std::string*> given_up_{nullptr};
   std::atomic<int32_t> tokens_max_{0};
   std::atomic<int32_t> vocab_size_{0};
   std::atomic<int32_t> hidden_size_{0};

@@ -95,6 +95,8 @@ struct Request {
   int32_t end_token = -1;   // The token that ended it (kStop), which the log lacks; -1: none.
   // Why it has finished with kError, where the model could not be read; else empty.
   std::string failure;
+  // It has finished with kError because the model computed no finite numbers for it.
+  bool no_numbers = false;
 };
 
 }  // namespace weir::sched

@@ -175,5 +175,21 @@ TEST(Pages, ShowWhatLlamaCppsClientsRead) {
   EXPECT_EQ(server.get("/health").status, 503);
 }
 
+TEST(Operations, ADamagedModelIsNotHealthyAndNamesItsFileToWhoMayAskOnly) {
+  TestApi server;
+  EXPECT_EQ(server.get("/health").status, 200);
+  server.engine().give_up("/models/m.safetensors: expected other bytes");
+  for (const char* path : {"/health", "/v1/health", "/ready"}) {
+    const auto health = server.get(path);
+    EXPECT_EQ(health.status, 503) << path;
+    EXPECT_NE(health.body.find("files were changed"), std::string::npos) << health.body;
+    EXPECT_EQ(health.body.find("/models"), std::string::npos) << health.body;
+  }
+  const auto refused = server.post("/v1/completions", R"({"prompt":"A","max_tokens":3})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_NE(refused.body.find("expected other bytes"), std::string::npos) << refused.body;
+  EXPECT_EQ(server.get("/v1/models").status, 200);
+}
+
 }  // namespace
 }  // namespace weir::api

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -67,6 +69,7 @@ class FakeModel final : public model::Model {
   const model::ModelOptions& options() const override { return options_; }
   model::ModelMemory memory() const override { return {}; }
   int32_t context_max() const override { return fake_.context_max; }
+  std::span<const FileView* const> mapped_files() const override { return files; }
   int64_t weight_bytes_per_token() const override { return 0; }
   int64_t macs_per_token() const override { return 0; }
   std::vector<kv::KvShape> kv_shapes() const override {
@@ -109,6 +112,10 @@ class FakeModel final : public model::Model {
   std::function<void(const model::Batch&)> on_batch;
   // Slices of which a pass says that they cannot be computed.
   std::function<bool(const model::BatchSlice&)> fails;
+  // Slices whose logits and hidden states are no numbers.
+  std::function<bool(const model::BatchSlice&)> without_numbers;
+  // What mapped_files() says.
+  std::vector<const FileView*> files;
 
  private:
   void answer(const model::Batch& batch, const kernels::KvPages& pages,
@@ -116,21 +123,30 @@ class FakeModel final : public model::Model {
     if (member == 0 && fails)
       for (size_t i = 0; i < batch.slices.size(); ++i)
         if (fails(batch.slices[i])) client.on_failed(static_cast<int32_t>(i), "disk on fire");
-    const auto hash_of = [&](int32_t row) {
-      const auto slice = std::ranges::find_if(batch.slices, [row](const model::BatchSlice& s) {
+    const auto slice_of = [&](int32_t row) {
+      return std::ranges::find_if(batch.slices, [row](const model::BatchSlice& s) {
         return row >= s.row_begin && row < s.row_begin + s.rows;
       });
+    };
+    const auto hash_of = [&](int32_t row) {
+      const auto slice = slice_of(row);
       return read(*slice, slice->first_position + row - slice->row_begin, pages);
+    };
+    const auto spoil = [&](int32_t row, std::span<float> numbers) {
+      if (without_numbers && without_numbers(*slice_of(row)))
+        std::ranges::fill(numbers, std::numeric_limits<float>::quiet_NaN());
     };
     const auto samples = static_cast<int32_t>(batch.sample_rows.size());
     for (int32_t i; (i = team.claim()) < samples + std::ssize(batch.hidden_rows);) {
       if (i >= samples) {
-        give_hidden(batch, i - samples, hash_of, client, member);
+        give_hidden(batch, i - samples, hash_of, spoil, client, member);
         continue;
       }
       const std::span<float> logits = std::span(logits_).subspan(
           static_cast<size_t>(i * fake_.vocab_size), static_cast<size_t>(fake_.vocab_size));
-      fill_logits(hash_of(batch.sample_rows[static_cast<size_t>(i)]), logits);
+      const int32_t row = batch.sample_rows[static_cast<size_t>(i)];
+      fill_logits(hash_of(row), logits);
+      spoil(row, logits);
       client.on_logits(i, logits, member);
     }
   }
@@ -155,9 +171,9 @@ class FakeModel final : public model::Model {
  private:
   static constexpr int32_t kSamplesMax = 512;
 
-  template <class HashOf>
+  template <class HashOf, class Spoil>
   void give_hidden(const model::Batch& batch, int32_t index, const HashOf& hash_of,
-                   model::ForwardClient& client, int member) {
+                   const Spoil& spoil, model::ForwardClient& client, int member) {
     const model::HiddenRows& part = batch.hidden_rows[static_cast<size_t>(index)];
     const auto width = static_cast<size_t>(fake_.hidden_size);
     const std::span<float> states = std::span(hidden_).subspan(
@@ -165,6 +181,7 @@ class FakeModel final : public model::Model {
     for (int32_t i = 0; i < part.rows; ++i)
       fill_hidden(hash_of(part.row_begin + i),
                   states.subspan(static_cast<size_t>(i) * width, width));
+    spoil(part.row_begin, states);
     client.on_hidden(index, states, member);
   }
 
