@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/log.h"
+#include "base/mapping_guard.h"
 #include "commands/bench.h"
 #include "commands/calibrate.h"
 #include "commands/info.h"
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
     std::fputs(parsed->print.c_str(), stdout);
     return 0;
   }
+  weir::MappingGuard::install();
   const weir::Result<void> done = run(parsed->options);
   if (!done) {
     weir::log::flush(std::chrono::seconds(1));  // Before what it came to.

@@ -37,6 +37,7 @@
 #include "ssd/calibration.h"
 #include "text/tokenizer_config.h"
 #include "vocabulary_check.h"
+#include "weight_watch.h"
 
 namespace weir {
 
@@ -55,6 +56,8 @@ constexpr auto kLastWordsTime = std::chrono::seconds(3);
 
 // Experts from disk: how often the disk's notices are logged, and what happened is summed up.
 constexpr uint64_t kNoticeMs = 1000, kExpertLineMs = 60'000;
+// Weights that are used from their files: how often these are looked at.
+constexpr uint64_t kWeightLookMs = 1000;
 // libuv's. Each may have freed what requests took while they were prepared.
 constexpr int kPoolThreads = 4;
 // The kernel computes its averages of waiting for memory so often.
@@ -173,6 +176,7 @@ class Server {
   Result<void> load(ThreadTeam& team);
   void become_ready(TextParts text);
   void watch_experts();
+  void watch_weights();
   void watch_pressure();
   void release_freed();
   void print_plan() const;
@@ -381,8 +385,10 @@ Result<void> Server::load(ThreadTeam& team) {
       printed = now;
       log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
     });
-    opened = open_experts(**model, options_, plan->expert_bytes,
-                          sched::sequences_max(options_.queue, plan->parallel));
+    opened = (*model)->check_files();
+    if (opened)
+      opened = open_experts(**model, options_, plan->expert_bytes,
+                            sched::sequences_max(options_.queue, plan->parallel));
   }
   text_thread.join();
   if (!plan) return tl::unexpected(plan.error());
@@ -471,6 +477,7 @@ void Server::become_ready(TextParts text) {
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   if (model_->experts() != nullptr) watch_experts();
+  if (!model_->mapped_files().empty()) watch_weights();
   watch_pressure();
   print_plan();
   if (hooks_.on_ready)
@@ -491,6 +498,11 @@ void Server::watch_experts() {
     if (const std::string line = minute->line(*model_->experts()); !line.empty())
       log::info("experts " + line);
   });
+}
+
+void Server::watch_weights() {
+  loop_.every(kWeightLookMs,
+              [watch = WeightWatch(model_->mapped_files(), handle_)]() mutable { watch.look(); });
 }
 
 // Experts and pages give memory back while the machine, or this group, waits for it.
