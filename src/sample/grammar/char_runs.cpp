@@ -1,6 +1,7 @@
 #include "sample/grammar/char_runs.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <span>
 #include <utility>
@@ -60,20 +61,26 @@ bool add_multibyte(const Dfa& dfa, int32_t state, std::span<const ByteRange> byt
   return true;
 }
 
+// The ASCII characters of a class, in runs: every state of a grammar asks for them.
+std::span<const ByteRange> ascii_of(CharClass which) {
+  static const auto runs_of_class = [] {
+    std::array<std::vector<ByteRange>, kCharClasses> runs;
+    for (size_t c = 0; c < runs.size(); ++c)
+      for (uint8_t ascii = 0; ascii < 0x80; ++ascii) {
+        if (!in_class(static_cast<CharClass>(c), ascii)) continue;
+        if (runs[c].empty() || runs[c].back().last + 1 != ascii) runs[c].push_back({ascii, ascii});
+        runs[c].back().last = ascii;
+      }
+    return runs;
+  }();
+  return runs_of_class[static_cast<size_t>(which)];
+}
+
 // The states behind every character of the class; false if some character leads nowhere.
 bool behind_class(const Dfa& dfa, int32_t state, CharClass which, std::vector<int32_t>& out) {
   out.clear();
-  for (uint32_t first = 0; first < 0x80;) {
-    if (!in_class(which, static_cast<uint8_t>(first))) {
-      ++first;
-      continue;
-    }
-    uint32_t last = first;
-    while (last + 1 < 0x80 && in_class(which, static_cast<uint8_t>(last + 1))) ++last;
-    if (!add_targets(dfa, state, {static_cast<uint8_t>(first), static_cast<uint8_t>(last)}, out))
-      return false;
-    first = last + 1;
-  }
+  for (const ByteRange run : ascii_of(which))
+    if (!add_targets(dfa, state, run, out)) return false;
   if (which != CharClass::kText) return true;
   return std::ranges::all_of(kMultibyte, [&](const Multibyte& form) {
     return add_multibyte(dfa, state, std::span(form.bytes).first(form.length), out);

@@ -16,20 +16,25 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash * 0xbf58476d1ce4e5b9;
 }
 
-// Sets of NFA states, numbered in the order in which they were first seen.
+// Sets of NFA states, numbered in the order in which they were first seen. A table of its own, with
+// open addressing: half of the time of a large grammar would go into a node for each set.
 class SubsetTable {
  public:
   // REQUIRES: `set` is sorted.
   int32_t number(const std::vector<int32_t>& set) {
     uint64_t hash = set.size();
     for (const int32_t state : set) hash = mix(hash, static_cast<uint64_t>(state));
-    const auto [begin, end] = by_hash_.equal_range(hash);
-    for (auto it = begin; it != end; ++it)
-      if (std::ranges::equal(this->set(it->second), set)) return it->second;
-    const auto id = static_cast<int32_t>(ends_.size());
+    if (2 * hashes_.size() >= slots_.size()) grow();
+    size_t at = slot_of(hash);
+    for (; slots_[at] != kFree; at = (at + 1) % slots_.size())
+      if (hashes_[static_cast<size_t>(slots_[at])] == hash &&
+          std::ranges::equal(this->set(slots_[at]), set))
+        return slots_[at];
+    const int32_t id = count();
+    slots_[at] = id;
+    hashes_.push_back(hash);
     members_.insert(members_.end(), set.begin(), set.end());
     ends_.push_back(members_.size());
-    by_hash_.emplace(hash, id);
     return id;
   }
   std::span<const int32_t> set(int32_t id) const {
@@ -39,9 +44,23 @@ class SubsetTable {
   int32_t count() const { return static_cast<int32_t>(ends_.size()); }
 
  private:
+  static constexpr int32_t kFree = -1;
+
+  // The slots are a power of two; the hash's upper half is mixed best.
+  size_t slot_of(uint64_t hash) const { return static_cast<size_t>(hash >> 32) % slots_.size(); }
+  void grow() {
+    slots_.assign(std::max<size_t>(16, 2 * slots_.size()), kFree);
+    for (size_t id = 0; id < hashes_.size(); ++id) {
+      size_t at = slot_of(hashes_[id]);
+      while (slots_[at] != kFree) at = (at + 1) % slots_.size();
+      slots_[at] = static_cast<int32_t>(id);
+    }
+  }
+
   std::vector<int32_t> members_;
   std::vector<size_t> ends_;
-  std::unordered_multimap<uint64_t, int32_t> by_hash_;
+  std::vector<uint64_t> hashes_;  // By number.
+  std::vector<int32_t> slots_;    // Numbers; at most half of them are taken.
 };
 
 class Determiniser {
