@@ -40,15 +40,17 @@ GrammarStore::Vocabulary& GrammarStore::vocabulary(bool with_markers) {
 }
 
 Result<std::unique_ptr<Matcher>> GrammarStore::matcher(const sample::grammar::GrammarSource& source,
-                                                       bool begins_text, bool with_markers) {
+                                                       bool begins_text, bool with_markers,
+                                                       sample::grammar::Interrupt* interrupt) {
   with_markers = with_markers && !markers_.empty();
   Vocabulary& words = vocabulary(with_markers);
   const auto tokenise = [&](std::string_view text) {
     return tokenizer_.encode(text, {.add_special = false, .parse_special = with_markers});
   };
-  WEIR_ASSIGN(auto automaton, words.automata.get(source, [&](Automaton& compiled) {
-    add_forced_tokens(compiled, *words.trie, tokenise);
-  }));
+  const auto finish = [&](Automaton& compiled, sample::grammar::Interrupt* stop) {
+    add_forced_tokens(compiled, *words.trie, tokenise, stop);
+  };
+  WEIR_ASSIGN(auto automaton, words.automata.get(source, finish, interrupt));
   auto matcher = std::make_unique<Matcher>(std::move(automaton), words.trie);
   if (begins_text) matcher->ignore_leading_spaces(tokenizer_.leading_spaces_stripped());
   return matcher;

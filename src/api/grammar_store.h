@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sample/grammar/grammar_cache.h"
+#include "sample/grammar/interrupt.h"
 #include "sample/grammar/matcher.h"
 #include "sample/grammar/source.h"
 #include "text/tokenizer.h"
@@ -25,10 +27,13 @@ class GrammarStore {
                size_t automata_bytes_max, std::vector<int32_t> markers = {});
 
   // A position at the beginning of an output. `begins_text`: where the tokenizer drops the spaces
-  // before a text, they do not count. `with_markers`: the markers' tokens may come.
+  // before a text, they do not count. `with_markers`: the markers' tokens may come. kCancelled if
+  // `interrupt` has fired while the grammar was compiled, or waited for.
   Result<std::unique_ptr<sample::grammar::Matcher>> matcher(
-      const sample::grammar::GrammarSource& source, bool begins_text, bool with_markers = false);
+      const sample::grammar::GrammarSource& source, bool begins_text, bool with_markers = false,
+      sample::grammar::Interrupt* interrupt = nullptr);
 
+  // Of automata, and of what is remembered of grammars that were refused.
   size_t automata_bytes() const { return plain_.automata.bytes() + marked_.automata.bytes(); }
 
  private:

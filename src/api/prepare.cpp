@@ -289,11 +289,12 @@ int32_t priority_of(const GenerateRequest& request, const PrepareInput& in) {
   return std::max(asked, in.priority_min.value_or(INT32_MIN));
 }
 
-Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(const ApiConfig& config,
-                                                             const OutputPlan& plan,
-                                                             bool begins_text) {
-  auto matcher = config.grammars->matcher(*plan.grammar, begins_text, plan.parser != nullptr);
-  if (matcher) return matcher;
+Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(
+    const ApiConfig& config, const OutputPlan& plan, bool begins_text,
+    sample::grammar::Interrupt* interrupt) {
+  auto matcher =
+      config.grammars->matcher(*plan.grammar, begins_text, plan.parser != nullptr, interrupt);
+  if (matcher || matcher.error().code == ErrorCode::kCancelled) return matcher;
   const bool unsupported = matcher.error().code == ErrorCode::kUnsupported;
   return fail(matcher.error().code, std::move(matcher.error().message), plan.grammar_field,
               unsupported ? "unsupported_parameter" : "invalid_value");
@@ -301,11 +302,9 @@ Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(const ApiConfig& co
 
 // How the answer is taken apart (`plan`), and the position at which its grammar begins. What of the
 // schemas could not be enforced, and need not be, is noted.
-Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& config,
-                                                              const GenerateRequest& request,
-                                                              std::string_view chat_end,
-                                                              AnswerOptions& options,
-                                                              OutputPlan& plan) {
+Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(
+    const ApiConfig& config, const PrepareInput& in, const GenerateRequest& request,
+    std::string_view chat_end, AnswerOptions& options, OutputPlan& plan) {
   if (options.endpoint != Endpoint::kCompletions) {
     plan = plan_output(config, request, chat_end);
   } else {
@@ -316,12 +315,12 @@ Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(const ApiConfig& c
   options.short_call_ids = plan.short_call_ids;
   if (plan.parser) options.markers = config.outputs->markers;
   if (!plan.grammar) return nullptr;
-  auto matcher = matcher_of(config, plan, options.begins_text);
+  auto matcher = matcher_of(config, plan, options.begins_text, in.interrupt.get());
   const bool binds_input = std::ranges::any_of(
       request.functions, [](const ToolFunction& function) { return function.input.has_value(); });
-  if (!matcher && binds_input) {
+  if (!matcher && matcher.error().code != ErrorCode::kCancelled && binds_input) {
     plan = plan_output(config, request, chat_end, /*inputs_bound=*/false);
-    matcher = matcher_of(config, plan, options.begins_text);
+    matcher = matcher_of(config, plan, options.begins_text, in.interrupt.get());
     if (matcher) options.ignored.add("tools: the formats of custom tools");
   }
   if (!matcher) return matcher;
@@ -502,7 +501,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
 
   OutputPlan plan;
   WEIR_ASSIGN(const std::unique_ptr<sample::grammar::Matcher> matcher,
-              plan_answer(config, request, chat_end, options, plan));
+              plan_answer(config, in, request, chat_end, options, plan));
   const auto bounds = bounds_of(config, request);
   const auto reasoning = reasoning_limit(config, request, plan);
   if (request.reasoning_budget.value_or(-1) > 0 && !config.outputs->reasoning)

@@ -550,25 +550,5 @@ TEST(JsonSchema, HostileSchemasAreRefusedOrHarmless) {
               count, refused, given_up, slowest);
 }
 
-TEST(GrammarCache, KeepsWhatWasAskedForLately) {
-  GrammarCache cache(1 << 20, 3);
-  const auto schema = [](int n) {
-    return GrammarSource{.kind = GrammarSource::Kind::kJsonSchema,
-                         .text = "{\"const\":" + std::to_string(n) + "}",
-                         .choices = {}};
-  };
-  const auto first = cache.get(schema(0));
-  ASSERT_TRUE(first);
-  for (int n = 1; n < 3; ++n) ASSERT_TRUE(cache.get(schema(n)));
-  EXPECT_EQ(cache.get(schema(0))->get(), first->get());
-  EXPECT_EQ(cache.hits(), 1u);
-  ASSERT_TRUE(cache.get(schema(3)));  // Drops 1.
-  EXPECT_EQ(cache.get(schema(0))->get(), first->get());
-  EXPECT_EQ(cache.hits(), 2u);
-  ASSERT_TRUE(cache.get(schema(1)));
-  EXPECT_EQ(cache.hits(), 2u);
-  EXPECT_FALSE(cache.get({.kind = GrammarSource::Kind::kRegex, .text = "(", .choices = {}}));
-}
-
 }  // namespace
 }  // namespace weir::sample::grammar

@@ -76,6 +76,7 @@ class Determiniser {
       if (--budget_.states < 0 || budget_.exhausted()) return too_complex();
       expand(id);
     }
+    if (budget_.interrupted()) return too_complex();
     return std::move(dfa_);
   }
 
@@ -142,6 +143,7 @@ class Determiniser {
         active_.push_back(symbol_edges_[next]);
       std::erase_if(active_, [&](const Nfa::Edge& edge) { return edge.last < symbol; });
       if (active_.empty()) continue;
+      if (budget_.interrupted()) return;  // One state may have a large part of all edges.
       size_t last = symbol;
       while (!border[last + 1]) ++last;
       target_.clear();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sample/grammar/interrupt.h"
 
 namespace weir::sample::grammar {
 
@@ -20,9 +21,11 @@ inline constexpr uint16_t kEnd = 257;
 // What compiling one grammar may cost. Counted in visited elements, never in seconds, so that a
 // grammar is refused everywhere or nowhere.
 struct Budget {
-  int64_t work = 16'000'000;  // About half a second.
-  int64_t states = 400'000;   // Of all automata together, drafts too: about 100 MB.
-  bool exhausted() const { return work < 0 || states < 0; }
+  int64_t work = 16'000'000;       // About half a second.
+  int64_t states = 400'000;        // Of all automata together, drafts too: about 100 MB.
+  Interrupt* interrupt = nullptr;  // May end the compilation, as if the budget were used up.
+  bool interrupted() const { return interrupt && interrupt->fired(); }
+  bool exhausted() const { return work < 0 || states < 0 || interrupted(); }
 };
 
 // The error of an exhausted budget.

@@ -68,12 +68,14 @@ std::vector<int32_t> certain_tokens(std::string text, const TokenTrie& trie,
 
 }  // namespace
 
-void add_forced_tokens(Automaton& automaton, const TokenTrie& trie, const Tokenise& tokenise) {
+void add_forced_tokens(Automaton& automaton, const TokenTrie& trie, const Tokenise& tokenise,
+                       Interrupt* interrupt) {
   std::vector<uint32_t> begins;
   begins.reserve(automaton.state_count() + 1);
   std::vector<int32_t> all;
   size_t looked_at = 0;
   for (uint32_t state = 0; state < automaton.state_count(); ++state) {
+    if (interrupt && interrupt->fired()) return;
     begins.push_back(static_cast<uint32_t>(all.size()));
     std::string text = text_from(automaton, state);
     if (text.size() < 2 || looked_at == kStatesMax) continue;

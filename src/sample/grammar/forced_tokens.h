@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sample/grammar/automaton.h"
+#include "sample/grammar/interrupt.h"
 #include "sample/grammar/token_trie.h"
 
 namespace weir::sample::grammar {
@@ -20,7 +21,9 @@ using Tokenise = std::function<std::vector<int32_t>(std::string_view)>;
 // Finds for each state of `automaton` from which one text alone leads on the first tokens of that
 // text (Automaton::forced()). Only those that stay the same whatever follows the text, so that the
 // output is tokenised as the model has learnt it; and only where there are two at least, for one
-// token is sampled as fast as it is appended.
-void add_forced_tokens(Automaton& automaton, const TokenTrie& trie, const Tokenise& tokenise);
+// token is sampled as fast as it is appended. Leaves the automaton as it is if `interrupt` has
+// fired.
+void add_forced_tokens(Automaton& automaton, const TokenTrie& trie, const Tokenise& tokenise,
+                       Interrupt* interrupt = nullptr);
 
 }  // namespace weir::sample::grammar

@@ -321,7 +321,8 @@ Result<ExprId> SchemaBuilder::string_content(const SchemaFacts& facts) {
   if (!drops_.allowed() || (demands.empty() && exclusions.empty())) return allowed_text(facts);
   Budget& budget = grammar_.budget;
   const Budget before = budget;
-  budget = {.work = before.work / kPatternShare, .states = before.states / kPatternShare};
+  budget.work /= kPatternShare;
+  budget.states /= kPatternShare;
   const Budget share = budget;
   const auto make = [&]() -> Result<ExprId> {
     WEIR_ASSIGN(const ExprId text, allowed_text(facts));
@@ -330,8 +331,8 @@ Result<ExprId> SchemaBuilder::string_content(const SchemaFacts& facts) {
   };
   const Result<ExprId> text = make();
   const bool exhausted = budget.exhausted();
-  budget = {.work = before.work - (share.work - budget.work),
-            .states = before.states - (share.states - budget.states)};
+  budget.work = before.work - (share.work - budget.work);
+  budget.states = before.states - (share.states - budget.states);
   if (!exhausted) return text;
   return exclusions.empty() ? reader_.unsupported(demands.back(), "it is too complex")
                             : reader_.not_negatable(exclusions.back());

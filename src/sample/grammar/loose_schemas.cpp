@@ -40,7 +40,8 @@ bool fits(const std::string& schema, const Budget& share, Budget& used) {
   grammar.define(grammar.root, *expr);
   Budget left;
   const auto automaton = compile(std::move(grammar), &left);
-  used = {.work = share.work - left.work, .states = share.states - left.states};
+  used.work = share.work - left.work;
+  used.states = share.states - left.states;
   return automaton.has_value();
 }
 
@@ -63,7 +64,7 @@ ExprId LooseSchemas::bind(Grammar& grammar, std::string_view name, const std::st
   return bound.expr = anything(grammar, schema);
 }
 
-bool LooseSchemas::give_up_some() {
+bool LooseSchemas::give_up_some(Interrupt* interrupt) {
   std::vector<const Schema*> open;
   for (const Schema& schema : schemas_)
     if (!given_up_.contains(schema.name)) open.push_back(&schema);
@@ -72,7 +73,8 @@ bool LooseSchemas::give_up_some() {
   left.states -= left.states / kOtherParts;
   for (int round = 0; round < kRoundsMax && !open.empty(); ++round) {
     const auto count = static_cast<int64_t>(open.size());
-    const Budget share{.work = left.work / count, .states = left.states / count};
+    const Budget share{
+        .work = left.work / count, .states = left.states / count, .interrupt = interrupt};
     const size_t fitting = std::erase_if(open, [&](const Schema* schema) {
       Budget used;
       if (!fits(schema->text, share, used)) return false;

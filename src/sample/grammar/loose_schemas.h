@@ -26,8 +26,8 @@ class LooseSchemas {
   bool empty() const { return schemas_.empty(); }
   // After a grammar of all of them has failed: gives up those that alone need more than their share
   // of what a grammar may cost, or allow nothing. False: none of them, or all were given up
-  // already.
-  bool give_up_some();
+  // already. Means nothing once `interrupt` has fired.
+  bool give_up_some(Interrupt* interrupt = nullptr);
   bool give_up_all();
 
   // What was left out by the last attempt, in the order of the grammar.

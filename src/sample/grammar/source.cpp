@@ -1,6 +1,5 @@
 #include "sample/grammar/source.h"
 
-#include <functional>
 #include <utility>
 
 #include "base/utf8.h"
@@ -70,9 +69,10 @@ Result<ExprId> body_of(Grammar& draft, const GrammarSource& source, LooseSchemas
   return parts(draft, source.text, &expression, schemas);
 }
 
-Result<std::unique_ptr<Automaton>> compile_once(const GrammarSource& source,
-                                                LooseSchemas& schemas) {
+Result<std::unique_ptr<Automaton>> compile_once(const GrammarSource& source, LooseSchemas& schemas,
+                                                Interrupt* interrupt) {
   Grammar draft;
+  draft.budget.interrupt = interrupt;
   schemas.begin();
   WEIR_ASSIGN(const ExprId body, body_of(draft, source, schemas));
   if (draft.budget.exhausted()) return too_complex();
@@ -81,19 +81,6 @@ Result<std::unique_ptr<Automaton>> compile_once(const GrammarSource& source,
   WEIR_ASSIGN(auto automaton, compile(std::move(draft)));
   automaton->set_left_out(schemas.left_out());
   return automaton;
-}
-
-uint64_t hash_of(const GrammarSource& source) {
-  uint64_t hash = std::hash<std::string>()(source.text) + static_cast<uint64_t>(source.kind);
-  for (const std::string& text : source.choices)
-    hash = (hash ^ std::hash<std::string>()(text)) * 0x9e3779b97f4a7c15;
-  return hash;
-}
-
-size_t bytes_of(const GrammarSource& source) {
-  size_t sum = source.text.size();
-  for (const std::string& text : source.choices) sum += text.size() + sizeof text;
-  return sum;
 }
 
 }  // namespace
@@ -106,72 +93,24 @@ Result<void> check_source(const GrammarSource& source) {
 }
 
 // What is refused by name is a schema that is not loose.
-Result<std::unique_ptr<Automaton>> compile(const GrammarSource& source) {
+Result<std::unique_ptr<Automaton>> compile(const GrammarSource& source, Interrupt* interrupt) {
   LooseSchemas schemas;
-  auto automaton = compile_once(source, schemas);
+  const auto interrupted = [&] { return interrupt && interrupt->fired(); };
+  auto automaton = compile_once(source, schemas, interrupt);
   const auto may_help = [&] {
-    return !automaton && automaton.error().code != ErrorCode::kUnsupported && !schemas.empty();
+    return !automaton && !interrupted() && automaton.error().code != ErrorCode::kUnsupported &&
+           !schemas.empty();
   };
-  if (may_help() && schemas.give_up_some()) automaton = compile_once(source, schemas);
-  if (may_help() && schemas.give_up_all()) automaton = compile_once(source, schemas);
+  if (may_help() && schemas.give_up_some(interrupt))
+    automaton = compile_once(source, schemas, interrupt);
+  if (may_help() && schemas.give_up_all()) automaton = compile_once(source, schemas, interrupt);
+  // Whatever it has come to: an interruption looks like a budget that is used up.
+  if (interrupted()) return interruption();
   return automaton;
 }
 
-std::shared_ptr<const Automaton> GrammarCache::find(uint64_t hash, const GrammarSource& source) {
-  const auto [begin, end] = by_hash_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    if (it->second->source != source) continue;
-    entries_.splice(entries_.begin(), entries_, it->second);
-    return it->second->automaton;
-  }
-  return nullptr;
-}
-
-void GrammarCache::drop_oldest() {
-  const auto oldest = std::prev(entries_.end());
-  const auto [begin, end] = by_hash_.equal_range(oldest->hash);
-  for (auto it = begin; it != end; ++it) {
-    if (it->second != oldest) continue;
-    by_hash_.erase(it);
-    break;
-  }
-  bytes_ -= oldest->bytes;
-  entries_.pop_back();
-}
-
-// Compiled without the lock: two who ask at once for the same may both compile it.
-Result<std::shared_ptr<const Automaton>> GrammarCache::get(const GrammarSource& source,
-                                                           const Finish& finish) {
-  const uint64_t hash = hash_of(source);
-  {
-    const std::lock_guard lock(mutex_);
-    if (auto found = find(hash, source)) {
-      ++hits_;
-      return found;
-    }
-  }
-  WEIR_ASSIGN(auto compiled, compile(source));
-  if (finish) finish(*compiled);
-  const std::shared_ptr<const Automaton> automaton = std::move(compiled);
-  const std::lock_guard lock(mutex_);
-  if (auto found = find(hash, source)) return found;
-  const size_t bytes = automaton->memory_bytes() + bytes_of(source);
-  if (bytes > bytes_max_) return automaton;
-  entries_.push_front({hash, source, automaton, bytes});
-  by_hash_.emplace(hash, entries_.begin());
-  bytes_ += bytes;
-  while (entries_.size() > entries_max_ || bytes_ > bytes_max_) drop_oldest();
-  return automaton;
-}
-
-size_t GrammarCache::bytes() const {
-  const std::lock_guard lock(mutex_);
-  return bytes_;
-}
-
-uint64_t GrammarCache::hits() const {
-  const std::lock_guard lock(mutex_);
-  return hits_;
+tl::unexpected<Error> interruption() {
+  return fail(ErrorCode::kCancelled, "The compilation of the grammar was interrupted.");
 }
 
 }  // namespace weir::sample::grammar
