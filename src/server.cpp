@@ -58,8 +58,6 @@ constexpr auto kLastWordsTime = std::chrono::seconds(3);
 constexpr uint64_t kNoticeMs = 1000, kExpertLineMs = 60'000;
 // Weights that are used from their files: how often these are looked at.
 constexpr uint64_t kWeightLookMs = 1000;
-// libuv's. Each may have freed what requests took while they were prepared.
-constexpr int kPoolThreads = 4;
 // The kernel computes its averages of waiting for memory so often.
 constexpr uint64_t kPressureMs = 2000;
 
@@ -528,7 +526,9 @@ void Server::watch_pressure() {
 // On the network loop, when nothing has been computed for a while.
 void Server::release_freed() {
   purge_allocator();
-  for (int i = 0; i < kPoolThreads; ++i) loop_.run_in_pool(purge_allocator, [] {});
+  // Each of these may have freed what requests took while they were prepared.
+  for (int i = 0; i < net::Loop::kPoolThreads; ++i) loop_.run_in_pool(purge_allocator, [] {});
+  if (api_) api_->in_background(purge_allocator);
 }
 
 void Server::print_plan() const {

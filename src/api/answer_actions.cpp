@@ -22,6 +22,7 @@ PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchang
   input.random_seed = random_bits();
   input.tokens_max = tokens_max();
   input.caller = exchange.caller();
+  input.interrupt = std::make_shared<sample::grammar::Interrupt>();
   if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority;
   return input;
 }
@@ -38,7 +39,8 @@ void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
         if (!prepared) return exchange->respond_error(prepared.error());
         auto shape = shape_of(*prepared);
         begin_stream(exchange, std::move(*prepared), std::move(shape));
-      });
+      },
+      input.interrupt);
 }
 
 // Of the answer to a chat, a completion or Anthropic's messages.
@@ -125,7 +127,8 @@ void Api::Impl::answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare)
         if (!prepared) return exchange->respond_error(prepared.error());
         begin_stream(exchange, std::move(prepared->answer),
                      make_llama_shape(std::move(prepared->facts)));
-      });
+      },
+      input.interrupt);
 }
 
 void Api::Impl::infill(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -147,9 +150,10 @@ ResponsesInput Api::Impl::responses_input(const Exchange& exchange) {
 }
 
 void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
+  ResponsesInput input = responses_input(*exchange);
   in_pool<PreparedResponse>(
       exchange,
-      [this, input = responses_input(*exchange)](const std::string& body) mutable {
+      [this, input](const std::string& body) mutable {
         input.prepare.body = body;
         return prepare_response(config, budget, input);
       },
@@ -157,7 +161,8 @@ void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) 
         if (!prepared) return exchange->respond_error(prepared.error());
         begin_stream(exchange, std::move(prepared->answer),
                      make_responses_shape(std::move(prepared->facts)));
-      });
+      },
+      input.prepare.interrupt);
 }
 
 void Api::Impl::messages(const ExchangePtr& exchange, const net::RouteParams&) {

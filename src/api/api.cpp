@@ -1,11 +1,14 @@
 #include "api/api.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "api/anthropic/message_error.h"
 #include "api/api_error.h"
 #include "api/api_impl.h"
+#include "api/deadline.h"
 #include "base/check.h"
 #include "base/trace.h"
 
@@ -63,6 +66,37 @@ ApiConfig with_own(ApiConfig config, GrammarStore& grammars, BreakerStore& break
   return config;
 }
 
+// One caller's requests get as many threads as there are processors for, and leave one at least to
+// others; one of the pool's is for what is not preparation.
+Preparation::Limits preparation_limits(const ApiConfig& config) {
+  Preparation::Limits limits;
+  limits.jobs_max = config.preparing_max;
+  limits.threads = net::Loop::kPoolThreads - 1;
+  limits.threads_of_one_max =
+      std::clamp(static_cast<int32_t>(std::thread::hardware_concurrency()), 2, limits.threads - 1);
+  return limits;
+}
+
+Preparation::Lane pool_of(net::Loop& loop) {
+  return [&loop](std::function<void()> work, std::function<void()> done) {
+    return loop.run_in_pool(std::move(work), std::move(done));
+  };
+}
+
+// What `work` holds belongs to the loop: the thread lets go of it before the loop hears of its end.
+Preparation::Lane lane_of(BackgroundThread& thread, net::Loop& loop) {
+  return [&thread, &loop](std::function<void()> work, std::function<void()> done) {
+    thread.run([&loop, work = std::move(work), done = std::move(done)]() mutable {
+      work();
+      work = {};
+      loop.post(std::move(done));
+    });
+    return true;
+  };
+}
+
+Error shutting_down() { return {ErrorCode::kUnavailable, "The server is shutting down."}; }
+
 }  // namespace
 
 Api::Impl::Impl(ApiConfig config_in)
@@ -75,7 +109,9 @@ Api::Impl::Impl(ApiConfig config_in)
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
       response_store(config.responses_bytes_max),
-      keys(config.api_keys) {
+      keys(config.api_keys),
+      preparation(preparation_limits(config), pool_of(*config.loop),
+                  lane_of(background, *config.loop), stats.preparing) {
   CHECK(config.tokenizer && config.engine && config.loop);
   host.tokenizer = config.tokenizer;
   host.engine = config.engine;
@@ -156,6 +192,39 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
   return true;
 }
 
+// The memory that the body needs while it is prepared; none: the exchange has been answered.
+std::optional<MemoryLease> Api::Impl::lease_body(const ExchangePtr& exchange,
+                                                 const std::string& body) {
+  const size_t bytes = preparing_bytes(body);
+  if (bytes > body_budget.most_of_one()) {
+    exchange->respond_error(
+        Error{ErrorCode::kTooLarge, "The body needs " + std::to_string(bytes) +
+                                        " bytes of memory to be parsed, more than this server "
+                                        "gives to one request: expected fewer or longer values."});
+    return std::nullopt;
+  }
+  auto lease = body_budget.take(exchange->caller(), bytes);
+  if (!lease)
+    exchange->respond_error(
+        Error{ErrorCode::kOverloaded, "Too many requests are being prepared; try again later."});
+  return lease;
+}
+
+// Hands the job over until it is done, or the client leaves.
+void Api::Impl::hand_over(const ExchangePtr& exchange, Preparation::Job job) {
+  if (exchange->responder().closed()) return exchange->abandon();
+  job.caller = exchange->caller();
+  job.arrived = exchange->arrived();
+  job.refuse = [exchange](const Expiry& refusal) {
+    exchange->respond_error(refusal.error, refusal.headers);
+  };
+  const uint64_t id = preparation.add(std::move(job));
+  exchange->responder().on_closed([this, id, weak = std::weak_ptr(exchange)] {
+    preparation.leave(id);
+    if (const auto left = weak.lock()) left->abandon();
+  });
+}
+
 int32_t Api::Impl::tokens_max() const {
   const int32_t fit = config.engine->max_tokens_fit();
   return fit > 0 ? std::min(fit, config.context_max) : config.context_max;
@@ -187,6 +256,11 @@ void Api::Impl::tick() {
     batch->expire(now);
     oldest_s = std::max(oldest_s, batch->waiting_seconds(now));
   }
+  preparation.expire([&](sched::Clock::time_point arrived) {
+    const double age_s = std::chrono::duration<double>(now - arrived).count();
+    oldest_s = std::max(oldest_s, age_s);
+    return check_deadlines(host, age_s, age_s);
+  });
   stats.oldest_waiting.set(oldest_s);
   reap();
 }
@@ -242,16 +316,17 @@ void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stat
 void Api::begin_drain() { impl_->draining = true; }
 
 void Api::cancel_all() {
-  for (const std::shared_ptr<Stream>& stream : impl_->streams)
-    stream->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-  for (const std::shared_ptr<BatchAnswer>& batch : impl_->batches)
-    batch->fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  impl_->preparation.end(shutting_down());
+  for (const std::shared_ptr<Stream>& stream : impl_->streams) stream->fail(shutting_down());
+  for (const std::shared_ptr<BatchAnswer>& batch : impl_->batches) batch->fail(shutting_down());
   impl_->reap();
 }
 
+void Api::in_background(std::function<void()> call) { impl_->background.run(std::move(call)); }
+
 bool Api::idle() const {
   impl_->reap();
-  return impl_->preparing == 0 && impl_->batches.empty() && impl_->host.retired.empty() &&
+  return impl_->preparation.count() == 0 && impl_->batches.empty() && impl_->host.retired.empty() &&
          std::ranges::all_of(impl_->streams, [](const auto& stream) { return stream->ending(); });
 }
 

@@ -92,7 +92,7 @@ struct ApiConfig {
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;
   int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.
-  int32_t preparing_max = 1024;            // Requests being parsed and tokenised at once,
+  int32_t preparing_max = 1024;            // Requests waiting to be prepared and being prepared,
   size_t preparing_bytes_max = 256 << 20;  // and their memory (memory_cost.h).
   size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
   size_t responses_bytes_max = 64 << 20;   // Stored responses; 0: none are stored.
@@ -137,9 +137,12 @@ class Api {
   // arriving or being prepared: whoever drains takes no new connections.
   void begin_drain();
 
-  // Cancels every open answer; each ends with an error event or response. For a shutdown that has
-  // waited long enough.
+  // Cancels every open answer; each ends with an error event or response, also what is still being
+  // prepared, and what comes from now on. For a shutdown that has waited long enough.
   void cancel_all();
+
+  // Runs `call` on the thread that compiles grammars, when it has nothing to do.
+  void in_background(std::function<void()> call);
 
   // True when no request is being prepared, computed or waited for: every Request is freed, and the
   // engine holds nothing of ours. Clients may still be reading. The engine must not be destroyed

@@ -25,10 +25,12 @@
 #include "api/llama_completion.h"
 #include "api/memory_cost.h"
 #include "api/output_plan.h"
+#include "api/preparation.h"
 #include "api/prepare.h"
 #include "api/response_store.h"
 #include "api/responses.h"
 #include "api/stream.h"
+#include "base/background_thread.h"
 #include "net/routes.h"
 
 namespace weir::api {
@@ -94,10 +96,14 @@ struct Api::Impl {
   void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);
   void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
                     std::unique_ptr<AnswerShape> shape);
-  // Runs `work` in the pool and `done` with its result on the loop, within preparing_max.
+  // Runs `work` in the pool and `done` with its result on the loop, when it is the caller's turn.
+  // `interrupt`: what ends the work early, if that looks at it; the work is done again then.
   template <class T>
   void in_pool(const ExchangePtr& exchange, std::function<Result<T>(const std::string& body)> work,
-               std::function<void(Result<T>)> done);
+               std::function<void(Result<T>)> done,
+               std::shared_ptr<sample::grammar::Interrupt> interrupt = nullptr);
+  std::optional<MemoryLease> lease_body(const ExchangePtr& exchange, const std::string& body);
+  void hand_over(const ExchangePtr& exchange, Preparation::Job job);
   // Of a page that is made in the pool.
   void respond_from_pool(const ExchangePtr& exchange,
                          std::function<Result<std::string>(const std::string& body)> work);
@@ -123,15 +129,18 @@ struct Api::Impl {
   std::vector<std::shared_ptr<BatchAnswer>> batches;
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;
-  int32_t preparing = 0;
   bool draining = false;
   uint64_t next_request_id = 1;
+  // Last, so that the work that it stops still finds everything else.
+  BackgroundThread background{"weir-compile"};
+  Preparation preparation;
 };
 
 template <class T>
 void Api::Impl::in_pool(const ExchangePtr& exchange,
                         std::function<Result<T>(const std::string& body)> work,
-                        std::function<void(Result<T>)> done) {
+                        std::function<void(Result<T>)> done,
+                        std::shared_ptr<sample::grammar::Interrupt> interrupt) {
   struct Task {
     MemoryLease lease;  // For the body and what becomes of it.
     std::string body;
@@ -139,31 +148,22 @@ void Api::Impl::in_pool(const ExchangePtr& exchange,
   };
   const auto task = std::make_shared<Task>();
   task->body = exchange->take_body();
-  const size_t bytes = preparing_bytes(task->body);
-  if (bytes > body_budget.most_of_one())
-    return exchange->respond_error(
-        Error{ErrorCode::kTooLarge, "The body needs " + std::to_string(bytes) +
-                                        " bytes of memory to be parsed, more than this server "
-                                        "gives to one request: expected fewer or longer values."});
-  auto lease = body_budget.take(exchange->caller(), bytes);
-  if (lease) task->lease = std::move(*lease);
-  const bool accepted = lease && preparing < config.preparing_max &&
-                        config.loop->run_in_pool(
-                            [task, work = std::move(work)] {
-                              task->result = work(task->body);
-                              std::string().swap(task->body);
-                              task->lease = {};
-                            },
-                            [this, exchange, task, done = std::move(done)] {
-                              stats.preparing.set(--preparing);
-                              if (exchange->responder().closed()) return exchange->abandon();
-                              done(std::move(*task->result));
-                            });
-  if (accepted)
-    stats.preparing.set(++preparing);
-  else
-    exchange->respond_error(
-        Error{ErrorCode::kOverloaded, "Too many requests are being prepared; try again later."});
+  auto lease = lease_body(exchange, task->body);
+  if (!lease) return;
+  task->lease = std::move(*lease);
+  Preparation::Job job;
+  if (interrupt) job.interrupt = std::move(interrupt);
+  job.work = [task, work = std::move(work), stop = job.interrupt.get()] {
+    task->result = work(task->body);
+    if (stop->postponed()) return;
+    std::string().swap(task->body);
+    task->lease = {};
+  };
+  job.done = [exchange, task, done = std::move(done)] {
+    if (exchange->responder().closed()) return exchange->abandon();
+    done(std::move(*task->result));
+  };
+  hand_over(exchange, std::move(job));
 }
 
 }  // namespace weir::api

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -12,8 +14,20 @@
 
 namespace weir::net {
 
+namespace {
+
+// libuv reads it when the first work comes. It is ours to say, whatever the environment says.
+void size_pool() {
+  static const bool done =
+      ::setenv("UV_THREADPOOL_SIZE", std::to_string(Loop::kPoolThreads).c_str(), 1) == 0;
+  CHECK(done);
+}
+
+}  // namespace
+
 Loop::Impl::Impl() {
   std::signal(SIGPIPE, SIG_IGN);
+  size_pool();
   CHECK(uv_loop_init(&uv) == 0);
   uv.data = this;
   async.data = this;
