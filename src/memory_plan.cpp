@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "api/embedding_request.h"
 #include "api/memory_cost.h"
 #include "base/cgroup.h"
 #include "base/fair_budget.h"
@@ -34,6 +35,8 @@ constexpr int32_t kTlsConnectionsDefault = kConnectionsDefault / 8;
 // A request that waits or runs: prompt ids, token log, stream state. 64 KiB hold a prompt of 4,096
 // ids and as many answered tokens with their log-probabilities.
 constexpr int64_t kRequestBytes = 64 << 10;
+// Tokens of all inputs of one request for embeddings: OpenAI's limit.
+constexpr size_t kEmbeddingTokens = 300'000;
 // Without --max-body: enough for a few photographs in base64, and on small machines a hundredth of
 // the memory, so that all bodies together (see plan_bodies) take an eighth.
 constexpr int64_t kBodyDefaultMax = 32 * kMiB;
@@ -94,6 +97,7 @@ ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type) 
       .page_bytes = kv::page_bytes(model.kv_shapes(), kv_type),
       .context_max = model.spec().context_max,
       .vocab_size = model.spec().vocab_size,
+      .hidden_size = model.spec().hidden_size,
       .experts = experts == nullptr ? 0 : static_cast<int64_t>(ssd::whole_memory(*experts)),
       .expert_cycle = experts == nullptr
                           ? 0
@@ -217,12 +221,13 @@ MemoryPlan Planner::without_kv(int32_t context) const {
 }
 
 void Planner::add_requests(MemoryPlan& plan) const {
-  // One request with all its context and alternatives must fit, whatever the queue.
-  const auto longest =
-      static_cast<int64_t>(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax));
+  // One request with all its context and alternatives must fit, whatever the queue, and one for as
+  // many embeddings as there may be.
+  const size_t largest = std::max(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax),
+                                  api::embeddings_bytes(api::kEmbeddingInputsMax, kEmbeddingTokens,
+                                                        static_cast<size_t>(model_.hidden_size)));
   plan.request_bytes =
-      std::max(kRequestBytes * options_.queue,
-               static_cast<int64_t>(FairBudget::size_for(static_cast<size_t>(longest))));
+      std::max(kRequestBytes * options_.queue, static_cast<int64_t>(FairBudget::size_for(largest)));
   const int32_t parallel = options_.parallel > 0 ? options_.parallel : kParallelDefaultMax;
   const int64_t tables = int64_t{sched::sequences_max(options_.queue, parallel)} *
                          pages_for(plan.context_max) * int64_t{sizeof(kv::PageId)};

@@ -30,6 +30,7 @@ struct ModelFootprint {
   int64_t page_bytes = 0;      // One KV page (32 tokens) in all layers.
   int32_t context_max = 0;     // The model's own.
   int32_t vocab_size = 0;
+  int32_t hidden_size = 0;
   int64_t experts = 0;       // All of them, where they are streamed; else 0.
   int64_t expert_cycle = 0;  // Those that one token needs.
 };

@@ -95,8 +95,10 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare)
       [this, exchange](Result<PreparedBatch> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
         exchange->set_ignored(prepared->ignored);
-        for (OwnedRequest& owned : prepared->requests) owned.request->id = next_request_id++;
-        const auto answer = std::make_shared<BatchAnswer>(host, exchange, std::move(*prepared));
+        const uint64_t first_id = next_request_id;
+        next_request_id += prepared->prompts.size();
+        const auto answer =
+            std::make_shared<BatchAnswer>(host, exchange, std::move(*prepared), first_id);
         if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
           return exchange->respond_refusal(*refusal);
         if (const Result<void> submitted = answer->submit(); !submitted)

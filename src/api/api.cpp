@@ -111,12 +111,14 @@ Api::Impl::Impl(ApiConfig config_in)
       response_store(config.responses_bytes_max),
       keys(config.api_keys),
       preparation(preparation_limits(config), pool_of(*config.loop),
-                  lane_of(background, *config.loop), stats.preparing) {
+                  lane_of(background, *config.loop), stats.preparing),
+      queue_share(config.engine->queue_max()) {
   CHECK(config.tokenizer && config.engine && config.loop);
   host.tokenizer = config.tokenizer;
   host.engine = config.engine;
   host.stats = &stats;
   host.loop = config.loop;
+  host.queue_share = &queue_share;
   host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
   host.request_timeout = std::chrono::duration<double>(config.request_timeout_s);
   host.pause_bytes = config.stream_pause_bytes;
@@ -326,8 +328,9 @@ void Api::in_background(std::function<void()> call) { impl_->background.run(std:
 
 bool Api::idle() const {
   impl_->reap();
-  return impl_->preparation.count() == 0 && impl_->batches.empty() && impl_->host.retired.empty() &&
-         std::ranges::all_of(impl_->streams, [](const auto& stream) { return stream->ending(); });
+  const auto ending = [](const auto& answer) { return answer->ending(); };
+  return impl_->preparation.count() == 0 && impl_->host.retired.empty() &&
+         std::ranges::all_of(impl_->batches, ending) && std::ranges::all_of(impl_->streams, ending);
 }
 
 }  // namespace weir::api

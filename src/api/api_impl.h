@@ -124,6 +124,7 @@ struct Api::Impl {
   ResponseStore response_store;
   net::Routes routes;
   Keyring keys;
+  QueueShare queue_share;
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<BatchAnswer>> batches;

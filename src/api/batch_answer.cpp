@@ -1,7 +1,6 @@
 #include "api/batch_answer.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "api/api_error.h"
@@ -11,8 +10,8 @@ namespace weir::api {
 
 namespace {
 
-// Requests of one answer that the engine has at once, at most, and never more than half its queue:
-// twice what a step of 512 tokens holds of sentences with four.
+// Requests of one answer that the engine has at once, at most: twice what a step of 512 tokens
+// holds of sentences with four.
 constexpr size_t kOpenMax = 256;
 
 double seconds(sched::Clock::duration duration) {
@@ -21,15 +20,23 @@ double seconds(sched::Clock::duration duration) {
 
 }  // namespace
 
-BatchAnswer::BatchAnswer(StreamHost& host, ExchangePtr exchange, PreparedBatch prepared)
-    : host_(host), exchange_(std::move(exchange)), prepared_(std::move(prepared)) {
-  for (const OwnedRequest& owned : prepared_.requests)
-    figures_.prompt_tokens += std::ssize(owned.request->prompt);
-}
+BatchAnswer::BatchAnswer(StreamHost& host, ExchangePtr exchange, PreparedBatch prepared,
+                         uint64_t first_id)
+    : host_(host),
+      exchange_(std::move(exchange)),
+      first_id_(first_id),
+      prompts_(prepared.prompts.size()),
+      prompt_tokens_(static_cast<int64_t>(prepared.prompts.tokens())),
+      prepared_(std::move(prepared)) {}
 
 Result<void> BatchAnswer::submit() {
-  if (Result<void> submitted = submit_more(); !submitted && open_.empty()) {
+  Result<void> submitted = submit_more();
+  const sched::EngineHandle& engine = *host_.engine;
+  if (submitted && open_.empty() && engine.open() >= engine.queue_max())
+    submitted = tl::unexpected(engine.queue_full());
+  if (!submitted && open_.empty()) {
     ended_ = true;
+    release();
     return submitted;
   }
   exchange_->responder().on_closed([weak = weak_from_this()] {
@@ -40,71 +47,157 @@ Result<void> BatchAnswer::submit() {
 
 // The error of the first request that the engine does not take.
 Result<void> BatchAnswer::submit_more() {
-  const size_t open_max =
-      std::clamp<size_t>(static_cast<size_t>(host_.engine->queue_max()) / 2, 1, kOpenMax);
-  while (next_ < prepared_.requests.size() && open_.size() < open_max) {
-    WEIR_TRY(host_.engine->submit(prepared_.requests[next_].request.get()));
-    open_.push_back(next_++);
+  PromptList& prompts = prepared_.prompts;
+  while (next_ < prompts_ && open_.size() < kOpenMax) {
+    const size_t bytes = prepared_.request_bytes + prompts.tokens(next_) * sizeof(int32_t);
+    if (open_bytes_ + bytes > prepared_.lent_bytes) break;
+    if (!host_.queue_share->take(exchange_->caller(), host_.engine->open())) break;
+    Open open{bytes, prepared_.task->request(prompts.at(next_)), next_};
+    open.request->id = first_id_ + next_;
+    open.request->arrived = exchange_->arrived();
+    open.request->priority = prepared_.priority;
+    open.request->caller = exchange_->caller();
+    if (Result<void> submitted = host_.engine->submit(open.request.get()); !submitted) {
+      give_back(1);
+      return submitted;
+    }
+    prompts.drop(next_++);
+    open_bytes_ += bytes;
+    open_.push_back(std::move(open));
   }
   return {};
 }
 
 void BatchAnswer::poll() {
-  if (ended_ || writing_) return;
+  if (ended_ || making_ || paused_) return;
+  if (started_) return send_piece();  // The pool had no room for the next one.
   take_finished();
   if (ended_) return;
   // A full queue may have room when the next step is through, or at the latest with the next tick.
   if (const Result<void> more = submit_more(); !more && more.error().code != ErrorCode::kOverloaded)
     return fail(more.error());
-  if (open_.empty() && next_ == prepared_.requests.size()) write();
+  if (!open_.empty() || next_ < prompts_) return;
+  prepared_.prompts = {};
+  prepared_.computing = {};
+  make_piece();
 }
 
 void BatchAnswer::take_finished() {
+  size_t finished = 0;
   for (size_t i = 0; i < open_.size();) {
-    const sched::Request& finished = request(open_[i]);
-    const FinishReason reason = finished.log.finish_reason();
+    const sched::Request& request = *open_[i].request;
+    const FinishReason reason = request.log.finish_reason();
     if (reason == FinishReason::kNone) {
       ++i;
       continue;
     }
     if (reason == FinishReason::kCancelled)
       return fail(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-    if (reason == FinishReason::kError) return fail(engine_error(finished, "input"));
-    figures_.cached_tokens += finished.cached_tokens;
-    figures_.queue_s = seconds(finished.started - finished.arrived);
-    figures_.first_token_s = seconds(finished.first_token - finished.arrived);
-    open_[i] = open_.back();
+    if (reason == FinishReason::kError) return fail(engine_error(request, "input"));
+    prepared_.task->keep(open_[i].index, request);
+    computed_tokens_ += std::ssize(request.prompt);
+    figures_.cached_tokens += request.cached_tokens;
+    figures_.queue_s = seconds(request.started - request.arrived);
+    figures_.first_token_s = seconds(request.first_token - request.arrived);
+    open_bytes_ -= open_[i].bytes;
+    std::swap(open_[i], open_.back());
     open_.pop_back();
+    ++finished;
   }
+  give_back(finished);
 }
 
-// All are finished. Millions of numbers take a while to write.
-void BatchAnswer::write() {
-  const auto json = std::make_shared<std::optional<Result<std::string>>>();
-  writing_ = host_.loop->run_in_pool(
-      [json, self = shared_from_this()] {
-        *json = self->prepared_.write(self->prepared_.requests, self->figures_.prompt_tokens);
-      },
-      [json, self = shared_from_this()] {
-        self->writing_ = false;
-        self->send(**json);
-      });
+// Places in the queue. Answers that wait for some look again soon.
+void BatchAnswer::give_back(size_t places) {
+  if (places > 0 && host_.queue_share->give_back(exchange_->caller(), places)) host_.loop->wake();
 }
 
-void BatchAnswer::send(const Result<std::string>& json) {
-  if (ended_) return;
-  if (!json) return fail(json.error());
+// All is computed. Millions of numbers take a while to write.
+void BatchAnswer::make_piece() {
+  making_ = host_.loop->run_in_pool([self = shared_from_this()] { self->write_piece(); },
+                                    [self = shared_from_this()] {
+                                      self->making_ = false;
+                                      self->send();
+                                    });
+}
+
+void BatchAnswer::write_piece() {
+  const BatchTask& task = *prepared_.task;
+  piece_.clear();
+  if (!items_) {
+    items_ = prepared_.task->finish();
+    if (!*items_) return;
+    task.append_head(piece_);
+  }
+  for (; next_item_ < **items_ && piece_.size() < kBatchPieceBytes; ++next_item_) {
+    if (next_item_ > 0) piece_ += ',';
+    task.append_item(piece_, next_item_);
+  }
+  last_ = next_item_ == **items_;
+  if (last_) task.append_tail(piece_, prompt_tokens_);
+}
+
+// The piece that was made. An answer of one is sent whole.
+void BatchAnswer::send() {
+  if (ended_) return release();
+  if (!*items_) return fail(items_->error());
+  piece_begin_ = 0;
+  if (!started_) {
+    figures_.prompt_tokens = prompt_tokens_;
+    host_.stats->prompt_tokens.add(static_cast<uint64_t>(prompt_tokens_));
+    host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(figures_.cached_tokens));
+    exchange_->set_figures(figures_);
+    if (last_) {
+      exchange_->respond_json(piece_);
+      return end();
+    }
+    exchange_->start_json();
+    started_ = true;
+  }
+  send_piece();
+}
+
+// As much as a connection may queue; the next piece is made when the client has taken this one.
+void BatchAnswer::send_piece() {
+  net::HttpResponder& responder = exchange_->responder();
+  while (piece_begin_ < piece_.size()) {
+    if (responder.queued_bytes() > host_.pause_bytes) return wait_for_client();
+    const auto part = std::string_view(piece_).substr(piece_begin_, host_.pause_bytes);
+    piece_begin_ += part.size();
+    responder.write(part);
+    if (responder.closed()) return abandon();
+  }
+  if (!last_) return make_piece();
+  exchange_->end_stream();
+  end();
+}
+
+void BatchAnswer::wait_for_client() {
+  paused_ = true;
+  exchange_->responder().on_drained([weak = weak_from_this()] {
+    const auto answer = weak.lock();
+    if (!answer || answer->ended_) return;
+    answer->paused_ = false;
+    answer->send_piece();
+  });
+}
+
+void BatchAnswer::end() {
   ended_ = true;
-  host_.stats->prompt_tokens.add(static_cast<uint64_t>(figures_.prompt_tokens));
-  host_.stats->cached_prompt_tokens.add(static_cast<uint64_t>(figures_.cached_tokens));
   host_.stats->answer_time.observe(seconds(sched::Clock::now() - exchange_->arrived()));
-  exchange_->set_figures(figures_);
-  exchange_->respond_json(*json);
+  release();
+}
+
+// The client's next request may need the memory at once.
+void BatchAnswer::release() {
+  if (making_) return;
+  prepared_ = {};
+  std::string().swap(piece_);
 }
 
 double BatchAnswer::waiting_seconds(sched::Clock::time_point now) const {
-  const auto begun = [this](size_t index) {
-    return request(index).begun.load(std::memory_order_acquire);
+  const auto begun = [](const Open& open) {
+    return open.request->begun.load(std::memory_order_acquire);
   };
   // Open ones come from the front, so where one is missing it has been finished.
   const bool any_finished = open_.size() < next_;
@@ -113,29 +206,29 @@ double BatchAnswer::waiting_seconds(sched::Clock::time_point now) const {
 }
 
 void BatchAnswer::expire(sched::Clock::time_point now) {
-  if (ended_ || writing_) return;
+  if (ended_ || making_ || started_) return;
   const double age_s = seconds(now - exchange_->arrived());
   if (auto expiry = check_deadlines(host_, age_s, waiting_seconds(now)))
     fail(expiry->error, std::move(expiry->headers));
 }
 
 void BatchAnswer::list_open(std::vector<OpenRequest>& list, sched::Clock::time_point now) const {
-  for (const size_t index : open_) list.push_back(open_request(request(index), 0, now));
+  for (const Open& open : open_) list.push_back(open_request(*open.request, 0, now));
 }
 
-// Of what the engine has begun: who was sent away from the queue, or left it, has used nothing.
+// Of what the engine has begun: a request that was sent away from the queue, or left it, has used
+// nothing.
 AnswerFigures BatchAnswer::figures_so_far() const {
-  if (writing_) return figures_;  // It has finished all; the pool looks at them.
   AnswerFigures figures = figures_;
-  figures.prompt_tokens = 0;
-  for (size_t i = 0; i < next_; ++i)
-    if (request(i).begun.load(std::memory_order_acquire))
-      figures.prompt_tokens += std::ssize(request(i).prompt);
+  figures.prompt_tokens = computed_tokens_;
+  for (const Open& open : open_)
+    if (open.request->begun.load(std::memory_order_acquire))
+      figures.prompt_tokens += std::ssize(open.request->prompt);
   return figures;
 }
 
 void BatchAnswer::fail(const Error& error, net::HttpResponder::Headers headers) {
-  if (ended_) return;
+  if (ended_ || started_) return;
   exchange_->set_figures(figures_so_far());
   end_requests();
   host_.stats->failures.add();
@@ -151,13 +244,14 @@ void BatchAnswer::abandon() {
 
 void BatchAnswer::end_requests() {
   ended_ = true;
-  for (const size_t index : open_) {
-    OwnedRequest& owned = prepared_.requests[index];
-    if (owned.request->log.finished()) continue;
-    host_.engine->cancel(owned.request.get());
-    host_.retired.push_back(std::move(owned));
+  for (Open& open : open_) {
+    if (open.request->log.finished()) continue;
+    host_.engine->cancel(open.request.get());
+    host_.retired.push_back({prepared_.computing.part(open.bytes), std::move(open.request)});
   }
+  give_back(open_.size());
   open_.clear();
+  release();
 }
 
 }  // namespace weir::api

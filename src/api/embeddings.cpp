@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "api/base64.h"
@@ -16,7 +17,7 @@ namespace {
 // What becomes of the pooled states.
 struct Form {
   bool base64 = false;
-  int32_t dimensions = 0;
+  size_t dimensions = 0;
   int32_t norm = kNormEuclid;
 };
 
@@ -34,70 +35,106 @@ Result<std::string_view> instruction_of(const EmbeddingConfig& config,
                           std::string(shown(name)) + "\"");
 }
 
-Result<std::vector<std::vector<int32_t>>> tokenise_inputs(const ApiConfig& config,
-                                                          const PrepareInput& in,
-                                                          const EmbeddingRequest& request) {
+Result<PromptList> tokenise_inputs(const ApiConfig& config, const PrepareInput& in,
+                                   const EmbeddingRequest& request) {
   WEIR_ASSIGN(const std::string_view instruction, instruction_of(config.embedding, request));
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
-  std::vector<std::vector<int32_t>> prompts;
+  PromptList prompts;
   if (request.chat) {
     WEIR_ASSIGN(const std::string text, render_chat(config, *request.chat, in.now));
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, "messages", uncut_max, text,
-                                                 {.add_special = false, .parse_special = true}));
-    truncate(request.truncation, in.tokens_max, prompts.back());
-    if (prompts.back().empty())
+    WEIR_ASSIGN(std::vector<int32_t> prompt,
+                tokenise(config, "messages", uncut_max, text,
+                         {.add_special = false, .parse_special = true}));
+    truncate(request.truncation, in.tokens_max, prompt);
+    if (prompt.empty())
       return out_of_range("messages", "expected at least one token, found an empty text");
-    WEIR_TRY(check_prompt_length(config, "messages", std::ssize(prompts.back()), 0, in.tokens_max));
+    WEIR_TRY(check_prompt_length(config, "messages", std::ssize(prompt), 0, in.tokens_max));
+    prompts.add(prompt);
   }
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const Prompt& input = request.inputs[i];
+    std::vector<int32_t> prompt;
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
-      prompts.push_back(*ids);
+      prompt = *ids;
     } else {
-      WEIR_ASSIGN(prompts.emplace_back(),
-                  tokenise(config, "input", uncut_max,
-                           std::string(instruction) + std::get<std::string>(input),
-                           {.add_special = true, .parse_special = true}));
+      WEIR_ASSIGN(prompt, tokenise(config, "input", uncut_max,
+                                   std::string(instruction) + std::get<std::string>(input),
+                                   {.add_special = true, .parse_special = true}));
     }
-    truncate(request.truncation, in.tokens_max, prompts.back());
-    const auto length = static_cast<int64_t>(prompts.back().size());
-    if (length == 0)
+    truncate(request.truncation, in.tokens_max, prompt);
+    if (prompt.empty())
       return out_of_range(request.inputs.size() > 1 ? "input[" + std::to_string(i) + "]" : "input",
                           "expected at least one token, found an empty text");
-    WEIR_TRY(check_prompt_length(config, "input", length, 0, in.tokens_max));
+    WEIR_TRY(check_prompt_length(config, "input", std::ssize(prompt), 0, in.tokens_max));
+    prompts.add(prompt);
   }
   return prompts;
 }
 
-Result<std::string> answer_json(const Form& form, const std::string& model,
-                                std::span<OwnedRequest> requests, int64_t prompt_tokens) {
-  std::string out;
-  out.reserve(requests.size() *
-              embedding_json_bytes(static_cast<size_t>(form.dimensions), form.base64));
-  JsonWriter json(out);
-  json.begin_object().field("object", "list").key("data").begin_array();
-  for (size_t i = 0; i < requests.size(); ++i) {
-    std::vector<float>& vector = requests[i].request->pooled;
-    finish_embedding(vector, form.dimensions, form.norm);
-    if (!std::ranges::all_of(vector, [](float x) { return std::isfinite(x); }))
-      return fail(ErrorCode::kIo, "The model gave a hidden state that is not finite.");
-    json.begin_object().field("object", "embedding");
-    json.field("index", static_cast<int64_t>(i)).key("embedding");
-    if (form.base64) {
-      std::string text;
-      append_base64(text, std::as_bytes(std::span(vector)));  // Little-endian, as x86 has it.
-      json.value(text);
-    } else {
-      json.begin_array();
-      for (const float x : vector) json.value(x);
-      json.end_array();
-    }
-    json.end_object();
+class EmbeddingTask final : public BatchTask {
+ public:
+  EmbeddingTask(const ApiConfig& config, const Form& form, size_t inputs)
+      : model_(config.model_id),
+        form_(form),
+        pooling_(config.embedding.pooling),
+        width_(static_cast<size_t>(config.hidden_size)),
+        vectors_(inputs * form.dimensions) {}
+
+  std::unique_ptr<sched::Request> request(std::vector<int32_t> prompt) const override {
+    auto request = std::make_unique<sched::Request>(std::move(prompt), sample::SamplingParams(),
+                                                    /*max_tokens=*/0, /*logprobs=*/false);
+    request->pooling = pooling_;
+    request->pooled.resize(width_);
+    return request;
   }
-  json.end_array().field("model", model).key("usage").begin_object();
-  json.field("prompt_tokens", prompt_tokens);
-  json.field("total_tokens", prompt_tokens).end_object().end_object();
-  return out;
+  void keep(size_t index, const sched::Request& finished) override {
+    std::ranges::copy(std::span(finished.pooled).first(form_.dimensions), vector(index).begin());
+  }
+
+  Result<size_t> finish() override {
+    const size_t count = vectors_.size() / form_.dimensions;
+    for (size_t i = 0; i < count; ++i) normalise(vector(i), form_.norm);
+    if (!std::ranges::all_of(vectors_, [](float x) { return std::isfinite(x); }))
+      return fail(ErrorCode::kIo, "The model gave a hidden state that is not finite.");
+    return count;
+  }
+  void append_head(std::string& out) const override { out += R"({"object":"list","data":[)"; }
+  void append_item(std::string& out, size_t item) const override;
+  void append_tail(std::string& out, int64_t prompt_tokens) const override {
+    out += "],";
+    JsonWriter json(out);
+    json.field("model", model_).key("usage").begin_object();
+    json.field("prompt_tokens", prompt_tokens);
+    json.field("total_tokens", prompt_tokens).end_object().end_object();
+  }
+
+ private:
+  std::span<float> vector(size_t index) {
+    return std::span(vectors_).subspan(index * form_.dimensions, form_.dimensions);
+  }
+
+  const std::string model_;
+  const Form form_;
+  const sched::Pooling pooling_;
+  const size_t width_;
+  std::vector<float> vectors_;  // form_.dimensions of each input.
+};
+
+void EmbeddingTask::append_item(std::string& out, size_t item) const {
+  const auto vector = std::span(vectors_).subspan(item * form_.dimensions, form_.dimensions);
+  JsonWriter json(out);
+  json.begin_object().field("object", "embedding");
+  json.field("index", static_cast<int64_t>(item)).key("embedding");
+  if (form_.base64) {
+    out += '"';
+    append_base64(out, std::as_bytes(vector));  // Little-endian, as x86 has it.
+    out += '"';
+  } else {
+    json.begin_array();
+    for (const float x : vector) json.value(x);
+    json.end_array();
+  }
+  json.end_object();
 }
 
 }  // namespace
@@ -112,52 +149,38 @@ Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& 
                       "Unsupported: this model's embeddings (" + config.embedding.refusal +
                           "; --pooling overrules it).",
                       "model", "unsupported_endpoint");
-  WEIR_ASSIGN(auto prompts, tokenise_inputs(config, in, request));
+  WEIR_ASSIGN(PromptList prompts, tokenise_inputs(config, in, request));
 
-  PreparedBatch answer;
-  answer.ignored = request.ignored;
   const Form form{
       .base64 = request.base64,
-      .dimensions = static_cast<int32_t>(request.dimensions.value_or(config.hidden_size)),
+      .dimensions = static_cast<size_t>(request.dimensions.value_or(config.hidden_size)),
       .norm = request.norm.value_or(config.embedding.normalise ? kNormEuclid : kNormNone)};
-  const auto width = static_cast<size_t>(config.hidden_size);
-  size_t bytes = 0;
-  for (const auto& prompt : prompts) bytes += pooled_request_bytes(prompt.size(), width);
-  const size_t text_bytes =
-      prompts.size() * embedding_bytes(static_cast<size_t>(form.dimensions), form.base64);
-  WEIR_TRY(check_memory(budget, "input", bytes + text_bytes, "fewer inputs"));
-  WEIR_ASSIGN(answer.whole, lease(budget, in.caller, bytes + text_bytes));
-  for (std::vector<int32_t>& prompt : prompts) {
-    OwnedRequest owned;
-    owned.lease = answer.whole.part(pooled_request_bytes(prompt.size(), width));
-    owned.request = std::make_unique<sched::Request>(std::move(prompt), sample::SamplingParams(),
-                                                     /*max_tokens=*/0, /*logprobs=*/false);
-    owned.request->pooling = config.embedding.pooling;
-    owned.request->pooled.resize(width);
-    owned.request->arrived = in.arrived;
-    owned.request->priority = in.priority_min.value_or(0);
-    owned.request->caller = in.caller;
-    answer.requests.push_back(std::move(owned));
-  }
-  answer.write = [form, model = config.model_id](std::span<OwnedRequest> requests,
-                                                 int64_t prompt_tokens) {
-    return answer_json(form, model, requests, prompt_tokens);
-  };
-  return answer;
+  PreparedBatch batch;
+  batch.ignored = request.ignored;
+  batch.request_bytes = pooled_request_bytes(static_cast<size_t>(config.hidden_size));
+  batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
+  const size_t computing = prompts.memory_bytes() + batch.lent_bytes;
+  const size_t whole = vectors_bytes(prompts.size(), form.dimensions, form.base64);
+  WEIR_TRY(check_memory(budget, "input", computing + whole, "fewer inputs"));
+  WEIR_ASSIGN(batch.whole, lease(budget, in.caller, computing + whole));
+  batch.computing = batch.whole.part(computing);
+  batch.priority = in.priority_min.value_or(0);
+  batch.task = std::make_unique<EmbeddingTask>(config, form, prompts.size());
+  batch.prompts = std::move(prompts);
+  return batch;
 }
 
-void finish_embedding(std::vector<float>& pooled, int32_t dimensions, int32_t norm) {
-  pooled.resize(static_cast<size_t>(dimensions));
+void normalise(std::span<float> vector, int32_t norm) {
   if (norm == kNormNone) return;
   double length = 0;
-  for (const float x : pooled) {
+  for (const float x : vector) {
     const double size = std::abs(double{x});
     length = norm == kNormMax ? std::max(length, size / 32760)
                               : length + (norm == kNormEuclid ? size * size : std::pow(size, norm));
   }
   if (norm > 1) length = std::pow(length, 1.0 / norm);
   if (!(length > 0)) return;
-  for (float& x : pooled) x = static_cast<float>(x / length);
+  for (float& x : vector) x = static_cast<float>(x / length);
 }
 
 }  // namespace weir::api

@@ -1,10 +1,11 @@
-// /v1/embeddings: from a body to engine requests, one for each input, and from their pooled states
-// to the answer.
+// /v1/embeddings: from a body to a batch, an engine request for each input, whose pooled states
+// become the answer's vectors.
 //
 // Threads: pure functions, for the pool.
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <span>
 
 #include "api/batch_answer.h"
 #include "api/embedding_request.h"
@@ -15,7 +16,7 @@ namespace weir::api {
 Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& budget,
                                          const PrepareInput& in);
 
-// The vector that a client gets: the first `dimensions` of a pooled state, normalised. In place.
-void finish_embedding(std::vector<float>& pooled, int32_t dimensions, int32_t norm);
+// Gives a vector the norm of 1 that `norm` says (kNormEuclid), in place.
+void normalise(std::span<float> vector, int32_t norm);
 
 }  // namespace weir::api

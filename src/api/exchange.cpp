@@ -148,6 +148,13 @@ void Exchange::start_stream() {
   responder_->start_stream(200, common_);
 }
 
+void Exchange::start_json() {
+  settle();
+  if (key_) key_->append_headers(common_, sched::Clock::now());
+  common_.emplace_back("Content-Type", "application/json");
+  responder_->start_stream(200, common_);
+}
+
 void Exchange::end_stream() {
   responder_->end_stream();
   finish(200);

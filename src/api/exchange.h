@@ -47,13 +47,14 @@ class Exchange {
   net::HttpResponder& responder() { return *responder_; }
   sched::Clock::time_point arrived() const { return arrived_; }
 
-  // Each of these answers, and ends the exchange but for start_stream().
+  // Each of these answers, and ends the exchange but for those that start.
   void respond(int status, std::string_view content_type, std::string_view body,
                net::HttpResponder::Headers headers = {});
   void respond_json(std::string_view body) { respond(200, "application/json", body); }
   void respond_error(const Error& error, net::HttpResponder::Headers headers = {});
   void respond_refusal(const Key::Refusal& refusal);
-  void start_stream();
+  void start_stream();  // Of events.
+  void start_json();    // Of the pieces of one long text.
   void end_stream();
   // The client is gone.
   void abandon();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/output/call_gate.h"
+#include "api/prompt_list.h"
 #include "sched/request.h"
 
 namespace weir::api {
@@ -68,10 +69,26 @@ inline size_t prompt_log_bytes(size_t prompt_tokens, int32_t top_logprobs) {
              (sizeof(TokenLogprob) * (1 + static_cast<size_t>(top_logprobs)) + sizeof(int32_t));
 }
 
-// One input of an embeddings request, from its submission until the answer is sent: with its
-// vector.
-inline size_t pooled_request_bytes(size_t prompt_tokens, size_t width) {
-  return sizeof(sched::Request) + prompt_tokens * sizeof(int32_t) + width * sizeof(float);
+// Requests of one batch answer that the engine has at once take at most so much together, or one of
+// them alone: 256 of sentences, and a dozen steps' worth of long texts; where memory is short, a
+// 16th of what all requests may take.
+inline constexpr size_t kLentBytes = 2 << 20, kLentShare = 16;
+inline size_t lent_bytes(const PromptList& prompts, size_t request_bytes, size_t budget_bytes) {
+  const size_t all = prompts.size() * request_bytes + prompts.tokens() * sizeof(int32_t);
+  return std::max(request_bytes + prompts.longest() * sizeof(int32_t),
+                  std::min({all, kLentBytes, budget_bytes / kLentShare}));
+}
+
+// A batch answer's text beyond this is made and sent in pieces, each of them a few items long.
+inline constexpr size_t kBatchPieceBytes = 256 << 10;
+// A growing text has up to twice its length; one of a single piece is sent from a copy.
+inline size_t batch_text_bytes(size_t text, size_t longest_item) {
+  return 2 * std::min(text, kBatchPieceBytes + longest_item);
+}
+
+// A request for an embedding beside its prompt: with its vector.
+inline size_t pooled_request_bytes(size_t width) {
+  return sizeof(sched::Request) + width * sizeof(float);
 }
 
 // The JSON of a vector: four digits for three bytes, or a number such as -0.012345679 and its
@@ -79,9 +96,15 @@ inline size_t pooled_request_bytes(size_t prompt_tokens, size_t width) {
 inline size_t embedding_json_bytes(size_t dimensions, bool base64) {
   return 64 + (base64 ? (dimensions * sizeof(float) + 2) / 3 * 4 : dimensions * 16);
 }
-// The JSON, and the copy that is sent when it is gone.
-inline size_t embedding_bytes(size_t dimensions, bool base64) {
-  return 2 * embedding_json_bytes(dimensions, base64);
+// The vectors of an answer, and its text as it is made.
+inline size_t vectors_bytes(size_t inputs, size_t dimensions, bool base64) {
+  const size_t item = embedding_json_bytes(dimensions, base64);
+  return inputs * dimensions * sizeof(float) + batch_text_bytes(inputs * item, item);
+}
+// A whole request for embeddings, at most: also the prompts, and what the engine has of them.
+inline size_t embeddings_bytes(size_t inputs, size_t tokens, size_t width) {
+  return vectors_bytes(inputs, width, /*base64=*/false) + PromptList::bytes_of(inputs, tokens) +
+         pooled_request_bytes(width) + tokens * sizeof(int32_t) + kLentBytes;
 }
 
 // Of each token of an answer that is sent whole: its text, and the JSON of each log-probability

@@ -75,7 +75,15 @@ class MemoryBudget final : private Lender {
     return MemoryLease(*this, caller, bytes);
   }
 
-  // For what is known only later, of whatever is free. REQUIRES: the lease is this budget's.
+  // For what turns out to be needed, within the caller's share. REQUIRES: the lease is this
+  // budget's.
+  bool grow(MemoryLease& lease, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (!budget_.take(lease.caller_, bytes)) return false;
+    lease.bytes_ += bytes;
+    return true;
+  }
+  // The same of whatever is free.
   bool extend(MemoryLease& lease, size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (!budget_.take_more(lease.caller_, bytes)) return false;
@@ -87,6 +95,7 @@ class MemoryBudget final : private Lender {
     const std::lock_guard lock(mutex_);
     return budget_.used();
   }
+  size_t bytes_max() const { return bytes_max_; }
   // The most that one request ever gets, and those of one caller together.
   size_t most_of_one() const { return FairBudget::most_of_one(bytes_max_); }
   size_t share_of_one() const { return bytes_max_ / 2; }

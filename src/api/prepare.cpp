@@ -377,14 +377,28 @@ Result<void> check_prompt_length(const ApiConfig& config, const std::string& fie
   return {};
 }
 
-Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
-                          const std::string& expected) {
-  if (bytes <= budget.most_of_one()) return {};
+namespace {
+
+Result<void> check_bytes(size_t bytes_max, const std::string& field, size_t bytes,
+                         const std::string& expected) {
+  if (bytes <= bytes_max) return {};
   return fail(ErrorCode::kInvalid,
               "Invalid value for '" + field + "': the answer may need " + std::to_string(bytes) +
-                  " bytes of memory, more than the " + std::to_string(budget.most_of_one()) +
+                  " bytes of memory, more than the " + std::to_string(bytes_max) +
                   " that this server gives to one request (--queue); expected " + expected + ".",
               field);
+}
+
+}  // namespace
+
+Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
+                          const std::string& expected) {
+  return check_bytes(budget.most_of_one(), field, bytes, expected);
+}
+
+Result<void> check_growing_memory(const MemoryBudget& budget, const std::string& field,
+                                  size_t bytes, const std::string& expected) {
+  return check_bytes(budget.share_of_one(), field, bytes, expected);
 }
 
 namespace {
@@ -405,6 +419,11 @@ Result<MemoryLease> lease(MemoryBudget& budget, uint64_t caller, size_t bytes) {
 
 Result<void> extend(MemoryBudget& budget, MemoryLease& lease, size_t bytes) {
   if (!budget.extend(lease, bytes)) return no_memory();
+  return {};
+}
+
+Result<void> grow(MemoryBudget& budget, MemoryLease& lease, size_t bytes) {
+  if (!budget.grow(lease, bytes)) return no_memory();
   return {};
 }
 

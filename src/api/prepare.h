@@ -119,8 +119,12 @@ Result<void> check_prompt_length(const ApiConfig& config, const std::string& fie
 // what would need less memory.
 Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
                           const std::string& expected);
+// The same of what a request takes bit by bit.
+Result<void> check_growing_memory(const MemoryBudget& budget, const std::string& field,
+                                  size_t bytes, const std::string& expected);
 // kOverloaded when the budget is used up.
 Result<MemoryLease> lease(MemoryBudget& budget, uint64_t caller, size_t bytes);
 Result<void> extend(MemoryBudget& budget, MemoryLease& lease, size_t bytes);
+Result<void> grow(MemoryBudget& budget, MemoryLease& lease, size_t bytes);
 
 }  // namespace weir::api

@@ -25,8 +25,11 @@ constexpr std::string_view kTask = "Find the passages that answer the query.";
 // Where a text that is cut meets the template its tokens may be others: so many fewer are taken.
 constexpr int64_t kSeamTokens = 4;
 
-// A result's JSON beside its document.
-constexpr size_t kResultBytes = 96;
+// A result's JSON beside its document, and its score and place.
+constexpr size_t kResultBytes = 96 + sizeof(double) + sizeof(size_t);
+
+// Yes and no.
+constexpr int32_t kJudgedTokens = 2;
 
 Result<void> check_reranks(const ApiConfig& config) {
   if (config.rerank.reranks()) return {};
@@ -120,48 +123,71 @@ Result<std::vector<int32_t>> prompt_of(const ApiConfig& config, const PrepareInp
   return prompt;
 }
 
-// Memory is taken as the prompts appear: each may be as long as the context.
-Result<std::vector<OwnedRequest>> judgements(const ApiConfig& config, MemoryBudget& budget,
-                                             const PrepareInput& in, const RerankRequest& request) {
-  std::vector<OwnedRequest> requests;
-  size_t bytes = 0;
+// Memory is taken as the prompts appear: each may be as long as the context. `whole` is taken.
+Result<void> add_prompts(const ApiConfig& config, MemoryBudget& budget, const PrepareInput& in,
+                         const RerankRequest& request, PreparedBatch& batch) {
+  batch.ignored = request.ignored;
+  batch.priority = in.priority_min.value_or(0);
+  batch.request_bytes = request_bytes(0, 1, kJudgedTokens);
+  WEIR_ASSIGN(batch.computing, lease(budget, in.caller, 0));
   for (size_t i = 0; i < request.documents.size(); ++i) {
-    WEIR_ASSIGN(std::vector<int32_t> prompt, prompt_of(config, in, request, i));
+    WEIR_ASSIGN(const std::vector<int32_t> prompt, prompt_of(config, in, request, i));
+    PromptList& prompts = batch.prompts;
+    prompts.add(prompt);
+    batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
+    const size_t computing = prompts.memory_bytes() + batch.lent_bytes;
+    WEIR_TRY(check_growing_memory(budget, request.document_field, batch.whole.bytes() + computing,
+                                  "fewer texts"));
+    WEIR_TRY(grow(budget, batch.computing, computing - batch.computing.bytes()));
+  }
+  return {};
+}
+
+// The odds of each document.
+class JudgementTask : public BatchTask {
+ public:
+  JudgementTask(const ApiConfig& config, size_t documents)
+      : yes_(config.rerank.yes), no_(config.rerank.no), odds_(documents) {}
+
+  std::unique_ptr<sched::Request> request(std::vector<int32_t> prompt) const override {
     sample::SamplingParams params;
     params.temperature = 0;
-    params.reported = {config.rerank.yes, config.rerank.no};
-    params.top_logprobs = static_cast<int32_t>(params.reported.size());
-    const size_t request_size = request_bytes(prompt.size(), 1, params.top_logprobs);
-    WEIR_TRY(check_memory(budget, request.document_field, bytes += request_size, "fewer texts"));
-    OwnedRequest owned;
-    WEIR_ASSIGN(owned.lease, lease(budget, in.caller, request_size));
-    owned.request = std::make_unique<sched::Request>(std::move(prompt), std::move(params),
-                                                     /*max_tokens=*/1, /*logprobs=*/true);
-    owned.request->arrived = in.arrived;
-    owned.request->priority = in.priority_min.value_or(0);
-    owned.request->caller = in.caller;
-    requests.push_back(std::move(owned));
+    params.reported = {yes_, no_};
+    params.top_logprobs = kJudgedTokens;
+    return std::make_unique<sched::Request>(std::move(prompt), std::move(params),
+                                            /*max_tokens=*/1, /*logprobs=*/true);
   }
-  return requests;
-}
-
-// By document: e^yes / (e^yes + e^no), or the difference of the logits.
-Result<std::vector<double>> scores_of(std::span<OwnedRequest> requests, bool raw) {
-  std::vector<double> scores;
-  for (const OwnedRequest& owned : requests) {
-    const TokenLog& log = owned.request->log;
-    if (log.size() != 1) return fail(ErrorCode::kIo, "The model gave no judgement.");
-    const auto judged = log.top(0);
-    const double odds = double{judged[1].logprob} - double{judged[0].logprob};
-    if (std::isnan(odds)) return fail(ErrorCode::kIo, "The model gave logits that are no numbers.");
-    scores.push_back(raw ? -odds : 1 / (1 + std::exp(odds)));
+  void keep(size_t index, const sched::Request& finished) override {
+    gave_all_ = gave_all_ && finished.log.size() == 1;
+    if (!gave_all_) return;
+    const auto judged = finished.log.top(0);
+    odds_[index] = double{judged[1].logprob} - double{judged[0].logprob};
   }
-  return scores;
-}
+  Result<size_t> finish() override {
+    if (!gave_all_) return fail(ErrorCode::kIo, "The model gave no judgement.");
+    if (std::ranges::any_of(odds_, [](double odds) { return std::isnan(odds); }))
+      return fail(ErrorCode::kIo, "The model gave logits that are no numbers.");
+    return odds_.size();
+  }
 
-void write_usage(JsonWriter& json, int64_t prompt_tokens) {
+ protected:
+  // e^yes / (e^yes + e^no).
+  double probability(size_t document) const { return 1 / (1 + std::exp(odds_[document])); }
+  // The difference of the logits.
+  double raw_score(size_t document) const { return -odds_[document]; }
+
+ private:
+  const int32_t yes_, no_;
+  std::vector<double> odds_;  // Of no against yes, as logarithms.
+  bool gave_all_ = true;
+};
+
+// The end of an object.
+void append_usage(std::string& out, int64_t prompt_tokens) {
+  out += ',';
+  JsonWriter json(out);
   json.key("usage").begin_object().field("prompt_tokens", prompt_tokens);
-  json.field("total_tokens", prompt_tokens).end_object();
+  json.field("total_tokens", prompt_tokens).end_object().end_object();
 }
 
 // What an answer says of its request.
@@ -173,68 +199,95 @@ struct RankingFacts {
   std::vector<std::string> documents;  // The JSON of each text, or none of them.
 };
 
-void write_result(JsonWriter& json, const RankingFacts& facts, size_t index, double score) {
-  const bool tei = facts.form == RerankForm::kTei;
+class RankingTask final : public JudgementTask {
+ public:
+  RankingTask(const ApiConfig& config, RankingFacts facts, size_t documents)
+      : JudgementTask(config, documents), facts_(std::move(facts)) {}
+
+  Result<size_t> finish() override;
+  void append_head(std::string& out) const override;
+  void append_item(std::string& out, size_t item) const override;
+  void append_tail(std::string& out, int64_t prompt_tokens) const override;
+
+ private:
+  double score(size_t document) const {
+    return facts_.raw_scores ? raw_score(document) : probability(document);
+  }
+
+  const RankingFacts facts_;
+  std::vector<size_t> order_;  // Of documents, the best first.
+};
+
+Result<size_t> RankingTask::finish() {
+  WEIR_ASSIGN(const size_t documents, JudgementTask::finish());
+  order_.resize(documents);
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  std::ranges::stable_sort(order_, std::greater<>(), [this](size_t i) { return score(i); });
+  order_.resize(std::min(documents, facts_.top_n));
+  return order_.size();
+}
+
+void RankingTask::append_head(std::string& out) const {
+  if (facts_.form != RerankForm::kTei) {
+    JsonWriter json(out);
+    json.begin_object().field("id", facts_.id);
+    if (facts_.form == RerankForm::kList) json.field("object", "list").field("model", facts_.model);
+    json.key("results");
+  }
+  out += '[';
+}
+
+void RankingTask::append_item(std::string& out, size_t item) const {
+  const size_t index = order_[item];
+  const bool tei = facts_.form == RerankForm::kTei;
+  JsonWriter json(out);
   json.begin_object().field("index", static_cast<int64_t>(index));
-  json.field(tei ? "score" : "relevance_score", score);
-  if (!facts.documents.empty()) {
+  json.field(tei ? "score" : "relevance_score", score(index));
+  if (!facts_.documents.empty()) {
     if (tei)
-      json.key("text").raw(facts.documents[index]);
+      json.key("text").raw(facts_.documents[index]);
     else
-      json.key("document").begin_object().key("text").raw(facts.documents[index]).end_object();
+      json.key("document").begin_object().key("text").raw(facts_.documents[index]).end_object();
   }
   json.end_object();
 }
 
-void write_results(JsonWriter& json, const RankingFacts& facts, std::span<const double> scores) {
-  std::vector<size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return scores[i]; });
-  order.resize(std::min(order.size(), facts.top_n));
-  json.begin_array();
-  for (const size_t i : order) write_result(json, facts, i, scores[i]);
-  json.end_array();
+void RankingTask::append_tail(std::string& out, int64_t prompt_tokens) const {
+  out += ']';
+  if (facts_.form == RerankForm::kList)
+    append_usage(out, prompt_tokens);
+  else if (facts_.form == RerankForm::kCohere)
+    out += R"(,"meta":{"api_version":{"version":"2","is_experimental":false},)"
+           R"("billed_units":{"search_units":1}}})";
 }
 
-std::string rerank_json(const RankingFacts& facts, std::span<const double> scores,
-                        int64_t prompt_tokens) {
-  std::string out;
-  JsonWriter json(out);
-  if (facts.form == RerankForm::kTei) {
-    write_results(json, facts, scores);
-    return out;
+class ScoreTask final : public JudgementTask {
+ public:
+  ScoreTask(const ApiConfig& config, const PrepareInput& in, size_t documents)
+      : JudgementTask(config, documents),
+        id_("score-" + in.answer_id),
+        model_(config.model_id),
+        created_(in.now) {}
+
+  void append_head(std::string& out) const override {
+    JsonWriter json(out);
+    json.begin_object().field("id", id_).field("object", "list").field("created", created_);
+    json.field("model", model_).key("data").begin_array();
   }
-  json.begin_object().field("id", facts.id);
-  if (facts.form == RerankForm::kList) json.field("object", "list").field("model", facts.model);
-  json.key("results");
-  write_results(json, facts, scores);
-  if (facts.form == RerankForm::kList)
-    write_usage(json, prompt_tokens);
-  else
-    json.key("meta").raw(R"({"api_version":{"version":"2","is_experimental":false},)"
-                         R"("billed_units":{"search_units":1}})");
-  json.end_object();
-  return out;
-}
+  void append_item(std::string& out, size_t item) const override {
+    JsonWriter json(out);
+    json.begin_object().field("object", "score").field("index", static_cast<int64_t>(item));
+    json.field("score", probability(item)).end_object();
+  }
+  void append_tail(std::string& out, int64_t prompt_tokens) const override {
+    out += ']';
+    append_usage(out, prompt_tokens);
+  }
 
-std::string score_json(const std::string& id, int64_t created, const std::string& model,
-                       std::span<const double> scores, int64_t prompt_tokens) {
-  std::string out;
-  JsonWriter json(out);
-  json.begin_object().field("id", id).field("object", "list").field("created", created);
-  json.field("model", model);
-  json.key("data").begin_array();
-  for (size_t i = 0; i < scores.size(); ++i)
-    json.begin_object()
-        .field("object", "score")
-        .field("index", static_cast<int64_t>(i))
-        .field("score", scores[i])
-        .end_object();
-  json.end_array();
-  write_usage(json, prompt_tokens);
-  json.end_object();
-  return out;
-}
+ private:
+  const std::string id_, model_;
+  const int64_t created_;
+};
 
 Result<PreparedBatch> prepare_ranking(const ApiConfig& config, MemoryBudget& budget,
                                       const PrepareInput& in, const RerankRequest& request) {
@@ -247,24 +300,22 @@ Result<PreparedBatch> prepare_ranking(const ApiConfig& config, MemoryBudget& bud
                      .top_n = kDocumentsMax,
                      .documents = {}};
   if (request.top_n > 0) facts.top_n = static_cast<size_t>(request.top_n);
-  size_t text_bytes = 0;
+  size_t text_bytes = 0, longest = 0;
   if (request.return_documents)
     for (const std::string& text : request.documents) {
       append_json_string(facts.documents.emplace_back(), text);
       text_bytes += facts.documents.back().size();
+      longest = std::max(longest, facts.documents.back().size());
     }
-  // The texts, the answer that shows them, and its copy that is sent.
-  text_bytes = 3 * text_bytes + 2 * kResultBytes * request.documents.size();
-  WEIR_TRY(check_memory(budget, request.document_field, text_bytes, "fewer documents"));
+  const size_t documents = request.documents.size();
+  const size_t results_bytes = documents * kResultBytes;
+  const size_t bytes = text_bytes + results_bytes +
+                       batch_text_bytes(text_bytes + results_bytes, kResultBytes + longest);
+  WEIR_TRY(check_growing_memory(budget, request.document_field, bytes, "fewer documents"));
   PreparedBatch batch;
-  batch.ignored = request.ignored;
-  WEIR_ASSIGN(batch.whole, lease(budget, in.caller, text_bytes));
-  WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
-  batch.write = [facts = std::move(facts)](std::span<OwnedRequest> requests,
-                                           int64_t prompt_tokens) -> Result<std::string> {
-    WEIR_ASSIGN(const std::vector<double> scores, scores_of(requests, facts.raw_scores));
-    return rerank_json(facts, scores, prompt_tokens);
-  };
+  WEIR_ASSIGN(batch.whole, lease(budget, in.caller, bytes));
+  batch.task = std::make_unique<RankingTask>(config, std::move(facts), documents);
+  WEIR_TRY(add_prompts(config, budget, in, request, batch));
   return batch;
 }
 
@@ -287,16 +338,13 @@ Result<PreparedBatch> prepare_score(const ApiConfig& config, MemoryBudget& budge
   WEIR_ASSIGN(const RerankRequest request, parse_score(in.body));
   WEIR_TRY(check_model(config, request.model));
   WEIR_TRY(check_reranks(config));
+  const size_t documents = request.documents.size();
+  const size_t text_bytes = documents * kResultBytes;
   PreparedBatch batch;
-  batch.ignored = request.ignored;
-  WEIR_ASSIGN(batch.whole, lease(budget, in.caller, 2 * kResultBytes * request.documents.size()));
-  WEIR_ASSIGN(batch.requests, judgements(config, budget, in, request));
-  batch.write = [id = "score-" + in.answer_id, created = in.now, model = config.model_id](
-                    std::span<OwnedRequest> requests,
-                    int64_t prompt_tokens) -> Result<std::string> {
-    WEIR_ASSIGN(const std::vector<double> scores, scores_of(requests, /*raw=*/false));
-    return score_json(id, created, model, scores, prompt_tokens);
-  };
+  WEIR_ASSIGN(batch.whole,
+              lease(budget, in.caller, text_bytes + batch_text_bytes(text_bytes, kResultBytes)));
+  batch.task = std::make_unique<ScoreTask>(config, in, documents);
+  WEIR_TRY(add_prompts(config, budget, in, request, batch));
   return batch;
 }
 

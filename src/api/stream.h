@@ -25,6 +25,7 @@
 #include "api/output/output_parser.h"
 #include "api/output/pieces.h"
 #include "api/prepare.h"
+#include "api/queue_share.h"
 #include "api/server_pages.h"
 #include "net/loop.h"
 #include "sched/engine_handle.h"
@@ -43,6 +44,7 @@ struct StreamHost {
   // 0: none.
   std::chrono::duration<double> queue_timeout{0};    // Until the engine begins.
   std::chrono::duration<double> request_timeout{0};  // Until the end.
+  QueueShare* queue_share = nullptr;  // Of the requests of batch answers.
   // Requests whose client needs no more of them, until the engine has finished them.
   std::vector<OwnedRequest> retired;
   // The events of the stream that is looked at, until they are written: one stream after the other

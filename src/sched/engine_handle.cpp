@@ -44,12 +44,16 @@ Result<void> EngineHandle::submit(Request* request) {
   if (full || draining_.load(std::memory_order_seq_cst)) {
     open_.fetch_sub(1, std::memory_order_seq_cst);
     if (draining()) return fail(ErrorCode::kUnavailable, "The server is shutting down");
-    return fail(ErrorCode::kOverloaded, "The queue of " + std::to_string(queue_max_) +
-                                            " requests is full; try again later");
+    return tl::unexpected(queue_full());
   }
   CHECK(inbox_.try_push(Message{.kind = Message::Kind::kSubmit, .request = request}));
   bell_.ring();
   return {};
+}
+
+Error EngineHandle::queue_full() const {
+  return {ErrorCode::kOverloaded,
+          "The queue of " + std::to_string(queue_max_) + " requests is full; try again later"};
 }
 
 Result<void> EngineHandle::check(const Request& request) const {

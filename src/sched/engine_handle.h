@@ -67,6 +67,8 @@ class EngineHandle {
 
   // Requests that may wait or run at once.
   int32_t queue_max() const { return queue_max_; }
+  // What submit() says when there are so many.
+  Error queue_full() const;
 
   // No more submissions; what was submitted goes on.
   void drain() { draining_.store(true, std::memory_order_release); }

@@ -129,16 +129,16 @@ TEST(Embeddings, HaveTheNormThatIsAsked) {
   EXPECT_EQ(embed(server, R"("input":"D","embd_normalize":-1)"), one(state('D')));
   EXPECT_EQ(embed(server, R"("input":"D","embd_normalize":2)"), one(unit(state('D'))));
   Vector vector = {3, -4};
-  finish_embedding(vector, 2, 1);
+  normalise(vector, 1);
   EXPECT_EQ(vector, (Vector{3.0f / 7, -4.0f / 7}));
   vector = {3, -4};
-  finish_embedding(vector, 2, kNormMax);
+  normalise(vector, kNormMax);
   EXPECT_EQ(vector, (Vector{24570, -32760}));
   vector = {1, 2, 2};
-  finish_embedding(vector, 3, 3);
+  normalise(vector, 3);
   EXPECT_NEAR(vector[1], 2 / std::cbrt(17.0), 1e-6);
   vector = {0, 0};
-  finish_embedding(vector, 2, kNormEuclid);
+  normalise(vector, kNormEuclid);
   EXPECT_EQ(vector, (Vector{0, 0}));
 }
 
@@ -226,7 +226,7 @@ TEST(Embeddings, LeaveRoomForOthersAndNothingBehindWhenTheirClientGoes) {
   for (int i = 0; i < 1000; ++i) inputs += ",[65,66]";
   RawClient client(server.port());
   client.send(net::post("/v1/embeddings", R"({"input":[)" + inputs + "]}"));
-  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 4; }));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 2; }));
   EXPECT_EQ(server.complete(R"(,"max_tokens":3)").status, 200);
   client.close();
   EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
@@ -254,14 +254,69 @@ TEST(Embeddings, AreSentAwayWhenTheQueueIsFullOrTheServerEnds) {
   EXPECT_EQ(second.read_response().status, 503);
 }
 
+// So many inputs of one token.
+std::string inputs_body(size_t inputs, const std::string& more = {}) {
+  std::string body = R"({"input":[[65])";
+  for (size_t i = 1; i < inputs; ++i) body += ",[" + std::to_string(65 + i % 26) + "]";
+  return body + "]" + more + "}";
+}
+
 TEST(Embeddings, HaveABoundOfMemory) {
   TestOptions options;
   options.config.log_bytes_max = 4'000;
   TestApi server(options);
   EXPECT_EQ(embed(server, R"("input":"A")").size(), 1u);
-  const auto refused = server.post("/v1/embeddings", R"({"input":["A","B","C","D","E","F","G"]})");
+  const auto refused = server.post("/v1/embeddings", inputs_body(12));
   EXPECT_EQ(refused.status, 400);
   EXPECT_NE(refused.body.find("fewer inputs"), std::string::npos) << refused.body;
+}
+
+TEST(Embeddings, GiveTheirMemoryBackWithTheAnswer) {
+  TestOptions options;
+  // Room for one such request (its text takes 77 KB), but not for two.
+  options.config.log_bytes_max = 160'000;
+  TestApi server(options);
+  const std::string request = net::post("/v1/embeddings", inputs_body(300));
+  RawClient client(server.port());
+  for (int i = 0; i < 5; ++i) {
+    client.send(request);
+    EXPECT_EQ(client.read_response().status, 200) << i;
+  }
+  EXPECT_EQ(server.post("/v1/embeddings", inputs_body(450)).status, 400);
+  // Also those whose client goes.
+  RawClient leaves(server.port());
+  server.model().step_us = 100'000;
+  leaves.send(request);
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() > 0; }));
+  leaves.close();
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
+  server.model().step_us = 0;
+  EXPECT_TRUE(server.eventually(
+      [&] { return server.post("/v1/embeddings", inputs_body(300)).status == 200; }));
+}
+
+TEST(Embeddings, TurnNobodyElseAway) {
+  TestOptions options{.queue_max = 32, .step_us = 500};
+  for (const char* name : {"a", "b", "c", "d", "other"})
+    options.config.api_keys.push_back({.secret = name, .name = name});
+  TestApi server(options);
+  const auto key = [](const char* name) {
+    return "Authorization: Bearer " + std::string(name) + "\r\n";
+  };
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (const char* name : {"a", "b", "c", "d"})
+    for (int i = 0; i < 3; ++i) {
+      clients.push_back(std::make_unique<RawClient>(server.port()));
+      clients.back()->send(net::post("/v1/embeddings", inputs_body(300), key(name)));
+    }
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() > 8; }));
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_LE(server.engine().open(), 16);
+    EXPECT_EQ(
+        server.post("/v1/completions", R"({"prompt":"A","max_tokens":2})", key("other")).status,
+        200);
+  }
+  for (const auto& client : clients) EXPECT_EQ(client->read_response().status, 200);
 }
 
 struct File {

@@ -225,6 +225,58 @@ TEST(Rerank, TakesMoreDocumentsThanTheQueueHolds) {
   for (size_t i = 0; i < 50; ++i) EXPECT_EQ(found[i].index, static_cast<int64_t>(2 * i));
 }
 
+// Documents of so many letters that end as those of `best` say.
+std::string documents_body(size_t documents, size_t letters, const std::string& more = {}) {
+  std::string body = R"({"query":"q","return_documents":true,"documents":[)";
+  for (size_t i = 0; i < documents; ++i)
+    body += (i ? ",\"" : "\"") + std::string(letters, 'x') + (i % 2 ? "A\"" : "B\"");
+  return body + "]" + more + "}";
+}
+
+TEST(Rerank, SendsLongAnswersInPiecesAndStopsWhenTheClientGoes) {
+  TestOptions options = judge();
+  options.config.stream_pause_bytes = 16 << 10;
+  TestApi server(options);
+  const std::string body = documents_body(300, 3000);
+  const auto answer = server.post("/v1/rerank", body);
+  EXPECT_EQ(answer.header("Transfer-Encoding"), "chunked");
+  const auto found = scored(answer.body, "results", "relevance_score");
+  ASSERT_EQ(found.size(), 300u);
+  for (size_t i = 0; i < 150; ++i) EXPECT_EQ(found[i].index, static_cast<int64_t>(2 * i + 1));
+  // The connection goes on; an older client reads to its end.
+  RawClient stays(server.port()), older(server.port());
+  for (const std::string& next : {body, documents_body(3, 10), body}) {
+    stays.send(net::post("/v1/rerank", next));
+    EXPECT_EQ(stays.read_response().status, 200);
+  }
+  older.send("POST /v1/rerank HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
+             "\r\n\r\n" + body);
+  const std::string whole = older.read_to_end();
+  EXPECT_EQ(scored(whole.substr(whole.find("\r\n\r\n") + 4), "results", "relevance_score").size(),
+            300u);
+  RawClient leaves(server.port(), "127.0.0.1", 4096);
+  leaves.send(net::post("/v1/rerank", body));
+  leaves.read_some();  // The answer has begun.
+  leaves.reset();
+  EXPECT_TRUE(
+      server.eventually([&] { return server.on_loop([&] { return server.api().idle(); }); }));
+  EXPECT_EQ(server.post("/v1/rerank", R"({"query":"q","documents":["A"]})").status, 200);
+}
+
+TEST(Rerank, SaysForGoodWhatMemoryNeverAllows) {
+  TestOptions options = judge();
+  options.config.log_bytes_max = 4 << 20;  // One caller gets 2 MiB bit by bit.
+  TestApi server(options);
+  const auto refused = server.post("/v1/rerank", documents_body(700, 2000));
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_NE(refused.body.find("more than the 2097152 that this server"), std::string::npos);
+  EXPECT_EQ(refused.header("Retry-After"), "");
+  // A long query is in memory once, however many documents it has.
+  std::string query = R"({"query":")" + std::string(3000, 'q') + R"(","documents":["A")";
+  for (int i = 0; i < 500; ++i) query += R"(,"B")";
+  EXPECT_EQ(server.post("/v1/rerank", query + "]}").status, 200);
+}
+
 struct File {
   const char* name;
   std::string text;

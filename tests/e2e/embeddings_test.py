@@ -1,14 +1,14 @@
 """Embeddings of the real server: alone and among others the same bits, in every form; pooled as --pooling says."""
-import base64, json, math, struct, threading, unittest
+import base64, http.client, json, math, os, socket, struct, threading, time, unittest
 
-from weir_server import SOURCE, Server
+from weir_server import SOURCE, Server, eventually
 
 CASES = json.load(open(f"{SOURCE}/tests/data/weir-tiny-moe/expected.json"))["cases"]
 WORDS = "the cat sat on a mat and told a story about the sea of old stars".split()
 
 
 def embed(server, inputs, **more):
-    answer = server.post("/v1/embeddings", {"model": "weir-tiny-moe", "input": inputs, **more})
+    answer = server.post("/v1/embeddings", {"input": inputs, **more})
     return [item["embedding"] for item in answer["data"]]
 
 
@@ -80,6 +80,72 @@ class Embeddings(unittest.TestCase):
                         self.assertEqual([unpacked(text) for text in vectors], packed)
                     else:
                         self.assertEqual(vectors, alone)
+
+    def test_a_client_that_is_alone_gets_all_that_is_promised(self):
+        """2,048 texts, and again at once, whatever the queue; of a real width with little memory."""
+        folder = os.environ.get("WEIR_MODELS", f"{SOURCE}/../shared/models") + "/smollm2-135m-instruct-4bit"
+        settings = [(("--queue", "16"), 256)] + [(("--model", folder, "--mem-limit", "2G"), 576)] * os.path.exists(folder)
+        inputs = [[300 + i % 90, 500 + i // 90] for i in range(2048)]
+        for arguments, width in settings:
+            with self.subTest(arguments), Server(*arguments) as server:
+                connection = server.connection()
+                alone = embed(server, inputs[7])[0]
+                for _ in range(3):
+                    connection.request("POST", "/v1/embeddings", json.dumps({"input": inputs}),
+                                       {"Content-Type": "application/json"})
+                    answer = connection.getresponse()
+                    body = answer.read()
+                    self.assertEqual(answer.status, 200, body[:300])
+                    vectors = [item["embedding"] for item in json.loads(body)["data"]]
+                    self.assertEqual((len(vectors), len(vectors[0])), (2048, width))
+                    self.assertEqual(vectors[7], alone)
+                connection.close()
+
+    def test_eight_clients_with_all_they_may_ask_turn_no_completion_away(self):
+        statuses, ends = [], time.time() + 6
+        body = json.dumps({"input": [[300 + i % 90, 500 + i // 90] for i in range(2048)], "encoding_format": "base64"})
+
+        with Server() as server:
+            def run(address, path, data, found):
+                connection = http.client.HTTPConnection(server.host, server.port, timeout=60, source_address=(address, 0))
+                while time.time() < ends:
+                    connection.request("POST", path, data, {"Content-Type": "application/json"})
+                    answer = connection.getresponse()
+                    answer.read()
+                    found.append(answer.status)
+                connection.close()
+
+            short = json.dumps({"prompt": "The sea", "max_tokens": 4})
+            embedded = []
+            threads = [threading.Thread(target=run, args=(f"127.0.0.{i}", "/v1/embeddings", body, embedded)) for i in range(1, 9)]
+            threads += [threading.Thread(target=run, args=("127.0.0.9", "/v1/completions", short, statuses)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertGreater(len(statuses), 5)
+            self.assertEqual(set(statuses), {200})
+            self.assertEqual(set(embedded), {200})
+
+    def test_a_client_that_stops_reading_is_waited_for(self):
+        """The answer waits for it, and others are served meanwhile."""
+        with Server() as server:
+            body = json.dumps({"input": [[300 + i % 90, 500 + i // 90] for i in range(2048)]}).encode()
+            embed(server, [[1], [2]])
+            clients = []
+            for i in range(4):
+                s = socket.socket()
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                s.connect((server.host, server.port))
+                s.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                          b"Content-Length: %d\r\n\r\n" % len(body) + body)
+                self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 200"))
+                clients.append(s)
+            self.assertEqual(len(embed(server, "others go on")), 1)
+            eventually(lambda: server.metric("weir_answers_open") == 4, what="only theirs wait")
+            for s in clients:
+                s.close()
+            eventually(lambda: server.metric("weir_answers_open") == 0, what="nothing is left of them")
 
 
 if __name__ == "__main__":

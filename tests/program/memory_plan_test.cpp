@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/memory_cost.h"
+#include "base/fair_budget.h"
 
 namespace weir {
 namespace {
@@ -284,6 +285,17 @@ TEST(MemoryPlan, HoldsOneRequestOfTheWholeContextHoweverShortTheQueue) {
   EXPECT_GE(plan->request_bytes, int64_t{8192} * 21 * 8);
   // A prompt's token costs less than one of the answer.
   EXPECT_GE(plan->request_bytes, static_cast<int64_t>(api::request_bytes(8191, 1, 20)));
+}
+
+TEST(MemoryPlan, HoldsAsManyEmbeddingsAsOpenAiAllowsHoweverShortTheQueue) {
+  Options options;
+  options.queue = 1;
+  ModelFootprint model = small_model();
+  model.hidden_size = 4096;
+  const auto plan = plan_memory(options, {1000 * kMiB, "test"}, model);
+  ASSERT_TRUE(plan);
+  EXPECT_GE(FairBudget::most_of_one(static_cast<size_t>(plan->request_bytes)),
+            size_t{2048} * 4096 * sizeof(float) + size_t{2048} * 147 * sizeof(int32_t));
 }
 
 TEST(MemoryLimit, IsWhatMayBeReservedWhereNothingIsOvercommitted) {
