@@ -64,7 +64,8 @@ struct ChoiceRef {
 // A choice's prompt, where the answer shows it.
 struct PromptRef {
   std::span<const int32_t> tokens;
-  std::string_view logprobs;  // A JSON array with an entry for each token; empty: not asked for.
+  // A JSON array with an entry for each token, in parts; empty: not asked for.
+  std::vector<std::string> logprobs{};
 };
 
 // A beginning call of a function.
@@ -74,6 +75,9 @@ struct CallRef {
   std::string_view name;
 };
 
+// A whole answer that is longer is sent in parts, as the client takes them.
+inline constexpr size_t kAnswerPartBytes = 256 << 10;
+
 class AnswerShape {
  public:
   virtual ~AnswerShape() = default;
@@ -81,7 +85,7 @@ class AnswerShape {
   // `usage`: of the prompts; nothing is generated yet.
   virtual void begin(std::string& out, const Usage& usage) = 0;
   // Before begin_choice(), where the request asks to see the prompt.
-  virtual void prompt(ChoiceRef /*choice*/, const PromptRef& /*prompt*/) {}
+  virtual void prompt(ChoiceRef /*choice*/, PromptRef /*prompt*/) {}
   virtual void begin_choice(std::string& out, ChoiceRef choice) = 0;
   // While the prompt is computed, if asked for.
   virtual void progress(std::string& /*out*/, ChoiceRef /*choice*/, const PromptProgress&) {}
@@ -96,8 +100,11 @@ class AnswerShape {
   virtual void finish(std::string& out, ChoiceRef choice, const Finish& finish) = 0;
   // Before end() of a whole answer: only these choices are sent, in this order, counted anew.
   virtual void keep(std::vector<int32_t> /*choices*/) {}
-  // The last events, or the whole answer.
+  // The last events, or the whole answer, of which a long one leaves something for later.
   virtual void end(std::string& out, const Usage& usage) = 0;
+  // After end(): whether something is left, and the next part of it, kAnswerPartBytes at most.
+  virtual bool has_more() const { return false; }
+  virtual void append_more(std::string& /*out*/) {}
   // An error in mid-stream: the last events. Whole answers fail as plain responses.
   virtual void fail(std::string& out, const Error& error) = 0;
   // What a stream says after a long silence, also before begin().

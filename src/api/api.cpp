@@ -110,9 +110,9 @@ Api::Impl::Impl(ApiConfig config_in)
       body_budget(config.preparing_bytes_max),
       response_store(config.responses_bytes_max),
       keys(config.api_keys),
+      queue_share(config.engine->queue_max()),
       preparation(preparation_limits(config), pool_of(*config.loop),
-                  lane_of(background, *config.loop), stats.preparing),
-      queue_share(config.engine->queue_max()) {
+                  lane_of(background, *config.loop), stats.preparing) {
   CHECK(config.tokenizer && config.engine && config.loop);
   host.tokenizer = config.tokenizer;
   host.engine = config.engine;

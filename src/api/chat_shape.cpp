@@ -1,5 +1,7 @@
 #include "api/chat_shape.h"
 
+#include <algorithm>
+#include <deque>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -85,7 +87,7 @@ class ChatEvents final : public AnswerShape {
         head_("data: {" + facts_ + ",\"choices\":[{\"index\":") {}
 
   void begin(std::string&, const Usage&) override {}
-  void prompt(ChoiceRef, const PromptRef& prompt) override {
+  void prompt(ChoiceRef, PromptRef prompt) override {
     prompt_ids_ = R"(,"prompt_token_ids":)" + ids_json(prompt.tokens);
   }
   void begin_choice(std::string& out, ChoiceRef choice) override;
@@ -268,7 +270,7 @@ class WholeChat final : public AnswerShape {
   }
 
   void begin(std::string&, const Usage&) override {}
-  void prompt(ChoiceRef choice, const PromptRef& prompt) override;
+  void prompt(ChoiceRef choice, PromptRef prompt) override;
   void begin_choice(std::string&, ChoiceRef) override {}
   void text(std::string&, ChoiceRef choice, std::string_view text) override {
     at(choice).text += text;
@@ -286,6 +288,8 @@ class WholeChat final : public AnswerShape {
   void finish(std::string& out, ChoiceRef choice, const Finish& finish) override;
   void keep(std::vector<int32_t> choices) override { kept_ = std::move(choices); }
   void end(std::string& out, const Usage& usage) override;
+  bool has_more() const override { return next_part_ < parts_.size(); }
+  void append_more(std::string& out) override;
   void fail(std::string&, const Error&) override {}
 
  private:
@@ -298,13 +302,15 @@ class WholeChat final : public AnswerShape {
     std::vector<Call> calls;
     std::string json;  // Of the finished choice, behind its index.
   };
-  // Of a prompt, as the JSON of members, where the request asks for it.
+  // Of a prompt, where the request asks for it.
   struct PromptShown {
-    std::string ids, logprobs;
+    std::string ids;                    // The JSON of a member.
+    std::vector<std::string> logprobs;  // A JSON array, in parts.
   };
 
   Choice& at(ChoiceRef choice) { return choices_[static_cast<size_t>(choice.index)]; }
-  void append_prompt(std::string& out, size_t choice) const;
+  void add(std::string text) { parts_.emplace_back(glue_.emplace_back(std::move(text))); }
+  void add_prompt(size_t choice);
   void append_message(std::string& out, const Choice& choice) const;
   void append_calls(std::string& out, const std::vector<Call>& calls) const;
 
@@ -315,6 +321,10 @@ class WholeChat final : public AnswerShape {
   std::vector<Choice> choices_;
   std::vector<PromptShown> prompts_;  // Empty: not asked for.
   std::vector<int32_t> kept_;
+  // Of the answer, from next_part_ on what end() has left. They lie in this object.
+  std::vector<std::string_view> parts_;
+  size_t next_part_ = 0;
+  std::deque<std::string> glue_;  // The parts between those that were made before.
 };
 
 void WholeChat::finish(std::string&, ChoiceRef choice, const Finish& finish) {
@@ -335,19 +345,21 @@ void WholeChat::finish(std::string&, ChoiceRef choice, const Finish& finish) {
   out.append("}");
 }
 
-void WholeChat::prompt(ChoiceRef choice, const PromptRef& prompt) {
+void WholeChat::prompt(ChoiceRef choice, PromptRef prompt) {
   prompts_.resize(choices_.size() / choices_per_prompt_);
   PromptShown& shown = prompts_[static_cast<size_t>(choice.index) / choices_per_prompt_];
   if (choice.tokens && shown.ids.empty())
     shown.ids = R"(,"prompt_token_ids":)" + ids_json(prompt.tokens);
-  if (!prompt.logprobs.empty())
-    shown.logprobs = R"(,"prompt_logprobs":)" + std::string(prompt.logprobs);
+  if (!prompt.logprobs.empty()) shown.logprobs = std::move(prompt.logprobs);
 }
 
-void WholeChat::append_prompt(std::string& out, size_t choice) const {
+void WholeChat::add_prompt(size_t choice) {
   if (prompts_.empty()) return;
   const PromptShown& shown = prompts_[choice / choices_per_prompt_];
-  out.append(shown.ids).append(shown.logprobs);
+  parts_.emplace_back(shown.ids);
+  if (shown.logprobs.empty()) return;
+  parts_.emplace_back(R"(,"prompt_logprobs":)");
+  parts_.insert(parts_.end(), shown.logprobs.begin(), shown.logprobs.end());
 }
 
 void WholeChat::append_message(std::string& out, const Choice& choice) const {
@@ -384,27 +396,37 @@ void WholeChat::append_calls(std::string& out, const std::vector<Call>& calls) c
 }
 
 void WholeChat::end(std::string& out, const Usage& usage) {
-  size_t bytes = kShapeBytes;
-  for (const Choice& choice : choices_) bytes += choice.json.size() + 16;
-  for (const PromptShown& shown : prompts_)
-    bytes += (chat_ ? 1 : choices_per_prompt_) * (shown.ids.size() + shown.logprobs.size());
-  out.reserve(bytes);
-  out.append("{").append(facts_).append(",\"choices\":[");
+  add("{" + facts_ + ",\"choices\":[");
   for (size_t i = 0; i < kept_.size(); ++i) {
-    std::string& json = choices_[static_cast<size_t>(kept_[i])].json;
-    out.append(i > 0 ? ",{\"index\":" : "{\"index\":");
-    JsonWriter(out).value(static_cast<int64_t>(i));
-    if (!chat_) append_prompt(out, static_cast<size_t>(kept_[i]));
-    out.append(json);
-    std::string().swap(json);
+    add((i > 0 ? ",{\"index\":" : "{\"index\":") + std::to_string(i));
+    if (!chat_) add_prompt(static_cast<size_t>(kept_[i]));
+    parts_.emplace_back(choices_[static_cast<size_t>(kept_[i])].json);
   }
-  out += ']';
-  if (chat_) append_prompt(out, 0);  // A chat has one.
-  out.append(",\"usage\":");
-  write_usage(out, usage);
-  out += ',';
-  append_timings(out, usage.timings);
-  out += '}';
+  add("]");
+  if (chat_) add_prompt(0);  // A chat has one.
+  std::string rest = ",\"usage\":";
+  write_usage(rest, usage);
+  rest += ',';
+  append_timings(rest, usage.timings);
+  rest += '}';
+  add(std::move(rest));
+  append_more(out);
+}
+
+void WholeChat::append_more(std::string& out) {
+  size_t bytes = 0;
+  for (size_t i = next_part_; i < parts_.size(); ++i) bytes += parts_[i].size();
+  size_t room = std::min(bytes, kAnswerPartBytes);
+  out.reserve(out.size() + room);
+  while (has_more()) {
+    std::string_view& part = parts_[next_part_];
+    const std::string_view taken = part.substr(0, room);
+    out.append(taken);
+    room -= taken.size();
+    part.remove_prefix(taken.size());
+    if (!part.empty()) return;
+    ++next_part_;
+  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class LlamaShape final : public AnswerShape {
       : facts_(std::move(facts)), choices_(static_cast<size_t>(facts_.choices)) {}
 
   void begin(std::string&, const Usage&) override {}
-  void prompt(ChoiceRef choice, const PromptRef& prompt) override {
+  void prompt(ChoiceRef choice, PromptRef prompt) override {
     at(choice).prompt = facts_.tokenizer->decode(prompt.tokens, /*skip_special=*/false);
   }
   void begin_choice(std::string&, ChoiceRef) override {}

@@ -17,6 +17,9 @@ namespace {
 // (HttpLimits::stream_queue_bytes_max).
 constexpr size_t kRepeatedLogprobBytesMax = 256 << 10;
 
+// Of an item beside its text and log-probabilities, about.
+constexpr size_t kItemBytes = 256;
+
 std::string json_string(std::string_view text) {
   std::string json;
   append_json_string(json, text);
@@ -86,8 +89,8 @@ class ResponsesShape final : public AnswerShape {
   void open_reasoning(std::string& out);
   void close_item(std::string& out, Status status);
   void close_part(std::string& out, const std::string& text);
-  std::string part_json(std::string_view text_json) const;
-  std::string item_json(Status status, const std::string& part, const std::string& text) const;
+  void append_part(std::string& out, std::string_view text_json) const;
+  void append_item(std::string& out, Status status, std::string_view text_json) const;
 
   // --- The response object: what stands before the members of `output`, and behind them.
   void append_head(std::string& out, Status status, const Error* error) const;
@@ -171,7 +174,8 @@ void ResponsesShape::open_item(std::string& out, Item kind, std::string_view let
   item_id_ = item_id(letters, facts_.id, facts_.items_before + static_cast<size_t>(item_index_));
   if (!facts_.stream) return;
   open_item_event(out, "response.output_item.added");
-  out.append(",\"item\":").append(item_json(Status::kInProgress, {}, {}));
+  out.append(",\"item\":");
+  append_item(out, Status::kInProgress, {});
   close_event(out);
 }
 
@@ -249,50 +253,55 @@ void ResponsesShape::end_call(std::string& out, ChoiceRef, int32_t) {
 }
 
 // The part of the open item, around its text.
-std::string ResponsesShape::part_json(std::string_view text_json) const {
-  std::string json;
+void ResponsesShape::append_part(std::string& out, std::string_view text_json) const {
   if (item_ == Item::kReasoning)
-    json = facts_.summary ? R"({"type":"summary_text")" : R"({"type":"reasoning_text")";
+    out.append(facts_.summary ? R"({"type":"summary_text")" : R"({"type":"reasoning_text")");
   else
-    json = R"({"type":"output_text","annotations":[],"logprobs":[)" + logprobs_ + "]";
-  return json.append(",\"text\":").append(text_json).append("}");
+    out.append(R"({"type":"output_text","annotations":[],"logprobs":[)").append(logprobs_) += ']';
+  out.append(",\"text\":").append(text_json).append("}");
 }
 
-std::string ResponsesShape::item_json(Status status, const std::string& part,
-                                      const std::string& text) const {
-  std::string json = "{\"id\":\"" + item_id_ + "\",";
+// The open item; in progress it has no text yet.
+void ResponsesShape::append_item(std::string& out, Status status,
+                                 std::string_view text_json) const {
   const auto append_status = [&] {
-    json.append(",\"status\":\"").append(name_of(status)).append("\"");
+    out.append(",\"status\":\"").append(name_of(status)).append("\"");
   };
+  const auto append_own_part = [&](bool here) {
+    if (here && status != Status::kInProgress) append_part(out, text_json);
+  };
+  out.append("{\"id\":\"").append(item_id_).append("\",");
   switch (item_) {
     case Item::kNone:
       break;
-    case Item::kReasoning: {
-      const std::string none;
-      json.append(R"("type":"reasoning","summary":[)").append(facts_.summary ? part : none);
-      json.append(R"(],"content":[)").append(facts_.summary ? none : part);
-      json.append(R"(],"encrypted_content":null)");
+    case Item::kReasoning:
+      out.append(R"("type":"reasoning","summary":[)");
+      append_own_part(facts_.summary);
+      out.append(R"(],"content":[)");
+      append_own_part(!facts_.summary);
+      out.append(R"(],"encrypted_content":null)");
       append_status();
       break;
-    }
     case Item::kMessage:
-      json.append(R"("type":"message","role":"assistant")");
+      out.append(R"("type":"message","role":"assistant")");
       append_status();
-      json.append(",\"content\":[").append(part).append("]");
+      out.append(",\"content\":[");
+      append_own_part(true);
+      out += ']';
       break;
     case Item::kCall:
     case Item::kCustomCall:
-      json.append(item_ == Item::kCall ? R"("type":"function_call")"
-                                       : R"("type":"custom_tool_call")");
+      out.append(item_ == Item::kCall ? R"("type":"function_call")"
+                                      : R"("type":"custom_tool_call")");
       append_status();
-      json.append(",\"call_id\":").append(json_string(call_id_));
-      json.append(",\"name\":").append(json_string(tool_.own_name));
-      if (!tool_.space.empty()) json.append(",\"namespace\":").append(json_string(tool_.space));
-      json.append(item_ == Item::kCall ? ",\"arguments\":" : ",\"input\":");
-      json.append(text.empty() ? "\"\"" : text);
+      out.append(",\"call_id\":").append(json_string(call_id_));
+      out.append(",\"name\":").append(json_string(tool_.own_name));
+      if (!tool_.space.empty()) out.append(",\"namespace\":").append(json_string(tool_.space));
+      out.append(item_ == Item::kCall ? ",\"arguments\":" : ",\"input\":");
+      out.append(text_json.empty() ? "\"\"" : text_json);
       break;
   }
-  return json += '}';
+  out += '}';
 }
 
 // The events that repeat the text of the open item.
@@ -320,7 +329,8 @@ void ResponsesShape::close_part(std::string& out, const std::string& text) {
   close_event(out);
   open_part_event(out,
                   summary ? "response.reasoning_summary_part.done" : "response.content_part.done");
-  out.append(",\"part\":").append(part_json(text));
+  out.append(",\"part\":");
+  append_part(out, text);
   close_event(out);
 }
 
@@ -330,16 +340,16 @@ void ResponsesShape::close_item(std::string& out, Status status) {
   std::string().swap(text_);
   if (facts_.stream && logprobs_.size() > kRepeatedLogprobBytesMax) logprobs_.clear();
   if (facts_.stream) close_part(out, text);
-  const std::string item = item_json(status, is_call() ? std::string() : part_json(text), text);
-  logprobs_.clear();
-  if (facts_.stream) {
-    open_item_event(out, "response.output_item.done");
-    out.append(",\"item\":").append(item);
-    close_event(out);
-  }
   if (!output_.empty()) output_ += ',';
-  output_ += item;
+  const size_t begin = output_.size();
+  output_.reserve(begin + kItemBytes + logprobs_.size() + text.size());
+  append_item(output_, status, text);
+  std::string().swap(logprobs_);
   item_ = Item::kNone;
+  if (!facts_.stream) return;
+  open_item_event(out, "response.output_item.done");
+  out.append(",\"item\":").append(output_, begin);
+  close_event(out);
 }
 
 void ResponsesShape::finish(std::string& out, ChoiceRef choice, const Finish& finish) {

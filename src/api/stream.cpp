@@ -8,7 +8,6 @@
 
 #include "api/api_error.h"
 #include "api/deadline.h"
-#include "api/prompt_logprobs.h"
 #include "base/check.h"
 #include "base/prefetch.h"
 #include "base/trace.h"
@@ -30,6 +29,10 @@ constexpr size_t kShortIdBytes = 9;
 
 // Text and JSON of a prompt that one event shows, about.
 constexpr size_t kEchoBytes = 16 << 10;
+// What one look at a stream may make of a prompt's JSON (less than a millisecond), and send: other
+// streams, and connections, come in between.
+constexpr size_t kMadePerPoll = 32 << 10;
+constexpr size_t kSentPerPoll = 1 << 20;
 
 // Of a choice and of a shape, what every token looks at.
 constexpr size_t kHotChoiceBytes = 256;
@@ -89,6 +92,12 @@ Stream::Stream(StreamHost& host, ExchangePtr exchange, PreparedAnswer prepared,
   choices_.reserve(prepared.requests.size());
   for (OwnedRequest& request : prepared.requests)
     choices_.emplace_back(*host_.tokenizer, options_, std::move(request));
+  if (!options_.prompt_logprobs) return;
+  // The choices of one prompt share those of the first.
+  const auto per_prompt = static_cast<size_t>(options_.choices_per_prompt);
+  for (size_t i = 0; i < choices_.size(); i += per_prompt)
+    choices_[i].prompt_logprobs =
+        std::make_unique<PromptLogprobs>(*host_.tokenizer, *options_.prompt_logprobs);
 }
 
 Result<void> Stream::submit() {
@@ -125,11 +134,20 @@ void Stream::prefetch(size_t step) const {
 
 void Stream::poll(sched::Clock::time_point now) {
   now_ = now;
+  made_ = 0;
+  size_t sent = 0;
   while (!done_ && !paused_) {
-    if (ending_ && !unsent_) return end();
+    if (ending_ && !unsent_ && !shape_->has_more()) return end();
     if (started_ && responder_.queued_bytes() > host_.pause_bytes) return wait_for_client();
+    if (made_ >= kMadePerPoll || sent >= kSentPerPoll) return host_.loop->wake();
     if (unsent_) {
       send_part(now);
+      sent += host_.pause_bytes;
+      continue;
+    }
+    if (ending_) {
+      shape_->append_more(host_.out.text());
+      flush(now);
       continue;
     }
     bool all_taken = true;
@@ -141,6 +159,7 @@ void Stream::poll(sched::Clock::time_point now) {
       complete(now);
       continue;
     }
+    sent += host_.out.size();
     flush(now);
     was_paused_ = false;
     if (all_taken && !unsent_) return;
@@ -155,7 +174,7 @@ bool Stream::advance(Choice& choice, int32_t index, sched::Clock::time_point now
   const int32_t before = choice.read;
   if (before == 0 && size > 0) choice.cached_tokens = choice.owned.request->cached_tokens;
   if (before == 0 && choice.owned.request->report_progress) show_progress(choice, index);
-  if (choice.echo) {
+  if (choice.echo || choice.prompt_logprobs) {
     if (size == 0 && reason != FinishReason::kLength && reason != FinishReason::kStop) {
       if (reason != FinishReason::kNone) end_choice(choice, index, reason);
       return true;
@@ -202,16 +221,22 @@ Timings Stream::timings_of(const Choice& choice) const {
 }
 
 // The prompt's text and log-probabilities, which are known by now; false if it stopped because out_
-// is full.
+// is full, or enough is made for now.
 bool Stream::show_prompt(Choice& choice, int32_t index) {
-  while (!choice.echo->done()) {
-    if (host_.out.size() >= host_.pause_bytes) return false;
+  while (choice.prompt_logprobs && !choice.prompt_logprobs->done()) {
+    if (made_ >= kMadePerPoll) return false;
+    choice.prompt_logprobs->make(*choice.owned.request, kEchoBytes);
+    made_ += kEchoBytes;
+  }
+  while (choice.echo && !choice.echo->done()) {
+    if (host_.out.size() >= host_.pause_bytes || made_ >= kMadePerPoll) return false;
+    made_ += kEchoBytes;
     const std::string text =
         choice.echo->take(*choice.owned.request, kEchoBytes, choice.logprobs.get());
     choice.text_bytes += static_cast<int64_t>(text.size());
     show(choice, index, text);
   }
-  choice.answer_begin = choice.echo->end();
+  if (choice.echo) choice.answer_begin = choice.echo->end();
   choice.echo.reset();
   return true;
 }
@@ -297,12 +322,9 @@ ChoiceRef Stream::ref(Choice& choice, int32_t index) {
 
 void Stream::begin_choice(std::string& out, Choice& choice, int32_t index) {
   if (options_.shows_prompt) {
-    const sched::Request& request = *choice.owned.request;
-    std::string logprobs;
-    // The choices of one prompt share those of the first.
-    if (options_.prompt_logprobs && index % options_.choices_per_prompt == 0)
-      append_prompt_logprobs(logprobs, request, *host_.tokenizer, *options_.prompt_logprobs);
-    shape_->prompt(ref(choice, index), {request.prompt, logprobs});
+    PromptRef prompt{.tokens = choice.owned.request->prompt};
+    if (const auto made = std::move(choice.prompt_logprobs)) prompt.logprobs = made->take();
+    shape_->prompt(ref(choice, index), std::move(prompt));
   }
   shape_->begin_choice(out, ref(choice, index));
   if (!options_.preamble.empty())
@@ -442,10 +464,18 @@ void Stream::complete(sched::Clock::time_point now) {
   host_.stats->answer_time.observe(seconds(sched::Clock::now() - exchange_->arrived()));
   if (options_.shown_per_prompt < options_.choices_per_prompt) shape_->keep(likeliest_choices());
   if (!options_.stream) {
-    done_ = true;
-    std::string body;
-    shape_->end(body, usage());
-    return exchange_->respond_json(body);
+    auto body = std::make_unique<net::StreamBuffer>();
+    shape_->end(body->text(), usage());
+    if (body->size() <= kAnswerPartBytes && !shape_->has_more()) {
+      done_ = true;
+      exchange_->respond_json(body->view());
+      return release();
+    }
+    exchange_->start_json();
+    started_ = ending_ = true;
+    unsent_ = std::move(body);
+    unsent_begin_ = 0;
+    return;
   }
   ending_ = true;
   shape_->end(host_.out.text(), usage());
@@ -457,6 +487,13 @@ void Stream::end() {
   done_ = true;
   if (!std::exchange(started_, true)) exchange_->start_stream();
   exchange_->end_stream();
+  release();
+}
+
+// The client's next request may need the memory at once.
+void Stream::release() {
+  shape_.reset();
+  whole_ = {};
 }
 
 // Of each prompt, by token, the likeliest first.
@@ -567,6 +604,7 @@ void Stream::abandon() {
   if (!ending_) set_figures();
   for (Choice& choice : choices_) retire(choice);
   exchange_->abandon();
+  release();
 }
 
 }  // namespace weir::api

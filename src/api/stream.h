@@ -25,6 +25,7 @@
 #include "api/output/output_parser.h"
 #include "api/output/pieces.h"
 #include "api/prepare.h"
+#include "api/prompt_logprobs.h"
 #include "api/queue_share.h"
 #include "api/server_pages.h"
 #include "net/loop.h"
@@ -44,7 +45,7 @@ struct StreamHost {
   // 0: none.
   std::chrono::duration<double> queue_timeout{0};    // Until the engine begins.
   std::chrono::duration<double> request_timeout{0};  // Until the end.
-  QueueShare* queue_share = nullptr;  // Of the requests of batch answers.
+  QueueShare* queue_share = nullptr;                 // Of the requests of batch answers.
   // Requests whose client needs no more of them, until the engine has finished them.
   std::vector<OwnedRequest> retired;
   // The events of the stream that is looked at, until they are written: one stream after the other
@@ -107,11 +108,12 @@ class Stream : public std::enable_shared_from_this<Stream> {
     bool ended = false;
     int64_t text_bytes = 0;  // Markers included.
     sched::Clock::time_point last_token{};
-    std::unique_ptr<LogprobList> logprobs;  // If asked for.
-    std::vector<int32_t> tokens;            // As they wait to be sent, if asked for.
-    std::unique_ptr<Echo> echo;             // Until the prompt is shown.
-    text::Detokenizer::Place answer_begin;  // Behind the prompt, if that is shown.
-    double logprob_sum = 0;                 // Of the tokens read.
+    std::unique_ptr<LogprobList> logprobs;            // If asked for.
+    std::vector<int32_t> tokens;                      // As they wait to be sent, if asked for.
+    std::unique_ptr<Echo> echo;                       // Until the prompt is shown.
+    std::unique_ptr<PromptLogprobs> prompt_logprobs;  // Until they are shown.
+    text::Detokenizer::Place answer_begin;            // Behind the prompt, if that is shown.
+    double logprob_sum = 0;                           // Of the tokens read.
     text::Detokenizer detokenizer;
     std::unique_ptr<Parts> parts;  // If there is anything to find.
     int64_t prompt_tokens = 0, cached_tokens = 0;
@@ -147,14 +149,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   int64_t begun_prompt_tokens() const;
   void set_figures();
   void wait_for_client();
+  void release();
 
   StreamHost& host_;
   const ExchangePtr exchange_;
   net::HttpResponder& responder_;  // The exchange's.
   const AnswerOptions options_;
-  const MemoryLease whole_;
-  const std::unique_ptr<AnswerShape> shape_;
+  MemoryLease whole_;
+  std::unique_ptr<AnswerShape> shape_;
   std::vector<Choice> choices_;
+  size_t made_ = 0;  // JSON of prompts, by the last poll().
   AnswerFigures figures_;
   sched::Clock::time_point now_{};  // When poll() was called last.
   Timings timings_;                 // What a ChoiceRef shows.

@@ -1,6 +1,9 @@
 // Fields that vLLM has: what may be written, what of the prompt is read and shown, token ids.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "api/prompt_logprobs.h"
 #include "api/test_api.h"
 
 namespace weir::api {
@@ -194,6 +197,60 @@ TEST(PromptLogprobs, SayEachTokensRank) {
   const auto streamed = server.complete(R"(,"prompt_logprobs":1,"stream":true)");
   EXPECT_EQ(streamed.status, 400);
   EXPECT_EQ(server.complete(R"(,"prompt_logprobs":-1)").status, 400);
+}
+
+// The JSON of some megabytes: see also PromptLogprobs.AreMadeBitByBit.
+TEST(PromptLogprobs, OfALongPromptAreAllThere) {
+  TestApi server;
+  std::string prompt = "\"";
+  for (int i = 0; i < 4000; ++i) prompt += static_cast<char>('A' + i % 26);
+  prompt += '"';
+  for (const char* more : {"", R"(,"n":2)", R"(,"echo":true,"logprobs":20)"}) {
+    const auto answer =
+        server.post("/v1/completions", R"({"temperature":0,"max_tokens":1,"prompt_logprobs":20,)"
+                                       R"("prompt":)" +
+                                           prompt + more + "}");
+    ASSERT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.header("Transfer-Encoding"), "chunked");
+    const auto doc = JsonDoc::parse(answer.body);
+    ASSERT_TRUE(doc) << more;
+    for (const JsonValue choice : doc->root()["choices"].get_array()) {
+      int64_t at = -1;
+      for (const JsonValue entry : choice["prompt_logprobs"].get_array()) {
+        if (++at == 0) continue;
+        const std::string id = std::to_string('A' + at % 26);
+        EXPECT_EQ(static_cast<int64_t>(entry[id]["rank"]), 1);
+        EXPECT_EQ(entry.get_object().value_unsafe().size(), 20u);
+      }
+      EXPECT_EQ(at, 3999);
+    }
+    const auto tokens = doc->root().at_pointer("/choices/0/logprobs/tokens");
+    const bool echoes = tokens.error() == simdjson::SUCCESS;
+    EXPECT_EQ(echoes ? tokens.get_array().size() : 0, std::strlen(more) > 10 ? 4001u : 0u);
+  }
+}
+
+TEST(PromptLogprobs, AreMadeBitByBit) {
+  const auto tokenizer = text::Tokenizer::load(byte_tokenizer_json());
+  ASSERT_TRUE(tokenizer);
+  sched::Request request(std::vector<int32_t>(1000, 'A'), {}, 1, false);
+  request.prompt_log = std::make_unique<TokenLog>(999, 2);
+  request.prompt_ranks.assign(999, 1);
+  const TokenLogprob top[] = {{'A', -0.5f}, {'B', -1.5f}};
+  for (int i = 0; i < 999; ++i) request.prompt_log->append(top[0], top);
+
+  PromptLogprobs whole(**tokenizer, 2), bits(**tokenizer, 2);
+  whole.make(request, size_t{1} << 30);
+  EXPECT_TRUE(whole.done());
+  constexpr size_t kBytes = 1000, kEntry = 200;
+  while (!bits.done()) bits.make(request, kBytes);
+  std::string joined;
+  for (const std::string& part : bits.take()) {
+    EXPECT_LE(part.size(), kBytes + kEntry);
+    joined += part;
+  }
+  EXPECT_GT(joined.size(), 50 * kBytes);
+  EXPECT_EQ(joined, whole.take().at(0));
 }
 
 TEST(PromptLogprobs, AgreeWithEcho) {
