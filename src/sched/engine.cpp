@@ -110,7 +110,7 @@ struct Engine::Impl final : model::ForwardClient {
   void cancel(const Request* request);
   void finish(Sequence* seq, FinishReason reason);
   void plan(StepBuffer& next, bool other_runs);
-  int32_t prefill_tokens_max() const;
+  Scheduler::PromptTokens prompt_tokens() const;
   void begin(Sequence* seq);
   void flatten(StepBuffer& next, bool other_runs);
   static void want_rows(StepBuffer& next, const Slice& slice, int32_t row);
@@ -150,6 +150,7 @@ struct Engine::Impl final : model::ForwardClient {
 
   StepBuffer* running = nullptr;  // The step that the team computes.
   StepBuffer* spare = nullptr;    // The other one: ran before it, and is planned meanwhile.
+  int32_t planned_decodes = 0;    // Rows of decoders in the last step that was planned.
   bool published = false;         // The reader has something to look at since the last wake.
   bool has_run = false;
   uint32_t sheds = 0;             // Of EngineHandle::sheds_, those that were heard.
@@ -566,7 +567,8 @@ void Engine::Impl::plan(StepBuffer& next, bool other_runs) {
   const trace::Scope scope(trace::Kind::kEngine, "plan");
   const uint64_t preemptions = scheduler.preemptions();
   next.clear();
-  scheduler.next_step(next.step, prefill_tokens_max());
+  scheduler.next_step(next.step, prompt_tokens());
+  planned_decodes = next.step.token_count - next.step.prefill_tokens;
   for (const Slice& slice : next.step.slices) {
     ++slice.seq->steps;
     if (!slice.seq->sampler) begin(slice.seq);
@@ -577,8 +579,10 @@ void Engine::Impl::plan(StepBuffer& next, bool other_runs) {
   if (limits.slab_tokens_max > 0 && slab.empty()) plan_slab();
 }
 
-int32_t Engine::Impl::prefill_tokens_max() const {
-  if (step_seconds_max <= 0) return limits.step_tokens_max;
+Scheduler::PromptTokens Engine::Impl::prompt_tokens() const {
+  Scheduler::PromptTokens tokens{.max = limits.step_tokens_max};
+  const bool several = scheduler.several_callers();
+  if (step_seconds_max <= 0 && !several) return tokens;
   int32_t decode_rows = 0, position = 0;
   for (const Sequence* seq : scheduler.running()) {
     if (seq->prefilling())
@@ -586,8 +590,11 @@ int32_t Engine::Impl::prefill_tokens_max() const {
     else
       ++decode_rows;
   }
-  return std::min(limits.step_tokens_max,
-                  cost.tokens_within(step_seconds_max, decode_rows, position));
+  if (step_seconds_max > 0)
+    tokens.max = std::min(tokens.max, cost.tokens_within(step_seconds_max, decode_rows, position));
+  // Of several callers' decoders not all are in every step: as many as in the last one.
+  if (several) tokens.beside_decoders = cost.tokens_beside(planned_decodes, position);
+  return tokens;
 }
 
 // The first slice of a request.

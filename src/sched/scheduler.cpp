@@ -1,10 +1,10 @@
-// Scheduler: a plan is retire, decode, admit, prefill, commit, in this order (next_step()); below
-// it the pages.
+// Scheduler: a plan is retire, exchange, decode, admit, prefill, commit, in this order
+// (next_step()). Who is let in is in scheduler_admission.cpp, the pages are in scheduler_pages.cpp.
 #include "sched/scheduler.h"
 
 #include <algorithm>
-#include <array>
 #include <ranges>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -12,43 +12,15 @@ namespace weir::sched {
 
 namespace {
 
-bool precedes(const Sequence* a, const Sequence* b) {
-  return a->priority != b->priority ? a->priority < b->priority : a->arrival < b->arrival;
+// The part of a slab that prompts of callers in debt may have at least beside others' prompts. An
+// eighth: the others wait little longer for their slab, and its weights are still read for hundreds
+// of tokens.
+constexpr int32_t kSlabPart = 8;
+
+// The pages that a slice still needs.
+int32_t pages_missing(const Slice& slice) {
+  return std::max(0, pages_for(slice.first + slice.count) - slice.seq->pages.size());
 }
-
-// Keeps the order. Lists are short, and a move of pointers is cheap.
-void insert_in_order(std::vector<Sequence*>& list, Sequence* seq) {
-  list.insert(std::ranges::upper_bound(list, seq, precedes), seq);
-}
-
-void take_out(std::vector<Sequence*>& list, Sequence* seq) { CHECK(std::erase(list, seq) == 1); }
-
-int32_t tokens_left(const Sequence* seq) { return seq->length - seq->computed; }
-
-// Enough prompt tokens of those behind it have passed this one.
-bool due(const Sequence* seq) {
-  return seq->passed_tokens >= int64_t{kPatience} * tokens_left(seq);
-}
-
-// The order of prompts of one priority: those that are due, by arrival; then those with the fewest
-// tokens left.
-bool goes_first(const Sequence* a, const Sequence* b) {
-  if (a->priority != b->priority) return a->priority < b->priority;
-  if (due(a) != due(b)) return due(a);
-  if (!due(a) && tokens_left(a) != tokens_left(b)) return tokens_left(a) < tokens_left(b);
-  return precedes(a, b);
-}
-
-// The pages that must be free before `seq` is admitted, or that it may still ask for.
-int32_t pages_wanted(const Sequence* seq) {
-  const int32_t output_left = seq->limit - 1 - seq->length;  // The last token needs no page.
-  const int32_t share = (output_left + kOutputShareDivisor - 1) / kOutputShareDivisor;
-  return pages_for(seq->length + std::min(share, kOutputShareMax));
-}
-
-// The full pages of `seq` that may come from the cache. The last token is always computed: its
-// logits are wanted.
-int32_t matchable_pages(const Sequence* seq) { return (seq->length - 1) / kv::kPageTokens; }
 
 }  // namespace
 
@@ -56,68 +28,29 @@ Scheduler::Scheduler(const Limits& limits, kv::PagePool& pool, kv::PrefixCache* 
     : limits_(limits),
       pool_(pool),
       cache_(cache),
-      holders_(static_cast<size_t>(pool.page_count()), 0) {
+      holders_(static_cast<size_t>(pool.page_count()), 0),
+      shares_(limits.queue_max) {
   CHECK(limits.running_max > 0);
   CHECK(limits.running_max <= limits.step_tokens_max);  // Every decoder fits in every step.
   CHECK(limits.running_max <= limits.queue_max);
   running_.reserve(static_cast<size_t>(limits.running_max));
   prefills_.reserve(static_cast<size_t>(limits.running_max));
+  victims_.reserve(static_cast<size_t>(limits.running_max));
+  turns_.reserve(static_cast<size_t>(limits.running_max));
   waiting_.reserve(static_cast<size_t>(limits.queue_max));
 }
 
-void Scheduler::submit(Sequence* seq) {
-  CHECK(seq->state == Sequence::State::kFree);
-  CHECK(seq->length > 0 && seq->length < seq->limit && seq->limit - 1 <= tokens_max());
-  CHECK(seq->pages.empty() && seq->computed == 0 && seq->known == seq->length);
-  CHECK(std::ssize(waiting_) + std::ssize(running_) < limits_.queue_max);
-  seq->state = Sequence::State::kWaiting;
-  seq->arrival = ++arrivals_;
-  seq->passed_tokens = 0;
-  insert_in_order(waiting_, seq);
-  waiting_pages_ += pages_wanted(seq);
-}
-
-void Scheduler::remove(Sequence* seq) {
-  switch (seq->state) {
-    case Sequence::State::kWaiting:
-      waiting_pages_ -= pages_wanted(seq);
-      take_out(waiting_, seq);
-      break;
-    case Sequence::State::kRunning:
-      release(seq);
-      take_out(running_, seq);
-      break;
-    case Sequence::State::kPlanned:
-      break;
-    case Sequence::State::kFree:
-    case Sequence::State::kEnded:
-      CHECK(false);
-  }
-  seq->state = Sequence::State::kEnded;
-}
-
-void Scheduler::extend(Sequence* seq) {
-  CHECK(seq->known >= seq->length && seq->known < seq->limit);
-  const bool waiting = seq->state == Sequence::State::kWaiting;
-  if (waiting) waiting_pages_ -= pages_wanted(seq);
-  seq->length = seq->known;
-  if (waiting) waiting_pages_ += pages_wanted(seq);
-}
-
-void Scheduler::forget_shared() {
-  if (cache_ == nullptr) return;
-  cache_->clear();
-  for (Sequence* seq : running_) seq->caching = false;
-}
-
-void Scheduler::next_step(Step& step, int32_t prefill_tokens_max) {
-  CHECK(prefill_tokens_max > 0);  // Or nobody might have anything to do.
+void Scheduler::next_step(Step& step, const PromptTokens& prompt_tokens) {
+  CHECK(prompt_tokens.max > 0);  // Or nobody might have anything to do.
   step.clear();
+  ++plans_;
   retire_planned();
-  const bool room = plan_decodes(step);
-  if (room) admit();
+  if (shares_.several()) exchange();
+  pages_lack_ = !plan_decodes(step);
+  if (!pages_lack_) admit();
   if (limits_.slab_tokens_max == 0)
-    plan_prefills(step, std::min(prefill_tokens_max, limits_.step_tokens_max - step.token_count));
+    plan_prefills(step, std::min(prompt_tokens.max, limits_.step_tokens_max - step.token_count),
+                  prompt_tokens.beside_decoders);
   commit(step);
   CHECK(step.token_count <= limits_.step_tokens_max);
 }
@@ -125,7 +58,7 @@ void Scheduler::next_step(Step& step, int32_t prefill_tokens_max) {
 void Scheduler::next_slab(Step& slab) {
   CHECK(std::ranges::none_of(running_, &Sequence::in_slab));
   slab.clear();
-  plan_prefills(slab, limits_.slab_tokens_max);
+  plan_prefills(slab, limits_.slab_tokens_max, limits_.slab_tokens_max / kSlabPart);
   for (const Slice& slice : slab.slices) slice.seq->in_slab = true;
   commit(slab);
 }
@@ -146,6 +79,7 @@ void Scheduler::retire_planned() {
   for (Sequence* seq : running_) {
     if (!planned(seq)) continue;
     release(seq);
+    --seq->share->running;
     seq->state = Sequence::State::kPlanned;
   }
   std::erase_if(running_, planned);
@@ -153,106 +87,146 @@ void Scheduler::retire_planned() {
 
 // Returns false if somebody had to give its pages back.
 bool Scheduler::plan_decodes(Step& step) {
-  bool room = true;
+  choose_decodes(step);
+  if (shares_.several()) hold_decodes(step);
+  const bool room = make_room(step);
+  for (const Slice& slice : step.slices) {
+    grow(slice.seq, slice.first + slice.count);
+    step.token_count += slice.count;
+  }
+  step.decode_slices = step.generated_slices = static_cast<int32_t>(step.slices.size());
+  return room;
+}
+
+void Scheduler::choose_decodes(Step& step) {
   int32_t spare = limits_.step_tokens_max - static_cast<int32_t>(running_.size());
-  for (size_t i = 0; i < running_.size(); ++i) {
-    Sequence* seq = running_[i];
+  for (Sequence* seq : running_) {
     if (seq->prefilling() || seq->in_slab) continue;
     const int32_t forced = std::min(tokens_left(seq) - 1, spare);
-    bool held = true;
-    while (held && !make_room(seq, 1 + forced)) {
-      held = preempt_last() != seq;  // Never one that has a slice already.
-      room = false;
-    }
-    if (!held) break;  // Behind it are only those of a slab.
     spare -= forced;
     step.slices.push_back({.seq = seq,
                            .first = seq->computed,
                            .count = 1 + forced,
                            .sample = 1 + forced == tokens_left(seq)});
-    step.token_count += 1 + forced;
-    ++step.decode_slices;
-    ++step.generated_slices;
+  }
+}
+
+// Of a caller that has more rows than all others together, and more than the least, some sequences
+// are left out. Those with a worse priority are no reason to.
+void Scheduler::hold_decodes(Step& step) {
+  for (const Slice& slice : step.slices) Shares::begin(*slice.seq->share);
+  const std::span<Slice> slices(step.slices);
+  int32_t rows = 0;
+  for (size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
+    for (; end < slices.size() && slices[end].seq->priority == slices[begin].seq->priority; ++end) {
+      slices[end].seq->share->decode_rows += slices[end].count;
+      rows += slices[end].count;
+    }
+    rows -= hold_group(slices.subspan(begin, end - begin), rows);
+  }
+  std::erase_if(step.slices, [](const Slice& slice) { return slice.count == 0; });
+}
+
+// Of slices of one priority; `rows` are those of all callers so far. Returns how many it has taken
+// away. Only one caller can have more than the others together.
+int32_t Scheduler::hold_group(std::span<Slice> group, int32_t rows) {
+  const auto rows_of = [](const Slice& slice) { return slice.seq->share->decode_rows; };
+  Share* const most = std::ranges::max_element(group, {}, rows_of)->seq->share;
+  const int32_t excess = most->decode_rows - Shares::rows_beside(rows - most->decode_rows);
+  if (excess <= 0) return 0;
+  turns_.clear();
+  int32_t rows_here = 0;
+  for (Slice& slice : group) {
+    if (slice.seq->share != most) continue;
+    turns_.push_back(&slice);
+    rows_here += slice.count;
+  }
+  std::ranges::sort(turns_, [](const Slice* a, const Slice* b) {
+    return std::tuple(a->seq->turn, a) < std::tuple(b->seq->turn, b);
+  });
+  const int32_t left = std::max(rows_here - excess, 1);
+  int32_t spare = left;
+  for (Slice* slice : turns_) {
+    const int32_t count = std::min(slice->count, spare);
+    slice->sample = slice->sample && count == slice->count;
+    slice->count = count;
+    spare -= count;
+  }
+  most->decode_rows -= rows_here - left;
+  return rows_here - left;
+}
+
+// Pages for all slices, but for those whose sequence has to give its own back. Pages reserved for
+// prompts are not to be had.
+bool Scheduler::make_room(Step& step) {
+  int32_t missing = 0;
+  for (const Slice& slice : step.slices) missing += pages_missing(slice);
+  bool room = true;
+  while (missing > 0 && missing > available() - reserved()) {
+    Sequence* const last = last_of_largest();
+    const auto slice = std::ranges::find(step.slices, last, &Slice::seq);
+    if (slice != step.slices.end()) {
+      missing -= pages_missing(*slice);
+      step.slices.erase(slice);
+    }
+    preempt(last);
+    room = false;
   }
   return room;
 }
 
-// Takes the pages of the next tokens, unless pages reserved for prompts are all there is.
-bool Scheduler::make_room(Sequence* seq, int32_t tokens) {
-  const int32_t missing = pages_for(seq->computed + tokens) - seq->pages.size();
-  if (missing > 0 && available() - reserved() < missing) return false;
-  grow(seq, seq->computed + tokens);
-  return true;
-}
-
-// Of those that are not in a slab, whose pages are being written to.
-Sequence* Scheduler::preempt_last() {
-  const auto last = std::ranges::find_if_not(running_ | std::views::reverse, &Sequence::in_slab);
-  CHECK(last != running_.rend());
-  Sequence* seq = *last;
-  CHECK(seq != running_.front() || running_.size() > 1);  // Alone, every sequence fits.
-  running_.erase(std::prev(last.base()));
-  release(seq);
-  seq->state = Sequence::State::kWaiting;
-  ++seq->preemptions;
-  ++preemptions_;
-  waiting_pages_ += pages_wanted(seq);
-  insert_in_order(waiting_, seq);
-  return seq;
-}
-
-void Scheduler::admit() {
-  int32_t promised = 0;
-  for (const Sequence* seq : running_)
-    promised += std::max(0, pages_wanted(seq) - seq->pages.size());
-  while (!waiting_.empty() && std::ssize(running_) < limits_.running_max) {
-    Sequence* seq = next_waiting(promised);
-    if (!try_admit(seq, promised)) break;
-    promised += pages_wanted(seq) - seq->pages.size();
-  }
-}
-
-Sequence* Scheduler::next_waiting(int32_t promised) const {
-  if (waiting_pages_ + promised > available()) return waiting_.front();
-  return *std::ranges::min_element(waiting_, goes_first);
-}
-
-bool Scheduler::try_admit(Sequence* seq, int32_t promised) {
-  CHECK(seq->known == seq->length);  // Preempted a plan ago at least.
-  seq->prefill_end = seq->length;
-  seq->key = seq->salt;
-  seq->caching = cache_ != nullptr;
-  if (seq->preemptions == 0) seq->matched_tokens = 0;
-  match(seq);
-  if (pages_wanted(seq) - seq->pages.size() + promised > available()) {
-    release(seq);
-    return false;
-  }
-  waiting_pages_ -= pages_wanted(seq);
-  take_out(waiting_, seq);
-  insert_in_order(running_, seq);
-  seq->state = Sequence::State::kRunning;
-  return true;
-}
-
-void Scheduler::plan_prefills(Step& step, int32_t tokens_max) {
-  prefills_.clear();
-  for (Sequence* seq : running_)
-    if (seq->prefilling()) prefills_.push_back(seq);
-  std::ranges::sort(prefills_, goes_first);
+void Scheduler::plan_prefills(Step& step, int32_t tokens_max, int32_t beside) {
+  choose_prefills(step, beside);
   for (Sequence* seq : prefills_) {
     if (step.prefill_tokens >= tokens_max) break;
     match(seq);  // What others have computed since it was admitted.
     if (computed_in_step(seq, step)) continue;
     const int32_t left = tokens_left(seq);
-    int32_t count = std::min(left, tokens_max - step.prefill_tokens);
+    int32_t count = std::min({left, tokens_max - step.prefill_tokens, share_of_prompt(step, seq)});
+    if (count == 0) continue;
     // What a preempted sequence had generated comes in a slice of its own.
     if (limits_.prompts_differ && seq->computed < seq->prompt_length)
       count = std::min(count, seq->prompt_length - seq->computed);
     grow(seq, seq->computed + count);
+    if (shares_.several()) shares_.add_prompt(*seq->share, count);
     add_prefill(step,
                 {.seq = seq, .first = seq->computed, .count = count, .sample = count == left});
   }
+}
+
+// In the order of their turns.
+void Scheduler::choose_prefills(const Step& step, int32_t beside) {
+  prefills_.clear();
+  for (Sequence* seq : running_)
+    if (seq->prefilling()) prefills_.push_back(seq);
+  if (!shares_.several()) {
+    std::ranges::sort(prefills_, goes_first);
+    return;
+  }
+  for (const Slice& slice : step.slices) Shares::begin(*slice.seq->share);
+  for (const Sequence* seq : prefills_) Shares::begin(*seq->share);
+  shares_.begin_prompts(beside);
+  counted_decodes_ = 0;
+  std::ranges::sort(prefills_, [this](const Sequence* a, const Sequence* b) {
+    if (a->priority != b->priority || a->share == b->share) return goes_first(a, b);
+    const Share &of_a = *a->share, &of_b = *b->share;
+    const bool debt_a = shares_.in_debt(of_a), debt_b = shares_.in_debt(of_b);
+    if (debt_a != debt_b) return debt_b;
+    if (!debt_a) return goes_first(a, b);
+    return std::tuple(of_a.used, of_a.entered) < std::tuple(of_b.used, of_b.entered);
+  });
+}
+
+// The most tokens that the step may have of this prompt for its caller's sake. Decoders of a worse
+// priority are no reason for fewer.
+int32_t Scheduler::share_of_prompt(const Step& step, const Sequence* seq) {
+  if (!shares_.several()) return limits_.step_tokens_max + limits_.slab_tokens_max;
+  for (; counted_decodes_ < step.decode_slices; ++counted_decodes_) {
+    const Slice& slice = step.slices[static_cast<size_t>(counted_decodes_)];
+    if (slice.seq->priority > seq->priority) break;
+    shares_.add_decode(*slice.seq->share, slice.count);
+  }
+  return shares_.prompt_tokens_max(*seq->share);
 }
 
 void Scheduler::add_prefill(Step& step, const Slice& slice) const {
@@ -269,9 +243,20 @@ void Scheduler::commit(const Step& step) {
     if (slice.seq->prefilling()) note_passed(slice);
   for (const Slice& slice : step.slices) {
     slice.seq->computed += slice.count;
+    slice.seq->turn = plans_;
     if (slice.sample) ++slice.seq->length;
     if (!slice.seq->in_slab) share(slice.seq);
   }
+  charge(step);
+}
+
+void Scheduler::charge(const Step& step) {
+  if (shares_.several()) {
+    for (const Slice& slice : step.slices) shares_.charge(*slice.seq->share, slice.count);
+  } else if (!step.slices.empty()) {
+    shares_.charge(*step.slices.front().seq->share, step.token_count);
+  }
+  shares_.end_step(step.token_count);
 }
 
 // Whoever came before this slice's prompt and is not through its own has been passed.
@@ -280,146 +265,6 @@ void Scheduler::note_passed(const Slice& slice) {
   for (Sequence* seq : running_ | std::views::take_while(passed))
     if (seq->prefilling()) seq->passed_tokens += slice.count;
   for (Sequence* seq : waiting_ | std::views::take_while(passed)) seq->passed_tokens += slice.count;
-}
-
-int32_t Scheduler::reserved() const {
-  int32_t pages = 0;
-  for (const Sequence* seq : running_)
-    pages += std::max(0, pages_for(seq->prefill_end) - seq->pages.size());
-  return pages;
-}
-
-// REQUIRES: the pages are available(): free, or in the cache and held by nobody.
-void Scheduler::grow(Sequence* seq, int32_t tokens) {
-  const int32_t missing = pages_for(tokens) - seq->pages.size();
-  if (missing <= 0) return;
-  if (missing > pool_.free_count() && cache_ != nullptr)
-    cache_->evict(missing - pool_.free_count());
-  const kv::PageId last = seq->pages.last();
-  const std::span<kv::PageId> added = seq->pages.append(missing);
-  CHECK(pool_.allocate(added, last));
-  for (const kv::PageId page : added) hold(page);
-}
-
-void Scheduler::release(Sequence* seq) {
-  share(seq);
-  if (seq->cached_pages > 0) cache_->touch(seq->key);
-  for (const kv::PageId page : seq->pages.pages()) {
-    drop(page);
-    pool_.release(page);
-  }
-  seq->pages.clear();
-  seq->computed = 0;
-  seq->cached_pages = 0;
-}
-
-// A token as pages are shared by it: where it matters, generated ones are told from those of
-// prompts by their complement, which no token id equals.
-int32_t Scheduler::marked_token(const Sequence* seq, int32_t index) const {
-  const int32_t token = seq->token(index);
-  return limits_.prompts_differ && index >= seq->prompt_length ? ~token : token;
-}
-
-Scheduler::PageTokens Scheduler::tokens_of_page(const Sequence* seq, int32_t page) const {
-  PageTokens tokens;
-  for (int32_t i = 0; i < kv::kPageTokens; ++i)
-    tokens[static_cast<size_t>(i)] = marked_token(seq, page * kv::kPageTokens + i);
-  return tokens;
-}
-
-// True if a slice of the step computes, at least in part, the page that `seq` needs next.
-bool Scheduler::computed_in_step(const Sequence* seq, const Step& step) const {
-  const int32_t page = seq->computed / kv::kPageTokens;
-  const int32_t end = (page + 1) * kv::kPageTokens;
-  if (page >= matchable_pages(seq) || seq->whole_prompt) return false;
-  for (const Slice& slice : step.slices) {
-    const Sequence* other = slice.seq;
-    if (slice.first >= end || slice.first + slice.count <= end - kv::kPageTokens) continue;
-    if (other->known < end || !(other->salt == seq->salt) || !other->caching) continue;
-    // Equal keys stand for equal pages before this one.
-    const bool same_chain = other->cached_pages == seq->cached_pages && other->key == seq->key;
-    int32_t equal = same_chain ? end - kv::kPageTokens : 0;
-    while (equal < end && marked_token(other, equal) == marked_token(seq, equal)) ++equal;
-    if (equal == end) return true;
-  }
-  return false;
-}
-
-// Takes the pages from the cache that continue what is computed, if all of that is cached.
-void Scheduler::match(Sequence* seq) {
-  if (seq->whole_prompt) return;
-  const int32_t before = seq->cached_pages;
-  while (seq->caching && seq->computed == seq->cached_pages * kv::kPageTokens &&
-         seq->cached_pages < matchable_pages(seq)) {
-    const PageTokens tokens = tokens_of_page(seq, seq->cached_pages);
-    const kv::PrefixCache::Inserted next = cache_->next_page(seq->key, seq->pages.last(), tokens);
-    if (next.page < 0) break;
-    seq->pages.append(1).front() = next.page;
-    hold(next.page);
-    seq->key = next.key;
-    ++seq->cached_pages;
-    seq->computed += kv::kPageTokens;
-    if (seq->preemptions == 0) seq->matched_tokens += kv::kPageTokens;
-  }
-  if (seq->cached_pages > before) cache_->touch(seq->key);
-}
-
-// Caches the full pages whose tokens are known. If another sequence has cached the same tokens, or
-// the chain is broken, it stops for good: to go on behind a page that this sequence does not hold
-// would break invariant 3.
-void Scheduler::share(Sequence* seq) {
-  while (seq->caching &&
-         (seq->cached_pages + 1) * kv::kPageTokens <= std::min(seq->known, seq->computed)) {
-    const PageTokens tokens = tokens_of_page(seq, seq->cached_pages);
-    const kv::PageId page = seq->pages[seq->cached_pages];
-    const kv::PrefixCache::Inserted inserted = cache_->insert(seq->key, tokens, page);
-    seq->caching = inserted.page == page;
-    if (!seq->caching) break;
-    seq->key = inserted.key;
-    ++seq->cached_pages;
-  }
-}
-
-void Scheduler::hold(kv::PageId page) {
-  if (holders_[static_cast<size_t>(page)]++ == 0) ++held_pages_;
-}
-
-void Scheduler::drop(kv::PageId page) {
-  CHECK(holders_[static_cast<size_t>(page)] > 0);
-  if (--holders_[static_cast<size_t>(page)] == 0) --held_pages_;
-}
-
-void Scheduler::check() const {
-  pool_.check();
-  if (cache_ != nullptr) cache_->check();
-  CHECK(std::ranges::is_sorted(running_, precedes) && std::ranges::is_sorted(waiting_, precedes));
-  CHECK(std::ssize(running_) <= limits_.running_max);
-  std::vector<int32_t> holders(holders_.size(), 0);
-  for (const Sequence* seq : running_) {
-    CHECK(seq->state == Sequence::State::kRunning);
-    CHECK(seq->computed < seq->length && seq->length <= seq->limit && seq->known <= seq->length);
-    CHECK(seq->pages.size() >= pages_for(seq->computed));
-    CHECK(seq->cached_pages * kv::kPageTokens <= std::min(seq->computed, seq->known));
-    for (const kv::PageId page : seq->pages.pages()) ++holders[static_cast<size_t>(page)];
-  }
-  int64_t waiting_pages = 0;
-  for (const Sequence* seq : waiting_) {
-    CHECK(seq->state == Sequence::State::kWaiting);
-    CHECK(seq->pages.empty() && seq->computed == 0 && seq->cached_pages == 0);
-    waiting_pages += pages_wanted(seq);
-  }
-  CHECK(waiting_pages == waiting_pages_);
-  CHECK(holders == holders_);
-  CHECK(held_pages_ == std::ranges::count_if(holders, [](int32_t n) { return n > 0; }));
-  int32_t cache_references = 0;
-  for (kv::PageId page = 0; page < pool_.page_count(); ++page) {
-    const int32_t others = pool_.refs(page) - holders[static_cast<size_t>(page)];
-    CHECK(others == 0 || others == 1);
-    cache_references += others;
-  }
-  CHECK(cache_references == (cache_ != nullptr ? cache_->page_count() : 0));
-  CHECK(available() == pool_.free_count() + (cache_ != nullptr ? cache_->evictable_count() : 0));
-  CHECK(available() >= reserved());
 }
 
 }  // namespace weir::sched

@@ -15,6 +15,19 @@
 //   its pages back and waits; its full pages go to the prefix cache, so that little is computed
 //   again.
 //
+// Callers (shares.h). What is above holds among the sequences of one caller, and no more than this
+// among those of several with one priority; one that is alone has it all.
+//   Admission. The caller with the fewest running sequences goes first, one in debt after the
+//   others. If it finds no place or no pages, and another caller would keep more running than it
+//   then has (of pages: at least as many), sequences of the one that has most give way, the last
+//   first. So callers come to have equally many, and nobody gives way twice for one arrival.
+//   Steps. Generated tokens of one caller take no more rows than those of the others together, and
+//   at least Shares::kRowsLeast: its sequences have them in turn, the longest without first.
+//   Prompts of callers in debt take no more rows beside what others have than that has, or than the
+//   cost model allows: steps become at most about twice as long for what one caller asks.
+//   Prompts' turns. Those of callers in debt come after the others, the least in debt first.
+//   Pages. The one that gives its pages back is the last of the caller that may ask for most.
+//
 // Sharing. A page enters the prefix cache as soon as the step that fills it is planned. Nobody can
 // read it too early: the steps run in order, and pages cached by one plan are first looked up by
 // the next, whose step runs later. For the same reason pages go back to the pool while a step
@@ -34,17 +47,21 @@
 //     a slice of a prompt never lacks a page.
 // (3) A sequence that holds a cached page holds that page's parent too. So every cached page that
 //     no sequence holds can be evicted, and available() is exact.
-// (4) The first running sequence is never preempted for another one, but for one in a slab.
+// (4) The first running sequence is never preempted for another one, but for one in a slab: it
+//     comes to its end, whatever the others do.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "kv/page_pool.h"
 #include "kv/prefix_cache.h"
 #include "sched/sequence.h"
+#include "sched/sequence_order.h"
+#include "sched/shares.h"
 
 namespace weir::sched {
 
@@ -83,15 +100,6 @@ struct Limits {
   int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
 };
 
-// How many prompt tokens of those behind it a prompt lets pass for each of its own. 4: under a
-// flood of short prompts a long one takes at most five times what it would take alone.
-inline constexpr int32_t kPatience = 4;
-// For how much of the output still allowed pages must be free at admission: a quarter, and never
-// more than a common answer has (256 tokens, 8 pages). Most answers end far before max_tokens,
-// which is the rest of the context unless the client says less; the others may cost a preemption.
-inline constexpr int32_t kOutputShareDivisor = 4;
-inline constexpr int32_t kOutputShareMax = 256;
-
 class Scheduler {
  public:
   // `cache` may be null: nothing is shared. References outlive the scheduler.
@@ -113,10 +121,17 @@ class Scheduler {
   // Something in shared pages may be wrong: nobody takes a page from the cache that is in it now.
   void forget_shared();
 
-  // Plans a step; empty when there is nothing to do. At most `prefill_tokens_max` tokens of it are
-  // prompts: a cost model may keep steps short. The plan counts as done at once (see Sequence).
-  // REQUIRES: what all but the last planned step sampled is known; prefill_tokens_max > 0.
-  void next_step(Step& step, int32_t prefill_tokens_max);
+  // What a cost model says of the next step's prompts.
+  struct PromptTokens {
+    int32_t max = std::numeric_limits<int32_t>::max();  // More than 0; keeps steps short.
+    // How many take about as long as the decoders of several callers without them.
+    int32_t beside_decoders = 0;
+  };
+
+  // Plans a step; empty when there is nothing to do. The plan counts as done at once (see
+  // Sequence).
+  // REQUIRES: what all but the last planned step sampled is known.
+  void next_step(Step& step, const PromptTokens& prompt_tokens);
   // Plans a slab; empty when no prompt is to be computed. REQUIRES: the last one has ended.
   void next_slab(Step& slab);
   // The slab is computed, and what it sampled is published.
@@ -130,6 +145,8 @@ class Scheduler {
   // Pages that only the prefix cache holds.
   int32_t cached_pages() const { return available() - pool_.free_count(); }
   uint64_t preemptions() const { return preemptions_; }
+  // Sequences of more than one caller are open.
+  bool several_callers() const { return shares_.several(); }
 
   // Walks everything and checks the invariants. Called when the engine is idle, and by tests.
   void check() const;
@@ -139,16 +156,31 @@ class Scheduler {
 
   void retire_planned();
   bool plan_decodes(Step& step);
+  void choose_decodes(Step& step);
+  void hold_decodes(Step& step);
+  int32_t hold_group(std::span<Slice> group, int32_t rows);
+  bool make_room(Step& step);
+  void plan_prefills(Step& step, int32_t tokens_max, int32_t beside);
+  void choose_prefills(const Step& step, int32_t beside);
+  int32_t share_of_prompt(const Step& step, const Sequence* seq);
+  void add_prefill(Step& step, const Slice& slice) const;
+  void commit(const Step& step);
+  void charge(const Step& step);
+  void note_passed(const Slice& slice);
+
+  // Admission.
+  void exchange();
+  bool exchange_for(Sequence* seq);
+  Sequence* next_victim(const Sequence* seq, bool for_place) const;
+  void tally();
   void admit();
   bool try_admit(Sequence* seq, int32_t promised);
   Sequence* next_waiting(int32_t promised) const;
-  void plan_prefills(Step& step, int32_t tokens_max);
-  void add_prefill(Step& step, const Slice& slice) const;
-  void commit(const Step& step);
-  void note_passed(const Slice& slice);
+  int32_t promised_pages() const;
+  Sequence* last_of_largest();
+  void preempt(Sequence* seq);
 
-  bool make_room(Sequence* seq, int32_t tokens);
-  Sequence* preempt_last();
+  // Pages.
   void release(Sequence* seq);
   void grow(Sequence* seq, int32_t tokens);
   int32_t marked_token(const Sequence* seq, int32_t index) const;
@@ -161,6 +193,7 @@ class Scheduler {
   int32_t reserved() const;
   void hold(kv::PageId page);
   void drop(kv::PageId page);
+  int32_t own_pages(const Sequence* seq) const;
 
   const Limits limits_;
   kv::PagePool& pool_;
@@ -172,7 +205,15 @@ class Scheduler {
   int32_t held_pages_ = 0;
   uint64_t arrivals_ = 0;
   uint64_t preemptions_ = 0;
-  std::vector<Sequence*> prefills_;  // Scratch of a plan.
+  Shares shares_;
+  uint64_t plans_ = 0;
+  bool pages_lack_ = false;  // The last plan left somebody waiting for pages.
+
+  // Scratch of a plan.
+  std::vector<Sequence*> prefills_;
+  std::vector<Sequence*> victims_;
+  std::vector<Slice*> turns_;
+  int32_t counted_decodes_ = 0;  // Slices of the step that its prompts come after.
 };
 
 }  // namespace weir::sched

@@ -23,6 +23,8 @@
 
 namespace weir::sched {
 
+struct Share;
+
 // The pages that `tokens` tokens fill.
 constexpr int32_t pages_for(int32_t tokens) {
   return (tokens + kv::kPageTokens - 1) / kv::kPageTokens;
@@ -52,6 +54,8 @@ struct Sequence {
 
   // The scheduler's.
   int32_t priority = 0;        // Lower goes first.
+  Share* share = nullptr;      // Its caller's, from submission to its end.
+  uint64_t turn = 0;           // The plan that had a slice of it last.
   uint64_t arrival = 0;        // Order of submission; never equal.
   int64_t passed_tokens = 0;   // Prompt tokens of those behind it planned before its own.
   int32_t prefill_end = 0;     // Length when it was admitted: the tokens to compute in chunks.

@@ -45,6 +45,7 @@ class SequencePool {
     seq->limit = seq->prompt_length + std::max(request->max_tokens, 1);
     seq->computed = seq->cached_pages = seq->matched_tokens = seq->preemptions = 0;
     seq->priority = request->priority;
+    seq->turn = 0;
     seq->scored = 0;
     seq->in_slab = seq->cancelled = false;
     seq->whole_prompt = request->needs_whole_prompt();

@@ -38,6 +38,12 @@ class StepCost {
   // less than decoding alone takes.
   int32_t tokens_within(double seconds, int32_t decode_rows, int32_t position) const;
 
+  // The longest chunk from `position` on that is expected to double at most what a step with
+  // `decode_rows` takes; at least kTokensMin.
+  int32_t tokens_beside(int32_t decode_rows, int32_t position) const {
+    return tokens_within(2 * decode_seconds(decode_rows), decode_rows, position);
+  }
+
   // The rows of one tile: what a prompt costs for being there, its weights widened and all of its
   // keys read, is more than 16 tokens add to it, so that fewer would only make it slower.
   static constexpr int32_t kTokensMin = 16;
