@@ -23,7 +23,7 @@ PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchang
   input.tokens_max = tokens_max();
   input.caller = exchange.caller();
   input.interrupt = std::make_shared<sample::grammar::Interrupt>();
-  if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority;
+  if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority.value_or(0);
   return input;
 }
 
@@ -69,6 +69,9 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
   const auto per_prompt = static_cast<size_t>(prepared.options.choices_per_prompt);
   for (size_t i = 0; i < prepared.requests.size(); i += per_prompt)
     prompt_tokens += std::ssize(prepared.requests[i].request->prompt);
+  const auto choices = static_cast<int32_t>(prepared.requests.size());
+  if (const auto refusal = exchange->take_choices(choices))
+    return exchange->respond_refusal(*refusal);
   if (const auto refusal = exchange->take_prompt_tokens(prompt_tokens))
     return exchange->respond_refusal(*refusal);
 
@@ -76,11 +79,13 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
   for (OwnedRequest& owned : prepared.requests) owned.request->id = next_request_id++;
   const auto stream =
       std::make_shared<Stream>(host, exchange, std::move(prepared), std::move(shape));
-  if (const Result<void> submitted = stream->submit(); !submitted)
-    return exchange->respond_error(submitted.error());
-  streams.push_back(stream);
-  stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
-  stream->poll(sched::Clock::now());  // The engine may have been quick.
+  enter_queue(exchange, choices, [this, exchange, stream] {
+    if (const Result<void> submitted = stream->submit(); !submitted)
+      return exchange->respond_error(submitted.error());
+    streams.push_back(stream);
+    stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
+    stream->poll(sched::Clock::now());  // The engine may have been quick.
+  });
 }
 
 void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare) {
@@ -101,11 +106,13 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare)
             std::make_shared<BatchAnswer>(host, exchange, std::move(*prepared), first_id);
         if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
           return exchange->respond_refusal(*refusal);
-        if (const Result<void> submitted = answer->submit(); !submitted)
-          return exchange->respond_error(submitted.error());
-        batches.push_back(answer);
-        stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
-        answer->poll();  // The engine may have been quick.
+        enter_queue(exchange, 1, [this, exchange, answer] {
+          if (const Result<void> submitted = answer->submit(); !submitted)
+            return exchange->respond_error(submitted.error());
+          batches.push_back(answer);
+          stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
+          answer->poll();  // The engine may have been quick.
+        });
       });
 }
 

@@ -242,6 +242,7 @@ void Api::Impl::poll_streams() {
     streams[i]->poll(now);
   }
   for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->poll();
+  begin_entries();
   reap();
 }
 
@@ -264,6 +265,7 @@ void Api::Impl::tick() {
     return check_deadlines(host, age_s, age_s);
   });
   stats.oldest_waiting.set(oldest_s);
+  expire_entries(now);
   reap();
 }
 
@@ -321,6 +323,7 @@ void Api::cancel_all() {
   impl_->preparation.end(shutting_down());
   for (const std::shared_ptr<Stream>& stream : impl_->streams) stream->fail(shutting_down());
   for (const std::shared_ptr<BatchAnswer>& batch : impl_->batches) batch->fail(shutting_down());
+  impl_->refuse_entries(shutting_down());
   impl_->reap();
 }
 
@@ -329,7 +332,7 @@ void Api::in_background(std::function<void()> call) { impl_->background.run(std:
 bool Api::idle() const {
   impl_->reap();
   const auto ending = [](const auto& answer) { return answer->ending(); };
-  return impl_->preparation.count() == 0 && impl_->host.retired.empty() &&
+  return impl_->preparation.count() == 0 && impl_->entries.empty() && impl_->host.retired.empty() &&
          std::ranges::all_of(impl_->batches, ending) && std::ranges::all_of(impl_->streams, ending);
 }
 

@@ -1,6 +1,6 @@
-// What the Api is made of. api.cpp lets requests in and looks after what is open, api_table.cpp
-// says what there is, answer_actions.cpp answers what tokens are computed for, page_actions.cpp the
-// rest.
+// What the Api is made of. api.cpp lets requests in and looks after what is open, queue_entry.cpp
+// has answers enter the engine's queue, api_table.cpp says what there is, answer_actions.cpp
+// answers what tokens are computed for, page_actions.cpp the rest.
 //
 // Threads: the loop's, but for the work given to in_pool().
 #pragma once
@@ -27,6 +27,7 @@
 #include "api/output_plan.h"
 #include "api/preparation.h"
 #include "api/prepare.h"
+#include "api/queue_room.h"
 #include "api/response_store.h"
 #include "api/responses.h"
 #include "api/stream.h"
@@ -108,6 +109,15 @@ struct Api::Impl {
   void respond_from_pool(const ExchangePtr& exchange,
                          std::function<Result<std::string>(const std::string& body)> work);
 
+  // Calls `begin`, which submits `choices` requests, once the queue has room, or never: the answer
+  // is an error then.
+  void enter_queue(const ExchangePtr& exchange, int32_t choices, std::function<void()> begin);
+  int32_t free_places() const;
+  std::vector<QueuedAnswer> queued_answers() const;
+  void begin_entries();
+  void expire_entries(sched::Clock::time_point now);
+  void refuse_entries(const Error& error);
+
   void poll_streams();
   void tick();
   void reap();
@@ -128,6 +138,12 @@ struct Api::Impl {
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<BatchAnswer>> batches;
+  struct QueueEntry {
+    ExchangePtr exchange;
+    int32_t choices = 0;
+    std::function<void()> begin;
+  };
+  std::vector<QueueEntry> entries;  // For which room is being made in the queue.
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;
   bool draining = false;

@@ -45,13 +45,22 @@ Result<void> BatchAnswer::submit() {
   return {};
 }
 
+// For one request more: of the queue, and beyond the first, which is the answer's own, of the key.
+bool BatchAnswer::take_place() {
+  const bool is_first = open_.empty();
+  if (!is_first && !exchange_->lend_place()) return false;
+  if (host_.queue_share->take(exchange_->caller(), host_.engine->open())) return true;
+  if (!is_first) exchange_->give_back_places(1);
+  return false;
+}
+
 // The error of the first request that the engine does not take.
 Result<void> BatchAnswer::submit_more() {
   PromptList& prompts = prepared_.prompts;
   while (next_ < prompts_ && open_.size() < kOpenMax) {
     const size_t bytes = prepared_.request_bytes + prompts.tokens(next_) * sizeof(int32_t);
     if (open_bytes_ + bytes > prepared_.lent_bytes) break;
-    if (!host_.queue_share->take(exchange_->caller(), host_.engine->open())) break;
+    if (!take_place()) break;
     Open open{bytes, prepared_.task->request(prompts.at(next_)), next_};
     open.request->id = first_id_ + next_;
     open.request->arrived = exchange_->arrived();
@@ -59,6 +68,7 @@ Result<void> BatchAnswer::submit_more() {
     open.request->caller = exchange_->caller();
     if (Result<void> submitted = host_.engine->submit(open.request.get()); !submitted) {
       give_back(1);
+      if (!open_.empty()) exchange_->give_back_places(1);
       return submitted;
     }
     prompts.drop(next_++);
@@ -103,6 +113,7 @@ void BatchAnswer::take_finished() {
     std::swap(open_[i], open_.back());
     open_.pop_back();
     ++finished;
+    if (!open_.empty()) exchange_->give_back_places(1);
   }
   give_back(finished);
 }

@@ -80,6 +80,7 @@ class BatchAnswer : public std::enable_shared_from_this<BatchAnswer> {
   void fail(const Error& error, net::HttpResponder::Headers headers = {});
   void abandon();
 
+  uint64_t caller() const { return exchange_->caller(); }
   int64_t prompt_tokens() const { return prompt_tokens_; }
   bool done() const { return ended_ && !making_; }
   // Nothing is left but to hand the client what is computed.
@@ -94,6 +95,7 @@ class BatchAnswer : public std::enable_shared_from_this<BatchAnswer> {
   };
 
   void take_finished();
+  bool take_place();
   Result<void> submit_more();
   void give_back(size_t places);
   void end_requests();

@@ -164,7 +164,7 @@ Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& 
   WEIR_TRY(check_memory(budget, "input", computing + whole, "fewer inputs"));
   WEIR_ASSIGN(batch.whole, lease(budget, in.caller, computing + whole));
   batch.computing = batch.whole.part(computing);
-  batch.priority = in.priority_min.value_or(0);
+  batch.priority = in.priority_min;
   batch.task = std::make_unique<EmbeddingTask>(config, form, prompts.size());
   batch.prompts = std::move(prompts);
   return batch;

@@ -122,7 +122,7 @@ void Exchange::answer_error(const Error& error, net::HttpResponder::Headers head
 
 void Exchange::respond_refusal(const Key::Refusal& refusal) {
   net::HttpResponder::Headers headers;
-  append_retry_after(headers, refusal.retry_after_s);
+  if (refusal.retry_after_s > 0) append_retry_after(headers, refusal.retry_after_s);
   answer_error(refusal.error, std::move(headers));
 }
 

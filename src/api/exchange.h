@@ -70,6 +70,11 @@ class Exchange {
   uint64_t caller() const { return key_ ? key_->id() : request_.peer_id; }
   // The request counts as one of its key's until the answer ends.
   void hold(KeyUse use) { use_ = std::move(use); }
+  // How many choices are asked for, once that is known; a refusal is the answer.
+  std::optional<Key::Refusal> take_choices(int32_t choices) { return use_.set_choices(choices); }
+  // One request more of an answer that needs many (Key::lend()).
+  bool lend_place() { return use_.lend(); }
+  void give_back_places(int32_t places) { use_.give_back(places); }
   // Who has tokens to be computed asks first; a refusal is the answer.
   std::optional<Key::Refusal> take_prompt_tokens(int64_t tokens);
 

@@ -343,8 +343,8 @@ constexpr auto kFields = std::to_array<Field>({
      "The text behind the answer, for models with fill-in-the-middle tokens.", 0, 0, kCompletions},
 
     {"cache_salt", "string", &G::cache_salt, "Prompts of different salts share no cache."},
-    {"priority", "integer", &G::priority, "Lower goes first (vLLM); a key may bound it.", -0x1p31,
-     kCountMax},
+    {"priority", "integer", &G::priority,
+     "Lower goes first (vLLM); below 0 only with a key that has one.", -0x1p31, kCountMax},
     {"cache_prompt", "boolean", {}, "Accepted; the prefix cache is always on."},
 
     {"response_format", "object", &parse_response_format,

@@ -239,12 +239,7 @@ bool Key::may_use(Access access) const {
 }
 
 std::optional<Key::Refusal> Key::begin(Clock::time_point now) {
-  if (spec_.concurrency > 0 && open_ >= spec_.concurrency) {
-    figures_.refused.add();
-    return refusal("Too many requests at once: this key may have " +
-                       std::to_string(spec_.concurrency) + " open.",
-                   kConcurrencyRetryS);
-  }
+  if (auto full = places_refusal(open_, 1)) return full;
   if (const double wait = requests_.seconds_until(1, now); wait > 0) {
     figures_.refused.add();
     return refusal(per_minute(requests_.limit(), "requests"), wait);
@@ -258,6 +253,37 @@ std::optional<Key::Refusal> Key::begin(Clock::time_point now) {
   figures_.requests.add();
   ++open_;
   return std::nullopt;
+}
+
+// What the key could never have is refused for good.
+std::optional<Key::Refusal> Key::places_refusal(int32_t open, int32_t choices) {
+  const int32_t limit = spec_.concurrency;
+  if (limit == 0 || choices <= limit - open) return std::nullopt;
+  figures_.refused.add();
+  if (choices > limit)
+    return Refusal{
+        Error{ErrorCode::kInvalid,
+              "Invalid value for 'n': expected at most " + std::to_string(limit) +
+                  " choices of all prompts together, as many as this key may have at once; found " +
+                  std::to_string(choices) + ".",
+              "n"},
+        0};
+  return refusal("Too many answers at once: this key may have " + std::to_string(limit) +
+                     " open, each choice counted; " + std::to_string(open) + " are open, and " +
+                     std::to_string(choices) + (choices == 1 ? " was" : " were") + " asked for.",
+                 kConcurrencyRetryS);
+}
+
+std::optional<Key::Refusal> Key::set_choices(int32_t held, int32_t choices) {
+  if (auto full = places_refusal(open_ - held, choices)) return full;
+  open_ += choices - held;
+  return std::nullopt;
+}
+
+bool Key::lend() {
+  const bool lent = spec_.concurrency == 0 || open_ + lent_ < spec_.concurrency;
+  if (lent) ++lent_;
+  return lent;
 }
 
 std::optional<Key::Refusal> Key::take_prompt(int64_t tokens, Clock::time_point now) {
@@ -288,6 +314,27 @@ void Key::append_headers(net::HttpResponder::Headers& headers, Clock::time_point
   };
   append(requests_, "requests");
   append(tokens_, "tokens");
+}
+
+std::optional<Key::Refusal> KeyUse::set_choices(int32_t choices) {
+  if (!key_) return std::nullopt;
+  auto refusal = key_->set_choices(choices_, choices);
+  if (!refusal) choices_ = choices;
+  return refusal;
+}
+
+bool KeyUse::lend() {
+  if (!key_) return true;
+  const bool lent = key_->lend();
+  if (lent) ++lent_;
+  return lent;
+}
+
+void KeyUse::give_back(int32_t lent) {
+  if (!key_) return;
+  lent = std::min(lent, lent_);
+  key_->give_back(lent);
+  lent_ -= lent;
 }
 
 Keyring::Keyring(std::vector<KeySpec> specs) { replace(std::move(specs), {}); }

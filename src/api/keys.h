@@ -34,7 +34,7 @@ struct KeySpec {
   std::string secret{};
   std::string name{};
   KeyScope scope = KeyScope::kAll;
-  int32_t concurrency = 0;            // Requests being answered at once; 0: no limit.
+  int32_t concurrency = 0;            // Choices being answered at once; 0: no limit.
   int64_t requests_per_minute = 0;    // 0: no limit.
   int64_t tokens_per_minute = 0;      // Prompts and answers together; 0: no limit.
   std::optional<int32_t> priority{};  // The earliest that its requests may ask for.
@@ -98,9 +98,16 @@ class Key {
     Error error;
     double retry_after_s = 0;
   };
-  // Counts a request in, unless a limit is reached.
+  // Counts a request in, as one choice, unless a limit is reached.
   std::optional<Refusal> begin(Clock::time_point now);
-  void end() { --open_; }
+  // A request that counts as `held` choices has so many, unless the limit is reached.
+  std::optional<Refusal> set_choices(int32_t held, int32_t choices);
+  void end(int32_t choices) { open_ -= choices; }
+  // One more request of an answer that needs many and can wait: true unless the limit is reached.
+  // Such a request keeps no other answer away, so that one long list of texts is no reason to
+  // refuse a chat.
+  bool lend();
+  void give_back(int32_t lent) { lent_ -= lent; }
   // Takes a prompt's tokens, unless the limit is reached.
   std::optional<Refusal> take_prompt(int64_t tokens, Clock::time_point now);
   // Counts what a request has used, which took `taken` before. What it used beyond, its answer's
@@ -114,32 +121,46 @@ class Key {
     Counter requests, refused, tokens;
   };
   const Figures& figures() const { return figures_; }
-  int32_t open() const { return open_; }
+  int32_t open() const { return open_; }  // Choices.
 
  private:
+  std::optional<Refusal> places_refusal(int32_t open, int32_t choices);
+
   KeySpec spec_;
   const uint64_t id_;
   TokenBucket requests_, tokens_;
   int32_t open_ = 0;
+  int32_t lent_ = 0;
   Figures figures_;
 };
 
-// A request's hold on its key: counts it out in the end.
+// A request's hold on its key: counts it out in the end. Without a key everything is granted.
 class KeyUse {
  public:
   KeyUse() = default;
-  explicit KeyUse(std::shared_ptr<Key> key) : key_(std::move(key)) {}
-  KeyUse(KeyUse&& other) noexcept = default;
+  explicit KeyUse(std::shared_ptr<Key> key) : key_(std::move(key)), choices_(1) {}
+  KeyUse(KeyUse&& other) noexcept { *this = std::move(other); }
   KeyUse& operator=(KeyUse&& other) noexcept {
     std::swap(key_, other.key_);
+    std::swap(choices_, other.choices_);
+    std::swap(lent_, other.lent_);
     return *this;
   }
   ~KeyUse() {
-    if (key_) key_->end();
+    if (!key_) return;
+    key_->end(choices_);
+    key_->give_back(lent_);
   }
+
+  // The request has so many choices.
+  std::optional<Key::Refusal> set_choices(int32_t choices);
+  // See Key::lend().
+  bool lend();
+  void give_back(int32_t lent);
 
  private:
   std::shared_ptr<Key> key_;
+  int32_t choices_ = 0, lent_ = 0;
 };
 
 // All keys. Requests share theirs: it lives as long as they do, also when it is taken away.

@@ -284,9 +284,11 @@ Result<void> check_ever_fits(const ApiConfig& config, const MemoryBudget& budget
                       "a smaller n, max_tokens or number of logprobs, or a streamed answer");
 }
 
-int32_t priority_of(const GenerateRequest& request, const PrepareInput& in) {
-  const auto asked = static_cast<int32_t>(request.priority.value_or(in.priority_min.value_or(0)));
-  return std::max(asked, in.priority_min.value_or(INT32_MIN));
+int32_t priority_of(const GenerateRequest& request, const PrepareInput& in, Ignored& ignored) {
+  const auto asked = static_cast<int32_t>(request.priority.value_or(in.priority_min));
+  if (asked < in.priority_min)
+    ignored.add("priority (" + std::to_string(in.priority_min) + " is the first allowed)");
+  return std::max(asked, in.priority_min);
 }
 
 Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(
@@ -525,6 +527,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
   const auto reasoning = reasoning_limit(config, request, plan);
   if (request.reasoning_budget.value_or(-1) > 0 && !config.outputs->reasoning)
     options.ignored.add("reasoning_budget");
+  const int32_t priority = priority_of(request, in, options.ignored);
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
                             ? std::hash<std::string>()(*request.cache_salt) | 1
                             : 0;
@@ -554,7 +557,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
             static_cast<int32_t>(prompts[i].size()) - 1, prompt_top_of(request));
       if (scores_prompt) owned.request->prompt_ranks.resize(prompts[i].size() - 1);
       owned.request->cache_salt = salt;
-      owned.request->priority = priority_of(request, in);
+      owned.request->priority = priority;
       owned.request->caller = in.caller;
       if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);
       owned.request->report_progress = request.stream && request.return_progress;

@@ -79,7 +79,7 @@ struct PrepareInput {
   uint64_t random_seed = 0;  // For a request that names none.
   int32_t tokens_max = 0;    // Prompt and output of one sequence.
   // The earliest that the client may ask for, and what it gets without asking.
-  std::optional<int32_t> priority_min{};
+  int32_t priority_min = 0;
   uint64_t caller = 0;  // Exchange::caller().
   // Ends the compilation of its grammar with kCancelled: the client has left, or it takes longer
   // than it may on this thread. May be null.

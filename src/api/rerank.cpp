@@ -127,7 +127,7 @@ Result<std::vector<int32_t>> prompt_of(const ApiConfig& config, const PrepareInp
 Result<void> add_prompts(const ApiConfig& config, MemoryBudget& budget, const PrepareInput& in,
                          const RerankRequest& request, PreparedBatch& batch) {
   batch.ignored = request.ignored;
-  batch.priority = in.priority_min.value_or(0);
+  batch.priority = in.priority_min;
   batch.request_bytes = request_bytes(0, 1, kJudgedTokens);
   WEIR_ASSIGN(batch.computing, lease(budget, in.caller, 0));
   for (size_t i = 0; i < request.documents.size(); ++i) {

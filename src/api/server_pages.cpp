@@ -122,7 +122,7 @@ OpenRequest open_request(const sched::Request& request, int32_t output_tokens,
 }
 
 std::string slots_page(const ApiConfig& config, int32_t tokens_max, std::vector<OpenRequest> open) {
-  // Those that run, then those that wait in the order in which they will be admitted.
+  // Those that run, then those that wait, by priority and arrival.
   std::ranges::sort(open, {}, [](const OpenRequest& r) {
     return std::tuple(!r.begun, r.begun ? 0 : r.priority, r.id);
   });

@@ -76,6 +76,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The client is gone.
   void abandon();
 
+  uint64_t caller() const { return exchange_->caller(); }
   bool done() const { return done_; }
   // Nothing is left but to hand the client what is written: the engine has nothing of it.
   bool ending() const { return ending_; }

@@ -286,6 +286,64 @@ TEST(Keys, LimitRequestsAtOnce) {
   }
 }
 
+TEST(Keys, LimitChoicesAtOnce) {
+  TestApi server(
+      {.config = {.api_keys = {{.secret = "k", .name = "k", .concurrency = 3}}}, .step_us = 500});
+  const auto ask = [&](const std::string& body) {
+    return server.post("/v1/completions", body, bearer("k"));
+  };
+  // What it may never have is refused for good.
+  for (const char* body : {R"({"prompt":"A","n":4})", R"({"prompt":["A","B"],"n":2})"}) {
+    const auto never = ask(body);
+    EXPECT_EQ(never.status, 400);
+    EXPECT_NE(never.body.find("at most 3 choices of all prompts together"), std::string::npos);
+    EXPECT_NE(never.body.find("found 4"), std::string::npos) << never.body;
+    EXPECT_NE(never.body.find(R"("param":"n")"), std::string::npos) << never.body;
+    EXPECT_EQ(never.header("Retry-After"), "");
+  }
+  EXPECT_EQ(ask(R"({"prompt":"A","max_tokens":2,"n":3})").status, 200);
+  RawClient first(server.port());
+  first.send(
+      net::post("/v1/completions", R"({"prompt":"A","max_tokens":4000,"n":2})", bearer("k")));
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 2; }));
+  EXPECT_EQ(ask(R"({"prompt":"A","max_tokens":2})").status, 200);
+  const auto refused = ask(R"({"prompt":"A","max_tokens":2,"n":2})");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.body.find("this key may have 3 open"), std::string::npos) << refused.body;
+  EXPECT_NE(refused.body.find("2 are open, and 2 were asked for"), std::string::npos);
+  EXPECT_EQ(refused.header("Retry-After"), "1");
+  // Texts of one request are computed so many at a time, and keep no chat away.
+  std::string texts = R"("A")";
+  for (int i = 0; i < 20; ++i) texts += R"(,"A")";
+  EXPECT_EQ(server.post("/v1/embeddings", R"({"input":[)" + texts + "]}", bearer("k")).status, 200);
+  first.close();
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
+  EXPECT_EQ(ask(R"({"prompt":"A","max_tokens":2,"n":3})").status, 200);
+}
+
+TEST(Keys, LendPlacesToLongListsWithoutKeepingOthersAway) {
+  const auto key = std::make_shared<Key>(KeySpec{.secret = "k", .name = "k", .concurrency = 3}, 1);
+  const Clock::time_point now{};
+  ASSERT_FALSE(key->begin(now));
+  {
+    KeyUse list(key);
+    EXPECT_TRUE(list.lend());
+    EXPECT_TRUE(list.lend());
+    EXPECT_FALSE(list.lend());
+    ASSERT_FALSE(key->begin(now));
+    KeyUse chat(key);
+    list.give_back(1);
+    EXPECT_FALSE(list.lend());  // The chat has the place.
+    EXPECT_FALSE(chat.set_choices(2));
+    EXPECT_TRUE(chat.set_choices(3));
+    EXPECT_EQ(key->open(), 3);
+  }
+  EXPECT_EQ(key->open(), 0);
+  ASSERT_FALSE(key->begin(now));
+  KeyUse list(key);
+  EXPECT_TRUE(list.lend() && list.lend());
+}
+
 TEST(Keys, HaveScopes) {
   TestApi server(
       {.config = {.api_keys = {{.secret = "watch", .name = "w", .scope = KeyScope::kMonitor},

@@ -89,6 +89,67 @@ TEST(Clients, AreSentAwayWhenTheQueueIsFull) {
   }
 }
 
+// Two keys are two callers.
+struct FullQueue : testing::Test {
+  static std::string bearer(const char* key) {
+    return std::string("Authorization: Bearer ") + key + "\r\n";
+  }
+  void send(const char* key, const std::string& more) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->send(
+        net::post("/v1/completions",
+                  R"({"prompt":"A","max_tokens":4000,"temperature":0)" + more + "}", bearer(key)));
+    const auto open = static_cast<int32_t>(clients.size());
+    EXPECT_TRUE(server.eventually([&] { return server.engine().open() == open; }));
+  }
+  auto ask(const char* key, const std::string& more) {
+    return server.post("/v1/completions", R"({"prompt":"A","max_tokens":2)" + more + "}",
+                       bearer(key));
+  }
+
+  TestApi server{{.config = {.api_keys = {{.secret = "greedy", .name = "g"},
+                                          {.secret = "modest", .name = "m"}}},
+                  .queue_max = 4,
+                  .running_max = 2,
+                  .step_us = 500}};
+  std::vector<std::unique_ptr<RawClient>> clients;
+};
+
+TEST_F(FullQueue, GivesTheNewcomerAPlaceOfTheOneThatHasMost) {
+  for (int i = 0; i < 4; ++i) send("greedy", "");
+  EXPECT_EQ(ask("greedy", "").status, 429);
+  EXPECT_EQ(ask("modest", "").status, 200);
+  // The last one had not begun.
+  const auto ended = clients.back()->read_response();
+  EXPECT_EQ(ended.status, 429);
+  EXPECT_NE(ended.body.find("others waited who had fewer in it"), std::string::npos) << ended.body;
+  EXPECT_EQ(ended.header("Retry-After"), "1");
+  EXPECT_EQ(server.engine().open(), 3);
+}
+
+TEST_F(FullQueue, GivesTextsAPlaceToo) {
+  for (int i = 0; i < 4; ++i) send("greedy", "");
+  EXPECT_EQ(server.post("/v1/embeddings", R"({"input":["A","B","C"]})", bearer("modest")).status,
+            200);
+}
+
+TEST_F(FullQueue, GivesNobodyMoreThanItsPart) {
+  for (int i = 0; i < 4; ++i) send("greedy", "");
+  EXPECT_EQ(ask("modest", R"(,"n":3)").status, 429);  // It would have more.
+  EXPECT_EQ(server.engine().open(), 4);
+  EXPECT_EQ(ask("modest", "").status, 200);
+}
+
+TEST_F(FullQueue, ForgetsANewcomerThatLeaves) {
+  for (int i = 0; i < 4; ++i) send("greedy", "");
+  RawClient modest(server.port());
+  modest.send(
+      net::post("/v1/completions", R"({"prompt":"A","max_tokens":4000})", bearer("modest")));
+  EXPECT_EQ(clients.back()->read_response().status, 429);
+  modest.close();
+  EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 3; }));
+}
+
 TEST(Clients, AreSentAwayWhenTheLogsWouldTakeTooMuchMemory) {
   TestOptions options;
   options.config.log_bytes_max = 100'000;

@@ -100,7 +100,7 @@ TEST(Priorities, DecideWhoIsAdmittedNext) {
   running.send(net::post("/v1/completions", kLong));
   EXPECT_TRUE(server.eventually([&] { return server.engine().stats().running.value() == 1; }));
   std::vector<std::unique_ptr<RawClient>> clients;
-  for (const int priority : {5, 0, -3, 0}) {
+  for (const int priority : {5, 1, 0, 1}) {
     clients.push_back(std::make_unique<RawClient>(server.port()));
     clients.back()->send(net::post("/v1/completions", of_priority(priority)));
     const double waiting = static_cast<double>(clients.size());
@@ -110,7 +110,7 @@ TEST(Priorities, DecideWhoIsAdmittedNext) {
   const std::string slots = server.get("/slots").body;
   EXPECT_EQ(members(slots, "is_processing"),
             (std::vector<std::string>{"true", "false", "false", "false", "false"}));
-  EXPECT_EQ(members(slots, "priority"), (std::vector<std::string>{"0", "-3", "0", "0", "5"}));
+  EXPECT_EQ(members(slots, "priority"), (std::vector<std::string>{"0", "0", "1", "1", "5"}));
   EXPECT_EQ(members(slots, "queue_position"), (std::vector<std::string>{"1", "2", "3", "4"}));
   EXPECT_EQ(members(slots, "id_task"), (std::vector<std::string>{"1", "4", "3", "5", "2"}));
   EXPECT_EQ(server.get("/slots?fail_on_no_slot=1").status, 503);
@@ -126,7 +126,8 @@ TEST(Priorities, DecideWhoIsAdmittedNext) {
 TEST(Priorities, AreBoundedByAKey) {
   TestApi server({.config = {.parallel = 1,
                              .api_keys = {{.secret = "a", .name = "a", .priority = 2},
-                                          {.secret = "b", .name = "b"}}},
+                                          {.secret = "b", .name = "b", .priority = -9},
+                                          {.secret = "c", .name = "c"}}},
                   .running_max = 1,
                   .step_us = 1000});
   const auto bearer = [](const char* key) {
@@ -144,11 +145,21 @@ TEST(Priorities, AreBoundedByAKey) {
   send(of_priority(-9), "a");
   send(of_priority(7), "a");
   send(R"({"prompt":"A","max_tokens":1})", "a");
-  send(of_priority(-9), "b");
+  send(of_priority(-10), "b");
+  send(of_priority(-9), "c");
   EXPECT_EQ(members(server.get("/slots", bearer("b")).body, "priority"),
-            (std::vector<std::string>{"0", "-9", "2", "2", "7"}));
+            (std::vector<std::string>{"-9", "-9", "0", "2", "2", "7"}));
   clients.front()->close();
   for (size_t i = 1; i < clients.size(); ++i) EXPECT_EQ(clients[i]->read_response().status, 200);
+}
+
+TEST(Priorities, BeforeTheDefaultOneAreAKeysOnly) {
+  TestApi server;
+  const auto raised = server.post("/v1/completions", of_priority(INT32_MIN));
+  EXPECT_EQ(raised.status, 200);
+  EXPECT_EQ(raised.header("x-weir-ignored"), "priority (0 is the first allowed)");
+  for (const int priority : {0, 1, INT32_MAX})
+    EXPECT_EQ(server.post("/v1/completions", of_priority(priority)).header("x-weir-ignored"), "");
 }
 
 TEST(Pages, ShowWhatLlamaCppsClientsRead) {

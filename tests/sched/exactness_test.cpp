@@ -1,6 +1,6 @@
 // With a real model: 64 requests at once get the tokens and the log-probabilities, to the bit, that
 // each gets alone; with and without the prefix cache, with pages so few that sequences are
-// preempted, in both compute modes.
+// preempted, beside other callers, in both compute modes.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -77,9 +77,12 @@ class Exactness : public testing::TestWithParam<Case> {
     return options;
   }
 
-  // Submits all at once; with running_max 1 each runs alone.
-  Requests run(const RunnerOptions& options) {
+  // Submits all at once; with running_max 1 each runs alone. `callers`: one in so many is another
+  // caller's; 0: none is.
+  Requests run(const RunnerOptions& options, size_t callers = 0) {
     Requests requests = make_requests(model_->spec().vocab_size);
+    for (size_t i = 0; callers > 0 && i < requests.size(); i += callers)
+      requests[i]->caller = i + 1;
     EngineRunner runner(*model_, *ops_, options);
     for (const auto& request : requests) {
       const Result<void> submitted = runner.handle().submit(request.get());
@@ -135,6 +138,10 @@ TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
     SCOPED_TRACE("preempted");
     expect_equal(run(options(24, prefix_cache)));
     EXPECT_GT(preemptions_, 0u);
+  }
+  for (const int32_t page_count : {1024, 24}) {
+    SCOPED_TRACE("one caller has most of them");
+    expect_equal(run(options(page_count, true), /*callers=*/8));
   }
 }
 
