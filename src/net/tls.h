@@ -86,6 +86,9 @@ class TlsSession {
   Read read(char* out, size_t size);
 
   bool established() const;
+  // What it holds beside its state, about: a handshake's messages, or a record that has not come
+  // whole.
+  size_t buffered_bytes() const;
   // Why it has failed, as far as it is about the server's certificate; else that TLS is broken.
   std::string failure() const;
   // Encrypts; the result is output. False if the session is broken or not established.
@@ -99,6 +102,7 @@ class TlsSession {
   explicit TlsSession(ssl_ctx_st* context);
 
   ssl_st* session_ = nullptr;  // Owns its memory BIOs.
+  bool begun_ = false;         // Something has come.
   bool failed_ = false;
 };
 

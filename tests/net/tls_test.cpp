@@ -7,6 +7,8 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -92,6 +94,31 @@ TEST(TlsContexts, NameTheFileAtFault) {
   EXPECT_NE(foreign.find("is not the key of the certificate in " + one.cert_file),
             std::string::npos)
       << foreign;
+}
+
+// A FIFO has no end; whoever opens it waits.
+TEST(TlsContexts, TakeRegularFilesOnly) {
+  const Certificate one("one");
+  const std::string fifo = one.folder.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const auto error = [&](const std::string& cert, const std::string& key) {
+    const auto loaded = TlsContext::load(cert, key);
+    return loaded ? std::string("loaded") : loaded.error().message;
+  };
+  EXPECT_EQ(error(fifo, one.key_file),
+            "--tls-cert: expected a regular file, found a FIFO: " + fifo);
+  EXPECT_EQ(error(one.cert_file, fifo),
+            "--tls-key: expected a regular file, found a FIFO: " + fifo);
+  EXPECT_EQ(error(one.folder.path(), one.key_file),
+            "--tls-cert: expected a regular file, found a folder: " + one.folder.path());
+  EXPECT_EQ(error("/dev/zero", one.key_file),
+            "--tls-cert: expected a regular file, found a device or a socket: /dev/zero");
+  auto context = TlsContext::load(one.cert_file, one.key_file);
+  ASSERT_TRUE(context) << context.error().message;
+  std::filesystem::remove(one.key_file);
+  ASSERT_EQ(::mkfifo(one.key_file.c_str(), 0600), 0);
+  EXPECT_FALSE((*context)->reload());
+  EXPECT_TRUE((*context)->description().starts_with("CN=one"));
 }
 
 TEST(TlsContexts, KeepWhatTheyHaveWhenNewFilesAreBad) {
