@@ -24,7 +24,8 @@ constexpr int32_t kPageTokens = kernels::kPageTokens;
 // measured at 40 to 70 MiB for vocabularies of 8 to 150 thousand tokens. Lines of the log that wait
 // to be written are at most 1 MiB of it (base/log_writer.h).
 constexpr int64_t kProgramBytes = 72 * kMiB;
-// A connection's buffers while it is idle, its parser included.
+// A connection's buffers while it is idle, its parser included: measured 1.7 KiB. The kernel has
+// 1.5 KiB of it beside that, which the tenth that memory_limit() leaves has room for.
 constexpr int64_t kConnectionBytes = 2048;
 // What OpenSSL holds beside it, measured 17 KiB of an idle session: its state and keys. Buffers are
 // held only while they are used.
@@ -38,12 +39,22 @@ constexpr int64_t kRequestBytes = 64 << 10;
 // Tokens of all inputs of one request for embeddings: OpenAI's limit.
 constexpr size_t kEmbeddingTokens = 300'000;
 // Without --max-body: enough for a few photographs in base64, and on small machines a hundredth of
-// the memory, so that all bodies together (see plan_bodies) take an eighth.
+// the memory, so that all bodies together (see plan_bodies) take a seventh.
 constexpr int64_t kBodyDefaultMax = 32 * kMiB;
 constexpr int64_t kBodyDefaultMin = kMiB;
 constexpr int64_t kBodiesPerLimit = 100;
-// Two of the largest may arrive at once: one that doubles its memory needs half again.
-constexpr int64_t kArrivingBodies = 2;
+// One of the largest arrives beside as much of others: its peer may hold what is left then
+// (FairBudget).
+constexpr int64_t kArrivingBodies = 3;
+// For small bodies beside them, of that.
+constexpr int64_t kSmallBodiesShare = 16, kSmallBodiesMin = kMiB;
+// Heads of requests. Measured of real clients: 1 to 2 KiB, with a browser's cookies 8; of a hostile
+// one up to 150, from which a larger share of more memory would not protect better. As many
+// requests as may wait or run have theirs. With TLS as much for handshakes, which hold 41 KiB each.
+constexpr int64_t kHeadsShare = 128, kHeadsMin = 4 * kMiB, kHeadsMax = 32 * kMiB;
+constexpr int64_t kHeadBytes = 4 << 10;
+// Answers that clients have not taken: streams hold up to 64 KiB before they pause, others all.
+constexpr int64_t kAnswersShare = 128, kAnswersMin = 8 * kMiB, kAnswersMax = 128 * kMiB;
 // Large machines give more to bodies that arrive and are prepared: these shares, up to these sizes.
 constexpr int64_t kArrivingShare = 64, kArrivingMax = 512 * kMiB;
 constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
@@ -135,6 +146,7 @@ BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
                      : std::clamp(limit.bytes / kBodiesPerLimit, kBodyDefaultMin, kBodyDefaultMax);
   plan.arriving = std::max(kArrivingBodies * plan.largest,
                            std::min(limit.bytes / kArrivingShare, kArrivingMax));
+  plan.small = std::max(plan.arriving / kSmallBodiesShare, kSmallBodiesMin);
   plan.preparing = std::max(static_cast<int64_t>(FairBudget::size_for(
                                 api::kPreparingPerByte * static_cast<size_t>(plan.largest))),
                             std::min(limit.bytes / kPreparingShare, kPreparingMax));
@@ -144,6 +156,16 @@ BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
 int32_t plan_connections(const Options& options) {
   if (options.max_connections > 0) return options.max_connections;
   return options.tls_cert.empty() ? kConnectionsDefault : kTlsConnectionsDefault;
+}
+
+int64_t plan_heads(const Options& options, const MemoryLimit& limit) {
+  const int64_t heads = std::max(std::clamp(limit.bytes / kHeadsShare, kHeadsMin, kHeadsMax),
+                                 kHeadBytes * options.queue);
+  return options.tls_cert.empty() ? heads : 2 * heads;
+}
+
+int64_t plan_answers(const MemoryLimit& limit) {
+  return std::clamp(limit.bytes / kAnswersShare, kAnswersMin, kAnswersMax);
 }
 
 namespace {
@@ -208,6 +230,8 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   const int64_t each = kConnectionBytes + (options_.tls_cert.empty() ? 0 : kTlsSessionBytes);
   const int32_t connections = plan_connections(options_);
   add(plan, "connections", 0, each * connections, std::to_string(connections) + " at most");
+  add(plan, "heads", 0, plan_heads(options_, limit_), "of requests, as they are read");
+  add(plan, "answers", 0, plan_answers(limit_), "that clients have not taken yet");
   add(plan, "program", kProgramBytes, kProgramBytes, "code, tokenizer, stacks, allocator");
   if (model_.experts > 0)
     add(plan, "expert tables", kExpertTableBytes, kExpertTableBytes,
@@ -234,7 +258,7 @@ void Planner::add_requests(MemoryPlan& plan) const {
   add(plan, "requests", 0, plan.request_bytes + tables,
       std::to_string(options_.queue) + " at most");
   plan.bodies = plan_bodies(options_, limit_);
-  add(plan, "bodies", 0, plan.bodies.arriving + plan.bodies.preparing,
+  add(plan, "bodies", 0, plan.bodies.arriving + plan.bodies.small + plan.bodies.preparing,
       "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
   plan.responses_bytes = options_.responses_store >= 0
                              ? options_.responses_store

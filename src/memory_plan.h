@@ -18,7 +18,8 @@ namespace weir {
 // Requests on their way in. Without --max-body it shrinks with the memory there is.
 struct BodyPlan {
   int64_t largest = 0;    // One body.
-  int64_t arriving = 0;   // All bodies being received.
+  int64_t arriving = 0;   // All bodies being received,
+  int64_t small = 0;      // and small ones beside them.
   int64_t preparing = 0;  // All being parsed and tokenised, with what becomes of them.
 };
 
@@ -79,6 +80,8 @@ MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files = {})
 // The plan's parts that are needed before the model is known.
 BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit);
 int32_t plan_connections(const Options& options);
+int64_t plan_heads(const Options& options, const MemoryLimit& limit);
+int64_t plan_answers(const MemoryLimit& limit);
 
 // Without --ctx-size the context is the model's own, or the longest that fits. An error says what
 // does not fit, by how much, which context would, and which option changes it.

@@ -204,7 +204,7 @@ const std::array kRows = {
         "be repeated",
         "none"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
-        "Open connections; more are refused", "16384, with TLS 2048"},
+        "Open connections; beyond, the longest idle is closed", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",
         "Largest request body; a larger one gets 413",
         "32M, on small machines a hundredth of memory"},

@@ -164,6 +164,9 @@ class Server {
   void reread();
   void reread_keys();
   void answer(net::HttpRequest&& request, net::HttpResponderPtr responder);
+  void refuse(const net::HttpRequest& request, const std::string& why,
+              net::HttpResponder& responder) const;
+  net::HttpResponder::Headers error_headers(int status, const net::HttpRequest& request) const;
   void on_signal();
   void stop_listening();
   void hurry_drain();
@@ -215,22 +218,21 @@ Result<void> Server::listen() {
   const BodyPlan bodies = plan_bodies(options_, limit_);
   limits.body_bytes_max = static_cast<size_t>(bodies.largest);
   limits.arriving_bytes_max = static_cast<size_t>(bodies.arriving);
+  limits.small_bodies_bytes_max = static_cast<size_t>(bodies.small);
+  limits.heads_bytes_max = static_cast<size_t>(plan_heads(options_, limit_));
+  limits.answers_bytes_max = static_cast<size_t>(plan_answers(limit_));
   limits.idle_timeout_ms = static_cast<uint64_t>(options_.idle_timeout) * 1000;
   http_ = std::make_unique<net::HttpServer>(
       loop_, limits,
       [this](net::HttpRequest&& request, net::HttpResponderPtr responder) {
         answer(std::move(request), std::move(responder));
       },
-      [this](int status, std::string_view message, const net::HttpRequest& request) {
-        const auto refusal = status == 403 ? guard_.refusal(request, !keys_.empty()) : std::nullopt;
-        return api::Api::error_body(status, refusal ? *refusal : message, request);
-      });
-  http_->on_headers([this](const net::HttpRequest& request, uint64_t content_length) {
-    if (guard_.refusal(request, !keys_.empty())) return 403;
-    return api_ ? api_->check_headers(request, content_length) : 0;
+      &api::Api::error_body);
+  http_->wants_body([this](const net::HttpRequest& request) {
+    return api_ && !guard_.refusal(request, !keys_.empty()) && api_->wants_body(request);
   });
   http_->error_headers([this](int status, const net::HttpRequest& request) {
-    return api_ ? api_->error_headers(status, request) : loading_.error_headers(status, request);
+    return error_headers(status, request);
   });
   if (!options_.tls_cert.empty()) {
     WEIR_ASSIGN(tls_, net::TlsContext::load(options_.tls_cert, options_.tls_key));
@@ -283,8 +285,24 @@ void Server::log_certificate() const {
 }
 
 void Server::answer(net::HttpRequest&& request, net::HttpResponderPtr responder) {
+  if (const auto refusal = guard_.refusal(request, !keys_.empty()))
+    return refuse(request, *refusal, *responder);
   if (api_) return api_->handle(std::move(request), std::move(responder));
   loading_.answer(request, *responder);
+}
+
+void Server::refuse(const net::HttpRequest& request, const std::string& why,
+                    net::HttpResponder& responder) const {
+  constexpr int kForbidden = 403;
+  auto [type, body] = api::Api::error_body(kForbidden, why, request);
+  net::HttpResponder::Headers headers = error_headers(kForbidden, request);
+  headers.emplace_back("Content-Type", std::move(type));
+  responder.respond(kForbidden, headers, body);
+}
+
+net::HttpResponder::Headers Server::error_headers(int status,
+                                                  const net::HttpRequest& request) const {
+  return api_ ? api_->error_headers(status, request) : loading_.error_headers(status, request);
 }
 
 void Server::on_signal() {

@@ -16,10 +16,8 @@ namespace weir::api {
 
 namespace {
 
-// Bodies up to this size are read even without a key, so that a browser gets an answer with all its
-// headers; longer ones are refused before they are read.
-// Chunked ones too: nobody knows their length.
-constexpr uint64_t kUnauthorisedBodyMax = 1 << 20;
+// What a key must be good for whose request's body is read.
+constexpr Access kBodyAccess = Access::kApi;
 
 // How often silent streams, and requests whose client has left, are looked at.
 constexpr uint64_t kTickMs = 1000;
@@ -184,6 +182,12 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
       exchange.hold(KeyUse(key));
     }
   }
+  if (request.method == "POST" && request.without_body) {
+    exchange.respond_error(Error{ErrorCode::kUnavailable,
+                                 "The server has become ready for this request while its body "
+                                 "came, which was not kept; send it again."});
+    return false;
+  }
   if (request.method == "POST" && !request.body.empty() && !is_json(request)) {
     const std::string_view found = request.header("content-type");
     exchange.respond_error(
@@ -287,24 +291,23 @@ void Api::handle(net::HttpRequest&& request, net::HttpResponderPtr responder) {
 
 std::pair<std::string, std::string> Api::error_body(int status, std::string_view message,
                                                     const net::HttpRequest& request) {
-  const Error error = status == 401 ? unauthorised()  // check_headers() refused.
-                                    : error_of_status(status, std::string(message));
+  const Error error = error_of_status(status, std::string(message));
   return {"application/json", anthropic::speaks_anthropic(request)
                                   ? anthropic::error_json(error, {})
                                   : error_json(error)};
 }
 
 net::HttpResponder::Headers Api::error_headers(int status, const net::HttpRequest& request) const {
-  net::HttpResponder::Headers headers = Exchange::common_headers(impl_->policy, request, status);
-  if (status == 401) headers.push_back(kChallenge);
-  return headers;
+  return Exchange::common_headers(impl_->policy, request, status);
 }
 
-int Api::check_headers(const net::HttpRequest& request, uint64_t content_length) const {
-  const Keyring& keys = impl_->keys;
-  const bool refused =
-      content_length > kUnauthorisedBodyMax && !keys.empty() && !keys.find(request);
-  return refused ? 401 : 0;
+// Nobody's memory is taken for a request that its key, path or method refuses: handle() says why.
+bool Api::wants_body(const net::HttpRequest& request) const {
+  if (request.method != "POST" || impl_->routes.match(request.method, request.path).status != 200)
+    return false;
+  if (impl_->keys.empty()) return true;
+  const std::shared_ptr<Key> key = impl_->keys.find(request);
+  return key && key->may_use(kBodyAccess);
 }
 
 void Api::set_keys(std::vector<KeySpec> keys) {

@@ -112,12 +112,12 @@ class Api {
   // REQUIRES: idle(), and the loop runs no more.
   ~Api();
 
-  // For HttpServer: its handler, error_body, error_headers and on_headers.
+  // For HttpServer: its handler, error_body, error_headers and wants_body.
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   static std::pair<std::string, std::string> error_body(int status, std::string_view message,
                                                         const net::HttpRequest& request);
   net::HttpResponder::Headers error_headers(int status, const net::HttpRequest& request) const;
-  int check_headers(const net::HttpRequest& request, uint64_t content_length) const;
+  bool wants_body(const net::HttpRequest& request) const;
 
   // Every endpoint, for the reference.
   static std::vector<EndpointDoc> endpoints();

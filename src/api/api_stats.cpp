@@ -73,8 +73,20 @@ void render_http(std::string& out, const net::HttpStats& http) {
          http.refused_connections);
   render(out, "weir_http_malformed_total", "Requests that were not HTTP.", http.malformed);
   render(out, "weir_tls_failures_total", "Broken TLS handshakes and records.", http.tls_failures);
+  render(out, "weir_http_refused_heads_total", "Heads beyond what all together may hold.",
+         http.refused_heads);
   render(out, "weir_http_refused_bodies_total", "Bodies beyond what all together may hold.",
          http.refused_bodies);
+  render(out, "weir_http_refused_answers_total",
+         "Answers closed because all that wait for their clients hold as much as they may.",
+         http.refused_answers);
+  constexpr std::string_view kYielded = "weir_http_yielded_total";
+  render(out, kYielded, "Connections given up for others, by what they kept waiting for.",
+         http.yielded_idle, "what=\"request\"");
+  render(out, kYielded, "", http.yielded_heads, "what=\"head\"");
+  render(out, kYielded, "", http.yielded_bodies, "what=\"body\"");
+  render(out, "weir_http_slow_readers_total",
+         "Answers given up because they were taken too slowly.", http.slow_readers);
   render(out, "weir_http_open_connections", "Open connections.", http.open_connections);
   render(out, "weir_http_connections_max", "Connections that may be open.", http.connections_max);
   render(out, "weir_http_body_bytes_max", "The largest body of a request.", http.body_bytes_max);

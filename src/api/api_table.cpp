@@ -99,6 +99,7 @@ struct Api::Impl::Table {
 std::span<const Api::Impl::Row> Api::Impl::table() { return Table::kRows; }
 
 void Api::Impl::add_route(std::string_view path, const Row& row) {
+  CHECK(row.doc.method != "POST" || row.doc.access == Access::kApi);  // See wants_body().
   routes.add(row.doc.method, path,
              [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
                           net::HttpResponderPtr responder) {

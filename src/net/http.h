@@ -26,9 +26,10 @@ struct HttpRequest {
   std::string query;   // Without '?'.
   std::vector<std::pair<std::string, std::string>> headers;  // Names in lower case, in order.
   std::string body;
-  std::string peer;    // "127.0.0.1:50412", "unix".
-  PeerId peer_id = 0;  // Of its address.
-  uint64_t id = 0;     // Counts requests of this process.
+  bool without_body = false;  // What it had was not kept (HttpServer::wants_body()).
+  std::string peer;           // "127.0.0.1:50412", "unix".
+  PeerId peer_id = 0;         // Of its address.
+  uint64_t id = 0;            // Counts requests of this process.
 
   // The first header of that name (lower case), or an empty view.
   std::string_view header(std::string_view name) const;
@@ -76,19 +77,34 @@ class HttpResponder {
 using HttpResponderPtr = std::shared_ptr<HttpResponder>;
 
 struct HttpLimits {
-  int32_t connections_max = 16384;     // 503 beyond.
+  // Beyond, the one that has waited longest is closed for another; 503 if every one is answered.
+  int32_t connections_max = 16384;
   size_t header_bytes_max = 64 << 10;  // Request line and headers: 431 beyond.
   size_t body_bytes_max = 32 << 20;    // 413 beyond, from Content-Length where it is given.
-  // Of all bodies that are being received, together: 503 for the one that would exceed it.
+  // What the connections hold together, shared fairly by peers. Heads of requests, from their first
+  // byte to the end of the answer, and what is pipelined after them: 503 beyond.
+  size_t heads_bytes_max = 64 << 20;
+  // Bodies that are being received, and those of up to small_body_bytes beside them: 503 beyond.
   size_t arriving_bytes_max = 256 << 20;
+  size_t small_bodies_bytes_max = 16 << 20;
+  size_t small_body_bytes = 64 << 10;
+  // Answers that clients have not taken yet: closed beyond, but one at a time may be larger.
+  size_t answers_bytes_max = 256 << 20;
   uint64_t header_timeout_ms = 10'000;     // From first byte to end of headers: 408.
   uint64_t handshake_timeout_ms = 10'000;  // From the connection to the end of TLS's: closed.
   uint64_t body_timeout_ms = 30'000;       // Without a byte of the body: 408.
-  // A body that comes more slowly than this, once body_timeout_ms have passed: 408. Slower than any
-  // line by which somebody would send images; a body of 32 MiB may still take half an hour.
+  // A body that lags behind this rate by body_timeout_ms: 408. Slower than any line by which
+  // somebody would send images; a body of 32 MiB may still take half an hour.
   uint64_t body_bytes_per_s_min = 16 << 10;
+  // Where there is no room for another, a body is given up that lags behind this rate by
+  // body_grace_ms.
+  uint64_t body_bytes_per_s_brisk = 1 << 20;
+  uint64_t body_grace_ms = 5'000;
   uint64_t idle_timeout_ms = 120'000;  // Keep-alive without a request: closed silently.
   uint64_t write_timeout_ms = 60'000;  // Without the client taking a byte: closed.
+  // So is a client that lags behind this rate by write_timeout_ms. A byte now and then must not
+  // keep an answer; the slowest mobile line takes several times as much.
+  uint64_t answer_bytes_per_s_min = 1 << 10;
   // After an answer that ends the connection: how long the client may take to read it and to close.
   uint64_t linger_timeout_ms = 5'000;
   size_t stream_pause_bytes = 64 << 10;
@@ -101,8 +117,13 @@ struct HttpStats {
   Counter requests;
   Counter refused_connections;
   Counter malformed;
+  Counter refused_heads;   // Beyond heads_bytes_max.
   Counter refused_bodies;  // Beyond arriving_bytes_max.
-  Counter tls_failures;    // Handshakes or records that were broken.
+  // Given up for others: idle connections, and requests that came too slowly.
+  Counter yielded_idle, yielded_heads, yielded_bodies;
+  Counter slow_readers;     // Answers that were taken too slowly, or not at all.
+  Counter refused_answers;  // Beyond answers_bytes_max.
+  Counter tls_failures;     // Handshakes or records that were broken.
   Gauge open_connections;
   Gauge connections_max, body_bytes_max;  // Of HttpLimits.
 };
@@ -113,17 +134,16 @@ class HttpServer {
  public:
   using Handler = std::function<void(HttpRequest&&, HttpResponderPtr)>;
   // Builds the body of an error that this folder answers itself (400, 408, 413, 417, 431, 501, 503,
-  // 505, and what OnHeaders refuses): content type and body. `request` is what is known of it,
-  // perhaps nothing yet; its path, from the end of the request line on.
+  // 505): content type and body. `request` is what is known of it, perhaps nothing yet; its path,
+  // from the end of the request line on.
   using ErrorBody = std::function<std::pair<std::string, std::string>(
       int status, std::string_view message, const HttpRequest& request)>;
   // Headers to add to such an answer (CORS, Retry-After).
   using ErrorHeaders =
       std::function<HttpResponder::Headers(int status, const HttpRequest& request)>;
-  // Looks at a request before its body is read (`content_length` is 0 for none, kUnknownLength for
-  // a chunked one): 0 to go on, else a status to refuse with.
-  static constexpr uint64_t kUnknownLength = UINT64_MAX;
-  using OnHeaders = std::function<int(const HttpRequest& request, uint64_t content_length)>;
+  // Looks at a request that has a body before that is read: false if the answer does not need it
+  // (404, 405, 401 ...). The handler then gets the request without its body.
+  using WantsBody = std::function<bool(const HttpRequest& request)>;
 
   // `handler` is called on the loop, once per request, when its body is complete.
   HttpServer(Loop& loop, const HttpLimits& limits, Handler handler, ErrorBody error_body);
@@ -152,9 +172,9 @@ class HttpServer {
 
   const HttpStats& stats() const;
 
-  // Optional: refuses early (413, 405, 404, 401 ...). The connection is kept if the rest of the
-  // body is short enough to be read and thrown away.
-  void on_headers(OnHeaders call);
+  // Optional. A body that is not wanted is never stored; if it is short it is read and thrown away,
+  // so that the connection can be kept, else the connection ends with the answer.
+  void wants_body(WantsBody call);
   // Optional.
   void error_headers(ErrorHeaders call);
 

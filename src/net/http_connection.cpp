@@ -18,9 +18,12 @@ namespace {
 
 // Pipelined bytes that may wait for the answer before them; reading stops beyond.
 constexpr size_t kPipelineBytesMax = 64 << 10;
-// A body up to this size is read and thrown away after an early refusal, so that the connection can
+// A body that is not wanted is read and thrown away up to this size, so that the connection can
 // be kept: cheaper for both than a new connection.
 constexpr uint64_t kDiscardBytesMax = 1 << 20;
+// Connections beyond the limit that may carry a 503 away at the same time; the rest are just
+// closed.
+constexpr int32_t kRefusedMax = 128;
 // While reading is stopped libuv does not see a client leave, so we look ourselves.
 constexpr uint64_t kPeerCheckMs = 250;
 // A vanished host is noticed after this long without traffic (and nine probes).
@@ -31,7 +34,7 @@ constexpr unsigned kTcpKeepAliveS = 60;
 HttpConnection::HttpConnection(ServerState& server, Transport transport)
     : server_(server),
       transport_(transport),
-      parser_(server.limits.header_bytes_max, server.limits.body_bytes_max, &server.bodies) {
+      parser_(server.limits.header_bytes_max, server.limits.body_bytes_max, this) {
   timer.owner = this;
   if (transport == Transport::kTcp) {
     uv_tcp_init(server.loop, &handle_.tcp);
@@ -42,10 +45,8 @@ HttpConnection::HttpConnection(ServerState& server, Transport transport)
   handle_.base.data = this;
 }
 
-int HttpConnection::accept(ServerState& server, uv_stream_t* listener, Transport transport,
-                           bool refuse) {
+int HttpConnection::accept(ServerState& server, uv_stream_t* listener, Transport transport) {
   auto* connection = new HttpConnection(server, transport);
-  connection->is_refused = refuse;
   server.add(connection);
   const int error = uv_accept(listener, connection->stream());
   if (error != 0) {
@@ -57,20 +58,28 @@ int HttpConnection::accept(ServerState& server, uv_stream_t* listener, Transport
     uv_tcp_keepalive(&connection->handle_.tcp, 1, kTcpKeepAliveS);
     connection->peer_id_ = peer_id(connection->peer_address());
   }
-  if (refuse && connection->tls_) {
-    connection->close();  // To say why would take a handshake.
-  } else if (refuse) {
-    connection->refuse(503, "the server has as many connections as it may have");
-  } else {
-    connection->start_reading();
-    connection->arm_read_deadline();
-  }
+  connection->begin();
   return 0;
+}
+
+void HttpConnection::begin() {
+  for (PeerShare* share : {&place_, &head_, &body_, &small_body_, &queued_}) {
+    share->owner = this;
+    share->peer = peer_id_;
+  }
+  if (take_place()) {
+    start_reading();
+    return arm_read_deadline();
+  }
+  server_.mark_refused(this);
+  if (tls_ || server_.refused_count > kRefusedMax) return close();  // TLS: before a handshake.
+  refuse(503, "the server has as many connections as it may have");
 }
 
 void HttpConnection::close() {
   if (is_closed()) return;
   if (tls_) say_goodbye();
+  give_back_all();
   state_ = State::kClosed;
   server_.disarm(timer);
   uv_close(&handle_.base, [](uv_handle_t* handle) {
@@ -135,6 +144,7 @@ void HttpConnection::on_sealed_bytes(std::string_view bytes) {
         on_bytes({server_.read_buffer.data(), size});
         break;
       case TlsSession::Status::kMore:
+        if (!hold_head()) return refuse_more();
         if (state_ == State::kReading) arm_read_deadline();  // The handshake may be done.
         return;
       case TlsSession::Status::kClosed:
@@ -197,12 +207,16 @@ void HttpConnection::process(std::string_view bytes) {
   while (state_ == State::kReading) {
     switch (parser_.feed(bytes)) {
       case HttpParser::Event::kMore:
+        if (!hold_head()) {
+          refuse_head();
+          break;
+        }
         processing_ = false;
         if (end_of_input_) return close();
         start_reading();
         return arm_read_deadline();
       case HttpParser::Event::kHeaders:
-        begin_body();
+        hold_head() ? begin_body() : refuse_head();
         break;
       case HttpParser::Event::kRequest:
         dispatch();
@@ -224,7 +238,9 @@ void HttpConnection::process(std::string_view bytes) {
 }
 
 void HttpConnection::keep_for_later(std::string_view bytes) {
+  if (ignores_input_) return;
   pending_.append(bytes);
+  if (!hold_head()) return refuse_more();
   if (end_of_input_) return;
   if (pending_.size() < kPipelineBytesMax) return start_reading();  // It also sees a client leave.
   pause_reading();
@@ -240,22 +256,27 @@ void HttpConnection::arm_read_deadline() {
   // Headers and the next request have one deadline; each piece of a body moves it.
   const bool begins = std::exchange(awaited_, awaited) != awaited;
   const uint64_t now_ms = server_.now_ms();
+  if (begins) waiting_since_ms_ = now_ms;
   if (awaited == Awaited::kBody) {
-    if (begins) body_begin_ms_ = now_ms;
-    const uint64_t earned_ms = parser_.body_bytes() * 1000 / limits.body_bytes_per_s_min;
-    const uint64_t begin_ms = std::min(now_ms, body_begin_ms_ + earned_ms);
-    return server_.arm(timer, begin_ms + limits.body_timeout_ms);
+    const std::pair<Pace&, uint64_t> paces[] = {{body_pace_, limits.body_bytes_per_s_min},
+                                                {brisk_pace_, limits.body_bytes_per_s_brisk}};
+    for (const auto& [pace, bytes_per_s] : paces) {
+      if (begins) pace.begin(now_ms, 0);
+      pace.move(now_ms, parser_.body_bytes(), bytes_per_s);
+    }
+    server_.arm(timer, body_pace_.since_ms() + limits.body_timeout_ms);
+  } else if (begins) {
+    server_.arm(timer, now_ms + (awaited == Awaited::kHandshake ? limits.handshake_timeout_ms
+                                 : awaited == Awaited::kHeaders ? limits.header_timeout_ms
+                                                                : limits.idle_timeout_ms));
   }
-  if (!begins) return;
-  server_.arm(timer, now_ms + (awaited == Awaited::kHandshake ? limits.handshake_timeout_ms
-                               : awaited == Awaited::kHeaders ? limits.header_timeout_ms
-                                                              : limits.idle_timeout_ms));
+  update_yield();
 }
 
 void HttpConnection::arm_answer_deadline() {
   if (state_ != State::kAnswering && state_ != State::kFlushing) return;
   uint64_t deadline_ms = UINT64_MAX;
-  if (queued_bytes() > 0) deadline_ms = write_deadline_ms_;
+  if (queued_bytes() > 0) deadline_ms = write_pace_.since_ms() + server_.limits.write_timeout_ms;
   if (!reading_ && !end_of_input_)
     deadline_ms = std::min(deadline_ms, server_.now_ms() + kPeerCheckMs);
   if (deadline_ms != UINT64_MAX) server_.arm(timer, deadline_ms);
@@ -270,12 +291,11 @@ void HttpConnection::on_deadline() {
     case State::kAnswering:
     case State::kFlushing: {
       if (!reading_ && !end_of_input_ && peer_has_hung_up()) return close();
-      const uint64_t taken = bytes_taken_by_peer();
+      const HttpLimits& limits = server_.limits;
       const uint64_t now_ms = server_.now_ms();
-      if (taken != taken_bytes_) {
-        taken_bytes_ = taken;
-        write_deadline_ms_ = now_ms + server_.limits.write_timeout_ms;
-      } else if (queued_bytes() > 0 && now_ms >= write_deadline_ms_) {
+      write_pace_.move(now_ms, bytes_taken_by_peer(), limits.answer_bytes_per_s_min);
+      if (queued_bytes() > 0 && now_ms >= write_pace_.since_ms() + limits.write_timeout_ms) {
+        server_.stats.slow_readers.add();
         return close();
       }
       return arm_answer_deadline();
@@ -296,50 +316,62 @@ void HttpConnection::run_deferred() {
   }
 }
 
-// The headers are complete: refuse, ask for the body, or just go on.
+// The headers are complete: ask for the body, throw it away, or answer without it.
 void HttpConnection::begin_body() {
+  if (!parser_.has_body()) return;
   parser_.set_peer(peer_id_);
-  const uint64_t length =
-      parser_.is_chunked() ? HttpServer::kUnknownLength : parser_.content_length();
-  const int status =
-      server_.on_headers && !server_.orphaned ? server_.on_headers(parser_.request(), length) : 0;
-  if (is_closed()) return;
-  if (status == 0) {
-    if (parser_.expects_continue() && parser_.has_body()) {
-      send("HTTP/1.1 100 Continue\r\n\r\n");
-    }
-  } else if (!parser_.is_chunked() && parser_.content_length() <= kDiscardBytesMax &&
-             !(parser_.expects_continue() && parser_.has_body())) {
-    refused_status_ = status;
-    parser_.discard_body();
-  } else {
-    refuse(status, reason_phrase(status));
+  body_unwanted_ =
+      server_.wants_body && !server_.orphaned && !server_.wants_body(parser_.request());
+  if (!body_unwanted_) {
+    if (parser_.expects_continue()) send("HTTP/1.1 100 Continue\r\n\r\n");
+    return;
   }
+  parser_.discard_body();
+  if (!parser_.is_chunked() && parser_.content_length() <= kDiscardBytesMax &&
+      !parser_.expects_continue())
+    return;
+  ignores_input_ = true;
+  dispatch();
 }
 
 void HttpConnection::dispatch() {
   server_.disarm(timer);
   awaited_ = Awaited::kNothing;
   server_.stats.requests.add();
-  HttpRequest request = parser_.take_request();
+  answering_head_ = parser_.head_memory();
+  HttpRequest request = ignores_input_ ? parser_.abandon() : parser_.take_request();
+  request.without_body = std::exchange(body_unwanted_, false);
   request.peer = peer();
   request.peer_id = peer_id_;
   request.id = server_.stats.requests.value();
-  keep_alive_ = parser_.keep_alive() && !server_.draining;
+  keep_alive_ = parser_.keep_alive() && !ignores_input_ && !server_.draining;
   head_only_ = request.method == "HEAD";
-  if (const int status = std::exchange(refused_status_, 0); status != 0)
-    return send_error(status, reason_phrase(status), request);
   state_ = State::kAnswering;
+  update_yield();
   answer_ = std::make_shared<HttpAnswer>(this);
   if (!server_.orphaned) server_.handler(std::move(request), answer_);
 }
 
 void HttpConnection::refuse(int status, std::string_view message) {
   keep_alive_ = false;
+  ignores_input_ = true;
   server_.disarm(timer);
-  parser_.discard_body();  // Nobody will read it, and the client may linger.
-  head_only_ = parser_.request().method == "HEAD";
-  send_error(status, message, parser_.request());
+  const HttpRequest request = parser_.abandon();
+  std::string().swap(pending_);
+  hold_head();  // Nothing any more, though the client may linger.
+  head_only_ = request.method == "HEAD";
+  send_error(status, message, request);
+}
+
+void HttpConnection::refuse_head() {
+  server_.stats.refused_heads.add();
+  refuse(503, "the server is reading as many bytes of headers as it may hold");
+}
+
+// Of what nobody can be told about: an answer is under way, or a handshake.
+void HttpConnection::refuse_more() {
+  server_.stats.refused_heads.add();
+  close();
 }
 
 bool HttpConnection::peer_has_hung_up() const {
@@ -355,7 +387,8 @@ uint64_t HttpConnection::bytes_taken_by_peer() const {
   uv_os_fd_t fd = -1;
   int in_socket = 0;
   if (uv_fileno(&handle_.base, &fd) == 0) ::ioctl(fd, SIOCOUTQ, &in_socket);
-  return sent_bytes_ - queued_bytes() - static_cast<uint64_t>(in_socket);
+  const uint64_t waiting = queued_bytes() + static_cast<uint64_t>(in_socket);
+  return sent_bytes_ - std::min(sent_bytes_, waiting);
 }
 
 sockaddr_storage HttpConnection::peer_address() const {

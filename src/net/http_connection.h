@@ -1,5 +1,7 @@
 // HttpConnection: one client. Reads requests one after the other, hands each to the server's
 // handler and writes its answer; a pipelined request waits until the answer before it is written.
+// What it waits for itself is in http_connection.cpp, what it writes in http_connection_write.cpp,
+// and what it holds of what all connections share in http_connection_shares.cpp.
 //
 // Threads: the loop's.
 //
@@ -9,8 +11,9 @@
 //     the answer is complete but not all of it is written. kLingering: our side is shut down; what
 //     still comes is thrown away. kClosed: uv_close() was called.
 // (2) The application is called only from the loop: never from within a call of its own.
-// (3) Bounded memory: the parser's limits, kPipelineBytesMax and one read, stream_queue_bytes_max;
-//     of all bodies together arriving_bytes_max.
+// (3) Bounded memory: the parser's limits, kPipelineBytesMax and one read, stream_queue_bytes_max.
+//     What it holds is counted in its shares of heads, bodies and answers (ServerState); a closed
+//     connection has given all of them back.
 // (4) It frees itself when its handle is closed.
 #pragma once
 
@@ -23,6 +26,8 @@
 
 #include "net/http.h"
 #include "net/http_parser.h"
+#include "net/pace.h"
+#include "net/peer_shares.h"
 #include "net/server_state.h"
 #include "net/timer_wheel.h"
 #include "net/tls.h"
@@ -31,13 +36,13 @@ namespace weir::net {
 
 class HttpAnswer;
 
-class HttpConnection {
+class HttpConnection final : private BodyMemory {
  public:
   enum class Transport : uint8_t { kTcp, kUnix };
 
-  // Accepts from `listener`. `refuse`: answers 503 at once and reads nothing. Returns an error of
-  // uv.
-  static int accept(ServerState& server, uv_stream_t* listener, Transport transport, bool refuse);
+  // Accepts from `listener`; one for which there is no place gets a 503 at once. Returns an error
+  // of uv.
+  static int accept(ServerState& server, uv_stream_t* listener, Transport transport);
 
   // At once; pending answers learn of it in the next turn of the loop.
   void close();
@@ -65,7 +70,19 @@ class HttpConnection {
   HttpConnection(ServerState& server, Transport transport);
   ~HttpConnection() = default;
 
+  // Its shares.
+  bool take_place();
+  bool hold_head();
+  bool hold_body(size_t bytes) override;
+  bool hold_answer();
+  bool make_room(PeerShares& shares, PeerShare& share, size_t amount, Counter& yielded,
+                 std::string_view reason);
+  void update_yield();
+  void give_up(std::string_view reason);
+  void give_back_all();
+
   // Reading.
+  void begin();
   void start_reading();
   void pause_reading();
   void on_read(ssize_t count, const char* data);
@@ -81,6 +98,8 @@ class HttpConnection {
   void dispatch();
   // Answers for the application, and ends the connection.
   void refuse(int status, std::string_view message);
+  void refuse_head();
+  void refuse_more();
   void send_error(int status, std::string_view message, const HttpRequest& request);
   bool peer_has_hung_up() const;
   uint64_t bytes_taken_by_peer() const;
@@ -101,7 +120,8 @@ class HttpConnection {
   void send_sealed();
   void send_raw(std::string_view bytes, std::string_view more = {});
   void say_goodbye();
-  void start_write();
+  // `goes_on`: there was no moment without something to write.
+  void start_write(bool goes_on);
   void on_written(int status);
   void on_flushed();
   void begin_linger();
@@ -120,7 +140,8 @@ class HttpConnection {
   const Transport transport_;
   State state_ = State::kReading;
   Awaited awaited_ = Awaited::kNothing;  // What the timer waits for in kReading.
-  uint64_t body_begin_ms_ = 0;           // When the timer began to wait for this body.
+  uint64_t waiting_since_ms_ = 0;        // For that.
+  Pace body_pace_, brisk_pace_;          // Of the body, at the least rate and at a brisk one.
   bool processing_ = false;
   bool reading_ = false;
   bool writing_ = false;
@@ -129,7 +150,8 @@ class HttpConnection {
   bool head_only_ = false;  // The answer to a HEAD request.
   bool chunked_ = false;    // The stream being written.
   bool call_drained_ = false;
-  int refused_status_ = 0;  // By OnHeaders; answered when the body has been thrown away.
+  bool body_unwanted_ = false;  // It is thrown away before the request is answered, or
+  bool ignores_input_ = false;  // not read at all: the connection ends with the answer.
 
   std::unique_ptr<TlsSession> tls_;  // Null: what is sent is what is read.
   HttpParser parser_;
@@ -137,11 +159,12 @@ class HttpConnection {
   std::string peer_;
   PeerId peer_id_ = kUnixPeer;
   std::shared_ptr<HttpAnswer> answer_;
+  size_t answering_head_ = 0;  // What the head of the request holds that is being answered.
+  PeerShare place_, head_, body_, small_body_, queued_;
 
   uint64_t sent_bytes_ = 0;      // Given to send() since the connection began.
   std::string queue_, sending_;  // Behind sending_; with uv_write.
-  uint64_t taken_bytes_ = 0;     // Of them, taken by the client when last looked at.
-  uint64_t write_deadline_ms_ = 0;
+  Pace write_pace_;              // Of what the client takes.
   uv_write_t write_request_;
   uv_shutdown_t shutdown_request_;
 };

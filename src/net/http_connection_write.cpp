@@ -85,6 +85,8 @@ void HttpConnection::finish_answer() {
   if (is_closed()) return;  // The answer is lost, which on_closed tells.
   state_ = State::kFlushing;
   if (const auto answer = std::move(answer_)) answer->complete();
+  answering_head_ = 0;
+  hold_head();
   if (queued_bytes() == 0) on_flushed();
 }
 
@@ -161,11 +163,11 @@ void HttpConnection::send_raw(std::string_view bytes, std::string_view more) {
   if (taken == bytes.size() + more.size()) return;
   const size_t first = std::min(taken, bytes.size());
   queue_.append(bytes.substr(first)).append(more.substr(taken - first));
-  start_write();
+  if (!hold_answer()) return close();
+  if (!writing_) start_write(/*goes_on=*/false);
 }
 
-void HttpConnection::start_write() {
-  if (writing_) return;
+void HttpConnection::start_write(bool goes_on) {
   writing_ = true;
   sending_.clear();
   sending_.swap(queue_);
@@ -179,11 +181,12 @@ void HttpConnection::start_write() {
     writing_ = false;
     return close();
   }
-  taken_bytes_ = bytes_taken_by_peer();
-  // The loop's time is that of when its callback began; how long the answer took to make and to
-  // copy since is not the client's.
-  uv_update_time(server_.loop);
-  write_deadline_ms_ = server_.now_ms() + server_.limits.write_timeout_ms;
+  if (!goes_on) {
+    // The loop's time is that of when its callback began; how long the answer took to make and to
+    // copy since is not the client's.
+    uv_update_time(server_.loop);
+    write_pace_.begin(server_.now_ms(), bytes_taken_by_peer());
+  }
   arm_answer_deadline();
 }
 
@@ -191,9 +194,10 @@ void HttpConnection::on_written(int status) {
   writing_ = false;
   if (is_closed()) return;
   if (status < 0) return close();
-  if (!queue_.empty()) return start_write();
+  if (!queue_.empty()) return start_write(/*goes_on=*/true);
   std::string().swap(sending_);  // A slow moment must not cost memory for ever.
   std::string().swap(queue_);
+  hold_answer();
   if (state_ == State::kAnswering) {
     answer_->call_drained();
   } else if (state_ == State::kFlushing) {
@@ -218,6 +222,9 @@ void HttpConnection::on_flushed() {
 void HttpConnection::begin_linger() {
   state_ = State::kLingering;
   std::string().swap(pending_);
+  hold_head();
+  waiting_since_ms_ = server_.now_ms();
+  update_yield();
   server_.arm(timer, server_.now_ms() + server_.limits.linger_timeout_ms);
   if (tls_) {
     tls_->shut_down();

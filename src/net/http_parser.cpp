@@ -21,6 +21,9 @@ constexpr uint64_t kFramingPerByte = 8;
 // answer does not depend on how the network cut the bytes.
 constexpr uint64_t kFramingStride = 4096;
 
+// Of a header's name, in a message.
+constexpr size_t kNameShownMax = 64;
+
 constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
@@ -81,13 +84,19 @@ struct HttpParser::Impl {
   llhttp_t parser;
 };
 
-HttpParser::HttpParser(size_t header_bytes_max, size_t body_bytes_max, BodyBudget* bodies)
+HttpParser::HttpParser(size_t header_bytes_max, size_t body_bytes_max, BodyMemory* bodies)
     : impl_(std::make_unique<Impl>(this)),
       header_bytes_max_(header_bytes_max),
       body_bytes_max_(body_bytes_max),
       bodies_(bodies) {}
 
 HttpParser::~HttpParser() { drop_body(); }
+
+size_t HttpParser::head_memory() const {
+  return header_heap_bytes_ + request_.headers.capacity() * sizeof(request_.headers[0]) +
+         heap_bytes(request_.path) + heap_bytes(request_.query) + heap_bytes(target_) +
+         heap_bytes(name_) + heap_bytes(value_);
+}
 
 HttpParser::Event HttpParser::feed(std::string_view& bytes) {
   CHECK(phase_ != Phase::kFailed && event_ != Event::kRequest);
@@ -123,7 +132,10 @@ HttpParser::Event HttpParser::feed(std::string_view& bytes) {
     const size_t used =
         code == HPE_OK ? part.size()
                        : static_cast<size_t>(llhttp_get_error_pos(&impl_->parser) - fed_begin_);
-    if (used > 0) last_byte_ = fed_begin_[used - 1];
+    if (used > 0) {
+      last_solid_ = solid_before(fed_begin_ + used);
+      last_byte_ = fed_begin_[used - 1];
+    }
     (was_body ? wire_bytes_ : head_bytes_) += used;
     bytes.remove_prefix(used);
     if (code != HPE_OK && code != HPE_PAUSED)
@@ -148,7 +160,19 @@ HttpRequest HttpParser::take_request() {
   discard_ = false;
   head_bytes_ = 0;
   body_bytes_ = wire_bytes_ = 0;
+  return move_request();
+}
+
+HttpRequest HttpParser::abandon() {
+  phase_ = Phase::kFailed;
+  drop_body();
+  for (std::string* text : {&target_, &name_, &value_}) std::string().swap(*text);
+  return move_request();
+}
+
+HttpRequest HttpParser::move_request() {
   HttpRequest request = std::exchange(request_, HttpRequest{});
+  header_heap_bytes_ = 0;
   drop_body();  // It is the taker's now.
   return request;
 }
@@ -160,7 +184,7 @@ void HttpParser::discard_body() {
 
 void HttpParser::drop_body() {
   std::string().swap(request_.body);
-  if (bodies_ != nullptr) bodies_->give_back(std::exchange(body_taken_, 0));
+  if (bodies_ != nullptr) bodies_->hold_body(0);
 }
 
 int HttpParser::fail(int status, std::string message) {
@@ -181,10 +205,21 @@ HttpParser::Event HttpParser::fail_syntax(int code, const char* reason) {
   return Event::kError;
 }
 
-// A value comes in pieces: one per feed() that holds some of it, and one per folded line.
+// The last byte before `at` that is no blank, fed now or before.
+char HttpParser::solid_before(const char* at) const {
+  while (at > fed_begin_ && is_blank(at[-1])) --at;
+  return at > fed_begin_ ? at[-1] : last_solid_;
+}
+
+// A value comes in pieces: one per feed() that holds some of it, and one per folded line. llhttp
+// takes a line break before its first byte for white space; others would see an empty value, and
+// a line that is none (RFC 9112 5.2).
 int HttpParser::on_header_value(const char* at, size_t length) {
   const char before = at > fed_begin_ ? at[-1] : last_byte_;
   std::string_view piece(at, length);
+  if (!value_begun_ && length > 0 && solid_before(at) == '\n')
+    return fail(
+        400, "the header " + name_.substr(0, kNameShownMax) + " is folded before its value begins");
   if (value_begun_ && before == '\n') {
     value_folded_ = after_fold_ = true;
     while (!value_.empty() && is_blank(value_.back())) value_.pop_back();
@@ -203,11 +238,13 @@ int HttpParser::on_header_end() {
   if (request_.headers.size() >= kHeadersMax)
     return fail(
         431, "the request has more than the limit of " + std::to_string(kHeadersMax) + " headers");
+  if (name_.empty()) return fail(400, "a header has no name");
   while (!value_.empty() && is_blank(value_.back())) value_.pop_back();
   std::ranges::transform(name_, name_.begin(), lower);
   if (value_folded_ &&
       (name_ == "host" || name_ == "content-length" || name_ == "transfer-encoding"))
     return fail(400, std::string("the header ") + name_ + " is folded over two lines");
+  header_heap_bytes_ += heap_bytes(name_) + heap_bytes(value_);
   request_.headers.emplace_back(std::move(name_), std::move(value_));
   name_.clear();
   value_.clear();
@@ -283,7 +320,7 @@ int HttpParser::on_target_end() {
   request_.path = target.substr(0, question);
   if (request_.path.empty()) request_.path.push_back('/');
   if (question != std::string_view::npos) request_.query = target.substr(question + 1);
-  target_.clear();
+  std::string().swap(target_);  // Its memory would stay for as long as the connection does.
   return 0;
 }
 
@@ -305,10 +342,7 @@ int HttpParser::on_body(const char* at, size_t length) {
 bool HttpParser::grow_body(size_t size) {
   const size_t end = chunked_ ? body_bytes_max_ : static_cast<size_t>(content_length_);
   const size_t capacity = std::max(size, std::min(2 * request_.body.capacity(), end));
-  if (bodies_ != nullptr) {
-    if (!bodies_->take(capacity - body_taken_)) return false;
-    body_taken_ = capacity;
-  }
+  if (bodies_ != nullptr && !bodies_->hold_body(capacity)) return false;
   std::string grown;  // A string that grows by itself doubles whatever it is asked for.
   grown.reserve(capacity);
   grown.append(request_.body);

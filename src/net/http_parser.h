@@ -4,9 +4,9 @@
 // Threads: its owner's.
 //
 // Invariants:
-// (1) It holds at most one request, of at most header_bytes_max + body_bytes_max bytes. What its
-//     body holds is taken from the budget of all bodies, until the request is taken or given up.
-// (2) After kError nothing more may be fed: the borders between requests are lost.
+// (1) It holds at most one request, of at most header_bytes_max + body_bytes_max bytes. Its body
+//     holds no more than BodyMemory has granted, until the request is taken or given up.
+// (2) After kError or abandon() nothing more may be fed: the borders between requests are lost.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,22 @@
 
 namespace weir::net {
 
-// Memory that the bodies of all connections may hold together while they arrive.
-class BodyBudget {
+// Grants the memory of a body while it arrives.
+class BodyMemory {
  public:
-  explicit BodyBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
+  // The body holds so many bytes from now on; false, and all is as it was, if there is no room for
+  // them. Nothing (0) can always be held.
+  virtual bool hold_body(size_t bytes) = 0;
 
-  bool take(size_t bytes) {
-    if (bytes > bytes_max_ - used_) return false;
-    used_ += bytes;
-    return true;
-  }
-  void give_back(size_t bytes) { used_ -= bytes; }
-  size_t used() const { return used_; }
-
- private:
-  const size_t bytes_max_;
-  size_t used_ = 0;
+ protected:
+  ~BodyMemory() = default;
 };
+
+// What a string has on the heap, with what the allocator rounds up to (an eighth at the most).
+inline size_t heap_bytes(const std::string& text) {
+  constexpr size_t kWithin = 15, kAllocated = 8;
+  return text.capacity() <= kWithin ? 0 : text.capacity() + text.capacity() / 8 + kAllocated;
+}
 
 class HttpParser {
  public:
@@ -46,7 +45,7 @@ class HttpParser {
   };
 
   // `bodies` may be nullptr: no common bound. It outlives the parser.
-  HttpParser(size_t header_bytes_max, size_t body_bytes_max, BodyBudget* bodies = nullptr);
+  HttpParser(size_t header_bytes_max, size_t body_bytes_max, BodyMemory* bodies = nullptr);
   ~HttpParser();
   HttpParser(const HttpParser&) = delete;
   HttpParser& operator=(const HttpParser&) = delete;
@@ -57,8 +56,14 @@ class HttpParser {
 
   const HttpRequest& request() const { return request_; }
   HttpRequest take_request();
-  // For who looks at request() from kHeaders on.
+  // For callers that look at request() from kHeaders on.
   void set_peer(PeerId peer_id) { request_.peer_id = peer_id; }
+  // Gives up reading, and gives what is known of the request, without its body. It holds no memory
+  // any more.
+  HttpRequest abandon();
+
+  // What the head holds in memory that has come so far, its body apart.
+  size_t head_memory() const;
 
   // A byte of a request has come that is not yet complete.
   bool in_request() const { return phase_ != Phase::kBetween; }
@@ -89,6 +94,7 @@ class HttpParser {
   Event fail_syntax(int code, const char* reason);
   // What llhttp calls; each returns an llhttp error number.
   int on_target_end();
+  char solid_before(const char* at) const;
   int on_header_value(const char* at, size_t length);
   int on_header_end();
   int on_head_end();
@@ -96,12 +102,12 @@ class HttpParser {
   int on_body(const char* at, size_t length);
   bool grow_body(size_t size);
   void drop_body();
+  HttpRequest move_request();
 
   std::unique_ptr<Impl> impl_;
   const size_t header_bytes_max_;
   const size_t body_bytes_max_;
-  BodyBudget* const bodies_;
-  size_t body_taken_ = 0;  // From bodies_: the capacity of request_.body.
+  BodyMemory* const bodies_;
 
   HttpRequest request_;
   std::string target_;
@@ -117,12 +123,14 @@ class HttpParser {
   bool expects_continue_ = false;
   bool chunked_ = false;
   bool discard_ = false;
-  char last_byte_ = 0;               // Of the bytes fed before.
+  char last_byte_ = 0;               // Of the bytes fed before;
+  char last_solid_ = 0;              // the last that is no blank.
   const char* fed_begin_ = nullptr;  // Of the bytes being fed.
   uint64_t content_length_ = 0;
   size_t head_bytes_ = 0;
-  uint64_t body_bytes_ = 0;  // Of the body itself, kept or not.
-  uint64_t wire_bytes_ = 0;  // Of the body as sent, with its framing.
+  size_t header_heap_bytes_ = 0;  // Of the names and values of request_.headers.
+  uint64_t body_bytes_ = 0;       // Of the body itself, kept or not.
+  uint64_t wire_bytes_ = 0;       // Of the body as sent, with its framing.
   int error_status_ = 0;
   std::string error_message_;
 };

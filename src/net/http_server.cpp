@@ -27,10 +27,6 @@ namespace {
 
 // Waiting to be accepted; the kernel lowers it to net.core.somaxconn.
 constexpr int kBacklog = 4096;
-// Connections beyond the limit that may carry a 503 away at the same time; the rest are just
-// closed.
-constexpr int32_t kRefusedMax = 128;
-
 }  // namespace
 
 ServerState::ServerState(uv_loop_t* uv_loop, const HttpLimits& http_limits)
@@ -99,7 +95,13 @@ void ServerState::add(HttpConnection* connection) {
   connections = connection;
   ++open_handles;
   ++connection_count;
-  if (connection->is_refused) ++refused_count;
+  stats.open_connections.set(connection_count - refused_count);
+}
+
+void ServerState::mark_refused(HttpConnection* connection) {
+  connection->is_refused = true;
+  ++refused_count;
+  stats.refused_connections.add();
   stats.open_connections.set(connection_count - refused_count);
 }
 
@@ -155,7 +157,7 @@ struct HttpServer::Impl : ServerState {
     orphaned = true;
     handler = nullptr;
     error_body = nullptr;
-    on_headers = nullptr;
+    wants_body = nullptr;
     error_headers = nullptr;
     drained = nullptr;
     for (HttpConnection* c = connections; c != nullptr; c = c->next) c->forget_callbacks();
@@ -206,13 +208,8 @@ struct HttpServer::Impl : ServerState {
   void on_connection(Listener& listener, int status) {
     if (status != 0) return on_accept_error(status);
     stats.connections.add();
-    const bool refuse = connection_count - refused_count >= limits.connections_max;
-    if (refuse) stats.refused_connections.add();
-    const bool drop = refuse && refused_count >= kRefusedMax;
-    const int error =
-        HttpConnection::accept(*this, listener.stream(), listener.transport, refuse && !drop);
+    const int error = HttpConnection::accept(*this, listener.stream(), listener.transport);
     if (error != 0) return on_accept_error(error);
-    if (drop) connections->close();  // The one just added.
   }
 
   // Out of files, mostly. libuv has closed the connection; we say so once in a while.
@@ -378,7 +375,7 @@ void HttpServer::close_unfinished_requests() {
 
 const HttpStats& HttpServer::stats() const { return impl_->stats; }
 
-void HttpServer::on_headers(OnHeaders call) { impl_->on_headers = std::move(call); }
+void HttpServer::wants_body(WantsBody call) { impl_->wants_body = std::move(call); }
 
 void HttpServer::error_headers(ErrorHeaders call) { impl_->error_headers = std::move(call); }
 

@@ -20,6 +20,7 @@
 #include "net/http.h"
 #include "net/http_parser.h"
 #include "net/http_response.h"
+#include "net/peer_shares.h"
 #include "net/timer_wheel.h"
 
 namespace weir::net {
@@ -39,6 +40,8 @@ struct ServerState {
   void defer(HttpConnection* connection);
 
   void add(HttpConnection* connection);
+  // It only carries a 503 away, and has no place among the others.
+  void mark_refused(HttpConnection* connection);
   // The connection's handle is closed and it is about to be freed.
   void remove(HttpConnection* connection);
   void handle_closed();
@@ -50,11 +53,17 @@ struct ServerState {
 
   uv_loop_t* const loop;
   const HttpLimits limits;
-  BodyBudget bodies{limits.arriving_bytes_max};
+  // What connections hold together.
+  PeerShares places{static_cast<size_t>(limits.connections_max)};
+  PeerShares heads{limits.heads_bytes_max};
+  PeerShares bodies{limits.arriving_bytes_max};
+  PeerShares small_bodies{limits.small_bodies_bytes_max};
+  PeerShares answers{limits.answers_bytes_max};
+  const HttpConnection* large_answer = nullptr;  // The one that is beyond answers.
   HttpStats stats;
   HttpServer::Handler handler;
   HttpServer::ErrorBody error_body;
-  HttpServer::OnHeaders on_headers;
+  HttpServer::WantsBody wants_body;
   HttpServer::ErrorHeaders error_headers;
   std::shared_ptr<TlsContext> tls;
 

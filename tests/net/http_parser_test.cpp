@@ -41,7 +41,7 @@ std::string parse(std::string_view bytes, NextSize next_size, bool discard = fal
 
 const std::string kRequests[] = {
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-    "\r\n\r\nGET /a?b=c HTTP/1.1\r\nhOsT: a\r\nX: 1 \r\n 2\r\n\t3\r\nEmpty:\r\nY:\r\n z\r\n\r\n",
+    "\r\n\r\nGET /a?b=c HTTP/1.1\r\nhOsT: a\r\nX: 1 \r\n 2\r\n\t3\r\nEmpty:\r\nY: \t z\r\n\r\n",
     "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
     "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\nA;e=\"q\"\r\n"
     "0123456789\r\n0\r\nT: 1\r\n\r\n",
@@ -57,6 +57,9 @@ const std::string kLastRequests[] = {
     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1388\r\n" +
         std::string(5'000, 'b') + "\r\n1\r\nc\r\n0\r\n\r\n",
     "GET / HTTP/1.1\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost:\r\n a\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nY: \r\n \t\r\n\t z\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n",
     "BAD",
     "GET / HTT",
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf",
@@ -85,6 +88,37 @@ TEST(HttpParser, ReadsWhatWasMeant) {
   EXPECT_EQ(whole(kRequests[5]), "GET /k? keep 0\n  connection=keep-alive\n  []\n");
   EXPECT_EQ(whole(kLastRequests[1]).substr(0, 4), "E431");
   EXPECT_NE(whole(kLastRequests[2]).find("E413"), std::string::npos);
+}
+
+TEST(HttpParser, RefusesAFoldBeforeAValueAndAHeaderWithoutAName) {
+  for (const std::string head :
+       {"Host:\r\n a", "Host: a\r\nX: \r\n\tb", "Host: a\r\nContent-Length:\r\n 3"})
+    for (const size_t size : {size_t{1} << 20, size_t{1}, size_t{7}})
+      EXPECT_NE(parse("GET / HTTP/1.1\r\n" + head + "\r\n\r\nabc", [&] { return size; })
+                    .find("E400 the header "),
+                std::string::npos)
+          << head;
+  EXPECT_EQ(parse("GET / HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n", [] { return size_t{1} << 20; }),
+            "E400 a header has no name");
+}
+
+// At least what was sent, and no more than the allocator may take for it.
+TEST(HttpParser, CountsTheMemoryOfAHead) {
+  HttpParser parser(100'000, 1'000);
+  EXPECT_EQ(parser.head_memory(), 0u);
+  std::string head = "GET /" + std::string(10'000, 'p') + "?" + std::string(10'000, 'q') +
+                     " HTTP/1.1\r\nHost: a\r\n";
+  for (int i = 0; i < 200; ++i)
+    head += "x-header-number-" + std::to_string(1'000 + i) + ": " + std::string(200, 'v') + "\r\n";
+  std::string_view bytes = head;
+  EXPECT_EQ(parser.feed(bytes), HttpParser::Event::kMore);
+  EXPECT_GE(parser.head_memory(), head.size() + 200 * 2 * sizeof(std::string));
+  EXPECT_LE(parser.head_memory(), 2 * head.size());
+  bytes = "\r\n";
+  EXPECT_EQ(parser.feed(bytes), HttpParser::Event::kHeaders);
+  EXPECT_EQ(parser.feed(bytes), HttpParser::Event::kRequest);
+  EXPECT_EQ(parser.take_request().query.size(), 10'000u);
+  EXPECT_EQ(parser.head_memory(), 0u) << "nothing stays in an idle connection";
 }
 
 TEST(HttpParser, ADiscardedBodyIsNotKeptAndTheNextOneIs) {

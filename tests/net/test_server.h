@@ -54,7 +54,9 @@ auto run_on_loop(Loop& loop, F call) {
 // One connection. Every wait ends after 5 s, so a broken server fails a test rather than hangs it.
 class RawClient {
  public:
-  explicit RawClient(uint16_t port, const char* address = "127.0.0.1", int receive_buffer = 0) {
+  // `source`: of IPv4; the whole network 127.0.0.0/8 is this machine.
+  explicit RawClient(uint16_t port, const char* address = "127.0.0.1", int receive_buffer = 0,
+                     const char* source = nullptr) {
     const bool v6 = std::strchr(address, ':') != nullptr;
     fd_ = ::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (receive_buffer > 0)
@@ -70,6 +72,12 @@ class RawClient {
       sockaddr_in to{};
       to.sin_family = AF_INET;
       to.sin_port = htons(port);
+      if (source != nullptr) {
+        sockaddr_in from{};
+        from.sin_family = AF_INET;
+        ::inet_pton(AF_INET, source, &from.sin_addr);
+        ::bind(fd_, reinterpret_cast<sockaddr*>(&from), sizeof from);
+      }
       ::inet_pton(AF_INET, address, &to.sin_addr);
       result = ::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to);
     }

@@ -169,7 +169,7 @@ TEST(MemoryPlan, TheContextFitsIntoTheMemoryThatKeysAndValuesMayTake) {
   EXPECT_EQ(whole->context_max, 8192);
   EXPECT_EQ(context_note(*whole), "");
   // Both are: then more memory is needed, too.
-  options.kv_memory = 100 * kMiB;
+  options.kv_memory = 94 * kMiB;
   const auto both = plan_memory(options, {500 * kMiB, "test"}, small_model());
   ASSERT_TRUE(both) << both.error().message;
   const std::string note = context_note(*both);
@@ -327,10 +327,10 @@ TEST(MemoryPlan, ACacheThatTheSystemRefusesNamesTheOption) {
   EXPECT_TRUE(allocate_kv({{2, 64, 64}}, kernels::FloatType::kF16, 4));
 }
 
-TEST(MemoryPlan, GivesBodiesAnEighthUnlessToldTheirSize) {
+TEST(MemoryPlan, GivesBodiesASeventhUnlessToldTheirSize) {
   const BodyPlan small = plan_bodies({}, {500 * kMiB, "test"});
   EXPECT_EQ(small.largest, 5 * kMiB);
-  EXPECT_LE(small.arriving + small.preparing, 500 * kMiB / 8);
+  EXPECT_LE(small.arriving + small.small + small.preparing, 500 * kMiB / 7);
   const BodyPlan large = plan_bodies({}, {64'000 * kMiB, "test"});
   EXPECT_EQ(large.largest, 32 * kMiB);
   // Whatever the size, one body fits, and the plan has room for all.
@@ -340,13 +340,41 @@ TEST(MemoryPlan, GivesBodiesAnEighthUnlessToldTheirSize) {
     const auto plan = plan_memory(options, {100'000 * kMiB, "test"}, small_model());
     ASSERT_TRUE(plan);
     EXPECT_EQ(plan->bodies.largest, mib * kMiB);
-    EXPECT_GE(plan->bodies.arriving, 2 * mib * kMiB);
+    // One beside as much of others, and small ones beside all.
+    FairBudget arriving(static_cast<size_t>(plan->bodies.arriving));
+    EXPECT_TRUE(arriving.take(1, static_cast<size_t>(plan->bodies.largest)));
+    EXPECT_TRUE(arriving.take(2, static_cast<size_t>(plan->bodies.largest) / 2));
+    EXPECT_TRUE(arriving.take(2, static_cast<size_t>(plan->bodies.largest) / 2));
+    EXPECT_GE(plan->bodies.small, kMiB);
     EXPECT_GE(plan->bodies.preparing,
               static_cast<int64_t>(api::preparing_bytes(std::string(1 << 20, 'x'))) * mib);
     const auto line = std::ranges::find(plan->lines, "bodies", &MemoryPlan::Line::what);
     ASSERT_NE(line, plan->lines.end());
-    EXPECT_EQ(line->bytes, plan->bodies.arriving + plan->bodies.preparing);
+    EXPECT_EQ(line->bytes, plan->bodies.arriving + plan->bodies.small + plan->bodies.preparing);
   }
+}
+
+TEST(MemoryPlan, CountsHeadsAndAnswersOfAllConnections) {
+  const auto bytes_of = [](const MemoryPlan& plan, std::string_view what) {
+    const auto line = std::ranges::find(plan.lines, what, &MemoryPlan::Line::what);
+    return line == plan.lines.end() ? 0 : line->bytes;
+  };
+  for (const int64_t mib : {700, 24'000, 200'000}) {
+    Options plain, tls;
+    tls.tls_cert = tls.tls_key = "file";
+    const MemoryLimit limit{mib * kMiB, "test"};
+    const auto plan = plan_memory(plain, limit, small_model());
+    const auto with_tls = plan_memory(tls, limit, small_model());
+    ASSERT_TRUE(plan && with_tls);
+    EXPECT_EQ(bytes_of(*plan, "heads"), plan_heads(plain, limit));
+    EXPECT_EQ(bytes_of(*with_tls, "heads"), 2 * plan_heads(plain, limit)) << "handshakes, too";
+    EXPECT_EQ(bytes_of(*plan, "answers"), plan_answers(limit));
+    EXPECT_LE(plan_heads(plain, limit) + plan_answers(limit), limit.bytes / 20);
+    EXPECT_GE(plan_heads(plain, limit), 4 * kMiB);
+  }
+  Options many;
+  many.queue = 100'000;
+  EXPECT_GE(plan_heads(many, {700 * kMiB, "test"}), 100'000 * 4096);
 }
 
 TEST(MemoryPlan, GivesExpertsWhatTheyAreToldOrWhatIsLeft) {
