@@ -67,7 +67,7 @@ class MemoryLease {
 // need, and parts of that go to what it is made of.
 class MemoryBudget final : private Lender {
  public:
-  explicit MemoryBudget(size_t bytes_max) : budget_(bytes_max), bytes_max_(bytes_max) {}
+  explicit MemoryBudget(size_t bytes_max) : budget_(bytes_max, kFactor), bytes_max_(bytes_max) {}
 
   std::optional<MemoryLease> take(uint64_t caller, size_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -98,9 +98,13 @@ class MemoryBudget final : private Lender {
   size_t bytes_max() const { return bytes_max_; }
   // The most that one request ever gets, and those of one caller together.
   size_t most_of_one() const { return FairBudget::most_of_one(bytes_max_); }
-  size_t share_of_one() const { return bytes_max_ / 2; }
+  size_t share_of_one() const { return bytes_max_ / (kFactor + 1) * kFactor; }
 
  private:
+  // Most requests are small beside the budget: a fifth of it is many, and one caller that asks for
+  // much gets nearly all.
+  static constexpr size_t kFactor = 4;
+
   void give_back(uint64_t caller, size_t bytes) override {
     const std::lock_guard lock(mutex_);
     budget_.give_back(caller, bytes);

@@ -43,10 +43,10 @@ bool HttpConnection::hold_head() {
 bool HttpConnection::hold_body(size_t bytes) {
   if (is_closed()) return true;
   PeerShares& small = server_.small_bodies;
+  if (bytes == 0) return server_.bodies.hold(body_, 0) && small.hold(small_body_, 0);
   const bool is_small = body_.held == 0 && std::max<uint64_t>(bytes, parser_.content_length()) <=
                                                server_.limits.small_body_bytes;
-  const bool fits = bytes == 0 || (is_small && small.hold(small_body_, bytes));
-  if (bytes > 0 && fits) return true;
+  if (is_small && small.hold(small_body_, bytes)) return true;
   const auto make_room_in = [&](PeerShares& shares, PeerShare& share) {
     return make_room(shares, share, bytes, server_.stats.yielded_bodies,
                      "the rest of the body came too slowly, and others need the room");
@@ -55,8 +55,8 @@ bool HttpConnection::hold_body(size_t bytes) {
   return is_small && make_room_in(small, small_body_);
 }
 
-// What waits until the client takes it. One answer at a time may be larger than its part: it has
-// been made, and whoever asked for it is alone in that.
+// What waits until the client takes it. One answer at a time may be larger than its peer's part: it
+// has been made already, and a client that reads it frees it soon.
 bool HttpConnection::hold_answer() {
   if (is_closed()) return true;
   const HttpConnection*& large = server_.large_answer;

@@ -265,7 +265,7 @@ TEST(Rerank, SendsLongAnswersInPiecesAndStopsWhenTheClientGoes) {
 
 TEST(Rerank, SaysForGoodWhatMemoryNeverAllows) {
   TestOptions options = judge();
-  options.config.log_bytes_max = 4 << 20;  // One caller gets 2 MiB bit by bit.
+  options.config.log_bytes_max = 5 << 19;  // One caller gets 2 MiB bit by bit.
   TestApi server(options);
   const auto refused = server.post("/v1/rerank", documents_body(700, 2000));
   EXPECT_EQ(refused.status, 400) << refused.body;

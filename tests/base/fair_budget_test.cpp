@@ -19,6 +19,15 @@ TEST(FairBudget, OneThatIsAloneGetsHalfBitByBit) {
   EXPECT_EQ(budget.held_by(1), 0u);
 }
 
+TEST(FairBudget, AFactorGivesMoreToOneAndLessToTheNext) {
+  FairBudget budget(1000, 4);
+  EXPECT_TRUE(budget.take(1, 1));
+  while (budget.take(1, 1)) continue;
+  EXPECT_EQ(budget.held_by(1), 800u);
+  while (budget.take(2, 1)) continue;
+  EXPECT_EQ(budget.held_by(2), 160u);
+}
+
 TEST(FairBudget, OneLargePieceLeavesRoomForSmallOnes) {
   FairBudget budget(800);
   EXPECT_EQ(FairBudget::most_of_one(800), 700u);

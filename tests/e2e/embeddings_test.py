@@ -137,7 +137,7 @@ class Embeddings(unittest.TestCase):
                 s = socket.socket()
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 s.connect((server.host, server.port))
-                s.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                s.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                           b"Content-Length: %d\r\n\r\n" % len(body) + body)
                 self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 200"))
                 clients.append(s)

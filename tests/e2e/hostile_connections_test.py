@@ -5,7 +5,7 @@ from weir_server import WEIR, Server, eventually
 
 HOSTILE, BYSTANDER = "127.0.0.2", "127.0.0.99"
 HEADERS = b"".join(b"x-%03d: %s\r\n" % (i, b"v" * 232) for i in range(250))  # 62 KB.
-UNFINISHED = b"GET /health HTTP/1.1\r\nHost: x\r\n" + HEADERS
+UNFINISHED = b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + HEADERS
 MiB = 1 << 20
 
 
@@ -14,7 +14,7 @@ def connect(server, address, timeout=30):
 
 
 def upload(length, headers=""):
-    return (f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{headers}"
+    return (f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}"
             f"Content-Length: {length}\r\n\r\n").encode()
 
 
@@ -107,7 +107,7 @@ class HostileConnections(unittest.TestCase):
             idle = []
             for _ in range(1000):
                 idle.append(connect(server, HOSTILE))
-                self.assertEqual(answer_to(idle[-1], b"GET /health?" + b"q" * 60_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")[0], 200)
+                self.assertEqual(answer_to(idle[-1], b"GET /health?" + b"q" * 60_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")[0], 200)
             self.assertLess(self.grown(server, before), 16 * MiB)
             for s in idle:
                 s.close()
@@ -170,7 +170,7 @@ class HostileConnections(unittest.TestCase):
     def test_idle_connections_keep_nobody_out(self):
         with Server("--max-connections", "200") as server, Bystander(server) as bystander:
             kept = connect(server, BYSTANDER)
-            health = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+            health = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
             self.assertEqual(answer_to(kept, health), (200, True))
             hostile = []
             for i in range(600):
