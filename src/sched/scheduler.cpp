@@ -46,7 +46,7 @@ void Scheduler::next_step(Step& step, const PromptTokens& prompt_tokens) {
   ++plans_;
   retire_planned();
   if (shares_.several()) exchange();
-  pages_lack_ = !plan_decodes(step);
+  pages_lack_ = !plan_decodes(step, limits_.slab_tokens_max == 0 ? prompt_tokens.max : 0);
   if (!pages_lack_) admit();
   if (limits_.slab_tokens_max == 0)
     plan_prefills(step, std::min(prompt_tokens.max, limits_.step_tokens_max - step.token_count),
@@ -86,9 +86,9 @@ void Scheduler::retire_planned() {
 }
 
 // Returns false if somebody had to give its pages back.
-bool Scheduler::plan_decodes(Step& step) {
+bool Scheduler::plan_decodes(Step& step, int32_t prompt_tokens_max) {
   choose_decodes(step);
-  if (shares_.several()) hold_decodes(step);
+  if (shares_.several()) hold_decodes(step, prompt_tokens_max);
   const bool room = make_room(step);
   for (const Slice& slice : step.slices) {
     grow(slice.seq, slice.first + slice.count);
@@ -111,40 +111,46 @@ void Scheduler::choose_decodes(Step& step) {
   }
 }
 
-// Of a caller that has more rows than all others together, and more than the least, some sequences
-// are left out. Those with a worse priority are no reason to.
-void Scheduler::hold_decodes(Step& step) {
-  for (const Slice& slice : step.slices) Shares::begin(*slice.seq->share);
+// Of a caller that has more rows than it may beside the others some sequences are left out. What
+// has a worse priority is no reason. Only one caller can have more than all others together.
+void Scheduler::hold_decodes(Step& step, int32_t prompt_tokens_max) {
+  for (const Sequence* seq : running_) Shares::begin(*seq->share);
+  shares_.begin_step(prompt_tokens_max);
   const std::span<Slice> slices(step.slices);
-  int32_t rows = 0;
+  size_t running = 0;
   for (size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
-    for (; end < slices.size() && slices[end].seq->priority == slices[begin].seq->priority; ++end) {
-      slices[end].seq->share->decode_rows += slices[end].count;
-      rows += slices[end].count;
+    const int32_t priority = slices[begin].seq->priority;
+    for (; end < slices.size() && slices[end].seq->priority == priority; ++end)
+      shares_.add_decodes(*slices[end].seq->share, slices[end].count);
+    for (; running < running_.size() && running_[running]->priority <= priority; ++running) {
+      const Sequence* seq = running_[running];
+      if (seq->prefilling() && !seq->in_slab) shares_.expect_prompt(*seq->share, tokens_left(seq));
     }
-    rows -= hold_group(slices.subspan(begin, end - begin), rows);
+    const std::span<Slice> group = slices.subspan(begin, end - begin);
+    const auto rows_of = [](const Slice& slice) { return slice.seq->share->decode_rows; };
+    Share& most = *std::ranges::max_element(group, {}, rows_of)->seq->share;
+    const int32_t excess = most.decode_rows - shares_.decode_rows_max(most);
+    if (excess <= 0) continue;
+    shares_.note_bound();
+    shares_.add_decodes(most, -hold(group, most, excess));
   }
   std::erase_if(step.slices, [](const Slice& slice) { return slice.count == 0; });
 }
 
-// Of slices of one priority; `rows` are those of all callers so far. Returns how many it has taken
-// away. Only one caller can have more than the others together.
-int32_t Scheduler::hold_group(std::span<Slice> group, int32_t rows) {
-  const auto rows_of = [](const Slice& slice) { return slice.seq->share->decode_rows; };
-  Share* const most = std::ranges::max_element(group, {}, rows_of)->seq->share;
-  const int32_t excess = most->decode_rows - Shares::rows_beside(rows - most->decode_rows);
-  if (excess <= 0) return 0;
+// Takes `excess` rows of one caller from slices of one priority, all but one at most; returns how
+// many. Sequences have rows in turn.
+int32_t Scheduler::hold(std::span<Slice> group, const Share& caller, int32_t excess) {
   turns_.clear();
-  int32_t rows_here = 0;
+  int32_t rows = 0;
   for (Slice& slice : group) {
-    if (slice.seq->share != most) continue;
+    if (slice.seq->share != &caller) continue;
     turns_.push_back(&slice);
-    rows_here += slice.count;
+    rows += slice.count;
   }
   std::ranges::sort(turns_, [](const Slice* a, const Slice* b) {
     return std::tuple(a->seq->turn, a) < std::tuple(b->seq->turn, b);
   });
-  const int32_t left = std::max(rows_here - excess, 1);
+  const int32_t left = std::max(rows - excess, 1);
   int32_t spare = left;
   for (Slice* slice : turns_) {
     const int32_t count = std::min(slice->count, spare);
@@ -152,8 +158,7 @@ int32_t Scheduler::hold_group(std::span<Slice> group, int32_t rows) {
     slice->count = count;
     spare -= count;
   }
-  most->decode_rows -= rows_here - left;
-  return rows_here - left;
+  return rows - left;
 }
 
 // Pages for all slices, but for those whose sequence has to give its own back. Pages reserved for
@@ -176,13 +181,15 @@ bool Scheduler::make_room(Step& step) {
 }
 
 void Scheduler::plan_prefills(Step& step, int32_t tokens_max, int32_t beside) {
-  choose_prefills(step, beside);
+  choose_prefills(step, tokens_max);
   for (Sequence* seq : prefills_) {
     if (step.prefill_tokens >= tokens_max) break;
     match(seq);  // What others have computed since it was admitted.
     if (computed_in_step(seq, step)) continue;
     const int32_t left = tokens_left(seq);
-    int32_t count = std::min({left, tokens_max - step.prefill_tokens, share_of_prompt(step, seq)});
+    int32_t count =
+        std::min({left, tokens_max - step.prefill_tokens, share_of_prompt(step, seq, beside)});
+    if (count < std::min(left, tokens_max - step.prefill_tokens)) shares_.note_bound();
     if (count == 0) continue;
     // What a preempted sequence had generated comes in a slice of its own.
     if (limits_.prompts_differ && seq->computed < seq->prompt_length)
@@ -195,7 +202,7 @@ void Scheduler::plan_prefills(Step& step, int32_t tokens_max, int32_t beside) {
 }
 
 // In the order of their turns.
-void Scheduler::choose_prefills(const Step& step, int32_t beside) {
+void Scheduler::choose_prefills(const Step& step, int32_t tokens_max) {
   prefills_.clear();
   for (Sequence* seq : running_)
     if (seq->prefilling()) prefills_.push_back(seq);
@@ -205,8 +212,8 @@ void Scheduler::choose_prefills(const Step& step, int32_t beside) {
   }
   for (const Slice& slice : step.slices) Shares::begin(*slice.seq->share);
   for (const Sequence* seq : prefills_) Shares::begin(*seq->share);
-  shares_.begin_prompts(beside);
-  counted_decodes_ = 0;
+  shares_.begin_step(tokens_max);
+  counted_decodes_ = counted_prompts_ = 0;
   std::ranges::sort(prefills_, [this](const Sequence* a, const Sequence* b) {
     if (a->priority != b->priority || a->share == b->share) return goes_first(a, b);
     const Share &of_a = *a->share, &of_b = *b->share;
@@ -217,16 +224,21 @@ void Scheduler::choose_prefills(const Step& step, int32_t beside) {
   });
 }
 
-// The most tokens that the step may have of this prompt for its caller's sake. Decoders of a worse
-// priority are no reason for fewer.
-int32_t Scheduler::share_of_prompt(const Step& step, const Sequence* seq) {
+// The most tokens that the step may have of this prompt for its caller's sake. What has a worse
+// priority is no reason for fewer.
+int32_t Scheduler::share_of_prompt(const Step& step, const Sequence* seq, int32_t beside) {
   if (!shares_.several()) return limits_.step_tokens_max + limits_.slab_tokens_max;
-  for (; counted_decodes_ < step.decode_slices; ++counted_decodes_) {
-    const Slice& slice = step.slices[static_cast<size_t>(counted_decodes_)];
+  for (; counted_decodes_ < static_cast<size_t>(step.decode_slices); ++counted_decodes_) {
+    const Slice& slice = step.slices[counted_decodes_];
     if (slice.seq->priority > seq->priority) break;
-    shares_.add_decode(*slice.seq->share, slice.count);
+    shares_.add_decodes(*slice.seq->share, slice.count);
   }
-  return shares_.prompt_tokens_max(*seq->share);
+  for (; counted_prompts_ < prefills_.size(); ++counted_prompts_) {
+    const Sequence* other = prefills_[counted_prompts_];
+    if (other->priority > seq->priority) break;
+    shares_.expect_prompt(*other->share, tokens_left(other));
+  }
+  return shares_.prompt_tokens_max(*seq->share, beside);
 }
 
 void Scheduler::add_prefill(Step& step, const Slice& slice) const {
@@ -251,11 +263,10 @@ void Scheduler::commit(const Step& step) {
 }
 
 void Scheduler::charge(const Step& step) {
-  if (shares_.several()) {
-    for (const Slice& slice : step.slices) shares_.charge(*slice.seq->share, slice.count);
-  } else if (!step.slices.empty()) {
-    shares_.charge(*step.slices.front().seq->share, step.token_count);
-  }
+  if (step.slices.empty()) return;
+  if (!shares_.several())
+    return shares_.charge_alone(*step.slices.front().seq->share, step.token_count);
+  for (const Slice& slice : step.slices) shares_.charge(*slice.seq->share, slice.count);
   shares_.end_step(step.token_count);
 }
 

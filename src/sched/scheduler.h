@@ -21,10 +21,10 @@
 //   others. If it finds no place or no pages, and another caller would keep more running than it
 //   then has (of pages: at least as many), sequences of the one that has most give way, the last
 //   first. So callers come to have equally many, and nobody gives way twice for one arrival.
-//   Steps. Generated tokens of one caller take no more rows than those of the others together, and
-//   at least Shares::kRowsLeast: its sequences have them in turn, the longest without first.
-//   Prompts of callers in debt take no more rows beside what others have than that has, or than the
-//   cost model allows: steps become at most about twice as long for what one caller asks.
+//   Steps. Generated tokens of one caller take no more rows than what the others have in the step
+//   is worth, and at least Shares::kRowsLeast: its sequences have them in turn, the longest without
+//   first. So do prompts of callers in debt, or as many as the cost model allows. A step becomes at
+//   most about twice as long for what one caller asks.
 //   Prompts' turns. Those of callers in debt come after the others, the least in debt first.
 //   Pages. The one that gives its pages back is the last of the caller that may ask for most.
 //
@@ -155,14 +155,14 @@ class Scheduler {
   using PageTokens = std::array<int32_t, kv::kPageTokens>;
 
   void retire_planned();
-  bool plan_decodes(Step& step);
+  bool plan_decodes(Step& step, int32_t prompt_tokens_max);
   void choose_decodes(Step& step);
-  void hold_decodes(Step& step);
-  int32_t hold_group(std::span<Slice> group, int32_t rows);
+  void hold_decodes(Step& step, int32_t prompt_tokens_max);
+  int32_t hold(std::span<Slice> group, const Share& caller, int32_t excess);
   bool make_room(Step& step);
   void plan_prefills(Step& step, int32_t tokens_max, int32_t beside);
-  void choose_prefills(const Step& step, int32_t beside);
-  int32_t share_of_prompt(const Step& step, const Sequence* seq);
+  void choose_prefills(const Step& step, int32_t tokens_max);
+  int32_t share_of_prompt(const Step& step, const Sequence* seq, int32_t beside);
   void add_prefill(Step& step, const Slice& slice) const;
   void commit(const Step& step);
   void charge(const Step& step);
@@ -213,7 +213,7 @@ class Scheduler {
   std::vector<Sequence*> prefills_;
   std::vector<Sequence*> victims_;
   std::vector<Slice*> turns_;
-  int32_t counted_decodes_ = 0;  // Slices of the step that its prompts come after.
+  size_t counted_decodes_ = 0, counted_prompts_ = 0;  // Of what the shares of a step know.
 };
 
 }  // namespace weir::sched

@@ -1,20 +1,24 @@
 // Shares: what each caller has of the engine, so that no caller takes it from the others. Requests
 // of one key, or of one address, are one caller's (Request::caller).
 //
-// Credit. The rows of a step are due to the callers that have something open, in equal parts. A
-// caller that has had less than its part has credit, one that has had more has debt, each of up to
-// kCredit rows. Both wear off as others compute, whether or not the caller has anything open. To a
-// caller that is alone is due all that it takes.
+// Credit. The rows of a step are due to the callers that have something open, in equal parts, and
+// at least to two. A caller that has had less than its part has credit, one that has had more has
+// debt, each of up to kCredit rows. Both wear off as others compute, whether or not the caller has
+// anything open. A caller that is alone uses its credit up and comes into no debt: it yields as
+// soon as another one comes, and owes that nothing.
 //
-// A plan. Where several callers have rows in a step, prompts of a caller without credit are bounded
-// by the rows that the step has anyhow (prompt_tokens_max()), because the others' tokens wait for
-// them. Prompts within their caller's credit are not: an ordinary question is computed at once.
+// A plan. Everybody waits for the whole step. So where several callers have rows in one, generated
+// tokens of one caller and prompts of those without credit are bounded by what the others have in
+// it: their generated tokens, and a part of their prompts within credit. These are not bounded: an
+// ordinary question is computed at once. A caller that was bounded stays so for a few steps after
+// the others have ended: who asks without a pause would else wait for a step that is all of that
+// caller.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
 // (1) A caller with anything open has one share, whose address does not change.
-// (2) With one caller nothing here depends on what was planned: its credit stays as it is.
+// (2) One caller's plans do not depend on its share.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +37,10 @@ struct Share {
 
   // Scratch of a plan.
   int32_t decode_rows = 0;
-  int32_t ordinary_rows = 0;  // Decoders and prompts within the credit.
-  int32_t prompt_tokens = 0;
-  int32_t places = 0;  // Running sequences after what is planned to be preempted,
-  int64_t claims = 0;  // and the pages that those may ask for.
+  int32_t expected = 0;       // Prompt tokens within the credit that could be in the step,
+  int32_t prompt_tokens = 0;  // and all that are.
+  int32_t places = 0;         // Running sequences after what is planned to be preempted,
+  int64_t claims = 0;         // and the pages that those may ask for.
 };
 
 class Shares {
@@ -48,6 +52,10 @@ class Shares {
   // hardly less time.
   static constexpr int32_t kRowsLeast = 16;
 
+  // For how many steps a caller that is alone again stays bounded. They are short, and a client
+  // that asks on at once is there again before they are over.
+  static constexpr int32_t kLinger = 8;
+
   // `open_max`: callers that have something open at once.
   explicit Shares(int32_t open_max);
 
@@ -57,7 +65,8 @@ class Shares {
 
   // Callers with something open.
   int32_t callers() const { return open_; }
-  bool several() const { return open_ > 1; }
+  // Plans depend on shares.
+  bool several() const { return open_ > 1 || lingering_ > 0; }
 
   // Rows that the caller may still have before it has more than its part.
   double credit(const Share& share) const {
@@ -68,39 +77,64 @@ class Shares {
   void charge(Share& share, int32_t rows) {
     share.used = std::clamp(share.used, due_ - kCredit, due_ + kCredit) + rows;
   }
-  void end_step(int32_t rows) { due_ += static_cast<double>(rows) / std::max(open_, 1); }
-
-  // How many rows one caller may have beside others that have `others`.
-  static int32_t rows_beside(int32_t others) {
-    return others == 0 ? std::numeric_limits<int32_t>::max() : std::max(kRowsLeast, others);
+  void end_step(int32_t rows) {
+    due_ += static_cast<double>(rows) / std::max(open_, 2);
+    lingering_ = std::max(lingering_ - 1, 0);
+  }
+  // Both, of the only caller.
+  void charge_alone(Share& share, int32_t rows) {
+    charge(share, rows);
+    end_step(rows);
+    share.used = std::min(share.used, due_);
   }
 
-  // Begins the prompts of a step. `beside`: tokens that they may have at least beside decoders.
-  // REQUIRES: of all shares in the plan, begin() was called.
-  void begin_prompts(int32_t beside);
-  static void begin(Share& share) {
-    share.decode_rows = share.ordinary_rows = share.prompt_tokens = 0;
+  // Begins to count a step's rows; at most `prompt_tokens` are prompts'. REQUIRES: begin() of every
+  // share in the plan.
+  void begin_step(int32_t prompt_tokens);
+  static void begin(Share& share) { share.decode_rows = share.expected = share.prompt_tokens = 0; }
+  void add_decodes(Share& share, int32_t rows) {  // May be negative.
+    share.decode_rows += rows;
+    decodes_ += rows;
   }
-  void add_decode(Share& share, int32_t rows);
-  // The most prompt tokens that the caller may add to the step.
-  int32_t prompt_tokens_max(const Share& share) const;
+  void expect_prompt(Share& share, int32_t tokens);
+
+  // Somebody got less for others' sake.
+  void note_bound() {
+    if (open_ > 1) lingering_ = kLinger + 1;  // This step's end counts.
+  }
+  // How many rows of generated tokens the caller may have in the step.
+  int32_t decode_rows_max(const Share& share) const;
+  // How many prompt tokens it may add; `beside`: as many as it may have at least, if not others in
+  // debt have them.
+  int32_t prompt_tokens_max(const Share& share, int32_t beside) const;
   void add_prompt(Share& share, int32_t tokens);
 
  private:
+  // Prompts of others count a quarter: a step that has them may become a quarter longer. They are
+  // few, and an answer waits for its first token longer than for any other.
+  static constexpr int32_t kPromptPart = 4;
+
   int32_t credit_left(const Share& share) const {
     return static_cast<int32_t>(std::max(0.0, credit(share) - share.prompt_tokens));
+  }
+  int32_t rows_of_others(const Share& share) const {
+    if (open_ == 1) return 1;  // They have just ended.
+    const int32_t prompts = std::min(expected_ - share.expected, prompt_tokens_);
+    return decodes_ - share.decode_rows + (prompts + kPromptPart - 1) / kPromptPart;
   }
 
   std::vector<Share> shares_;
   size_t known_ = 0;  // The first ones: open or remembered.
   int32_t open_ = 0;
+  int32_t lingering_ = 0;
   uint64_t entries_ = 0;
   double due_ = 0;  // Rows that each caller was due, all its life.
 
-  // Of the step being planned.
-  int32_t beside_ = 0;
-  int32_t ordinary_ = 0;  // Rows of all callers' decoders and prompts within credit.
-  int32_t excess_ = 0;    // Prompt tokens beyond.
+  // Of the step being planned, all callers' together.
+  int32_t prompt_tokens_ = 0;
+  int32_t decodes_ = 0;
+  int32_t expected_ = 0;
+  int32_t excess_ = 0;  // Prompt tokens beyond their callers' credit.
 };
 
 }  // namespace weir::sched

@@ -15,12 +15,26 @@ void compute(Shares& shares, Share& share, int32_t rows) {
   shares.end_step(rows);
 }
 
-TEST(Shares, ACallerBeginsWithCreditAndKeepsItWhileItIsAlone) {
+TEST(Shares, ACallerBeginsWithCreditAndUsesItUpWhileItIsAlone) {
   Shares shares(4);
   Share* const alone = shares.enter(7);
   EXPECT_FALSE(shares.several());
-  for (int i = 0; i < 100; ++i) compute(shares, *alone, 512);
   EXPECT_EQ(shares.credit(*alone), Shares::kCredit);
+  shares.charge_alone(*alone, 500);
+  EXPECT_EQ(shares.credit(*alone), Shares::kCredit - 250);
+  for (int i = 0; i < 100; ++i) shares.charge_alone(*alone, 500);
+  EXPECT_EQ(shares.credit(*alone), 0);
+  EXPECT_TRUE(shares.in_debt(*alone));
+}
+
+TEST(Shares, CallersThatAreAloneInTurnHaveCreditForEachOther) {
+  Shares shares(4);
+  for (int turn = 0; turn < 100; ++turn) {
+    Share* const share = shares.enter(static_cast<uint64_t>(turn % 2));
+    EXPECT_GE(shares.credit(*share), Shares::kCredit - 500);
+    shares.charge_alone(*share, 500);
+    shares.leave(*share);
+  }
 }
 
 TEST(Shares, ACallerThatHasMoreThanItsPartIsInDebtUntilOthersHaveHadAsMuch) {
@@ -67,20 +81,14 @@ TEST(Shares, WithOneSequenceOfACallerItIsOpenUntilTheLastOneEnds) {
   EXPECT_EQ(shares.callers(), 0);
 }
 
-TEST(Shares, OneCallerHasAsManyRowsAsTheOthersAndAtLeastATile) {
-  EXPECT_EQ(Shares::rows_beside(0), kUnbounded);
-  EXPECT_EQ(Shares::rows_beside(1), 16);
-  EXPECT_EQ(Shares::rows_beside(40), 40);
-}
-
-struct Prompts : testing::Test {
+struct Steps : testing::Test {
   void SetUp() override {
     for (int i = 0; i < 20; ++i) compute(shares, *greedy, 500);
-    begin(0);
+    begin(512);
   }
-  void begin(int32_t beside) {
+  void begin(int32_t prompt_tokens) {
     for (Share* share : {modest, greedy, third}) Shares::begin(*share);
-    shares.begin_prompts(beside);
+    shares.begin_step(prompt_tokens);
   }
 
   Shares shares{4};
@@ -89,44 +97,78 @@ struct Prompts : testing::Test {
   Share* const third = shares.enter(3);
 };
 
-TEST_F(Prompts, WithoutOthersInTheStepThereIsNoBound) {
-  shares.add_decode(*greedy, 5);
-  EXPECT_EQ(shares.prompt_tokens_max(*greedy), kUnbounded);
+TEST_F(Steps, WithoutOthersInThemHaveNoBounds) {
+  shares.add_decodes(*greedy, 5);
+  EXPECT_EQ(shares.decode_rows_max(*greedy), kUnbounded);
+  EXPECT_EQ(shares.prompt_tokens_max(*greedy, 0), kUnbounded);
 }
 
-TEST_F(Prompts, InDebtTheyTakeNoMoreThanTheOthersHave) {
-  shares.add_decode(*modest, 3);
-  EXPECT_EQ(shares.prompt_tokens_max(*greedy), 16);
-  shares.add_prompt(*modest, 100);
-  EXPECT_EQ(shares.prompt_tokens_max(*greedy), 103);
-  shares.add_decode(*greedy, 40);
-  EXPECT_EQ(shares.prompt_tokens_max(*greedy), 63);
+TEST_F(Steps, HaveTheirBoundsForAWhileAfterTheOthersHaveEnded) {
+  shares.note_bound();
+  compute(shares, *greedy, 16);
+  shares.leave(*modest);
+  shares.leave(*third);
+  for (int i = 0; i < Shares::kLinger; ++i) {
+    ASSERT_TRUE(shares.several());
+    begin(512);
+    shares.add_decodes(*greedy, 100);
+    EXPECT_EQ(shares.decode_rows_max(*greedy), 16);
+    shares.note_bound();
+    compute(shares, *greedy, 16);
+  }
+  EXPECT_FALSE(shares.several());
+}
+
+TEST_F(Steps, HaveAsManyRowsOfOneCallerAsOfTheOthersAndAtLeastATile) {
+  shares.add_decodes(*greedy, 100);
+  shares.add_decodes(*modest, 1);
+  EXPECT_EQ(shares.decode_rows_max(*greedy), 16);
+  EXPECT_EQ(shares.decode_rows_max(*modest), 100);
+  shares.add_decodes(*third, 30);
+  EXPECT_EQ(shares.decode_rows_max(*greedy), 31);
+}
+
+TEST_F(Steps, CountAQuarterOfOthersPrompts) {
+  shares.add_decodes(*greedy, 100);
+  shares.expect_prompt(*modest, 400);
+  EXPECT_EQ(shares.decode_rows_max(*greedy), 100);
+  shares.expect_prompt(*greedy, 400);  // It has no credit.
+  shares.expect_prompt(*third, 40);
+  EXPECT_EQ(shares.decode_rows_max(*greedy), 110);
+  EXPECT_EQ(shares.decode_rows_max(*modest), 110);
+  shares.expect_prompt(*third, 4000);  // More than its credit.
+  shares.expect_prompt(*third, 4000);
+  EXPECT_EQ(shares.decode_rows_max(*modest), 228);  // No more than the step can have.
+}
+
+TEST_F(Steps, HaveNoMorePromptsInDebtThanTheOthersHaveRows) {
+  shares.add_decodes(*modest, 3);
+  EXPECT_EQ(shares.prompt_tokens_max(*greedy, 0), 16);
+  EXPECT_EQ(shares.prompt_tokens_max(*greedy, 80), 80);  // The cost model knows better.
+  shares.expect_prompt(*modest, 400);
+  EXPECT_EQ(shares.prompt_tokens_max(*greedy, 0), 103);
+  shares.add_decodes(*greedy, 40);
+  EXPECT_EQ(shares.prompt_tokens_max(*greedy, 0), 63);
   shares.add_prompt(*greedy, 60);
-  EXPECT_EQ(shares.prompt_tokens_max(*greedy), 3);
+  EXPECT_EQ(shares.prompt_tokens_max(*greedy, 0), 3);
 }
 
-TEST_F(Prompts, TheCostModelMayAllowMore) {
-  begin(80);
-  shares.add_decode(*modest, 3);
-  EXPECT_EQ(shares.prompt_tokens_max(*greedy), 80);
-}
-
-TEST_F(Prompts, WithinTheCreditTheyAreNotBounded) {
-  shares.add_decode(*greedy, 3);
-  EXPECT_EQ(shares.prompt_tokens_max(*modest), Shares::kCredit);
+TEST_F(Steps, DoNotBoundPromptsWithinTheCredit) {
+  shares.add_decodes(*greedy, 3);
+  EXPECT_EQ(shares.prompt_tokens_max(*modest, 0), Shares::kCredit);
   shares.add_prompt(*modest, 2000);
-  EXPECT_EQ(shares.prompt_tokens_max(*modest), 48);
+  EXPECT_EQ(shares.prompt_tokens_max(*modest, 0), 48);
 }
 
-TEST_F(Prompts, AllCallersInDebtShareWhatIsAllowed) {
+TEST_F(Steps, ShareWhatIsAllowedAmongAllCallersInDebt) {
   for (int i = 0; i < 20; ++i) {
     shares.charge(*greedy, 500);
     compute(shares, *third, 500);
   }
   ASSERT_TRUE(shares.in_debt(*greedy) && shares.in_debt(*third));
-  shares.add_decode(*modest, 3);
+  shares.add_decodes(*modest, 3);
   shares.add_prompt(*greedy, 10);
-  EXPECT_EQ(shares.prompt_tokens_max(*third), 6);
+  EXPECT_EQ(shares.prompt_tokens_max(*third, 0), 6);
 }
 
 }  // namespace
