@@ -49,9 +49,8 @@ class WeirBed {
     server_->error_headers([this](int status, const net::HttpRequest& request) {
       return api_->error_headers(status, request);
     });
-    server_->on_headers([this](const net::HttpRequest& request, uint64_t length) {
-      return api_->check_headers(request, length);
-    });
+    server_->wants_body(
+        [this](const net::HttpRequest& request) { return api_->wants_body(request); });
     CHECK(server_->listen_tcp("127.0.0.1", 0).has_value());
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "weir-net");
