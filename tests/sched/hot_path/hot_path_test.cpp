@@ -125,11 +125,17 @@ class WatchedModel final : public model::Model {
 
   void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
                ThreadTeam& team, int member) override {
+    // A step takes microseconds: all streams are there before the first one is over.
+    submitted_.wait(false);
     hot_thread = true;
     if (member == 0 && std::ssize(batch.slices) == kStreams) watch();
     model_.forward(batch, kv, client, team, member);
   }
 
+  void all_are_submitted() {
+    submitted_.store(true);
+    submitted_.notify_all();
+  }
   int64_t steps() const { return steps_; }
   uint64_t wakes() const { return wakes_; }
 
@@ -148,6 +154,7 @@ class WatchedModel final : public model::Model {
   model::Model& model_;
   const EngineStats*& stats_;
   const int64_t counted_steps_;
+  std::atomic<bool> submitted_{false};
   int64_t steps_ = 0;
   uint64_t wakes_ = 0;
 };
@@ -209,6 +216,7 @@ std::vector<std::unique_ptr<Request>> expect_quiet(model::Model& model, const ke
   allocations = locks = 0;
   auto requests = make_streams(static_cast<int32_t>(kWarmUpSteps + counted_steps) + 40);
   for (const auto& request : requests) EXPECT_TRUE(runner.handle().submit(request.get()));
+  watched.all_are_submitted();
   for (const auto& request : requests) runner.wait(*request);
   runner.stop();
   EXPECT_GE(watched.steps(), kWarmUpSteps + counted_steps);
