@@ -173,7 +173,7 @@ TEST(HotPathCounters, SeeAllocationsAndLocks) {
   EXPECT_EQ(locks, 1);
 }
 
-// Streams of every kind, long enough to fill pages, which then enter the prefix cache.
+// Streams of every kind and of several callers, long enough to fill pages, which then enter the prefix cache.
 std::vector<std::unique_ptr<Request>> make_streams(int32_t max_tokens) {
   std::vector<std::unique_ptr<Request>> requests;
   for (int32_t i = 0; i < kStreams; ++i) {
@@ -200,6 +200,7 @@ std::vector<std::unique_ptr<Request>> make_streams(int32_t max_tokens) {
     requests.push_back(
         std::make_unique<Request>(std::vector<int32_t>{1, 2, i}, params, max_tokens, i % 2 == 0));
     requests.back()->arrived = Clock::now();
+    requests.back()->caller = static_cast<uint64_t>(i) / 2;
   }
   return requests;
 }
