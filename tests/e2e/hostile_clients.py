@@ -121,7 +121,7 @@ async def stalled_small_uploads(client, size=1.0):
     await stalled_uploads(client, size, length=1 << 20, connections=64)
 
 
-HOPELESS = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
+HOPELESS = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
 
 
 async def hopeless_grammars(client, size=1.0):
