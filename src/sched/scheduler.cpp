@@ -217,9 +217,9 @@ void Scheduler::choose_prefills(const Step& step, int32_t tokens_max) {
   std::ranges::sort(prefills_, [this](const Sequence* a, const Sequence* b) {
     if (a->priority != b->priority || a->share == b->share) return goes_first(a, b);
     const Share &of_a = *a->share, &of_b = *b->share;
-    const bool debt_a = shares_.in_debt(of_a), debt_b = shares_.in_debt(of_b);
-    if (debt_a != debt_b) return debt_b;
-    if (!debt_a) return goes_first(a, b);
+    const int32_t rank_a = shares_.rank(of_a), rank_b = shares_.rank(of_b);
+    if (rank_a != rank_b) return rank_a > rank_b;
+    if (rank_a > 0) return goes_first(a, b);
     return std::tuple(of_a.used, of_a.entered) < std::tuple(of_b.used, of_b.entered);
   });
 }

@@ -17,15 +17,16 @@
 //
 // Callers (shares.h). What is above holds among the sequences of one caller, and no more than this
 // among those of several with one priority; one that is alone has it all.
-//   Admission. The caller with the fewest running sequences goes first, one in debt after the
-//   others. If it finds no place or no pages, and another caller would keep more running than it
+//   Admission. The caller with the fewest running sequences goes first, then that with more credit.
+//   If it finds no place or no pages, and another caller would keep more running than it
 //   then has (of pages: at least as many), sequences of the one that has most give way, the last
 //   first. So callers come to have equally many, and nobody gives way twice for one arrival.
 //   Steps. Generated tokens of one caller take no more rows than what the others have in the step
 //   is worth, and at least Shares::kRowsLeast: its sequences have them in turn, the longest without
 //   first. So do prompts of callers in debt, or as many as the cost model allows. A step becomes at
 //   most about twice as long for what one caller asks.
-//   Prompts' turns. Those of callers in debt come after the others, the least in debt first.
+//   Prompts' turns. Those of callers with more credit go first, by quarters of it (Shares::rank());
+//   of those in debt the least in debt.
 //   Pages. The one that gives its pages back is the last of the caller that may ask for most.
 //
 // Sharing. A page enters the prefix cache as soon as the step that fills it is planned. Nobody can

@@ -81,8 +81,8 @@ int32_t Scheduler::promised_pages() const {
   return promised;
 }
 
-// Among several callers that with the fewest running sequences goes first, one in debt after the
-// others; then, as within a caller, the first, or while there are pages for all the shortest.
+// Among several callers that with the fewest running sequences goes first, then that with more
+// credit; then, as within a caller, the first, or while there are pages for all the shortest.
 Sequence* Scheduler::next_waiting(int32_t promised) const {
   const bool pages_for_all = waiting_pages_ + promised <= available();
   const auto before = [&](const Sequence* a, const Sequence* b) {
@@ -93,8 +93,8 @@ Sequence* Scheduler::next_waiting(int32_t promised) const {
   return *std::ranges::min_element(waiting_, [&](const Sequence* a, const Sequence* b) {
     if (a->priority != b->priority || a->share == b->share) return before(a, b);
     if (a->share->running != b->share->running) return a->share->running < b->share->running;
-    const bool debt_a = shares_.in_debt(*a->share), debt_b = shares_.in_debt(*b->share);
-    return debt_a != debt_b ? debt_b : before(a, b);
+    const int32_t rank_a = shares_.rank(*a->share), rank_b = shares_.rank(*b->share);
+    return rank_a != rank_b ? rank_a > rank_b : before(a, b);
   });
 }
 

@@ -73,6 +73,12 @@ class Shares {
     return std::clamp(due_ - share.used, -kCredit, kCredit);
   }
   bool in_debt(const Share& share) const { return due_ <= share.used; }
+  // Callers with a higher one go first: by quarters of the credit, 0 for those in debt. Differences
+  // within a quarter are no reason to let a long prompt go before a short one.
+  int32_t rank(const Share& share) const {
+    if (in_debt(share)) return 0;
+    return 1 + std::min(static_cast<int32_t>(credit(share) / (kCredit / 4)), 3);
+  }
   // Rows of a step that is planned: by caller, then all of them.
   void charge(Share& share, int32_t rows) {
     share.used = std::clamp(share.used, due_ - kCredit, due_ + kCredit) + rows;

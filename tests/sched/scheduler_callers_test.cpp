@@ -158,15 +158,18 @@ TEST(Callers, OneThatWasHeldIsSoForAWhileAfterTheOthersHaveEnded) {
   EXPECT_EQ(world.next().token_count, 100);
 }
 
-// It comes while those of another are being computed, which has been alone.
+// It comes while those of another are being computed, which has been alone, and may have credit
+// yet.
 TEST(Callers, APromptGoesBeforeThoseOfOneThatHasHadEverything) {
-  World world({.limits = {.step_tokens_max = 512, .running_max = 256}, .page_count = 8000});
-  for (int i = 0; i < 256; ++i) world.submit(40, 1000, 0, kGreedy);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(world.next().token_count, 512);
-  Sequence* const question = world.submit(70, 10, 0, kModest);
-  const Step& step = world.next();
-  EXPECT_EQ(tokens_of(step, question), 70);
-  EXPECT_LE(step.token_count, 70 + 70 / 4 + 1 + Shares::kRowsLeast);
+  for (const int steps_before : {4, 10}) {
+    World world({.limits = {.step_tokens_max = 512, .running_max = 256}, .page_count = 8000});
+    for (int i = 0; i < 256; ++i) world.submit(40, 1000, 0, kGreedy);
+    for (int i = 0; i < steps_before; ++i) EXPECT_EQ(world.next().token_count, 512);
+    Sequence* const question = world.submit(70, 10, 0, kModest);
+    const Step& step = world.next();
+    EXPECT_EQ(tokens_of(step, question), 70);
+    EXPECT_LE(step.token_count, steps_before == 4 ? 512 : 70 + 70 / 4 + 1 + Shares::kRowsLeast);
+  }
 }
 
 TEST(Callers, GeneratedTokensOfAWorsePriorityHoldNobody) {

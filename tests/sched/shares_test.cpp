@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 namespace weir::sched {
 namespace {
@@ -47,6 +48,19 @@ TEST(Shares, ACallerThatHasMoreThanItsPartIsInDebtUntilOthersHaveHadAsMuch) {
   EXPECT_EQ(shares.credit(*modest), Shares::kCredit);
   for (int i = 0; i < 10; ++i) compute(shares, *modest, 500);
   EXPECT_FALSE(shares.in_debt(*greedy));
+}
+
+TEST(Shares, RankCallersByQuartersOfTheirCredit) {
+  Shares shares(4);
+  Share* const busy = shares.enter(1);
+  Share* const calm = shares.enter(2);
+  std::vector<int32_t> ranks;
+  for (int i = 0; i < 10; ++i) {
+    ranks.push_back(shares.rank(*busy));
+    compute(shares, *busy, 512);
+  }
+  EXPECT_EQ(ranks, (std::vector<int32_t>{4, 4, 4, 3, 3, 2, 2, 1, 0, 0}));
+  EXPECT_EQ(shares.rank(*calm), 4);
 }
 
 TEST(Shares, WhoHasEndedEverythingIsRemembered) {
