@@ -1,5 +1,5 @@
-// Guard: what keeps web pages away from a server that asks for no key. A page that somebody visits
-// can send requests to everything that the visitor's machine reaches, also to loopback addresses:
+// Guard: what keeps web pages away from a server that asks for no key. A page in a browser can send
+// requests to everything that the browser's machine reaches, also to loopback addresses:
 // - under a name of its own that has been made to lead here (DNS rebinding): then `Host` is that
 //   name, and the page may read the answers. So `Host` must be a name of this server.
 // - as requests to another site, whose answers it cannot read, but which are computed: those that

@@ -1,7 +1,7 @@
 // MemoryBudget, StoreBudget and MemoryLease: how much memory open requests, and what is stored, may
 // hold together. A lease gives its bytes back when it goes.
 //
-// Threads: take() from any; a lease belongs to whoever holds it. A budget outlives its leases.
+// Threads: take() from any; a lease belongs to its holder. A budget outlives its leases.
 #pragma once
 
 #include <cstddef>

@@ -48,7 +48,7 @@ uint64_t Preparation::add(Job job) {
   return id;
 }
 
-// Of somebody who has more waiting than this caller would have.
+// Refuses a job of the caller that has most waiting, if that is more than this caller would have.
 bool Preparation::make_room(uint64_t caller) {
   const auto most =
       std::ranges::max_element(waiting_of_, {}, [](const auto& of) { return of.second; });

@@ -57,7 +57,7 @@ void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   Place* place = from_kernel ? place_of(address) : nullptr;
   if (place == nullptr || !fill_with_zeros(*place, address)) {
-    // What faulted faults again; what was sent by somebody is sent once more.
+    // A fault happens again by itself; a signal that a process sent is sent once more.
     (void)::sigaction(signal, &before, nullptr);
     if (!from_kernel) (void)::raise(signal);
   }

@@ -93,16 +93,16 @@ struct HttpLimits {
   uint64_t header_timeout_ms = 10'000;     // From first byte to end of headers: 408.
   uint64_t handshake_timeout_ms = 10'000;  // From the connection to the end of TLS's: closed.
   uint64_t body_timeout_ms = 30'000;       // Without a byte of the body: 408.
-  // A body that lags behind this rate by body_timeout_ms: 408. Slower than any line by which
-  // somebody would send images; a body of 32 MiB may still take half an hour.
+  // A body that is late by body_timeout_ms against this rate: 408. Slower than any line on which
+  // images are sent; a body of 32 MiB may still take half an hour.
   uint64_t body_bytes_per_s_min = 16 << 10;
-  // Where there is no room for another, a body is given up that lags behind this rate by
+  // Where there is no room for another, a body is given up that is late against this rate by
   // body_grace_ms.
   uint64_t body_bytes_per_s_brisk = 1 << 20;
   uint64_t body_grace_ms = 5'000;
   uint64_t idle_timeout_ms = 120'000;  // Keep-alive without a request: closed silently.
   uint64_t write_timeout_ms = 60'000;  // Without the client taking a byte: closed.
-  // So is a client that lags behind this rate by write_timeout_ms. A byte now and then must not
+  // So is a client that is late by write_timeout_ms against this rate. A byte now and then must not
   // keep an answer; the slowest mobile line takes several times as much.
   uint64_t answer_bytes_per_s_min = 1 << 10;
   // After an answer that ends the connection: how long the client may take to read it and to close.

@@ -1,4 +1,4 @@
-// Pace: how far a transfer lags behind a rate. Bytes that have come count as the time in which they
+// Pace: how late a transfer is against a rate. Bytes that have come count as the time in which they
 // would have come at that rate, so the transfer has been waited for since since_ms(). Time that it
 // gained is not kept: a pause after a rush is as long as one without.
 //

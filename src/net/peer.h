@@ -2,7 +2,7 @@
 // without its port. Of an IPv6 address it is the network of 64 bits, of which one client may use
 // every address; all connections through Unix sockets are one peer's.
 //
-// Behind a proxy that does not tell more, all its clients are one peer; keys tell them apart.
+// All clients of one proxy are one peer; keys tell them apart.
 //
 // Threads: any.
 #pragma once
