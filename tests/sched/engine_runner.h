@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <latch>
 #include <memory>
 #include <thread>
 
@@ -18,6 +19,9 @@ struct RunnerOptions {
   int members = 1;
   kernels::FloatType kv_type = kernels::FloatType::kF32;
   std::function<void()> wake;  // Called besides, if given.
+  // The engine waits for begin(), so that its first step knows all requests, whatever the threads'
+  // turns are.
+  bool held = false;
 };
 
 class EngineRunner {
@@ -39,13 +43,18 @@ class EngineRunner {
         if (wake_) wake_();
       });
       ready.set_value(&runs);
+      begun_.wait();
       runs.run();
       runs.check();
       CHECK(runs.idle());
     });
     engine_ = engine.get();
+    if (!options.held) begin();
   }
   ~EngineRunner() { stop(); }
+
+  // Of a held engine; once.
+  void begin() { begun_.count_down(); }
 
   void stop() {
     if (!thread_.joinable()) return;
@@ -70,6 +79,7 @@ class EngineRunner {
   EngineHandle handle_;
   const std::function<void()> wake_;
   std::atomic<uint64_t> wakes_{0};
+  std::latch begun_{1};
   Engine* engine_ = nullptr;
   std::thread thread_;
 };

@@ -79,7 +79,8 @@ class Exactness : public testing::TestWithParam<Case> {
 
   // Submits all at once; with running_max 1 each runs alone. `callers`: one in so many is another
   // caller's; 0: none is.
-  Requests run(const RunnerOptions& options, size_t callers = 0) {
+  Requests run(RunnerOptions options, size_t callers = 0) {
+    options.held = true;
     Requests requests = make_requests(model_->spec().vocab_size);
     for (size_t i = 0; callers > 0 && i < requests.size(); i += callers)
       requests[i]->caller = i + 1;
@@ -88,6 +89,7 @@ class Exactness : public testing::TestWithParam<Case> {
       const Result<void> submitted = runner.handle().submit(request.get());
       EXPECT_TRUE(submitted) << submitted.error().message;
     }
+    runner.begin();
     for (const auto& request : requests) runner.wait(*request);
     runner.stop();
     preemptions_ = runner.handle().stats().preemptions.value();

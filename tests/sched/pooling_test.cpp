@@ -84,13 +84,15 @@ Requests mixed_requests(int32_t count, int32_t vocab, int32_t hidden) {
 struct Figures {
   uint64_t steps = 0, preemptions = 0, hits = 0;
 };
-Figures run(model::Model& model, const kernels::Ops& ops, const RunnerOptions& options,
+Figures run(model::Model& model, const kernels::Ops& ops, RunnerOptions options,
             const Requests& requests) {
+  options.held = true;
   EngineRunner runner(model, ops, options);
   for (const auto& request : requests) {
     const Result<void> submitted = runner.handle().submit(request.get());
     EXPECT_TRUE(submitted) << submitted.error().message;
   }
+  runner.begin();
   for (const auto& request : requests) runner.wait(*request);
   runner.stop();
   const EngineStats& stats = runner.handle().stats();
