@@ -67,7 +67,9 @@ void HttpConnection::begin() {
     share->owner = this;
     share->peer = peer_id_;
   }
+  server_.count_turn(peer_id_, ReadTurns::kAcceptCost);
   if (take_place()) {
+    if (server_.turns.must_wait(peer_id_)) wait_turn();
     start_reading();
     return arm_read_deadline();
   }
@@ -79,6 +81,7 @@ void HttpConnection::begin() {
 void HttpConnection::close() {
   if (is_closed()) return;
   if (tls_) say_goodbye();
+  if (turn_ != 0) server_.turns.leave(peer_id_, std::exchange(turn_, 0));
   give_back_all();
   state_ = State::kClosed;
   server_.disarm(timer);
@@ -105,11 +108,18 @@ void HttpConnection::forget_callbacks() {
 void HttpConnection::start_reading() {
   if (reading_) return;
   reading_ = true;
+  if (turn_ == 0) read_on();
+}
+
+void HttpConnection::read_on() {
   const int error = uv_read_start(
       stream(),
       [](uv_handle_t* handle, size_t, uv_buf_t* buf) {
-        auto& buffer = static_cast<HttpConnection*>(handle->data)->server_.read_buffer;
-        *buf = uv_buf_init(buffer.data(), buffer.size());
+        auto* connection = static_cast<HttpConnection*>(handle->data);
+        ServerState& server = connection->server_;
+        // Without a buffer libuv reads nothing, and says UV_ENOBUFS.
+        const bool waits = server.turns.had_part(connection->peer_id_);
+        *buf = uv_buf_init(server.read_buffer.data(), waits ? 0 : server.read_buffer.size());
       },
       [](uv_stream_t* handle, ssize_t count, const uv_buf_t* buf) {
         static_cast<HttpConnection*>(handle->data)->on_read(count, buf->base);
@@ -120,16 +130,30 @@ void HttpConnection::start_reading() {
 void HttpConnection::pause_reading() {
   if (!reading_) return;
   reading_ = false;
-  uv_read_stop(stream());
+  if (turn_ == 0) uv_read_stop(stream());
+}
+
+void HttpConnection::wait_turn() {
+  if (turn_ != 0) return;
+  turn_ = server_.wait_turn(peer_id_, this);
+  if (reading_) uv_read_stop(stream());
+}
+
+void HttpConnection::go_on() {
+  turn_ = 0;
+  if (reading_) read_on();
 }
 
 void HttpConnection::on_read(ssize_t count, const char* data) {
   if (count == 0) return;  // Nothing after all.
+  if (count == UV_ENOBUFS) return wait_turn();
   if (count == UV_EOF) return on_end_of_input();
   if (count < 0) return close();  // ECONNRESET and the like.
   const std::string_view bytes(data, static_cast<size_t>(count));
-  if (tls_ && state_ != State::kLingering) return on_sealed_bytes(bytes);
-  on_bytes(bytes);
+  const bool in_handshake = tls_ && !tls_->established();
+  server_.count_read(peer_id_, bytes.size() + (in_handshake ? ReadTurns::kHandshakeCost : 0));
+  tls_&& state_ != State::kLingering ? on_sealed_bytes(bytes) : on_bytes(bytes);
+  if (!is_closed() && server_.turns.must_wait(peer_id_)) wait_turn();
 }
 
 // One read's worth is unsealed at once, so that nothing waits within the session.
@@ -338,6 +362,7 @@ void HttpConnection::dispatch() {
   server_.disarm(timer);
   awaited_ = Awaited::kNothing;
   server_.stats.requests.add();
+  server_.count_turn(peer_id_, ReadTurns::kRequestCost);
   answering_head_ = parser_.head_memory();
   HttpRequest request = ignores_input_ ? parser_.abandon() : parser_.take_request();
   request.without_body = std::exchange(body_unwanted_, false);

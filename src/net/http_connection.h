@@ -55,6 +55,8 @@ class HttpConnection final : private BodyMemory {
 
   void on_deadline();
   void run_deferred();
+  // Its peer has another turn.
+  void go_on();
 
   HttpConnection* previous = nullptr;  // The server's list.
   HttpConnection* next = nullptr;
@@ -85,6 +87,8 @@ class HttpConnection final : private BodyMemory {
   void begin();
   void start_reading();
   void pause_reading();
+  void read_on();
+  void wait_turn();
   void on_read(ssize_t count, const char* data);
   void on_bytes(std::string_view bytes);
   void on_sealed_bytes(std::string_view bytes);
@@ -143,7 +147,7 @@ class HttpConnection final : private BodyMemory {
   uint64_t waiting_since_ms_ = 0;        // For that.
   Pace body_pace_, brisk_pace_;          // Of the body, at the least rate and at a brisk one.
   bool processing_ = false;
-  bool reading_ = false;
+  bool reading_ = false;  // Or it would, as soon as its turn comes.
   bool writing_ = false;
   bool end_of_input_ = false;
   bool keep_alive_ = true;
@@ -161,6 +165,7 @@ class HttpConnection final : private BodyMemory {
   std::shared_ptr<HttpAnswer> answer_;
   size_t answering_head_ = 0;  // What the head of the request holds that is being answered.
   PeerShare place_, head_, body_, small_body_, queued_;
+  ReadTurns::Ticket turn_ = 0;  // Not 0: it waits for its peer's next turn.
 
   uint64_t sent_bytes_ = 0;      // Given to send() since the connection began.
   std::string queue_, sending_;  // Behind sending_; with uv_write.

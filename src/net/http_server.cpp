@@ -34,8 +34,9 @@ ServerState::ServerState(uv_loop_t* uv_loop, const HttpLimits& http_limits)
   stats.connections_max.set(http_limits.connections_max);
   stats.body_bytes_max.set(static_cast<double>(http_limits.body_bytes_max));
   CHECK(uv_timer_init(loop, &timer_) == 0 && uv_idle_init(loop, &idle_) == 0);
-  timer_.data = idle_.data = this;
-  open_handles = 2;
+  CHECK(uv_prepare_init(loop, &prepare_) == 0);
+  timer_.data = idle_.data = prepare_.data = this;
+  open_handles = 3;
 }
 
 void ServerState::arm(WheelTimer& wheel_timer, uint64_t deadline_ms) {
@@ -89,6 +90,39 @@ void ServerState::run_deferred() {
   maybe_drained();
 }
 
+void ServerState::count_turn(PeerId peer, size_t cost) {
+  turns.count(peer, cost);
+  expect_turn();
+}
+
+void ServerState::count_read(PeerId peer, size_t cost) {
+  turns.count_read(peer, cost);
+  expect_turn();
+}
+
+ReadTurns::Ticket ServerState::wait_turn(PeerId peer, HttpConnection* connection) {
+  expect_turn();
+  if (!closing) start_idle();
+  return turns.wait(peer, connection);
+}
+
+void ServerState::expect_turn() {
+  if (closing) return;
+  uv_prepare_start(
+      &prepare_, [](uv_prepare_t* handle) { static_cast<ServerState*>(handle->data)->run_turn(); });
+}
+
+void ServerState::run_turn() {
+  uv_prepare_stop(&prepare_);
+  go_on_.clear();
+  turns.begin(go_on_);
+  for (HttpConnection* connection : go_on_) connection->go_on();
+  begin_turn();
+  if (!turns.any_waiting()) return;
+  expect_turn();
+  if (!closing) start_idle();
+}
+
 void ServerState::add(HttpConnection* connection) {
   connection->next = connections;
   if (connections != nullptr) connections->previous = connection;
@@ -132,6 +166,7 @@ void ServerState::close_handles() {
   };
   uv_close(as_handle(&timer_), closed);
   uv_close(as_handle(&idle_), closed);
+  uv_close(as_handle(&prepare_), closed);
   for (HttpConnection* c = connections; c != nullptr; c = c->next) c->close();
 }
 
@@ -144,6 +179,7 @@ struct HttpServer::Impl : ServerState {
     } handle;
     Impl* server = nullptr;
     HttpConnection::Transport transport = HttpConnection::Transport::kTcp;
+    bool has_put_off = false;  // libuv keeps a connection until it is accepted, and no further one.
     uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&handle); }
   };
 
@@ -207,9 +243,21 @@ struct HttpServer::Impl : ServerState {
 
   void on_connection(Listener& listener, int status) {
     if (status != 0) return on_accept_error(status);
+    if (accepts_left == 0) {
+      listener.has_put_off = true;
+      expect_turn();
+      return hurry();
+    }
+    --accepts_left;
     stats.connections.add();
     const int error = HttpConnection::accept(*this, listener.stream(), listener.transport);
     if (error != 0) return on_accept_error(error);
+  }
+
+  void begin_turn() override {
+    accepts_left = ReadTurns::kAccepts;
+    for (Listener* listener : listeners)
+      if (std::exchange(listener->has_put_off, false)) on_connection(*listener, 0);
   }
 
   // Out of files, mostly. libuv has closed the connection; we say so once in a while.
@@ -227,6 +275,7 @@ struct HttpServer::Impl : ServerState {
   uint16_t tcp_port = 0;
   bool is_public = false;
   uint64_t accept_warning_due_ms = 0;
+  int32_t accepts_left = ReadTurns::kAccepts;  // Of the loop's turn.
 };
 
 HttpServer::HttpServer(Loop& loop, const HttpLimits& limits, Handler handler, ErrorBody error_body)

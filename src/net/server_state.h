@@ -21,6 +21,7 @@
 #include "net/http_parser.h"
 #include "net/http_response.h"
 #include "net/peer_shares.h"
+#include "net/read_turns.h"
 #include "net/timer_wheel.h"
 
 namespace weir::net {
@@ -47,6 +48,11 @@ struct ServerState {
   void handle_closed();
   // Calls drained() in the next turn of the loop.
   void wake_drained();
+  // Of the loop's turn the peer has taken this much more.
+  void count_turn(PeerId peer, size_t cost);
+  void count_read(PeerId peer, size_t cost);
+  // The connection reads no more until its peer has another turn.
+  ReadTurns::Ticket wait_turn(PeerId peer, HttpConnection* connection);
 
   uint64_t now_ms() const { return uv_now(loop); }
   std::string_view date_text() { return date_.text(time(nullptr)); }
@@ -60,6 +66,7 @@ struct ServerState {
   PeerShares small_bodies{limits.small_bodies_bytes_max};
   PeerShares answers{limits.answers_bytes_max};
   const HttpConnection* large_answer = nullptr;  // The one that is beyond answers.
+  ReadTurns turns;
   HttpStats stats;
   HttpServer::Handler handler;
   HttpServer::ErrorBody error_body;
@@ -84,14 +91,21 @@ struct ServerState {
   std::array<char, 64 << 10> read_buffer;
 
  protected:
-  // Closes the timer, the idle handle and every connection.
+  // Closes the timer, the handles of the loop's turns and every connection.
   void close_handles();
+  // Connections that wait to be accepted may be; a listener does what it put off.
+  virtual void begin_turn() = 0;
+  // Something waits for the next turn of the loop: it comes at once.
+  void hurry() { start_idle(); }
+  // Calls begin_turn() when the next turn begins, whenever that is.
+  void expect_turn();
 
  private:
   void run_timer();
   void start_timer();
   void start_idle();
   void run_deferred();
+  void run_turn();
   void maybe_drained();
 
   HttpDate date_;
@@ -100,6 +114,8 @@ struct ServerState {
   uint64_t timer_due_ms_ = 0;  // 0: not started.
   uv_idle_t idle_;             // Runs while something is deferred.
   std::vector<HttpConnection*> deferred_;
+  uv_prepare_t prepare_;  // Runs before the loop polls, where a turn has taken something.
+  std::vector<HttpConnection*> go_on_;  // Scratch of run_turn().
 };
 
 }  // namespace weir::net

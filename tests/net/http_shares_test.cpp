@@ -2,6 +2,8 @@
 // client's address tells it from another.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "test_server.h"
 
 namespace weir::net {
@@ -192,6 +194,30 @@ TEST(HttpShares, AClientThatTakesNextToNothingIsClosed) {
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_TRUE(server.on_loop(closed));
+}
+
+// All bytes of one peer lie ready when the loop looks again, and the other's request came last.
+TEST(HttpShares, APeerThatSendsOnManyConnectionsDoesNotHoldUpAnother) {
+  constexpr int kGreedy = 200;
+  TestServer server;
+  server.start();
+  const auto greedy = connect(server, kGreedy, {});
+  RawClient ordinary(server.port(), kHere, 0, kElsewhere);
+  ordinary.send(get("/echo"));  // After that all are accepted.
+  ASSERT_EQ(ordinary.read_response().status, 200);
+  server.on_loop([&] {
+    server.seen.clear();
+    for (const auto& client : greedy) client->send(begun_head(30'000) + "\r\n");
+    ordinary.send(get("/echo"));
+  });
+  ASSERT_EQ(ordinary.read_response().status, 200);
+  for (const auto& client : greedy) ASSERT_EQ(client->read_response().status, 200);
+  server.on_loop([&] {
+    const auto is_ordinary = [](const HttpRequest& request) { return request.headers.size() < 99; };
+    ASSERT_EQ(server.seen.size(), kGreedy + 1u);
+    const auto place = std::ranges::find_if(server.seen, is_ordinary) - server.seen.begin();
+    EXPECT_LT(place, kGreedy / 10);
+  });
 }
 
 }  // namespace
