@@ -75,7 +75,7 @@ class Planner {
  public:
   Planner(const OutputFormats& formats, const GenerateRequest& request, std::string_view prompt,
           bool inputs_bound)
-      : formats_(formats), request_(request), inputs_bound_(inputs_bound) {
+      : request_(request), inputs_bound_(inputs_bound) {
     if (request.may_call()) calls_ = formats.calls;
     if (request.must_call() && !calls_) calls_ = &output::generic_calls();
     reasoning_ = formats.reasoning;
@@ -167,7 +167,6 @@ class Planner {
     plan.grammar->text = std::move(part);
   }
 
-  const OutputFormats& formats_;
   const GenerateRequest& request_;
   const bool inputs_bound_;
   const CallFormat* calls_ = nullptr;

@@ -17,6 +17,9 @@ namespace {
 // of tokens.
 constexpr int32_t kSlabPart = 8;
 
+// What a row of the sequence's prompt counts among callers.
+int32_t row_cost(const Sequence* seq) { return seq->request->prompt_log ? Shares::kScoredRow : 1; }
+
 // The pages that a slice still needs.
 int32_t pages_missing(const Slice& slice) {
   return std::max(0, pages_for(slice.first + slice.count) - slice.seq->pages.size());
@@ -195,7 +198,7 @@ void Scheduler::plan_prefills(Step& step, int32_t tokens_max, int32_t beside) {
     if (limits_.prompts_differ && seq->computed < seq->prompt_length)
       count = std::min(count, seq->prompt_length - seq->computed);
     grow(seq, seq->computed + count);
-    if (shares_.several()) shares_.add_prompt(*seq->share, count);
+    if (shares_.several()) shares_.add_prompt(*seq->share, count * row_cost(seq));
     add_prefill(step,
                 {.seq = seq, .first = seq->computed, .count = count, .sample = count == left});
   }
@@ -238,7 +241,8 @@ int32_t Scheduler::share_of_prompt(const Step& step, const Sequence* seq, int32_
     if (other->priority > seq->priority) break;
     shares_.expect_prompt(*other->share, tokens_left(other));
   }
-  return shares_.prompt_tokens_max(*seq->share, beside);
+  const int32_t tokens = shares_.prompt_tokens_max(*seq->share, beside);
+  return tokens / row_cost(seq) + tokens % row_cost(seq);
 }
 
 void Scheduler::add_prefill(Step& step, const Slice& slice) const {
@@ -266,8 +270,14 @@ void Scheduler::charge(const Step& step) {
   if (step.slices.empty()) return;
   if (!shares_.several())
     return shares_.charge_alone(*step.slices.front().seq->share, step.token_count);
-  for (const Slice& slice : step.slices) shares_.charge(*slice.seq->share, slice.count);
-  shares_.end_step(step.token_count);
+  int32_t rows = 0;
+  for (const Slice& slice : step.slices) {
+    const bool of_prompt = slice.first < slice.seq->prompt_length;
+    const int32_t cost = slice.count * (of_prompt ? row_cost(slice.seq) : 1);
+    shares_.charge(*slice.seq->share, cost);
+    rows += cost;
+  }
+  shares_.end_step(rows);
 }
 
 // Whoever came before this slice's prompt and is not through its own has been passed.

@@ -272,15 +272,18 @@ KINDS = [unfinished_heads, pipelined_bytes, stalled_uploads, stalled_small_uploa
 # --- Ordinary clients: one chat after the other, read as it comes.
 
 async def ordinary(client, end, seed, words=40, tokens=48):
-    """Until `end`: (seconds to the first token of each answer, seconds between two events, statuses other than 200)."""
+    """Until `end`: (seconds to the first token of each answer, seconds between two events, statuses other than 200).
+    Questions and answers differ in length, and clients read what they get before they ask on: several that asked and were
+    answered in step would never have a question of another beside their answer, as those of people have."""
     firsts, gaps, refused = [], [], []
-    turn = 0
+    turn, choose = 0, random.Random(seed)
     while time.monotonic() < end:
         turn += 1
+        await asyncio.sleep(choose.uniform(0, 0.2 if turn > 1 else 1))
         reader, writer = await client.open()
         try:
-            body = {"model": MODEL, "messages": [{"role": "user", "content": text(f"{seed} {turn}", words)}], "max_tokens": tokens,
-                    "stream": True, "ignore_eos": True, "temperature": 0}
+            body = {"model": MODEL, "messages": [{"role": "user", "content": text(f"{seed} {turn}", choose.randint(words // 2, words * 3 // 2))}],
+                    "max_tokens": choose.randint(tokens // 2, tokens * 3 // 2), "stream": True, "ignore_eos": True, "temperature": 0}
             writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             begin = last = time.monotonic()
             writer.write(client.post("/v1/chat/completions", body))

@@ -207,6 +207,23 @@ TEST(Callers, LongPromptsAgainAndAgainAreHeldToTheRowsOfTheOthers) {
   EXPECT_LE(step.prefill_tokens, 400 + 400 / 4 + 1);
 }
 
+TEST(Callers, ARowThatIsScoredCountsAsTwo) {
+  World world({.limits = {}, .page_count = 4000});
+  Sequence* const chat = world.submit(10, 1000, 0, kModest);
+  world.next();
+  for (int i = 0; i < 5; ++i) {
+    Sequence* const scored = world.submit(1000, 1, 0, kGreedy);
+    scored->request->prompt_log = std::make_unique<TokenLog>(999, 0);
+    world.next();
+  }
+  for (int i = 0; i < 10; ++i) world.next();
+  for (int i = 0; i < 50; ++i) {
+    const Step& step = world.next();
+    EXPECT_EQ(tokens_of(step, chat), 1);
+    EXPECT_EQ(step.prefill_tokens, Shares::kRowsLeast / Shares::kScoredRow);
+  }
+}
+
 TEST(Callers, OfPromptsOfCallersInDebtEachHasItsTurn) {
   World world({.limits = {}, .page_count = 4000});
   world.submit(10, 5000, 0, kModest);

@@ -57,7 +57,7 @@ TEST(Shares, RankCallersByQuartersOfTheirCredit) {
   std::vector<int32_t> ranks;
   for (int i = 0; i < 10; ++i) {
     ranks.push_back(shares.rank(*busy));
-    compute(shares, *busy, 512);
+    compute(shares, *busy, static_cast<int32_t>(Shares::kCredit / 4));
   }
   EXPECT_EQ(ranks, (std::vector<int32_t>{4, 4, 4, 3, 3, 2, 2, 1, 0, 0}));
   EXPECT_EQ(shares.rank(*calm), 4);
@@ -170,7 +170,7 @@ TEST_F(Steps, HaveNoMorePromptsInDebtThanTheOthersHaveRows) {
 TEST_F(Steps, DoNotBoundPromptsWithinTheCredit) {
   shares.add_decodes(*greedy, 3);
   EXPECT_EQ(shares.prompt_tokens_max(*modest, 0), Shares::kCredit);
-  shares.add_prompt(*modest, 2000);
+  shares.add_prompt(*modest, Shares::kCredit - 48);
   EXPECT_EQ(shares.prompt_tokens_max(*modest, 0), 48);
 }
 
