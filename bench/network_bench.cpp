@@ -24,7 +24,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "default_model.h"
+#include "card/default_model.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
 #include "net/file_limit.h"
@@ -91,8 +92,8 @@ SwarmResult wait(Swarm& swarm) {
   return *result;
 }
 
-std::unique_ptr<text::Tokenizer> load_tokenizer(const ModelFiles& files) {
-  const auto json = files.open_file("tokenizer.json");
+std::unique_ptr<text::Tokenizer> load_tokenizer(const card::ModelCard& card) {
+  const auto json = card.open_tokenizer();
   if (!json) die(json.error().message);
   auto tokenizer = text::Tokenizer::load(json->text());
   if (!tokenizer) die(tokenizer.error().message);
@@ -320,7 +321,7 @@ BenchOptions parse(const std::vector<std::string>& arguments) {
 int run(const BenchOptions& options) {
   log::configure(log::Level::kWarn);
   net::raise_file_limit();
-  const auto tokenizer = load_tokenizer(default_model());
+  const auto tokenizer = load_tokenizer(*card::ModelCard::open(card::default_model()));
   const double begin_s = now_s(), busy_us = machine_busy_us();
   std::string out;
   JsonWriter json(out);

@@ -49,15 +49,15 @@ Result<void> choose_bundle(model::Model& model) {
   return {};
 }
 
-Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
+Result<std::unique_ptr<model::Model>> bind_model(const card::ModelCard& card,
                                                  model::ModelOptions options,
                                                  const MemoryLimit& limit, const kernels::Ops& ops,
                                                  int members) {
-  if (!options.stream_experts) return model::Model::bind(files, options, ops, members);
+  if (!options.stream_experts) return model::Model::bind(card, options, ops, members);
   options.slab_rows = kSlabRowsMax;
   while (true) {
     WEIR_ASSIGN(std::unique_ptr<model::Model> model,
-                model::Model::bind(files, options, ops, members));
+                model::Model::bind(card, options, ops, members));
     if (model->memory().scratch <= limit.bytes / kSlabShare || options.slab_rows <= kSlabRowsMin) {
       WEIR_TRY(choose_bundle(*model));
       return model;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "card/model_card.h"
 #include "memory_plan.h"
 #include "model/model.h"
 #include "options.h"
@@ -18,7 +19,7 @@ namespace weir {
 Result<void> choose_bundle(model::Model& model);
 // Model::bind(), with as large a slab for prompts as memory allows where experts are streamed: each
 // expert is read once for all of a slab. The bundle is chosen.
-Result<std::unique_ptr<model::Model>> bind_model(const ModelFiles& files,
+Result<std::unique_ptr<model::Model>> bind_model(const card::ModelCard& card,
                                                  model::ModelOptions options,
                                                  const MemoryLimit& limit, const kernels::Ops& ops,
                                                  int members);

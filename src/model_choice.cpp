@@ -1,35 +1,16 @@
 #include "model_choice.h"
 
 #include "base/thread_team.h"
-#include "default_model.h"
-#include "model/config_override.h"
+#include "card/default_model.h"
 
 namespace weir {
 
-namespace {
-
-// As large as the loader takes a config.json.
-constexpr size_t kConfigBytesMax = size_t{4} << 20;
-
-Result<void> override_keys(const std::vector<std::string>& overrides, ModelFiles& files) {
-  if (overrides.empty()) return {};
-  WEIR_ASSIGN(const FileView config, files.open_file("config.json"));
-  if (config.bytes().size() > kConfigBytesMax) return {};  // The loader will say so.
-  WEIR_ASSIGN(std::string changed, model::override_config(config.text(), overrides));
-  files.replace("config.json", std::move(changed));
-  return {};
-}
-
-}  // namespace
-
 Result<ModelChoice> choose_model(const Options& options) {
   ModelChoice choice;
-  if (options.model.empty()) {
-    choice.files = default_model();
-  } else {
-    WEIR_ASSIGN(choice.files, ModelFiles::open(options.model));
-  }
-  WEIR_TRY(override_keys(options.config_override, choice.files));
+  WEIR_ASSIGN(choice.model_card,
+              options.model.empty()
+                  ? card::ModelCard::open(card::default_model(), options.config_override)
+                  : card::ModelCard::open_folder(options.model, options.config_override));
   std::optional<kernels::Isa> forced;
   if (!options.isa.empty()) {
     forced = kernels::parse_isa(options.isa);

@@ -1,9 +1,9 @@
-// ModelChoice: what the options decide about a model before it is loaded: its files, the kernels,
-// the arithmetic. Shared by serve and every subcommand.
+// ModelChoice: what the options decide about a model before it is loaded: what its files say, the
+// kernels, the arithmetic. Shared by serve and every subcommand.
 #pragma once
 
-#include "base/file.h"
 #include "base/result.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
 #include "options.h"
@@ -11,7 +11,7 @@
 namespace weir {
 
 struct ModelChoice {
-  ModelFiles files;
+  card::ModelCard model_card;
   kernels::Isa isa = kernels::Isa::kScalar;
   model::Compute compute = model::Compute::kFast;
   kernels::FloatType kv_type = kernels::FloatType::kF16;

@@ -35,7 +35,6 @@
 #include "net/tls.h"
 #include "sched/engine.h"
 #include "ssd/calibration.h"
-#include "text/tokenizer_config.h"
 #include "vocabulary_check.h"
 #include "weight_watch.h"
 
@@ -79,9 +78,9 @@ struct TextParts {
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplate> chat_template;
   std::optional<text::ChatTemplate> tool_use_template;
-  text::TokenizerConfig config;
+  std::string chat_template_source;  // Empty: there is none.
   api::GenerationDefaults defaults;
-  api::EmbeddingConfig embedding;
+  card::EmbeddingSettings embedding;
   api::RerankConfig rerank;
 };
 
@@ -94,37 +93,35 @@ kv::PageKeeper::Times keep_times(const Options& options) {
 }
 
 // What --pooling makes of the model's own.
-api::EmbeddingConfig with_pooling(api::EmbeddingConfig config, const std::string& pooling) {
+card::EmbeddingSettings with_pooling(card::EmbeddingSettings config, const std::string& pooling) {
   if (pooling == "auto") return config;
-  config.pooling = pooling == "last"   ? sched::Pooling::kLast
-                   : pooling == "mean" ? sched::Pooling::kMean
-                                       : sched::Pooling::kCls;
+  config.pooling = pooling == "last"   ? card::Pooling::kLast
+                   : pooling == "mean" ? card::Pooling::kMean
+                                       : card::Pooling::kCls;
   config.refusal.clear();
   return config;
 }
 
-Result<TextParts> load_text(const ModelFiles& files, const Options& options) {
+Result<TextParts> load_text(const card::ModelCard& card, const Options& options) {
   TextParts parts;
-  WEIR_ASSIGN(const FileView json, files.open_file("tokenizer.json"));
+  WEIR_ASSIGN(const FileView json, card.open_tokenizer());
   WEIR_ASSIGN(parts.tokenizer, text::Tokenizer::load(json.text()));
-  WEIR_ASSIGN(parts.config, text::read_tokenizer_config(files));
-  WEIR_ASSIGN(parts.defaults, api::read_generation_defaults(files));
-  WEIR_ASSIGN(parts.embedding, api::read_embedding_config(files));
-  parts.embedding = with_pooling(std::move(parts.embedding), options.pooling);
+  parts.defaults = api::generation_defaults(card.generation);
+  parts.embedding = with_pooling(card.embedding, options.pooling);
+  std::optional<std::string> source = card.tokenizer.chat_template;
   if (!options.chat_template.empty()) {
-    WEIR_ASSIGN(std::string source, read_file(options.chat_template, size_t{1} << 20));
-    parts.config.chat_template = std::move(source);
+    WEIR_ASSIGN(source, read_file(options.chat_template, size_t{1} << 20));
   }
-  if (parts.config.chat_template) {
-    WEIR_ASSIGN(parts.chat_template, text::ChatTemplate::parse(*parts.config.chat_template));
+  if (source) {
+    WEIR_ASSIGN(parts.chat_template, text::ChatTemplate::parse(*source));
+    parts.chat_template_source = std::move(*source);
   }
-  if (parts.config.tool_use_template) {
+  if (card.tokenizer.tool_use_template) {
     WEIR_ASSIGN(parts.tool_use_template,
-                text::ChatTemplate::parse(*parts.config.tool_use_template));
+                text::ChatTemplate::parse(*card.tokenizer.tool_use_template));
   }
-  WEIR_ASSIGN(parts.rerank,
-              api::read_rerank_config(files, *parts.tokenizer,
-                                      parts.config.chat_template.value_or(""), options.reranker));
+  WEIR_ASSIGN(parts.rerank, api::rerank_config(card.rerank, *parts.tokenizer,
+                                               parts.chat_template_source, options.reranker));
   for (const SamplingOption& option : sampling_options(options))
     if (option.value) parts.defaults.set(option.field, *option.value, api::kFromCommandLine);
   return parts;
@@ -379,7 +376,7 @@ void Server::engine_main() {
 
 Result<void> Server::load(ThreadTeam& team) {
   Result<TextParts> text = fail(ErrorCode::kConfig, "not loaded");
-  std::thread text_thread([&] { text = load_text(choice_.files, options_); });
+  std::thread text_thread([&] { text = load_text(choice_.model_card, options_); });
 
   model::ModelOptions model_options;
   model_options.compute = choice_.compute;
@@ -388,7 +385,7 @@ Result<void> Server::load(ThreadTeam& team) {
   model_options.stream_experts = options_.stream_experts;
   const kernels::Ops& ops = kernels::ops_for(choice_.isa);
   Result<std::unique_ptr<model::Model>> model =
-      bind_model(choice_.files, model_options, limit_, ops, team.members());
+      bind_model(choice_.model_card, model_options, limit_, ops, team.members());
   Result<MemoryPlan> plan = model
                                 ? plan_memory(options_, limit_, footprint(**model, choice_.kv_type))
                                 : Result<MemoryPlan>(tl::unexpected(model.error()));
@@ -446,10 +443,12 @@ void Server::become_ready(TextParts text) {
   api::ApiConfig config;
   config.given_names = split_list(options_.alias);
   config.any_name = std::erase(config.given_names, "*") > 0;
-  config.model_id = config.given_names.empty() ? choice_.files.name() : config.given_names.front();
-  config.aliases = {choice_.files.name(), "default"};
+  config.model_id =
+      config.given_names.empty() ? choice_.model_card.files.name() : config.given_names.front();
+  config.aliases = {choice_.model_card.files.name(), "default"};
   config.aliases.insert(config.aliases.end(), config.given_names.begin(), config.given_names.end());
-  if (!choice_.files.folder().empty()) config.aliases.push_back(choice_.files.folder());
+  if (!choice_.model_card.files.folder().empty())
+    config.aliases.push_back(choice_.model_card.files.folder());
   config.config_overrides = options_.config_override;
   config.created = std::time(nullptr);
   config.context_max = plan_.context_max;
@@ -462,7 +461,7 @@ void Server::become_ready(TextParts text) {
   config.tokenizer = text_->tokenizer.get();
   if (text_->chat_template) config.chat_template = &*text_->chat_template;
   if (text_->tool_use_template) config.tool_use_template = &*text_->tool_use_template;
-  config.special_tokens = text_->config.special_tokens;
+  config.special_tokens = choice_.model_card.tokenizer.special_tokens;
   config.tool_parser = options_.tool_parser;
   config.reasoning_format = options_.reasoning_format;
   config.trust_request_template = options_.trust_request_template;
@@ -476,7 +475,7 @@ void Server::become_ready(TextParts text) {
                   .parameters = model_->memory().parameters,
                   .bytes = model_bytes(*model_),
                   .formats = model_->memory().formats};
-  config.chat_template_source = text_->config.chat_template.value_or("");
+  config.chat_template_source = text_->chat_template_source;
   config.parallel = plan_.parallel;
   config.queue_timeout_s = options_.queue_timeout;
   config.request_timeout_s = options_.request_timeout;
@@ -551,7 +550,7 @@ void Server::release_freed() {
 
 void Server::print_plan() const {
   const model::ModelSpec& spec = model_->spec();
-  log::info("model " + choice_.files.name() + " family=" + spec.family + " weights='" +
+  log::info("model " + choice_.model_card.files.name() + " family=" + spec.family + " weights='" +
             model_->memory().formats + "' layers=" + std::to_string(spec.layers.size()) +
             " width=" + std::to_string(spec.hidden_size) +
             " vocab=" + std::to_string(spec.vocab_size) +

@@ -134,12 +134,12 @@ Result<DecodeCost> measure_decode_cost(const std::string& folder, int32_t stream
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   ThreadTeam team(choice.threads, false);
   WEIR_ASSIGN(std::unique_ptr<model::Model> model,
-              model::Model::load(choice.files, model_options, ops, team));
-  WEIR_ASSIGN(const FileView json, choice.files.open_file("tokenizer.json"));
+              model::Model::load(choice.model_card, model_options, ops, team));
+  WEIR_ASSIGN(const FileView json, choice.model_card.open_tokenizer());
   WEIR_ASSIGN(std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(json.text()));
   Bench bench{std::move(choice), ops, std::move(model), std::move(tokenizer), streams, tokens};
   DecodeCost cost;
-  cost.model = bench.choice.files.name();
+  cost.model = bench.choice.model_card.files.name();
   cost.threads = bench.choice.threads;
   for (int32_t round = 0; round < rounds; ++round) {
     WEIR_TRY(measure_served(bench, cost));

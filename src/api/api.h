@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "api/embedding_config.h"
 #include "api/endpoint_table.h"
 #include "api/fim.h"
 #include "api/generation_defaults.h"
 #include "api/keys.h"
 #include "api/rerank_config.h"
+#include "card/embedding_settings.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "sched/engine_handle.h"
@@ -54,7 +54,7 @@ struct ApiConfig {
   int32_t vocab_size = 0;                // Rows of logits; ids beyond are refused.
   int32_t hidden_size = 0;               // Of an embedding.
   std::optional<InfillTokens> infill{};  // If the model can fill in the middle; the Api's own.
-  EmbeddingConfig embedding{};           // The model's, or as --pooling says.
+  card::EmbeddingSettings embedding{};   // The model's, or as --pooling says.
   RerankConfig rerank{};                 // The model's, or as --reranker says.
   ModelFacts facts{};
   GenerationDefaults defaults{};  // Merged with the command line; eos_ids included.

@@ -21,8 +21,20 @@ struct Form {
   int32_t norm = kNormEuclid;
 };
 
+sched::Pooling pooling_of(card::Pooling pooling) {
+  switch (pooling) {
+    case card::Pooling::kLast:
+      return sched::Pooling::kLast;
+    case card::Pooling::kMean:
+      return sched::Pooling::kMean;
+    case card::Pooling::kCls:
+      return sched::Pooling::kCls;
+  }
+  return sched::Pooling::kNone;
+}
+
 // The instruction before each input.
-Result<std::string_view> instruction_of(const EmbeddingConfig& config,
+Result<std::string_view> instruction_of(const card::EmbeddingSettings& config,
                                         const EmbeddingRequest& request) {
   const std::string& name = request.prompt_name.value_or(config.default_prompt);
   if (name.empty()) return std::string_view();
@@ -76,7 +88,7 @@ class EmbeddingTask final : public BatchTask {
   EmbeddingTask(const ApiConfig& config, const Form& form, size_t inputs)
       : model_(config.model_id),
         form_(form),
-        pooling_(config.embedding.pooling),
+        pooling_(pooling_of(config.embedding.pooling)),
         width_(static_cast<size_t>(config.hidden_size)),
         vectors_(inputs * form.dimensions) {}
 

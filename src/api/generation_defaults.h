@@ -10,8 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
-#include "base/result.h"
+#include "card/generation_settings.h"
 #include "sample/sampling_params.h"
 
 namespace weir::api {
@@ -40,8 +39,7 @@ struct GenerationDefaults {
   std::vector<int32_t> eos_ids;
 };
 
-// A missing file is no error, a malformed one is (kConfig, naming file and key). eos_token_id comes
-// from generation_config.json, else from config.json (also from its text_config).
-Result<GenerationDefaults> read_generation_defaults(const ModelFiles& files);
+// The server's, overruled by what the model's makers want.
+GenerationDefaults generation_defaults(const card::GenerationSettings& made);
 
 }  // namespace weir::api

@@ -47,7 +47,7 @@ void write_message(JsonWriter& json, std::string_view role, std::string_view con
 }
 
 // The instruction that sentence-transformers' files put before a query, if any.
-std::string_view default_instruction(const EmbeddingConfig& config) {
+std::string_view default_instruction(const card::EmbeddingSettings& config) {
   for (const auto& [name, text] : config.prompts)
     if (name == config.default_prompt) return text;
   return {};

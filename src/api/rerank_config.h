@@ -1,7 +1,5 @@
 // RerankConfig: whether a model judges documents by the word that it would say next, and how it is
-// asked. Such a reranker is a causal model that answers "yes" or "no"; nothing in its weights tells
-// it from any other, so its files say it: sentence-transformers' LogitScore module, vLLM's
-// classifier_from_token in config.json. --reranker overrules them.
+// asked: what the model's files say of it (card/rerank_settings.h), or --reranker.
 //
 // Threads: a plain value.
 #pragma once
@@ -9,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
 #include "base/result.h"
+#include "card/rerank_settings.h"
 #include "text/tokenizer.h"
 
 namespace weir::api {
@@ -28,9 +26,9 @@ struct RerankConfig {
 };
 
 // `choice`: "auto", "yes-no" or "none", as --reranker has it. `chat_template`: its source; empty:
-// there is none. A malformed file is an error (kConfig, naming file and key), as is a choice that
-// the vocabulary cannot fulfil.
-Result<RerankConfig> read_rerank_config(const ModelFiles& files, const text::Tokenizer& tokenizer,
-                                        std::string_view chat_template, std::string_view choice);
+// there is none. A choice that the vocabulary cannot fulfil is an error.
+Result<RerankConfig> rerank_config(const card::RerankSettings& made,
+                                   const text::Tokenizer& tokenizer, std::string_view chat_template,
+                                   std::string_view choice);
 
 }  // namespace weir::api

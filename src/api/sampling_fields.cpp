@@ -8,21 +8,20 @@ namespace {
 
 using P = sample::SamplingParams;
 using G = GenerateRequest;
+using M = card::GenerationSettings;
 
-// -1 stands for all of top_k, in some files.
 constexpr auto kNumbers = std::to_array<SamplingNumber>({
-    {"temperature", &P::temperature, &G::temperature, "temperature", 0, 100},
-    {"top_k", &P::top_k, &G::top_k, "top_k", -1, INT32_MAX},
-    {"top_p", &P::top_p, &G::top_p, "top_p", 0, 1},
-    {"min_p", &P::min_p, &G::min_p, "min_p", 0, 1},
-    {"typical_p", &P::typical_p, &G::typical_p, "typical_p", 0, 1},
+    {"temperature", &P::temperature, &G::temperature, &M::temperature},
+    {"top_k", &P::top_k, &G::top_k, &M::top_k},
+    {"top_p", &P::top_p, &G::top_p, &M::top_p},
+    {"min_p", &P::min_p, &G::min_p, &M::min_p},
+    {"typical_p", &P::typical_p, &G::typical_p, &M::typical_p},
     {"top_n_sigma", &P::top_n_sigma, &G::top_n_sigma},
     {"xtc_probability", &P::xtc_probability, &G::xtc_probability},
     {"xtc_threshold", &P::xtc_threshold, &G::xtc_threshold},
     {"dynatemp_range", &P::dynatemp_range, &G::dynatemp_range},
     {"dynatemp_exponent", &P::dynatemp_exponent, &G::dynatemp_exponent},
-    {"repeat_penalty", &P::repetition_penalty, &G::repetition_penalty, "repetition_penalty", 0.01,
-     100},
+    {"repeat_penalty", &P::repetition_penalty, &G::repetition_penalty, &M::repetition_penalty},
     {"repeat_last_n", &P::repeat_last_n, &G::repeat_last_n},
     {"presence_penalty", &P::presence_penalty, &G::presence_penalty},
     {"frequency_penalty", &P::frequency_penalty, &G::frequency_penalty},

@@ -13,6 +13,7 @@
 #include "api/generate_request.h"
 #include "api/generation_defaults.h"
 #include "base/json.h"
+#include "card/generation_settings.h"
 #include "sample/sampling_params.h"
 
 namespace weir::api {
@@ -22,9 +23,8 @@ struct SamplingNumber {
   std::variant<float sample::SamplingParams::*, int32_t sample::SamplingParams::*> value;
   std::variant<std::optional<double> GenerateRequest::*, std::optional<int64_t> GenerateRequest::*>
       asked;
-  // In generation_config.json; empty: it has none.
-  std::string_view key{};
-  double min = 0, max = 0;  // There.
+  // What the model's makers may say; null: nothing.
+  std::optional<double> card::GenerationSettings::*made = nullptr;
 };
 
 std::span<const SamplingNumber> sampling_numbers();

@@ -177,7 +177,7 @@ double peak_tops(const Setting& s) {
 }
 
 void print_table(const Setting& s, const std::vector<Budget>& budgets) {
-  std::printf("%s, %s on %s, %d threads, compute %s\n", s.choice.files.name().c_str(),
+  std::printf("%s, %s on %s, %d threads, compute %s\n", s.choice.model_card.files.name().c_str(),
               std::string(kernels::isa_name(s.choice.isa)).c_str(),
               kernels::processor_name().c_str(), s.choice.threads, s.options.compute.c_str());
   std::printf("limits of this run: read %.1f GB/s (a plain loop %.1f), %s %.2f TOPS\n",
@@ -254,7 +254,7 @@ void print_json(const Setting& s, const std::vector<Budget>& budgets) {
   std::string out;
   JsonWriter w(out);
   w.begin_object();
-  w.field("model", s.choice.files.name()).field("processor", kernels::processor_name());
+  w.field("model", s.choice.model_card.files.name()).field("processor", kernels::processor_name());
   w.field("isa", kernels::isa_name(s.choice.isa)).field("threads", s.choice.threads);
   w.field("compute", s.options.compute);
   w.field("weight_bytes_per_token", s.model.weight_bytes_per_token());
@@ -392,7 +392,7 @@ Result<void> run_bench(const Options& options) {
   model_options.stream_experts = options.stream_experts;
   model_options.rows_max = std::max(512, batch_max);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
-              model::Model::load(choice.files, model_options, ops, team));
+              model::Model::load(choice.model_card, model_options, ops, team));
   WEIR_TRY(choose_bundle(*model));
   const int32_t decode_end = *std::ranges::max_element(depths) + options.bench_decode;
   if (std::max(options.bench_prompt, decode_end) > model->context_max())

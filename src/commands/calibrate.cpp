@@ -37,7 +37,7 @@ Result<void> calibrate_machine(const Options& options) {
     return fail(ErrorCode::kConfig,
                 "weir calibrate: expected --model DIR, whose disk is measured; found none");
   WEIR_ASSIGN(const ModelChoice choice, choose_model(options));
-  WEIR_ASSIGN(const std::string path, largest_file(choice.files.folder()));
+  WEIR_ASSIGN(const std::string path, largest_file(choice.model_card.files.folder()));
   std::printf("disk: reading %s at random, about 3 s ...\n", path.c_str());
   std::fflush(stdout);
   WEIR_ASSIGN(const ssd::Calibration disk, ssd::calibrate(path));

@@ -17,10 +17,11 @@ Result<void> show_info(const Options& options) {
   model_options.rows_max = options.prefill_size;
   model_options.context_max = options.ctx_size;
   model_options.stream_experts = options.stream_experts;
-  WEIR_ASSIGN(
-      const std::unique_ptr<model::Model> model,
-      bind_model(choice.files, model_options, limit, kernels::ops_for(choice.isa), choice.threads));
-  std::printf("%s\n%s\n", choice.files.name().c_str(), model::describe(model->spec()).c_str());
+  WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
+              bind_model(choice.model_card, model_options, limit, kernels::ops_for(choice.isa),
+                         choice.threads));
+  std::printf("%s\n%s\n", choice.model_card.files.name().c_str(),
+              model::describe(model->spec()).c_str());
   for (const std::string& change : options.config_override)
     std::printf("config.json is overridden: %s\n", change.c_str());
   std::printf("weights: %s\n", model->memory().formats.c_str());

@@ -76,7 +76,7 @@ Result<void> pack_model(const Options& options) {
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
   ThreadTeam team(choice.threads, false);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
-              model::Model::bind(choice.files, {.rows_max = 1, .stream_experts = true},
+              model::Model::bind(choice.model_card, {.rows_max = 1, .stream_experts = true},
                                  kernels::ops_for(choice.isa), team.members()));
   const model::ExpertBank& bank = *model->expert_bank();
   WEIR_ASSIGN(const ssd::SourceHash source, bank.source());

@@ -89,7 +89,7 @@ void score_window(std::span<const int32_t> ids, model::Model& model, const kv::K
 Result<void> measure_perplexity(const Options& options) {
   WEIR_ASSIGN(const std::string text, read_file(options.file, kTextBytesMax));
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
-  WEIR_ASSIGN(const FileView json, choice.files.open_file("tokenizer.json"));
+  WEIR_ASSIGN(const FileView json, choice.model_card.open_tokenizer());
   WEIR_ASSIGN(const std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(json.text()));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   ThreadTeam team(choice.threads, false);
@@ -98,7 +98,7 @@ Result<void> measure_perplexity(const Options& options) {
   model_options.stream_experts = options.stream_experts;
   model_options.rows_max = kRowsMax;
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
-              model::Model::load(choice.files, model_options, ops, team));
+              model::Model::load(choice.model_card, model_options, ops, team));
   WEIR_TRY(choose_bundle(*model));
   std::optional<ssd::RouteTrace> trace;
   if (const ssd::ExpertCatalogue* experts = model->expert_catalogue();
@@ -135,8 +135,8 @@ Result<void> measure_perplexity(const Options& options) {
   std::fprintf(stderr, "\n");
   std::printf(
       "%s: %lld tokens predicted in windows of %d, nll %.6f +- %.6f nats, perplexity %.4f\n",
-      choice.files.name().c_str(), static_cast<long long>(total.count), window, total.mean(),
-      total.error(), std::exp(total.mean()));
+      choice.model_card.files.name().c_str(), static_cast<long long>(total.count), window,
+      total.mean(), total.error(), std::exp(total.mean()));
   // As if the text had been generated: that is what replays and caches are about.
   if (trace) return write_route_trace(ssd::as_generated(*trace), options.route_trace);
   return {};

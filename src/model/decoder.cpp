@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "model/config_reader.h"
 #include "model/families.h"
 #include "model/layers/attention.h"
 #include "model/layers/ffn.h"
@@ -11,35 +10,10 @@
 
 namespace weir::model {
 
-namespace {
-
-// Ten times the largest config.json published.
-constexpr size_t kConfigBytesMax = size_t{4} << 20;
-
-Result<JsonDoc> read_config(const ModelFiles& files) {
-  WEIR_ASSIGN(const FileView file, files.open_file("config.json"));
-  if (file.bytes().size() > kConfigBytesMax)
-    return fail(ErrorCode::kConfig, file.name() + ": expected at most " +
-                                        std::to_string(kConfigBytesMax) + " bytes, found " +
-                                        std::to_string(file.bytes().size()));
-  auto doc = parse_config(file.text());
-  if (!doc) return fail(ErrorCode::kConfig, file.name() + ": " + doc.error().message);
-  return doc;
-}
-
-// Errors of the config name only the file: say which model's.
-tl::unexpected<Error> in_folder(const ModelFiles& files, Error error) {
-  if (error.message.starts_with("config.json"))
-    error.message = (files.folder().empty() ? files.name() : files.folder()) + "/" + error.message;
-  return tl::unexpected(std::move(error));
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Model>> Model::bind(const ModelFiles& files, const ModelOptions& options,
+Result<std::unique_ptr<Model>> Model::bind(const card::ModelCard& card, const ModelOptions& options,
                                            const kernels::Ops& ops, int members) {
-  auto decoder = Decoder::bind(files, options, ops, members);
-  if (!decoder) return in_folder(files, std::move(decoder).error());
+  auto decoder = Decoder::bind(card, options, ops, members);
+  if (!decoder) return tl::unexpected(card.in_folder(std::move(decoder).error()));
   return std::unique_ptr<Model>(std::move(*decoder));
 }
 
@@ -47,29 +21,27 @@ Result<void> Model::open_experts(std::unique_ptr<ssd::Disk>, const ssd::StoreOpt
   return fail(ErrorCode::kUnsupported, "this model does not stream experts");
 }
 
-Result<std::unique_ptr<Model>> Model::load(const ModelFiles& files, const ModelOptions& options,
+Result<std::unique_ptr<Model>> Model::load(const card::ModelCard& card, const ModelOptions& options,
                                            const kernels::Ops& ops, ThreadTeam& team,
                                            const std::function<void(int64_t, int64_t)>& progress) {
-  WEIR_ASSIGN(std::unique_ptr<Model> model, bind(files, options, ops, team.members()));
+  WEIR_ASSIGN(std::unique_ptr<Model> model, bind(card, options, ops, team.members()));
   model->pack(team, progress);
   WEIR_TRY(model->check_files());
   return model;
 }
 
-Result<std::unique_ptr<Decoder>> Decoder::bind(const ModelFiles& files, const ModelOptions& options,
-                                               const kernels::Ops& ops, int members) {
-  WEIR_ASSIGN(const JsonDoc config, read_config(files));
-  WEIR_ASSIGN(ModelSpec spec, spec_from_config(config.root()));
-  WEIR_ASSIGN(const QuantFormat format, QuantFormat::from_config(config.root()));
-  WEIR_ASSIGN(Checkpoint checkpoint, Checkpoint::open(files));
+Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card,
+                                               const ModelOptions& options, const kernels::Ops& ops,
+                                               int members) {
+  WEIR_ASSIGN(ModelSpec spec, spec_from_config(card.config.root()));
   std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops));
-  decoder->checkpoint_ = std::make_unique<Checkpoint>(std::move(checkpoint));
-  WEIR_TRY(decoder->bind_weights(format));
+  decoder->checkpoint_ = card.tensors;
+  WEIR_TRY(decoder->bind_weights(card.weights));
   WEIR_TRY(decoder->make_workspace(members));
   return decoder;
 }
 
-Result<void> Decoder::bind_weights(const QuantFormat& format) {
+Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   WeightBinder binder(
       *checkpoint_, spec_, format,
       {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()}, store_);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "card/model_card.h"
 #include "model/expert_bank.h"
 #include "model/layers/norm_embed.h"
 #include "model/model.h"
@@ -17,8 +18,9 @@ namespace weir::model {
 
 class Decoder final : public Model {
  public:
-  static Result<std::unique_ptr<Decoder>> bind(const ModelFiles& files, const ModelOptions& options,
-                                               const kernels::Ops& ops, int members);
+  static Result<std::unique_ptr<Decoder>> bind(const card::ModelCard& card,
+                                               const ModelOptions& options, const kernels::Ops& ops,
+                                               int members);
   void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) override {
     store_.pack(team, progress);
   }
@@ -52,7 +54,7 @@ class Decoder final : public Model {
  private:
   Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
       : spec_(std::move(spec)), options_(options), ops_(ops) {}
-  Result<void> bind_weights(const QuantFormat& format);
+  Result<void> bind_weights(const card::WeightFormat& format);
   Result<void> check_streamable() const;
   Result<void> make_workspace(int members);
   static void begin_step(const Pass& pass, ssd::ExpertStore& store);
@@ -67,7 +69,7 @@ class Decoder final : public Model {
   ModelSpec spec_;
   ModelOptions options_;
   const kernels::Ops& ops_;
-  std::unique_ptr<Checkpoint> checkpoint_;  // Float weights stay mapped in it.
+  std::shared_ptr<const card::Checkpoint> checkpoint_;  // Float weights stay mapped in it.
   WeightStore store_;
   std::unique_ptr<ExpertBank> bank_;  // Where experts are streamed.
   std::vector<RopeTable> ropes_;      // The distinct ones.

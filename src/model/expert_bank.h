@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "card/checkpoint.h"
 #include "model/layers/ffn.h"
-#include "model/safetensors.h"
 #include "ssd/expert_bundle.h"
 #include "ssd/expert_store.h"
 #include "ssd/route_trace.h"
@@ -30,7 +30,7 @@ namespace weir::model {
 
 class ExpertBank {
  public:
-  explicit ExpertBank(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  explicit ExpertBank(const card::Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
 
   // The three matrices of each expert of the next layer; `gate` is empty where there is none.
   // Returns the layer's number among those with experts. An error names what differs: all experts
@@ -94,7 +94,7 @@ class ExpertBank {
   void unpack_unit(const ssd::ExpertWave::Unpack& job, int32_t unit) const;
   int32_t units_of(const ssd::ExpertWave::Unpack& job) const;
 
-  const Checkpoint& checkpoint_;
+  const card::Checkpoint& checkpoint_;
   std::optional<ssd::ExpertCatalogue> catalogue_;
   std::vector<Layer> layers_;
   int32_t top_k_ = 0;

@@ -163,8 +163,7 @@ Result<void> check_spec(const ModelSpec& spec) {
 }
 
 Result<ModelSpec> spec_from_config(JsonValue config) {
-  JsonObject root;
-  if (config.get(root) != simdjson::SUCCESS)
+  if (!config.is_object())
     return fail(ErrorCode::kConfig,
                 std::string("config.json: expected an object, found ") + json_type_name(config));
   std::string_view architecture;
@@ -182,7 +181,7 @@ Result<ModelSpec> spec_from_config(JsonValue config) {
                     " (if it is one of these under another name: --config-override "
                     "'architectures=[\"NAME\"]')");
   }
-  const ConfigReader reader(root);
+  const card::ConfigReader reader(config);
   ModelSpec spec = family->describe(reader);
   spec.family = architecture;
   WEIR_TRY(reader.finish());

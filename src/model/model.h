@@ -20,6 +20,10 @@
 #include "model/batch.h"
 #include "model/spec.h"
 
+namespace weir::card {
+struct ModelCard;
+}  // namespace weir::card
+
 namespace weir::ssd {
 class Disk;
 class ExpertCatalogue;
@@ -75,16 +79,17 @@ struct ModelMemory {
 
 class Model {
  public:
-  // Reads config.json and the safetensors headers, checks and binds every tensor, plans the memory:
+  // Describes the model by its config.json, checks and binds every tensor, plans the memory:
   // quick, and touches no weight. `members`: of the team that will run it.
-  static Result<std::unique_ptr<Model>> bind(const ModelFiles& files, const ModelOptions& options,
-                                             const kernels::Ops& ops, int members);
+  static Result<std::unique_ptr<Model>> bind(const card::ModelCard& card,
+                                             const ModelOptions& options, const kernels::Ops& ops,
+                                             int members);
   // Repacks the quantised weights with the team's help; before the first forward().
   // `progress(done, total)` in bytes of weights, from the calling thread.
   virtual void pack(ThreadTeam&, const std::function<void(int64_t, int64_t)>&) {}
   // bind() and pack().
   static Result<std::unique_ptr<Model>> load(
-      const ModelFiles& files, const ModelOptions& options, const kernels::Ops& ops,
+      const card::ModelCard& card, const ModelOptions& options, const kernels::Ops& ops,
       ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress = {});
   virtual ~Model() = default;
 

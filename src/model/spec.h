@@ -115,7 +115,6 @@ struct ModelSpec {
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}.
   std::vector<std::pair<std::string, std::string>> renames;
   std::vector<FusedModules> fused;
-  std::vector<int32_t> eos_ids;  // config.json's; generation_config.json may name others.
 };
 
 std::string describe(const ModelSpec& spec);  // One line per distinct layer; golden-tested.

@@ -74,16 +74,17 @@ bool WeightBinder::has_weight(int layer, std::string_view part) const {
   return checkpoint_.find(stored_path(layer, part) + ".weight") != nullptr;
 }
 
-const StoredTensor* WeightBinder::take(const std::string& name) {
-  const StoredTensor* tensor = checkpoint_.find(name);
+const card::StoredTensor* WeightBinder::take(const std::string& name) {
+  const card::StoredTensor* tensor = checkpoint_.find(name);
   if (tensor != nullptr) taken_.insert(name);
   return tensor;
 }
 
-const StoredTensor* WeightBinder::take(const std::string& name, std::span<const DType> types,
-                                       std::span<const int64_t> shape, std::string_view note) {
+const card::StoredTensor* WeightBinder::take(const std::string& name, std::span<const DType> types,
+                                             std::span<const int64_t> shape,
+                                             std::string_view note) {
   const std::string expected = types_text(types) + " " + shape_text(shape) + std::string(note);
-  const StoredTensor* stored = take(name);
+  const card::StoredTensor* stored = take(name);
   if (stored == nullptr) {
     reject(checkpoint_.name() + ": tensor '" + name + "': expected " + expected +
            ", found no such tensor");
@@ -109,29 +110,35 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   if (bias) m.bias = take(path + ".bias", kFloatTypes, rows);
   std::vector<int64_t> shape(rows.begin(), rows.end());
   shape.push_back(k);
-  const StoredTensor* scales = checkpoint_.find(path + ".scales");
+  const card::StoredTensor* scales = checkpoint_.find(path + ".scales");
   if (scales == nullptr) {
     m.weight = take(path + ".weight", kFloatTypes, shape);
   } else if (!format_.quantised()) {
     reject("config.json: expected 'quantization', because " + checkpoint_.file(*scales).name() +
            " has a tensor '" + scales->name + "'; found nothing");
   } else {
-    m.params = format_.of(path);
-    const std::string note = " (" + std::to_string(m.params.bits) + " bits in groups of " +
-                             std::to_string(m.params.group) + ")";
-    if (k % m.params.group != 0 || k > kernels::kMaxLayerK) {
-      reject(checkpoint_.name() + ": tensor '" + path + ".weight': expected a width up to " +
-             std::to_string(kernels::kMaxLayerK) + " that is a multiple of " +
-             std::to_string(m.params.group) + ", found " + std::to_string(k));
+    m.format = format_.of(path, scales->tensor.type);
+    if (m.format.grid != card::MatrixFormat::Grid::kUniform || !m.format.biases) {
+      reject(checkpoint_.name() + ": tensor '" + path +
+             ".weight': expected numbers on a uniform grid with scales and biases, found another " +
+             "format");
       return std::nullopt;
     }
-    shape.back() = int64_t{k} * m.params.bits / 32;
+    const std::string note = " (" + std::to_string(m.format.bits) + " bits in groups of " +
+                             std::to_string(m.format.group) + ")";
+    if (k % m.format.group != 0 || k > kernels::kMaxLayerK) {
+      reject(checkpoint_.name() + ": tensor '" + path + ".weight': expected a width up to " +
+             std::to_string(kernels::kMaxLayerK) + " that is a multiple of " +
+             std::to_string(m.format.group) + ", found " + std::to_string(k));
+      return std::nullopt;
+    }
+    shape.back() = m.format.row_words(k);
     static constexpr std::array kWords = {DType::kU32};
     m.weight = take(path + ".weight", kWords, shape, note);
-    shape.back() = k / m.params.group;
+    shape.back() = m.format.row_scales(k);
     m.scales = take(path + ".scales", kFloatTypes, shape, note);
     if (m.scales != nullptr) {
-      const std::array same = {m.scales->tensor.type};
+      const std::array same = {m.format.scale_type};
       m.biases = take(path + ".biases", same, shape, note);
     }
   }
@@ -149,7 +156,7 @@ StoredLinear WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
     linear.bias =
         unwrap(store_.add_widened(type, m.bias->tensor.data + row * dtype_bytes(type), n, 0));
   }
-  const auto add_piece = [&](const StoredTensor& t) {
+  const auto add_piece = [&](const card::StoredTensor& t) {
     const auto row_bytes = static_cast<uint64_t>(
         t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] * dtype_bytes(t.tensor.type));
     out.piece[static_cast<size_t>(out.pieces++)] = {
@@ -168,15 +175,15 @@ StoredLinear WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
   }
   add_piece(*m.scales);
   add_piece(*m.biases);
-  out.bits = m.params.bits;
+  out.bits = m.format.bits;
   linear.quantised = true;
   linear.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
   linear.bf16_prompts = bf16_prompts;
   linear.quant = {.n = n,
                   .k = m.k,
-                  .group = m.params.group,
-                  .bits = kernels::container_bits(m.params.bits),
-                  .scale_type = float_type(m.scales->tensor.type)};
+                  .group = m.format.group,
+                  .bits = kernels::container_bits(m.format.bits),
+                  .scale_type = float_type(m.format.scale_type)};
   return out;
 }
 
@@ -287,7 +294,7 @@ const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, f
                                   bool bare) {
   if (error_) return nullptr;
   const std::array<int64_t, 1> shape = {n};
-  const StoredTensor* stored =
+  const card::StoredTensor* stored =
       take(stored_path(layer, part) + (bare ? "" : ".weight"), kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
   return unwrap(store_.add_widened(stored->tensor.type, stored->tensor.data, n, offset));
@@ -298,7 +305,7 @@ NormWeights WeightBinder::norm(int layer, std::string_view part, const Norm& nor
   out.weight = vector(layer, part, n, norm.weight_offset);
   if (norm.bias) {
     const std::array<int64_t, 1> shape = {n};
-    const StoredTensor* bias =
+    const card::StoredTensor* bias =
         error_ ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
     if (bias != nullptr)
       out.bias = unwrap(store_.add_widened(bias->tensor.type, bias->tensor.data, n, 0));
@@ -313,7 +320,7 @@ void WeightBinder::ignore(int layer, std::string_view part) {
 
 Result<void> WeightBinder::finish() const {
   if (error_) return tl::unexpected(*error_);
-  for (const StoredTensor& stored : checkpoint_.tensors()) {
+  for (const card::StoredTensor& stored : checkpoint_.tensors()) {
     if (taken_.contains(stored.name) || is_ignorable(stored.name)) continue;
     return fail(ErrorCode::kConfig, checkpoint_.file(stored).name() + ": tensor '" + stored.name +
                                         "': expected only tensors that " + spec_.family +

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "card/checkpoint.h"
+#include "card/weight_format.h"
 #include "model/linear.h"
-#include "model/quant_format.h"
-#include "model/safetensors.h"
 #include "model/spec.h"
 #include "model/weight_store.h"
 
@@ -65,8 +65,8 @@ class WeightBinder {
     bool bf16_prompts = false;
   };
 
-  WeightBinder(const Checkpoint& checkpoint, const ModelSpec& spec, const QuantFormat& format,
-               const Arithmetic& arithmetic, WeightStore& store)
+  WeightBinder(const card::Checkpoint& checkpoint, const ModelSpec& spec,
+               const card::WeightFormat& format, const Arithmetic& arithmetic, WeightStore& store)
       : checkpoint_(checkpoint),
         spec_(spec),
         format_(format),
@@ -108,11 +108,11 @@ class WeightBinder {
   // A module as stored: [lead..., n, k], quantised or float.
   struct Module {
     std::string path;
-    const StoredTensor* weight = nullptr;
-    const StoredTensor* scales = nullptr;
-    const StoredTensor* biases = nullptr;  // Of the affine groups.
-    const StoredTensor* bias = nullptr;    // Of the linear layer.
-    QuantParams params{};
+    const card::StoredTensor* weight = nullptr;
+    const card::StoredTensor* scales = nullptr;
+    const card::StoredTensor* biases = nullptr;  // Of the affine groups.
+    const card::StoredTensor* bias = nullptr;    // Of the linear layer.
+    card::MatrixFormat format{};
     int32_t k = 0;
   };
 
@@ -126,16 +126,16 @@ class WeightBinder {
   template <class F>
   void for_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k, bool bias,
                    F&& fn);
-  const StoredTensor* take(const std::string& name);
-  const StoredTensor* take(const std::string& name, std::span<const DType> types,
-                           std::span<const int64_t> shape, std::string_view note = {});
+  const card::StoredTensor* take(const std::string& name);
+  const card::StoredTensor* take(const std::string& name, std::span<const DType> types,
+                                 std::span<const int64_t> shape, std::string_view note = {});
   void reject(std::string message);
   template <class T>
   T unwrap(Result<T> result);
 
-  const Checkpoint& checkpoint_;
+  const card::Checkpoint& checkpoint_;
   const ModelSpec& spec_;
-  const QuantFormat& format_;
+  const card::WeightFormat& format_;
   const Arithmetic arithmetic_;
   WeightStore& store_;
   std::set<std::string, std::less<>> taken_;

@@ -14,12 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/huge_pages.h"
 #include "base/result.h"
+#include "base/tensor.h"
 #include "base/thread_team.h"
 #include "kernels/ops.h"
 #include "kernels/repack.h"
-#include "model/safetensors.h"
 
 namespace weir::model {
 

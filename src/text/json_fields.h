@@ -1,5 +1,11 @@
-// JsonFields: the members of one JSON object with their types checked. The first error is kept, so
-// that readers are straight lines: read everything, then ask status().
+// JsonFields: the members of one JSON object of tokenizer.json with their types checked. The first
+// error is kept, so that readers are straight lines: read everything, then ask status().
+//
+// Settings beside the weights are read by card::ConfigReader, which remembers what was read, gives
+// copies and has memory of its own. A tokenizer has thousands of objects (added tokens, parts of
+// templates, patterns) whose unknown members mean nothing: here a reader is a view of one of them.
+//
+// Threads: one; a reader and the document belong together.
 #pragma once
 
 #include <cstdint>

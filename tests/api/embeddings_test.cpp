@@ -54,7 +54,7 @@ std::vector<Vector> embed(const TestApi& server, const std::string& fields) {
   return vectors(answer.body);
 }
 
-TestOptions with(const EmbeddingConfig& embedding) {
+TestOptions with(const card::EmbeddingSettings& embedding) {
   TestOptions options;
   options.config.embedding = embedding;
   return options;
@@ -144,19 +144,19 @@ TEST(Embeddings, HaveTheNormThatIsAsked) {
 
 TEST(Embeddings, ArePooledAsTheModelSays) {
   {
-    TestApi server(with({.pooling = sched::Pooling::kMean, .normalise = false}));
+    TestApi server(with({.pooling = card::Pooling::kMean, .normalise = false}));
     const Vector a = state('A'), d = state('D');
     Vector mean;
     for (size_t i = 0; i < a.size(); ++i) mean.push_back((a[i] + d[i]) * 0.5f);
     EXPECT_EQ(embed(server, R"("input":"AD")"), one(mean));
     EXPECT_EQ(embed(server, R"("input":"D","normalize":true)"), one(unit(d)));
   }
-  TestApi server(with({.pooling = sched::Pooling::kCls}));
+  TestApi server(with({.pooling = card::Pooling::kCls}));
   EXPECT_EQ(embed(server, R"("input":"AD")"), one(unit(state('A'))));
 }
 
 TEST(Embeddings, BeginWithTheModelsInstruction) {
-  EmbeddingConfig config{.pooling = sched::Pooling::kCls};
+  card::EmbeddingSettings config{.pooling = card::Pooling::kCls};
   config.prompts = {{"query", "Q: "}, {"document", ""}};
   config.default_prompt = "query";
   TestApi server(with(config));
@@ -317,86 +317,6 @@ TEST(Embeddings, TurnNobodyElseAway) {
         200);
   }
   for (const auto& client : clients) EXPECT_EQ(client->read_response().status, 200);
-}
-
-struct File {
-  const char* name;
-  std::string text;
-};
-
-// What is read of a checkpoint's folder with these files.
-Result<EmbeddingConfig> read(std::initializer_list<File> files) {
-  const std::filesystem::path folder =
-      testing::TempDir() + "weir_embedding_" + std::to_string(::getpid());
-  const auto write = [&](const File& file) {
-    std::filesystem::create_directories((folder / file.name).parent_path());
-    std::ofstream(folder / file.name) << file.text;
-  };
-  write({"config.json", "{}"});
-  for (const File& file : files) write(file);
-  auto config = read_embedding_config(*ModelFiles::open(folder));
-  std::filesystem::remove_all(folder);
-  return config;
-}
-
-constexpr const char* kThree =
-    R"([{"idx":0,"name":"0","path":"","type":"sentence_transformers.models.Transformer"},
-        {"idx":1,"name":"1","path":"1_Pooling","type":"sentence_transformers.models.Pooling"},
-        {"idx":2,"name":"2","path":"2_Normalize","type":"sentence_transformers.models.Normalize"}])";
-
-std::string modes(const char* on) {
-  std::string out = R"({"word_embedding_dimension":64)";
-  for (const char* mode : {"cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens",
-                           "weightedmean_tokens", "lasttoken"})
-    out += std::string(R"(,"pooling_mode_)") + mode +
-           (std::strcmp(mode, on) == 0 ? "\":true" : "\":false");
-  return out + R"(,"include_prompt":true})";
-}
-
-TEST(EmbeddingConfig, IsThatOfTheFiles) {
-  const auto none = read({});
-  ASSERT_TRUE(none);
-  EXPECT_EQ(none->pooling, sched::Pooling::kLast);
-  EXPECT_TRUE(none->normalise && none->refusal.empty());
-
-  const auto mean =
-      read({{"modules.json", kThree}, {"1_Pooling/config.json", modes("mean_tokens")}});
-  EXPECT_EQ(mean->pooling, sched::Pooling::kMean);
-  EXPECT_TRUE(mean->normalise);
-  EXPECT_EQ(read({{"1_Pooling/config.json", modes("cls_token")}})->pooling, sched::Pooling::kCls);
-  EXPECT_EQ(read({{"1_Pooling/config.json", R"({"pooling_mode":"mean"})"}})->pooling,
-            sched::Pooling::kMean);
-  EXPECT_EQ(read({{"1_Pooling/config.json", R"({"pooling_mode":["lasttoken"]})"}})->pooling,
-            sched::Pooling::kLast);
-  const auto raw = read({{"modules.json", R"([{"type":"x.Transformer"},{"type":"y.Pooling"}])"},
-                         {"1_Pooling/config.json", modes("lasttoken")}});
-  EXPECT_FALSE(raw->normalise);
-  const auto prompts =
-      read({{"config_sentence_transformers.json",
-             R"({"prompts":{"query":"Q: ","doc":""},"default_prompt_name":null})"}});
-  EXPECT_EQ(prompts->prompts.size(), 2u);
-  EXPECT_EQ(prompts->default_prompt, "");
-}
-
-TEST(EmbeddingConfig, RefusesWhatIsNotDone) {
-  EXPECT_NE(read({{"1_Pooling/config.json", modes("weightedmean_tokens")}})->refusal, "");
-  EXPECT_NE(read({{"1_Pooling/config.json", R"({"pooling_mode":["mean","cls"]})"}})->refusal, "");
-  EXPECT_NE(read({{"modules.json", R"([{"type":"a.Transformer"},{"type":"a.Dense"}])"}})
-                ->refusal.find("Dense"),
-            std::string::npos);
-}
-
-TEST(EmbeddingConfig, NamesWhatIsMalformed) {
-  EXPECT_FALSE(read({{"modules.json", "{}"}}));
-  EXPECT_FALSE(read({{"modules.json", "[1]"}}));
-  EXPECT_FALSE(read({{"modules.json", R"([{"type":"a.Pooling","path":"../x"}])"}}));
-  EXPECT_FALSE(read({{"1_Pooling/config.json", R"({"pooling_mode_mean_tokens":1})"}}));
-  EXPECT_FALSE(read({{"1_Pooling/config.json", R"({"pooling_mode":1})"}}));
-  EXPECT_FALSE(read({{"config_sentence_transformers.json", R"({"prompts":[]})"}}));
-  const auto broken = read({{"1_Pooling/config.json", "{"}});
-  ASSERT_FALSE(broken);
-  EXPECT_EQ(broken.error().code, ErrorCode::kConfig);
-  EXPECT_NE(broken.error().message.find("1_Pooling/config.json"), std::string::npos);
 }
 
 }  // namespace

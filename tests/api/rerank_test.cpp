@@ -277,82 +277,49 @@ TEST(Rerank, SaysForGoodWhatMemoryNeverAllows) {
   EXPECT_EQ(server.post("/v1/rerank", query + "]}").status, 200);
 }
 
-struct File {
-  const char* name;
-  std::string text;
-};
-
-// What is read of a checkpoint's folder with these files. Words of this tokenizer are bytes.
-Result<RerankConfig> read(std::initializer_list<File> files, std::string_view choice = "auto",
-                          std::string_view chat_template = "{{ messages }}") {
-  const std::filesystem::path folder =
-      testing::TempDir() + "weir_rerank_" + std::to_string(::getpid());
-  const auto write = [&](const File& file) {
-    std::filesystem::create_directories((folder / file.name).parent_path());
-    std::ofstream(folder / file.name) << file.text;
-  };
-  write({"config.json", "{}"});
-  for (const File& file : files) write(file);
+// What the settings of a model's files become. Words of this tokenizer are bytes.
+Result<RerankConfig> config_of(const card::RerankSettings& made, std::string_view choice = "auto",
+                               std::string_view chat_template = "{{ messages }}") {
   const auto tokenizer = text::Tokenizer::load(byte_tokenizer_json());
-  auto config = read_rerank_config(*ModelFiles::open(folder), **tokenizer, chat_template, choice);
-  std::filesystem::remove_all(folder);
-  return config;
+  return rerank_config(made, **tokenizer, chat_template, choice);
 }
 
-constexpr const char* kScores =
-    R"([{"idx":0,"path":"","type":"sentence_transformers.base.modules.transformer.Transformer"},
-        {"idx":1,"path":"1_LogitScore",
-         "type":"sentence_transformers.cross_encoder.modules.logit_score.LogitScore"}])";
-
 TEST(RerankConfig, IsThatOfTheFiles) {
-  EXPECT_FALSE(read({})->reranks());
-  const File ids{"1_LogitScore/config.json", R"({"true_token_id":9,"false_token_id":7})"};
-  const auto module = read({{"modules.json", kScores}, ids});
+  EXPECT_FALSE(config_of({})->reranks());
+  card::RerankSettings ids;
+  ids.tokens = {9, 7};
+  ids.roles = true;
+  const auto module = config_of(ids);
   ASSERT_TRUE(module) << module.error().message;
   EXPECT_EQ(module->yes, 9);
   EXPECT_EQ(module->no, 7);
   EXPECT_TRUE(module->roles);
-  EXPECT_FALSE(read({{"modules.json", kScores}, ids}, "none")->reranks());
-  const auto words = read({{"config.json", R"({"classifier_from_token":["n","y"]})"}});
+  EXPECT_FALSE(config_of(ids, "none")->reranks());
+  card::RerankSettings letters;
+  letters.words = {"y", "n"};
+  const auto words = config_of(letters);
   ASSERT_TRUE(words) << words.error().message;
   EXPECT_EQ(words->yes, 'y');
   EXPECT_EQ(words->no, 'n');
   EXPECT_FALSE(words->roles);
-  EXPECT_TRUE(read({{"config.json", R"({"classifier_from_token":["n","y"]})"}}, "auto",
-                   "{% if m.role == 'query' %}{% elif m.role == \"document\" %}{% endif %}")
+  EXPECT_TRUE(config_of(letters, "auto",
+                        "{% if m.role == 'query' %}{% elif m.role == \"document\" %}{% endif %}")
                   ->roles);
-  EXPECT_FALSE(
-      read({{"modules.json", R"([{"type":"a.Transformer"},{"type":"a.Pooling"}])"}})->reranks());
 }
 
 TEST(RerankConfig, RefusesWhatIsNotDone) {
-  const File one{"1_LogitScore/config.json", R"({"true_token_id":9,"false_token_id":null})"};
-  const auto logit = read({{"modules.json", kScores}, one});
-  ASSERT_TRUE(logit);
-  EXPECT_FALSE(logit->reranks());
-  EXPECT_NE(logit->refusal.find("false_token_id"), std::string::npos);
-  const auto mute = read({{"config.json", R"({"classifier_from_token":["n","y"]})"}}, "auto", "");
+  const auto half = config_of({.refusal = "names no false_token_id"});
+  ASSERT_TRUE(half);
+  EXPECT_FALSE(half->reranks());
+  EXPECT_EQ(half->refusal, "names no false_token_id");
+  card::RerankSettings letters;
+  letters.words = {"y", "n"};
+  const auto mute = config_of(letters, "auto", "");
   EXPECT_FALSE(mute->reranks());
   EXPECT_NE(mute->refusal.find("chat template"), std::string::npos);
-}
-
-TEST(RerankConfig, NamesWhatIsMalformed) {
-  const auto message = [](const Result<RerankConfig>& config) {
-    return config ? std::string() : config.error().message;
-  };
-  EXPECT_NE(message(read({{"modules.json", kScores}})).find("1_LogitScore/config.json"),
-            std::string::npos);
-  const File wrong{"1_LogitScore/config.json", R"({"true_token_id":"yes"})"};
-  EXPECT_NE(message(read({{"modules.json", kScores}, wrong})).find("true_token_id"),
-            std::string::npos);
-  EXPECT_NE(
-      message(read({{"modules.json", R"([{"type":"a.LogitScore","path":"../x"}])"}})).find("path"),
-      std::string::npos);
-  EXPECT_NE(message(read({{"config.json", R"({"classifier_from_token":["n"]})"}}))
-                .find("classifier_from_token"),
-            std::string::npos);
-  EXPECT_NE(message(read({}, "yes-no")).find("--reranker yes-no"), std::string::npos)
-      << "three bytes are three tokens";
+  const auto forced = config_of({}, "yes-no");
+  ASSERT_FALSE(forced) << "three bytes are three tokens";
+  EXPECT_NE(forced.error().message.find("--reranker yes-no"), std::string::npos);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/thread_team.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/decoder.h"
 
@@ -52,11 +52,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t line = input.find('\n');
   if (line == std::string_view::npos || input.size() > kHeaderBytesMax) return 0;
   const auto config = std::as_bytes(std::span(data, line));
-  const auto files = weir::ModelFiles::embedded(
-      "fuzz", {{"config.json", config}, {"model.safetensors", checkpoint(input.substr(line + 1))}});
+  const auto card = weir::card::ModelCard::open(weir::card::ModelFiles::embedded(
+      "fuzz",
+      {{"config.json", config}, {"model.safetensors", checkpoint(input.substr(line + 1))}}));
+  if (!card) {
+    CHECK(!card.error().message.empty() && card.error().message.size() < 2000);
+    return 0;
+  }
   const weir::model::ModelOptions options = {.rows_max = 4, .context_max = 64};
   const auto& ops = weir::kernels::ops_for(weir::kernels::Isa::kScalar);
-  const auto model = weir::model::Decoder::bind(files, options, ops, 1);
+  const auto model = weir::model::Decoder::bind(*card, options, ops, 1);
   if (!model) {
     CHECK(!model.error().message.empty() && model.error().message.size() < 2000);
     return 0;

@@ -3,15 +3,15 @@
 #include <cstdlib>
 #include <span>
 
-#include "model/safetensors.h"
+#include "card/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
-  const auto parsed = weir::model::parse_safetensors("fuzz", bytes);
+  const auto parsed = weir::card::parse_safetensors("fuzz", bytes);
   if (!parsed) return 0;
   // Every byte is read, for AddressSanitizer to judge; volatile keeps the reads.
   volatile unsigned sum = 0;
-  for (const weir::model::StoredTensor& stored : *parsed) {
+  for (const weir::card::StoredTensor& stored : *parsed) {
     const auto begin = static_cast<size_t>(stored.tensor.data - bytes.data());
     const auto length = static_cast<size_t>(stored.tensor.bytes());
     if (begin != stored.offset || begin > size || length > size - begin) std::abort();

@@ -1,4 +1,4 @@
-// config.json: the reader's sticky errors, unread keys, both spellings of rope, quantisation, and
+// config.json as families read it: sticky errors, unread keys, both spellings of rope, and
 // golden descriptions of real models' sizes (tests/data/configs).
 #include <gtest/gtest.h>
 
@@ -7,10 +7,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "model/config_override.h"
-#include "model/config_reader.h"
 #include "model/families.h"
-#include "model/quant_format.h"
 
 namespace weir::model {
 namespace {
@@ -100,40 +97,6 @@ TEST(Config, LeavesUnreadWhatComputesNothing) {
             std::string::npos);
 }
 
-TEST(Config, IsOverriddenKeyByKey) {
-  const auto with = [](const std::string& config, std::vector<std::string> overrides) {
-    const auto text = override_config(config, overrides);
-    return text ? *text : text.error().message;
-  };
-  EXPECT_EQ(with(R"({"a":1,"b":[2]})", {"a=2.5", "c=\"x\""}), R"({"a":2.5,"b":[2],"c":"x"})");
-  EXPECT_EQ(with(R"({"r":{"f":1,"g":2},"z":Infinity})", {"r.f=8", "s.t.u=true", "r.g=null"}),
-            R"({"r":{"f":8,"g":null},"z":1e+308,"s":{"t":{"u":true}}})");
-  EXPECT_EQ(with(R"({"r":null})", {R"(r={"f":1})", "r.f=2"}), R"({"r":{"f":2}})");
-  EXPECT_EQ(with("{}", {"list=[1,\"a=b\"]"}), R"({"list":[1,"a=b"]})");
-  EXPECT_EQ(with("{}", {"a"}), "--config-override 'a': expected KEY=VALUE, found no '='");
-  EXPECT_EQ(with("{}", {"=1"}), "--config-override '=1': expected KEY=VALUE, found no '='");
-  EXPECT_EQ(with("{}", {"a..b=1"}), "--config-override 'a..b=1': expected a name between two dots");
-  EXPECT_EQ(with("{}", {"a.=1"}), "--config-override 'a.=1': expected a name between two dots");
-  EXPECT_EQ(with("{}", {"a=yes"}),
-            "--config-override 'a=yes': expected JSON after the '=' (true, 4096, \"text\", null), "
-            "found 'yes'");
-  EXPECT_EQ(with(R"({"a":7})", {"a.b=1"}),
-            "--config-override a.b: expected an object before 'b', found 7");
-}
-
-TEST(Config, ReadsWhatPythonWritesForInfinityAndNaN) {
-  const auto doc =
-      parse_config(R"({"a":[0.0,Infinity,-Infinity],"b":NaN,"c":"Infinity \"NaN\" \\","d":NaN})");
-  ASSERT_TRUE(doc) << doc.error().message;
-  JsonObject root;
-  ASSERT_EQ(doc->root().get(root), simdjson::SUCCESS);
-  const ConfigReader reader(root);
-  EXPECT_GT(reader.floats("a")[1], 1e38f);
-  EXPECT_FALSE(reader.has("b"));
-  EXPECT_EQ(reader.string_or("c", ""), "Infinity \"NaN\" \\");
-  EXPECT_FALSE(parse_config("{\"a\":Infinit}"));
-}
-
 TEST(Config, RefusesSizesThatNoModelHas) {
   EXPECT_NE(error_of(R"("head_dim":4000)").find("expected a head_dim from 1 to 1024, found 4000"),
             std::string::npos);
@@ -177,38 +140,6 @@ TEST(Config, ReadsRopeByLayerType) {
   EXPECT_EQ(std::get<Attention>(spec->layers[0].mixers[0]).window, 8);
   EXPECT_EQ(std::get<Attention>(spec->layers[1].mixers[0]).window, 0);
   EXPECT_TRUE(spec->tied_unless_stored);
-}
-
-TEST(Config, ReadsQuantisationWithOverrides) {
-  const auto doc = JsonDoc::parse(
-      R"({"quantization":{"group_size":64,"bits":4,"mode":"affine","lm_head":{"bits":6},"a.b":false,"c":{"group_size":32,"bits":8}}})");
-  const auto format = QuantFormat::from_config(doc->root());
-  ASSERT_TRUE(format) << format.error().message;
-  EXPECT_TRUE(format->quantised());
-  EXPECT_EQ(format->of("a.b").bits, 4);
-  EXPECT_EQ(format->of("lm_head").bits, 6);
-  EXPECT_EQ(format->of("lm_head").group, 64);
-  EXPECT_EQ(format->of("c").group, 32);
-}
-
-TEST(Config, RefusesOtherQuantisations) {
-  const auto error = [](const std::string& json) {
-    const auto doc = JsonDoc::parse(json);
-    const auto format = QuantFormat::from_config(doc->root());
-    EXPECT_FALSE(format);
-    EXPECT_EQ(format.error().code, ErrorCode::kUnsupported);
-    return format.error().message;
-  };
-  EXPECT_NE(error(R"({"quantization_config":{"quant_method":"gptq","bits":4}})").find("\"gptq\""),
-            std::string::npos);
-  EXPECT_NE(
-      error(R"({"quantization":{"group_size":32,"bits":4,"mode":"mxfp4"}})").find("\"mxfp4\""),
-      std::string::npos);
-  EXPECT_NE(error(R"({"quantization":{"group_size":48,"bits":4}})")
-                .find("expected one of 32, 64, 128; found 48"),
-            std::string::npos);
-  EXPECT_NE(error(R"({"quantization":{"group_size":64,"bits":7}})").find("found 7"),
-            std::string::npos);
 }
 
 // Hand-written configs with the sizes of published models; the text beside each is what `weir info`

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/crc32c.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
 
@@ -35,9 +36,9 @@ class Pack : public testing::Test {
   ~Pack() override { fs::remove_all(folder_); }
 
   std::unique_ptr<Model> bind() const {
-    auto files = ModelFiles::open(folder_.string());
-    EXPECT_TRUE(files) << files.error().message;
-    auto model = Model::bind(*files, {.rows_max = 1, .stream_experts = true},
+    const auto card = card::ModelCard::open_folder(folder_.string());
+    EXPECT_TRUE(card) << card.error().message;
+    auto model = Model::bind(*card, {.rows_max = 1, .stream_experts = true},
                              kernels::ops_for(kernels::detect_isa()), 2);
     EXPECT_TRUE(model) << model.error().message;
     return std::move(*model);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "../../tools/check/family_fixture.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
 
@@ -29,10 +30,10 @@ class FamilyTest : public testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Model> load(const std::string& folder, Compute compute, kernels::Isa isa,
                                      ThreadTeam& team) {
-    auto files = ModelFiles::open(folder);
-    EXPECT_TRUE(files) << files.error().message;
+    const auto card = card::ModelCard::open_folder(folder);
+    EXPECT_TRUE(card) << card.error().message;
     const ModelOptions options = {.compute = compute, .rows_max = 64, .context_max = 256};
-    auto model = Model::load(*files, options, kernels::ops_for(isa), team);
+    auto model = Model::load(*card, options, kernels::ops_for(isa), team);
     EXPECT_TRUE(model) << model.error().message;
     return model ? std::move(*model) : nullptr;
   }

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <optional>
 
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
-#include "model/safetensors.h"
 
 namespace weir::model {
 namespace {
@@ -100,18 +100,16 @@ struct Case {
 class HiddenTest : public testing::TestWithParam<Case> {};
 
 TEST_P(HiddenTest, TimesTheHeadIsTheLogits) {
-  const auto files =
-      ModelFiles::open(WEIR_SOURCE_DIR "/tests/data/families/" + std::string(GetParam().folder));
-  ASSERT_TRUE(files) << files.error().message;
+  const auto card = card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/" +
+                                                 std::string(GetParam().folder));
+  ASSERT_TRUE(card) << card.error().message;
   ThreadTeam team(2, /*pin=*/false);
   const auto model =
-      Model::load(*files, {.compute = Compute::kExact, .rows_max = 64, .context_max = 64},
+      Model::load(*card, {.compute = Compute::kExact, .rows_max = 64, .context_max = 64},
                   kernels::ops_for(kernels::detect_isa()), team);
   ASSERT_TRUE(model) << model.error().message;
-  const auto checkpoint = Checkpoint::open(*files);
-  ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  const StoredTensor* head = checkpoint->find("lm_head.weight");
-  if (!head) head = checkpoint->find("model.embed_tokens.weight");
+  const card::StoredTensor* head = card->tensors->find("lm_head.weight");
+  if (!head) head = card->tensors->find("model.embed_tokens.weight");
   ASSERT_NE(head, nullptr);
 
   Keep logits(**model, team), states(**model, team);
@@ -133,12 +131,12 @@ TEST_P(HiddenTest, TimesTheHeadIsTheLogits) {
 }
 
 TEST_P(HiddenTest, DoesNotDependOnChunksOrOnWhatElseIsWanted) {
-  const auto files =
-      ModelFiles::open(WEIR_SOURCE_DIR "/tests/data/families/" + std::string(GetParam().folder));
-  ASSERT_TRUE(files) << files.error().message;
+  const auto card = card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/" +
+                                                 std::string(GetParam().folder));
+  ASSERT_TRUE(card) << card.error().message;
   for (const Compute compute : {Compute::kExact, Compute::kFast}) {
     ThreadTeam team(2, /*pin=*/false);
-    const auto model = Model::load(*files, {.compute = compute, .rows_max = 64, .context_max = 64},
+    const auto model = Model::load(*card, {.compute = compute, .rows_max = 64, .context_max = 64},
                                    kernels::ops_for(kernels::detect_isa()), team);
     ASSERT_TRUE(model) << model.error().message;
     Keep logits(**model, team), whole(**model, team), cut(**model, team);

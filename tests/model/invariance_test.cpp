@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "default_model.h"
+#include "card/default_model.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/session.h"
 
@@ -22,7 +23,8 @@ std::vector<int32_t> some_tokens() {
 
 std::unique_ptr<Model> load_default(ThreadTeam& team, Compute compute, kernels::Isa isa) {
   const ModelOptions options = {.compute = compute, .rows_max = 128, .context_max = 512};
-  auto model = Model::load(default_model(), options, kernels::ops_for(isa), team);
+  auto model = Model::load(*card::ModelCard::open(card::default_model()), options,
+                           kernels::ops_for(isa), team);
   EXPECT_TRUE(model) << model.error().message;
   return model ? std::move(*model) : nullptr;
 }

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <random>
 
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/expert_pack.h"
 #include "model/model.h"
@@ -123,14 +124,14 @@ class Streaming : public testing::Test {
   static const kernels::Ops& best_ops() { return kernels::ops_for(kernels::detect_isa()); }
   std::unique_ptr<Model> load(ThreadTeam& team, Compute compute, bool stream,
                               const kernels::Ops& ops = best_ops()) {
-    auto files = ModelFiles::open(kFolder);
-    EXPECT_TRUE(files) << files.error().message;
+    const auto card = card::ModelCard::open_folder(kFolder);
+    EXPECT_TRUE(card) << card.error().message;
     const ModelOptions options = {.compute = compute,
                                   .rows_max = 256,
                                   .context_max = 256,
                                   .stream_experts = stream,
                                   .slab_rows = stream ? 200 : 0};
-    auto model = Model::load(*files, options, ops, team);
+    auto model = Model::load(*card, options, ops, team);
     EXPECT_TRUE(model) << model.error().message;
     return model ? std::move(*model) : nullptr;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
 #include "model/session.h"
@@ -38,9 +39,13 @@ class WeightsTest : public testing::Test {
   }
   Result<std::unique_ptr<Model>> load(ThreadTeam& team,
                                       ModelOptions options = {.rows_max = 8, .context_max = 64}) {
-    files_ = ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config_))},
-                                        {"model.safetensors", std::as_bytes(std::span(weights_))}});
-    return Model::load(files_, options, kernels::ops_for(kernels::Isa::kScalar), team);
+    WEIR_ASSIGN(const card::ModelCard card, open_card());
+    return Model::load(card, options, kernels::ops_for(kernels::Isa::kScalar), team);
+  }
+  Result<card::ModelCard> open_card() const {
+    return card::ModelCard::open(card::ModelFiles::embedded(
+        "m", {{"config.json", std::as_bytes(std::span(config_))},
+              {"model.safetensors", std::as_bytes(std::span(weights_))}}));
   }
   std::string error() {
     ThreadTeam team(1, false);
@@ -49,7 +54,6 @@ class WeightsTest : public testing::Test {
   }
 
   std::string config_, weights_;
-  ModelFiles files_ = ModelFiles::embedded("m", {});
 };
 
 TEST_F(WeightsTest, NamesAMissingTensor) {
@@ -138,10 +142,11 @@ TEST_F(WeightsTest, TiesTheHeadUnlessStored) {
 TEST(MappedFiles, AreThoseThatWeightsAreUsedFrom) {
   ThreadTeam team(1, false);
   const auto mapped_of = [&](const std::string& family) {
-    const auto files = ModelFiles::open(WEIR_SOURCE_DIR "/tests/data/families/" + family);
-    EXPECT_TRUE(files) << files.error().message;
+    const auto card =
+        card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/" + family);
+    EXPECT_TRUE(card) << card.error().message;
     const auto model =
-        Model::load(*files, {.rows_max = 8}, kernels::ops_for(kernels::Isa::kScalar), team);
+        Model::load(*card, {.rows_max = 8}, kernels::ops_for(kernels::Isa::kScalar), team);
     EXPECT_TRUE(model) << model.error().message;
     EXPECT_TRUE((*model)->check_files());
     std::vector<std::string> names;
@@ -160,9 +165,9 @@ TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
   open("mlx_qwen3_moe_q4_g64");
   ThreadTeam team(2, false);
   int64_t done = 0, total = 0;
-  files_ = ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config_))},
-                                      {"model.safetensors", std::as_bytes(std::span(weights_))}});
-  const auto model = Model::load(files_, {.rows_max = 8}, kernels::ops_for(kernels::Isa::kScalar),
+  const auto card = open_card();
+  ASSERT_TRUE(card) << card.error().message;
+  const auto model = Model::load(*card, {.rows_max = 8}, kernels::ops_for(kernels::Isa::kScalar),
                                  team, [&](int64_t d, int64_t t) {
                                    EXPECT_GE(d, done);
                                    done = d, total = t;

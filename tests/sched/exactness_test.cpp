@@ -8,7 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "default_model.h"
+#include "card/default_model.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "sched/engine_runner.h"
 
@@ -57,8 +58,8 @@ class Exactness : public testing::TestWithParam<Case> {
     ops_ = &kernels::ops_for(kernels::detect_isa());
     ThreadTeam team(GetParam().members, /*pin=*/false);
     Result<std::unique_ptr<model::Model>> model = model::Model::load(
-        default_model(), {.compute = GetParam().compute, .rows_max = 256, .context_max = 1024},
-        *ops_, team);
+        *card::ModelCard::open(card::default_model()),
+        {.compute = GetParam().compute, .rows_max = 256, .context_max = 1024}, *ops_, team);
     ASSERT_TRUE(model.has_value()) << model.error().message;
     model_ = std::move(*model);
     RunnerOptions alone = options(/*page_count=*/64, /*prefix_cache=*/false);

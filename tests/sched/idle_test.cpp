@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "base/file.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
 #include "sched/engine_runner.h"
@@ -139,12 +139,12 @@ TEST(Idle, RestsOnceAfterItHasBegunAndAfterEachWork) {
 
 // The server's: experts give back memory while no request comes.
 TEST(Idle, AStreamedModelShedsMemoryWithoutARequest) {
-  const auto files = ModelFiles::open(WEIR_SOURCE_DIR "/models/weir-tiny-moe");
-  ASSERT_TRUE(files) << files.error().message;
+  const auto card = card::ModelCard::open_folder(WEIR_SOURCE_DIR "/models/weir-tiny-moe");
+  ASSERT_TRUE(card) << card.error().message;
   const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
   ThreadTeam team(1, /*pin=*/false);
   auto model = model::Model::load(
-      *files, {.rows_max = 64, .context_max = 128, .stream_experts = true}, ops, team);
+      *card, {.rows_max = 64, .context_max = 128, .stream_experts = true}, ops, team);
   ASSERT_TRUE(model) << model.error().message;
   auto disk = ssd::Disk::create({.uring = false});
   ASSERT_TRUE(disk);

@@ -8,7 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "default_model.h"
+#include "card/default_model.h"
+#include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "sched/engine_runner.h"
 #include "sched/fake_model.h"
@@ -277,8 +278,9 @@ TEST_P(RealPooling, DoesNotDependOnWhatRunsBeside) {
   const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
   constexpr int kMembers = 2;
   ThreadTeam team(kMembers, /*pin=*/false);
-  Result<std::unique_ptr<model::Model>> loaded = model::Model::load(
-      default_model(), {.compute = GetParam(), .rows_max = 128, .context_max = 512}, ops, team);
+  Result<std::unique_ptr<model::Model>> loaded =
+      model::Model::load(*card::ModelCard::open(card::default_model()),
+                         {.compute = GetParam(), .rows_max = 128, .context_max = 512}, ops, team);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   model::Model& model = **loaded;
   const auto make = [&] {
@@ -319,8 +321,8 @@ TEST(PromptScores, AreThoseOfTheSameTextGenerated) {
   const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
   ThreadTeam team(2, /*pin=*/false);
   Result<std::unique_ptr<model::Model>> loaded = model::Model::load(
-      default_model(), {.compute = model::Compute::kExact, .rows_max = 64, .context_max = 512}, ops,
-      team);
+      *card::ModelCard::open(card::default_model()),
+      {.compute = model::Compute::kExact, .rows_max = 64, .context_max = 512}, ops, team);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   RunnerOptions options;
   options.members = 2;

@@ -1,8 +1,7 @@
 #include "model/families.h"
+#include "card/model_card.h"
 #include "check.h"
 #include "family_fixture.h"
-#include "model/config_reader.h"
-#include "model/quant_format.h"
 #include "runtime.h"
 
 namespace weir::check {
@@ -10,32 +9,32 @@ namespace weir::check {
 namespace {
 
 // Why this build cannot run the fixture at all, or nothing.
-Result<std::string> reason_to_skip(const std::string& folder) {
-  WEIR_ASSIGN(const std::string text, read_file(folder + "/config.json", size_t{1} << 20));
-  WEIR_ASSIGN(const JsonDoc config, model::parse_config(text));
+std::string reason_to_skip(const Result<card::ModelCard>& card) {
+  if (!card)
+    return card.error().code == ErrorCode::kUnsupported
+               ? "format not known yet: " + card.error().message
+               : "";
   std::string_view architecture;
-  if (config.root()["architectures"].at(0).get(architecture) != simdjson::SUCCESS)
-    return std::string("family not known yet: config.json names no architecture");
+  if (card->config.root()["architectures"].at(0).get(architecture) != simdjson::SUCCESS)
+    return "family not known yet: config.json names no architecture";
   if (!model::family_known(architecture))
     return "family not known yet: " + std::string(architecture);
-  const auto format = model::QuantFormat::from_config(config.root());
-  if (!format && format.error().code == ErrorCode::kUnsupported)
-    return "format not known yet: " + format.error().message;
-  return std::string();
+  return "";
 }
 
 Result<void> check_family(const std::string& folder, const Runtime& runtime, Report& report) {
   const std::string name = folder_name(folder);
-  WEIR_ASSIGN(const std::string skip, reason_to_skip(folder));
+  Result<card::ModelCard> opened = card::ModelCard::open_folder(folder);
+  const std::string skip = reason_to_skip(opened);
   if (!skip.empty()) {
     report.skip(name, skip);
     return {};
   }
+  WEIR_ASSIGN(const card::ModelCard card, std::move(opened));
   WEIR_ASSIGN(const FamilyFixture fixture, FamilyFixture::open(folder));
-  WEIR_ASSIGN(const ModelFiles files, ModelFiles::open(folder));
   const model::ModelOptions options = {
       .compute = runtime.compute, .rows_max = 256, .context_max = 512};
-  WEIR_ASSIGN(const auto loaded, model::Model::load(files, options, *runtime.ops, *runtime.team));
+  WEIR_ASSIGN(const auto loaded, model::Model::load(card, options, *runtime.ops, *runtime.team));
   WEIR_ASSIGN(const FamilyComparison c,
               compare_family(fixture, *loaded, *runtime.team, runtime.kv_type));
   const bool exact =

@@ -5,15 +5,15 @@
 #include <cstring>
 
 #include "base/json.h"
+#include "card/safetensors.h"
 #include "difference.h"
-#include "model/safetensors.h"
 #include "model/session.h"
 
 namespace weir::check {
 
 namespace {
 
-using model::Checkpoint;
+using card::Checkpoint;
 using model::Session;
 
 // Of logits with int8 activations and 16-bit keys and values. The fixtures have 64 channels, which
@@ -22,7 +22,7 @@ using model::Session;
 constexpr double kInexactErrorMax = 0.25;
 
 Result<std::vector<int32_t>> read_ids(const Checkpoint& file, std::string_view name) {
-  const model::StoredTensor* stored = file.find(name);
+  const card::StoredTensor* stored = file.find(name);
   if (stored == nullptr || stored->tensor.type != DType::kI64)
     return fail(ErrorCode::kConfig,
                 file.name() + ": expected I64 '" + std::string(name) + "', found none");
@@ -36,7 +36,7 @@ Result<std::vector<int32_t>> read_ids(const Checkpoint& file, std::string_view n
 }
 
 Result<std::vector<float>> read_floats(const Checkpoint& file, std::string_view name) {
-  const model::StoredTensor* stored = file.find(name);
+  const card::StoredTensor* stored = file.find(name);
   if (stored == nullptr || stored->tensor.type != DType::kF32)
     return fail(ErrorCode::kConfig,
                 file.name() + ": expected F32 '" + std::string(name) + "', found none");
@@ -112,7 +112,7 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
   FamilyFixture fixture;
   fixture.name = folder.substr(folder.find_last_of('/') + 1);
   WEIR_ASSIGN(FileView view, FileView::map(folder + "/expected.safetensors"));
-  WEIR_ASSIGN(const Checkpoint expected, Checkpoint::from_file(std::move(view)));
+  WEIR_ASSIGN(const Checkpoint expected, card::open_safetensors(std::move(view)));
   WEIR_ASSIGN(fixture.input_ids, read_ids(expected, "input_ids"));
   WEIR_ASSIGN(fixture.gen_ids, read_ids(expected, "gen_ids"));
   WEIR_ASSIGN(fixture.logits, read_floats(expected, "logits"));

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 
+#include "card/model_card.h"
 #include "check.h"
 #include "difference.h"
 #include "model/expert_pack.h"
@@ -156,14 +157,14 @@ std::string judge(const ModelFixture& expected, const Outcome& out, const Runtim
 }
 
 // Everything recorded, run on a model.
-Result<Outcome> run_model(const ModelFixture& expected, const ModelFiles& files,
+Result<Outcome> run_model(const ModelFixture& expected, const card::ModelCard& card,
                           const Runtime& runtime, std::optional<int64_t> expert_memory) {
   size_t prompts = 0;  // All in one pass.
   for (const Case& c : expected.cases) prompts += c.prompt.size();
   const model::ModelOptions options = {.compute = runtime.compute,
                                        .rows_max = std::max(512, static_cast<int32_t>(prompts)),
                                        .stream_experts = expert_memory.has_value()};
-  WEIR_ASSIGN(const auto loaded, model::Model::load(files, options, *runtime.ops, *runtime.team));
+  WEIR_ASSIGN(const auto loaded, model::Model::load(card, options, *runtime.ops, *runtime.team));
   if (expected.largest_id >= loaded->spec().vocab_size)
     return fail(ErrorCode::kConfig, "expected.json: expected ids below the model's vocabulary of " +
                                         std::to_string(loaded->spec().vocab_size) + ", found " +
@@ -212,8 +213,8 @@ Result<Outcome> run_model(const ModelFixture& expected, const ModelFiles& files,
 
 Result<void> check_model(const std::string& folder, const Runtime& runtime, Report& report) {
   WEIR_ASSIGN(const ModelFixture expected, ModelFixture::open(folder));
-  WEIR_ASSIGN(const ModelFiles files, ModelFiles::open(folder));
-  WEIR_ASSIGN(const Outcome out, run_model(expected, files, runtime, std::nullopt));
+  WEIR_ASSIGN(const card::ModelCard card, card::ModelCard::open_folder(folder));
+  WEIR_ASSIGN(const Outcome out, run_model(expected, card, runtime, std::nullopt));
   char detail[240];
   std::snprintf(detail, sizeof detail,
                 "%d of %d greedy tokens equal, log-probabilities within %.1e, nll %.6f (reference "
@@ -226,7 +227,7 @@ Result<void> check_model(const std::string& folder, const Runtime& runtime, Repo
                   : report.fail(folder_name(folder), failure + "; " + detail);
   if (!runtime.expert_memory) return {};
   const std::string name = folder_name(folder) + ", experts from disk";
-  WEIR_ASSIGN(const Outcome streamed, run_model(expected, files, runtime, runtime.expert_memory));
+  WEIR_ASSIGN(const Outcome streamed, run_model(expected, card, runtime, runtime.expert_memory));
   size_t differ = 0;
   for (size_t i = 0; i < out.hashes.size(); ++i) differ += out.hashes[i] != streamed.hashes[i];
   const std::string rows = std::to_string(out.hashes.size()) + " rows of logits";

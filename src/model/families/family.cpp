@@ -106,8 +106,7 @@ ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
   m.tied_unless_stored = defaults.tied_head && !c.has("tie_word_embeddings");
   m.tied_head = c.bool_or("tie_word_embeddings", defaults.tied_head);
   m.final_norm = rms(c, defaults);
-  m.eos_ids = c.ints("eos_token_id");
-  // How weights are stored is read by quant_format.h, not by families.
+  // How weights are stored is read by card/weight_format.h, not by families.
   c.ignore("quantization");
   c.ignore("quantization_config");
   return m;

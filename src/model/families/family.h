@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "model/config_reader.h"
+#include "card/config_reader.h"
 #include "model/spec.h"
 
 namespace weir::model::family {
+
+using card::ConfigReader;
 
 using Describe = ModelSpec (*)(const ConfigReader& c);
 

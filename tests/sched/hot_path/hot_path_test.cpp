@@ -13,7 +13,8 @@
 #include <new>
 #include <vector>
 
-#include "default_model.h"
+#include "card/default_model.h"
+#include "card/model_card.h"
 #include "sched/engine_runner.h"
 #include "sched/fake_model.h"
 
@@ -173,7 +174,8 @@ TEST(HotPathCounters, SeeAllocationsAndLocks) {
   EXPECT_EQ(locks, 1);
 }
 
-// Streams of every kind and of several callers, long enough to fill pages, which then enter the prefix cache.
+// Streams of every kind and of several callers, long enough to fill pages, which then enter the
+// prefix cache.
 std::vector<std::unique_ptr<Request>> make_streams(int32_t max_tokens) {
   std::vector<std::unique_ptr<Request>> requests;
   for (int32_t i = 0; i < kStreams; ++i) {
@@ -242,7 +244,7 @@ TEST_P(HotPath, TakesNoLockAndAllocatesNothingWithARealModel) {
   options.rows_max = 512;
   options.context_max = 1024;
   Result<std::unique_ptr<model::Model>> model =
-      model::Model::load(default_model(), options, ops, team);
+      model::Model::load(*card::ModelCard::open(card::default_model()), options, ops, team);
   ASSERT_TRUE(model.has_value()) << model.error().message;
   expect_quiet(**model, ops, GetParam(), 200);
 }

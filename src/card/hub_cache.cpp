@@ -1,4 +1,4 @@
-#include "base/hub_cache.h"
+#include "card/hub_cache.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-namespace weir {
+namespace weir::card {
 
 namespace {
 
@@ -86,4 +86,4 @@ Result<ModelFolder> resolve_hub_folder(const std::string& folder) {
   return ModelFolder{folder, path.filename().string()};
 }
 
-}  // namespace weir
+}  // namespace weir::card

@@ -1,4 +1,4 @@
-// TokenizerConfig: what a checkpoint says beside its tokenizer: chat templates and the texts of the
+// TokenizerSettings: what a model says beside its tokenizer: chat templates and the texts of the
 // special tokens. From chat_template.jinja, tokenizer_config.json and their older relatives.
 //
 // Threads: a plain value; the reader may run anywhere.
@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/result.h"
+#include "card/model_files.h"
 
-namespace weir::text {
+namespace weir::card {
 
-struct TokenizerConfig {
+struct TokenizerSettings {
   // Jinja source, for ChatTemplate::parse. Nullopt: a base model, or one whose format is not Jinja.
   std::optional<std::string> chat_template;
   // A second template that some models have for conversations with tools.
@@ -32,9 +32,6 @@ struct TokenizerConfig {
 // Templates: chat_template.jinja, else tokenizer_config.json's `chat_template` (a string, or a list
 // of {name, template} with "default" and "tool_use"), else chat_template.json's.
 // Tokens: tokenizer_config.json, then special_tokens_map.json for those it does not name.
-Result<TokenizerConfig> read_tokenizer_config(const ModelFiles& files);
+Result<TokenizerSettings> read_tokenizer_settings(const ModelFiles& files);
 
-// Only the chat template of read_tokenizer_config.
-Result<std::optional<std::string>> find_chat_template(const ModelFiles& files);
-
-}  // namespace weir::text
+}  // namespace weir::card

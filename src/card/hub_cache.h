@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace weir {
+namespace weir::card {
 
 // A model's folder and what it is called.
 struct ModelFolder {
@@ -22,4 +22,4 @@ struct ModelFolder {
 // folder's absolute, normal path, without a slash at its end.
 Result<ModelFolder> resolve_hub_folder(const std::string& folder);
 
-}  // namespace weir
+}  // namespace weir::card

@@ -1,26 +1,22 @@
-#include "model/safetensors.h"
+#include "card/safetensors.h"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/json.h"
 
-namespace weir::model {
+namespace weir::card {
 
 namespace {
 
 // The reference implementation's limit; a header has about 100 bytes a tensor.
 constexpr uint64_t kHeaderBytesMax = 100'000'000;
 constexpr size_t kShardsMax = 4096;
-
-std::string shown(std::string_view name) {
-  // A name is untrusted too: long or unprintable ones are shown shortened and escaped.
-  constexpr size_t kShown = 120;
-  std::string out;
-  append_json_string(out, name.substr(0, kShown));
-  return name.size() > kShown ? out + "..." : out;
-}
 
 std::optional<DType> parse_dtype(std::string_view name) {
   static constexpr std::array kTypes = {DType::kF32,    DType::kF16,    DType::kBF16, DType::kU8,
@@ -36,7 +32,7 @@ std::optional<DType> parse_dtype(std::string_view name) {
 class EntryParser {
  public:
   EntryParser(std::string_view file, std::string_view name, uint64_t data_bytes)
-      : where_(std::string(file) + ": tensor " + shown(name)), data_bytes_(data_bytes) {}
+      : where_(std::string(file) + ": tensor " + shown_name(name)), data_bytes_(data_bytes) {}
 
   Result<void> parse(JsonValue value, StoredTensor& out) {
     JsonObject entry;
@@ -58,7 +54,7 @@ class EntryParser {
     if (!value || value->get(name) != simdjson::SUCCESS)
       return wrong("expected a string 'dtype', found none");
     const auto type = parse_dtype(name);
-    if (!type) return wrong("expected a dtype like F32, BF16 or U32, found " + shown(name));
+    if (!type) return wrong("expected a dtype like F32, BF16 or U32, found " + shown_name(name));
     tensor.type = *type;
     return {};
   }
@@ -126,7 +122,7 @@ Result<void> check_layout(std::string_view file, const std::vector<StoredTensor>
   uint64_t end = 0;
   for (const StoredTensor* t : order) {
     if (t->offset != end)
-      return fail(ErrorCode::kConfig, std::string(file) + ": tensor " + shown(t->name) +
+      return fail(ErrorCode::kConfig, std::string(file) + ": tensor " + shown_name(t->name) +
                                           ": expected its data at " + std::to_string(end) +
                                           ", where the tensor before it ends; found " +
                                           std::to_string(t->offset) +
@@ -172,8 +168,8 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::string_view file_name,
   std::set<std::string_view> names;
   for (const auto [key, value] : root) {
     if (!names.insert(key).second)
-      return fail(ErrorCode::kConfig, file + ": tensor " + shown(key) + ": expected once in the " +
-                                          "header, found twice");
+      return fail(ErrorCode::kConfig, file + ": tensor " + shown_name(key) +
+                                          ": expected once in the " + "header, found twice");
     if (key == "__metadata__") continue;
     StoredTensor stored;
     stored.name = std::string(key);
@@ -188,29 +184,12 @@ Result<std::vector<StoredTensor>> parse_safetensors(std::string_view file_name,
   return tensors;
 }
 
-Result<void> Checkpoint::add(FileView file) {
-  WEIR_ASSIGN(std::vector<StoredTensor> tensors, parse_safetensors(file.name(), file.bytes()));
-  for (StoredTensor& t : tensors) {
-    t.file = static_cast<int32_t>(files_.size());
-    const auto [found, fresh] = by_name_.emplace(t.name, tensors_.size());
-    if (!fresh)
-      return fail(ErrorCode::kConfig,
-                  file.name() + ": tensor " + shown(t.name) + ": expected in one file, found in " +
-                      files_[static_cast<size_t>(tensors_[found->second].file)].name() + " too");
-    tensors_.push_back(std::move(t));
-  }
-  files_.push_back(std::move(file));
-  return {};
-}
-
-Result<Checkpoint> Checkpoint::from_file(FileView file) {
-  Checkpoint checkpoint;
-  checkpoint.name_ = file.name();
-  WEIR_TRY(checkpoint.add(std::move(file)));
-  return checkpoint;
-}
-
 namespace {
+
+Result<void> add_file(FileView file, Checkpoint& checkpoint) {
+  WEIR_ASSIGN(std::vector<StoredTensor> tensors, parse_safetensors(file.name(), file.bytes()));
+  return checkpoint.add(std::move(file), std::move(tensors));
+}
 
 // The shards that an index names, in order of first mention.
 Result<std::vector<std::string>> parse_index(
@@ -233,14 +212,14 @@ Result<std::vector<std::string>> parse_index(
   for (const auto [key, value] : weights) {
     std::string_view shard;
     if (value.get(shard) != simdjson::SUCCESS)
-      return wrong("tensor " + shown(key) + ": expected a file name, found " +
+      return wrong("tensor " + shown_name(key) + ": expected a file name, found " +
                    json_type_name(value));
     // A shard lies beside its index; anything else would read files of the index's choosing.
     if (shard.empty() || shard.find('/') != shard.npos || shard.find('\0') != shard.npos ||
         !shard.ends_with(".safetensors"))
-      return wrong("tensor " + shown(key) +
+      return wrong("tensor " + shown_name(key) +
                    ": expected the name of a .safetensors file in this folder, found " +
-                   shown(shard));
+                   shown_name(shard));
     map.emplace_back(key, shard);
     if (seen.insert(shard).second) shards.emplace_back(shard);
     if (shards.size() > kShardsMax)
@@ -251,39 +230,39 @@ Result<std::vector<std::string>> parse_index(
 
 }  // namespace
 
-Result<Checkpoint> Checkpoint::open(const ModelFiles& files) {
+Result<Checkpoint> open_safetensors(FileView file) {
+  Checkpoint checkpoint(file.name());
+  WEIR_TRY(add_file(std::move(file), checkpoint));
+  return checkpoint;
+}
+
+Result<Checkpoint> open_safetensors(const ModelFiles& files) {
   static constexpr char kSingle[] = "model.safetensors";
   static constexpr char kIndex[] = "model.safetensors.index.json";
   if (files.has(kSingle)) {
     WEIR_ASSIGN(FileView file, files.open_file(kSingle));
-    return from_file(std::move(file));
+    return open_safetensors(std::move(file));
   }
   if (!files.has(kIndex))
-    return fail(ErrorCode::kConfig, (files.folder().empty() ? files.name() : files.folder()) +
-                                        ": expected " + kSingle + " or " + kIndex +
-                                        "; found neither");
+    return fail(ErrorCode::kConfig,
+                files.where() + ": expected " + kSingle + " or " + kIndex + "; found neither");
   WEIR_ASSIGN(const FileView index, files.open_file(kIndex));
   std::vector<std::pair<std::string, std::string>> map;
   WEIR_ASSIGN(const std::vector<std::string> shards, parse_index(index, map));
-  Checkpoint checkpoint;
-  checkpoint.name_ = index.name();
+  Checkpoint checkpoint(index.name());
   for (const std::string& shard : shards) {
     WEIR_ASSIGN(FileView file, files.open_file(shard));
-    WEIR_TRY(checkpoint.add(std::move(file)));
+    WEIR_TRY(add_file(std::move(file), checkpoint));
   }
   for (const auto& [name, shard] : map) {
     const StoredTensor* tensor = checkpoint.find(name);
     if (tensor == nullptr || shards[static_cast<size_t>(tensor->file)] != shard)
       return fail(ErrorCode::kConfig,
-                  index.name() + ": tensor " + shown(name) + ": expected in " + shard + ", found " +
+                  index.name() + ": tensor " + shown_name(name) + ": expected in " + shard +
+                      ", found " +
                       (tensor ? "in " + shards[static_cast<size_t>(tensor->file)] : "in no shard"));
   }
   return checkpoint;
 }
 
-const StoredTensor* Checkpoint::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &tensors_[found->second];
-}
-
-}  // namespace weir::model
+}  // namespace weir::card

@@ -1,5 +1,4 @@
-// Replaces keys of a config.json, for people who know of a key that it does not matter, or that it
-// is wrong (--config-override).
+// Replaces keys of a config.json that are known not to matter, or to be wrong (--config-override).
 //
 // Threads: any; pure functions.
 #pragma once
@@ -10,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace weir::model {
+namespace weir::card {
 
 // `config` with each of `overrides`, "KEY=VALUE", put in one after another: VALUE is JSON, dots in
 // KEY lead into objects, which are made where there are none. An error names the override, what was
@@ -18,4 +17,4 @@ namespace weir::model {
 Result<std::string> override_config(std::string_view config,
                                     std::span<const std::string> overrides);
 
-}  // namespace weir::model
+}  // namespace weir::card

@@ -1,11 +1,11 @@
-#include "model/config_override.h"
+#include "card/config_override.h"
 
 #include <optional>
 
 #include "base/json.h"
-#include "model/config_reader.h"
+#include "card/config_reader.h"
 
-namespace weir::model {
+namespace weir::card {
 
 namespace {
 
@@ -90,4 +90,4 @@ Result<std::string> override_config(std::string_view config,
   return text;
 }
 
-}  // namespace weir::model
+}  // namespace weir::card

@@ -1,4 +1,4 @@
-#include "default_model.h"
+#include "card/default_model.h"
 
 // Symbols of default_model.S: first byte and one past the last of each file.
 #define WEIR_EMBEDDED(name)                         \
@@ -11,7 +11,7 @@ WEIR_EMBEDDED(tokenizer_config)
 WEIR_EMBEDDED(weights)
 #undef WEIR_EMBEDDED
 
-namespace weir {
+namespace weir::card {
 
 ModelFiles default_model() {
   return ModelFiles::embedded(
@@ -24,4 +24,4 @@ ModelFiles default_model() {
                           {"model.safetensors", {weir_default_weights, weir_default_weights_end}}});
 }
 
-}  // namespace weir
+}  // namespace weir::card

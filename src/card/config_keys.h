@@ -8,10 +8,10 @@
 
 #include "base/json.h"
 
-namespace weir::model {
+namespace weir::card {
 
 // Why the key may be left unread with this value, or empty: it may change what the model computes.
 // `path` is where the key's object lies: "" or "rope_scaling.".
 std::string_view why_neutral(std::string_view path, std::string_view key, JsonValue value);
 
-}  // namespace weir::model
+}  // namespace weir::card

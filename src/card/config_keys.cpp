@@ -1,9 +1,9 @@
-#include "model/config_keys.h"
+#include "card/config_keys.h"
 
 #include <algorithm>
 #include <array>
 
-namespace weir::model {
+namespace weir::card {
 
 namespace {
 
@@ -182,4 +182,4 @@ std::string_view why_neutral(std::string_view path, std::string_view key, JsonVa
   return holds ? neutral->reason : std::string_view();
 }
 
-}  // namespace weir::model
+}  // namespace weir::card

@@ -1,12 +1,13 @@
-#include "model/config_reader.h"
+#include "card/config_reader.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/log.h"
-#include "model/config_keys.h"
+#include "card/config_keys.h"
 
-namespace weir::model {
+namespace weir::card {
 
 namespace {
 
@@ -17,7 +18,7 @@ std::string quoted(std::string_view path, std::string_view key) {
   return out;
 }
 
-// What to do for somebody who knows better than the file.
+// What to do where the file is wrong, and the caller knows.
 std::string override_hint(std::string_view path, std::string_view key, std::string_view value) {
   std::string out = " (if that is wrong: --config-override '";
   return out.append(path).append(key.substr(0, 120)).append("=").append(value).append("')");
@@ -48,45 +49,65 @@ Result<JsonDoc> parse_config(std::string_view text) {
   return JsonDoc::parse(json);
 }
 
-ConfigReader::ConfigReader(JsonObject root) : state_(std::make_shared<State>()) {
-  node_ = &state_->nodes.emplace_back(Node{"", root, {}});
+ConfigReader::ConfigReader(JsonValue value, std::string file, std::string path)
+    : state_(std::make_shared<State>(State{std::move(file)})) {
+  JsonObject object;
+  const bool is_object = value.get(object) == simdjson::SUCCESS;
+  node_ = state_->nodes
+              .emplace_back(std::make_unique<Node>(
+                  Node{std::move(path), is_object ? std::optional(object) : std::nullopt}))
+              .get();
+  if (is_object) return;
+  reject(where() + "expected an object, found " + json_type_name(value));
 }
 
 bool ConfigReader::has(std::string_view key) const {
-  return json_get(node_->object, key).has_value();
+  return node_->object && json_get(*node_->object, key).has_value();
 }
 
 bool ConfigReader::is_null(std::string_view key) const {
   JsonValue value;
-  return node_->object.at_key(key).get(value) == simdjson::SUCCESS && value.is_null();
+  return node_->object && node_->object->at_key(key).get(value) == simdjson::SUCCESS &&
+         value.is_null();
 }
 
-std::optional<JsonValue> ConfigReader::find(std::string_view key) const {
-  node_->read.emplace(key);
-  return json_get(node_->object, key);
+std::optional<JsonValue> ConfigReader::value(std::string_view key) const {
+  if (!node_->object) return std::nullopt;
+  if (std::ranges::find(node_->read, key) == node_->read.end()) node_->read.emplace_back(key);
+  return json_get(*node_->object, key);
+}
+
+std::string ConfigReader::where() const {
+  const std::string& path = node_->path;
+  return path.empty() ? "" : quoted("", path.substr(0, path.size() - 1)) + ": ";
 }
 
 void ConfigReader::reject(std::string message) const {
   if (!state_->error)
-    state_->error = Error{ErrorCode::kConfig, "config.json: " + std::move(message)};
+    state_->error = Error{ErrorCode::kConfig, state_->file + ": " + std::move(message)};
+}
+
+std::string ConfigReader::wrong_key(std::string_view key, std::string_view expected,
+                                    std::string_view found) const {
+  return quoted(node_->path, key) + ": expected " + std::string(expected) + ", found " +
+         std::string(found);
 }
 
 void ConfigReader::wrong_type(std::string_view key, std::string_view expected,
                               JsonValue found) const {
-  reject(quoted(node_->path, key) + ": expected " + std::string(expected) + ", found " +
-         json_excerpt(found));
+  reject(wrong_key(key, expected, json_excerpt(found)));
 }
 
 int ConfigReader::require_int(std::string_view key, int min, int max) const {
   if (!has(key)) {
-    reject(quoted(node_->path, key) + ": expected an integer, found nothing");
+    reject(wrong_key(key, "an integer", "nothing"));
     return 0;
   }
   return int_or(key, 0, min, max);
 }
 
 int ConfigReader::int_or(std::string_view key, int fallback, int min, int max) const {
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return fallback;
   int64_t number = 0;
   double real = 0;  // 4096.0 is an integer too.
@@ -107,12 +128,12 @@ int ConfigReader::int_or(std::string_view key, int fallback, int min, int max) c
 }
 
 float ConfigReader::require_float(std::string_view key) const {
-  if (!has(key)) reject(quoted(node_->path, key) + ": expected a number, found nothing");
+  if (!has(key)) reject(wrong_key(key, "a number", "nothing"));
   return float_or(key, 0);
 }
 
 float ConfigReader::float_or(std::string_view key, float fallback) const {
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return fallback;
   double number = 0;
   if (value->get(number) != simdjson::SUCCESS) {
@@ -122,8 +143,20 @@ float ConfigReader::float_or(std::string_view key, float fallback) const {
   return static_cast<float>(number);
 }
 
+std::optional<double> ConfigReader::number(std::string_view key, double min, double max) const {
+  const auto value = this->value(key);
+  if (!value) return std::nullopt;
+  double number = 0;
+  if (value->get(number) == simdjson::SUCCESS && number >= min && number <= max) return number;
+  std::string range = "a number from ";
+  JsonWriter(range).value(min);
+  JsonWriter(range += " to ").value(max);
+  wrong_type(key, range, *value);
+  return std::nullopt;
+}
+
 bool ConfigReader::bool_or(std::string_view key, bool fallback) const {
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return fallback;
   bool flag = fallback;
   if (value->get(flag) != simdjson::SUCCESS) wrong_type(key, "true or false", *value);
@@ -131,69 +164,65 @@ bool ConfigReader::bool_or(std::string_view key, bool fallback) const {
 }
 
 std::string ConfigReader::string_or(std::string_view key, std::string_view fallback) const {
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return std::string(fallback);
   std::string_view text = fallback;
   if (value->get(text) != simdjson::SUCCESS) wrong_type(key, "a string", *value);
   return std::string(text);
 }
 
+namespace {
+
+// Calls take(element) for each of a list, or for a value that stands alone.
+template <class F>
+void for_each(JsonValue value, F&& take) {
+  JsonArray list;
+  if (value.get(list) != simdjson::SUCCESS) return take(value);
+  for (const JsonValue item : list) take(item);
+}
+
+}  // namespace
+
 std::vector<std::string> ConfigReader::strings(std::string_view key) const {
   std::vector<std::string> out;
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return out;
-  JsonArray list;
-  if (value->get(list) != simdjson::SUCCESS) {
-    wrong_type(key, "a list of strings", *value);
-    return out;
-  }
-  for (const JsonValue item : list) {
+  for_each(*value, [&](JsonValue item) {
     std::string_view text;
     if (item.get(text) != simdjson::SUCCESS) wrong_type(key, "strings", item);
     out.emplace_back(text);
-  }
+  });
   return out;
 }
 
-std::vector<int> ConfigReader::ints(std::string_view key) const {
+std::vector<int> ConfigReader::ints(std::string_view key, int min) const {
   std::vector<int> out;
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return out;
-  const auto append = [&](JsonValue item) {
+  for_each(*value, [&](JsonValue item) {
     int64_t number = 0;
-    if (item.get(number) != simdjson::SUCCESS || number < INT32_MIN || number > INT32_MAX)
-      wrong_type(key, "32-bit integers", item);
-    else
-      out.push_back(static_cast<int>(number));
-  };
-  JsonArray list;
-  if (value->get(list) != simdjson::SUCCESS) {
-    append(*value);
-    return out;
-  }
-  for (const JsonValue item : list) append(item);
+    if (item.get(number) == simdjson::SUCCESS && number >= min && number <= INT32_MAX)
+      return out.push_back(static_cast<int>(number));
+    wrong_type(key, "integers from " + std::to_string(min) + " to " + std::to_string(INT32_MAX),
+               item);
+  });
   return out;
 }
 
 std::vector<float> ConfigReader::floats(std::string_view key) const {
   std::vector<float> out;
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return out;
-  JsonArray list;
-  if (value->get(list) != simdjson::SUCCESS) {
-    wrong_type(key, "a list of numbers", *value);
-    return out;
-  }
-  for (const JsonValue item : list) {
+  for_each(*value, [&](JsonValue item) {
     double number = 0;
     if (item.get(number) != simdjson::SUCCESS) wrong_type(key, "numbers", item);
     out.push_back(static_cast<float>(number));
-  }
+  });
   return out;
 }
 
 std::optional<ConfigReader> ConfigReader::child(std::string_view key) const {
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value) return std::nullopt;
   JsonObject object;
   if (value->get(object) != simdjson::SUCCESS) {
@@ -201,25 +230,28 @@ std::optional<ConfigReader> ConfigReader::child(std::string_view key) const {
     return std::nullopt;
   }
   const std::string path = node_->path + std::string(key) + ".";
-  for (Node& node : state_->nodes)  // Asked again: the same keys stay read.
-    if (node.path == path) return ConfigReader(state_, &node);
-  return ConfigReader(state_, &state_->nodes.emplace_back(Node{path, object, {}}));
+  for (const auto& node : state_->nodes)  // Asked again: the same keys stay read.
+    if (node->path == path) return ConfigReader(state_, node.get());
+  return ConfigReader(state_,
+                      state_->nodes.emplace_back(std::make_unique<Node>(Node{path, object})).get());
+}
+
+std::vector<std::string_view> ConfigReader::keys() const {
+  std::vector<std::string_view> keys;
+  if (!node_->object) return keys;
+  if (node_->object->size() > kKeysMax) {
+    reject(where() + "expected at most " + std::to_string(kKeysMax) + " keys, found " +
+           std::to_string(node_->object->size()));
+    return keys;
+  }
+  for (const auto [key, value] : *node_->object) keys.push_back(key);
+  return keys;
 }
 
 void ConfigReader::expect(std::string_view key, std::string_view value,
                           std::string_view found) const {
   if (found == value) return;
-  reject(quoted(node_->path, key) + ": expected " + std::string(value) + ", found " +
-         std::string(found) + override_hint(node_->path, key, value));
-}
-
-void ConfigReader::expect_string(std::string_view key, std::string_view value) const {
-  const auto shown = [](std::string_view text) {
-    std::string out;
-    append_json_string(out, text.substr(0, 80));
-    return out;
-  };
-  expect(key, shown(value), shown(string_or(key, value)));
+  reject(wrong_key(key, value, found) + override_hint(node_->path, key, value));
 }
 
 void ConfigReader::expect_bool(std::string_view key, bool value) const {
@@ -231,29 +263,34 @@ void ConfigReader::expect_int(std::string_view key, int value) const {
 }
 
 void ConfigReader::expect_absent(std::string_view key) const {
-  const auto value = find(key);
+  const auto value = this->value(key);
   if (!value || !why_neutral(node_->path, key, *value).empty()) return;
-  reject(quoted(node_->path, key) + ": expected nothing, as this family has no such thing, found " +
-         json_excerpt(*value) + override_hint(node_->path, key, "null"));
+  reject(wrong_key(key, "nothing, as this family has no such thing", json_excerpt(*value)) +
+         override_hint(node_->path, key, "null"));
+}
+
+Result<void> ConfigReader::status() const {
+  if (state_->error) return tl::unexpected(*state_->error);
+  return {};
 }
 
 Result<void> ConfigReader::finish() const {
-  if (state_->error) return tl::unexpected(*state_->error);
-  for (const Node& node : state_->nodes) {
-    for (const auto [key, value] : node.object) {
-      if (node.read.contains(key)) continue;
-      const std::string_view reason = why_neutral(node.path, key, value);
+  WEIR_TRY(status());
+  for (const auto& node : state_->nodes) {
+    for (const auto [key, value] : *node->object) {
+      if (std::ranges::find(node->read, key) != node->read.end()) continue;
+      const std::string_view reason = why_neutral(node->path, key, value);
       if (reason.empty())
-        return fail(ErrorCode::kConfig, "config.json: " + quoted(node.path, key) +
+        return fail(ErrorCode::kConfig, state_->file + ": " + quoted(node->path, key) +
                                             ": expected only keys that this family knows, found " +
                                             json_excerpt(value) +
                                             "; it may change what the model computes" +
-                                            override_hint(node.path, key, "null"));
-      log::debug("model config.json " + quoted(node.path, key) + " " + json_excerpt(value) +
-                 " computes nothing: " + std::string(reason));
+                                            override_hint(node->path, key, "null"));
+      log::debug("model " + state_->file + " " + quoted(node->path, key) + " " +
+                 json_excerpt(value) + " computes nothing: " + std::string(reason));
     }
   }
   return {};
 }
 
-}  // namespace weir::model
+}  // namespace weir::card

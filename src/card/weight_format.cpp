@@ -1,9 +1,9 @@
-#include "model/quant_format.h"
+#include "card/weight_format.h"
 
 #include <algorithm>
 #include <array>
 
-namespace weir::model {
+namespace weir::card {
 
 namespace {
 
@@ -23,8 +23,8 @@ Result<void> read_size(JsonObject object, std::string_view where, std::string_vi
                                            "; found " + simdjson::minify(*value).substr(0, 80));
 }
 
-// {"group_size": 64, "bits": 4, "mode": "affine"}: a module's numbers, on top of `params`.
-Result<void> read_params(JsonObject object, std::string_view where, QuantParams& params) {
+// {"group_size": 64, "bits": 4, "mode": "affine"}: a module's numbers, on top of `format`.
+Result<void> read_matrix(JsonObject object, std::string_view where, MatrixFormat& format) {
   static constexpr std::array<int32_t, 3> kGroups = {32, 64, 128};
   static constexpr std::array<int32_t, 6> kBits = {2, 3, 4, 5, 6, 8};
   if (const auto mode = json_get(object, "mode")) {
@@ -34,14 +34,14 @@ Result<void> read_params(JsonObject object, std::string_view where, QuantParams&
                                                ".mode: expected \"affine\", found " +
                                                simdjson::minify(*mode).substr(0, 80));
   }
-  WEIR_TRY(read_size(object, where, "group_size", kGroups, params.group));
-  return read_size(object, where, "bits", kBits, params.bits);
+  WEIR_TRY(read_size(object, where, "group_size", kGroups, format.group));
+  return read_size(object, where, "bits", kBits, format.bits);
 }
 
 }  // namespace
 
-Result<QuantFormat> QuantFormat::from_config(JsonValue config) {
-  QuantFormat format;
+Result<WeightFormat> WeightFormat::from_config(JsonValue config) {
+  WeightFormat format;
   JsonObject root;
   if (config.get(root) != simdjson::SUCCESS)
     return fail(ErrorCode::kConfig,
@@ -62,22 +62,24 @@ Result<QuantFormat> QuantFormat::from_config(JsonValue config) {
                 "config.json: " + std::string(where) +
                     ".quant_method: expected MLX's affine quantisation, found " +
                     simdjson::minify(*method).substr(0, 80));
-  WEIR_TRY(read_params(object, where, format.default_));
+  WEIR_TRY(read_matrix(object, where, format.default_));
   for (const auto [key, value] : object) {
     JsonObject entry;
     // `false` says that the module is not quantised, which the file says too.
     if (value.get(entry) != simdjson::SUCCESS) continue;
-    QuantParams params = format.default_;
-    WEIR_TRY(read_params(entry, key, params));
-    format.overrides_.emplace(key, params);
+    MatrixFormat matrix = format.default_;
+    WEIR_TRY(read_matrix(entry, key, matrix));
+    format.overrides_.emplace(key, matrix);
   }
   format.quantised_ = true;
   return format;
 }
 
-QuantParams QuantFormat::of(std::string_view module) const {
+MatrixFormat WeightFormat::of(std::string_view module, DType scale_type) const {
   const auto found = overrides_.find(module);
-  return found == overrides_.end() ? default_ : found->second;
+  MatrixFormat format = found == overrides_.end() ? default_ : found->second;
+  format.scale_type = scale_type;
+  return format;
 }
 
-}  // namespace weir::model
+}  // namespace weir::card

@@ -1,5 +1,5 @@
 // Safetensors files: what is accepted, and what each kind of damage is called.
-#include "model/safetensors.h"
+#include "card/safetensors.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace weir::model {
+namespace weir::card {
 namespace {
 
 // A file: length, header, data.
@@ -132,7 +132,7 @@ class ShardTest : public testing::Test {
   }
   std::string open_error() {
     const auto files = ModelFiles::open(folder_.string());
-    const auto checkpoint = Checkpoint::open(*files);
+    const auto checkpoint = open_safetensors(*files);
     return checkpoint ? "" : checkpoint.error().message;
   }
   std::filesystem::path folder_;
@@ -142,7 +142,7 @@ TEST_F(ShardTest, OpensWhatTheIndexNames) {
   write("model.safetensors.index.json",
         R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
   const auto files = ModelFiles::open(folder_.string());
-  const auto checkpoint = Checkpoint::open(*files);
+  const auto checkpoint = open_safetensors(*files);
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
   ASSERT_NE(checkpoint->find("b"), nullptr);
   EXPECT_TRUE(checkpoint->file(*checkpoint->find("b")).name().ends_with("two.safetensors"));
@@ -171,4 +171,4 @@ TEST_F(ShardTest, RefusesATensorInTwoShards) {
 }
 
 }  // namespace
-}  // namespace weir::model
+}  // namespace weir::card

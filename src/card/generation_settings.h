@@ -1,0 +1,28 @@
+// GenerationSettings: how a model's makers want tokens to be sampled, and which of them end an
+// answer: generation_config.json.
+//
+// Threads: a plain value; the reader may run anywhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "card/model_files.h"
+
+namespace weir::card {
+
+struct GenerationSettings {
+  // Within the ranges that make sense; absent: the file does not say.
+  std::optional<double> temperature, top_k, top_p, min_p, typical_p, repetition_penalty;
+  // End-of-sequence tokens; empty if the files name none.
+  std::vector<int32_t> eos_ids;
+};
+
+// A missing file is no error, a malformed one is (kConfig, naming file and key). eos_token_id comes
+// from generation_config.json, else from `config`, which is config.json (also its text_config).
+Result<GenerationSettings> read_generation_settings(const ModelFiles& files, JsonValue config);
+
+}  // namespace weir::card

@@ -1,0 +1,69 @@
+#include "card/model_card.h"
+
+#include <optional>
+#include <utility>
+
+#include "card/config_override.h"
+#include "card/config_reader.h"
+#include "card/modules.h"
+#include "card/safetensors.h"
+
+namespace weir::card {
+
+namespace {
+
+constexpr char kConfig[] = "config.json";
+// Ten times the largest config.json published.
+constexpr size_t kConfigBytesMax = size_t{4} << 20;
+
+Result<JsonDoc> read_config(const ModelFiles& files, std::span<const std::string> overrides) {
+  WEIR_ASSIGN(std::optional<std::string> text, files.read_text(kConfig, kConfigBytesMax));
+  if (!text)
+    return fail(ErrorCode::kConfig,
+                files.where() + ": expected config.json in this folder; it is not there");
+  if (!overrides.empty()) {
+    WEIR_ASSIGN(text, override_config(*text, overrides));
+  }
+  Result<JsonDoc> doc = parse_config(*text);
+  if (!doc)
+    return fail(ErrorCode::kConfig, files.where() + "/" + kConfig + ": " + doc.error().message);
+  return doc;
+}
+
+}  // namespace
+
+Result<ModelCard> ModelCard::open(ModelFiles model_files, std::span<const std::string> overrides) {
+  ModelCard card;
+  card.files = std::move(model_files);
+  const auto read = [&]() -> Result<void> {
+    WEIR_ASSIGN(card.config, read_config(card.files, overrides));
+    const JsonValue config = card.config.root();
+    WEIR_ASSIGN(card.weights, WeightFormat::from_config(config));
+    WEIR_ASSIGN(card.tokenizer, read_tokenizer_settings(card.files));
+    WEIR_ASSIGN(card.generation, read_generation_settings(card.files, config));
+    WEIR_ASSIGN(const Modules modules, read_modules(card.files));
+    WEIR_ASSIGN(card.embedding, read_embedding_settings(card.files, modules));
+    WEIR_ASSIGN(card.rerank, read_rerank_settings(card.files, config, modules));
+    WEIR_ASSIGN(Checkpoint tensors, open_safetensors(card.files));
+    card.tensors = std::make_shared<const Checkpoint>(std::move(tensors));
+    return {};
+  };
+  if (Result<void> done = read(); !done)
+    return tl::unexpected(card.in_folder(std::move(done).error()));
+  return card;
+}
+
+Result<ModelCard> ModelCard::open_folder(const std::string& folder,
+                                         std::span<const std::string> overrides) {
+  WEIR_ASSIGN(ModelFiles model_files, ModelFiles::open(folder));
+  return open(std::move(model_files), overrides);
+}
+
+Result<FileView> ModelCard::open_tokenizer() const { return files.open_file("tokenizer.json"); }
+
+Error ModelCard::in_folder(Error error) const {
+  if (error.message.starts_with(kConfig)) error.message = files.where() + "/" + error.message;
+  return error;
+}
+
+}  // namespace weir::card

@@ -1,0 +1,97 @@
+#include "card/model_files.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "card/config_reader.h"
+#include "card/hub_cache.h"
+
+namespace weir::card {
+
+namespace {
+
+// Why `path` is no model's folder: it is a file, a name of the hub, or not there.
+std::string no_folder(const std::string& given, const std::filesystem::path& path) {
+  const std::string expected = given + ": expected a folder with a model's config.json and " +
+                               "safetensors files (Hugging Face or MLX layout); found ";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return expected + "no such folder";
+  if (path.extension() == ".gguf")
+    return expected + "a GGUF file, a format that Weir does not read: take the model's original " +
+           "files, or an MLX conversion of them";
+  const std::filesystem::path above = path.parent_path();
+  if (std::filesystem::is_regular_file(above / "config.json", error))
+    return expected + "a file; the folder it lies in is one: --model " + above.string();
+  return expected + "a file";
+}
+
+}  // namespace
+
+Result<ModelFiles> ModelFiles::open(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  if (!std::filesystem::is_directory(path, error))
+    return fail(ErrorCode::kConfig, no_folder(folder, path));
+  std::string normal = path.string();
+  while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+  WEIR_ASSIGN(const ModelFolder resolved, resolve_hub_folder(normal));
+  ModelFiles files;
+  files.folder_ = resolved.path;
+  files.name_ = resolved.name;
+  return files;
+}
+
+ModelFiles ModelFiles::embedded(std::string name, std::vector<Embedded> embedded) {
+  ModelFiles files;
+  files.name_ = std::move(name);
+  files.embedded_ = std::move(embedded);
+  return files;
+}
+
+bool ModelFiles::has(std::string_view file) const {
+  if (!folder_.empty()) {
+    // A folder between that is a link to nowhere hides nothing either.
+    for (size_t end = 0; end != std::string_view::npos;) {
+      end = file.find('/', end + 1);
+      const std::string path = folder_ + "/" + std::string(file.substr(0, end));
+      struct stat info {};
+      if (::lstat(path.c_str(), &info) != 0) return errno != ENOENT;
+      if (::stat(path.c_str(), &info) != 0) return true;
+    }
+    return true;
+  }
+  for (const Embedded& e : embedded_)
+    if (e.name == file) return true;
+  return false;
+}
+
+Result<FileView> ModelFiles::open_file(std::string_view file) const {
+  if (!folder_.empty()) return FileView::map(folder_ + "/" + std::string(file));
+  for (const Embedded& e : embedded_)
+    if (e.name == file) return FileView::borrow(name_ + "/" + std::string(file), e.bytes);
+  return fail(ErrorCode::kIo, name_ + ": no file " + std::string(file) + " compiled in");
+}
+
+Result<std::optional<std::string>> ModelFiles::read_text(std::string_view file,
+                                                         size_t bytes_max) const {
+  if (!has(file)) return std::nullopt;
+  WEIR_ASSIGN(const FileView view, open_file(file));
+  if (view.bytes().size() > bytes_max)
+    return fail(ErrorCode::kConfig, view.name() + ": expected at most " +
+                                        std::to_string(bytes_max) + " bytes, found " +
+                                        std::to_string(view.bytes().size()));
+  return std::optional<std::string>(view.text());
+}
+
+Result<std::optional<JsonDoc>> ModelFiles::read_json(std::string_view file) const {
+  WEIR_ASSIGN(const std::optional<std::string> text, read_text(file));
+  if (!text) return std::nullopt;
+  Result<JsonDoc> doc = parse_config(*text);
+  if (!doc)
+    return fail(ErrorCode::kConfig, where() + "/" + std::string(file) + ": " + doc.error().message);
+  return std::optional<JsonDoc>(std::move(*doc));
+}
+
+}  // namespace weir::card

@@ -1,0 +1,58 @@
+// ModelFiles: a model's files by name, from a folder or compiled into the binary. Only the readers
+// of src/card open them; everybody else gets what was read (model_card.h).
+//
+// Threads: immutable after construction.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace weir::card {
+
+class ModelFiles {
+ public:
+  struct Embedded {
+    std::string_view name;
+    std::span<const std::byte> bytes;
+  };
+
+  // Files of settings and templates: more than ten times the largest one published.
+  static constexpr size_t kSettingsBytesMax = size_t{16} << 20;
+
+  // A folder, or a model's folder in Hugging Face's cache (hub_cache.h); an error says what was
+  // found in its place.
+  static Result<ModelFiles> open(const std::string& folder);
+  static ModelFiles embedded(std::string name, std::vector<Embedded> files);
+
+  // The folder's last component, or the hub's ORG/NAME.
+  const std::string& name() const { return name_; }
+  const std::string& folder() const { return folder_; }  // Empty when compiled in.
+  // Of the folder where there is one, else the name: what messages put before a file's name.
+  const std::string& where() const { return folder_.empty() ? name_ : folder_; }
+
+  // There is something of that name. What is not a file that can be read (a link that leads
+  // nowhere, a FIFO, a folder) is an error of the readers below, never as if it were not there.
+  bool has(std::string_view file) const;
+  Result<FileView> open_file(std::string_view file) const;
+  // A small file of text, whole; nullopt where there is none.
+  Result<std::optional<std::string>> read_text(std::string_view file,
+                                               size_t bytes_max = kSettingsBytesMax) const;
+  // The same as JSON (parse_config()). An error names the file.
+  Result<std::optional<JsonDoc>> read_json(std::string_view file) const;
+
+ private:
+  std::string name_;
+  std::string folder_;
+  std::vector<Embedded> embedded_;
+};
+
+}  // namespace weir::card
