@@ -103,6 +103,19 @@ TEST(Tidy, SchedSeesOnlyTheModelsInterface) {
   }
 }
 
+// What a model's files say comes from card::ModelCard: a second reader of a file would not know its
+// overrides, its limits, or that it came with another format.
+TEST(Tidy, OnlyTheCardOpensAModelsFiles) {
+  for (const Source& source : sources()) {
+    if (!source.path.starts_with("src/") || folder_of(source.path) == "card") continue;
+    for (size_t i = 0; i < source.lines.size(); ++i)
+      for (const char* call : {"files.open_file(", "files.read_text(", "files.read_json(",
+                               "open_safetensors(", "ModelFiles::open("})
+        EXPECT_EQ(source.lines[i].find(call), std::string::npos)
+            << source.path << ":" << i + 1 << " calls " << call;
+  }
+}
+
 TEST(Tidy, EachLibraryIsIncludedByOneFolder) {
   for (const Source& source : sources()) {
     if (!source.path.starts_with("src/")) continue;
