@@ -551,7 +551,7 @@ void Server::release_freed() {
 void Server::print_plan() const {
   const model::ModelSpec& spec = model_->spec();
   log::info("model " + choice_.model_card.files.name() + " family=" + spec.family + " weights='" +
-            model_->memory().formats + "' layers=" + std::to_string(spec.layers.size()) +
+            model_->memory().formats + "' layers=" + std::to_string(model::layer_count(spec)) +
             " width=" + std::to_string(spec.hidden_size) +
             " vocab=" + std::to_string(spec.vocab_size) +
             (text_->chat_template ? "" : " (no chat template: only /v1/completions)"));

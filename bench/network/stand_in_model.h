@@ -28,9 +28,7 @@ class StandInModel final : public model::Model {
     spec_.vocab_size = tokenizer.vocab_size();
     spec_.context_max = options_.context_max = kContextMax;
     options_.rows_max = kRowsMax;
-    model::LayerSpec layer;
-    layer.mixers.emplace_back();
-    spec_.layers.push_back(layer);
+    spec_.sublayers.push_back({.op = model::Attention{}});
     logits_.resize(static_cast<size_t>(spec_.vocab_size));
     for (int32_t id = 0; id < spec_.vocab_size; ++id)
       if (!tokenizer.piece(id).empty() && !tokenizer.is_special(id) &&

@@ -4,9 +4,7 @@
 
 #include "base/check.h"
 #include "model/families.h"
-#include "model/layers/attention.h"
-#include "model/layers/ffn.h"
-#include "model/layers/moe.h"
+#include "model/layers/make_layer.h"
 
 namespace weir::model {
 
@@ -46,44 +44,28 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
       *checkpoint_, spec_, format,
       {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()}, store_);
   if (options_.stream_experts) {
-    WEIR_TRY(check_streamable());
+    WEIR_TRY(check_mapped());
     bank_ = std::make_unique<ExpertBank>(*checkpoint_);
     store_.copy_floats();
   }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
-  MoeLayer* last_moe = nullptr;
-  // A config may ask for thousands of layers of thousands of experts, of which the file has none.
-  for (int i = 0; i < static_cast<int>(spec_.layers.size()) && !binder.failed(); ++i) {
-    const LayerSpec& layer = spec_.layers[static_cast<size_t>(i)];
-    const Rope& rope = std::get<Attention>(layer.mixers[0]).rope;
-    auto table = std::ranges::find(ropes_, rope, &RopeTable::rope);
-    if (table == ropes_.end()) table = ropes_.emplace(ropes_.end(), rope, context_max());
-    const auto rope_index = static_cast<int>(table - ropes_.begin());
-    layers_.push_back(std::make_unique<AttentionLayer>(binder, spec_, i, rope_index));
-    if (std::holds_alternative<DenseFfn>(layer.ffn))
-      layers_.push_back(std::make_unique<FfnLayer>(binder, spec_, i));
-    else if (std::holds_alternative<MoeFfn>(layer.ffn)) {
-      auto moe = std::make_unique<MoeLayer>(binder, spec_, i, bank_.get());
-      if (last_moe != nullptr) last_moe->set_next(moe.get());
-      last_moe = moe.get();
-      layers_.push_back(std::move(moe));
-    }
+  LayerBuilder builder(binder, spec_, bank_.get(), context_max(), ropes_);
+  for (const Sublayer& sublayer : spec_.sublayers) {
+    layers_.push_back(builder.make_layer(sublayer));
+    // A config may ask for thousands of layers of thousands of experts, of which the file has none.
+    if (binder.failed()) return binder.finish();
   }
-  if (binder.failed()) return binder.finish();
+  if (bank_ && bank_->empty())
+    return fail(ErrorCode::kConfig,
+                "--stream-experts: expected a mixture-of-experts model; found " + spec_.family +
+                    " without experts");
   layers_leave_nothing_ =
       std::ranges::all_of(layers_, [](const auto& layer) { return layer->leaves_nothing(); });
   head_ = std::make_unique<Head>(binder, spec_, *embedding_);
   return binder.finish();
 }
 
-Result<void> Decoder::check_streamable() const {
-  const bool has_experts = std::ranges::any_of(spec_.layers, [](const LayerSpec& layer) {
-    return std::holds_alternative<MoeFfn>(layer.ffn);
-  });
-  if (!has_experts)
-    return fail(ErrorCode::kConfig,
-                "--stream-experts: expected a mixture-of-experts model; found " + spec_.family +
-                    " without experts");
+Result<void> Decoder::check_mapped() const {
   for (const FileView& file : checkpoint_->files())
     if (!file.mapped())
       return fail(ErrorCode::kConfig,
@@ -156,10 +138,8 @@ int64_t Decoder::macs_per_token() const {
 
 std::vector<kv::KvShape> Decoder::kv_shapes() const {
   std::vector<kv::KvShape> shapes;
-  for (const LayerSpec& layer : spec_.layers) {
-    const auto& a = std::get<Attention>(layer.mixers[0]);
-    shapes.push_back({.kv_heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.head_dim});
-  }
+  for (const Sublayer& sublayer : spec_.sublayers)
+    if (const auto need = need_of(sublayer)) shapes.push_back(*need);
   return shapes;
 }
 

@@ -55,7 +55,7 @@ class Decoder final : public Model {
   Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
       : spec_(std::move(spec)), options_(options), ops_(ops) {}
   Result<void> bind_weights(const card::WeightFormat& format);
-  Result<void> check_streamable() const;
+  Result<void> check_mapped() const;
   Result<void> make_workspace(int members);
   static void begin_step(const Pass& pass, ssd::ExpertStore& store);
   static void end_step(const Pass& pass, ssd::ExpertStore& store);
@@ -74,7 +74,7 @@ class Decoder final : public Model {
   std::unique_ptr<ExpertBank> bank_;  // Where experts are streamed.
   std::vector<RopeTable> ropes_;      // The distinct ones.
   std::unique_ptr<Embedding> embedding_;
-  std::vector<std::unique_ptr<Layer>> layers_;  // Mixer, feed-forward, mixer, ...
+  std::vector<std::unique_ptr<Layer>> layers_;  // One for each of the spec's sublayers.
   bool layers_leave_nothing_ = false;
   std::unique_ptr<Head> head_;
   std::unique_ptr<Workspace> workspace_;

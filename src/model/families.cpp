@@ -42,7 +42,7 @@ const FamilyEntry* find_family(std::string_view architecture) {
   return nullptr;
 }
 
-Result<void> wrong(size_t layer, const std::string& what) {
+Result<void> wrong(int layer, const std::string& what) {
   return fail(ErrorCode::kConfig, "config.json: layer " + std::to_string(layer) + ": " + what);
 }
 
@@ -52,7 +52,7 @@ struct Number {
 };
 
 // Whatever multiplies or divides.
-Result<void> check_positive(size_t layer, std::initializer_list<Number> numbers) {
+Result<void> check_positive(int layer, std::initializer_list<Number> numbers) {
   for (const Number& n : numbers)
     if (!(n.value > 0 && std::isfinite(n.value)))
       return wrong(layer, std::string("expected a positive and finite number by ") + n.key +
@@ -61,7 +61,7 @@ Result<void> check_positive(size_t layer, std::initializer_list<Number> numbers)
 }
 
 // What is added, and caps of which 0 is none.
-Result<void> check_not_negative(size_t layer, std::initializer_list<Number> numbers) {
+Result<void> check_not_negative(int layer, std::initializer_list<Number> numbers) {
   for (const Number& n : numbers)
     if (!(n.value >= 0 && std::isfinite(n.value)))
       return wrong(layer, std::string("expected a finite number of at least 0 by ") + n.key +
@@ -69,7 +69,7 @@ Result<void> check_not_negative(size_t layer, std::initializer_list<Number> numb
   return {};
 }
 
-Result<void> check_rope(const Rope& r, size_t layer) {
+Result<void> check_rope(const Rope& r, int layer) {
   const auto half = static_cast<size_t>(r.dim / 2);
   if (r.scaling == Rope::kLongRope &&
       (r.short_factor.size() != half || r.long_factor.size() != half))
@@ -102,13 +102,7 @@ Result<void> check_rope(const Rope& r, size_t layer) {
   return {};
 }
 
-Result<void> check_norms(const LayerSpec& l, size_t layer) {
-  for (const std::optional<Norm>* norm : {&l.pre_mixer, &l.post_mixer, &l.pre_ffn, &l.post_ffn})
-    if (*norm) WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", (*norm)->eps}}));
-  return check_positive(layer, {{"residual_multiplier", l.residual_scale}});
-}
-
-Result<void> check_attention(const Attention& a, size_t layer) {
+Result<void> check(const Attention& a, int layer) {
   if (a.num_heads < 1 || a.num_kv_heads < 1 || a.num_heads % a.num_kv_heads != 0)
     return wrong(layer, "expected query heads to be a multiple of key-value heads, found " +
                             std::to_string(a.num_heads) + " and " + std::to_string(a.num_kv_heads));
@@ -124,7 +118,9 @@ Result<void> check_attention(const Attention& a, size_t layer) {
   return check_positive(layer, {{"query_pre_attn_scalar or attention_multiplier", a.scale}});
 }
 
-Result<void> check_moe(const MoeFfn& moe, size_t layer) {
+Result<void> check(const Dense&, int) { return {}; }
+
+Result<void> check(const Moe& moe, int layer) {
   constexpr int kExpertsMax = 4096;  // Eight times the most published.
   if (moe.num_experts > kExpertsMax)
     return wrong(layer, "expected at most " + std::to_string(kExpertsMax) + " experts, found " +
@@ -133,6 +129,13 @@ Result<void> check_moe(const MoeFfn& moe, size_t layer) {
     return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) +
                             " experts per token, found " + std::to_string(moe.top_k));
   return {};
+}
+
+Result<void> check_placement(const Sublayer& sublayer) {
+  const int layer = sublayer.stored_layer;
+  for (const std::optional<Norm>* norm : {&sublayer.pre, &sublayer.post})
+    if (*norm) WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", (*norm)->eps}}));
+  return check_positive(layer, {{"residual_multiplier", sublayer.scale}});
 }
 
 }  // namespace
@@ -146,18 +149,15 @@ std::vector<std::string_view> known_architectures() {
 }
 
 Result<void> check_spec(const ModelSpec& spec) {
-  const size_t last = spec.layers.empty() ? 0 : spec.layers.size() - 1;
+  const int last = std::max(layer_count(spec) - 1, 0);
   WEIR_TRY(check_not_negative(last, {{"rms_norm_eps", spec.final_norm.eps},
                                      {"final_logit_softcapping", spec.logit_softcap}}));
   WEIR_TRY(check_positive(
       last, {{"embedding_multiplier", spec.embed_scale}, {"logits_scaling", spec.logit_scale}}));
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    const LayerSpec& layer = spec.layers[i];
-    if (layer.mixers.size() != 1)
-      return wrong(i, "expected one mixer, found " + std::to_string(layer.mixers.size()));
-    WEIR_TRY(check_norms(layer, i));
-    WEIR_TRY(check_attention(std::get<Attention>(layer.mixers[0]), i));
-    if (const auto* moe = std::get_if<MoeFfn>(&layer.ffn)) WEIR_TRY(check_moe(*moe, i));
+  for (const Sublayer& sublayer : spec.sublayers) {
+    WEIR_TRY(check_placement(sublayer));
+    WEIR_TRY(
+        std::visit([&](const auto& op) { return check(op, sublayer.stored_layer); }, sublayer.op));
   }
   return {};
 }

@@ -1,8 +1,10 @@
 #include "model/spec.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdarg>
 #include <cstdio>
+#include <span>
 
 namespace weir::model {
 
@@ -32,7 +34,7 @@ std::string rope_text(const Rope& r) {
   return s;
 }
 
-std::string mixer_text(const Attention& a) {
+std::string text(const Attention& a) {
   std::string s = format("gqa %d/%dx%d", a.num_heads, a.num_kv_heads, a.head_dim);
   if (a.window > 0) s += format(" window %d", a.window);
   s += rope_text(a.rope);
@@ -47,7 +49,7 @@ std::string mixer_text(const Attention& a) {
   return s;
 }
 
-std::string ffn_text(const DenseFfn& f) {
+std::string text(const Dense& f) {
   static constexpr std::array kGated = {"swiglu",    "geglu-tanh", "geglu",
                                         "relu2-glu", "reglu",      "quick-geglu"};
   static constexpr std::array kPlain = {"silu", "gelu-tanh", "gelu", "relu2", "relu", "quick-gelu"};
@@ -55,16 +57,13 @@ std::string ffn_text(const DenseFfn& f) {
   return format("%s %d%s", f.gated ? kGated[act] : kPlain[act], f.width, f.bias ? " bias" : "");
 }
 
-std::string ffn_text(const Ffn& ffn) {
-  if (const auto* dense = std::get_if<DenseFfn>(&ffn)) return ffn_text(*dense);
-  const auto* moe = std::get_if<MoeFfn>(&ffn);
-  if (moe == nullptr) return "no ffn";
-  std::string s = format("moe %d of %d x ", moe->top_k, moe->num_experts) + ffn_text(moe->expert);
-  s += moe->router.score == Router::kSoftmax ? ", softmax" : ", softmax of top k";
-  if (moe->router.renormalise) s += " renormalised";
-  if (moe->router.scale != 1) s += " x" + number(moe->router.scale);
-  if (moe->shared) s += ", shared " + ffn_text(*moe->shared);
-  if (moe->shared_gate) s += " gated";
+std::string text(const Moe& moe) {
+  std::string s = format("moe %d of %d x ", moe.top_k, moe.num_experts) + text(moe.expert);
+  s += moe.router.score == Router::kSoftmax ? ", softmax" : ", softmax of top k";
+  if (moe.router.renormalise) s += " renormalised";
+  if (moe.router.scale != 1) s += " x" + number(moe.router.scale);
+  if (moe.shared) s += ", shared " + text(*moe.shared);
+  if (moe.shared_gate) s += " gated";
   return s;
 }
 
@@ -76,15 +75,29 @@ std::string norm_text(const Norm& norm) {
   return s;
 }
 
-std::string layer_text(const LayerSpec& layer) {
-  std::string s;
-  for (const Mixer& mixer : layer.mixers)
-    s += (s.empty() ? "" : " + ") + std::visit([](const auto& m) { return mixer_text(m); }, mixer);
-  if (s.empty()) s = "no mixer";
-  if (layer.pre_mixer && layer.post_mixer) s += ", sandwich norms";
-  if (!layer.pre_mixer && layer.post_mixer) s += ", norm after";
-  if (layer.residual_scale != 1) s += ", residual x" + number(layer.residual_scale);
-  return s + " | " + ffn_text(layer.ffn);
+// Where the sublayer's norms stand.
+std::string norms_text(const Sublayer& sublayer) {
+  if (sublayer.pre && sublayer.post) return ", sandwich norms";
+  if (sublayer.post) return ", norm after";
+  return sublayer.pre ? ", norm before" : ", no norm";
+}
+
+// The sublayers of one layer. What is the same as for the sublayer before is not repeated.
+std::string layer_text(std::span<const Sublayer> sublayers, size_t first) {
+  std::string s, norms = ", norm before";
+  float scale = 1;
+  for (size_t i = 0; i < sublayers.size(); ++i) {
+    const Sublayer& sublayer = sublayers[i];
+    if (i > 0) s += sublayer.input == Sublayer::kSameAsBefore ? " & " : " | ";
+    s += std::visit([](const auto& op) { return text(op); }, sublayer.op);
+    if (sublayer.memory_of >= 0)
+      s += format(", keys of %zu sublayers before",
+                  first + i - static_cast<size_t>(sublayer.memory_of));
+    if (sublayer.input == Sublayer::kResidual)
+      if (const std::string here = norms_text(sublayer); here != norms) s += norms = here;
+    if (sublayer.scale != scale) s += ", residual x" + number(scale = sublayer.scale);
+  }
+  return s;
 }
 
 // "A5 B A5 B": runs of equal layers.
@@ -104,9 +117,28 @@ std::string pattern_text(const std::vector<size_t>& kinds) {
 
 }  // namespace
 
+int layer_count(const ModelSpec& spec) {
+  int count = 0;
+  for (const Sublayer& sublayer : spec.sublayers)
+    count = std::max(count, sublayer.stored_layer + 1);
+  return count;
+}
+
+namespace {
+
+const Rope* rope_in(const Attention& a) { return &a.rope; }
+const Rope* rope_in(const Dense&) { return nullptr; }
+const Rope* rope_in(const Moe&) { return nullptr; }
+
+}  // namespace
+
+const Rope* rope_of(const Operation& op) {
+  return std::visit([](const auto& kind) { return rope_in(kind); }, op);
+}
+
 std::string describe(const ModelSpec& spec) {
-  std::string out = format("%s: vocab %d, width %d, %zu layers, context %d, ", spec.family.c_str(),
-                           spec.vocab_size, spec.hidden_size, spec.layers.size(), spec.context_max);
+  std::string out = format("%s: vocab %d, width %d, %d layers, context %d, ", spec.family.c_str(),
+                           spec.vocab_size, spec.hidden_size, layer_count(spec), spec.context_max);
   out += norm_text(spec.final_norm);
   if (spec.tied_head) out += spec.tied_unless_stored ? ", tied unless stored" : ", tied";
   if (spec.embed_scale != 1) out += ", embed x" + number(spec.embed_scale);
@@ -116,8 +148,10 @@ std::string describe(const ModelSpec& spec) {
 
   std::vector<std::string> lines;
   std::vector<size_t> kinds;
-  for (const LayerSpec& layer : spec.layers) {
-    const std::string line = layer_text(layer);
+  const std::span all(spec.sublayers);
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && all[end].stored_layer == all[begin].stored_layer) ++end;
+    const std::string line = layer_text(all.subspan(begin, end - begin), begin);
     size_t kind = 0;
     while (kind < lines.size() && lines[kind] != line) ++kind;
     if (kind == lines.size()) lines.push_back(line);

@@ -1,6 +1,12 @@
-// ModelSpec describes an architecture completely: what the layers are, in which order, with which
-// sizes. Plain data. Family files produce it from config.json; the KV planner, the weight binder,
-// the forward pass and `weir info` read it. Nothing else knows a family's name.
+// ModelSpec describes an architecture completely: its sublayers in order, with their sizes. Plain
+// data. Family files produce it from config.json; the KV planner, the weight binder, the forward
+// pass and `weir info` read it. Nothing else knows a family's name.
+//
+// A model is a flat list of sublayers of one operation each. The kinds of operation are visited,
+// never asked for: describe() and rope_of() here, check_spec() (families.h), make_layer() and
+// need_of() (layers/make_layer.h). A new kind that one of them lacks does not compile.
+//
+// Threads: free functions.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +27,7 @@ struct Norm {
   float eps = 1e-6f;
   float weight_offset = 0;  // Gemma stores w and means w + 1.
   bool bias = false;
+  std::string module{};  // Its name in the checkpoint, within the layer: "input_layernorm".
 };
 
 // Rotary embedding (reference: families, section 2). Frequencies of pair i of d: theta^(-2i/d).
@@ -41,7 +48,7 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 };
 
-// Token mixers: the sublayer that moves information between positions.
+// The kinds of operation.
 
 struct Attention {  // MHA, GQA, MQA.
   enum QkNorm : uint8_t { kNoQkNorm, kPerHead, kAllHeads } qk_norm = kNoQkNorm;
@@ -59,11 +66,7 @@ struct Attention {  // MHA, GQA, MQA.
   Rope rope{};
 };
 
-using Mixer = std::variant<Attention>;
-
-// Channel mixers.
-
-struct DenseFfn {
+struct Dense {
   int width = 0;
   Act act = Act::kSilu;
   bool gated = true;  // act(gate(x)) * up(x); false: act(up(x)).
@@ -76,22 +79,29 @@ struct Router {
   float scale = 1;
 };
 
-struct MoeFfn {
+struct Moe {
   int num_experts = 0;
   int top_k = 0;
-  DenseFfn expert{};
+  Dense expert{};
   Router router{};
-  std::optional<DenseFfn> shared{};
+  std::optional<Dense> shared{};
   bool shared_gate = false;  // The shared expert is multiplied by sigmoid(x . gate).
 };
 
-using Ffn = std::variant<std::monostate, DenseFfn, MoeFfn>;
+using Operation = std::variant<Attention, Dense, Moe>;
 
-struct LayerSpec {
-  std::vector<Mixer> mixers;  // Usually one.
-  Ffn ffn;
-  std::optional<Norm> pre_mixer, post_mixer, pre_ffn, post_ffn;
-  float residual_scale = 1;  // Multiplies what each sublayer adds (granite).
+// residual += scale * post(op(pre(residual))).
+struct Sublayer {
+  enum Input : uint8_t {
+    kResidual,
+    kSameAsBefore,  // What the sublayer before read, after its norm: parallel blocks.
+  };
+  Operation op;
+  std::optional<Norm> pre{}, post{};
+  Input input = kResidual;
+  float scale = 1;
+  int memory_of = -1;    // The sublayer whose keys and values it reads; -1: its own.
+  int stored_layer = 0;  // Which layer of the checkpoint holds its weights.
 };
 
 // A stored module whose rows are those of several canonical modules, one after another.
@@ -111,12 +121,14 @@ struct ModelSpec {
   bool tied_head = false;
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
   Norm final_norm;
-  std::vector<LayerSpec> layers;
+  std::vector<Sublayer> sublayers;
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}.
   std::vector<std::pair<std::string, std::string>> renames;
   std::vector<FusedModules> fused;
 };
 
 std::string describe(const ModelSpec& spec);  // One line per distinct layer; golden-tested.
+int layer_count(const ModelSpec& spec);       // Of the checkpoint.
+const Rope* rope_of(const Operation& op);     // Null: none.
 
 }  // namespace weir::model

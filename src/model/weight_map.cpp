@@ -32,11 +32,9 @@ std::string types_text(std::span<const DType> types) {
 
 // Llama's names where a family gives no other.
 std::string_view default_name(std::string_view part) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kNames = {{
       {"embed_tokens", "model.embed_tokens"},
       {"norm", "model.norm"},
-      {"pre_mixer_norm", "input_layernorm"},
-      {"pre_ffn_norm", "post_attention_layernorm"},
   }};
   for (const auto& [canonical, stored] : kNames)
     if (canonical == part) return stored;
@@ -300,7 +298,8 @@ const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, f
   return unwrap(store_.add_widened(stored->tensor.type, stored->tensor.data, n, offset));
 }
 
-NormWeights WeightBinder::norm(int layer, std::string_view part, const Norm& norm, int32_t n) {
+NormWeights WeightBinder::norm(int layer, const Norm& norm, int32_t n) {
+  const std::string& part = norm.module;
   NormWeights out{.kind = norm.kind, .eps = norm.eps};
   out.weight = vector(layer, part, n, norm.weight_offset);
   if (norm.bias) {

@@ -2,12 +2,12 @@
 // Every tensor must be bound with the expected shape or be known as one to ignore.
 //
 // Canonical module names are Llama's; ModelSpec::renames and ::fused say what a family calls them.
+// Norms before and after a sublayer bring their own (Norm::module).
 //   whole model: embed_tokens, norm, lm_head
-//   a layer: pre_mixer_norm (stored: input_layernorm), post_mixer_norm, pre_ffn_norm (stored:
-//   post_attention_layernorm), post_ffn_norm, self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm,
-//   self_attn.sinks, mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.shared_expert.*,
-//   mlp.shared_expert_gate; experts: mlp.experts.*.{gate,up,down}_proj one by one, or
-//   mlp.switch_mlp.{gate,up,down}_proj stacked [experts, n, k].
+//   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks,
+//   mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.shared_expert.*, mlp.shared_expert_gate;
+//   experts: mlp.experts.*.{gate,up,down}_proj one by one, or mlp.switch_mlp.{gate,up,down}_proj
+//   stacked [experts, n, k].
 //
 // Errors stick: after the first, getters return empty weights and finish() reports it.
 //
@@ -89,7 +89,7 @@ class WeightBinder {
   // The same, to be read later.
   std::vector<StoredLinear> stored_experts(int layer, std::string_view part, int32_t count,
                                            int32_t n, int32_t k, bool bias);
-  NormWeights norm(int layer, std::string_view part, const Norm& norm, int32_t n);
+  NormWeights norm(int layer, const Norm& norm, int32_t n);
   // A plain vector under `part`.weight, or under the bare name if `bare`.
   const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
   // Tensors of this module need not be bound.

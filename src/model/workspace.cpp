@@ -41,7 +41,7 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
   const int64_t inner = std::max({rows * s.q_width, rows * s.ffn_width, slots * s.expert_width});
   const int64_t ffn =
       s.ffn_floats ? std::max(rows * s.ffn_width, slots * s.expert_width) : int64_t{0};
-  w.x = c.take<float>(rows * s.hidden);
+  w.residual = {c.take<float>(rows * s.hidden), s.hidden};
   w.normed = c.take<float>(rows * s.hidden);
   w.delta = c.take<float>(rows * s.hidden);
   w.position = c.take<int32_t>(rows);

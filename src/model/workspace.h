@@ -10,6 +10,7 @@
 #include "base/huge_pages.h"
 #include "base/result.h"
 #include "model/linear.h"
+#include "model/residual.h"
 #include "model/rope.h"
 #include "model/row_groups.h"
 
@@ -65,7 +66,7 @@ struct Workspace {
   RowGroups groups;
 
   // Per row.
-  float* x = nullptr;       // [rows, hidden]: the residual stream.
+  Residual residual;        // [rows, hidden]
   float* normed = nullptr;  // [rows, hidden]: input of a sublayer.
   float* delta = nullptr;   // [rows, hidden]: what a sublayer adds.
   int32_t* position = nullptr;

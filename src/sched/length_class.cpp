@@ -11,16 +11,14 @@ constexpr uint64_t kSwitchClass = uint64_t{1} << 32;
 }  // namespace
 
 LengthClass::LengthClass(const model::ModelSpec& spec) {
-  for (const model::LayerSpec& layer : spec.layers) {
-    for (const model::Mixer& mixer : layer.mixers) {
-      const auto* attention = std::get_if<model::Attention>(&mixer);
-      if (attention == nullptr || !attention->rope.length_dependent()) continue;
-      const auto original = static_cast<int32_t>(attention->rope.original_context);
-      if (attention->rope.scaling == model::Rope::kDynamic) {
-        dynamic_from_ = std::min(dynamic_from_, original);
-      } else if (std::ranges::find(switch_lengths_, original) == switch_lengths_.end()) {
-        switch_lengths_.push_back(original);
-      }
+  for (const model::Sublayer& sublayer : spec.sublayers) {
+    const model::Rope* rope = model::rope_of(sublayer.op);
+    if (rope == nullptr || !rope->length_dependent()) continue;
+    const auto original = static_cast<int32_t>(rope->original_context);
+    if (rope->scaling == model::Rope::kDynamic) {
+      dynamic_from_ = std::min(dynamic_from_, original);
+    } else if (std::ranges::find(switch_lengths_, original) == switch_lengths_.end()) {
+      switch_lengths_.push_back(original);
     }
   }
 }

@@ -66,9 +66,7 @@ class AlphabetModel final : public model::Model {
     spec_.hidden_size = kHidden;
     spec_.context_max = options_.context_max = context;
     options_.rows_max = kRows;
-    model::LayerSpec layer;
-    layer.mixers.emplace_back();
-    spec_.layers.push_back(layer);
+    spec_.sublayers.push_back({.op = model::Attention{}});
   }
 
   const model::ModelSpec& spec() const override { return spec_; }

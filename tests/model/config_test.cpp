@@ -30,13 +30,13 @@ std::string error_of(const std::string& more) {
 }
 
 const Rope& rope_of(const ModelSpec& spec, size_t layer = 0) {
-  return std::get<Attention>(spec.layers[layer].mixers[0]).rope;
+  return *model::rope_of(spec.sublayers[2 * layer].op);
 }
 
 TEST(Config, TakesDefaultsForMissingKeys) {
   const auto spec = spec_of("");
   ASSERT_TRUE(spec) << spec.error().message;
-  const auto& a = std::get<Attention>(spec->layers[0].mixers[0]);
+  const auto& a = std::get<Attention>(spec->sublayers[0].op);
   EXPECT_EQ(a.num_kv_heads, 4);
   EXPECT_EQ(a.head_dim, 16);
   EXPECT_FLOAT_EQ(a.scale, 0.25f);
@@ -137,8 +137,8 @@ TEST(Config, ReadsRopeByLayerType) {
   EXPECT_FLOAT_EQ(rope_of(*spec, 0).theta, 10000);
   EXPECT_EQ(rope_of(*spec, 1).scaling, Rope::kLinear);
   EXPECT_FLOAT_EQ(rope_of(*spec, 1).theta, 1000000);
-  EXPECT_EQ(std::get<Attention>(spec->layers[0].mixers[0]).window, 8);
-  EXPECT_EQ(std::get<Attention>(spec->layers[1].mixers[0]).window, 0);
+  EXPECT_EQ(std::get<Attention>(spec->sublayers[0].op).window, 8);
+  EXPECT_EQ(std::get<Attention>(spec->sublayers[2].op).window, 0);
   EXPECT_TRUE(spec->tied_unless_stored);
 }
 

@@ -37,7 +37,7 @@ Result<ModelSpec> dense_spec_of(std::string_view architecture, std::string_view 
 }
 
 const Attention& attention(const ModelSpec& spec, size_t layer = 0) {
-  return std::get<Attention>(spec.layers[layer].mixers[0]);
+  return std::get<Attention>(spec.sublayers[2 * layer].op);
 }
 
 std::string error_of(const Result<ModelSpec>& spec) { return spec ? "" : spec.error().message; }
@@ -71,7 +71,7 @@ TEST(Family, TakesItsOwnDefaultsForKeysThatAreLeftOut) {
     const auto spec = dense_spec_of(e.architecture);
     ASSERT_TRUE(spec) << e.architecture << ": " << error_of(spec);
     EXPECT_EQ(spec->final_norm.eps, e.eps) << e.architecture;
-    EXPECT_EQ(spec->layers[0].pre_mixer->eps, e.eps) << e.architecture;
+    EXPECT_EQ(spec->sublayers[0].pre->eps, e.eps) << e.architecture;
     EXPECT_EQ(attention(*spec).rope.theta, e.theta) << e.architecture;
     EXPECT_EQ(attention(*spec).num_kv_heads, e.kv_heads) << e.architecture;
     EXPECT_EQ(attention(*spec).head_dim, e.head_dim) << e.architecture;
@@ -81,11 +81,11 @@ TEST(Family, TakesItsOwnDefaultsForKeysThatAreLeftOut) {
   const auto qwen3_moe = spec_of("Qwen3MoeForCausalLM");
   ASSERT_TRUE(qwen3_moe) << error_of(qwen3_moe);
   EXPECT_EQ(attention(*qwen3_moe).num_kv_heads, 4);
-  EXPECT_EQ(std::get<MoeFfn>(qwen3_moe->layers[0].ffn).num_experts, 128);
+  EXPECT_EQ(std::get<Moe>(qwen3_moe->sublayers[1].op).num_experts, 128);
   const auto qwen2_moe = spec_of("Qwen2MoeForCausalLM", R"("shared_expert_intermediate_size":64)");
   ASSERT_TRUE(qwen2_moe) << error_of(qwen2_moe);
   EXPECT_EQ(attention(*qwen2_moe).num_kv_heads, 16);
-  EXPECT_EQ(std::get<MoeFfn>(qwen2_moe->layers[0].ffn).num_experts, 60);
+  EXPECT_EQ(std::get<Moe>(qwen2_moe->sublayers[1].op).num_experts, 60);
 }
 
 TEST(Family, GemmasCapLogitsUnlessTheySayNull) {

@@ -56,7 +56,7 @@ class FakeModel final : public model::Model {
       attention.rope.scaling = model::Rope::kDynamic;
       attention.rope.original_context = static_cast<float>(options.original_context);
     }
-    spec_.layers.emplace_back().mixers.push_back(attention);
+    spec_.sublayers.push_back({.op = attention});
     options_.rows_max = options.rows_max;
     options_.context_max = options.context_max;
     options_.slab_rows = options.slab_rows;

@@ -14,7 +14,7 @@ model::ModelSpec spec_of(std::vector<std::pair<model::Rope::Scaling, float>> rop
     model::Attention attention;
     attention.rope.scaling = scaling;
     attention.rope.original_context = original;
-    spec.layers.emplace_back().mixers.push_back(attention);
+    spec.sublayers.push_back({.op = attention});
   }
   return spec;
 }

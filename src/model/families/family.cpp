@@ -106,6 +106,7 @@ ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
   m.tied_unless_stored = defaults.tied_head && !c.has("tie_word_embeddings");
   m.tied_head = c.bool_or("tie_word_embeddings", defaults.tied_head);
   m.final_norm = rms(c, defaults);
+  m.final_norm.module = "norm";
   // How weights are stored is read by card/weight_format.h, not by families.
   c.ignore("quantization");
   c.ignore("quantization_config");
@@ -141,8 +142,8 @@ int ffn_width(const ConfigReader& c, std::string_view key) {
   return c.require_int(key, 1, kWidthMax);
 }
 
-DenseFfn gated_ffn(const ConfigReader& c, std::string_view width_key) {
-  return DenseFfn{
+Dense gated_ffn(const ConfigReader& c, std::string_view width_key) {
+  return Dense{
       .width = ffn_width(c, width_key), .act = activation(c, "hidden_act", "silu"), .gated = true};
 }
 
@@ -174,26 +175,39 @@ Attention gqa(const ConfigReader& c, const Defaults& defaults) {
   return a;
 }
 
-LayerSpec pre_norm(Norm norm, Mixer mixer, Ffn ffn) {
-  LayerSpec l;
-  l.mixers = {std::move(mixer)};
-  l.ffn = std::move(ffn);
-  l.pre_mixer = norm;
-  l.pre_ffn = norm;
-  return l;
+namespace {
+
+Norm named(Norm norm, const char* module) {
+  norm.module = module;
+  return norm;
 }
 
-LayerSpec sandwich_norm(Norm norm, Mixer mixer, Ffn ffn) {
-  LayerSpec l = pre_norm(norm, std::move(mixer), std::move(ffn));
-  l.post_mixer = norm;
-  l.post_ffn = norm;
-  return l;
+}  // namespace
+
+std::vector<Sublayer> pre_norm(Norm norm, Operation mixer, Operation ffn) {
+  return {{.op = std::move(mixer), .pre = named(norm, "input_layernorm")},
+          {.op = std::move(ffn), .pre = named(norm, "post_attention_layernorm")}};
 }
 
-void gemma_norm_names(ModelSpec& m) {
-  m.renames = {{"post_mixer_norm", "post_attention_layernorm"},
-               {"pre_ffn_norm", "pre_feedforward_layernorm"},
-               {"post_ffn_norm", "post_feedforward_layernorm"}};
+std::vector<Sublayer> sandwich_norm(Norm norm, Operation mixer, Operation ffn) {
+  return {{.op = std::move(mixer),
+           .pre = named(norm, "input_layernorm"),
+           .post = named(norm, "post_attention_layernorm")},
+          {.op = std::move(ffn),
+           .pre = named(norm, "pre_feedforward_layernorm"),
+           .post = named(norm, "post_feedforward_layernorm")}};
+}
+
+void add_layer(ModelSpec& m, std::vector<Sublayer> sublayers) {
+  const int layer = layer_count(m);
+  for (Sublayer& sublayer : sublayers) {
+    sublayer.stored_layer = layer;
+    m.sublayers.push_back(std::move(sublayer));
+  }
+}
+
+void add_layers(ModelSpec& m, int count, const std::vector<Sublayer>& sublayers) {
+  for (int i = 0; i < count; ++i) add_layer(m, sublayers);
 }
 
 int sliding_window(const ConfigReader& c, int fallback) {

@@ -37,15 +37,17 @@ Attention gqa(const ConfigReader& c, const Defaults& defaults);
 // theta and scaling in both spellings: rope_theta with rope_scaling, and rope_parameters, which may
 // be a map by layer type ("full_attention").
 Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type);
-DenseFfn gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
+Dense gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
 int ffn_width(const ConfigReader& c, std::string_view key);
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback);
 
-// x + mixer(norm(x)), then x + ffn(norm(x)).
-LayerSpec pre_norm(Norm norm, Mixer mixer, Ffn ffn);
-// Gemma's: a norm also behind each sublayer, before it is added; with Gemma's names.
-LayerSpec sandwich_norm(Norm norm, Mixer mixer, Ffn ffn);
-void gemma_norm_names(ModelSpec& m);
+// A layer: x + mixer(norm(x)), then x + ffn(norm(x)). Norms have Llama's names.
+std::vector<Sublayer> pre_norm(Norm norm, Operation mixer, Operation ffn);
+// Gemma's: a norm also after each sublayer, before it is added; with Gemma's names.
+std::vector<Sublayer> sandwich_norm(Norm norm, Operation mixer, Operation ffn);
+// Appends the next layer of the checkpoint; as many alike.
+void add_layer(ModelSpec& m, std::vector<Sublayer> sublayers);
+void add_layers(ModelSpec& m, int count, const std::vector<Sublayer>& sublayers);
 
 // sliding_window in tokens; 0 is none, and so is null.
 int sliding_window(const ConfigReader& c, int fallback);

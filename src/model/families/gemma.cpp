@@ -1,4 +1,4 @@
-// Gemma 2 and 3 (text): norms before and behind each sublayer, stored as w and meaning 1 + w;
+// Gemma 2 and 3 (text): norms before and after each sublayer, stored as w and meaning 1 + w;
 // embeddings scaled by sqrt(hidden); sliding and full layers alternate. Gemma 2 caps logits, Gemma
 // 3 normalises Q and K and gives sliding layers a rope of their own.
 #include "model/families/family.h"
@@ -19,13 +19,12 @@ ModelSpec gemma(const ConfigReader& c, const Defaults& defaults, float logit_sof
   m.embed_scale = std::sqrt(static_cast<float>(m.hidden_size));
   m.logit_softcap = softcap(c, "final_logit_softcapping", logit_softcap);
   m.final_norm.weight_offset = 1;
-  gemma_norm_names(m);
   return m;
 }
 
-DenseFfn gemma_ffn(const ConfigReader& c) {
-  return DenseFfn{.width = ffn_width(c, "intermediate_size"),
-                  .act = activation(c, "hidden_activation", "gelu_pytorch_tanh")};
+Dense gemma_ffn(const ConfigReader& c) {
+  return Dense{.width = ffn_width(c, "intermediate_size"),
+               .act = activation(c, "hidden_activation", "gelu_pytorch_tanh")};
 }
 
 Attention gemma_attention(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
@@ -49,9 +48,9 @@ Rope sliding_rope(const ConfigReader& c, const Attention& full) {
 
 void add_layers(const ConfigReader& c, const Attention& sliding, const Attention& full,
                 const std::function<bool(int)>& slides, ModelSpec& m) {
-  const DenseFfn ffn = gemma_ffn(c);
+  const Dense ffn = gemma_ffn(c);
   for (const bool slide : sliding_layers(c, slides))
-    m.layers.push_back(sandwich_norm(m.final_norm, slide ? sliding : full, ffn));
+    add_layer(m, sandwich_norm(m.final_norm, slide ? sliding : full, ffn));
 }
 
 }  // namespace

@@ -7,29 +7,27 @@ namespace {
 
 constexpr Defaults kDefaults;
 
-ModelSpec dense(const ConfigReader& c) {
+ModelSpec dense(const ConfigReader& c, Attention attn) {
   ModelSpec m = decoder(c, kDefaults);
-  Attention attn = gqa(c, kDefaults);
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
-  DenseFfn ffn = gated_ffn(c, "intermediate_size");
+  Dense ffn = gated_ffn(c, "intermediate_size");
   ffn.bias = c.bool_or("mlp_bias", false);
   c.expect_int("pretraining_tp", 1);
-  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(m.final_norm, attn, ffn));
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, attn, ffn));
   return m;
 }
 
 }  // namespace
 
-ModelSpec llama(const ConfigReader& c) { return dense(c); }
+ModelSpec llama(const ConfigReader& c) { return dense(c, gqa(c, kDefaults)); }
 
 ModelSpec granite(const ConfigReader& c) {
-  ModelSpec m = dense(c);
+  Attention attn = gqa(c, kDefaults);
+  attn.scale = c.float_or("attention_multiplier", 1);
+  ModelSpec m = dense(c, attn);
   m.embed_scale = c.float_or("embedding_multiplier", 1);
   m.logit_scale = 1 / c.float_or("logits_scaling", 1);
-  for (LayerSpec& layer : m.layers) {
-    std::get<Attention>(layer.mixers[0]).scale = c.float_or("attention_multiplier", 1);
-    layer.residual_scale = c.float_or("residual_multiplier", 1);
-  }
+  for (Sublayer& sublayer : m.sublayers) sublayer.scale = c.float_or("residual_multiplier", 1);
   return m;
 }
 

@@ -20,22 +20,20 @@ Attention windowed(const ConfigReader& c, const Defaults& defaults, int window) 
 
 ModelSpec mistral(const ConfigReader& c) {
   ModelSpec m = decoder(c, kMistral);
-  const DenseFfn ffn = gated_ffn(c, "intermediate_size");
-  m.layers.assign(static_cast<size_t>(num_layers(c)),
-                  pre_norm(m.final_norm, windowed(c, kMistral, 4096), ffn));
+  const Dense ffn = gated_ffn(c, "intermediate_size");
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, windowed(c, kMistral, 4096), ffn));
   return m;
 }
 
 ModelSpec mixtral(const ConfigReader& c) {
   ModelSpec m = decoder(c, kMixtral);
-  const MoeFfn ffn = {
+  const Moe ffn = {
       .num_experts = c.int_or("num_local_experts", 8, 1),
       .top_k = c.int_or("num_experts_per_tok", 2, 1),
       .expert = gated_ffn(c, "intermediate_size"),
       .router = {.score = Router::kSoftmax, .renormalise = true},
   };
-  m.layers.assign(static_cast<size_t>(num_layers(c)),
-                  pre_norm(m.final_norm, windowed(c, kMixtral, 0), ffn));
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, windowed(c, kMixtral, 0), ffn));
   m.renames = {
       {"mlp.gate", "block_sparse_moe.gate"},
       {"mlp.experts.*.gate_proj", "block_sparse_moe.experts.*.w1"},

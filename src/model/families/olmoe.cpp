@@ -17,13 +17,13 @@ ModelSpec olmoe(const ConfigReader& c) {
   attn.qk_norm = Attention::kAllHeads;
   attn.qk_norm_eps = m.final_norm.eps;
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
-  const MoeFfn ffn = {
+  const Moe ffn = {
       .num_experts = c.int_or("num_experts", 64, 1),
       .top_k = c.int_or("num_experts_per_tok", 8, 1),
       .expert = gated_ffn(c, "intermediate_size"),
       .router = {.score = Router::kSoftmax, .renormalise = c.bool_or("norm_topk_prob", false)},
   };
-  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(m.final_norm, attn, ffn));
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, attn, ffn));
   return m;
 }
 

@@ -15,8 +15,8 @@ ModelSpec phi3(const ConfigReader& c) {
   Attention attn = gqa(c, kDefaults);
   attn.window = sliding_window(c, 0);
   c.ignore("original_max_position_embeddings");  // Only LongRoPE asks.
-  const DenseFfn ffn = gated_ffn(c, "intermediate_size");
-  m.layers.assign(static_cast<size_t>(num_layers(c)), pre_norm(m.final_norm, attn, ffn));
+  const Dense ffn = gated_ffn(c, "intermediate_size");
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, attn, ffn));
   m.fused = {{"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
              {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}};
   return m;

@@ -47,21 +47,20 @@ Attention qwen3_attention(const ConfigReader& c, const Defaults& defaults) {
 
 ModelSpec dense(const ConfigReader& c, const Defaults& defaults, Attention attn) {
   ModelSpec m = decoder(c, defaults);
-  const DenseFfn ffn = gated_ffn(c, "intermediate_size");
+  const Dense ffn = gated_ffn(c, "intermediate_size");
   const Windows windows(c);
   for (int i = 0; i < num_layers(c); ++i) {
     attn.window = windows[i];
-    m.layers.push_back(pre_norm(m.final_norm, attn, ffn));
+    add_layer(m, pre_norm(m.final_norm, attn, ffn));
   }
   return m;
 }
 
 // Layer i has experts iff it is not in mlp_only_layers and i + 1 is a multiple of
 // decoder_sparse_step.
-ModelSpec sparse(const ConfigReader& c, const Defaults& defaults, Attention attn,
-                 const MoeFfn& moe) {
+ModelSpec sparse(const ConfigReader& c, const Defaults& defaults, Attention attn, const Moe& moe) {
   ModelSpec m = decoder(c, defaults);
-  const DenseFfn dense_ffn = gated_ffn(c, "intermediate_size");
+  const Dense dense_ffn = gated_ffn(c, "intermediate_size");
   const int step = c.int_or("decoder_sparse_step", 1, 1);
   const std::vector<int> listed = c.ints("mlp_only_layers");
   const std::set<int> dense_layers(listed.begin(), listed.end());
@@ -69,13 +68,13 @@ ModelSpec sparse(const ConfigReader& c, const Defaults& defaults, Attention attn
   for (int i = 0; i < num_layers(c); ++i) {
     const bool is_dense = (i + 1) % step != 0 || dense_layers.contains(i);
     attn.window = windows[i];
-    m.layers.push_back(pre_norm(m.final_norm, attn, is_dense ? Ffn{dense_ffn} : Ffn{moe}));
+    add_layer(m, pre_norm(m.final_norm, attn, is_dense ? Operation{dense_ffn} : Operation{moe}));
   }
   return m;
 }
 
-MoeFfn routed(const ConfigReader& c, int num_experts, int top_k) {
-  return MoeFfn{
+Moe routed(const ConfigReader& c, int num_experts, int top_k) {
+  return Moe{
       .num_experts = num_experts,
       .top_k = top_k,
       .expert = gated_ffn(c, "moe_intermediate_size"),
@@ -90,15 +89,14 @@ ModelSpec qwen2(const ConfigReader& c) { return dense(c, kQwen2, qwen2_attention
 ModelSpec qwen3(const ConfigReader& c) { return dense(c, kQwen3, qwen3_attention(c, kQwen3)); }
 
 ModelSpec qwen2_moe(const ConfigReader& c) {
-  MoeFfn moe = routed(c, c.int_or("num_experts", 60, 1), c.int_or("num_experts_per_tok", 4, 1));
+  Moe moe = routed(c, c.int_or("num_experts", 60, 1), c.int_or("num_experts_per_tok", 4, 1));
   moe.shared = gated_ffn(c, "shared_expert_intermediate_size");
   moe.shared_gate = true;
   return sparse(c, kQwen2Moe, qwen2_attention(c, kQwen2Moe), moe);
 }
 
 ModelSpec qwen3_moe(const ConfigReader& c) {
-  const MoeFfn moe =
-      routed(c, c.int_or("num_experts", 128, 1), c.int_or("num_experts_per_tok", 8, 1));
+  const Moe moe = routed(c, c.int_or("num_experts", 128, 1), c.int_or("num_experts_per_tok", 8, 1));
   return sparse(c, kQwen3Moe, qwen3_attention(c, kQwen3Moe), moe);
 }
 

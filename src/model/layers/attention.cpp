@@ -17,33 +17,31 @@ int32_t tile_rows(const Pass& pass, const BatchSlice& slice, int32_t kv_heads) {
 
 }  // namespace
 
-AttentionLayer::AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int index,
-                               int rope_index)
-    : index_(index), rope_index_(rope_index), hidden_(spec.hidden_size) {
-  const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
-  spec_ = std::get<Attention>(layer.mixers[0]);
+AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec, int rope_index)
+    : spec_(spec),
+      memory_(source.memory),
+      rope_index_(rope_index),
+      input_(SublayerInput::bind(source)),
+      output_(SublayerOutput::bind(source)) {
+  WeightBinder& binder = source.binder;
+  const int layer = source.stored_layer();
   const int32_t q_width = spec_.num_heads * spec_.head_dim;
   const int32_t kv_width = spec_.num_kv_heads * spec_.head_dim;
-  if (layer.pre_mixer)
-    input_.norm = binder.norm(index, "pre_mixer_norm", *layer.pre_mixer, hidden_);
   const std::array<WeightBinder::Part, 3> parts = {{{"self_attn.q_proj", q_width},
                                                     {"self_attn.k_proj", kv_width},
                                                     {"self_attn.v_proj", kv_width}}};
-  const std::vector<Linear> qkv = binder.linears(index, parts, hidden_, spec_.qkv_bias);
+  const std::vector<Linear> qkv = binder.linears(layer, parts, source.hidden, spec_.qkv_bias);
   q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
-  o_ = binder.linear(index, "self_attn.o_proj", hidden_, q_width, spec_.out_bias);
+  o_ = binder.linear(layer, "self_attn.o_proj", source.hidden, q_width, spec_.out_bias);
   if (spec_.qk_norm != Attention::kNoQkNorm) {
     const bool all = spec_.qk_norm == Attention::kAllHeads;
-    q_norm_ = binder.vector(index, "self_attn.q_norm", all ? q_width : spec_.head_dim,
+    q_norm_ = binder.vector(layer, "self_attn.q_norm", all ? q_width : spec_.head_dim,
                             spec_.qk_norm_offset);
-    k_norm_ = binder.vector(index, "self_attn.k_norm", all ? kv_width : spec_.head_dim,
+    k_norm_ = binder.vector(layer, "self_attn.k_norm", all ? kv_width : spec_.head_dim,
                             spec_.qk_norm_offset);
   }
   if (spec_.sinks)
-    sinks_ = binder.vector(index, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
-  if (layer.post_mixer)
-    output_.norm = binder.norm(index, "post_mixer_norm", *layer.post_mixer, hidden_);
-  output_.scale = layer.residual_scale;
+    sinks_ = binder.vector(layer, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
   const int32_t multiple = o_.int8 ? o_.quant.group : 32;  // Columns that convert() wants.
   converts_heads_ = spec_.num_heads / spec_.num_kv_heads * spec_.head_dim % multiple == 0;
   input_.forms = static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms());
@@ -62,7 +60,7 @@ int64_t AttentionLayer::weight_bytes() const {
 int64_t AttentionLayer::macs() const { return q_.macs() + k_.macs() + v_.macs() + o_.macs(); }
 
 void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
-  input_.enter(pass, hidden_, begin, end);
+  input_.enter(pass, begin, end);
 }
 
 // Q, K and V of all rows: what a row attends to may be in its own step.
@@ -96,7 +94,7 @@ void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
 }
 
 void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
-  if (!output_.adds_columns()) output_.add_rows(pass, hidden_, begin, end);
+  if (!output_.adds_columns()) output_.add_rows(pass, begin, end);
 }
 
 ColumnShares<3> AttentionLayer::qkv_shares(const Pass& pass) const {
@@ -167,7 +165,7 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
     const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
     const int32_t page = slice.pages[position / kernels::kPageTokens];
     const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;
-    store(pass.kv.layer(index_), page, slot, first, heads, head);
+    store(pass.kv.layer(memory_), page, slot, first, heads, head);
   }
 }
 
@@ -223,7 +221,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .scratch = pass.scratch(),
   };
   const auto attend_rows = row < pass.prompt_begin ? pass.ops.attend : pass.ops.attend_prompt;
-  attend_rows(pass.kv.layer(index_), args);
+  attend_rows(pass.kv.layer(memory_), args);
   if (converts_heads_)
     convert_attended(pass, {.k = o_.k,
                             .begin = row,

@@ -10,9 +10,8 @@ namespace weir::model {
 
 class AttentionLayer final : public Layer {
  public:
-  // `index`: which layer of the model, and of the KV cache. `rope_index`: which of the model's rope
-  // tables.
-  AttentionLayer(WeightBinder& binder, const ModelSpec& spec, int index, int rope_index);
+  // `rope_index`: which of the model's rope tables.
+  AttentionLayer(const LayerSource& source, const Attention& spec, int rope_index);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void begin(const Pass& pass) const override;
@@ -40,9 +39,8 @@ class AttentionLayer final : public Layer {
   void normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const;
 
   Attention spec_;
-  int32_t index_;
+  int32_t memory_;  // Which layer of the KV cache.
   int32_t rope_index_;
-  int32_t hidden_;
   SublayerInput input_;
   SublayerOutput output_;
   Linear q_, k_, v_, o_;

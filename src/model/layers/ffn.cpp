@@ -3,7 +3,7 @@
 namespace weir::model {
 
 FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view module,
-                            const DenseFfn& spec, int32_t hidden) {
+                            const Dense& spec, int32_t hidden) {
   const std::string path(module);
   const std::string gate = path + ".gate_proj", up = path + ".up_proj";
   FfnWeights w{.spec = spec};
@@ -80,13 +80,10 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in,
   }
 }
 
-FfnLayer::FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index)
-    : hidden_(spec.hidden_size) {
-  const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
-  if (layer.pre_ffn) input_.norm = binder.norm(index, "pre_ffn_norm", *layer.pre_ffn, hidden_);
-  ffn_ = FfnWeights::bind(binder, index, "mlp", std::get<DenseFfn>(layer.ffn), hidden_);
-  if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
-  output_.scale = layer.residual_scale;
+FfnLayer::FfnLayer(const LayerSource& source, const Dense& spec)
+    : input_(SublayerInput::bind(source)),
+      output_(SublayerOutput::bind(source)),
+      ffn_(FfnWeights::bind(source.binder, source.stored_layer(), "mlp", spec, source.hidden)) {
   input_.forms = ffn_.input_forms();
 }
 
@@ -97,7 +94,7 @@ void FfnLayer::raise(WorkspaceSizes& sizes) const {
 }
 
 void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
-  input_.enter(pass, hidden_, begin, end);
+  input_.enter(pass, begin, end);
 }
 
 void FfnLayer::compute(const Pass& pass, const RowRange&,
@@ -141,7 +138,7 @@ void FfnLayer::project_down(const Pass& pass, const kernels::NextWeights& behind
 }
 
 void FfnLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
-  if (!output_.adds_columns()) output_.add_rows(pass, hidden_, begin, end);
+  if (!output_.adds_columns()) output_.add_rows(pass, begin, end);
 }
 
 }  // namespace weir::model

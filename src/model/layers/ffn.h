@@ -11,12 +11,12 @@ namespace weir::model {
 
 // The weights of one feed-forward network: an FfnLayer's, or a routed layer's shared expert.
 struct FfnWeights {
-  DenseFfn spec{};
+  Dense spec{};
   Linear gate{}, up{}, down{};
 
   // `module`: "mlp" or "mlp.shared_expert".
   static FfnWeights bind(WeightBinder& binder, int layer, std::string_view module,
-                         const DenseFfn& spec, int32_t hidden);
+                         const Dense& spec, int32_t hidden);
 
   uint8_t input_forms() const { return gate.forms() | up.forms(); }
   int64_t weight_bytes() const {
@@ -58,7 +58,7 @@ struct FfnWeights {
 
 class FfnLayer final : public Layer {
  public:
-  FfnLayer(WeightBinder& binder, const ModelSpec& spec, int index);
+  FfnLayer(const LayerSource& source, const Dense& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& all,
@@ -75,7 +75,6 @@ class FfnLayer final : public Layer {
   void project_down(const Pass& pass, const kernels::NextWeights& behind) const;
   ColumnShares<1> inner_shares(const Pass& pass) const;
 
-  int32_t hidden_;
   SublayerInput input_;
   SublayerOutput output_;
   FfnWeights ffn_;

@@ -6,22 +6,23 @@
 
 namespace weir::model {
 
-MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index, ExpertBank* bank)
-    : hidden_(spec.hidden_size), bank_(bank) {
-  const LayerSpec& layer = spec.layers[static_cast<size_t>(index)];
-  spec_ = std::get<MoeFfn>(layer.ffn);
-  if (layer.pre_ffn) input_.norm = binder.norm(index, "pre_ffn_norm", *layer.pre_ffn, hidden_);
+MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
+    : spec_(spec),
+      hidden_(source.hidden),
+      input_(SublayerInput::bind(source)),
+      output_(SublayerOutput::bind(source)),
+      bank_(bank) {
+  WeightBinder& binder = source.binder;
+  const int layer = source.stored_layer();
   // Routing is discrete: a rounding error there is not a small one.
-  router_ = binder.linear(index, "mlp.gate", spec_.num_experts, hidden_, false,
+  router_ = binder.linear(layer, "mlp.gate", spec_.num_experts, hidden_, false,
                           Precision::kFloatActivations);
-  bind_experts(binder, index);
+  bind_experts(binder, layer);
   if (spec_.shared)
-    shared_ = FfnWeights::bind(binder, index, "mlp.shared_expert", *spec_.shared, hidden_);
+    shared_ = FfnWeights::bind(binder, layer, "mlp.shared_expert", *spec_.shared, hidden_);
   if (spec_.shared_gate)
-    shared_gate_ = binder.linear(index, "mlp.shared_expert_gate", 1, hidden_, false,
+    shared_gate_ = binder.linear(layer, "mlp.shared_expert_gate", 1, hidden_, false,
                                  Precision::kFloatActivations);
-  if (layer.post_ffn) output_.norm = binder.norm(index, "post_ffn_norm", *layer.post_ffn, hidden_);
-  output_.scale = layer.residual_scale;
   for (const FfnWeights& expert : experts_) {
     input_.forms |= expert.input_forms();
     column_multiple_ = std::max(column_multiple_, expert.column_multiple());
@@ -33,14 +34,14 @@ MoeLayer::MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index, Exper
 }
 
 // The experts' matrices: in memory, or, where they are streamed, all but their weights.
-void MoeLayer::bind_experts(WeightBinder& binder, int index) {
+void MoeLayer::bind_experts(WeightBinder& binder, int layer) {
   const int32_t width = spec_.expert.width, count = spec_.num_experts;
   const auto bind = [&](std::string_view part, int32_t n, int32_t k) {
     std::vector<StoredLinear> stored;
     if (bank_ != nullptr) {
-      stored = binder.stored_experts(index, part, count, n, k, spec_.expert.bias);
+      stored = binder.stored_experts(layer, part, count, n, k, spec_.expert.bias);
     } else {
-      for (Linear& linear : binder.experts(index, part, count, n, k, spec_.expert.bias))
+      for (Linear& linear : binder.experts(layer, part, count, n, k, spec_.expert.bias))
         stored.push_back({.linear = linear});
     }
     return stored;
@@ -89,7 +90,7 @@ int64_t MoeLayer::macs() const {
 }
 
 void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
-  input_.enter(pass, hidden_, begin, end);
+  input_.enter(pass, begin, end);
   route(pass, begin, end);
 }
 
@@ -415,7 +416,7 @@ void MoeLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
       pass.ops.add_scaled(ws.shared_out + row * hidden_,
                           spec_.shared_gate ? ws.shared_weight[row] : 1, hidden_, delta);
   }
-  output_.add_rows(pass, hidden_, begin, end);
+  output_.add_rows(pass, begin, end);
 }
 
 }  // namespace weir::model

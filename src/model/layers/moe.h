@@ -19,7 +19,7 @@ namespace weir::model {
 class MoeLayer final : public Layer {
  public:
   // `bank`: where experts are streamed; null: they are bound like other weights.
-  MoeLayer(WeightBinder& binder, const ModelSpec& spec, int index, ExpertBank* bank);
+  MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank);
 
   // The next layer with experts, whose router may be asked early.
   void set_next(const MoeLayer* next) { next_ = next; }
@@ -57,7 +57,7 @@ class MoeLayer final : public Layer {
     // -1 is the shared expert's, as an index and as a place.
     int32_t place(int64_t index) const;
   };
-  void bind_experts(WeightBinder& binder, int index);
+  void bind_experts(WeightBinder& binder, int layer);
   static int32_t rows_of(const Pass& pass, const ExpertPlan& plan, const Group& group);
   void compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const;
   void point_at(const Pass& pass, const ssd::ExpertWave& wave) const;
@@ -68,7 +68,7 @@ class MoeLayer final : public Layer {
   // The network of an active expert, or the shared one's for -1.
   const FfnWeights& network(const ExpertPlan& plan, int32_t place) const;
 
-  MoeFfn spec_;
+  Moe spec_;
   int32_t hidden_;
   SublayerInput input_;
   SublayerOutput output_;

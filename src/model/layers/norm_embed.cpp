@@ -16,13 +16,23 @@ void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x,
   }
 }
 
-void SublayerInput::enter(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const {
-  const float* x = pass.ws.x;
+SublayerInput SublayerInput::bind(const LayerSource& source) {
+  SublayerInput input;
+  const Sublayer& sublayer = source.sublayer;
+  input.same_as_before = sublayer.input == Sublayer::kSameAsBefore;
+  if (sublayer.pre)
+    input.norm = source.binder.norm(source.stored_layer(), *sublayer.pre, source.hidden);
+  return input;
+}
+
+void SublayerInput::enter(const Pass& pass, int32_t begin, int32_t end) const {
+  const Residual& residual = pass.ws.residual;
+  const int32_t hidden = residual.width();
   float* y = pass.normed();
   if (norm)
-    normalise(pass.ops, *norm, x, hidden, begin, end, y);
-  else
-    std::copy(x + int64_t{begin} * hidden, x + int64_t{end} * hidden, y + int64_t{begin} * hidden);
+    normalise(pass.ops, *norm, residual.row(0), hidden, begin, end, y);
+  else if (!same_as_before)
+    std::copy(residual.row(begin), residual.row(end), y + int64_t{begin} * hidden);
   pass.normed_forms().convert(pass.ops, forms, y + int64_t{begin} * hidden, hidden,
                               {.k = hidden, .begin = begin, .end = end, .columns = hidden},
                               pass.prompt_begin);
@@ -34,6 +44,14 @@ namespace {
 ColumnShares<1> shares_of(const Pass& pass, const Linear& weight) { return {pass, {&weight}, 16}; }
 
 }  // namespace
+
+SublayerOutput SublayerOutput::bind(const LayerSource& source) {
+  SublayerOutput output;
+  output.scale = source.sublayer.scale;
+  if (source.sublayer.post)
+    output.norm = source.binder.norm(source.stored_layer(), *source.sublayer.post, source.hidden);
+  return output;
+}
 
 void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activations& in,
                              const RowRange& rows, const kernels::NextWeights& behind) const {
@@ -73,17 +91,14 @@ void SublayerOutput::project_columns(const Pass& pass, const Linear& weight, con
     range.next = last < columns.end ? next_weights(weight, last, end) : next;
     multiply(pass.ops, weight, in, range, pass.scratch());
     add_bias(pass.ops, weight, range);
-    for (int64_t row = 0; row < range.rows; ++row)
-      pass.ops.add_scaled(range.y + row * range.y_stride + first, scale, last - first,
-                          ws.x + (rows.begin + row) * weight.n + first);
+    ws.residual.add_columns(pass.ops, range, scale, rows.begin);
   });
 }
 
-void SublayerOutput::add_rows(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const {
-  Workspace& ws = pass.ws;
-  if (norm) normalise(pass.ops, *norm, ws.delta, hidden, begin, end, ws.delta);
-  pass.ops.add_scaled(ws.delta + int64_t{begin} * hidden, scale, (end - begin) * hidden,
-                      ws.x + int64_t{begin} * hidden);
+void SublayerOutput::add_rows(const Pass& pass, int32_t begin, int32_t end) const {
+  const Workspace& ws = pass.ws;
+  if (norm) normalise(pass.ops, *norm, ws.delta, ws.residual.width(), begin, end, ws.delta);
+  ws.residual.add_rows(pass.ops, ws.delta, scale, begin, end);
 }
 
 Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)
@@ -92,7 +107,7 @@ Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)
 
 void Embedding::embed(const Pass& pass, int32_t row, int32_t token) const {
   CHECK(token >= 0 && token < weight_.n);
-  float* out = pass.ws.x + int64_t{row} * weight_.k;
+  float* out = pass.ws.residual.begin_row(row);
   if (weight_.quantised)
     pass.ops.dequantise_row(weight_.quant, token, out);
   else
@@ -101,7 +116,7 @@ void Embedding::embed(const Pass& pass, int32_t row, int32_t token) const {
 }
 
 Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding)
-    : norm_(binder.norm(kWholeModel, "norm", spec.final_norm, spec.hidden_size)),
+    : norm_(binder.norm(kWholeModel, spec.final_norm, spec.hidden_size)),
       scale_(spec.logit_scale),
       softcap_(spec.logit_softcap) {
   const bool stored = binder.has_weight(kWholeModel, "lm_head");
@@ -153,7 +168,7 @@ void Head::normalise_rows(const Pass& pass, const Layer& last, int32_t begin, in
   const int32_t hidden = weight_.k;
   const auto take = [&](int32_t row, int32_t to) {
     last.leave(pass, row, row + 1);
-    normalise(pass.ops, norm_, ws.x + int64_t{row} * hidden, hidden, 0, 1,
+    normalise(pass.ops, norm_, ws.residual.row(row), hidden, 0, 1,
               ws.normed + int64_t{to} * hidden);
   };
   const auto samples = static_cast<int32_t>(pass.batch.sample_rows.size());

@@ -15,18 +15,32 @@ namespace weir::model {
 void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x, int32_t n,
                int32_t begin, int32_t end, float* y);
 
+// What a layer is built from.
+struct LayerSource {
+  WeightBinder& binder;
+  const Sublayer& sublayer;
+  int32_t hidden = 0;
+  int memory = -1;  // Which layer of the KV cache it reads and writes.
+
+  int stored_layer() const { return sublayer.stored_layer; }
+};
+
 // The input side that all sublayers share: norm into Pass::normed(), and its other forms.
 struct SublayerInput {
   std::optional<NormWeights> norm;  // None: the residual stream as it is.
+  bool same_as_before = false;      // Pass::normed() is what the sublayer before has left there.
   uint8_t forms = 0;                // Of the weights that read it.
 
-  void enter(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const;
+  static SublayerInput bind(const LayerSource& source);
+  void enter(const Pass& pass, int32_t begin, int32_t end) const;
 };
 
-// The output side: x += scale * norm(delta).
+// The output side: residual += scale * norm(delta).
 struct SublayerOutput {
   std::optional<NormWeights> norm;
   float scale = 1;
+
+  static SublayerOutput bind(const LayerSource& source);
 
   // Without a norm, columns can be added as soon as they are computed.
   bool adds_columns() const { return !norm; }
@@ -36,7 +50,7 @@ struct SublayerOutput {
                const kernels::NextWeights& behind) const;
   // What this member most likely multiplies by first in project().
   static kernels::NextWeights first_weights(const Pass& pass, const Linear& weight);
-  void add_rows(const Pass& pass, int32_t hidden, int32_t begin, int32_t end) const;
+  void add_rows(const Pass& pass, int32_t begin, int32_t end) const;
 
  private:
   void project_columns(const Pass& pass, const Linear& weight, const Activations& in,

@@ -1,0 +1,58 @@
+#include "model/layers/make_layer.h"
+
+#include <algorithm>
+
+#include "model/layers/attention.h"
+#include "model/layers/ffn.h"
+
+namespace weir::model {
+
+namespace {
+
+std::optional<kv::KvShape> need(const Attention& a) {
+  return kv::KvShape{.kv_heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.head_dim};
+}
+std::optional<kv::KvShape> need(const Dense&) { return std::nullopt; }
+std::optional<kv::KvShape> need(const Moe&) { return std::nullopt; }
+
+}  // namespace
+
+std::optional<kv::KvShape> need_of(const Sublayer& sublayer) {
+  if (sublayer.memory_of >= 0) return std::nullopt;
+  return std::visit([](const auto& op) { return need(op); }, sublayer.op);
+}
+
+std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer) {
+  const bool own = need_of(sublayer).has_value();
+  memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
+                    : own                   ? memories_++
+                                            : -1);
+  const LayerSource source = {.binder = binder_,
+                              .sublayer = sublayer,
+                              .hidden = spec_.hidden_size,
+                              .memory = memory_.back()};
+  return std::visit([&](const auto& op) { return make(source, op); }, sublayer.op);
+}
+
+int LayerBuilder::rope_table(const Rope& rope) {
+  auto table = std::ranges::find(ropes_, rope, &RopeTable::rope);
+  if (table == ropes_.end()) table = ropes_.emplace(ropes_.end(), rope, context_max_);
+  return static_cast<int>(table - ropes_.begin());
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Attention& op) {
+  return std::make_unique<AttentionLayer>(source, op, rope_table(op.rope));
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Dense& op) {
+  return std::make_unique<FfnLayer>(source, op);
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Moe& op) {
+  auto moe = std::make_unique<MoeLayer>(source, op, bank_);
+  if (last_moe_ != nullptr) last_moe_->set_next(moe.get());
+  last_moe_ = moe.get();
+  return moe;
+}
+
+}  // namespace weir::model

@@ -1,0 +1,49 @@
+// From a sublayer's description to the layer that computes it, and to what it remembers: each a
+// visit with an overload for every kind of operation.
+//
+// Threads: one, at load.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kv/kv_cache.h"
+#include "model/expert_bank.h"
+#include "model/layers/moe.h"
+#include "model/rope.h"
+
+namespace weir::model {
+
+// What the sublayer keeps of each token; nothing where it has no memory, or another's.
+std::optional<kv::KvShape> need_of(const Sublayer& sublayer);
+
+// Builds the layers of one model, in order.
+class LayerBuilder {
+ public:
+  // `bank`: where experts are streamed, else null. Rope tables are added to `ropes`, one for each
+  // distinct Rope, of `context_max` positions.
+  LayerBuilder(WeightBinder& binder, const ModelSpec& spec, ExpertBank* bank, int32_t context_max,
+               std::vector<RopeTable>& ropes)
+      : binder_(binder), spec_(spec), bank_(bank), context_max_(context_max), ropes_(ropes) {}
+
+  std::unique_ptr<Layer> make_layer(const Sublayer& sublayer);
+
+ private:
+  std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op);
+  std::unique_ptr<Layer> make(const LayerSource& source, const Dense& op);
+  std::unique_ptr<Layer> make(const LayerSource& source, const Moe& op);
+  int rope_table(const Rope& rope);
+
+  WeightBinder& binder_;
+  const ModelSpec& spec_;
+  ExpertBank* bank_;
+  int32_t context_max_;
+  std::vector<RopeTable>& ropes_;
+  std::vector<int> memory_;  // By sublayer: which layer of the cache it reads.
+  int memories_ = 0;
+  MoeLayer* last_moe_ = nullptr;
+};
+
+}  // namespace weir::model

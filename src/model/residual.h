@@ -1,0 +1,43 @@
+// Residual: the stream of rows that sublayers read, and to which each adds what it computes. Nobody
+// else writes it, except the embedding, which begins it.
+//
+// Threads: one per workspace; members write rows or columns of their own (pass.h).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops.h"
+
+namespace weir::model {
+
+class Residual {
+ public:
+  Residual() = default;
+  // `x`: [rows, width].
+  Residual(float* x, int32_t width) : x_(x), width_(width) {}
+
+  int32_t width() const { return width_; }
+  const float* row(int64_t row) const { return x_ + row * width_; }
+  // For what the row begins with.
+  float* begin_row(int64_t row) const { return x_ + row * width_; }
+
+  // Rows [begin, end) += scale * delta, which has the stream's shape.
+  void add_rows(const kernels::Ops& ops, const float* delta, float scale, int32_t begin,
+                int32_t end) const {
+    const int64_t at = int64_t{begin} * width_;
+    ops.add_scaled(delta + at, scale, (end - begin) * width_, x_ + at);
+  }
+  // Some columns of the rows from `row` on += scale * what a product has left in its range.
+  void add_columns(const kernels::Ops& ops, const kernels::GemmRange& range, float scale,
+                   int64_t row) const {
+    for (int64_t m = 0; m < range.rows; ++m)
+      ops.add_scaled(range.y + m * range.y_stride + range.begin, scale, range.end - range.begin,
+                     x_ + (row + m) * width_ + range.begin);
+  }
+
+ private:
+  float* x_ = nullptr;
+  int32_t width_ = 0;
+};
+
+}  // namespace weir::model
