@@ -49,7 +49,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
     store_.copy_floats();
   }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
-  LayerBuilder builder(binder, spec_, bank_.get(), context_max(), ropes_);
+  LayerBuilder builder(binder, spec_, bank_.get(), context_max(), ropes_, scratch_);
   for (const Sublayer& sublayer : spec_.sublayers) {
     layers_.push_back(builder.make_layer(sublayer));
     // A config may ask for thousands of layers of thousands of experts, of which the file has none.
@@ -92,14 +92,13 @@ Result<void> Decoder::make_workspace(int members) {
   sizes.hidden = spec_.hidden_size;
   sizes.logit_rows = std::min(options_.rows_max, Head::kRowsMax);
   sizes.vocab = spec_.vocab_size;
-  sizes.forms = head_->forms();
+  sizes.input_forms = scratch_.input_forms() | head_->forms();
   for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
-  for (const auto& layer : layers_) layer->raise(sizes);
-  WEIR_ASSIGN(workspace_, Workspace::create(sizes));
+  WEIR_ASSIGN(workspace_, Workspace::create(sizes, scratch_));
   if (!bank_ || options_.slab_rows == 0) return {};
   sizes.rows = options_.slab_rows;
   sizes.logit_rows = std::min(options_.slab_rows, Head::kRowsMax);
-  WEIR_ASSIGN(slab_, Workspace::create(sizes));
+  WEIR_ASSIGN(slab_, Workspace::create(sizes, scratch_));
   return {};
 }
 

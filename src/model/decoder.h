@@ -73,6 +73,7 @@ class Decoder final : public Model {
   WeightStore store_;
   std::unique_ptr<ExpertBank> bank_;  // Where experts are streamed.
   std::vector<RopeTable> ropes_;      // The distinct ones.
+  ScratchPlan scratch_;
   std::unique_ptr<Embedding> embedding_;
   std::vector<std::unique_ptr<Layer>> layers_;  // One for each of the spec's sublayers.
   bool layers_leave_nothing_ = false;

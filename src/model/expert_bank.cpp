@@ -200,22 +200,22 @@ void ExpertBank::begin(int32_t layer, const Pass& pass, const ExpertPlan& plan) 
     for (int32_t row = prompt ? last : slice.row_begin; row <= last; ++row)
       rows_.push_back({.sequence = slice.sequence,
                        .prompt = prompt,
-                       .experts = pass.ws.choice + int64_t{row} * top_k_});
+                       .experts = plan.choice + int64_t{row} * top_k_});
   }
-  if (trace_ != nullptr) record(layer, pass);
+  if (trace_ != nullptr) record(layer, pass, plan.choice);
   store_->begin_layer(layer, demands_, rows_);
   wants_lookahead_ = pass.generated(0) && store_->wants_lookahead();
   turn_ = 0;
   store_->next_wave(waves_[0]);
 }
 
-void ExpertBank::looked_ahead(int32_t layer, const Pass& pass) {
+void ExpertBank::looked_ahead(int32_t layer, const Pass& pass, const int32_t* choice) {
   rows_.clear();
   for (int32_t row = 0; row < pass.rows(); ++row) {
     if (!pass.generated(row)) continue;
     rows_.push_back(
         {.sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
-         .experts = pass.ws.seen_choice + int64_t{row} * top_k_});
+         .experts = choice + int64_t{row} * top_k_});
     if (trace_ != nullptr)
       trace_->add(ssd::RouteKind::kLookahead, traced_step_, layer, rows_.back().sequence,
                   {rows_.back().experts, static_cast<size_t>(top_k_)});
@@ -223,13 +223,13 @@ void ExpertBank::looked_ahead(int32_t layer, const Pass& pass) {
   store_->looked_ahead(layer, rows_);
 }
 
-void ExpertBank::record(int32_t layer, const Pass& pass) {
+void ExpertBank::record(int32_t layer, const Pass& pass, const int32_t* choice) {
   if (layer == 0) ++traced_step_;
   for (int32_t row = 0; row < pass.rows(); ++row)
     trace_->add(pass.generated(row) ? ssd::RouteKind::kDecode : ssd::RouteKind::kPrompt,
                 traced_step_, layer,
                 pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
-                {pass.ws.choice + int64_t{row} * top_k_, static_cast<size_t>(top_k_)});
+                {choice + int64_t{row} * top_k_, static_cast<size_t>(top_k_)});
 }
 
 void ExpertBank::next() { store_->next_wave(waves_[static_cast<size_t>(++turn_ & 1)]); }

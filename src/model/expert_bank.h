@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "card/checkpoint.h"
+#include "model/layers/expert_plan.h"
 #include "model/layers/ffn.h"
 #include "ssd/expert_bundle.h"
 #include "ssd/expert_store.h"
@@ -59,8 +60,9 @@ class ExpertBank {
   // By the leader, while the others finish the wave at hand: the next one.
   void next();
   void end();
-  // By the leader: what the router of `layer` said of this layer's input (Workspace::seen_choice).
-  void looked_ahead(int32_t layer, const Pass& pass);
+  // By the leader: what the router of `layer` said of this layer's input: experts [rows, top_k],
+  // for rows of generated tokens.
+  void looked_ahead(int32_t layer, const Pass& pass, const int32_t* choice);
   // Not null: takes the place of what routers choose.
   const ssd::RoutingTable* routing() const { return routing_; }
   // Whether this layer's run is to look ahead; decided by begin().
@@ -90,7 +92,7 @@ class ExpertBank {
   };
 
   static uint64_t lay_out(std::vector<Matrix>& part);
-  void record(int32_t layer, const Pass& pass);
+  void record(int32_t layer, const Pass& pass, const int32_t* choice);
   void unpack_unit(const ssd::ExpertWave::Unpack& job, int32_t unit) const;
   int32_t units_of(const ssd::ExpertWave::Unpack& job) const;
 

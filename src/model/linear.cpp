@@ -38,9 +38,13 @@ uint8_t Linear::forms() const {
   return generated | (bf16_prompts ? ActivationForms::kBf16 : uint8_t{0});
 }
 
-kernels::QuantRows ActivationForms::int8(int32_t k, int32_t group) const {
+kernels::QuantRows ActivationForms::int8(int32_t k, int32_t group, int64_t at) const {
   const Int8& form = int8_[static_cast<size_t>(index_of(group))];
-  return {.k = k, .group = group, .q = form.q, .scale = form.scale, .sum = form.sum};
+  return {.k = k,
+          .group = group,
+          .q = form.q + at,
+          .scale = form.scale + at / group,
+          .sum = form.sum + at / group};
 }
 
 kernels::Bf16Rows ActivationForms::bf16(int32_t k) const {
@@ -78,12 +82,8 @@ void ActivationForms::convert(const kernels::Ops& ops, uint8_t forms, const floa
   const int32_t prompts = forms & kBf16 ? std::clamp(prompt_begin, part.begin, part.end) : part.end;
   for (const int32_t group : kGroups) {
     if (!(forms & int8_bit(group)) || part.begin == prompts) continue;
-    kernels::QuantRows out = int8(part.k, group);
     const int64_t at = int64_t{part.begin} * part.k + part.column;
-    out.q += at;
-    out.scale += at / group;
-    out.sum += at / group;
-    ops.quantise_rows(x, x_stride, prompts - part.begin, part.columns, out);
+    ops.quantise_rows(x, x_stride, prompts - part.begin, part.columns, int8(part.k, group, at));
   }
   if (prompts == part.end) return;
   kernels::Bf16Rows out = bf16(part.k);
@@ -95,21 +95,23 @@ void ActivationForms::convert(const kernels::Ops& ops, uint8_t forms, const floa
 namespace {
 
 // How many rows of the range come before the prompts.
-int32_t rows_before(const kernels::GemmRange& range, int32_t prompt_begin) {
-  if (range.index == nullptr) return std::min(range.rows, prompt_begin);
+int32_t rows_before(const kernels::GemmRange& range, const Activations& in) {
+  if (range.index == nullptr) return std::clamp(in.prompt_begin - in.first_row, 0, range.rows);
   const std::span rows(range.index, static_cast<size_t>(range.rows));
-  return static_cast<int32_t>(std::ranges::lower_bound(rows, prompt_begin) - rows.begin());
+  return static_cast<int32_t>(std::ranges::lower_bound(rows, in.prompt_begin) - rows.begin());
 }
 
 // Rows that are no prompt's.
 void multiply_generated(const kernels::Ops& ops, const Linear& weight, const Activations& in,
                         const kernels::GemmRange& range, void* scratch) {
+  const int64_t at = range.index == nullptr ? int64_t{in.first_row} * weight.k : 0;
   if (weight.int8) {
-    ops.gemm_quant_int8(weight.quant, in.forms->int8(weight.k, weight.quant.group), range, scratch);
+    ops.gemm_quant_int8(weight.quant, in.forms->int8(weight.k, weight.quant.group, at), range,
+                        scratch);
   } else if (weight.quantised) {
-    ops.gemm_quant_f32(weight.quant, in.x, weight.k, range, scratch);
+    ops.gemm_quant_f32(weight.quant, in.x + at, weight.k, range, scratch);
   } else {
-    ops.gemm_float_f32(weight.floats, in.x, weight.k, range, scratch);
+    ops.gemm_float_f32(weight.floats, in.x + at, weight.k, range, scratch);
   }
 }
 
@@ -117,7 +119,7 @@ void multiply_generated(const kernels::Ops& ops, const Linear& weight, const Act
 
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch) {
-  const int32_t first = weight.bf16_prompts ? rows_before(range, in.prompt_begin) : range.rows;
+  const int32_t first = weight.bf16_prompts ? rows_before(range, in) : range.rows;
   if (first > 0) {
     kernels::GemmRange generated = range;
     generated.rows = first;
@@ -131,7 +133,7 @@ void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& 
   if (range.index != nullptr)
     prompts.index += first;
   else
-    rows.x += first * rows.stride;
+    rows.x += (in.first_row + first) * rows.stride;
   if (weight.quantised)
     ops.gemm_quant_bf16(weight.quant, rows, prompts, scratch);
   else

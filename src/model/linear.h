@@ -47,8 +47,8 @@ class ActivationForms {
   }
   static constexpr uint8_t kBf16 = 1 << 3;
 
-  // The whole space as rows of k elements.
-  kernels::QuantRows int8(int32_t k, int32_t group) const;
+  // The space as rows of k elements, from element `at` on; the whole of it.
+  kernels::QuantRows int8(int32_t k, int32_t group, int64_t at) const;
   kernels::Bf16Rows bf16(int32_t k) const;
   // Bytes for `elements` activations in at most `rows` rows.
   static int64_t bytes(int64_t elements, int64_t rows, uint8_t forms);
@@ -80,6 +80,8 @@ struct Activations {
   const float* x = nullptr;  // [rows, k]
   const ActivationForms* forms = nullptr;
   int32_t prompt_begin = kNoPrompts;
+  // Where the range names no rows: which of the rows its first one is.
+  int32_t first_row = 0;
 };
 
 // Columns [range.begin, range.end) of the layer's output, without bias. REQUIRES: rows of an index

@@ -21,11 +21,9 @@ class Residual {
   // For what the row begins with.
   float* begin_row(int64_t row) const { return x_ + row * width_; }
 
-  // Rows [begin, end) += scale * delta, which has the stream's shape.
-  void add_rows(const kernels::Ops& ops, const float* delta, float scale, int32_t begin,
-                int32_t end) const {
-    const int64_t at = int64_t{begin} * width_;
-    ops.add_scaled(delta + at, scale, (end - begin) * width_, x_ + at);
+  // row += scale * delta, [width].
+  void add_row(const kernels::Ops& ops, const float* delta, float scale, int64_t row) const {
+    ops.add_scaled(delta, scale, width_, x_ + row * width_);
   }
   // Some columns of the rows from `row` on += scale * what a product has left in its range.
   void add_columns(const kernels::Ops& ops, const kernels::GemmRange& range, float scale,

@@ -1,7 +1,6 @@
 #include "model/workspace.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace weir::model {
 
@@ -37,82 +36,42 @@ class Cutter {
 };
 
 void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
-  const int64_t rows = s.rows, slots = rows * std::max(s.top_k, 1);
-  const int64_t inner = std::max({rows * s.q_width, rows * s.ffn_width, slots * s.expert_width});
-  const int64_t ffn =
-      s.ffn_floats ? std::max(rows * s.ffn_width, slots * s.expert_width) : int64_t{0};
+  const int64_t rows = s.rows;
   w.residual = {c.take<float>(rows * s.hidden), s.hidden};
   w.normed = c.take<float>(rows * s.hidden);
-  w.delta = c.take<float>(rows * s.hidden);
   w.position = c.take<int32_t>(rows);
   w.slice = c.take<int32_t>(rows);
   w.angles = c.take<Angles>(rows * static_cast<int64_t>(s.rope_dims.size()));
   w.own_angles.clear();
   for (const int32_t dim : s.rope_dims) w.own_angles.push_back(c.take<float>(rows * dim));
-  w.normed_forms = c.take_forms(rows * s.hidden, rows, s.forms);
+  w.normed_forms = c.take_forms(rows * s.hidden, rows, s.input_forms);
   w.own_normed.clear();
   w.own_forms.clear();
   for (int i = 0; i < s.members; ++i) {
     const int64_t own = std::min<int64_t>(rows, Workspace::kOwnRows);
     w.own_normed.push_back(c.take<float>(own * s.hidden));
-    w.own_forms.push_back(c.take_forms(own * s.hidden, own, s.forms));
-  }
-  w.inner_forms = c.take_forms(inner, slots, s.forms);
-  w.shared_forms = c.take_forms(rows * s.shared_width, rows, s.forms);
-
-  w.q = c.take<float>(rows * s.q_width);
-  w.k = c.take<float>(rows * s.kv_width);
-  w.v = c.take<float>(rows * s.kv_width);
-  w.attended = c.take<float>(rows * s.q_width);
-
-  w.gate = c.take<float>(ffn);
-  w.up = c.take<float>(ffn);
-  if (s.experts > 0) {
-    w.shared_gate = c.take<float>(s.ffn_floats ? rows * s.shared_width : 0);
-    w.shared_up = c.take<float>(s.ffn_floats ? rows * s.shared_width : 0);
-    w.shared_out = c.take<float>(s.shared_width > 0 ? rows * s.hidden : 0);
-    w.shared_weight = c.take<float>(rows);
-    w.expert_out = c.take<float>(slots * s.hidden);
-    w.router = c.take<float>(rows * s.experts);
-    w.choice = c.take<int32_t>(slots);
-    w.choice_weight = c.take<float>(slots);
-    w.seen_choice = c.take<int32_t>(s.streamed ? slots : 0);
-    w.seen_weight = c.take<float>(s.streamed ? slots : 0);
-    w.slots = c.take<int32_t>(slots);
-    w.slot_count = slots;
-    w.plans.assign(static_cast<size_t>(s.members), {});
-    for (ExpertPlan& plan : w.plans) {
-      plan.begin = c.take<int32_t>(s.experts + 1);
-      plan.row = c.take<int32_t>(slots);
-      plan.slot = c.take<int32_t>(slots);
-      plan.prompt_begin = c.take<int32_t>(s.experts);
-      plan.active = c.take<int32_t>(s.experts);
-    }
+    w.own_forms.push_back(c.take_forms(own * s.hidden, own, s.input_forms));
   }
   w.logits = c.take<float>(int64_t{s.logit_rows} * s.vocab);
   w.kernel_scratch = c.take<std::byte>(s.members * kernels::kScratchBytes);
   w.block_floats = rows * Workspace::kBlockColumns;
   w.blocks = c.take<float>(2 * s.members * w.block_floats);
+  w.scratch_memory = c.take<std::byte>(w.layout.bytes);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Workspace>> Workspace::create(const WorkspaceSizes& sizes) {
+Result<std::unique_ptr<Workspace>> Workspace::create(const WorkspaceSizes& sizes,
+                                                     const ScratchPlan& plan) {
   auto workspace = std::make_unique<Workspace>();
+  workspace->layout = plan.lay_out(sizes.rows, sizes.members);
   Cutter measure(nullptr);
   cut(sizes, measure, *workspace);
   WEIR_ASSIGN(workspace->memory, HugeBuffer::allocate(static_cast<size_t>(measure.bytes())));
   Cutter cutter(workspace->memory.data());
   cut(sizes, cutter, *workspace);
-  workspace->fill_slots();
+  workspace->forms = plan.place_forms(workspace->layout, workspace->scratch_memory, sizes.rows);
   return workspace;
-}
-
-void Workspace::fill_slots() { std::iota(slots, slots + slot_count, 0); }
-
-void Workspace::give_back() {
-  memory.give_back(0, memory.bytes());
-  fill_slots();
 }
 
 }  // namespace weir::model

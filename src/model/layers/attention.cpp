@@ -21,7 +21,6 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
     : spec_(spec),
       memory_(source.memory),
       rope_index_(rope_index),
-      input_(SublayerInput::bind(source)),
       output_(SublayerOutput::bind(source)) {
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
@@ -44,13 +43,16 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
     sinks_ = binder.vector(layer, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
   const int32_t multiple = o_.int8 ? o_.quant.group : 32;  // Columns that convert() wants.
   converts_heads_ = spec_.num_heads / spec_.num_kv_heads * spec_.head_dim % multiple == 0;
-  input_.forms = static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms());
+  input_ = SublayerInput::bind(source, static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms()));
+  ask_scratch(source.scratch);
 }
 
-void AttentionLayer::raise(WorkspaceSizes& sizes) const {
-  sizes.q_width = std::max(sizes.q_width, q_.n);
-  sizes.kv_width = std::max(sizes.kv_width, k_.n);
-  sizes.forms |= input_.forms | o_.forms();
+void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
+  queries_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_.n});
+  keys_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = k_.n});
+  values_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = v_.n});
+  attended_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = o_.k});
+  attended_forms_ = scratch.ask_forms(o_.k, 1, o_.forms());
 }
 
 int64_t AttentionLayer::weight_bytes() const {
@@ -107,11 +109,10 @@ kernels::NextWeights AttentionLayer::first_weights(const Pass& pass) const {
 
 void AttentionLayer::project(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "qkv_proj");
-  const Workspace& ws = pass.ws;
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const std::array weights = {&q_, &k_, &v_};
-  const std::array outputs = {ws.q, ws.k, ws.v};
+  const std::array outputs = {pass.ws.at(queries_), pass.ws.at(keys_), pass.ws.at(values_)};
   const auto compute = [&](const ColumnRange& columns, const kernels::NextWeights& next) {
     const Linear& weight = *weights[columns.weight];
     const kernels::GemmRange range = {.rows = pass.rows(),
@@ -149,7 +150,7 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
                            int32_t last) const {
   const Workspace& ws = pass.ws;
   const int32_t heads = last - first;
-  float* x = part == kQ ? ws.q : part == kK ? ws.k : ws.v;
+  float* x = ws.at(part == kQ ? queries_ : part == kK ? keys_ : values_);
   const int64_t stride = part == kQ ? q_.n : part == kK ? k_.n : v_.n;
   const Rope& rope = spec_.rope;
   for (int32_t row = begin; row < end; ++row) {
@@ -205,9 +206,9 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const int32_t column = kv_head * group * spec_.head_dim;
   const int64_t at = int64_t{row} * q_.n + column;
   const kernels::AttendArgs args = {
-      .q = ws.q + at,
+      .q = ws.at(queries_) + at,
       .q_stride = q_.n,
-      .out = ws.attended + at,
+      .out = ws.at(attended_) + at,
       .out_stride = q_.n,
       .rows = rows,
       .first_position = slice.first_position + first,
@@ -231,8 +232,8 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
 }
 
 void AttentionLayer::convert_attended(const Pass& pass, const ActivationForms::Part& part) const {
-  const float* x = pass.ws.attended + int64_t{part.begin} * o_.k + part.column;
-  pass.ws.inner_forms.convert(pass.ops, o_.forms(), x, o_.k, part, pass.prompt_begin);
+  const float* x = pass.ws.at(attended_) + int64_t{part.begin} * o_.k + part.column;
+  pass.ws.at(attended_forms_).convert(pass.ops, o_.forms(), x, o_.k, part, pass.prompt_begin);
 }
 
 void AttentionLayer::output(const Pass& pass, const RowRange& rows,
@@ -240,7 +241,7 @@ void AttentionLayer::output(const Pass& pass, const RowRange& rows,
   const trace::Scope scope(trace::Kind::kKernel, "o_proj");
   const Workspace& ws = pass.ws;
   const Activations in = {
-      .x = ws.attended, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
+      .x = ws.at(attended_), .forms = &ws.at(attended_forms_), .prompt_begin = pass.prompt_begin};
   output_.project(pass, o_, in, rows, behind);
 }
 

@@ -21,13 +21,13 @@ class AttentionLayer final : public Layer {
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return output_.adds_columns(); }
-  void raise(WorkspaceSizes& sizes) const override;
   int64_t weight_bytes() const override;
   int64_t macs() const override;
 
  private:
   enum Part { kQ, kK, kV };
 
+  void ask_scratch(ScratchPlan& scratch);
   ColumnShares<3> qkv_shares(const Pass& pass) const;
   void project(const Pass& pass) const;
   void place(const Pass& pass, Part part, int32_t begin, int32_t end, int32_t first,
@@ -50,6 +50,10 @@ class AttentionLayer final : public Layer {
   const float* q_norm_ = nullptr;
   const float* k_norm_ = nullptr;
   const float* sinks_ = nullptr;  // [heads]
+
+  Buffer<float> queries_, keys_, values_;  // [rows, width of q_, k_ or v_]
+  Buffer<float> attended_;                 // [rows, o_.k]
+  FormsBuffer attended_forms_;
 };
 
 }  // namespace weir::model

@@ -80,17 +80,33 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in,
   }
 }
 
-FfnLayer::FfnLayer(const LayerSource& source, const Dense& spec)
-    : input_(SublayerInput::bind(source)),
-      output_(SublayerOutput::bind(source)),
-      ffn_(FfnWeights::bind(source.binder, source.stored_layer(), "mlp", spec, source.hidden)) {
-  input_.forms = ffn_.input_forms();
+InnerBuffers InnerBuffers::ask(ScratchPlan& scratch, std::span<const FfnWeights> networks,
+                               int32_t rows_per_row) {
+  bool floats = false;
+  uint8_t forms = 0;
+  for (const FfnWeights& ffn : networks) {
+    floats |= !ffn.down.int8;
+    forms |= ffn.down.forms();
+  }
+  const int64_t width = networks[0].spec.width;
+  const BufferSize size = {.per_row = floats ? rows_per_row * width : 0};
+  return {.hidden = scratch.ask<float>(BufferUse::kComputing, size),
+          .spare = scratch.ask<float>(BufferUse::kComputing, size),
+          .forms = scratch.ask_forms(width, rows_per_row, forms)};
 }
 
-void FfnLayer::raise(WorkspaceSizes& sizes) const {
-  sizes.ffn_width = std::max(sizes.ffn_width, ffn_.spec.width);
-  sizes.ffn_floats |= !ffn_.down.int8;
-  sizes.forms |= input_.forms | ffn_.down.forms();
+FfnWeights::Inner InnerBuffers::at(const Pass& pass) const {
+  return {.hidden = pass.ws.at(hidden),
+          .spare = pass.ws.at(spare),
+          .forms = &pass.ws.at(forms),
+          .prompt_begin = pass.prompt_begin};
+}
+
+FfnLayer::FfnLayer(const LayerSource& source, const Dense& spec)
+    : output_(SublayerOutput::bind(source)),
+      ffn_(FfnWeights::bind(source.binder, source.stored_layer(), "mlp", spec, source.hidden)),
+      inner_(InnerBuffers::ask(source.scratch, {&ffn_, 1}, 1)) {
+  input_ = SublayerInput::bind(source, ffn_.input_forms());
 }
 
 void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
@@ -116,13 +132,9 @@ kernels::NextWeights FfnLayer::first_weights(const Pass& pass) const {
 
 void FfnLayer::activate(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
-  const Workspace& ws = pass.ws;
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  const FfnWeights::Inner out = {.hidden = ws.gate,
-                                 .spare = ws.up,
-                                 .forms = &ws.inner_forms,
-                                 .prompt_begin = pass.prompt_begin};
+  const FfnWeights::Inner out = inner_.at(pass);
   claim_columns(pass, inner_shares(pass), SublayerOutput::first_weights(pass, ffn_.down),
                 [&](const ColumnRange& columns, const kernels::NextWeights& next) {
                   ffn_.activate(pass, in, {.count = pass.rows()}, columns, next, out);
@@ -131,9 +143,8 @@ void FfnLayer::activate(const Pass& pass) const {
 
 void FfnLayer::project_down(const Pass& pass, const kernels::NextWeights& behind) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
-  const Workspace& ws = pass.ws;
-  const Activations inner = {
-      .x = ws.gate, .forms = &ws.inner_forms, .prompt_begin = pass.prompt_begin};
+  const FfnWeights::Inner at = inner_.at(pass);
+  const Activations inner = {.x = at.hidden, .forms = at.forms, .prompt_begin = pass.prompt_begin};
   output_.project(pass, ffn_.down, inner, pass.all_rows(), behind);
 }
 

@@ -3,6 +3,7 @@
 // Threads: as Layer.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "model/layers/norm_embed.h"
@@ -56,6 +57,18 @@ struct FfnWeights {
                       const kernels::NextWeights& behind, float* spare) const;
 };
 
+// Where networks of one width leave their inner rows.
+struct InnerBuffers {
+  // Floats are kept only for a down_proj that reads floats.
+  Buffer<float> hidden, spare;  // [rows, width]
+  FormsBuffer forms;
+
+  // Inner rows of `networks`, which have one width: `rows_per_row` for each row of a step.
+  static InnerBuffers ask(ScratchPlan& scratch, std::span<const FfnWeights> networks,
+                          int32_t rows_per_row);
+  FfnWeights::Inner at(const Pass& pass) const;
+};
+
 class FfnLayer final : public Layer {
  public:
   FfnLayer(const LayerSource& source, const Dense& spec);
@@ -66,7 +79,6 @@ class FfnLayer final : public Layer {
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return output_.adds_columns(); }
-  void raise(WorkspaceSizes& sizes) const override;
   int64_t weight_bytes() const override { return ffn_.weight_bytes(); }
   int64_t macs() const override { return ffn_.macs(); }
 
@@ -78,6 +90,7 @@ class FfnLayer final : public Layer {
   SublayerInput input_;
   SublayerOutput output_;
   FfnWeights ffn_;
+  InnerBuffers inner_;
 };
 
 }  // namespace weir::model

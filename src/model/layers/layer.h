@@ -38,7 +38,6 @@ class Layer {
   // leave() has nothing to do.
   virtual bool leaves_nothing() const = 0;
 
-  virtual void raise(WorkspaceSizes& sizes) const = 0;
   // Of one token.
   virtual int64_t weight_bytes() const = 0;
   virtual int64_t macs() const = 0;

@@ -27,7 +27,9 @@ std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer) {
   memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
                     : own                   ? memories_++
                                             : -1);
+  scratch_.next_sublayer();
   const LayerSource source = {.binder = binder_,
+                              .scratch = scratch_,
                               .sublayer = sublayer,
                               .hidden = spec_.hidden_size,
                               .memory = memory_.back()};

@@ -23,10 +23,15 @@ std::optional<kv::KvShape> need_of(const Sublayer& sublayer);
 class LayerBuilder {
  public:
   // `bank`: where experts are streamed, else null. Rope tables are added to `ropes`, one for each
-  // distinct Rope, of `context_max` positions.
+  // distinct Rope, of `context_max` positions; what layers compute in is asked of `scratch`.
   LayerBuilder(WeightBinder& binder, const ModelSpec& spec, ExpertBank* bank, int32_t context_max,
-               std::vector<RopeTable>& ropes)
-      : binder_(binder), spec_(spec), bank_(bank), context_max_(context_max), ropes_(ropes) {}
+               std::vector<RopeTable>& ropes, ScratchPlan& scratch)
+      : binder_(binder),
+        spec_(spec),
+        bank_(bank),
+        context_max_(context_max),
+        ropes_(ropes),
+        scratch_(scratch) {}
 
   std::unique_ptr<Layer> make_layer(const Sublayer& sublayer);
 
@@ -41,6 +46,7 @@ class LayerBuilder {
   ExpertBank* bank_;
   int32_t context_max_;
   std::vector<RopeTable>& ropes_;
+  ScratchPlan& scratch_;
   std::vector<int> memory_;  // By sublayer: which layer of the cache it reads.
   int memories_ = 0;
   MoeLayer* last_moe_ = nullptr;

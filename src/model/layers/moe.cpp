@@ -7,11 +7,7 @@
 namespace weir::model {
 
 MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
-    : spec_(spec),
-      hidden_(source.hidden),
-      input_(SublayerInput::bind(source)),
-      output_(SublayerOutput::bind(source)),
-      bank_(bank) {
+    : spec_(spec), hidden_(source.hidden), output_(SublayerOutput::bind(source)), bank_(bank) {
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   // Routing is discrete: a rounding error there is not a small one.
@@ -23,14 +19,38 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
   if (spec_.shared_gate)
     shared_gate_ = binder.linear(layer, "mlp.shared_expert_gate", 1, hidden_, false,
                                  Precision::kFloatActivations);
-  for (const FfnWeights& expert : experts_) {
-    input_.forms |= expert.input_forms();
-    column_multiple_ = std::max(column_multiple_, expert.column_multiple());
-  }
-  if (shared_) {
-    input_.forms |= shared_->input_forms();
-    column_multiple_ = std::max(column_multiple_, shared_->column_multiple());
-  }
+  uint8_t forms = 0;
+  const auto add = [&](const FfnWeights& ffn) {
+    forms |= ffn.input_forms();
+    column_multiple_ = std::max(column_multiple_, ffn.column_multiple());
+  };
+  for (const FfnWeights& expert : experts_) add(expert);
+  if (shared_) add(*shared_);
+  input_ = SublayerInput::bind(source, forms);
+  ask_scratch(source.scratch);
+}
+
+MoeLayer::RouteBuffers::RouteBuffers(ScratchPlan& scratch, BufferUse use, const Moe& spec)
+    : scores(scratch.ask<float>(use, {.per_row = spec.num_experts})),
+      choice(scratch.ask<int32_t>(use, {.per_row = spec.top_k})),
+      weight(scratch.ask<float>(use, {.per_row = spec.top_k})) {}
+
+MoeLayer::Routes MoeLayer::RouteBuffers::at(const Pass& pass) const {
+  return {.scores = pass.ws.at(scores), .choice = pass.ws.at(choice), .weight = pass.ws.at(weight)};
+}
+
+void MoeLayer::ask_scratch(ScratchPlan& scratch) {
+  routes_ = {scratch, BufferUse::kEntered, spec_};
+  if (bank_ != nullptr) seen_ = {scratch, BufferUse::kComputing, spec_};
+  plan_ = {scratch, spec_.num_experts, spec_.top_k};
+  inner_ = InnerBuffers::ask(scratch, experts_, spec_.top_k);
+  expert_out_ =
+      scratch.ask<float>(BufferUse::kComputing, {.per_row = int64_t{spec_.top_k} * hidden_});
+  sum_ = scratch.ask<float>(BufferUse::kComputing, {.fixed = hidden_, .per_member = true});
+  if (!shared_) return;
+  shared_inner_ = InnerBuffers::ask(scratch, {&*shared_, 1}, 1);
+  shared_out_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = hidden_});
+  shared_weight_ = scratch.ask<float>(BufferUse::kEntered, {.per_row = 1});
 }
 
 // The experts' matrices: in memory, or, where they are streamed, all but their weights.
@@ -62,23 +82,6 @@ void MoeLayer::bind_experts(WeightBinder& binder, int layer) {
     binder.refuse(number.error());
 }
 
-void MoeLayer::raise(WorkspaceSizes& sizes) const {
-  sizes.experts = std::max(sizes.experts, spec_.num_experts);
-  sizes.top_k = std::max(sizes.top_k, spec_.top_k);
-  sizes.streamed |= bank_ != nullptr;
-  sizes.expert_width = std::max(sizes.expert_width, spec_.expert.width);
-  if (shared_) sizes.shared_width = std::max(sizes.shared_width, shared_->spec.width);
-  sizes.forms |= input_.forms;
-  for (const FfnWeights& expert : experts_) {
-    sizes.forms |= expert.down.forms();
-    sizes.ffn_floats |= !expert.down.int8;
-  }
-  if (shared_) {
-    sizes.forms |= shared_->down.forms();
-    sizes.ffn_floats |= !shared_->down.int8;
-  }
-}
-
 int64_t MoeLayer::weight_bytes() const {
   const int64_t shared = shared_ ? shared_->weight_bytes() + shared_gate_.weight_bytes() : 0;
   return router_.weight_bytes() + spec_.top_k * experts_[0].weight_bytes() + shared;
@@ -96,12 +99,11 @@ void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 
 void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
   const trace::Scope scope(trace::Kind::kKernel, "router");
-  const Workspace& ws = pass.ws;
-  choose_rows(pass, begin, end, {ws.router, ws.choice, ws.choice_weight});
+  choose_rows(pass, begin, end, routes_.at(pass));
   const Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
   const int32_t rows = end - begin;
   if (spec_.shared_gate) {
-    float* weight = ws.shared_weight + begin;
+    float* weight = pass.ws.at(shared_weight_) + begin;
     multiply(pass.ops, shared_gate_, in, {.rows = rows, .end = 1, .y = weight, .y_stride = 1},
              pass.scratch());
     for (int32_t row = 0; row < rows; ++row) weight[row] = 1 / (1 + std::exp(-weight[row]));
@@ -140,12 +142,11 @@ void MoeLayer::substitute(const Pass& pass, int32_t begin, int32_t end, const Ro
 // The next layer's router on this layer's input: what it would say if this layer changed nothing.
 void MoeLayer::look_ahead(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "look_ahead");
-  const Workspace& ws = pass.ws;
+  Routes seen = seen_.at(pass);
+  seen.early = true;
   claim_blocks(pass, pass.rows(), [&](int64_t block) {
     const auto row = static_cast<int32_t>(block);
-    if (pass.generated(row))
-      next_->choose_rows(pass, row, row + 1,
-                         {ws.router, ws.seen_choice, ws.seen_weight, /*early=*/true});
+    if (pass.generated(row)) next_->choose_rows(pass, row, row + 1, seen);
   });
 }
 
@@ -170,46 +171,18 @@ void MoeLayer::choose(float* scores, int32_t* choice, float* weight) const {
   for (int32_t rank = 0; rank < spec_.top_k; ++rank) weight[rank] *= factor;
 }
 
-void MoeLayer::plan(const Pass& pass) const {
-  const trace::Scope scope(trace::Kind::kKernel, "expert_groups");
-  const int32_t* choice = pass.ws.choice;
-  ExpertPlan& p = pass.ws.plans[static_cast<size_t>(pass.member)];
-  const int32_t experts = spec_.num_experts, slots = pass.rows() * spec_.top_k;
-  std::fill(p.begin, p.begin + experts + 1, 0);
-  for (int32_t i = 0; i < slots; ++i) ++p.begin[choice[i] + 1];
-  p.active_count = 0;
-  for (int32_t e = 0; e < experts; ++e) {
-    if (p.begin[e + 1] > 0) p.active[p.active_count++] = e;
-    p.begin[e + 1] += p.begin[e];
-  }
-  // begin[e] walks over the expert's slots, and ends where the next expert begins ...
-  for (int32_t i = 0; i < slots; ++i) {
-    p.slot[i] = p.begin[choice[i]]++;
-    p.row[p.slot[i]] = i / spec_.top_k;
-  }
-  // ... so that shifting by one restores it.
-  std::copy_backward(p.begin, p.begin + experts, p.begin + experts + 1);
-  p.begin[0] = 0;
-  for (int32_t e = 0; e < experts; ++e) {
-    const std::span rows(p.row + p.begin[e], static_cast<size_t>(p.begin[e + 1] - p.begin[e]));
-    const auto before = std::ranges::lower_bound(rows, pass.prompt_begin) - rows.begin();
-    p.prompt_begin[e] = p.begin[e] + static_cast<int32_t>(before);
-  }
-}
-
 // What these rows lack is read while others attend and are routed.
 void MoeLayer::expect(const Pass& pass, const RowRange& rows) const {
   const auto choices = static_cast<size_t>(rows.count()) * static_cast<size_t>(spec_.top_k);
-  bank_->store()->expect(number_, {pass.ws.choice + int64_t{rows.begin} * spec_.top_k, choices});
+  bank_->store()->expect(number_,
+                         {pass.ws.at(routes_.choice) + int64_t{rows.begin} * spec_.top_k, choices});
 }
 
 void MoeLayer::compute(const Pass& pass, const RowRange&,
                        const kernels::NextWeights& behind) const {
-  plan(pass);
+  const ExpertPlan& plan = plan_.make(pass, pass.ws.at(routes_.choice));
   if (bank_ != nullptr) return compute_streamed(pass, behind);
-  const auto count =
-      static_cast<size_t>(pass.ws.plans[static_cast<size_t>(pass.member)].active_count);
-  const Group all = {.places = {pass.ws.slots, count}, .shared = shared_.has_value()};
+  const Group all = {.count = plan.active_count, .shared = shared_.has_value()};
   activate(pass, all);
   pass.team.barrier(pass.member);
   project_down(pass, all, behind);
@@ -222,7 +195,7 @@ void MoeLayer::compute(const Pass& pass, const RowRange&,
 void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const {
   const bool leader = pass.member == 0;
   if (leader) {
-    bank_->begin(number_, pass, pass.ws.plans[0]);
+    bank_->begin(number_, pass, plan_.at(pass));
     point_at(pass, bank_->wave(0));
   }
   pass.team.barrier(pass.member);
@@ -239,13 +212,12 @@ void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& be
     const bool looks = wave.first && next_ != nullptr && bank_->wants_lookahead();
     if (!wave.activate.empty() || shared || looks) {
       if (looks) look_ahead(pass);
-      activate(pass, {.places = wave.activate, .shared = shared});
+      activate(pass, group_of(wave.activate, shared));
       pass.team.barrier(pass.member);
-      if (leader && looks) bank_->looked_ahead(next_->number_, pass);
+      if (leader && looks) bank_->looked_ahead(next_->number_, pass, pass.ws.at(seen_.choice));
     }
     if (!wave.down.empty() || shared)
-      project_down(pass, {.places = wave.down, .shared = shared},
-                   last ? behind : kernels::NextWeights{});
+      project_down(pass, group_of(wave.down, shared), last ? behind : kernels::NextWeights{});
     if (leader && !last) {
       bank_->next();
       point_at(pass, bank_->wave(turn + 1));
@@ -258,7 +230,7 @@ void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& be
 // An expert stays where it is until its run is over, so once is enough.
 void MoeLayer::point_at(const Pass& pass, const ssd::ExpertWave& wave) const {
   for (const int32_t place : wave.activate)
-    bank_->point(number_, place, experts_[static_cast<size_t>(pass.ws.plans[0].active[place])]);
+    bank_->point(number_, place, experts_[static_cast<size_t>(plan_.at(pass).active[place])]);
 }
 
 void MoeLayer::unpack(const Pass& pass, const ssd::ExpertWave& wave) const {
@@ -270,11 +242,11 @@ void MoeLayer::unpack(const Pass& pass, const ssd::ExpertWave& wave) const {
 // Rows of an expert that cannot be read go on with zeros, so that what is computed beside them
 // meets numbers; their slices have failed.
 void MoeLayer::report_failures(const Pass& pass, const ssd::ExpertWave& wave) const {
-  const ExpertPlan& p = pass.ws.plans[0];
+  const ExpertPlan& p = plan_.at(pass);
   for (const int32_t place : wave.failed) {
     const int32_t e = p.active[place];
     for (int32_t slot = p.begin[e]; slot < p.begin[e + 1]; ++slot) {
-      float* out = pass.ws.expert_out + int64_t{slot} * hidden_;
+      float* out = pass.ws.at(expert_out_) + int64_t{slot} * hidden_;
       std::fill(out, out + hidden_, 0.0f);
       pass.client.on_failed(pass.ws.slice[p.row[slot]], bank_->store()->failure_of(place));
     }
@@ -313,32 +285,35 @@ struct ExpertColumns {
 
 }  // namespace
 
+MoeLayer::Group MoeLayer::group_of(std::span<const int32_t> places, bool shared) {
+  return {.places = places.data(), .count = std::ssize(places), .shared = shared};
+}
+
 const FfnWeights& MoeLayer::network(const ExpertPlan& plan, int32_t place) const {
   return place < 0 ? *shared_ : experts_[static_cast<size_t>(plan.active[place])];
 }
 
 int32_t MoeLayer::Group::place(int64_t index) const {
-  return index < 0 ? -1 : places[static_cast<size_t>(index)];
+  if (index < 0) return -1;
+  return places == nullptr ? static_cast<int32_t>(index) : places[index];
 }
 
 // Of one of the group's experts, on average; all of the step's where there is only the shared one.
 int32_t MoeLayer::rows_of(const Pass& pass, const ExpertPlan& p, const Group& group) {
-  if (group.places.empty()) return pass.rows();
+  if (group.count == 0) return pass.rows();
   int64_t rows = 0;
-  for (const int32_t place : group.places)
-    rows += p.begin[p.active[place] + 1] - p.begin[p.active[place]];
-  return static_cast<int32_t>(rows / std::ssize(group.places));
+  for (int64_t i = 0; i < group.count; ++i) rows += p.rows_of(p.active[group.place(i)]);
+  return static_cast<int32_t>(rows / group.count);
 }
 
 void MoeLayer::activate(const Pass& pass, const Group& group) const {
-  if (group.places.empty() && !group.shared) return;
+  if (group.count == 0 && !group.shared) return;
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
-  const Workspace& ws = pass.ws;
-  const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
+  const ExpertPlan& p = plan_.at(pass);
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  const ExpertColumns shares(pass, std::ssize(group.places), rows_of(pass, p, group),
-                             spec_.expert.width, group.shared ? shared_->spec.width : 0,
+  const ExpertColumns shares(pass, group.count, rows_of(pass, p, group), spec_.expert.width,
+                             group.shared ? shared_->spec.width : 0,
                              experts_[0].first().column_bytes(), column_multiple_);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
     const int32_t place = group.place(shares.expert(block));
@@ -349,48 +324,40 @@ void MoeLayer::activate(const Pass& pass, const Group& group) const {
                  .first_weights(shares.columns(next_block));
     if (place < 0) {
       ffn.activate(pass, in, {.count = pass.rows()}, shares.columns(block), next,
-                   {.hidden = ws.shared_gate,
-                    .spare = ws.shared_up,
-                    .forms = &ws.shared_forms,
-                    .prompt_begin = pass.prompt_begin});
+                   shared_inner_.at(pass));
       return;
     }
     const int32_t e = p.active[place];
-    ffn.activate(pass, in, {.index = p.row + p.begin[e], .count = p.begin[e + 1] - p.begin[e]},
-                 shares.columns(block), next,
-                 {.hidden = ws.gate,
-                  .spare = ws.up,
-                  .forms = &ws.inner_forms,
-                  .row = p.begin[e],
-                  .prompt_begin = p.prompt_begin[e]});
+    FfnWeights::Inner inner = inner_.at(pass);
+    inner.row = p.begin[e];
+    inner.prompt_begin = p.prompt_begin[e];
+    ffn.activate(pass, in, {.index = p.row + p.begin[e], .count = p.rows_of(e)},
+                 shares.columns(block), next, inner);
   });
 }
 
 void MoeLayer::project_down(const Pass& pass, const Group& group,
                             const kernels::NextWeights& behind) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
-  const Workspace& ws = pass.ws;
-  const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
-  Activations inner = {.x = ws.gate, .forms = &ws.inner_forms};
-  const Activations shared_inner = {
-      .x = ws.shared_gate, .forms = &ws.shared_forms, .prompt_begin = pass.prompt_begin};
-  const ExpertColumns shares(pass, std::ssize(group.places), rows_of(pass, p, group), hidden_,
+  const ExpertPlan& p = plan_.at(pass);
+  const ExpertColumns shares(pass, group.count, rows_of(pass, p, group), hidden_,
                              group.shared ? hidden_ : 0, experts_[0].down.column_bytes(), 64);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
     const int32_t place = group.place(shares.expert(block));
-    const Linear& down = network(p, place).down;
+    const FfnWeights& ffn = network(p, place);
+    const FfnWeights::Inner rows = (place < 0 ? shared_inner_ : inner_).at(pass);
+    Activations in = {.x = rows.hidden, .forms = rows.forms, .prompt_begin = rows.prompt_begin};
     const ColumnRange columns = shares.columns(block);
-    kernels::GemmRange range = {.rows = pass.rows(),
-                                .begin = columns.begin,
-                                .end = columns.end,
-                                .y = ws.shared_out,
-                                .y_stride = hidden_};
-    if (place >= 0) {
+    kernels::GemmRange range = {
+        .rows = pass.rows(), .begin = columns.begin, .end = columns.end, .y_stride = hidden_};
+    if (place < 0) {
+      range.y = pass.ws.at(shared_out_);
+    } else {
       const int32_t e = p.active[place];
-      range.index = ws.slots + p.begin[e];
-      range.rows = p.begin[e + 1] - p.begin[e];
-      inner.prompt_begin = p.prompt_begin[e];
-      range.y = ws.expert_out + int64_t{p.begin[e]} * hidden_;
+      in.first_row = p.begin[e];
+      in.prompt_begin = p.prompt_begin[e];
+      range.rows = p.rows_of(e);
+      range.y = pass.ws.at(expert_out_) + int64_t{p.begin[e]} * hidden_;
     }
     range.next = behind;
     if (next_block >= 0) {
@@ -398,25 +365,25 @@ void MoeLayer::project_down(const Pass& pass, const Group& group,
       range.next = next_weights(network(p, group.place(shares.expert(next_block))).down, next.begin,
                                 next.end);
     }
-    multiply(pass.ops, down, place >= 0 ? inner : shared_inner, range, pass.scratch());
-    add_bias(pass.ops, down, range);
+    multiply(pass.ops, ffn.down, in, range, pass.scratch());
+    add_bias(pass.ops, ffn.down, range);
   });
 }
 
 void MoeLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
-  const Workspace& ws = pass.ws;
-  const ExpertPlan& p = ws.plans[static_cast<size_t>(pass.member)];
-  for (int64_t row = begin; row < end; ++row) {
-    float* delta = ws.delta + row * hidden_;
-    std::fill(delta, delta + hidden_, 0.0f);
-    for (int64_t i = row * spec_.top_k; i < (row + 1) * spec_.top_k; ++i)
-      pass.ops.add_scaled(ws.expert_out + int64_t{p.slot[i]} * hidden_, ws.choice_weight[i],
-                          hidden_, delta);
+  const ExpertPlan& p = plan_.at(pass);
+  const float* weight = pass.ws.at(routes_.weight);
+  float* sum = pass.ws.at(sum_, pass.member);
+  for (int32_t row = begin; row < end; ++row) {
+    std::fill(sum, sum + hidden_, 0.0f);
+    for (int64_t i = int64_t{row} * spec_.top_k; i < int64_t{row + 1} * spec_.top_k; ++i)
+      pass.ops.add_scaled(pass.ws.at(expert_out_) + int64_t{p.slot[i]} * hidden_, weight[i],
+                          hidden_, sum);
     if (shared_)
-      pass.ops.add_scaled(ws.shared_out + row * hidden_,
-                          spec_.shared_gate ? ws.shared_weight[row] : 1, hidden_, delta);
+      pass.ops.add_scaled(pass.ws.at(shared_out_) + int64_t{row} * hidden_,
+                          spec_.shared_gate ? pass.ws.at(shared_weight_)[row] : 1, hidden_, sum);
+    output_.add_row(pass, sum, row);
   }
-  output_.add_rows(pass, begin, end);
 }
 
 }  // namespace weir::model

@@ -32,7 +32,6 @@ class MoeLayer final : public Layer {
   kernels::NextWeights first_weights(const Pass&) const override { return {}; }
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return false; }
-  void raise(WorkspaceSizes& sizes) const override;
   int64_t weight_bytes() const override;
   int64_t macs() const override;
 
@@ -40,7 +39,7 @@ class MoeLayer final : public Layer {
   // Where a router's answers go, from the first row of a batch on.
   struct Routes {
     float* scores = nullptr;    // [rows, experts]
-    int32_t* choice = nullptr;  // [rows, top_k]
+    int32_t* choice = nullptr;  // [rows, top_k]: experts, best first.
     float* weight = nullptr;    // [rows, top_k]
     bool early = false;         // Of the layer before's input.
   };
@@ -49,14 +48,16 @@ class MoeLayer final : public Layer {
   void look_ahead(const Pass& pass) const;
   void substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
   void choose(float* scores, int32_t* choice, float* weight) const;
-  void plan(const Pass& pass) const;
   // Some of the active experts, by their places in the plan, and the shared one.
   struct Group {
-    std::span<const int32_t> places;
+    const int32_t* places = nullptr;  // Null: the first ones.
+    int64_t count = 0;
     bool shared = false;
     // -1 is the shared expert's, as an index and as a place.
     int32_t place(int64_t index) const;
   };
+  static Group group_of(std::span<const int32_t> places, bool shared);
+  void ask_scratch(ScratchPlan& scratch);
   void bind_experts(WeightBinder& binder, int layer);
   static int32_t rows_of(const Pass& pass, const ExpertPlan& plan, const Group& group);
   void compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const;
@@ -81,6 +82,23 @@ class MoeLayer final : public Layer {
   std::optional<FfnWeights> shared_;
   Linear shared_gate_;
   int32_t column_multiple_ = 0;  // Of all experts.
+
+  struct RouteBuffers {
+    Buffer<float> scores;
+    Buffer<int32_t> choice;
+    Buffer<float> weight;
+
+    RouteBuffers() = default;
+    RouteBuffers(ScratchPlan& scratch, BufferUse use, const Moe& spec);
+    Routes at(const Pass& pass) const;
+  };
+  RouteBuffers routes_, seen_;  // Of this layer's router, and of the next one's, asked early.
+  ExpertPlanBuffers plan_;
+  InnerBuffers inner_, shared_inner_;
+  Buffer<float> expert_out_;     // [slots, hidden]
+  Buffer<float> shared_out_;     // [rows, hidden]
+  Buffer<float> shared_weight_;  // [rows]
+  Buffer<float> sum_;            // Per member: [hidden].
 };
 
 }  // namespace weir::model

@@ -16,8 +16,10 @@ void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x,
   }
 }
 
-SublayerInput SublayerInput::bind(const LayerSource& source) {
+SublayerInput SublayerInput::bind(const LayerSource& source, uint8_t forms) {
+  source.scratch.ask_input(forms);
   SublayerInput input;
+  input.forms = forms;
   const Sublayer& sublayer = source.sublayer;
   input.same_as_before = sublayer.input == Sublayer::kSameAsBefore;
   if (sublayer.pre)
@@ -48,8 +50,9 @@ ColumnShares<1> shares_of(const Pass& pass, const Linear& weight) { return {pass
 SublayerOutput SublayerOutput::bind(const LayerSource& source) {
   SublayerOutput output;
   output.scale = source.sublayer.scale;
-  if (source.sublayer.post)
-    output.norm = source.binder.norm(source.stored_layer(), *source.sublayer.post, source.hidden);
+  if (!source.sublayer.post) return output;
+  output.norm = source.binder.norm(source.stored_layer(), *source.sublayer.post, source.hidden);
+  output.delta_ = source.scratch.ask<float>(BufferUse::kComputing, {.per_row = source.hidden});
   return output;
 }
 
@@ -68,37 +71,40 @@ kernels::NextWeights SublayerOutput::first_weights(const Pass& pass, const Linea
 void SublayerOutput::project_columns(const Pass& pass, const Linear& weight, const Activations& in,
                                      const RowRange& rows, const ColumnRange& columns,
                                      const kernels::NextWeights& next) const {
-  Workspace& ws = pass.ws;
-  // Rows other than the first are named, so that those of quantised forms are found.
-  const int32_t* index = rows.count() == pass.rows() ? nullptr : ws.slots + rows.begin;
+  Activations some = in;
+  some.first_row = rows.begin;
   if (norm) {
-    const kernels::GemmRange range = {.index = index,
-                                      .rows = rows.count(),
+    const kernels::GemmRange range = {.rows = rows.count(),
                                       .begin = columns.begin,
                                       .end = columns.end,
-                                      .y = ws.delta + int64_t{rows.begin} * weight.n,
+                                      .y = pass.ws.at(delta_) + int64_t{rows.begin} * weight.n,
                                       .y_stride = weight.n,
                                       .next = next};
-    multiply(pass.ops, weight, in, range, pass.scratch());
+    multiply(pass.ops, weight, some, range, pass.scratch());
     add_bias(pass.ops, weight, range);
     return;
   }
   // Added to the residual stream at once, from a block of columns that stays in the cache.
   for_column_blocks(columns, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
     kernels::GemmRange range = block_range(pass, 0, rows.count(), first, last);
-    range.index = index;
     const int32_t end = std::min(2 * last - first, columns.end);
     range.next = last < columns.end ? next_weights(weight, last, end) : next;
-    multiply(pass.ops, weight, in, range, pass.scratch());
+    multiply(pass.ops, weight, some, range, pass.scratch());
     add_bias(pass.ops, weight, range);
-    ws.residual.add_columns(pass.ops, range, scale, rows.begin);
+    pass.ws.residual.add_columns(pass.ops, range, scale, rows.begin);
   });
 }
 
 void SublayerOutput::add_rows(const Pass& pass, int32_t begin, int32_t end) const {
-  const Workspace& ws = pass.ws;
-  if (norm) normalise(pass.ops, *norm, ws.delta, ws.residual.width(), begin, end, ws.delta);
-  ws.residual.add_rows(pass.ops, ws.delta, scale, begin, end);
+  const Residual& residual = pass.ws.residual;
+  for (int32_t row = begin; row < end; ++row)
+    add_row(pass, pass.ws.at(delta_) + int64_t{row} * residual.width(), row);
+}
+
+void SublayerOutput::add_row(const Pass& pass, float* delta, int32_t row) const {
+  const Residual& residual = pass.ws.residual;
+  if (norm) normalise(pass.ops, *norm, delta, residual.width(), 0, 1, delta);
+  residual.add_row(pass.ops, delta, scale, row);
 }
 
 Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)

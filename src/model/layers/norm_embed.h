@@ -18,6 +18,7 @@ void normalise(const kernels::Ops& ops, const NormWeights& norm, const float* x,
 // What a layer is built from.
 struct LayerSource {
   WeightBinder& binder;
+  ScratchPlan& scratch;
   const Sublayer& sublayer;
   int32_t hidden = 0;
   int memory = -1;  // Which layer of the KV cache it reads and writes.
@@ -29,9 +30,10 @@ struct LayerSource {
 struct SublayerInput {
   std::optional<NormWeights> norm;  // None: the residual stream as it is.
   bool same_as_before = false;      // Pass::normed() is what the sublayer before has left there.
-  uint8_t forms = 0;                // Of the weights that read it.
+  uint8_t forms = 0;
 
-  static SublayerInput bind(const LayerSource& source);
+  // `forms`: those that the weights which read it want.
+  static SublayerInput bind(const LayerSource& source, uint8_t forms);
   void enter(const Pass& pass, int32_t begin, int32_t end) const;
 };
 
@@ -44,18 +46,22 @@ struct SublayerOutput {
 
   // Without a norm, columns can be added as soon as they are computed.
   bool adds_columns() const { return !norm; }
-  // A phase: weight(in) for some rows, to the residual stream, or, where a norm comes, to
-  // Workspace::delta for add_rows(). REQUIRES: all rows, or experts are streamed.
+  // A phase: weight(in) for some rows, to the residual stream, or, where a norm comes, to a buffer
+  // for add_rows().
   void project(const Pass& pass, const Linear& weight, const Activations& in, const RowRange& rows,
                const kernels::NextWeights& behind) const;
   // What this member most likely multiplies by first in project().
   static kernels::NextWeights first_weights(const Pass& pass, const Linear& weight);
   void add_rows(const Pass& pass, int32_t begin, int32_t end) const;
+  // The same for one row that the caller has, [hidden]; overwrites it.
+  void add_row(const Pass& pass, float* delta, int32_t row) const;
 
  private:
   void project_columns(const Pass& pass, const Linear& weight, const Activations& in,
                        const RowRange& rows, const ColumnRange& columns,
                        const kernels::NextWeights& next) const;
+
+  Buffer<float> delta_;  // [rows, hidden], where a norm comes.
 };
 
 class Embedding {
