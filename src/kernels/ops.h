@@ -20,7 +20,14 @@ namespace weir::kernels {
 
 enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAmx };
 enum class FloatType : uint8_t { kF32, kF16, kBF16 };
-enum class Act : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kRelu, kQuickGelu };
+enum class Act : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kRelu, kQuickGelu, kSigmoid };
+
+// How a gate acts on what it gates.
+struct GatedAct {
+  Act act = Act::kSilu;
+  float limit = 0;      // Above 0: the gate is at most this, and `up` between it and its negative.
+  float up_offset = 0;  // Added to `up` where there is a limit.
+};
 
 // Rows of weights that lie side by side in a packed matrix.
 inline constexpr int32_t kBlockRows = 16;
@@ -221,8 +228,10 @@ struct Ops {
   void (*scale)(float s, int32_t n, float* y);
   // y = cap * tanh(y / cap).
   void (*softcap)(float cap, int32_t n, float* y);
-  // y = act(gate) * up; y may be gate or up.
-  void (*gated_act)(const float* gate, const float* up, Act act, int32_t n, float* y);
+  // y = act(gate) * up, or, with a limit,
+  //   y = act(min(gate, limit)) * (max(-limit, min(up, limit)) + up_offset);
+  // y may be gate or up.
+  void (*gated_act)(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y);
   // y = act(y).
   void (*act)(Act act, int32_t n, float* y);
   // Rotates the first `dims` of each of `heads` heads (head_dim apart) by the row's angles:

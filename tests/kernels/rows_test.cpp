@@ -13,8 +13,8 @@ namespace weir::kernels {
 namespace {
 
 const std::vector<int32_t> kLengths = {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 100, 576, 1000, 4097};
-constexpr Act kActs[] = {Act::kSilu,  Act::kGeluTanh, Act::kGelu,
-                         Act::kRelu2, Act::kRelu,     Act::kQuickGelu};
+constexpr Act kActs[] = {Act::kSilu, Act::kGeluTanh,  Act::kGelu,   Act::kRelu2,
+                         Act::kRelu, Act::kQuickGelu, Act::kSigmoid};
 
 // `guard` elements behind the row must stay as they are.
 struct Row {
@@ -144,6 +144,8 @@ double activate(Act act, double x) {
       return x > 0 ? x : 0;
     case Act::kQuickGelu:
       return x / (1 + std::exp(-1.702 * x));
+    case Act::kSigmoid:
+      return 1 / (1 + std::exp(-x));
   }
   return 0;
 }
@@ -173,14 +175,42 @@ TEST_P(Rows, GatedActMultipliesTheActivationWithUp) {
     for (const Act act : kActs) {
       Row plain = copy_of(gate), y = copy_of(gate);
       GetParam()->act(act, n, plain.get());
-      GetParam()->gated_act(y.get(), up.data(), act, n, y.get());
+      GetParam()->gated_act(y.get(), up.data(), {.act = act}, n, y.get());
       for (size_t i = 0; i < gate.size(); ++i) ASSERT_EQ(y.data[i], plain.data[i] * up[i]);
       y.expect_guard();
       y = copy_of(up);  // In place of `up`.
-      GetParam()->gated_act(gate.data(), y.get(), act, n, y.get());
+      GetParam()->gated_act(gate.data(), y.get(), {.act = act}, n, y.get());
       for (size_t i = 0; i < gate.size(); ++i) ASSERT_EQ(y.data[i], plain.data[i] * up[i]);
     }
   }
+}
+
+TEST_P(Rows, GatedActWithALimitClampsBothSides) {
+  std::mt19937 random(8);
+  for (const int32_t n : kLengths) {
+    const std::vector<float> gate = normal(random, n, 8), up = normal(random, n, 8);
+    for (const Act act : kActs) {
+      const GatedAct gated = {.act = act, .limit = 7, .up_offset = 1};
+      std::vector<float> low = gate;
+      for (float& g : low) g = std::min(g, 7.0f);
+      Row plain = copy_of(low), y = copy_of(gate), reference = copy_of(gate);
+      GetParam()->act(act, n, plain.get());
+      GetParam()->gated_act(y.get(), up.data(), gated, n, y.get());
+      ops_for(Isa::kScalar).gated_act(gate.data(), up.data(), gated, n, reference.get());
+      for (size_t i = 0; i < gate.size(); ++i) {
+        ASSERT_EQ(y.data[i], plain.data[i] * (std::clamp(up[i], -7.0f, 7.0f) + 1));
+        expect_near(y.data[i], reference.data[i], 2e-6 * (2 + std::min(gate[i] * gate[i], 200.0f)),
+                    1e-6, i);
+      }
+      y.expect_guard();
+    }
+  }
+  // gpt-oss: (up + 1) gate sigmoid(1.702 gate).
+  const float gates[] = {9, -2}, ups[] = {-8, 0.5f};
+  float y[2];
+  GetParam()->gated_act(gates, ups, {.act = Act::kQuickGelu, .limit = 7, .up_offset = 1}, 2, y);
+  EXPECT_NEAR(y[0], -6 * 7 / (1 + std::exp(-1.702 * 7)), 1e-4);
+  EXPECT_NEAR(y[1], 1.5 * -2 / (1 + std::exp(1.702 * 2)), 1e-6);
 }
 
 TEST_P(Rows, NanStaysNan) {
@@ -190,6 +220,13 @@ TEST_P(Rows, NanStaysNan) {
     GetParam()->act(act, 3, y.get());
     EXPECT_TRUE(std::isnan(y.data[1])) << static_cast<int>(act);
     EXPECT_FALSE(std::isnan(y.data[2]));
+  }
+  for (const bool in_gate : {true, false}) {
+    const float gate[] = {in_gate ? nan : 1, 1}, up[] = {in_gate ? 1 : nan, 1};
+    float out[2];
+    GetParam()->gated_act(gate, up, {.limit = 7, .up_offset = 1}, 2, out);
+    EXPECT_TRUE(std::isnan(out[0]));
+    EXPECT_FALSE(std::isnan(out[1]));
   }
   Row y = copy_of({1, nan, 2});
   GetParam()->softcap(30, 3, y.get());

@@ -1,6 +1,7 @@
 // Row-wise kernels, the reference: the equations of ops.h in their plainest form, sums in double.
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/isa.h"
 #include "kernels/ops.h"
@@ -59,12 +60,24 @@ float activate(Act act, float x) {
       return x > 0 ? x : 0;
     case Act::kQuickGelu:
       return x * sigmoid(1.702f * x);
+    case Act::kSigmoid:
+      return sigmoid(x);
   }
   return x;
 }
 
-void gated_act(const float* gate, const float* up, Act act, int32_t n, float* y) {
-  for (int32_t i = 0; i < n; ++i) y[i] = activate(act, gate[i]) * up[i];
+// Comparisons with NaN are false: it stays.
+float clamp(float x, float least, float most) { return x > most ? most : x < least ? least : x; }
+
+void gated_act(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) {
+    float g = gate[i], u = up[i];
+    if (act.limit > 0) {
+      g = clamp(g, -std::numeric_limits<float>::infinity(), act.limit);
+      u = clamp(u, -act.limit, act.limit) + act.up_offset;
+    }
+    y[i] = activate(act.act, g) * u;
+  }
 }
 
 void act(Act act, int32_t n, float* y) {

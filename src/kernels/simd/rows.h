@@ -136,9 +136,37 @@ template <class V, Act kAct>
     return positive * positive;
   } else if constexpr (kAct == Act::kRelu) {
     return V::max(x, V::zero());
-  } else {
-    static_assert(kAct == Act::kQuickGelu);
+  } else if constexpr (kAct == Act::kQuickGelu) {
     return x * sigmoid<V>(V::broadcast(1.702f) * x);
+  } else {
+    static_assert(kAct == Act::kSigmoid);
+    return sigmoid<V>(x);
+  }
+}
+
+// Calls f with the activation as a type of its own.
+template <Act kAct>
+struct ActTag {
+  static constexpr Act act = kAct;
+};
+
+template <class F>
+[[gnu::always_inline]] inline void with_act(Act act, const F& f) {
+  switch (act) {
+    case Act::kSilu:
+      return f(ActTag<Act::kSilu>{});
+    case Act::kGeluTanh:
+      return f(ActTag<Act::kGeluTanh>{});
+    case Act::kGelu:
+      return f(ActTag<Act::kGelu>{});
+    case Act::kRelu2:
+      return f(ActTag<Act::kRelu2>{});
+    case Act::kRelu:
+      return f(ActTag<Act::kRelu>{});
+    case Act::kQuickGelu:
+      return f(ActTag<Act::kQuickGelu>{});
+    case Act::kSigmoid:
+      return f(ActTag<Act::kSigmoid>{});
   }
 }
 
@@ -151,22 +179,25 @@ void gated_act_of(const float* gate, const float* up, int32_t n, float* y) {
       });
 }
 
+// min and max give their second operand where one is NaN: it stays.
+template <class V, Act kAct>
+void limited_act_of(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y) {
+  const typename V::Float most = V::broadcast(act.limit), least = V::broadcast(-act.limit);
+  const typename V::Float offset = V::broadcast(act.up_offset);
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        const typename V::Float g = V::min(most, V::load(gate + i, lanes));
+        const typename V::Float u = V::max(least, V::min(most, V::load(up + i, lanes)));
+        V::store(y + i, activate<V, kAct>(g) * (u + offset), lanes);
+      });
+}
+
 template <class V>
-void gated_act(const float* gate, const float* up, Act act, int32_t n, float* y) {
-  switch (act) {
-    case Act::kSilu:
-      return gated_act_of<V, Act::kSilu>(gate, up, n, y);
-    case Act::kGeluTanh:
-      return gated_act_of<V, Act::kGeluTanh>(gate, up, n, y);
-    case Act::kGelu:
-      return gated_act_of<V, Act::kGelu>(gate, up, n, y);
-    case Act::kRelu2:
-      return gated_act_of<V, Act::kRelu2>(gate, up, n, y);
-    case Act::kRelu:
-      return gated_act_of<V, Act::kRelu>(gate, up, n, y);
-    case Act::kQuickGelu:
-      return gated_act_of<V, Act::kQuickGelu>(gate, up, n, y);
-  }
+void gated_act(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y) {
+  with_act(act.act, [&](auto tag) {
+    if (act.limit > 0) return limited_act_of<V, decltype(tag)::act>(gate, up, act, n, y);
+    gated_act_of<V, decltype(tag)::act>(gate, up, n, y);
+  });
 }
 
 template <class V, Act kAct>
@@ -179,20 +210,7 @@ void act_of(int32_t n, float* y) {
 
 template <class V>
 void act(Act act, int32_t n, float* y) {
-  switch (act) {
-    case Act::kSilu:
-      return act_of<V, Act::kSilu>(n, y);
-    case Act::kGeluTanh:
-      return act_of<V, Act::kGeluTanh>(n, y);
-    case Act::kGelu:
-      return act_of<V, Act::kGelu>(n, y);
-    case Act::kRelu2:
-      return act_of<V, Act::kRelu2>(n, y);
-    case Act::kRelu:
-      return act_of<V, Act::kRelu>(n, y);
-    case Act::kQuickGelu:
-      return act_of<V, Act::kQuickGelu>(n, y);
-  }
+  with_act(act, [&](auto tag) { act_of<V, decltype(tag)::act>(n, y); });
 }
 
 template <class V>

@@ -71,10 +71,11 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in,
   multiply(pass.ops, up, in, range, pass.scratch());
   add_bias(pass.ops, up, range);
   const int32_t columns = out.end - out.begin;
+  const kernels::GatedAct gated = {.act = spec.act};
   for (int64_t row = 0; row < out.rows; ++row) {
     const int64_t at = row * out.y_stride + out.begin;
     if (spec.gated)
-      pass.ops.gated_act(out.y + at, spare + at, spec.act, columns, out.y + at);
+      pass.ops.gated_act(out.y + at, spare + at, gated, columns, out.y + at);
     else
       pass.ops.act(spec.act, columns, out.y + at);
   }
