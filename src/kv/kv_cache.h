@@ -18,6 +18,8 @@ struct KvShape {
   int32_t kv_heads = 0;
   int32_t k_dim = 0;
   int32_t v_dim = 0;
+
+  bool operator==(const KvShape&) const = default;
 };
 
 // Bytes of one page in all layers.

@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 #include <initializer_list>
+#include <span>
 
 #include "model/families/family.h"
+#include "model/layers/make_layer.h"
+#include "model/layers/router.h"
 
 namespace weir::model {
 
@@ -108,6 +111,9 @@ Result<void> check(const Attention& a, int layer) {
                             std::to_string(a.num_heads) + " and " + std::to_string(a.num_kv_heads));
   if (a.head_dim < 1 || a.head_dim > 1024)
     return wrong(layer, "expected a head_dim from 1 to 1024, found " + std::to_string(a.head_dim));
+  if (a.v_head_dim < 0 || a.v_head_dim > 1024)
+    return wrong(layer,
+                 "expected a v_head_dim from 1 to 1024, found " + std::to_string(a.v_head_dim));
   const Rope& r = a.rope;
   if (r.dim < 0 || r.dim > a.head_dim || r.dim % 2 != 0)
     return wrong(layer, "expected an even number of rotary dimensions up to " +
@@ -118,7 +124,25 @@ Result<void> check(const Attention& a, int layer) {
   return check_positive(layer, {{"query_pre_attn_scalar or attention_multiplier", a.scale}});
 }
 
-Result<void> check(const Dense&, int) { return {}; }
+Result<void> check(const Dense& dense, int layer) {
+  return check_not_negative(layer, {{"swiglu_limit", dense.limit}});
+}
+
+Result<void> check_router(const Router& r, const Moe& moe, int layer) {
+  if (r.groups < 1 || r.groups > kRouterGroupsMax || moe.num_experts % r.groups != 0)
+    return wrong(layer, "expected 1 to " + std::to_string(kRouterGroupsMax) +
+                            " groups (n_group) that share " + std::to_string(moe.num_experts) +
+                            " experts evenly, found " + std::to_string(r.groups));
+  if (r.groups_kept < 1 || r.groups_kept > r.groups)
+    return wrong(layer, "expected a topk_group from 1 to " + std::to_string(r.groups) + ", found " +
+                            std::to_string(r.groups_kept));
+  if (const int left = moe.num_experts / r.groups * r.groups_kept; moe.top_k > left)
+    return wrong(layer, "expected at most " + std::to_string(left) +
+                            " experts per token, which topk_group leaves; found " +
+                            std::to_string(moe.top_k));
+  WEIR_TRY(check_not_negative(layer, {{"the router's epsilon", r.epsilon}}));
+  return check_positive(layer, {{"routed_scaling_factor", r.scale}});
+}
 
 Result<void> check(const Moe& moe, int layer) {
   constexpr int kExpertsMax = 4096;  // Eight times the most published.
@@ -128,11 +152,22 @@ Result<void> check(const Moe& moe, int layer) {
   if (moe.num_experts < 1 || moe.top_k < 1 || moe.top_k > moe.num_experts)
     return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) +
                             " experts per token, found " + std::to_string(moe.top_k));
-  return {};
+  WEIR_TRY(check(moe.expert, layer));
+  return check_router(moe.router, moe, layer);
 }
 
-Result<void> check_placement(const Sublayer& sublayer) {
+// What is before and after the operation; `before`: the sublayers before this one.
+Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer> before) {
   const int layer = sublayer.stored_layer;
+  if (sublayer.input == Sublayer::kSameAsBefore && (before.empty() || sublayer.pre))
+    return wrong(layer, "expected a sublayer before it whose input it reads, and no norm");
+  if (const auto of = static_cast<size_t>(sublayer.memory_of); sublayer.memory_of >= 0) {
+    if (of >= before.size() || need_of(before[of]) != need_of(sublayer.op))
+      return wrong(layer,
+                   "expected a sublayer before it with keys and values like its own, found "
+                   "sublayer " +
+                       std::to_string(of));
+  }
   for (const std::optional<Norm>* norm : {&sublayer.pre, &sublayer.post})
     if (*norm) WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", (*norm)->eps}}));
   return check_positive(layer, {{"residual_multiplier", sublayer.scale}});
@@ -154,8 +189,9 @@ Result<void> check_spec(const ModelSpec& spec) {
                                      {"final_logit_softcapping", spec.logit_softcap}}));
   WEIR_TRY(check_positive(
       last, {{"embedding_multiplier", spec.embed_scale}, {"logits_scaling", spec.logit_scale}}));
-  for (const Sublayer& sublayer : spec.sublayers) {
-    WEIR_TRY(check_placement(sublayer));
+  for (size_t i = 0; i < spec.sublayers.size(); ++i) {
+    const Sublayer& sublayer = spec.sublayers[i];
+    WEIR_TRY(check_placement(sublayer, std::span(spec.sublayers).first(i)));
     WEIR_TRY(
         std::visit([&](const auto& op) { return check(op, sublayer.stored_layer); }, sublayer.op));
   }

@@ -36,6 +36,7 @@ std::string rope_text(const Rope& r) {
 
 std::string text(const Attention& a) {
   std::string s = format("gqa %d/%dx%d", a.num_heads, a.num_kv_heads, a.head_dim);
+  if (a.v_dim() != a.head_dim) s += format(" values %d", a.v_dim());
   if (a.window > 0) s += format(" window %d", a.window);
   s += rope_text(a.rope);
   s += " scale " + number(a.scale);
@@ -43,25 +44,42 @@ std::string text(const Attention& a) {
   if (a.qk_norm == Attention::kPerHead) s += " qk-norm";
   if (a.qk_norm == Attention::kAllHeads) s += " qk-norm over all heads";
   if (a.qk_norm != Attention::kNoQkNorm && a.qk_norm_offset != 0) s += " 1+w";
+  if (a.qk_norm != Attention::kNoQkNorm && a.qk_norm_after_rope) s += " after rope";
   if (a.qkv_bias) s += " qkv-bias";
   if (a.out_bias) s += " out-bias";
   if (a.sinks) s += " sinks";
+  if (a.out_gate) s += " gated";
   return s;
 }
 
 std::string text(const Dense& f) {
-  static constexpr std::array kGated = {"swiglu",    "geglu-tanh", "geglu",
-                                        "relu2-glu", "reglu",      "quick-geglu"};
-  static constexpr std::array kPlain = {"silu", "gelu-tanh", "gelu", "relu2", "relu", "quick-gelu"};
+  static constexpr std::array kGated = {"swiglu", "geglu-tanh",  "geglu", "relu2-glu",
+                                        "reglu",  "quick-geglu", "glu"};
+  static constexpr std::array kPlain = {"silu", "gelu-tanh",  "gelu",   "relu2",
+                                        "relu", "quick-gelu", "sigmoid"};
   const auto act = static_cast<size_t>(f.act);
-  return format("%s %d%s", f.gated ? kGated[act] : kPlain[act], f.width, f.bias ? " bias" : "");
+  std::string s = format("%s %d", f.gated ? kGated[act] : kPlain[act], f.width);
+  if (f.limit > 0) s += " limit " + number(f.limit);
+  if (f.up_offset != 0) s += " up + " + number(f.up_offset);
+  if (f.bias) s += " bias";
+  return s;
+}
+
+std::string text(const Router& r) {
+  static constexpr std::array kScores = {"softmax", "softmax of top k", "sigmoid"};
+  std::string s = kScores[r.score];
+  if (r.bias) s += " bias";
+  if (r.selection_bias) s += " chosen with bias";
+  if (r.groups > 1) s += format(" in %d of %d groups", r.groups_kept, r.groups);
+  if (r.groups > 1 && r.group_score == Router::kTwoBest) s += " by their two best";
+  if (r.renormalise) s += " renormalised";
+  if (r.scale != 1) s += " x" + number(r.scale);
+  return s;
 }
 
 std::string text(const Moe& moe) {
   std::string s = format("moe %d of %d x ", moe.top_k, moe.num_experts) + text(moe.expert);
-  s += moe.router.score == Router::kSoftmax ? ", softmax" : ", softmax of top k";
-  if (moe.router.renormalise) s += " renormalised";
-  if (moe.router.scale != 1) s += " x" + number(moe.router.scale);
+  s += ", " + text(moe.router);
   if (moe.shared) s += ", shared " + text(*moe.shared);
   if (moe.shared_gate) s += " gated";
   return s;

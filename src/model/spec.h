@@ -52,18 +52,26 @@ struct Rope {
 
 struct Attention {  // MHA, GQA, MQA.
   enum QkNorm : uint8_t { kNoQkNorm, kPerHead, kAllHeads } qk_norm = kNoQkNorm;
+  bool qk_norm_after_rope = false;
   float qk_norm_offset = 0;  // As Norm::weight_offset.
   float qk_norm_eps = 1e-6f;
   int num_heads = 0;
   int num_kv_heads = 0;
-  int head_dim = 0;
-  int window = 0;   // Sliding window in tokens; 0 attends to everything.
-  float scale = 0;  // Multiplies q.k.
+  int head_dim = 0;    // Of queries and keys.
+  int v_head_dim = 0;  // Of values, and of what o_proj reads; 0: head_dim.
+  int window = 0;      // Sliding window in tokens; 0 attends to everything.
+  float scale = 0;     // Multiplies q.k.
   float logit_softcap = 0;
   bool qkv_bias = false;
   bool out_bias = false;
   bool sinks = false;  // One learned logit per head joins the softmax.
+  // A head's rows of q_proj are its query's and then a gate's, whose sigmoid multiplies what the
+  // head has attended.
+  bool out_gate = false;
   Rope rope{};
+
+  int v_dim() const { return v_head_dim > 0 ? v_head_dim : head_dim; }
+  int q_rows() const { return head_dim + (out_gate ? v_dim() : 0); }  // Of a head in q_proj.
 };
 
 struct Dense {
@@ -71,11 +79,24 @@ struct Dense {
   Act act = Act::kSilu;
   bool gated = true;  // act(gate(x)) * up(x); false: act(up(x)).
   bool bias = false;
+  float limit = 0, up_offset = 0;  // As kernels::GatedAct's, of a gated one.
 };
 
+// How experts are chosen, and how much each counts (layers/router.h).
 struct Router {
-  enum Score : uint8_t { kSoftmax, kSoftmaxOfTopK } score = kSoftmax;
-  bool renormalise = false;
+  enum Score : uint8_t {
+    kSoftmax,        // Of all logits.
+    kSoftmaxOfTopK,  // Of the chosen ones' logits.
+    kSigmoid,        // Of each logit by itself.
+  } score = kSoftmax;
+  bool bias = false;            // Of the router's linear layer.
+  bool selection_bias = false;  // A learned number per expert that counts for the choice alone.
+  // Experts lie in groups; only those of the best groups may be chosen. A group counts as much as
+  // its best expert, or as its two best together.
+  enum GroupScore : uint8_t { kBest, kTwoBest } group_score = kBest;
+  int groups = 1, groups_kept = 1;
+  bool renormalise = false;  // Weights are divided by their sum + epsilon.
+  float epsilon = 0;
   float scale = 1;
 };
 

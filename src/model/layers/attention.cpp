@@ -24,31 +24,42 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
       output_(SublayerOutput::bind(source)) {
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
-  const int32_t q_width = spec_.num_heads * spec_.head_dim;
-  const int32_t kv_width = spec_.num_kv_heads * spec_.head_dim;
-  const std::array<WeightBinder::Part, 3> parts = {{{"self_attn.q_proj", q_width},
-                                                    {"self_attn.k_proj", kv_width},
-                                                    {"self_attn.v_proj", kv_width}}};
-  const std::vector<Linear> qkv = binder.linears(layer, parts, source.hidden, spec_.qkv_bias);
-  q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
-  o_ = binder.linear(layer, "self_attn.o_proj", source.hidden, q_width, spec_.out_bias);
+  const int32_t hidden = source.hidden;
+  const int32_t q_width = spec_.num_heads * spec_.q_rows();
+  const int32_t k_width = spec_.num_kv_heads * spec_.head_dim;
+  const int32_t v_width = spec_.num_kv_heads * spec_.v_dim();
+  if (source.sublayer.memory_of >= 0) {
+    q_ = binder.linear(layer, "self_attn.q_proj", q_width, hidden, spec_.qkv_bias);
+  } else {
+    const std::array<WeightBinder::Part, 3> parts = {{{"self_attn.q_proj", q_width},
+                                                      {"self_attn.k_proj", k_width},
+                                                      {"self_attn.v_proj", v_width}}};
+    const std::vector<Linear> qkv = binder.linears(layer, parts, hidden, spec_.qkv_bias);
+    q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
+  }
+  o_ = binder.linear(layer, "self_attn.o_proj", hidden, spec_.num_heads * spec_.v_dim(),
+                     spec_.out_bias);
   if (spec_.qk_norm != Attention::kNoQkNorm) {
     const bool all = spec_.qk_norm == Attention::kAllHeads;
-    q_norm_ = binder.vector(layer, "self_attn.q_norm", all ? q_width : spec_.head_dim,
+    const int32_t all_queries = spec_.num_heads * spec_.head_dim;
+    q_norm_ = binder.vector(layer, "self_attn.q_norm", all ? all_queries : spec_.head_dim,
                             spec_.qk_norm_offset);
-    k_norm_ = binder.vector(layer, "self_attn.k_norm", all ? kv_width : spec_.head_dim,
-                            spec_.qk_norm_offset);
+    if (k_.n > 0)
+      k_norm_ = binder.vector(layer, "self_attn.k_norm", all ? k_width : spec_.head_dim,
+                              spec_.qk_norm_offset);
   }
   if (spec_.sinks)
     sinks_ = binder.vector(layer, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
   const int32_t multiple = o_.int8 ? o_.quant.group : 32;  // Columns that convert() wants.
-  converts_heads_ = spec_.num_heads / spec_.num_kv_heads * spec_.head_dim % multiple == 0;
+  converts_heads_ = spec_.num_heads / spec_.num_kv_heads * spec_.v_dim() % multiple == 0;
   input_ = SublayerInput::bind(source, static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms()));
   ask_scratch(source.scratch);
 }
 
 void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
-  queries_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_.n});
+  projected_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_.n});
+  queries_ = projected_;
+  if (spec_.out_gate) queries_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_width()});
   keys_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = k_.n});
   values_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = v_.n});
   attended_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = o_.k});
@@ -72,8 +83,9 @@ void AttentionLayer::begin(const Pass& pass) const {
   if (spec_.qk_norm != Attention::kAllHeads) return;
   claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "rope");
-    for (const Part part : {kQ, kK, kV})
-      place(pass, part, begin, end, 0, part == kQ ? spec_.num_heads : spec_.num_kv_heads);
+    place(pass, kQ, begin, end, 0, spec_.num_heads);
+    if (k_.n == 0) return;
+    for (const Part part : {kK, kV}) place(pass, part, begin, end, 0, spec_.num_kv_heads);
   });
   pass.team.barrier(pass.member);
 }
@@ -100,7 +112,10 @@ void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
 }
 
 ColumnShares<3> AttentionLayer::qkv_shares(const Pass& pass) const {
-  return {pass, {&q_, &k_, &v_}, std::lcm(64, spec_.head_dim)};
+  // Whole heads, of each of them.
+  return {pass,
+          {&q_, &k_, &v_},
+          std::lcm(64, std::lcm(spec_.q_rows(), std::lcm(spec_.head_dim, spec_.v_dim())))};
 }
 
 kernels::NextWeights AttentionLayer::first_weights(const Pass& pass) const {
@@ -112,7 +127,7 @@ void AttentionLayer::project(const Pass& pass) const {
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const std::array weights = {&q_, &k_, &v_};
-  const std::array outputs = {pass.ws.at(queries_), pass.ws.at(keys_), pass.ws.at(values_)};
+  const std::array outputs = {pass.ws.at(projected_), pass.ws.at(keys_), pass.ws.at(values_)};
   const auto compute = [&](const ColumnRange& columns, const kernels::NextWeights& next) {
     const Linear& weight = *weights[columns.weight];
     const kernels::GemmRange range = {.rows = pass.rows(),
@@ -124,9 +139,10 @@ void AttentionLayer::project(const Pass& pass) const {
     multiply(pass.ops, weight, in, range, pass.scratch());
     add_bias(pass.ops, weight, range);
     // A norm over all heads has to wait for the other columns.
-    if (spec_.qk_norm != Attention::kAllHeads)
-      place(pass, static_cast<Part>(columns.weight), 0, pass.rows(), columns.begin / spec_.head_dim,
-            columns.end / spec_.head_dim);
+    if (spec_.qk_norm == Attention::kAllHeads) return;
+    const auto part = static_cast<Part>(columns.weight);
+    const int32_t head_rows = head_columns(part);
+    place(pass, part, 0, pass.rows(), columns.begin / head_rows, columns.end / head_rows);
   };
   claim_columns(pass, qkv_shares(pass), SublayerOutput::first_weights(pass, o_), compute);
 }
@@ -144,30 +160,58 @@ void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads,
   }
 }
 
+int32_t AttentionLayer::head_columns(Part part) const {
+  return part == kQ ? spec_.q_rows() : part == kK ? spec_.head_dim : spec_.v_dim();
+}
+
+// Heads [first, last) of a row of Q, K or V, side by side: where they have been projected, or,
+// where gates lie between the queries, without these.
+float* AttentionLayer::heads_of(const Pass& pass, Part part, int64_t row, int32_t first,
+                                int32_t last) const {
+  const Workspace& ws = pass.ws;
+  if (part != kQ)
+    return part == kK ? ws.at(keys_) + row * k_.n + first * spec_.head_dim
+                      : ws.at(values_) + row * v_.n + first * spec_.v_dim();
+  float* queries = ws.at(queries_) + row * q_width() + first * spec_.head_dim;
+  if (!spec_.out_gate) return queries;
+  const float* projected = ws.at(projected_) + row * q_.n;
+  for (int32_t h = first; h < last; ++h)
+    std::copy_n(projected + h * spec_.q_rows(), spec_.head_dim,
+                queries + (h - first) * spec_.head_dim);
+  return queries;
+}
+
 // Heads [first, last) of some rows of Q, K or V: Q and K get their norm and rope, K and V go to
 // their page.
 void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t end, int32_t first,
                            int32_t last) const {
-  const Workspace& ws = pass.ws;
   const int32_t heads = last - first;
-  float* x = ws.at(part == kQ ? queries_ : part == kK ? keys_ : values_);
-  const int64_t stride = part == kQ ? q_.n : part == kK ? k_.n : v_.n;
-  const Rope& rope = spec_.rope;
   for (int32_t row = begin; row < end; ++row) {
-    float* head = x + row * stride + int64_t{first} * spec_.head_dim;
-    if (part != kV) normalise_heads(pass, head, heads, part == kQ ? q_norm_ : k_norm_);
-    if (part != kV && rope.dim > 0) {
-      const Angles angles = ws.angles[int64_t{rope_index_} * pass.rows() + row];
-      pass.ops.rope(head, heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
-                    rope.layout == Rope::kInterleaved);
-    }
-    if (part == kQ) continue;
-    const int32_t position = ws.position[row], slot = position % kernels::kPageTokens;
-    const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
-    const int32_t page = slice.pages[position / kernels::kPageTokens];
-    const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;
-    store(pass.kv.layer(memory_), page, slot, first, heads, head);
+    float* head = heads_of(pass, part, row, first, last);
+    if (part != kV) turn_heads(pass, part, row, heads, head);
+    if (part != kQ) store_heads(pass, part, row, first, heads, head);
   }
+}
+
+void AttentionLayer::turn_heads(const Pass& pass, Part part, int32_t row, int32_t heads,
+                                float* x) const {
+  const float* norm = part == kQ ? q_norm_ : k_norm_;
+  if (!spec_.qk_norm_after_rope) normalise_heads(pass, x, heads, norm);
+  if (const Rope& rope = spec_.rope; rope.dim > 0) {
+    const Angles angles = pass.ws.angles[int64_t{rope_index_} * pass.rows() + row];
+    pass.ops.rope(x, heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
+                  rope.layout == Rope::kInterleaved);
+  }
+  if (spec_.qk_norm_after_rope) normalise_heads(pass, x, heads, norm);
+}
+
+void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32_t first,
+                                 int32_t heads, const float* x) const {
+  const int32_t position = pass.ws.position[row], slot = position % kernels::kPageTokens;
+  const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])];
+  const int32_t page = slice.pages[position / kernels::kPageTokens];
+  const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;
+  store(pass.kv.layer(memory_), page, slot, first, heads, x);
 }
 
 void AttentionLayer::attend(const Pass& pass, const RowRange& rows) const {
@@ -203,13 +247,12 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const int32_t first = tile * most;
   const int32_t rows = std::min(most, slice.rows - first);
   const int32_t row = slice.row_begin + first;
-  const int32_t column = kv_head * group * spec_.head_dim;
-  const int64_t at = int64_t{row} * q_.n + column;
+  const int32_t column = kv_head * group * spec_.v_dim();
   const kernels::AttendArgs args = {
-      .q = ws.at(queries_) + at,
-      .q_stride = q_.n,
-      .out = ws.at(attended_) + at,
-      .out_stride = q_.n,
+      .q = ws.at(queries_) + int64_t{row} * q_width() + kv_head * group * spec_.head_dim,
+      .q_stride = q_width(),
+      .out = ws.at(attended_) + int64_t{row} * o_.k + column,
+      .out_stride = o_.k,
       .rows = rows,
       .first_position = slice.first_position + first,
       .pages = slice.pages,
@@ -223,12 +266,25 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   };
   const auto attend_rows = row < pass.prompt_begin ? pass.ops.attend : pass.ops.attend_prompt;
   attend_rows(pass.kv.layer(memory_), args);
+  if (spec_.out_gate) gate_heads(pass, row, row + rows, kv_head * group, group);
   if (converts_heads_)
     convert_attended(pass, {.k = o_.k,
                             .begin = row,
                             .end = row + rows,
                             .column = column,
-                            .columns = group * spec_.head_dim});
+                            .columns = group * spec_.v_dim()});
+}
+
+// What heads have attended, times the sigmoid of their gates.
+void AttentionLayer::gate_heads(const Pass& pass, int32_t begin, int32_t end, int32_t first,
+                                int32_t heads) const {
+  const int32_t width = spec_.v_dim();
+  for (int64_t row = begin; row < end; ++row)
+    for (int32_t h = first; h < first + heads; ++h) {
+      const float* gate = pass.ws.at(projected_) + row * q_.n + h * spec_.q_rows() + spec_.head_dim;
+      float* attended = pass.ws.at(attended_) + row * o_.k + h * width;
+      pass.ops.gated_act(gate, attended, {.act = Act::kSigmoid}, width, attended);
+    }
 }
 
 void AttentionLayer::convert_attended(const Pass& pass, const ActivationForms::Part& part) const {

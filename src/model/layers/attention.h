@@ -1,5 +1,6 @@
-// AttentionLayer: grouped-query attention over paged keys and values, with optional biases, norms
-// on Q and K, partial or no rope, sliding window, soft cap and sinks.
+// AttentionLayer: grouped-query attention over paged keys and values, its own or another layer's,
+// with optional biases, norms on Q and K, partial or no rope, sliding window, soft cap, sinks and
+// gates.
 //
 // Threads: as Layer.
 #pragma once
@@ -30,8 +31,16 @@ class AttentionLayer final : public Layer {
   void ask_scratch(ScratchPlan& scratch);
   ColumnShares<3> qkv_shares(const Pass& pass) const;
   void project(const Pass& pass) const;
+  // Of one head, in the weight's rows.
+  int32_t head_columns(Part part) const;
+  int32_t q_width() const { return spec_.num_heads * spec_.head_dim; }
+  float* heads_of(const Pass& pass, Part part, int64_t row, int32_t first, int32_t last) const;
   void place(const Pass& pass, Part part, int32_t begin, int32_t end, int32_t first,
              int32_t last) const;
+  void turn_heads(const Pass& pass, Part part, int32_t row, int32_t heads, float* x) const;
+  void store_heads(const Pass& pass, Part part, int32_t row, int32_t first, int32_t heads,
+                   const float* x) const;
+  void gate_heads(const Pass& pass, int32_t begin, int32_t end, int32_t first, int32_t heads) const;
   void attend(const Pass& pass, const RowRange& rows) const;
   void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
   void convert_attended(const Pass& pass, const ActivationForms::Part& part) const;
@@ -43,7 +52,7 @@ class AttentionLayer final : public Layer {
   int32_t rope_index_;
   SublayerInput input_;
   SublayerOutput output_;
-  Linear q_, k_, v_, o_;
+  Linear q_, k_, v_, o_;  // Without k_ and v_ where the memory is another layer's.
   // The heads that attend together fill whole groups of o_proj's activations, so that whoever
   // computed them can convert them at once.
   bool converts_heads_ = false;
@@ -51,8 +60,9 @@ class AttentionLayer final : public Layer {
   const float* k_norm_ = nullptr;
   const float* sinks_ = nullptr;  // [heads]
 
-  Buffer<float> queries_, keys_, values_;  // [rows, width of q_, k_ or v_]
-  Buffer<float> attended_;                 // [rows, o_.k]
+  Buffer<float> projected_, keys_, values_;  // [rows, width of q_, k_ or v_]
+  Buffer<float> queries_;   // [rows, heads * head_dim]: those projected, unless gates lie between.
+  Buffer<float> attended_;  // [rows, o_.k]
   FormsBuffer attended_forms_;
 };
 

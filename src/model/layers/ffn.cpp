@@ -71,7 +71,8 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in,
   multiply(pass.ops, up, in, range, pass.scratch());
   add_bias(pass.ops, up, range);
   const int32_t columns = out.end - out.begin;
-  const kernels::GatedAct gated = {.act = spec.act};
+  const kernels::GatedAct gated = {
+      .act = spec.act, .limit = spec.limit, .up_offset = spec.up_offset};
   for (int64_t row = 0; row < out.rows; ++row) {
     const int64_t at = row * out.y_stride + out.begin;
     if (spec.gated)

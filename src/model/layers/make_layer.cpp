@@ -10,16 +10,19 @@ namespace weir::model {
 namespace {
 
 std::optional<kv::KvShape> need(const Attention& a) {
-  return kv::KvShape{.kv_heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.head_dim};
+  return kv::KvShape{.kv_heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim()};
 }
 std::optional<kv::KvShape> need(const Dense&) { return std::nullopt; }
 std::optional<kv::KvShape> need(const Moe&) { return std::nullopt; }
 
 }  // namespace
 
+std::optional<kv::KvShape> need_of(const Operation& op) {
+  return std::visit([](const auto& kind) { return need(kind); }, op);
+}
+
 std::optional<kv::KvShape> need_of(const Sublayer& sublayer) {
-  if (sublayer.memory_of >= 0) return std::nullopt;
-  return std::visit([](const auto& op) { return need(op); }, sublayer.op);
+  return sublayer.memory_of >= 0 ? std::nullopt : need_of(sublayer.op);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer) {

@@ -16,7 +16,8 @@
 
 namespace weir::model {
 
-// What the sublayer keeps of each token; nothing where it has no memory, or another's.
+// What an operation keeps of each token; a sublayer, which may read another's.
+std::optional<kv::KvShape> need_of(const Operation& op);
 std::optional<kv::KvShape> need_of(const Sublayer& sublayer);
 
 // Builds the layers of one model, in order.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "model/layers/router.h"
+
 namespace weir::model {
 
 MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
@@ -11,8 +13,11 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   // Routing is discrete: a rounding error there is not a small one.
-  router_ = binder.linear(layer, "mlp.gate", spec_.num_experts, hidden_, false,
+  router_ = binder.linear(layer, "mlp.gate", spec_.num_experts, hidden_, spec_.router.bias,
                           Precision::kFloatActivations);
+  if (spec_.router.selection_bias)
+    selection_bias_ = binder.vector(layer, "mlp.gate.e_score_correction_bias", spec_.num_experts, 0,
+                                    /*bare=*/true);
   bind_experts(binder, layer);
   if (spec_.shared)
     shared_ = FfnWeights::bind(binder, layer, "mlp.shared_expert", *spec_.shared, hidden_);
@@ -31,7 +36,7 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
 }
 
 MoeLayer::RouteBuffers::RouteBuffers(ScratchPlan& scratch, BufferUse use, const Moe& spec)
-    : scores(scratch.ask<float>(use, {.per_row = spec.num_experts})),
+    : scores(scratch.ask<float>(use, {.per_row = router_floats(spec.router, spec.num_experts)})),
       choice(scratch.ask<int32_t>(use, {.per_row = spec.top_k})),
       weight(scratch.ask<float>(use, {.per_row = spec.top_k})) {}
 
@@ -113,15 +118,16 @@ void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
 // What this router makes of Pass::normed().
 void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
   const Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
-  const int32_t rows = end - begin, experts = spec_.num_experts;
-  float* scores = to.scores + int64_t{begin} * experts;
-  multiply(pass.ops, router_, in, {.rows = rows, .end = experts, .y = scores, .y_stride = experts},
-           pass.scratch());
-  for (int64_t row = 0; row < rows; ++row) {
-    pass.ops.softmax(scores + row * experts, experts, scores + row * experts);
-    choose(scores + row * experts, to.choice + (begin + row) * spec_.top_k,
-           to.weight + (begin + row) * spec_.top_k);
-  }
+  const int32_t experts = spec_.num_experts;
+  const int32_t floats = router_floats(spec_.router, experts);
+  float* scores = to.scores + int64_t{begin} * floats;
+  const kernels::GemmRange range = {
+      .rows = end - begin, .end = experts, .y = scores, .y_stride = floats};
+  multiply(pass.ops, router_, in, range, pass.scratch());
+  add_bias(pass.ops, router_, range);
+  for (int64_t row = begin; row < end; ++row, scores += floats)
+    choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores,
+           to.choice + row * spec_.top_k, to.weight + row * spec_.top_k);
   if (bank_ != nullptr && bank_->routing() != nullptr) substitute(pass, begin, end, to);
 }
 
@@ -148,27 +154,6 @@ void MoeLayer::look_ahead(const Pass& pass) const {
     const auto row = static_cast<int32_t>(block);
     if (pass.generated(row)) next_->choose_rows(pass, row, row + 1, seen);
   });
-}
-
-// The top k of the probabilities, best first, the lower index first among equals. Overwrites them.
-void MoeLayer::choose(float* scores, int32_t* choice, float* weight) const {
-  constexpr float kTaken = -1;  // Below every probability.
-  for (int32_t e = 0; e < spec_.num_experts; ++e)
-    if (!(scores[e] >= 0)) scores[e] = 0;  // A NaN must not stop the selection.
-  float sum = 0;
-  for (int32_t rank = 0; rank < spec_.top_k; ++rank) {
-    int32_t best = 0;
-    for (int32_t e = 1; e < spec_.num_experts; ++e)
-      if (scores[e] > scores[best]) best = e;
-    choice[rank] = best;
-    weight[rank] = scores[best];
-    sum += scores[best];
-    scores[best] = kTaken;
-  }
-  // A softmax over the chosen logits is the renormalised softmax over all.
-  const bool renormalise = spec_.router.renormalise || spec_.router.score == Router::kSoftmaxOfTopK;
-  const float factor = renormalise && sum > 0 ? spec_.router.scale / sum : spec_.router.scale;
-  for (int32_t rank = 0; rank < spec_.top_k; ++rank) weight[rank] *= factor;
 }
 
 // What these rows lack is read while others attend and are routed.

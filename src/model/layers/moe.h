@@ -38,7 +38,7 @@ class MoeLayer final : public Layer {
  private:
   // Where a router's answers go, from the first row of a batch on.
   struct Routes {
-    float* scores = nullptr;    // [rows, experts]
+    float* scores = nullptr;    // [rows, router_floats()]
     int32_t* choice = nullptr;  // [rows, top_k]: experts, best first.
     float* weight = nullptr;    // [rows, top_k]
     bool early = false;         // Of the layer before's input.
@@ -47,7 +47,6 @@ class MoeLayer final : public Layer {
   void choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
   void look_ahead(const Pass& pass) const;
   void substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
-  void choose(float* scores, int32_t* choice, float* weight) const;
   // Some of the active experts, by their places in the plan, and the shared one.
   struct Group {
     const int32_t* places = nullptr;  // Null: the first ones.
@@ -74,6 +73,7 @@ class MoeLayer final : public Layer {
   SublayerInput input_;
   SublayerOutput output_;
   Linear router_;
+  const float* selection_bias_ = nullptr;  // [experts]
   ExpertBank* bank_;
   const MoeLayer* next_ = nullptr;
   int32_t number_ = 0;  // In the bank.
