@@ -23,6 +23,7 @@ struct FamilyEntry {
 constexpr std::array kFamilies = {
     FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
     FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
+    FamilyEntry{"GptOssForCausalLM", family::gpt_oss},
     FamilyEntry{"GraniteForCausalLM", family::granite},
     FamilyEntry{"LlamaForCausalLM", family::llama},
     FamilyEntry{"MistralForCausalLM", family::mistral},

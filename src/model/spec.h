@@ -131,6 +131,15 @@ struct FusedModules {
   std::vector<std::string> parts;  // "self_attn.q_proj", ...
 };
 
+// Experts of a layer in two tensors without modules, gate_proj's rows with up_proj's in the first:
+// [experts, n, k], or [experts, k, n] if transposed. Biases: the tensor's name + "_bias".
+struct ExpertTensors {
+  std::string gate_up;  // "mlp.experts.gate_up_proj"
+  std::string down;
+  bool transposed = false;
+  bool interleaved = false;  // Rows of gate and up take turns; else gate's come first.
+};
+
 struct ModelSpec {
   std::string family;  // As config.json names it.
   int vocab_size = 0;
@@ -146,6 +155,7 @@ struct ModelSpec {
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}.
   std::vector<std::pair<std::string, std::string>> renames;
   std::vector<FusedModules> fused;
+  std::optional<ExpertTensors> expert_tensors;  // Where experts are no modules.
 };
 
 std::string describe(const ModelSpec& spec);  // One line per distinct layer; golden-tested.

@@ -144,11 +144,23 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   return m;
 }
 
+Linear WeightBinder::float_linear(DType type, int32_t n, int32_t k, Precision precision) const {
+  Linear linear;
+  linear.n = n;
+  linear.k = k;
+  linear.floats = {.n = n, .k = k, .type = float_type(type)};
+  // A checkpoint that stores float32 wants its precision.
+  linear.bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed &&
+                        type != DType::kF32 && k % 32 == 0;
+  return linear;
+}
+
 StoredLinear WeightBinder::locate(const Module& m, int64_t row, int32_t n, Precision precision) {
   StoredLinear out;
   Linear& linear = out.linear;
   linear.n = n;
   linear.k = m.k;
+  if (m.scales == nullptr) linear = float_linear(m.weight->tensor.type, n, m.k, precision);
   if (m.bias != nullptr) {
     const DType type = m.bias->tensor.type;
     linear.bias =
@@ -163,20 +175,13 @@ StoredLinear WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
         .bytes = static_cast<uint64_t>(n) * row_bytes};
   };
   add_piece(*m.weight);
-  const bool bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
-  if (m.scales == nullptr) {
-    linear.floats = {.n = n, .k = m.k, .type = float_type(m.weight->tensor.type)};
-    // Whoever stores float32 wants its precision.
-    linear.bf16_prompts =
-        bf16_prompts && linear.floats.type != kernels::FloatType::kF32 && m.k % 32 == 0;
-    return out;
-  }
+  if (m.scales == nullptr) return out;
   add_piece(*m.scales);
   add_piece(*m.biases);
   out.bits = m.format.bits;
   linear.quantised = true;
   linear.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
-  linear.bf16_prompts = bf16_prompts;
+  linear.bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
   linear.quant = {.n = n,
                   .k = m.k,
                   .group = m.format.group,
@@ -261,8 +266,50 @@ void WeightBinder::for_experts(int layer, std::string_view part, int32_t count, 
   }
 }
 
+bool WeightBinder::in_tensors(int layer, std::string_view part) const {
+  return spec_.expert_tensors && !has_weight(layer, "mlp.switch_mlp." + std::string(part));
+}
+
+std::vector<Linear> WeightBinder::tensor_experts(int layer, std::string_view part, int32_t count,
+                                                 int32_t n, int32_t k, bool bias) {
+  const ExpertTensors& t = *spec_.expert_tensors;
+  const bool down = part == "down_proj", up = part == "up_proj";
+  const std::string path = stored_path(layer, down ? t.down : t.gate_up);
+  // Of the tensor's rows, which are this matrix's.
+  const int64_t rows = down ? n : 2 * int64_t{n};
+  const int64_t step = !down && t.interleaved ? 2 : 1;
+  const int64_t first = !up ? 0 : t.interleaved ? 1 : n;
+  const std::array<int64_t, 3> shape = {count, t.transposed ? k : rows, t.transposed ? rows : k};
+  std::vector<Linear> out(static_cast<size_t>(count));
+  if (error_) return out;
+  const card::StoredTensor* weight = take(path, kFloatTypes, shape);
+  const std::array<int64_t, 2> bias_shape = {count, rows};
+  const card::StoredTensor* biases = bias ? take(path + "_bias", kFloatTypes, bias_shape) : nullptr;
+  if (error_) return out;
+  const DType type = weight->tensor.type;
+  for (int64_t e = 0; e < count; ++e) {
+    Linear& linear = out[static_cast<size_t>(e)];
+    linear = float_linear(type, n, k, Precision::kAsComputed);
+    const int64_t at = e * rows * k + (t.transposed ? first : first * k);
+    linear.floats.rows =
+        unwrap(store_.add_gathered({.file = &checkpoint_.file(*weight),
+                                    .type = type,
+                                    .data = weight->tensor.data + at * dtype_bytes(type),
+                                    .n = n,
+                                    .k = k,
+                                    .row_step = t.transposed ? step : step * k,
+                                    .column_step = t.transposed ? rows : 1}));
+    if (biases == nullptr) continue;
+    const Tensor& b = biases->tensor;
+    linear.bias = unwrap(
+        store_.add_widened(b.type, b.data + (e * rows + first) * dtype_bytes(b.type), n, 0, step));
+  }
+  return out;
+}
+
 std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count,
                                           int32_t n, int32_t k, bool bias) {
+  if (in_tensors(layer, part)) return tensor_experts(layer, part, count, n, k, bias);
   std::vector<Linear> out;
   out.reserve(static_cast<size_t>(count));
   for_experts(layer, part, count, n, k, bias, [&](const Module* module, int64_t row) {
@@ -275,6 +322,10 @@ std::vector<StoredLinear> WeightBinder::stored_experts(int layer, std::string_vi
                                                        int32_t count, int32_t n, int32_t k,
                                                        bool bias) {
   std::vector<StoredLinear> out;
+  if (in_tensors(layer, part))
+    reject("--stream-experts: expected experts whose rows lie one after another in the file; " +
+           spec_.family + " has them in '" + stored_path(layer, spec_.expert_tensors->gate_up) +
+           "', which has to be rearranged");
   out.reserve(static_cast<size_t>(count));
   for_experts(layer, part, count, n, k, bias, [&](const Module* module, int64_t row) {
     out.push_back(module ? locate(*module, row, n, Precision::kAsComputed) : StoredLinear{});

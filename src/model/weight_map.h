@@ -5,9 +5,10 @@
 // Norms before and after a sublayer bring their own (Norm::module).
 //   whole model: embed_tokens, norm, lm_head
 //   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks,
-//   mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.shared_expert.*, mlp.shared_expert_gate;
-//   experts: mlp.experts.*.{gate,up,down}_proj one by one, or mlp.switch_mlp.{gate,up,down}_proj
-//   stacked [experts, n, k].
+//   mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.gate.e_score_correction_bias,
+//   mlp.shared_expert.*, mlp.shared_expert_gate; experts: mlp.experts.*.{gate,up,down}_proj one by
+//   one, or mlp.switch_mlp.{gate,up,down}_proj stacked [experts, n, k], or in the tensors that
+//   ModelSpec::expert_tensors names.
 //
 // Errors stick: after the first, getters return empty weights and finish() reports it.
 //
@@ -83,7 +84,8 @@ class WeightBinder {
                 Precision precision = Precision::kAsComputed);
   // Linear layers of the same input, which the file may hold fused.
   std::vector<Linear> linears(int layer, std::span<const Part> parts, int32_t k, bool bias);
-  // mlp.experts.*.`part`, or mlp.switch_mlp.`part` where the file stacks them.
+  // mlp.experts.*.`part`, or mlp.switch_mlp.`part` where the file stacks them, or what of
+  // ModelSpec::expert_tensors it is.
   std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
                               bool bias);
   // The same, to be read later.
@@ -122,6 +124,12 @@ class WeightBinder {
   // Rows [row, row + n) of the module, all leading dimensions counted.
   Linear bind(const Module& module, int64_t row, int32_t n, Precision precision);
   StoredLinear locate(const Module& module, int64_t row, int32_t n, Precision precision);
+  // The layer's experts are in the tensors that ModelSpec::expert_tensors names.
+  bool in_tensors(int layer, std::string_view part) const;
+  std::vector<Linear> tensor_experts(int layer, std::string_view part, int32_t count, int32_t n,
+                                     int32_t k, bool bias);
+  // A float matrix but for its rows.
+  Linear float_linear(DType type, int32_t n, int32_t k, Precision precision) const;
   // Calls fn(module, row) for each expert; the module is null after an error.
   template <class F>
   void for_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k, bool bias,

@@ -15,6 +15,8 @@ constexpr size_t kSlabBytes = size_t{64} << 20;
 // About 1 MiB of 4-bit words at a width of 4,096: long enough to keep a claim cheap, short enough
 // that the last block does not keep the others waiting.
 constexpr int32_t kJobBlocks = 32;
+// Rows that are gathered together: 64 bytes of a transposed column of 16-bit numbers.
+constexpr int32_t kGatherRows = 32;
 
 struct RowBytes {
   int64_t words, scales;
@@ -90,6 +92,15 @@ Result<const void*> WeightStore::add_floats(const FileView& file, const Tensor& 
   return copy;
 }
 
+Result<const void*> WeightStore::add_gathered(const ScatteredFloats& source) {
+  numbers_of_format_[dtype_name(source.type)] += int64_t{source.n} * source.k;
+  WEIR_ASSIGN(std::byte * rows, allocate(source.bytes()));
+  for (int32_t begin = 0; begin < source.n; begin += kGatherRows)
+    gather_jobs_.push_back({source, rows, begin, std::min(begin + kGatherRows, source.n)});
+  stored_bytes_ += source.bytes();
+  return rows;
+}
+
 int64_t WeightStore::numbers() const {
   int64_t total = vector_numbers_;
   for (const auto& [name, numbers] : numbers_of_format_) total += numbers;
@@ -117,11 +128,11 @@ std::string WeightStore::formats() const {
 }
 
 Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,
-                                              float offset) {
+                                              float offset, int64_t step) {
   vector_numbers_ += count;
   WEIR_ASSIGN(std::byte * memory, allocate(count * 4));
   auto* out = reinterpret_cast<float*>(memory);
-  for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, i) + offset;
+  for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, i * step) + offset;
   return out;
 }
 
@@ -138,17 +149,52 @@ int64_t WeightStore::run(const Job& job) {
   return rows * (row.words + 2 * row.scales);
 }
 
+namespace {
+
+// Column by column: where the source is transposed, the rows' elements of a column lie together.
+template <class T>
+void gather(const ScatteredFloats& s, int32_t begin, int32_t end, std::byte* rows) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  for (int64_t c = 0; c < s.k; ++c)
+    for (int64_t r = begin; r < end; ++r)
+      std::memcpy(rows + (r * s.k + c) * kSize,
+                  s.data + (r * s.row_step + c * s.column_step) * kSize, sizeof(T));
+}
+
+}  // namespace
+
+int64_t WeightStore::run(const GatherJob& job) {
+  const ScatteredFloats& s = job.source;
+  if (dtype_bytes(s.type) == 4)
+    gather<uint32_t>(s, job.begin, job.end, job.rows);
+  else
+    gather<uint16_t>(s, job.begin, job.end, job.rows);
+  return (job.end - job.begin) * (s.bytes() / s.n);
+}
+
 void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
   std::atomic<int64_t> done{0};
-  const auto count = static_cast<int32_t>(jobs_.size());
+  const auto packs = static_cast<int32_t>(jobs_.size());
+  const auto count = packs + static_cast<int32_t>(gather_jobs_.size());
   team.run([&](int member) {
     for (int32_t i = team.claim(); i < count; i = team.claim()) {
-      done.fetch_add(run(jobs_[static_cast<size_t>(i)]), std::memory_order_relaxed);
+      const int64_t bytes = i < packs ? run(jobs_[static_cast<size_t>(i)])
+                                      : run(gather_jobs_[static_cast<size_t>(i - packs)]);
+      done.fetch_add(bytes, std::memory_order_relaxed);
       if (member == 0 && progress) progress(done.load(std::memory_order_relaxed), stored_bytes_);
     }
   });
   if (progress) progress(stored_bytes_, stored_bytes_);
+  // Matrices that are gathered lie among one another: only now are all of them read.
+  for (const GatherJob& job : gather_jobs_) {
+    const ScatteredFloats& s = job.source;
+    const int64_t last = (s.n - 1) * s.row_step + (s.k - 1) * s.column_step;
+    if (job.begin == 0)
+      s.file->drop(static_cast<size_t>(s.data - s.file->bytes().data()),
+                   static_cast<size_t>((last + 1) * dtype_bytes(s.type)));
+  }
   jobs_ = {};
+  gather_jobs_ = {};
 }
 
 }  // namespace weir::model

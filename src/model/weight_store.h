@@ -3,8 +3,8 @@
 // stay mapped from the file; small vectors are widened to float32.
 //
 // Threads: filled by one thread; pack() uses the team; immutable afterwards.
-// Invariants: (1) pointers handed out stay valid for the store's life; (2) what add_packed() hands
-// out is filled by pack().
+// Invariants: (1) pointers handed out stay valid for the store's life; (2) what add_packed() and
+// add_gathered() hand out is filled by pack().
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,17 @@ struct QuantSource {
   size_t offset[3] = {};         // Of the first row in that file.
 };
 
+// A float matrix [n, k] that is not stored row by row: transposed, or its rows among others.
+struct ScatteredFloats {
+  const FileView* file = nullptr;
+  DType type = DType::kF32;
+  const std::byte* data = nullptr;  // Of its first element.
+  int32_t n = 0, k = 0;
+  int64_t row_step = 0, column_step = 0;  // In elements.
+
+  int64_t bytes() const { return int64_t{n} * k * dtype_bytes(type); }
+};
+
 class WeightStore {
  public:
   // 64-byte aligned memory that lives as long as the store.
@@ -41,10 +52,14 @@ class WeightStore {
   // A float matrix in place in its file, or a copy where the file has it unaligned.
   Result<const void*> add_floats(const FileView& file, const Tensor& tensor, const std::byte* data,
                                  int64_t elements);
-  // `count` elements widened to float32, plus `offset`.
-  Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset);
+  // Plans a copy, row by row.
+  Result<const void*> add_gathered(const ScatteredFloats& source);
+  // `count` elements, `step` apart, widened to float32, plus `offset`.
+  Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset,
+                                   int64_t step = 1);
 
-  // Repacks everything planned. `progress(done, total)` in stored bytes, from the calling thread.
+  // Repacks and copies everything planned. `progress(done, total)` in stored bytes, from the
+  // calling thread.
   void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);
 
   // Counts a matrix whose memory is somebody else's: streamed experts.
@@ -77,10 +92,18 @@ class WeightStore {
     int32_t begin = 0, end = 0;
   };
   static int64_t run(const Job& job);
+  // Rows [begin, end) of a matrix that is gathered.
+  struct GatherJob {
+    ScatteredFloats source;
+    std::byte* rows = nullptr;
+    int32_t begin = 0, end = 0;
+  };
+  static int64_t run(const GatherJob& job);
 
   std::vector<HugeBuffer> slabs_;
   size_t slab_used_ = 0;
   std::vector<Job> jobs_;
+  std::vector<GatherJob> gather_jobs_;
   std::map<std::string, int64_t> numbers_of_format_;
   int64_t vector_numbers_ = 0;
   int64_t stored_bytes_ = 0;

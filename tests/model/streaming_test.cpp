@@ -685,5 +685,24 @@ TEST_F(Streaming, SaysWhatMemoryItNeedsAtLeast) {
   EXPECT_NE(opened.error().message.find("--expert-memory"), std::string::npos);
 }
 
+// Of models that have no experts, or none that could be read where they lie.
+TEST(StreamingIsRefused, WithTheReason) {
+  const auto error_of = [](const std::string& family) {
+    const auto card =
+        card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/" + family);
+    EXPECT_TRUE(card) << card.error().message;
+    const auto model = Model::bind(*card, {.rows_max = 8, .stream_experts = true},
+                                   kernels::ops_for(kernels::Isa::kScalar), 1);
+    return model ? "" : model.error().message;
+  };
+  EXPECT_EQ(error_of("llama"),
+            "--stream-experts: expected a mixture-of-experts model; found LlamaForCausalLM without "
+            "experts");
+  EXPECT_EQ(error_of("gpt_oss"),
+            "--stream-experts: expected experts whose rows lie one after another in the file; "
+            "GptOssForCausalLM has them in 'model.layers.0.mlp.experts.gate_up_proj', which has to "
+            "be rearranged");
+}
+
 }  // namespace
 }  // namespace weir::model

@@ -59,6 +59,7 @@ std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool
 
 ModelSpec gemma2(const ConfigReader& c);
 ModelSpec gemma3_text(const ConfigReader& c);
+ModelSpec gpt_oss(const ConfigReader& c);
 ModelSpec granite(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
 ModelSpec mistral(const ConfigReader& c);
