@@ -32,6 +32,12 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card,
                                                const ModelOptions& options, const kernels::Ops& ops,
                                                int members) {
   WEIR_ASSIGN(ModelSpec spec, spec_from_config(card.config.root()));
+  return bind(card, std::move(spec), options, ops, members);
+}
+
+Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, ModelSpec spec,
+                                               const ModelOptions& options, const kernels::Ops& ops,
+                                               int members) {
   std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops));
   decoder->checkpoint_ = card.tensors;
   WEIR_TRY(decoder->bind_weights(card.weights));
