@@ -68,7 +68,7 @@ class Bench : public model::ForwardClient {
         const int32_t rows = std::min(rows_max_, count - begin);
         tokens_.clear();
         for (int32_t i = 0; i < rows; ++i) tokens_.push_back(random_token());
-        slices_.assign(1, {0, rows, begin, count, table(s, pages_per_sequence), s});
+        slices_.assign(1, {0, rows, begin, count, {table(s, pages_per_sequence)}, s});
         const bool last = begin + rows == count;
         sample_rows_.assign(last ? 1 : 0, rows - 1);
         run();
@@ -84,7 +84,7 @@ class Bench : public model::ForwardClient {
     for (int32_t s = 0; s < batch; ++s) {
       tokens_.push_back(-(s + 1));
       sample_rows_.push_back(s);
-      slices_.push_back({s, 1, position, position, table(s, pages_per_sequence), s});
+      slices_.push_back({s, 1, position, position, {table(s, pages_per_sequence)}, s});
     }
     for (int32_t i = 0; i < steps; ++i) {
       run();

@@ -71,7 +71,7 @@ void score_window(std::span<const int32_t> ids, model::Model& model, const kv::K
   for (int32_t begin = 0; begin < predicted; begin += kRowsMax) {
     const int32_t count = std::min(kRowsMax, predicted - begin);
     const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(count);
-    const model::BatchSlice slice{0, count, begin, static_cast<int32_t>(ids.size()), pages.data(),
+    const model::BatchSlice slice{0, count, begin, static_cast<int32_t>(ids.size()), {pages.data()},
                                   0};
     const model::Batch batch{ids.subspan(at, n), nullptr, {&slice, 1}, std::span(rows).first(n)};
     scorer.expect(ids.subspan(at + 1, n), begin);

@@ -15,7 +15,7 @@ namespace weir::kv {
 // Half of the slots stay empty, so that probes are short.
 PrefixCache::PrefixCache(PagePool& pool)
     : pool_(pool),
-      entries_(static_cast<size_t>(pool.page_count())),
+      nodes_(static_cast<size_t>(pool.page_count())),
       slots_(std::bit_ceil(static_cast<size_t>(pool.page_count()) * 2 + 1), -1) {}
 
 PrefixKey PrefixCache::salt(std::string_view identity) {
@@ -37,37 +37,17 @@ PrefixKey PrefixCache::child(const PrefixKey& parent, std::span<const int32_t> t
   return {.low = hash.low64, .high = hash.high64, .pages = parent.pages + 1};
 }
 
-PrefixCache::Match PrefixCache::match(std::span<const int32_t> tokens, const PrefixKey& salt,
-                                      std::span<PageId> pages) {
-  CHECK(salt.pages == 0);
-  Match result{.pages = 0, .key = salt};
-  PageId last = -1;
-  while (static_cast<size_t>(result.pages) < pages.size() && tokens.size() >= kPageTokens) {
-    const std::span<const int32_t> head = tokens.first(kPageTokens);
-    const PrefixKey key = child(result.key, head);
-    const PageId page = find(key);
-    if (page < 0 || !holds(page, result.key, last, head)) break;
-    pool_.retain(page);
-    pages[static_cast<size_t>(result.pages++)] = page;
-    result.key = key;
-    last = page;
-    tokens = tokens.subspan(kPageTokens);
-  }
-  touch_chain(last);
-  return result;
-}
-
-PrefixCache::Inserted PrefixCache::insert(const PrefixKey& parent, std::span<const int32_t> tokens,
-                                          PageId page) {
+PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, std::span<const int32_t> tokens,
+                                       PageId page) {
   CHECK(pool_.refs(page) > 0);
-  Inserted result{.key = child(parent, tokens), .page = -1};
+  Entry result{.key = child(parent, tokens), .page = -1};
   const PageId parent_page = find(parent);
   if (parent.pages > 0 && parent_page < 0) return result;
   if (const PageId known = find(result.key); known >= 0) {
     if (holds(known, parent, parent_page, tokens)) result.page = known;
     return result;
   }
-  Entry& added = entry(page);
+  Node& added = node(page);
   CHECK(!added.cached);
   added.key = result.key;
   added.parent_key = parent;
@@ -87,14 +67,12 @@ PrefixCache::Inserted PrefixCache::insert(const PrefixKey& parent, std::span<con
   return result;
 }
 
-PrefixCache::Inserted PrefixCache::next_page(const PrefixKey& parent, PageId parent_page,
-                                             std::span<const int32_t> tokens) {
-  CHECK(parent_page < 0 || entry(parent_page).key == parent);
-  Inserted result{.key = child(parent, tokens), .page = -1};
+PrefixCache::Entry PrefixCache::next(const PrefixKey& parent, PageId parent_page,
+                                     std::span<const int32_t> tokens) const {
+  CHECK(parent_page < 0 || node(parent_page).key == parent);
+  Entry result{.key = child(parent, tokens), .page = -1};
   const PageId page = find(result.key);
-  if (page < 0 || !holds(page, parent, parent_page, tokens)) return result;
-  pool_.retain(page);
-  result.page = page;
+  if (page >= 0 && holds(page, parent, parent_page, tokens)) result.page = page;
   return result;
 }
 
@@ -105,12 +83,12 @@ void PrefixCache::touch(const PrefixKey& key) { touch_chain(find(key)); }
 int32_t PrefixCache::evict(int32_t pages) {
   ++marks_;
   int32_t freed = 0;
-  while (freed < pages && oldest_ >= 0 && entry(oldest_).mark != marks_) {
+  while (freed < pages && oldest_ >= 0 && node(oldest_).mark != marks_) {
     if (pool_.refs(oldest_) == 1) {
       remove(oldest_);
       ++freed;
     } else {
-      for (PageId page = oldest_; page >= 0; page = entry(page).parent) entry(page).mark = marks_;
+      for (PageId page = oldest_; page >= 0; page = node(page).parent) node(page).mark = marks_;
       touch_chain(oldest_);
     }
   }
@@ -121,7 +99,7 @@ int32_t PrefixCache::evict(int32_t pages) {
 int32_t PrefixCache::evict_unused(Clock::time_point since, int32_t pages) {
   CHECK(since < now_);
   int32_t freed = 0;
-  while (freed < pages && oldest_ >= 0 && entry(oldest_).used <= since) {
+  while (freed < pages && oldest_ >= 0 && node(oldest_).used <= since) {
     if (pool_.refs(oldest_) == 1) {
       remove(oldest_);
       ++freed;
@@ -138,14 +116,14 @@ void PrefixCache::clear() {
 
 // From the oldest on, children come before parents: what a held page needs is held back too. A
 // parent may be referenced by nobody while a child is: its sequence computed a copy of it.
-int32_t PrefixCache::evictable_count() {
-  ++marks_;
+int32_t PrefixCache::evictable_count() const {
+  std::vector<bool> needed(nodes_.size(), false);
   int32_t evictable = 0;
-  for (PageId page = oldest_; page >= 0; page = entry(page).newer) {
-    if (pool_.refs(page) == 1 && entry(page).mark != marks_) {
+  for (PageId page = oldest_; page >= 0; page = node(page).newer) {
+    if (pool_.refs(page) == 1 && !needed[static_cast<size_t>(page)]) {
       ++evictable;
-    } else if (const PageId parent = entry(page).parent; parent >= 0) {
-      entry(parent).mark = marks_;
+    } else if (const PageId parent = node(page).parent; parent >= 0) {
+      needed[static_cast<size_t>(parent)] = true;
     }
   }
   return evictable;
@@ -153,19 +131,19 @@ int32_t PrefixCache::evictable_count() {
 
 PageId PrefixCache::find(const PrefixKey& key) const {
   for (size_t i = home(key); slots_[i] >= 0; i = (i + 1) & (slots_.size() - 1))
-    if (entry(slots_[i]).key == key) return slots_[i];
+    if (node(slots_[i]).key == key) return slots_[i];
   return -1;
 }
 
 bool PrefixCache::holds(PageId page, const PrefixKey& parent_key, PageId parent,
                         std::span<const int32_t> tokens) const {
-  const Entry& found = entry(page);
+  const Node& found = node(page);
   return found.parent_key == parent_key && found.parent == parent &&
          std::equal(tokens.begin(), tokens.end(), found.tokens.begin());
 }
 
 void PrefixCache::add_slot(PageId page) {
-  size_t i = home(entry(page).key);
+  size_t i = home(node(page).key);
   while (slots_[i] >= 0) i = (i + 1) & (slots_.size() - 1);
   slots_[i] = page;
 }
@@ -173,10 +151,10 @@ void PrefixCache::add_slot(PageId page) {
 // Closes the gap: entries behind it that probed past it move up, so no tombstones are needed.
 void PrefixCache::remove_slot(PageId page) {
   const size_t mask = slots_.size() - 1;
-  size_t gap = home(entry(page).key);
+  size_t gap = home(node(page).key);
   while (slots_[gap] != page) gap = (gap + 1) & mask;
   for (size_t i = (gap + 1) & mask; slots_[i] >= 0; i = (i + 1) & mask) {
-    const size_t distance = (i - home(entry(slots_[i]).key)) & mask;
+    const size_t distance = (i - home(node(slots_[i]).key)) & mask;
     if (distance < ((i - gap) & mask)) continue;  // Its home lies behind the gap.
     slots_[gap] = slots_[i];
     gap = i;
@@ -185,32 +163,32 @@ void PrefixCache::remove_slot(PageId page) {
 }
 
 void PrefixCache::unlink(PageId page) {
-  const Entry& gone = entry(page);
-  (gone.newer >= 0 ? entry(gone.newer).older : newest_) = gone.older;
-  (gone.older >= 0 ? entry(gone.older).newer : oldest_) = gone.newer;
+  const Node& gone = node(page);
+  (gone.newer >= 0 ? node(gone.newer).older : newest_) = gone.older;
+  (gone.older >= 0 ? node(gone.older).newer : oldest_) = gone.newer;
 }
 
 void PrefixCache::link_newest(PageId page) {
-  Entry& added = entry(page);
+  Node& added = node(page);
   added.used = now_;
   added.newer = -1;
   added.older = newest_;
-  (newest_ >= 0 ? entry(newest_).newer : oldest_) = page;
+  (newest_ >= 0 ? node(newest_).newer : oldest_) = page;
   newest_ = page;
 }
 
 void PrefixCache::link_behind(PageId page, PageId newer) {
-  Entry& added = entry(page);
-  added.used = entry(newer).used;
+  Node& added = node(page);
+  added.used = node(newer).used;
   added.newer = newer;
-  added.older = entry(newer).older;
-  (added.older >= 0 ? entry(added.older).newer : oldest_) = page;
-  entry(newer).older = page;
+  added.older = node(newer).older;
+  (added.older >= 0 ? node(added.older).newer : oldest_) = page;
+  node(newer).older = page;
 }
 
 // From the last page up, so that each parent ends up in front of its child.
 void PrefixCache::touch_chain(PageId last) {
-  for (PageId page = last; page >= 0; page = entry(page).parent) {
+  for (PageId page = last; page >= 0; page = node(page).parent) {
     unlink(page);
     link_newest(page);
   }
@@ -219,18 +197,18 @@ void PrefixCache::touch_chain(PageId last) {
 void PrefixCache::remove(PageId page) {
   unlink(page);
   remove_slot(page);
-  entry(page).cached = false;
+  node(page).cached = false;
   --count_;
-  pool_.release(page, entry(page).used);
+  pool_.release(page, node(page).used);
 }
 
 void PrefixCache::check() const {
   int32_t listed = 0;
-  std::vector<bool> seen(entries_.size(), false);
+  std::vector<bool> seen(nodes_.size(), false);
   PageId newer = -1;
-  for (PageId page = newest_; page >= 0; page = entry(page).older) {
-    const Entry& e = entry(page);
-    CHECK(e.used <= (newer >= 0 ? entry(newer).used : now_));
+  for (PageId page = newest_; page >= 0; page = node(page).older) {
+    const Node& e = node(page);
+    CHECK(e.used <= (newer >= 0 ? node(newer).used : now_));
     CHECK(e.cached && e.newer == newer && !seen[static_cast<size_t>(page)]);
     CHECK(pool_.refs(page) >= 1);
     CHECK(find(e.key) == page);
@@ -238,7 +216,7 @@ void PrefixCache::check() const {
     CHECK((e.parent < 0) == (e.parent_key.pages == 0));
     if (e.parent >= 0) {
       CHECK(seen[static_cast<size_t>(e.parent)]);
-      CHECK(entry(e.parent).key == e.parent_key);
+      CHECK(node(e.parent).key == e.parent_key);
     }
     seen[static_cast<size_t>(page)] = true;
     newer = page;
@@ -246,7 +224,7 @@ void PrefixCache::check() const {
   }
   CHECK(newer == oldest_);
   CHECK(listed == count_);
-  CHECK(std::ranges::count_if(entries_, [](const Entry& e) { return e.cached; }) == count_);
+  CHECK(std::ranges::count_if(nodes_, [](const Node& e) { return e.cached; }) == count_);
   CHECK(std::ranges::count_if(slots_, [](PageId page) { return page >= 0; }) == count_);
 }
 

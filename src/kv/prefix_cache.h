@@ -3,11 +3,9 @@
 // hash of its parent's key and its own 32 tokens, and compared with both before it is believed, so
 // that a collision of hashes cannot lend a wrong page.
 //
-// A sequence's life with it:
-//   match()   when it is admitted: the pages come retained, release them as any other;
-//   insert()  when one of its pages has become full (its 32 tokens are computed);
-//   touch()   when it ends, before its pages are released.
-// When PagePool::allocate() fails, evict() gives pages back to it.
+// SequenceMemory asks for a sequence's pages one by one, next(), gives it those that have become
+// full, insert(), and says when they were used, touch(). When PagePool::allocate() fails, evict()
+// gives pages back to it.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
@@ -26,12 +24,10 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/ops.h"
+#include "kv/block.h"
 #include "kv/page_pool.h"
 
 namespace weir::kv {
-
-inline constexpr int32_t kPageTokens = kernels::kPageTokens;
 
 // What a page and everything before it hold: a 128-bit XXH3 hash, and how many pages that is (0:
 // the salt alone).
@@ -57,30 +53,20 @@ class PrefixCache {
   // REQUIRES: tokens.size() == kPageTokens.
   static PrefixKey child(const PrefixKey& parent, std::span<const int32_t> tokens);
 
-  struct Match {
-    int32_t pages = 0;  // How many were lent: the first pages * kPageTokens tokens are known.
-    PrefixKey key;      // Of the last of them, `salt` if none: the parent for insert().
+  struct Entry {
+    PrefixKey key;     // The parent of what follows.
+    PageId page = -1;  // The page cached under it; -1: none.
   };
-  // Lends the longest known chain of full pages that `tokens` begins with, at most pages.size();
-  // each is retained once for the caller and counts as used now. A caller that needs logits of the
-  // last token must leave it out of `tokens`.
-  Match match(std::span<const int32_t> tokens, const PrefixKey& salt, std::span<PageId> pages);
+  // The page that holds `tokens` after the cached page `parent_page` of key `parent` (-1 and a
+  // salt: the first page). It does not count as use: touch() the last one. REQUIRES: tokens.size()
+  // == kPageTokens.
+  Entry next(const PrefixKey& parent, PageId parent_page, std::span<const int32_t> tokens) const;
 
-  struct Inserted {
-    PrefixKey key;     // Of the page: the parent of the next insert().
-    PageId page = -1;  // The page cached under it, -1 if its parent is not cached (any more).
-  };
   // Says that `page`, which the caller holds and which nobody will write again, holds `tokens`
   // after `parent`. If another page is cached for the same, that one stays and is returned: its
-  // bytes are the same, so the caller may retain() it and release() its own.
+  // bytes are the same. Page -1: its parent is not cached (any more).
   // REQUIRES: tokens.size() == kPageTokens.
-  Inserted insert(const PrefixKey& parent, std::span<const int32_t> tokens, PageId page);
-
-  // One step of match(), for a caller who goes on later: lends the page that holds `tokens` behind
-  // the cached page `parent_page` of key `parent` (-1 and a salt: the first page), retained; page
-  // -1 if there is none. It does not count as use: touch() the last one. REQUIRES: tokens.size() ==
-  // kPageTokens.
-  Inserted next_page(const PrefixKey& parent, PageId parent_page, std::span<const int32_t> tokens);
+  Entry insert(const PrefixKey& parent, std::span<const int32_t> tokens, PageId page);
 
   // The chain that ends with `key` counts as used now. Unknown keys are ignored.
   void touch(const PrefixKey& key);
@@ -91,22 +77,23 @@ class PrefixCache {
   // The same, of those that nobody has used after `since`. REQUIRES: `since` lies before now.
   int32_t evict_unused(Clock::time_point since, int32_t pages);
   // When the least recently used entry was used. REQUIRES: page_count() > 0.
-  Clock::time_point oldest_use() const { return entry(oldest_).used; }
+  Clock::time_point oldest_use() const { return node(oldest_).used; }
   // What is now, for all uses from here on. Never goes back.
   void set_time(Clock::time_point now) { now_ = now; }
   // All that can be evicted. Pages that sequences still hold are forgotten too.
   void clear();
 
   int32_t page_count() const { return count_; }
-  // How many pages evict() could free now. Walks all entries.
-  int32_t evictable_count();
+  bool contains(PageId page) const { return node(page).cached; }
+  // How many pages evict() could free now. Walks all entries, and allocates: for tests.
+  int32_t evictable_count() const;
 
   // Walks everything and checks the invariants. Called when the engine is idle, and by tests.
   void check() const;
 
  private:
-  // Entries lie at their page's number: a page is cached at most once.
-  struct Entry {
+  // Nodes lie at their page's number: a page is cached at most once.
+  struct Node {
     PrefixKey key;
     PrefixKey parent_key;
     PageId parent = -1;  // -1: a first page; parent_key is the salt.
@@ -115,11 +102,11 @@ class PrefixCache {
     Clock::time_point used{};
     uint32_t mark = 0;  // == marks_: found in use by the walk that goes on.
     bool cached = false;
-    std::array<int32_t, kPageTokens> tokens{};
+    BlockTokens tokens{};
   };
 
-  Entry& entry(PageId page) { return entries_[static_cast<size_t>(page)]; }
-  const Entry& entry(PageId page) const { return entries_[static_cast<size_t>(page)]; }
+  Node& node(PageId page) { return nodes_[static_cast<size_t>(page)]; }
+  const Node& node(PageId page) const { return nodes_[static_cast<size_t>(page)]; }
   PageId find(const PrefixKey& key) const;
   bool holds(PageId page, const PrefixKey& parent_key, PageId parent,
              std::span<const int32_t> tokens) const;
@@ -133,7 +120,7 @@ class PrefixCache {
   void remove(PageId page);
 
   PagePool& pool_;
-  std::vector<Entry> entries_;
+  std::vector<Node> nodes_;
   std::vector<PageId> slots_;  // Open addressing, linear probing; -1 is empty. A power of two.
   PageId newest_ = -1;
   PageId oldest_ = -1;

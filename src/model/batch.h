@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kv/memory_view.h"
+
 namespace weir::model {
 
 // Consecutive tokens of one sequence within a batch.
@@ -15,7 +17,7 @@ struct BatchSlice {
   // Tokens from here on were generated. Length-dependent rope (decision 20) takes
   // max(prompt_length, p + 1) as the length at p.
   int32_t prompt_length = 0;
-  const int32_t* pages = nullptr;  // The sequence's pages, covering all positions of the slice.
+  kv::MemoryView memory;  // The sequence's, covering all positions of the slice.
   // Tells sequences apart from batch to batch; below ssd::StoreOptions::sequences_max.
   int32_t sequence = 0;
 };

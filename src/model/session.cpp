@@ -62,7 +62,7 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
                             .rows = end - begin,
                             .first_position = sequence.length + begin,
                             .prompt_length = sequence.prompt_length,
-                            .pages = sequence.pages.data(),
+                            .memory = {.pages = sequence.pages.data()},
                             .sequence = slice.sequence});
     tokens.insert(tokens.end(), slice.tokens.begin() + begin, slice.tokens.begin() + end);
     const auto last = static_cast<int32_t>(slice.tokens.size()) - 1;

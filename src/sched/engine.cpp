@@ -21,7 +21,7 @@
 #include "base/check.h"
 #include "base/mapping_guard.h"
 #include "base/trace.h"
-#include "kv/prefix_cache.h"
+#include "kv/sequence_memory.h"
 #include "sample/sampler.h"
 #include "sched/length_class.h"
 #include "sched/scheduler.h"
@@ -136,8 +136,7 @@ struct Engine::Impl final : model::ForwardClient {
   const Clock::duration rest_after;
   const LengthClass length_class;
 
-  kv::PagePool pages;
-  std::optional<kv::PrefixCache> prefix_cache;
+  kv::SequenceMemory memory;
   kv::PageKeeper keeper;
   Scheduler scheduler;
   StepCost cost;
@@ -175,10 +174,9 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       on_rest(options.on_rest),
       rest_after(options.keep.free),
       length_class(model_in.spec()),
-      pages(kv_in.page_count()),
-      keeper(options.keep, pages, options.prefix_cache ? &prefix_cache.emplace(pages) : nullptr,
-             kv_in),
-      scheduler(limits, pages, prefix_cache ? &*prefix_cache : nullptr),
+      memory(kv_in.page_count(), options.prefix_cache),
+      keeper(options.keep, memory.pool(), memory.cache(), kv_in),
+      scheduler(limits, memory),
       sequences(sequences_max(limits.queue_max, limits.running_max), context_max),
       buffers{StepBuffer(limits), StepBuffer(limits)},
       slab(slab_limits(limits)) {
@@ -186,7 +184,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
   CHECK(handle.queue_max_ <= limits.queue_max);
   scratch.reserve(static_cast<size_t>(team.members()));
   for (int i = 0; i < team.members(); ++i) scratch.emplace_back(model.spec().vocab_size);
-  stats.pages.set(pages.page_count());
+  stats.pages.set(memory.blocks());
   stats.page_tokens.set(kernels::kPageTokens);
   stats.kv_bytes.set(static_cast<double>(kv.bytes()));
   handle.vocab_size_.store(model.spec().vocab_size, std::memory_order_relaxed);
@@ -461,14 +459,14 @@ void Engine::Impl::publish_failures(StepBuffer& ran) {
     const model::BatchSlice& slice = ran.slices[static_cast<size_t>(failure.slice)];
     const int32_t last = (slice.first_position + slice.rows - 1) / kv::kPageTokens;
     for (int32_t i = slice.first_position / kv::kPageTokens; i <= last; ++i)
-      spoiled.push_back(slice.pages[i]);
+      spoiled.push_back(slice.memory.pages[i]);
     fail(ran.step.slices[static_cast<size_t>(failure.slice)].seq, failure.why);
   }
   scheduler.forget_shared();
   const std::string& why = ran.failures.front().why;
   // Pages that hold the positions before `first`.
-  const auto fail_if_spoiled = [&](Sequence* seq, const kv::PageId* table, int32_t first) {
-    const std::span held(table, pages_for(first));
+  const auto fail_if_spoiled = [&](Sequence* seq, const kv::MemoryView& memory_of, int32_t first) {
+    const std::span held(memory_of.pages, static_cast<size_t>(kv::blocks_for(first)));
     if (std::ranges::find_first_of(held, spoiled) != held.end()) fail(seq, why);
   };
   std::vector<const Sequence*> seen;
@@ -476,12 +474,12 @@ void Engine::Impl::publish_failures(StepBuffer& ran) {
     for (size_t i = 0; i < running->slices.size(); ++i) {
       Sequence* seq = running->step.slices[i].seq;
       seen.push_back(seq);
-      fail_if_spoiled(seq, running->slices[i].pages, running->slices[i].first_position);
+      fail_if_spoiled(seq, running->slices[i].memory, running->slices[i].first_position);
     }
   const std::vector<Sequence*> others(scheduler.running().begin(), scheduler.running().end());
   for (Sequence* seq : others)
     if (std::ranges::find(seen, seq) == seen.end())
-      fail_if_spoiled(seq, seq->pages.data(), seq->computed);
+      fail_if_spoiled(seq, seq->memory.view(), seq->computed);
 }
 
 void Engine::Impl::note_progress(const StepBuffer& ran) {
@@ -617,7 +615,7 @@ void Engine::Impl::flatten(StepBuffer& next, bool other_runs) {
                            .rows = slice.count,
                            .first_position = slice.first,
                            .prompt_length = seq->prompt_length,
-                           .pages = seq->pages.data(),
+                           .memory = seq->memory.view(),
                            .sequence = sequences.index_of(seq)});
     for (int32_t i = slice.first; i < slice.first + slice.count; ++i) {
       CHECK(i < seq->known || (i == seq->known && other_runs && seq->slot >= 0));
@@ -659,8 +657,8 @@ void Engine::Impl::want_rows(StepBuffer& next, const Slice& slice, int32_t row) 
 void Engine::Impl::update_gauges() {
   stats.running.set(static_cast<double>(scheduler.running().size()));
   stats.waiting.set(static_cast<double>(scheduler.waiting().size()));
-  stats.kv_usage.set(static_cast<double>(scheduler.held_pages()) / pages.page_count());
-  stats.pages_cached.set(scheduler.cached_pages());
+  stats.kv_usage.set(static_cast<double>(memory.held()) / memory.blocks());
+  stats.pages_cached.set(memory.cached());
   stats.kv_taken.set(static_cast<double>(keeper.taken_bytes()));
 }
 
@@ -680,7 +678,7 @@ void Engine::Impl::wait_for_work(uint32_t bell) {
 #ifndef NDEBUG
   check();
 #endif
-  CHECK(scheduler.held_pages() == 0);
+  CHECK(memory.held() == 0);
   CHECK(sequences.free_count() == sequences.count());
   if (on_idle) on_idle();
   if (Clock::now() >= rest_time) rest();

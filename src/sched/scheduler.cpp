@@ -1,5 +1,6 @@
 // Scheduler: a plan is retire, exchange, decode, admit, prefill, commit, in this order
-// (next_step()). Who is let in is in scheduler_admission.cpp, the pages are in scheduler_pages.cpp.
+// (next_step()). Who is let in is in scheduler_admission.cpp, what concerns memory in
+// scheduler_memory.cpp.
 #include "sched/scheduler.h"
 
 #include <algorithm>
@@ -20,19 +21,15 @@ constexpr int32_t kSlabPart = 8;
 // What a row of the sequence's prompt counts among callers.
 int32_t row_cost(const Sequence* seq) { return seq->request->prompt_log ? Shares::kScoredRow : 1; }
 
-// The pages that a slice still needs.
-int32_t pages_missing(const Slice& slice) {
-  return std::max(0, pages_for(slice.first + slice.count) - slice.seq->pages.size());
+// The blocks that a slice still needs.
+int32_t blocks_missing(const Slice& slice) {
+  return std::max(0, kv::blocks_for(slice.first + slice.count) - slice.seq->memory.blocks());
 }
 
 }  // namespace
 
-Scheduler::Scheduler(const Limits& limits, kv::PagePool& pool, kv::PrefixCache* cache)
-    : limits_(limits),
-      pool_(pool),
-      cache_(cache),
-      holders_(static_cast<size_t>(pool.page_count()), 0),
-      shares_(limits.queue_max) {
+Scheduler::Scheduler(const Limits& limits, kv::SequenceMemory& memory)
+    : limits_(limits), memory_(memory), shares_(limits.queue_max) {
   CHECK(limits.running_max > 0);
   CHECK(limits.running_max <= limits.step_tokens_max);  // Every decoder fits in every step.
   CHECK(limits.running_max <= limits.queue_max);
@@ -49,8 +46,8 @@ void Scheduler::next_step(Step& step, const PromptTokens& prompt_tokens) {
   ++plans_;
   retire_planned();
   if (shares_.several()) exchange();
-  pages_lack_ = !plan_decodes(step, limits_.slab_tokens_max == 0 ? prompt_tokens.max : 0);
-  if (!pages_lack_) admit();
+  blocks_lack_ = !plan_decodes(step, limits_.slab_tokens_max == 0 ? prompt_tokens.max : 0);
+  if (!blocks_lack_) admit();
   if (limits_.slab_tokens_max == 0)
     plan_prefills(step, std::min(prompt_tokens.max, limits_.step_tokens_max - step.token_count),
                   prompt_tokens.beside_decoders);
@@ -88,13 +85,13 @@ void Scheduler::retire_planned() {
   std::erase_if(running_, planned);
 }
 
-// Returns false if somebody had to give its pages back.
+// Returns false if a sequence had to give its memory back.
 bool Scheduler::plan_decodes(Step& step, int32_t prompt_tokens_max) {
   choose_decodes(step);
   if (shares_.several()) hold_decodes(step, prompt_tokens_max);
   const bool room = make_room(step);
   for (const Slice& slice : step.slices) {
-    grow(slice.seq, slice.first + slice.count);
+    memory_.grow(slice.seq->memory, slice.first + slice.count);
     step.token_count += slice.count;
   }
   step.decode_slices = step.generated_slices = static_cast<int32_t>(step.slices.size());
@@ -164,17 +161,17 @@ int32_t Scheduler::hold(std::span<Slice> group, const Share& caller, int32_t exc
   return rows - left;
 }
 
-// Pages for all slices, but for those whose sequence has to give its own back. Pages reserved for
+// Memory for all slices, but for those whose sequence has to give its own back. Blocks reserved for
 // prompts are not to be had.
 bool Scheduler::make_room(Step& step) {
   int32_t missing = 0;
-  for (const Slice& slice : step.slices) missing += pages_missing(slice);
+  for (const Slice& slice : step.slices) missing += blocks_missing(slice);
   bool room = true;
-  while (missing > 0 && missing > available() - reserved()) {
+  while (missing > 0 && missing > memory_.available() - reserved()) {
     Sequence* const last = last_of_largest();
     const auto slice = std::ranges::find(step.slices, last, &Slice::seq);
     if (slice != step.slices.end()) {
-      missing -= pages_missing(*slice);
+      missing -= blocks_missing(*slice);
       step.slices.erase(slice);
     }
     preempt(last);
@@ -197,7 +194,7 @@ void Scheduler::plan_prefills(Step& step, int32_t tokens_max, int32_t beside) {
     // What a preempted sequence had generated comes in a slice of its own.
     if (limits_.prompts_differ && seq->computed < seq->prompt_length)
       count = std::min(count, seq->prompt_length - seq->computed);
-    grow(seq, seq->computed + count);
+    memory_.grow(seq->memory, seq->computed + count);
     if (shares_.several()) shares_.add_prompt(*seq->share, count * row_cost(seq));
     add_prefill(step,
                 {.seq = seq, .first = seq->computed, .count = count, .sample = count == left});

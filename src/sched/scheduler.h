@@ -1,5 +1,5 @@
 // Scheduler decides what the next forward pass computes. Pure policy: no clock, no threads, no
-// model, no memory but page numbers.
+// model, and no memory: it counts in blocks of SequenceMemory, which knows what they are made of.
 //
 // The policy (decision 12):
 //   Decode first. Every running sequence past its prompt gets its one token, and those that a
@@ -8,18 +8,18 @@
 //   this order; a priority is strict, so who floods a high one starves the others. Prompts take the
 //   rest of the budget in slices, by priority, then fewest tokens left first. A prompt with n
 //   tokens left that has let kPatience * n prompt tokens of those behind it pass is due: it goes
-//   before them, so within a priority nobody waits for ever. A request is admitted when the pages
-//   of its prompt and of a share of its output are free, in order; only while there are pages for
-//   all who wait, the shortest of a priority goes first. Thus nobody is admitted while one before
-//   it waits for pages. When a sequence needs a page and none is free, the last one gives all of
-//   its pages back and waits; its full pages go to the prefix cache, so that little is computed
-//   again.
+//   before them, so within a priority nobody waits for ever. A request is admitted when the blocks
+//   of its prompt and of a share of its output are available, in order; only while there are blocks
+//   for all that wait, the shortest of a priority goes first. Thus nobody is admitted while one
+//   before it waits for memory. When a sequence needs a block and none is available, the last one
+//   gives all of its own back and waits; the full ones go to the prefix cache, so that little is
+//   computed again.
 //
 // Callers (shares.h). What is above holds among the sequences of one caller, and no more than this
 // among those of several with one priority; one that is alone has it all.
 //   Admission. The caller with the fewest running sequences goes first, then that with more credit.
-//   If it finds no place or no pages, and another caller would keep more running than it
-//   then has (of pages: at least as many), sequences of the one that has most give way, the last
+//   If it finds no place or no memory, and another caller would keep more running than it
+//   then has (of blocks: at least as many), sequences of the one that has most give way, the last
 //   first. So callers come to have equally many, and nobody gives way twice for one arrival.
 //   Steps. Generated tokens of one caller take no more rows than what the others have in the step
 //   is worth, and at least Shares::kRowsLeast: its sequences have them in turn, the longest without
@@ -27,39 +27,36 @@
 //   most about twice as long for what one caller asks.
 //   Prompts' turns. Those of callers with more credit go first, by quarters of it (Shares::rank());
 //   of those in debt the least in debt.
-//   Pages. The one that gives its pages back is the last of the caller that may ask for most.
+//   Memory. The one that gives its blocks back is the last of the caller that may ask for most.
 //
-// Sharing. A page enters the prefix cache as soon as the step that fills it is planned. Nobody can
-// read it too early: the steps run in order, and pages cached by one plan are first looked up by
-// the next, whose step runs later. For the same reason pages go back to the pool while a step
-// still uses them: their next owner writes to them in a later step.
-// A prompt whose next page another prompt computes in this very step is left out of the step, and
-// finds the page in the next one: n equal prompts are computed once.
+// Sharing. A block enters the prefix cache as soon as the step that fills it is planned. Nobody can
+// read it too early: the steps run in order, and blocks cached by one plan are first looked up by
+// the next, whose step runs later. For the same reason memory is given back while a step still uses
+// it: its next owner writes to it in a later step.
+// A prompt whose next block another prompt computes in this very step is left out of the step, and
+// finds the block in the next one: n equal prompts are computed once.
 //
 // Slabs. Where prompts are computed some layers at a time between steps of generated tokens
 // (Limits::slab_tokens_max), a step has no prompts: next_slab() plans them, one slab at a time.
-// What is in a slab keeps its pages, is in no step, and shares no page until end_slab().
+// What is in a slab keeps its memory, is in no step, and shares nothing until end_slab().
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
-// (1) running and waiting are each in order of precedence; only running sequences hold pages.
-// (2) Pages of admitted prompts that are not yet taken are reserved: available() >= reserved(). So
-//     a slice of a prompt never lacks a page.
-// (3) A sequence that holds a cached page holds that page's parent too. So every cached page that
-//     no sequence holds can be evicted, and available() is exact.
-// (4) The first running sequence is never preempted for another one, but for one in a slab: it
+// (1) running and waiting are each in order of precedence; only running sequences hold
+//     memory.
+// (2) Blocks of admitted prompts that are not yet taken are reserved: what is available is at least
+//     reserved(). So a slice of a prompt never lacks memory.
+// (3) The first running sequence is never preempted for another one, but for one in a slab: it
 //     comes to its end, whatever the others do.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
 
-#include "kv/page_pool.h"
-#include "kv/prefix_cache.h"
+#include "kv/sequence_memory.h"
 #include "sched/sequence.h"
 #include "sched/sequence_order.h"
 #include "sched/shares.h"
@@ -95,7 +92,7 @@ struct Limits {
   int32_t running_max = 64;
   int32_t queue_max = 1024;  // Sequences waiting or running.
   // Keys and values of a prompt's token differ from those of the same token generated
-  // (Model::prompts_differ()): pages are shared only between tokens of one kind, and a slice has
+  // (Model::prompts_differ()): memory is shared only between tokens of one kind, and a slice has
   // only one kind.
   bool prompts_differ = false;
   int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
@@ -103,23 +100,22 @@ struct Limits {
 
 class Scheduler {
  public:
-  // `cache` may be null: nothing is shared. References outlive the scheduler.
-  Scheduler(const Limits& limits, kv::PagePool& pool, kv::PrefixCache* cache);
+  // `memory` outlives the scheduler.
+  Scheduler(const Limits& limits, kv::SequenceMemory& memory);
 
-  // Most tokens, prompt and output, that may have keys in pages of one sequence: it fits when it is
-  // alone.
-  int32_t tokens_max() const { return pool_.page_count() * kv::kPageTokens; }
+  // Most tokens, prompt and output, that one sequence may remember: it fits when it is alone.
+  int32_t tokens_max() const { return memory_.blocks() * kv::kPageTokens; }
 
   // REQUIRES: the positions are set up (SequencePool::take()); all but the last token fit
   // tokens_max().
   void submit(Sequence* seq);
-  // Finished or cancelled: its pages go back. REQUIRES: the request is still alive.
+  // Finished or cancelled: its memory goes back. REQUIRES: the request is still alive.
   void remove(Sequence* seq);
 
   // Tokens that were not sampled are known up to `seq->known`, and to be computed.
   void extend(Sequence* seq);
 
-  // Something in shared pages may be wrong: nobody takes a page from the cache that is in it now.
+  // Something in shared memory may be wrong: nobody is given any of what is shared now.
   void forget_shared();
 
   // What a cost model says of the next step's prompts.
@@ -141,10 +137,6 @@ class Scheduler {
   bool idle() const { return running_.empty() && waiting_.empty(); }
   std::span<Sequence* const> running() const { return running_; }  // In order.
   std::span<Sequence* const> waiting() const { return waiting_; }  // In order.
-  // Pages that sequences hold, each counted once.
-  int32_t held_pages() const { return held_pages_; }
-  // Pages that only the prefix cache holds.
-  int32_t cached_pages() const { return available() - pool_.free_count(); }
   uint64_t preemptions() const { return preemptions_; }
   // Sequences of more than one caller are open.
   bool several_callers() const { return shares_.several(); }
@@ -153,8 +145,6 @@ class Scheduler {
   void check() const;
 
  private:
-  using PageTokens = std::array<int32_t, kv::kPageTokens>;
-
   void retire_planned();
   bool plan_decodes(Step& step, int32_t prompt_tokens_max);
   void choose_decodes(Step& step);
@@ -177,38 +167,27 @@ class Scheduler {
   void admit();
   bool try_admit(Sequence* seq, int32_t promised);
   Sequence* next_waiting(int32_t promised) const;
-  int32_t promised_pages() const;
+  int32_t promised_blocks() const;
   Sequence* last_of_largest();
   void preempt(Sequence* seq);
 
-  // Pages.
+  // Memory.
   void release(Sequence* seq);
-  void grow(Sequence* seq, int32_t tokens);
-  int32_t marked_token(const Sequence* seq, int32_t index) const;
-  PageTokens tokens_of_page(const Sequence* seq, int32_t page) const;
   bool computed_in_step(const Sequence* seq, const Step& step) const;
   void match(Sequence* seq);
   void share(Sequence* seq);
-
-  int32_t available() const { return pool_.page_count() - held_pages_; }
   int32_t reserved() const;
-  void hold(kv::PageId page);
-  void drop(kv::PageId page);
-  int32_t own_pages(const Sequence* seq) const;
 
   const Limits limits_;
-  kv::PagePool& pool_;
-  kv::PrefixCache* const cache_;
+  kv::SequenceMemory& memory_;
   std::vector<Sequence*> running_;
   std::vector<Sequence*> waiting_;
-  int64_t waiting_pages_ = 0;     // What all waiting sequences need for admission, sharing nothing.
-  std::vector<int32_t> holders_;  // By page: how many sequences hold it.
-  int32_t held_pages_ = 0;
+  int64_t waiting_blocks_ = 0;  // What all waiting sequences need for admission, sharing nothing.
   uint64_t arrivals_ = 0;
   uint64_t preemptions_ = 0;
   Shares shares_;
   uint64_t plans_ = 0;
-  bool pages_lack_ = false;  // The last plan left somebody waiting for pages.
+  bool blocks_lack_ = false;  // The last plan left a sequence waiting for memory.
 
   // Scratch of a plan.
   std::vector<Sequence*> prefills_;

@@ -17,28 +17,30 @@ void insert_in_order(std::vector<Sequence*>& list, Sequence* seq) {
 
 void take_out(std::vector<Sequence*>& list, Sequence* seq) { CHECK(std::erase(list, seq) == 1); }
 
-// The pages that a running sequence has or may still ask for.
-int32_t claim(const Sequence* seq) { return std::max(seq->pages.size(), pages_wanted(seq)); }
+// The blocks that a running sequence has or may still ask for.
+int32_t claim(const Sequence* seq) { return std::max(seq->memory.blocks(), blocks_wanted(seq)); }
 
 }  // namespace
 
 void Scheduler::submit(Sequence* seq) {
   CHECK(seq->state == Sequence::State::kFree);
   CHECK(seq->length > 0 && seq->length < seq->limit && seq->limit - 1 <= tokens_max());
-  CHECK(seq->pages.empty() && seq->computed == 0 && seq->known == seq->length);
+  CHECK(seq->memory.empty() && seq->computed == 0 && seq->known == seq->length);
   CHECK(std::ssize(waiting_) + std::ssize(running_) < limits_.queue_max);
   seq->state = Sequence::State::kWaiting;
   seq->arrival = ++arrivals_;
   seq->passed_tokens = 0;
   insert_in_order(waiting_, seq);
-  waiting_pages_ += pages_wanted(seq);
+  waiting_blocks_ += blocks_wanted(seq);
   seq->share = shares_.enter(seq->request->caller);
+  seq->marked_from =
+      limits_.prompts_differ ? seq->prompt_length : std::numeric_limits<int32_t>::max();
 }
 
 void Scheduler::remove(Sequence* seq) {
   switch (seq->state) {
     case Sequence::State::kWaiting:
-      waiting_pages_ -= pages_wanted(seq);
+      waiting_blocks_ -= blocks_wanted(seq);
       take_out(waiting_, seq);
       break;
     case Sequence::State::kRunning:
@@ -59,37 +61,37 @@ void Scheduler::remove(Sequence* seq) {
 void Scheduler::extend(Sequence* seq) {
   CHECK(seq->known >= seq->length && seq->known < seq->limit);
   const bool waiting = seq->state == Sequence::State::kWaiting;
-  if (waiting) waiting_pages_ -= pages_wanted(seq);
+  if (waiting) waiting_blocks_ -= blocks_wanted(seq);
   seq->length = seq->known;
-  if (waiting) waiting_pages_ += pages_wanted(seq);
+  if (waiting) waiting_blocks_ += blocks_wanted(seq);
 }
 
 void Scheduler::admit() {
-  int32_t promised = promised_pages();
+  int32_t promised = promised_blocks();
   while (!waiting_.empty() && std::ssize(running_) < limits_.running_max) {
     Sequence* seq = next_waiting(promised);
     if (seq->known != seq->length) break;  // It has given way in this very plan.
-    pages_lack_ = !try_admit(seq, promised);
-    if (pages_lack_) break;
-    promised += pages_promised(seq);
+    blocks_lack_ = !try_admit(seq, promised);
+    if (blocks_lack_) break;
+    promised += blocks_promised(seq);
   }
 }
 
-int32_t Scheduler::promised_pages() const {
+int32_t Scheduler::promised_blocks() const {
   int32_t promised = 0;
-  for (const Sequence* seq : running_) promised += pages_promised(seq);
+  for (const Sequence* seq : running_) promised += blocks_promised(seq);
   return promised;
 }
 
 // Among several callers that with the fewest running sequences goes first, then that with more
-// credit; then, as within a caller, the first, or while there are pages for all the shortest.
+// credit; then, as within a caller, the first, or while there is memory for all the shortest.
 Sequence* Scheduler::next_waiting(int32_t promised) const {
-  const bool pages_for_all = waiting_pages_ + promised <= available();
+  const bool blocks_for_all = waiting_blocks_ + promised <= memory_.available();
   const auto before = [&](const Sequence* a, const Sequence* b) {
-    return pages_for_all ? goes_first(a, b) : precedes(a, b);
+    return blocks_for_all ? goes_first(a, b) : precedes(a, b);
   };
   if (!shares_.several())
-    return pages_for_all ? *std::ranges::min_element(waiting_, before) : waiting_.front();
+    return blocks_for_all ? *std::ranges::min_element(waiting_, before) : waiting_.front();
   return *std::ranges::min_element(waiting_, [&](const Sequence* a, const Sequence* b) {
     if (a->priority != b->priority || a->share == b->share) return before(a, b);
     if (a->share->running != b->share->running) return a->share->running < b->share->running;
@@ -101,15 +103,14 @@ Sequence* Scheduler::next_waiting(int32_t promised) const {
 bool Scheduler::try_admit(Sequence* seq, int32_t promised) {
   CHECK(seq->known == seq->length);  // Preempted a plan ago at least.
   seq->prefill_end = seq->length;
-  seq->key = seq->salt;
-  seq->caching = cache_ != nullptr;
+  memory_.begin(seq->memory, seq->salt);
   if (seq->preemptions == 0) seq->matched_tokens = 0;
   match(seq);
-  if (pages_wanted(seq) - seq->pages.size() + promised > available()) {
+  if (blocks_wanted(seq) - seq->memory.blocks() + promised > memory_.available()) {
     release(seq);
     return false;
   }
-  waiting_pages_ -= pages_wanted(seq);
+  waiting_blocks_ -= blocks_wanted(seq);
   take_out(waiting_, seq);
   insert_in_order(running_, seq);
   ++seq->share->running;
@@ -117,35 +118,35 @@ bool Scheduler::try_admit(Sequence* seq, int32_t promised) {
   return true;
 }
 
-// Where places or pages lack, sequences of callers that have more of them give way.
+// Where places or memory lack, sequences of callers that have more of them give way.
 void Scheduler::exchange() {
   const bool places_lack = std::ssize(running_) == limits_.running_max;
-  if (!places_lack && !pages_lack_) return;
+  if (!places_lack && !blocks_lack_) return;
   while (!waiting_.empty()) {
-    Sequence* const seq = next_waiting(promised_pages());
+    Sequence* const seq = next_waiting(promised_blocks());
     if (seq->known != seq->length || !exchange_for(seq)) return;
   }
 }
 
-// False if `seq` needs nobody's place or pages, or does not get them.
+// False if `seq` needs nobody's place or memory, or does not get them.
 bool Scheduler::exchange_for(Sequence* seq) {
   tally();
   victims_.clear();
-  const int32_t promised = promised_pages();
+  const int32_t promised = promised_blocks();
   int32_t places = limits_.running_max - static_cast<int32_t>(running_.size());
-  int32_t pages = available() - promised - pages_wanted(seq);
-  while (places <= 0 || pages < 0) {
+  int32_t blocks = memory_.available() - promised - blocks_wanted(seq);
+  while (places <= 0 || blocks < 0) {
     Sequence* const victim = next_victim(seq, /*for_place=*/places <= 0);
     if (!victim) return false;
     victims_.push_back(victim);
     --victim->share->places;
     victim->share->claims -= claim(victim);
     ++places;
-    pages += own_pages(victim) + pages_promised(victim);
+    blocks += memory_.own_blocks(victim->memory) + blocks_promised(victim);
   }
   if (victims_.empty()) return false;
   for (Sequence* const victim : victims_) preempt(victim);
-  CHECK(try_admit(seq, promised_pages()));  // More is free than was counted on, if anything.
+  CHECK(try_admit(seq, promised_blocks()));  // More is free than was counted on, if anything.
   return true;
 }
 
@@ -178,8 +179,8 @@ Sequence* Scheduler::next_victim(const Sequence* seq, bool for_place) const {
   return victim;
 }
 
-// Of those that are not in a slab, whose pages are being written to, and of the worst priority: the
-// last of the caller that may ask for most pages.
+// Of those that are not in a slab, whose memory is being written to, and of the worst priority: the
+// last of the caller that may ask for most.
 Sequence* Scheduler::last_of_largest() {
   if (shares_.several()) tally();
   Sequence* last = nullptr;
@@ -201,7 +202,7 @@ void Scheduler::preempt(Sequence* seq) {
   seq->state = Sequence::State::kWaiting;
   ++seq->preemptions;
   ++preemptions_;
-  waiting_pages_ += pages_wanted(seq);
+  waiting_blocks_ += blocks_wanted(seq);
   insert_in_order(waiting_, seq);
 }
 

@@ -1,11 +1,11 @@
-// Sequence: one request as the engine sees it, its continuation and its pages.
+// Sequence: one request as the engine sees it, its continuation and its memory.
 //
 // Tokens of a sequence, by position:
 //   [0, prompt_length)   the prompt
 //   [.., known)          values are known: the prompt and what was published to the log
 //   [.., length)         planned: the last one may be sampled by a step that still runs
 //   [.., limit)          what the request allows
-// `computed` counts the tokens whose keys and values lie in pages once every planned step has run.
+// `computed` counts the tokens that its memory holds once every planned step has run.
 // Steps run in the order in which they were planned, so a plan may treat that as the present.
 //
 // Threads: the engine thread. Team members use `sampler`, `params`, `want_logprobs`, `pooling` and
@@ -14,9 +14,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
-#include "kv/block_table.h"
+#include "kv/block.h"
+#include "kv/holding.h"
 #include "kv/prefix_cache.h"
 #include "sample/sampler.h"
 #include "sched/request.h"
@@ -25,16 +27,11 @@ namespace weir::sched {
 
 struct Share;
 
-// The pages that `tokens` tokens fill.
-constexpr int32_t pages_for(int32_t tokens) {
-  return (tokens + kv::kPageTokens - 1) / kv::kPageTokens;
-}
-
-struct Sequence {
+struct Sequence final : kv::TokenKeys {
   enum class State : uint8_t {
     kFree,     // In the pool.
-    kWaiting,  // Holds no pages.
-    kRunning,  // Holds pages.
+    kWaiting,  // Holds no memory.
+    kRunning,  // Holds memory.
     kPlanned,  // Every row is planned; the last tokens are still to be published.
     kEnded,    // The log is finished; a step may still refer to the object.
   };
@@ -53,18 +50,17 @@ struct Sequence {
   int32_t limit = 0;
 
   // The scheduler's.
-  int32_t priority = 0;        // Lower goes first.
-  Share* share = nullptr;      // Its caller's, from submission to its end.
-  uint64_t turn = 0;           // The plan that had a slice of it last.
-  uint64_t arrival = 0;        // Order of submission; never equal.
-  int64_t passed_tokens = 0;   // Prompt tokens of those behind it planned before its own.
-  int32_t prefill_end = 0;     // Length when it was admitted: the tokens to compute in chunks.
-  kv::BlockTable pages;        // Only grows while the sequence runs.
-  kv::PrefixKey salt;          // What, besides tokens, must agree for pages to be shared.
-  kv::PrefixKey key;           // Of the last cached page; `salt` before the first.
-  int32_t cached_pages = 0;    // Leading pages that lie in the prefix cache.
-  bool whole_prompt = false;   // Takes no page from the cache.
-  bool caching = false;        // Further pages may be cached behind those.
+  int32_t priority = 0;       // Lower goes first.
+  Share* share = nullptr;     // Its caller's, from submission to its end.
+  uint64_t turn = 0;          // The plan that had a slice of it last.
+  uint64_t arrival = 0;       // Order of submission; never equal.
+  int64_t passed_tokens = 0;  // Prompt tokens of those behind it planned before its own.
+  int32_t prefill_end = 0;    // Length when it was admitted: the tokens to compute in chunks.
+  kv::Holding memory;         // Only grows while the sequence runs.
+  kv::PrefixKey salt;         // What, besides tokens, must agree for memory to be shared.
+  // Tokens from here on leave other memory than the same tokens of a prompt.
+  int32_t marked_from = std::numeric_limits<int32_t>::max();
+  bool whole_prompt = false;   // Takes nothing from the prefix cache.
   bool in_slab = false;        // Its prompt is in the slab that is being computed.
   bool cancelled = false;      // To be ended as soon as the slab is done.
   int32_t matched_tokens = 0;  // Of the prompt, found in the cache before the first token.
@@ -86,6 +82,14 @@ struct Sequence {
                                  : request->log[index - prompt_length].token;
   }
   bool prefilling() const { return computed < prefill_end; }
+
+  // A token as memory is shared by it: where it matters, generated ones are told from those of
+  // prompts by their complement, which no token id equals. REQUIRES: as token().
+  int32_t key(int32_t index) const { return index >= marked_from ? ~token(index) : token(index); }
+  void read(int32_t block, kv::BlockTokens& tokens) const override {
+    for (int32_t i = 0; i < kv::kPageTokens; ++i)
+      tokens[static_cast<size_t>(i)] = key(block * kv::kPageTokens + i);
+  }
 };
 
 }  // namespace weir::sched

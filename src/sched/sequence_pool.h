@@ -21,7 +21,7 @@ class SequencePool {
       : count_(static_cast<size_t>(count)), sequences_(std::make_unique<Sequence[]>(count_)) {
     free_.reserve(count_);
     for (Sequence& seq : all()) {
-      seq.pages.reserve(pages_for(context_max));
+      seq.memory.reserve(kv::blocks_for(context_max));
       free_.push_back(&seq);
     }
   }
@@ -37,13 +37,13 @@ class SequencePool {
     CHECK(!free_.empty());
     Sequence* seq = free_.back();
     free_.pop_back();
-    CHECK(seq->state == Sequence::State::kFree && seq->steps == 0 && seq->pages.empty());
+    CHECK(seq->state == Sequence::State::kFree && seq->steps == 0 && seq->memory.empty());
     seq->request = request;
     seq->prompt_length = static_cast<int32_t>(request->prompt.size());
     seq->known = seq->length = seq->prompt_length;
     // Without an answer there is a last row all the same, from which nothing is sampled.
     seq->limit = seq->prompt_length + std::max(request->max_tokens, 1);
-    seq->computed = seq->cached_pages = seq->matched_tokens = seq->preemptions = 0;
+    seq->computed = seq->matched_tokens = seq->preemptions = 0;
     seq->priority = request->priority;
     seq->turn = 0;
     seq->scored = 0;
@@ -57,7 +57,7 @@ class SequencePool {
 
   // REQUIRES: ended, and no step refers to it.
   void give_back(Sequence* seq) {
-    CHECK(seq->state == Sequence::State::kEnded && seq->steps == 0 && seq->pages.empty());
+    CHECK(seq->state == Sequence::State::kEnded && seq->steps == 0 && seq->memory.empty());
     seq->state = Sequence::State::kFree;
     seq->sampler.reset();
     std::vector<float>().swap(seq->pooled);

@@ -37,16 +37,18 @@ class Kept {
   }
   // Pages of the prompt that are known, and hold what was written.
   int32_t known(const std::vector<int32_t>& values) {
-    std::vector<int32_t> tokens;
-    for (const int32_t value : values) tokens.insert(tokens.end(), kPageTokens, value);
-    std::vector<PageId> pages(values.size());
-    const PrefixCache::Match found = cache_.match(tokens, PrefixCache::salt(""), pages);
-    pages.resize(static_cast<size_t>(found.pages));
-    for (size_t i = 0; i < pages.size(); ++i) {
-      EXPECT_TRUE(holds(pages[i], values[i]));
-      pool_.release(pages[i]);
+    PrefixCache::Entry last = {.key = PrefixCache::salt("")};
+    int32_t count = 0;
+    for (const int32_t value : values) {
+      const std::vector<int32_t> tokens(kPageTokens, value);
+      const PrefixCache::Entry next = cache_.next(last.key, last.page, tokens);
+      if (next.page < 0) break;
+      EXPECT_TRUE(holds(next.page, value));
+      last = next;
+      ++count;
     }
-    return found.pages;
+    cache_.touch(last.key);
+    return count;
   }
   void write(PageId page, int32_t value) {
     for (int32_t l = 0; l < memory_.layer_count(); ++l)

@@ -36,9 +36,20 @@ void release(PagePool& pool, const std::vector<PageId>& pages) {
   for (const PageId page : pages) pool.release(page);
 }
 
-std::vector<PageId> match(PrefixCache& cache, const Tokens& tokens, const PrefixKey& salt = kSalt) {
-  std::vector<PageId> pages(tokens.size() / kPageTokens + 1);
-  pages.resize(static_cast<size_t>(cache.match(tokens, salt, pages).pages));
+// Takes the longest known chain that `tokens` begin with, which counts as used now.
+std::vector<PageId> match(PagePool& pool, PrefixCache& cache, const Tokens& tokens,
+                          PrefixKey key = kSalt) {
+  std::vector<PageId> pages;
+  while ((pages.size() + 1) * kPageTokens <= tokens.size()) {
+    const PrefixCache::Entry next =
+        cache.next(key, pages.empty() ? -1 : pages.back(),
+                   std::span(tokens).subspan(pages.size() * kPageTokens, kPageTokens));
+    if (next.page < 0) break;
+    pool.retain(next.page);
+    pages.push_back(next.page);
+    key = next.key;
+  }
+  cache.touch(key);
   return pages;
 }
 
@@ -49,53 +60,27 @@ TEST(PrefixCache, LendsTheLongestChainOfFullPages) {
   release(pool, pages);
   EXPECT_EQ(pool.free_count(), 13);
 
-  EXPECT_EQ(match(cache, prompt({1, 2, 3, 4})), pages);
+  EXPECT_EQ(match(pool, cache, prompt({1, 2, 3, 4})), pages);
   EXPECT_EQ(pool.refs(pages[2]), 2);
-  EXPECT_EQ(match(cache, prompt({1, 2, 9})), (std::vector<PageId>{pages[0], pages[1]}));
-  EXPECT_EQ(match(cache, prompt({2})), std::vector<PageId>{});
+  EXPECT_EQ(match(pool, cache, prompt({1, 2, 9})), (std::vector<PageId>{pages[0], pages[1]}));
+  EXPECT_EQ(match(pool, cache, prompt({2})), std::vector<PageId>{});
   Tokens partial = prompt({1, 2});
   partial.pop_back();
-  EXPECT_EQ(match(cache, partial), std::vector<PageId>{pages[0]});
-  EXPECT_EQ(match(cache, {}), std::vector<PageId>{});
+  EXPECT_EQ(match(pool, cache, partial), std::vector<PageId>{pages[0]});
+  EXPECT_EQ(match(pool, cache, {}), std::vector<PageId>{});
   EXPECT_EQ(pool.refs(pages[0]), 4);
   cache.check();
-}
-
-TEST(PrefixCache, LendsNoMoreThanTheCallerHasRoomFor) {
-  PagePool pool(16);
-  PrefixCache cache(pool);
-  add(pool, cache, prompt({1, 2, 3}));
-  std::vector<PageId> room(2);
-  const PrefixCache::Match found = cache.match(prompt({1, 2, 3}), kSalt, room);
-  EXPECT_EQ(found.pages, 2);
-  EXPECT_EQ(found.key, PrefixCache::child(PrefixCache::child(kSalt, page_of(1)), page_of(2)));
-}
-
-TEST(PrefixCache, LendsPageByPageWhatItLendsAtOnce) {
-  PagePool pool(16);
-  PrefixCache cache(pool);
-  const std::vector<PageId> pages = add(pool, cache, prompt({1, 2, 3}));
-  PrefixKey key = kSalt;
-  PageId last = -1;
-  for (int32_t i = 0; i < 3; ++i) {
-    const PrefixCache::Inserted next = cache.next_page(key, last, page_of(i + 1));
-    ASSERT_EQ(next.page, pages[static_cast<size_t>(i)]);
-    EXPECT_EQ(pool.refs(next.page), 3);
-    key = next.key;
-    last = next.page;
-  }
-  EXPECT_EQ(cache.next_page(key, last, page_of(4)).page, -1);
-  EXPECT_EQ(cache.next_page(kSalt, -1, page_of(2)).page, -1);
 }
 
 TEST(PrefixCache, KeepsSaltsAndParentsApart) {
   PagePool pool(16);
   PrefixCache cache(pool);
   const std::vector<PageId> pages = add(pool, cache, prompt({1, 2}));
-  EXPECT_EQ(match(cache, prompt({1, 2}), PrefixCache::salt("model f32")), std::vector<PageId>{});
-  EXPECT_EQ(match(cache, prompt({2})), std::vector<PageId>{});
-  EXPECT_EQ(match(cache, prompt({2, 2})), std::vector<PageId>{});
-  EXPECT_EQ(match(cache, prompt({1, 1})), std::vector<PageId>{pages[0]});
+  EXPECT_EQ(match(pool, cache, prompt({1, 2}), PrefixCache::salt("model f32")),
+            std::vector<PageId>{});
+  EXPECT_EQ(match(pool, cache, prompt({2})), std::vector<PageId>{});
+  EXPECT_EQ(match(pool, cache, prompt({2, 2})), std::vector<PageId>{});
+  EXPECT_EQ(match(pool, cache, prompt({1, 1})), std::vector<PageId>{pages[0]});
 }
 
 TEST(PrefixCache, KeepsTheFirstOfTwoPagesThatHoldTheSame) {
@@ -104,7 +89,7 @@ TEST(PrefixCache, KeepsTheFirstOfTwoPagesThatHoldTheSame) {
   const PageId first = add(pool, cache, prompt({1}))[0];
   PageId second = -1;
   ASSERT_TRUE(pool.allocate({&second, 1}));
-  const PrefixCache::Inserted inserted = cache.insert(kSalt, page_of(1), second);
+  const PrefixCache::Entry inserted = cache.insert(kSalt, page_of(1), second);
   EXPECT_EQ(inserted.page, first);
   EXPECT_EQ(pool.refs(second), 1);
   EXPECT_EQ(cache.page_count(), 1);
@@ -126,9 +111,9 @@ TEST(PrefixCache, EvictsLeastRecentlyUsedAndChildrenFirst) {
   PrefixCache cache(pool);
   release(pool, add(pool, cache, prompt({1, 2, 3})));
   release(pool, add(pool, cache, prompt({5, 6})));
-  release(pool, match(cache, prompt({1})));  // From the oldest: 3 2 6 5 1.
+  release(pool, match(pool, cache, prompt({1})));  // From the oldest: 3 2 6 5 1.
   const auto known = [&](const std::vector<int32_t>& values) {
-    const std::vector<PageId> pages = match(cache, prompt(values));
+    const std::vector<PageId> pages = match(pool, cache, prompt(values));
     release(pool, pages);
     return pages.size();
   };
@@ -149,10 +134,10 @@ TEST(PrefixCache, EvictsNothingThatASequenceHolds) {
   PrefixCache cache(pool);
   release(pool, add(pool, cache, prompt({1, 2, 3})));
   release(pool, add(pool, cache, prompt({7})));
-  const std::vector<PageId> held = match(cache, prompt({1, 2}));
+  const std::vector<PageId> held = match(pool, cache, prompt({1, 2}));
   EXPECT_EQ(cache.evictable_count(), 2);
   EXPECT_EQ(cache.evict(16), 2);
-  EXPECT_EQ(match(cache, prompt({1, 2})), held);
+  EXPECT_EQ(match(pool, cache, prompt({1, 2})), held);
   cache.check();
 }
 
@@ -177,8 +162,8 @@ TEST(PrefixCache, CountsAChainAsUsedWhenItIsTouched) {
   release(pool, add(pool, cache, prompt({2})));
   cache.touch(PrefixCache::child(kSalt, page_of(1)));
   EXPECT_EQ(cache.evict(1), 1);
-  EXPECT_EQ(match(cache, prompt({1})).size(), 1u);
-  EXPECT_EQ(match(cache, prompt({2})).size(), 0u);
+  EXPECT_EQ(match(pool, cache, prompt({1})).size(), 1u);
+  EXPECT_EQ(match(pool, cache, prompt({2})).size(), 0u);
 }
 
 Clock::time_point at(int64_t s) { return Clock::time_point(std::chrono::seconds(s)); }
@@ -197,7 +182,7 @@ TEST(PrefixCache, ForgetsWhatNobodyHasUsedSince) {
   EXPECT_EQ(cache.oldest_use(), at(20));
   release(pool, a);
   EXPECT_EQ(cache.evict_unused(at(29), 1), 1);
-  EXPECT_EQ(match(cache, prompt({5, 6})).size(), 1u) << "children first";
+  EXPECT_EQ(match(pool, cache, prompt({5, 6})).size(), 1u) << "children first";
   cache.check();
   cache.set_time(at(40));
   EXPECT_EQ(cache.evict_unused(at(30), 16), 2);
@@ -290,16 +275,17 @@ class Simulation {
     const size_t length = random_() % 6;
     for (size_t i = 0; i < length; ++i)
       sequence.tokens.insert(sequence.tokens.end(), kPageTokens, static_cast<int>(random_() % 3));
-    sequence.pages.resize(length);
-    const PrefixCache::Match found = cache_.match(sequence.tokens, kSalt, sequence.pages);
-    sequence.pages.resize(static_cast<size_t>(found.pages));
-    sequence.key = found.key;
+    sequence.pages = match(pool_, cache_, sequence.tokens);
+    sequence.key = kSalt;
+    for (size_t i = 0; i < sequence.pages.size(); ++i)
+      sequence.key = PrefixCache::child(
+          sequence.key, std::span(sequence.tokens).subspan(i * kPageTokens, kPageTokens));
     for (size_t i = 0; i < sequence.pages.size(); ++i) {
       const Tokens head(sequence.tokens.begin(),
                         sequence.tokens.begin() + static_cast<int64_t>((i + 1) * kPageTokens));
       ASSERT_EQ(contents_[sequence.pages[i]], head);
     }
-    lent_ += found.pages;
+    lent_ += std::ssize(sequence.pages);
     sequence.tokens.resize(sequence.pages.size() * kPageTokens);
     running_.push_back(std::move(sequence));
   }
@@ -317,7 +303,7 @@ class Simulation {
     sequence.tokens.insert(sequence.tokens.end(), kPageTokens, static_cast<int>(random_() % 3));
     sequence.pages.push_back(page);
     contents_[page] = sequence.tokens;
-    const PrefixCache::Inserted inserted =
+    const PrefixCache::Entry inserted =
         cache_.insert(sequence.key, std::span(sequence.tokens).last(kPageTokens), page);
     sequence.key = inserted.key;
     if (inserted.page >= 0 && inserted.page != page && random_() % 2 == 0) {

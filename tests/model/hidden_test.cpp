@@ -38,7 +38,7 @@ class Keep final : public ForwardClient {
     for (int32_t i = first; i < first + count; ++i) tokens.push_back((i * 7919 + 13) % 256);
     const int32_t pages[2] = {0, 1};
     const BatchSlice slice = {
-        .rows = count, .first_position = first, .prompt_length = kTokens, .pages = pages};
+        .rows = count, .first_position = first, .prompt_length = kTokens, .memory = {pages}};
     const Batch batch = {.tokens = tokens,
                          .slices = {&slice, 1},
                          .sample_rows = wanted_.samples,

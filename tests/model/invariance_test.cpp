@@ -38,7 +38,7 @@ std::vector<float> last_logits(Model& model, ThreadTeam& team, const std::vector
   auto cache = kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF16, 16);
   EXPECT_TRUE(cache) << cache.error().message;
   const std::vector<int32_t> tokens = some_tokens(), sample = {kTokens - 1};
-  const BatchSlice slice = {.rows = kTokens, .prompt_length = kTokens, .pages = pages.data()};
+  const BatchSlice slice = {.rows = kTokens, .prompt_length = kTokens, .memory = {pages.data()}};
   const Batch batch = {tokens, nullptr, {&slice, 1}, sample};
   team.run([&](int member) { model.forward(batch, *cache, keep, team, member); });
   return keep.logits;

@@ -83,7 +83,7 @@ class Script {
                       .rows = rows,
                       .first_position = lengths_[i],
                       .prompt_length = prompts_[i],
-                      .pages = pages_[i].data(),
+                      .memory = {pages_[i].data()},
                       .sequence = s});
     for (int32_t r = 0; r < rows; ++r) tokens.push_back(static_cast<int32_t>(random_() % 8000));
     samples.push_back(static_cast<int32_t>(tokens.size()) - 1);
@@ -265,7 +265,7 @@ TEST_F(Streaming, ReadsForTheFirstRowsWhileTheOthersAttend) {
                      .rows = 1,
                      .first_position = 6 * s + step,
                      .prompt_length = 0,
-                     .pages = &pages[i],
+                     .memory = {&pages[i]},
                      .sequence = s};
       }
       looks.clear();
@@ -336,7 +336,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
     const std::array<int32_t, 1> token = {static_cast<int32_t>(seed * 199 % 8000)};
     const std::array<int32_t, 1> page = {0}, sample = {0};
     const std::array<BatchSlice, 1> slice = {
-        {{.rows = 1, .prompt_length = 1, .pages = page.data()}}};
+        {{.rows = 1, .prompt_length = 1, .memory = {page.data()}}}};
     for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
       auto cache = kv::KvCache::create(model->kv_shapes(), kernels::FloatType::kF16, 1);
       client->logits.resize(1);
@@ -373,7 +373,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadEarly) {
     for (int32_t s = 0; s < 4; ++s) {
       tokens[static_cast<size_t>(s)] = (4 * seed + s) * 199 % 8000;
       slices[static_cast<size_t>(s)] = {
-          .row_begin = s, .rows = 1, .pages = &pages[static_cast<size_t>(s)], .sequence = s};
+          .row_begin = s, .rows = 1, .memory = {&pages[static_cast<size_t>(s)]}, .sequence = s};
     }
     Client a, b;
     for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
@@ -456,7 +456,7 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
   std::iota(pages.begin(), pages.end(), 0);
   for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i * 7919 % 8000);
   const std::array<BatchSlice, 1> slab_slice = {
-      {{.rows = 150, .prompt_length = 150, .pages = pages.data()}}};
+      {{.rows = 150, .prompt_length = 150, .memory = {pages.data()}}}};
   const std::array<int32_t, 1> last = {149}, first = {0}, token = {17};
   const Batch slab = {prompt, nullptr, slab_slice, last};
   const auto decode = [&](Model& model, const kv::KvCache& cache, Client& client,
@@ -464,7 +464,7 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
     const std::array<BatchSlice, 1> slice = {{{.rows = 1,
                                                .first_position = position,
                                                .prompt_length = 1,
-                                               .pages = pages.data() + 8,
+                                               .memory = {pages.data() + 8},
                                                .sequence = 1}}};
     const Batch batch = {token, nullptr, slice, first};
     client.logits.resize(1);

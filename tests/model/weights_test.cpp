@@ -216,7 +216,8 @@ TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
       }
       std::vector<float> logits;
     } keep;
-    const BatchSlice slice = {.rows = static_cast<int32_t>(tokens.size()), .pages = pages.data()};
+    const BatchSlice slice = {.rows = static_cast<int32_t>(tokens.size()),
+                              .memory = {pages.data()}};
     const std::vector<int32_t> sample = {slice.rows - 1};
     const Batch batch = {tokens, sampled.data(), {&slice, 1}, sample};
     team.run([&](int member) { (*model)->forward(batch, *cache, keep, team, member); });
@@ -237,8 +238,8 @@ TEST_F(WeightsTest, CallsItsClientOncePerSampleAndOnceToPlan) {
   ASSERT_TRUE(cache);
   const std::vector<int32_t> tokens = {1, 2, 3, 4, 5}, first = {0}, second = {1},
                              sample = {0, 2, 4};
-  const std::vector<BatchSlice> slices = {{.row_begin = 0, .rows = 3, .pages = first.data()},
-                                          {.row_begin = 3, .rows = 2, .pages = second.data()}};
+  const std::vector<BatchSlice> slices = {{.row_begin = 0, .rows = 3, .memory = {first.data()}},
+                                          {.row_begin = 3, .rows = 2, .memory = {second.data()}}};
   CountingClient client;
   team.run([&](int member) {
     // Twice within one run: each pass leaves the team as it found it.

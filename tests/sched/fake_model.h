@@ -187,7 +187,7 @@ class FakeModel final : public model::Model {
 
   static void* slot(const kernels::KvPages& pages, const model::BatchSlice& slice, int32_t position,
                     bool value) {
-    const int32_t page = slice.pages[position / kernels::kPageTokens];
+    const int32_t page = slice.memory.pages[position / kernels::kPageTokens];
     const int32_t lane = position % kernels::kPageTokens + (value ? kernels::kPageTokens : 0);
     return pages.base + page * pages.page_bytes + lane * int64_t{sizeof(int32_t)};
   }
@@ -221,7 +221,7 @@ class FakeModel final : public model::Model {
     CHECK(std::ssize(batch.sample_rows) <= kSamplesMax);
     int32_t row = 0;
     for (const model::BatchSlice& slice : batch.slices) {
-      CHECK(slice.row_begin == row && slice.rows > 0 && slice.pages != nullptr);
+      CHECK(slice.row_begin == row && slice.rows > 0 && slice.memory.pages != nullptr);
       CHECK(slice.first_position >= 0 && slice.prompt_length > 0);
       CHECK(slice.first_position + slice.rows <= fake_.context_max);
       row += slice.rows;

@@ -319,7 +319,7 @@ struct Crowd {
     }
     world.next();
     world.next();
-    ASSERT_EQ(world.scheduler().held_pages(), 0);
+    ASSERT_EQ(world.memory().held(), 0);
     // By the number of arrivals, however many steps there are.
     if (page_count == 2000) {
       ASSERT_LE(world.scheduler().preemptions(), static_cast<uint64_t>(arrivals));

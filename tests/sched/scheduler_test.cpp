@@ -60,7 +60,7 @@ TEST(Scheduler, ASequenceThatHasAllItsRowsIsNotPlannedAgain) {
   EXPECT_EQ(tokens_of(step, one), 0);
   EXPECT_EQ(tokens_of(step, two), 1);
   EXPECT_TRUE(world.next().slices.empty());
-  EXPECT_EQ(world.scheduler().held_pages(), 0);
+  EXPECT_EQ(world.memory().held(), 0);
 }
 
 TEST(Scheduler, ThePromptWithTheFewestTokensLeftGoesFirst) {
@@ -179,7 +179,7 @@ TEST(Scheduler, TheYoungestGivesItsPagesBackAndStaysOutOfThatStep) {
   }
   EXPECT_EQ(book->state, Sequence::State::kWaiting);
   EXPECT_EQ(book->preemptions, 1);
-  EXPECT_TRUE(book->pages.empty());
+  EXPECT_TRUE(book->memory.empty());
   EXPECT_EQ(tokens_of(world.next(), later), 0);  // An older one waits for pages.
   while (book->state == Sequence::State::kWaiting) world.next();
   EXPECT_GE(book->computed, 3 * kPage);  // Its full pages were in the cache, most of them still.
@@ -256,7 +256,7 @@ TEST(Scheduler, WithoutACacheNothingIsShared) {
   world.submit(prompt, 1);
   EXPECT_EQ(world.next().prefill_tokens, 2 * (4 * kPage + 1));
   world.next();
-  EXPECT_EQ(world.pool().free_count(), 100);
+  EXPECT_EQ(world.memory().pool().free_count(), 100);
 }
 
 TEST(Scheduler, APriorityGoesBeforeArrivalAndLength) {
@@ -425,9 +425,9 @@ struct Simulation {
     world.next();
     world.next();
     world.scheduler().check();
-    ASSERT_EQ(world.scheduler().held_pages(), 0);
-    if (world.cache()) world.cache()->clear();
-    ASSERT_EQ(world.pool().free_count(), world.pool().page_count());
+    ASSERT_EQ(world.memory().held(), 0);
+    world.memory().forget_shared();
+    ASSERT_EQ(world.memory().pool().free_count(), world.memory().blocks());
   }
 
   static bool precedes(const Sequence* a, const Sequence* b) {

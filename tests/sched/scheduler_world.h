@@ -34,8 +34,8 @@ class World {
   explicit World(const Options& options)
       : prompts_differ_(options.limits.prompts_differ),
         checked_(options.checked),
-        pool_(options.page_count),
-        scheduler_(options.limits, pool_, options.cache ? &cache_.emplace(pool_) : nullptr),
+        memory_(options.page_count, options.cache),
+        scheduler_(options.limits, memory_),
         sequences_(options.limits.queue_max * 2, 1 << 14),
         content_(static_cast<size_t>(options.page_count)) {}
   World() : World(Options()) {}
@@ -68,7 +68,7 @@ class World {
     Planned& planned = steps_.emplace_back();
     scheduler_.next_step(planned.step, {.max = prefill_tokens_max});
     for (const Slice& slice : planned.step.slices) {
-      planned.tables.push_back(slice.seq->pages.data());
+      planned.tables.push_back(slice.seq->memory.view());
       std::vector<int32_t>& tokens = planned.tokens.emplace_back();
       for (int32_t i = 0; checked_ && i < slice.first + slice.count; ++i)
         tokens.push_back(kind(slice.seq, i) ? ~token_at(slice.seq, i) : token_at(slice.seq, i));
@@ -95,14 +95,13 @@ class World {
   }
 
   const Scheduler& scheduler() const { return scheduler_; }
-  kv::PagePool& pool() { return pool_; }
-  std::optional<kv::PrefixCache>& cache() { return cache_; }
+  kv::SequenceMemory& memory() { return memory_; }
   int64_t computed_rows() const { return computed_rows_; }
 
  private:
   struct Planned {
     Step step;
-    std::vector<const kv::PageId*> tables;
+    std::vector<kv::MemoryView> tables;
     std::vector<std::vector<int32_t>> tokens;  // Of each sequence, from its start.
     bool executed = false;
   };
@@ -135,13 +134,14 @@ class World {
 
   // Checks that everything before the slice is what this sequence needs, and writes the slice. Also
   // if the sequence has ended meanwhile: others may already count on its pages.
-  void compute(const Slice& slice, const kv::PageId* table, const std::vector<int32_t>& tokens) {
+  void compute(const Slice& slice, const kv::MemoryView& memory,
+               const std::vector<int32_t>& tokens) {
     computed_rows_ += slice.count;
     if (!checked_) return;
     uint64_t hash = 0;
     for (int32_t i = 0; i < slice.first + slice.count; ++i) {
       hash = chain(hash, tokens[static_cast<size_t>(i)]);
-      std::vector<uint64_t>& page = content_[static_cast<size_t>(table[i / kPage])];
+      std::vector<uint64_t>& page = content_[static_cast<size_t>(memory.pages[i / kPage])];
       page.resize(kPage);
       if (i >= slice.first) page[static_cast<size_t>(i % kPage)] = hash;
       ASSERT_EQ(page[static_cast<size_t>(i % kPage)], hash) << "position " << i;
@@ -173,8 +173,7 @@ class World {
 
   const bool prompts_differ_;
   const bool checked_;
-  kv::PagePool pool_;
-  std::optional<kv::PrefixCache> cache_;
+  kv::SequenceMemory memory_;
   Scheduler scheduler_;
   SequencePool sequences_;
   std::vector<std::unique_ptr<Request>> requests_;
