@@ -10,6 +10,7 @@
 #include "base/fair_budget.h"
 #include "base/meminfo.h"
 #include "kernels/ops.h"
+#include "kv_cost.h"
 #include "sched/engine.h"
 #include "ssd/expert_store.h"
 
@@ -70,9 +71,11 @@ constexpr int64_t kAutomataShare = 64;
 // each is planned with.
 constexpr int32_t kParallelDefaultMax = 256;
 constexpr int32_t kTokensPerSequence = 1024;
-// What the engine keeps of a KV page beside its memory: an entry of the prefix cache (216 bytes),
-// its places among the hashes (up to 16), counts and times (17).
-constexpr int64_t kPageTableBytes = 256;
+// With windows each is planned with so many of the widest, because models have them for the sake of
+// long texts: then the windows of all take a third of the pages that whole contexts would. But so
+// many as these may decode at once all the same.
+constexpr int64_t kWindowsPerSequence = 4;
+constexpr int64_t kWindowedLeast = 8;
 // Without --ctx-size, the least: shorter, chats with tools do not begin.
 constexpr int32_t kContextLeast = 4096;
 // Without --kv-memory: the cache is planned for at most this many full contexts.
@@ -98,14 +101,16 @@ std::string human_bytes(int64_t bytes) {
   return text;
 }
 
-ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type) {
+Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type) {
   const model::ModelMemory memory = model.memory();
   const ssd::ExpertCatalogue* experts = model.expert_catalogue();
-  return {
+  WEIR_ASSIGN(const kv::MemoryLayout layout, kv::MemoryLayout::make(model.memory_needs(), kv_type));
+  return ModelFootprint{
       .packed_weights = memory.packed_weights,
       .mapped_weights = memory.mapped_weights,
       .scratch = memory.scratch,
-      .page_bytes = kv::page_bytes(model.kv_shapes(), kv_type),
+      .kv_groups = {layout.groups().begin(), layout.groups().end()},
+      .slab_rows = model.slab_rows(),
       .context_max = model.spec().context_max,
       .vocab_size = model.spec().vocab_size,
       .hidden_size = model.spec().hidden_size,
@@ -128,9 +133,8 @@ MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files) {
   return {least.bytes / 10 * 9, least.from};
 }
 
-Result<kv::KvCache> allocate_kv(std::vector<kv::KvShape> layers, kernels::FloatType type,
-                                int32_t pages) {
-  auto cache = kv::KvCache::create(std::move(layers), type, pages);
+Result<kv::KvCache> allocate_kv(kv::MemoryLayout layout, const MemoryPlan& plan) {
+  auto cache = kv::KvCache::create(std::move(layout), plan.kv_page_counts);
   if (!cache && cache.error().code == ErrorCode::kCapacity)
     return fail(ErrorCode::kCapacity,
                 "KV cache: " + cache.error().message +
@@ -177,7 +181,10 @@ std::string option_bytes(int64_t bytes) { return std::to_string((bytes + kMiB - 
 class Planner {
  public:
   Planner(const Options& options, const MemoryLimit& limit, const ModelFootprint& model)
-      : options_(options), limit_(limit), model_(model) {}
+      : options_(options),
+        limit_(limit),
+        model_(model),
+        kv_cost_(model.kv_groups, options.prefill_size + model.slab_rows) {}
 
   Result<MemoryPlan> plan() const;
 
@@ -185,15 +192,22 @@ class Planner {
   MemoryPlan without_kv(int32_t context) const;
   void add_requests(MemoryPlan& plan) const;
   void add_kv(MemoryPlan& plan) const;
+  void choose_pages(MemoryPlan& plan, int64_t bytes) const;
   bool experts_wait() const { return model_.experts > 0 && options_.expert_memory == 0; }
   // Experts that get what is left shall have half of it; but a size that was asked for stands.
   int64_t share() const { return experts_wait() && options_.kv_memory == 0 ? 2 : 1; }
-  // Of one whole sequence.
-  int64_t context_bytes(int32_t context) const { return int64_t{pages_for(context)} * page_cost(); }
-  static int32_t pages_for(int32_t context) {
-    return context / kPageTokens + (context % kPageTokens > 0 ? 1 : 0);
+  // Every running sequence must fit one step with one token, and prompts need room beside them:
+  // else a server that is full of answers would never begin another.
+  int32_t most_running() const {
+    return std::min(options_.parallel > 0 ? options_.parallel : kParallelDefaultMax,
+                    options_.prefill_size / 2);
   }
-  int64_t page_cost() const { return std::max<int64_t>(1, model_.page_bytes) + kPageTableBytes; }
+  // Of one whole sequence, with the windows of the fewest that run beside it.
+  int64_t context_bytes(int32_t context) const {
+    const int64_t least = options_.parallel > 0 ? options_.parallel : kWindowedLeast;
+    return kv_cost_.bytes(kv::blocks_for(context),
+                          static_cast<int32_t>(std::min<int64_t>(least, most_running())));
+  }
   // What keys and values may take at the most, beside what is planned already.
   int64_t kv_room(const MemoryPlan& plan) const {
     const int64_t left = limit_.bytes - plan.total;
@@ -207,6 +221,7 @@ class Planner {
   const Options& options_;
   const MemoryLimit& limit_;
   const ModelFootprint& model_;
+  const KvCost kv_cost_;
 };
 
 void add(MemoryPlan& plan, std::string what, int64_t taken, int64_t bytes, std::string note) {
@@ -254,7 +269,8 @@ void Planner::add_requests(MemoryPlan& plan) const {
       std::max(kRequestBytes * options_.queue, static_cast<int64_t>(FairBudget::size_for(largest)));
   const int32_t parallel = options_.parallel > 0 ? options_.parallel : kParallelDefaultMax;
   const int64_t tables = int64_t{sched::sequences_max(options_.queue, parallel)} *
-                         pages_for(plan.context_max) * int64_t{sizeof(kv::PageId)};
+                         kv::blocks_for(plan.context_max) * std::ssize(model_.kv_groups) *
+                         int64_t{sizeof(kv::PageId)};
   add(plan, "requests", 0, plan.request_bytes + tables,
       std::to_string(options_.queue) + " at most");
   plan.bodies = plan_bodies(options_, limit_);
@@ -281,7 +297,7 @@ int32_t Planner::longest(int32_t context_max, bool leaves_experts) const {
     return context_bytes(context) <= kv_room(without_kv(context)) / (leaves_experts ? share() : 1);
   };
   if (good(context_max)) return context_max;
-  int32_t fits = 0, too_long = pages_for(context_max);
+  int32_t fits = 0, too_long = kv::blocks_for(context_max);
   while (too_long - fits > 1) {
     const int32_t middle = fits + (too_long - fits) / 2;
     (good(middle * kPageTokens) ? fits : too_long) = middle;
@@ -331,16 +347,47 @@ tl::unexpected<Error> Planner::no_room(int32_t context) const {
 // Keys and values get what they were told to have; else all that is left, as far as it is of use:
 // they take it when it is used, and give it back. Experts from disk take all they get at once.
 void Planner::add_kv(MemoryPlan& plan) const {
-  const int64_t room = kv_room(plan), context = context_bytes(plan.context_max);
+  const int64_t room = kv_room(plan);
   int64_t bytes = options_.kv_memory;
   if (bytes == 0) {
     const int64_t share = experts_wait() ? room / kKvShareBesideExperts : room;
-    bytes = std::min({room, context * kFullContextsMax, std::max(share, context)});
+    bytes = std::min(room, std::max(share, context_bytes(plan.context_max)));
   }
-  plan.kv_pages = static_cast<int32_t>(
-      std::min<int64_t>(bytes / page_cost(), std::numeric_limits<int32_t>::max() / kPageTokens));
-  add(plan, "KV cache", 0, plan.kv_pages * page_cost(),
-      std::to_string(plan.kv_pages) + " pages of 32 tokens, as they are used");
+  choose_pages(plan, bytes);
+  for (size_t g = 0; g < plan.kv_page_counts.size(); ++g) {
+    const int32_t pages = plan.kv_page_counts[g];
+    const std::string of =
+        g == 0 ? " pages of 32 tokens, as they are used"
+               : " pages for windows of " + std::to_string(model_.kv_groups[g].window) + " tokens";
+    add(plan, g == 0 ? "KV cache" : "KV windows", 0, kv_cost_.bytes_of(g, pages),
+        std::to_string(pages) + of);
+  }
+}
+
+// Each sequence that runs has pages of windows of its own, which are no use to longer contexts. So
+// fewer run at once, unless a number was asked for, where a whole context would not fit beside
+// them, or windows would take most.
+void Planner::choose_pages(MemoryPlan& plan, int64_t bytes) const {
+  const int32_t context = kv::blocks_for(plan.context_max);
+  const int64_t blocks_max =
+      options_.kv_memory > 0 ? std::numeric_limits<int32_t>::max() : context * kFullContextsMax;
+  const int32_t window = model_.kv_groups.size() > 1 ? model_.kv_groups[1].window : 0;
+  const int64_t each = std::max<int64_t>(kTokensPerSequence, kWindowsPerSequence * window);
+  const auto running = [&] {
+    const int64_t tokens = int64_t{plan.kv_pages} * kPageTokens;
+    return std::max(
+        {tokens / each, std::min(tokens / kTokensPerSequence, kWindowedLeast), int64_t{1}});
+  };
+  const auto run = [&](int32_t sequences) {
+    plan.parallel = sequences;
+    plan.kv_pages = static_cast<int32_t>(
+        std::min<int64_t>(kv_cost_.blocks_within(bytes, sequences), blocks_max));
+  };
+  run(most_running());
+  while (options_.parallel == 0 && plan.parallel > 1 &&
+         (plan.kv_pages < context || plan.parallel > running()))
+    run(plan.parallel - 1);
+  plan.kv_page_counts = kv_cost_.page_counts(plan.kv_pages, plan.parallel);
 }
 
 Result<MemoryPlan> Planner::plan() const {
@@ -367,14 +414,6 @@ Result<MemoryPlan> Planner::plan() const {
     add(plan, "experts", plan.expert_bytes, plan.expert_bytes,
         "of " + human_bytes(model_.experts) + " on disk");
   }
-  plan.parallel =
-      options_.parallel > 0
-          ? options_.parallel
-          : static_cast<int32_t>(std::clamp<int64_t>(
-                int64_t{plan.kv_pages} * kPageTokens / kTokensPerSequence, 1, kParallelDefaultMax));
-  // Every running sequence must fit one step with one token, and prompts need room beside them:
-  // else a server that is full of answers would never begin another.
-  plan.parallel = std::min(plan.parallel, options_.prefill_size / 2);
   return plan;
 }
 

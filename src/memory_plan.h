@@ -28,8 +28,10 @@ struct ModelFootprint {
   int64_t packed_weights = 0;  // Anonymous memory, repacked at load.
   int64_t mapped_weights = 0;  // Read in place from the file.
   int64_t scratch = 0;         // Activations and logits of one step.
-  int64_t page_bytes = 0;      // One KV page (32 tokens) in all layers.
-  int32_t context_max = 0;     // The model's own.
+  // Groups of layers, with the bytes of one of their KV pages (32 tokens).
+  std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
+  int32_t slab_rows = 0;    // Tokens of prompts that are computed beside a step.
+  int32_t context_max = 0;  // The model's own.
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   int64_t experts = 0;       // All of them, where they are streamed; else 0.
@@ -37,7 +39,7 @@ struct ModelFootprint {
 };
 
 // Of a model that is bound; its weights need not be packed yet.
-ModelFootprint footprint(const model::Model& model, kernels::FloatType kv_type);
+Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type);
 
 struct MemoryPlan {
   struct Line {
@@ -58,8 +60,9 @@ struct MemoryPlan {
   int32_t context_wanted = 0;
   int64_t context_lacks = 0;
   int64_t context_kv_memory = 0;
-  int32_t kv_pages = 0;
-  int32_t parallel = 0;       // Sequences that decode at once.
+  int32_t kv_pages = 0;                 // For whole contexts.
+  std::vector<int32_t> kv_page_counts;  // By group: those, then pages of windows.
+  int32_t parallel = 0;                 // Sequences that decode at once.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
   BodyPlan bodies;
   int64_t responses_bytes = 0;  // Stored responses.
@@ -90,8 +93,7 @@ Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
 
 // The planned cache. All of it is reserved at once; where the system refuses that, the error names
 // the option that helps.
-Result<kv::KvCache> allocate_kv(std::vector<kv::KvShape> layers, kernels::FloatType type,
-                                int32_t pages);
+Result<kv::KvCache> allocate_kv(kv::MemoryLayout layout, const MemoryPlan& plan);
 
 // What a plan that has made the context shorter says of it; empty: it has not.
 std::string context_note(const MemoryPlan& plan);

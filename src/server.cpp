@@ -386,9 +386,11 @@ Result<void> Server::load(ThreadTeam& team) {
   const kernels::Ops& ops = kernels::ops_for(choice_.isa);
   Result<std::unique_ptr<model::Model>> model =
       bind_model(choice_.model_card, model_options, limit_, ops, team.members());
-  Result<MemoryPlan> plan = model
-                                ? plan_memory(options_, limit_, footprint(**model, choice_.kv_type))
-                                : Result<MemoryPlan>(tl::unexpected(model.error()));
+  const auto plan_for = [this](const std::unique_ptr<model::Model>& bound) -> Result<MemoryPlan> {
+    WEIR_ASSIGN(const ModelFootprint needed, footprint(*bound, choice_.kv_type));
+    return plan_memory(options_, limit_, needed);
+  };
+  Result<MemoryPlan> plan = model.and_then(plan_for);
   Result<void> opened;
   if (plan) {
     auto printed = steady_clock::now();
@@ -413,7 +415,9 @@ Result<void> Server::load(ThreadTeam& team) {
               check_vocabulary(*text->tokenizer, model_->spec().vocab_size));
   if (!lacking.empty()) log::warn("model " + lacking);
 
-  WEIR_ASSIGN(kv::KvCache cache, allocate_kv(model_->kv_shapes(), choice_.kv_type, plan_.kv_pages));
+  WEIR_ASSIGN(kv::MemoryLayout layout,
+              kv::MemoryLayout::make(model_->memory_needs(), choice_.kv_type));
+  WEIR_ASSIGN(kv::KvCache cache, allocate_kv(std::move(layout), plan_));
   cache_ = std::make_unique<kv::KvCache>(std::move(cache));
 
   sched::EngineOptions engine_options;

@@ -17,6 +17,12 @@ void render_engine(std::string& out, const sched::EngineStats& engine) {
   render(out, "weir_kv_usage", "Share of KV pages held by sequences.", engine.kv_usage);
   render(out, "weir_kv_pages_cached", "KV pages that only the prefix cache holds.",
          engine.pages_cached);
+  render(out, "weir_kv_window_pages", "KV pages of layers that see a window only.",
+         engine.window_pages);
+  render(out, "weir_kv_window_pages_held", "Of those, pages that sequences hold.",
+         engine.window_pages_held);
+  render(out, "weir_kv_window_pages_cached", "Of those, pages that only the prefix cache holds.",
+         engine.window_pages_cached);
   render(out, "weir_kv_bytes_taken", "Memory of KV pages now; what is unused goes back.",
          engine.kv_taken);
   render(out, "weir_steps_total", "Forward passes.", engine.steps);

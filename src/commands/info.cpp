@@ -33,8 +33,8 @@ Result<void> show_info(const Options& options) {
               choice.threads, options.compute.c_str(),
               choice.kv_type == kernels::FloatType::kF32 ? "f32" : "f16");
   // A plan that does not fit is an answer too: the error says by how much and what helps.
-  WEIR_ASSIGN(const MemoryPlan plan,
-              plan_memory(options, limit, footprint(*model, choice.kv_type)));
+  WEIR_ASSIGN(const ModelFootprint needed, footprint(*model, choice.kv_type));
+  WEIR_ASSIGN(const MemoryPlan plan, plan_memory(options, limit, needed));
   std::printf("%-18s   %10s %10s\n", "memory plan", "taken", "at most");
   const auto print = [](const std::string& what, int64_t taken, int64_t bytes,
                         const std::string& note) {

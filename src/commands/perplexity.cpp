@@ -120,7 +120,7 @@ Result<void> measure_perplexity(const Options& options) {
   std::vector<int32_t> pages(
       static_cast<size_t>((window + kernels::kPageTokens - 1) / kernels::kPageTokens));
   std::iota(pages.begin(), pages.end(), 0);
-  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->kv_shapes(), choice.kv_type,
+  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_type,
                                                            static_cast<int32_t>(pages.size())));
 
   Scorer scorer(ops, window);

@@ -1,54 +1,60 @@
-// KvCache: the memory behind the pages, for all layers of a model. Page p of every layer belongs to
-// the same 32 tokens. Knows shapes, not families; who owns which page is PagePool's business.
+// KvCache: the memory of the pages, for all layers of a model. Page p of every layer of a group
+// belongs to the same block of the same sequence. Knows layouts, not families; which sequence holds
+// which page is SequenceMemory's business.
 //
 // Threads: built once; team members write disjoint slots and read what a barrier has published.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/huge_pages.h"
 #include "base/result.h"
 #include "kernels/ops.h"
+#include "kv/layout.h"
 
 namespace weir::kv {
 
-// What one layer stores per token. kv_heads == 0: nothing.
-struct KvShape {
-  int32_t kv_heads = 0;
-  int32_t k_dim = 0;
-  int32_t v_dim = 0;
-
-  bool operator==(const KvShape&) const = default;
+// A group as a book-keeper sees it.
+struct PageGroup {
+  int32_t window = 0;  // 0: the spine.
+  int32_t pages = 0;
 };
-
-// Bytes of one page in all layers.
-int64_t page_bytes(const std::vector<KvShape>& layers, kernels::FloatType type);
 
 class KvCache {
  public:
-  static Result<KvCache> create(std::vector<KvShape> layers, kernels::FloatType type,
+  // `page_counts`: of each group.
+  static Result<KvCache> create(MemoryLayout layout, std::span<const int32_t> page_counts);
+  // The same number for each group, so that one page table may serve them all (MemoryView).
+  static Result<KvCache> create(std::vector<MemoryNeed> needs, kernels::FloatType type,
                                 int32_t page_count);
 
   const kernels::KvPages& layer(int32_t index) const { return layers_[static_cast<size_t>(index)]; }
-  int32_t layer_count() const { return static_cast<int32_t>(layers_.size()); }
-  int32_t page_count() const { return page_count_; }
-  kernels::FloatType type() const { return type_; }
-  int64_t bytes_of_page() const { return page_bytes_; }  // In all layers.
+  int32_t layer_count() const { return layout_.layer_count(); }
+  // Whose page table a layer's pages are found by.
+  int32_t group_of(int32_t layer) const { return layout_.group_of(layer); }
+  std::span<const PageGroup> groups() const { return groups_; }
+  kernels::FloatType type() const { return layout_.type(); }
+  int64_t bytes_of_page(int32_t group) const {  // In all layers of the group.
+    return layout_.groups()[static_cast<size_t>(group)].page_bytes;
+  }
   int64_t bytes() const { return static_cast<int64_t>(memory_.bytes()); }
 
-  // The memory of `count` pages from `first` on goes back to the system: they hold zeros, and take
-  // memory again, when they are next written. REQUIRES: nobody reads or writes them now.
-  void give_back(int32_t first, int32_t count);
-  // Memory comes and goes in huge pages: how many KV pages one of those reaches over.
-  int32_t pages_in_huge_page() const;
+  // The memory of `count` pages of a group from `first` on goes back to the system: they hold
+  // zeros, and take memory again, when they are next written. REQUIRES: nobody reads or writes them
+  // now.
+  void give_back(int32_t group, int32_t first, int32_t count);
+  // Memory comes and goes in huge pages: how many pages of the group one of those reaches over.
+  int32_t pages_in_huge_page(int32_t group) const;
 
  private:
-  HugeBuffer memory_;
+  explicit KvCache(MemoryLayout layout) : layout_(std::move(layout)) {}
+
+  MemoryLayout layout_;
+  std::vector<PageGroup> groups_;
   std::vector<kernels::KvPages> layers_;
-  int32_t page_count_ = 0;
-  int64_t page_bytes_ = 0;
-  kernels::FloatType type_ = kernels::FloatType::kF16;
+  HugeBuffer memory_;
 };
 
 }  // namespace weir::kv

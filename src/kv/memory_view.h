@@ -1,4 +1,5 @@
-// MemoryView: where a forward pass finds what a sequence remembers.
+// MemoryView: where a forward pass finds what a sequence remembers: a page table for each group of
+// layers (kv/layout.h).
 //
 // Threads: a value. What it points to stays in place, and does not change for the positions of a
 // pass, until the pass has ended.
@@ -9,7 +10,12 @@
 namespace weir::kv {
 
 struct MemoryView {
-  const int32_t* pages = nullptr;  // The page of each block, from position 0.
+  // The page of each block, from position 0, by group. Entries of a window's group before the first
+  // block that the pass sees may be anything.
+  const int32_t* tables = nullptr;
+  int64_t stride = 0;  // From a group's table to the next; 0: one table serves them all.
+
+  const int32_t* pages(int32_t group) const { return tables + group * stride; }
 };
 
 }  // namespace weir::kv

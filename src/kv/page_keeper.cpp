@@ -19,65 +19,90 @@ constexpr int32_t kShedDivisor = 4;
 
 }  // namespace
 
-PageKeeper::PageKeeper(const Times& times, PagePool& pool, PrefixCache* cache, KvCache& memory)
-    : times_(times),
-      pool_(pool),
-      cache_(cache),
-      memory_(memory),
-      piece_pages_(static_cast<int32_t>(std::clamp<int64_t>(
-          kPieceBytes / std::max<int64_t>(1, memory.bytes_of_page()), 1, memory.page_count()))),
-      reach_(memory.pages_in_huge_page()) {
+PageKeeper::PageKeeper(const Times& times, std::span<PagePool> pools, PrefixCache* cache,
+                       KvCache& memory)
+    : times_(times), cache_(cache), memory_(memory) {
   CHECK(times.free > Clock::duration::zero() && times.cached >= Clock::duration::zero());
-  CHECK(memory.page_count() == pool.page_count());
+  CHECK(memory.groups().size() == pools.size());
+  for (size_t g = 0; g < pools.size(); ++g) {
+    const int32_t pages = memory.groups()[g].pages;
+    CHECK(pages == pools[g].page_count());
+    const int64_t page_bytes = std::max<int64_t>(1, memory.bytes_of_page(static_cast<int32_t>(g)));
+    groups_.push_back({.pool = pools[g],
+                       .piece_pages = static_cast<int32_t>(
+                           std::clamp<int64_t>(kPieceBytes / page_bytes, 1, pages)),
+                       .reach = memory.pages_in_huge_page(static_cast<int32_t>(g))});
+  }
 }
 
 void PageKeeper::set_time(Clock::time_point now) {
   now_ = now;
-  pool_.set_time(now);
+  for (Group& group : groups_) group.pool.set_time(now);
   if (cache_ != nullptr) cache_->set_time(now);
+}
+
+int64_t PageKeeper::taken_bytes() const {
+  int64_t bytes = 0;
+  for (size_t g = 0; g < groups_.size(); ++g)
+    bytes += groups_[g].pool.warm_count() * memory_.bytes_of_page(static_cast<int32_t>(g));
+  return bytes;
 }
 
 Clock::time_point PageKeeper::due() const {
   if (shed_pages_ > 0) return now_;
   Clock::time_point due = Clock::time_point::max();
-  if (pool_.warm_free_count() > 0) due = next_look_;
+  for (const Group& group : groups_)
+    if (group.pool.warm_free_count() > 0) due = std::min(due, group.next_look);
   if (cache_ != nullptr && cache_->page_count() > 0 && times_.cached > Clock::duration::zero())
     due = std::min(due, cache_->oldest_use() + times_.cached);
   return due;
 }
 
 void PageKeeper::shed() {
-  shed_ = next_look_ = now_;
-  if (cache_ != nullptr) shed_pages_ = (cache_->page_count() + kShedDivisor - 1) / kShedDivisor;
+  shed_ = now_;
+  for (Group& group : groups_) group.next_look = now_;
+  if (cache_ == nullptr) return;
+  shed_pages_ = (cache_->page_count() + kShedDivisor - 1) / kShedDivisor;
+  for (int32_t g = 1; g < std::ssize(groups_); ++g) {
+    WindowCache& window = cache_->window(g);
+    window.evict((window.idle_count() + kShedDivisor - 1) / kShedDivisor);
+  }
 }
 
 void PageKeeper::give_back() {
   if (now_ < due()) return;
   evict();
+  for (int32_t g = 0; g < std::ssize(groups_); ++g) give_back(g);
+}
+
+// A piece of a group's free pages.
+void PageKeeper::give_back(int32_t index) {
+  Group& group = groups_[static_cast<size_t>(index)];
   const Clock::time_point before = std::max(now_ - times_.free, shed_);
-  for (int32_t left = piece_pages_; left > 0;) {
-    const PagePool::Run run = pool_.idle_run(before, left, reach_);
+  for (int32_t left = group.piece_pages; left > 0;) {
+    const PagePool::Run run = group.pool.idle_run(before, left, group.reach);
     if (run.count == 0) {
-      next_look_ = now_ + times_.free / kLooksWhileFree;
+      group.next_look = now_ + times_.free / kLooksWhileFree;
       return;
     }
-    memory_.give_back(run.first, run.count);
-    pool_.chill(run);
+    memory_.give_back(index, run.first, run.count);
+    group.pool.chill(run);
     left -= run.warm;
   }
-  next_look_ = now_;
+  group.next_look = now_;
 }
 
 // A piece of the cached pages that are due become free ones, unused since their last use.
 void PageKeeper::evict() {
   if (cache_ == nullptr) return;
+  const int32_t piece = groups_.front().piece_pages;
   int32_t evicted = 0;
   if (shed_pages_ > 0) {
-    evicted = cache_->evict(std::min(shed_pages_, piece_pages_));
+    evicted = cache_->evict(std::min(shed_pages_, piece));
     shed_pages_ = evicted == 0 ? 0 : shed_pages_ - evicted;
   }
   if (times_.cached > Clock::duration::zero())
-    cache_->evict_unused(now_ - times_.cached, piece_pages_ - evicted);
+    cache_->evict_unused(now_ - times_.cached, piece - evicted);
 }
 
 }  // namespace weir::kv

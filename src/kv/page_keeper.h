@@ -6,10 +6,13 @@
 //
 // Invariants:
 // (1) Only memory of free pages goes back.
-// (2) A call takes time for one piece at the most, and next to none where nothing is due.
+// (2) A call takes time for one piece of each group at the most, and next to none where nothing is
+//     due.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "kv/kv_cache.h"
 #include "kv/page_pool.h"
@@ -24,10 +27,10 @@ class PageKeeper {
     Clock::duration cached =
         std::chrono::minutes(30);  // A cached one that nobody uses; 0: for ever.
   };
-  // `cache` may be null. References outlive the keeper.
-  PageKeeper(const Times& times, PagePool& pool, PrefixCache* cache, KvCache& memory);
+  // A pool for each group of `memory`; `cache` may be null. All outlive the keeper.
+  PageKeeper(const Times& times, std::span<PagePool> pools, PrefixCache* cache, KvCache& memory);
 
-  // What is now, also for the pool and the cache. Never goes back.
+  // What is now, also for the pools and the cache. Never goes back.
   void set_time(Clock::time_point now);
 
   // A piece of what is due. REQUIRES: no pass is running.
@@ -35,25 +38,31 @@ class PageKeeper {
   // When there is something to give back, as far as is known; max(): nothing is kept in vain.
   Clock::time_point due() const;
 
-  // Memory is short: all free pages are due now, and the least recently used quarter of the cache.
+  // Memory is short: all free pages are due now, and the least recently used quarter of the cache,
+  // of its entries and of the pages of windows that it keeps.
   void shed();
 
   // Memory of pages that have any.
-  int64_t taken_bytes() const { return pool_.warm_count() * memory_.bytes_of_page(); }
+  int64_t taken_bytes() const;
 
  private:
+  struct Group {
+    PagePool& pool;
+    const int32_t piece_pages;
+    const int32_t reach;
+    Clock::time_point next_look{};  // At free pages.
+  };
+
   void evict();
+  void give_back(int32_t index);
 
   const Times times_;
-  PagePool& pool_;
+  std::vector<Group> groups_;
   PrefixCache* const cache_;
   KvCache& memory_;
-  const int32_t piece_pages_;
-  const int32_t reach_;
   Clock::time_point now_{};
-  Clock::time_point next_look_{};  // At free pages.
-  Clock::time_point shed_{};       // Pages that were free then are due.
-  int32_t shed_pages_ = 0;         // Cached ones that are still to go.
+  Clock::time_point shed_{};  // Pages that were free then are due.
+  int32_t shed_pages_ = 0;    // Entries of the cache that are still to go.
 };
 
 }  // namespace weir::kv

@@ -13,13 +13,16 @@
 namespace weir::kv {
 
 // Half of the slots stay empty, so that probes are short.
-PrefixCache::PrefixCache(PagePool& pool)
-    : pool_(pool),
-      nodes_(static_cast<size_t>(pool.page_count())),
-      slots_(std::bit_ceil(static_cast<size_t>(pool.page_count()) * 2 + 1), -1) {}
+PrefixCache::PrefixCache(std::span<PagePool> pools)
+    : pool_(pools.front()),
+      nodes_(static_cast<size_t>(pool_.page_count())),
+      slots_(std::bit_ceil(static_cast<size_t>(pool_.page_count()) * 2 + 1), -1) {
+  windows_.reserve(pools.size() - 1);
+  for (PagePool& pool : pools.subspan(1)) windows_.emplace_back(pool, pool_.page_count());
+}
 
-PrefixKey PrefixCache::salt(std::string_view identity) {
-  const auto [low, high] = hash128(identity);
+PrefixKey PrefixCache::salt(const PrefixIdentity& identity) {
+  const auto [low, high] = hash128({reinterpret_cast<const char*>(&identity), sizeof identity});
   return {.low = low, .high = high, .pages = 0};
 }
 
@@ -199,10 +202,16 @@ void PrefixCache::remove(PageId page) {
   remove_slot(page);
   node(page).cached = false;
   --count_;
+  for (WindowCache& window : windows_) window.forget(page, node(page).used);
   pool_.release(page, node(page).used);
 }
 
 void PrefixCache::check() const {
+  for (const WindowCache& window : windows_) {
+    window.check();
+    for (PageId page = 0; page < pool_.page_count(); ++page)
+      CHECK(window.page_of(page) < 0 || contains(page));
+  }
   int32_t listed = 0;
   std::vector<bool> seen(nodes_.size(), false);
   PageId newer = -1;

@@ -7,6 +7,9 @@
 // full, insert(), and says when they were used, touch(). When PagePool::allocate() fails, evict()
 // gives pages back to it.
 //
+// An entry is a page of the spine (kv/layout.h) and, of each window's group, a page or none; those
+// go with it.
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
@@ -18,14 +21,14 @@
 // (3) Every entry but a first page has its parent in the cache.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "kv/block.h"
 #include "kv/page_pool.h"
+#include "kv/prefix_identity.h"
+#include "kv/window_cache.h"
 
 namespace weir::kv {
 
@@ -40,15 +43,14 @@ struct PrefixKey {
 
 class PrefixCache {
  public:
-  // `pool` outlives the cache.
-  explicit PrefixCache(PagePool& pool);
+  // One pool for each group of pages, the spine's first; they outlive the cache.
+  explicit PrefixCache(std::span<PagePool> pools);
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
   ~PrefixCache() { clear(); }
 
-  // The key before the first page. `identity` names all that changes what a page holds besides the
-  // tokens: model, adapter, media, KV format, compute mode, rope length where it matters.
-  static PrefixKey salt(std::string_view identity);
+  // The key before the first page.
+  static PrefixKey salt(const PrefixIdentity& identity);
   // The key of the page that holds `tokens` after what `parent` stands for.
   // REQUIRES: tokens.size() == kPageTokens.
   static PrefixKey child(const PrefixKey& parent, std::span<const int32_t> tokens);
@@ -83,6 +85,14 @@ class PrefixCache {
   // All that can be evicted. Pages that sequences still hold are forgotten too.
   void clear();
 
+  // Pages of windows that entries have. `group`: from 1.
+  WindowCache& window(int32_t group) { return windows_[static_cast<size_t>(group) - 1]; }
+  const WindowCache& window(int32_t group) const {
+    return windows_[static_cast<size_t>(group) - 1];
+  }
+
+  // The page cached under a key; -1: none.
+  PageId find(const PrefixKey& key) const;
   int32_t page_count() const { return count_; }
   bool contains(PageId page) const { return node(page).cached; }
   // How many pages evict() could free now. Walks all entries, and allocates: for tests.
@@ -107,7 +117,6 @@ class PrefixCache {
 
   Node& node(PageId page) { return nodes_[static_cast<size_t>(page)]; }
   const Node& node(PageId page) const { return nodes_[static_cast<size_t>(page)]; }
-  PageId find(const PrefixKey& key) const;
   bool holds(PageId page, const PrefixKey& parent_key, PageId parent,
              std::span<const int32_t> tokens) const;
   size_t home(const PrefixKey& key) const { return key.low & (slots_.size() - 1); }
@@ -119,7 +128,8 @@ class PrefixCache {
   void touch_chain(PageId last);
   void remove(PageId page);
 
-  PagePool& pool_;
+  PagePool& pool_;  // The spine's.
+  std::vector<WindowCache> windows_;
   std::vector<Node> nodes_;
   std::vector<PageId> slots_;  // Open addressing, linear probing; -1 is empty. A power of two.
   PageId newest_ = -1;

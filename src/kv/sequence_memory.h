@@ -1,14 +1,23 @@
 // SequenceMemory: what sequences remember, and its books: which pages each of them holds, which
 // ones they share, and which ones only the prefix cache keeps for those to come. It is asked in
-// tokens and accounts in blocks.
+// tokens and accounts in blocks: a block has a page of the spine, and of each window's group
+// (kv/layout.h) a page while a position that may still be computed can see it.
 //
 // A sequence's life with it:
 //   begin()    when it is admitted;
 //   match()    takes what the prefix cache has of its tokens;
+//   leave()    before each plan, for what its windows have left;
 //   grow()     before tokens are planned;
 //   share()    when they are: full blocks are there for others from then on;
 //   rollback() where planned tokens turn out to be none of its;
 //   release()  at its end, or when it gives way.
+//
+// Windows. leave() comes before a plan, not after it: a slab that is planned with a step runs
+// before it, and would write to pages that the step still reads.
+// Pages that windows have left stay in the prefix cache while there is room. A match ends where all
+// pages of the last window are there, so that a beginning is found also when longer texts have left
+// it. Where more of the chain is known than that, the sequence computes the rest once more and
+// gives the cache the pages of its last window, for the next one.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
@@ -17,14 +26,22 @@
 // (2) A sequence that holds a cached block holds that block's parent too. So every cached block
 //     that no sequence holds can be evicted, and available() is exact.
 // (3) A shared block is full, and is not written again.
+// (4) Sequences hold at most as many pages of a window's group as blocks. A sequence gets a page of
+//     a window with one of the spine: both fresh, or both of one entry of the cache. An entry's
+//     page of the window changes only when no sequence holds the old one. So of those that hold a
+//     page of the spine all hold one page of the window, or none.
+// (5) A page of a window that only the prefix cache keeps can be evicted alone. So a pool of a
+//     window with as many pages as the spine, or as window_pages_held() says, never lacks one.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "kv/block.h"
 #include "kv/holding.h"
+#include "kv/kv_cache.h"
 #include "kv/page_pool.h"
 #include "kv/prefix_cache.h"
 
@@ -32,59 +49,92 @@ namespace weir::kv {
 
 class SequenceMemory {
  public:
-  SequenceMemory(int32_t blocks, bool prefix_cache);
+  // The first group is the spine.
+  SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache);
   SequenceMemory(const SequenceMemory&) = delete;
   SequenceMemory& operator=(const SequenceMemory&) = delete;
 
   // How many blocks there are, and how many of them a sequence may be given now.
-  int32_t blocks() const { return pool_.page_count(); }
+  int32_t blocks() const { return spine().page_count(); }
   int32_t available() const { return blocks() - held_; }
   // Blocks that sequences hold, each counted once, and those that only the prefix cache keeps.
   int32_t held() const { return held_; }
-  int32_t cached() const { return available() - pool_.free_count(); }
+  int32_t cached() const { return available() - spine().free_count(); }
   // The blocks of `holding` that no other sequence holds.
   int32_t own_blocks(const Holding& holding) const;
+  // Pages of a window's group that sequences hold, and those that only the prefix cache keeps.
+  int32_t held_pages(int32_t group) const;
+  int32_t cached_pages(int32_t group) const {
+    return cache_ ? cache_->window(group).idle_count() : 0;
+  }
 
   // The sequence of this holding shares with those of the same salt. REQUIRES: it is empty.
   void begin(Holding& holding, const PrefixKey& salt) const;
 
   // Takes from the prefix cache what continues the holding, up to `tokens_max` tokens of `keys` in
-  // all, whole blocks. Returns how many tokens that is. REQUIRES: so many tokens are known; the
-  // holding has memory for whole blocks of its tokens and no more.
+  // all, whole blocks. Returns how many tokens that is. REQUIRES: so many tokens are known.
   int32_t match(Holding& holding, const TokenKeys& keys, int32_t tokens_max);
+
+  // Positions before `next` are computed, or planned in steps that run before any that is planned
+  // from here on, and none of them will be computed again: pages that no other position sees go.
+  void leave(Holding& holding, int32_t next);
 
   // Memory for `tokens` tokens in all. REQUIRES: the blocks it takes are available().
   void grow(Holding& holding, int32_t tokens);
 
   // The first `tokens` tokens are computed, or planned and known: blocks that they fill are shared.
   // If another sequence has shared the same tokens, or the chain is broken, this one shares no more
-  // for good: to go on after a block that it does not hold would break invariant 2.
+  // blocks for good: to go on after a block that it does not hold would break invariant 2.
   void share(Holding& holding, const TokenKeys& keys, int32_t tokens);
 
-  // Gives back what lies after the first `tokens` tokens. REQUIRES: no more than those is shared.
+  // Gives back what lies after the first `tokens` tokens. REQUIRES: no more than those is shared,
+  // and leave() has not been told of more.
   void rollback(Holding& holding, int32_t tokens);
 
   // Gives everything back. What it shared counts as used now.
   void release(Holding& holding);
 
   // Something in shared blocks may be wrong: nobody takes a block from the cache that is in it now.
-  // No sequence that has begun shares any more: `running` are their holdings.
+  // stop_sharing() is for each sequence that has begun.
   void forget_shared();
-  static void stop_sharing(Holding& holding) { holding.sharing_ = false; }
+  static void stop_sharing(Holding& holding) { holding.sharing_ = Holding::Sharing::kNothing; }
 
-  // For who gives unused memory back.
-  PagePool& pool() { return pool_; }
+  // For the part that gives unused memory back.
+  std::span<PagePool> pools() { return pools_; }
   PrefixCache* cache() { return cache_ ? &*cache_ : nullptr; }
 
   // Walks everything and checks the invariants. REQUIRES: `holdings` are all that hold something.
   void check(std::span<const Holding* const> holdings) const;
 
  private:
+  // What match() has found of the chain.
+  struct Chain {
+    PrefixKey key;         // Of its last block.
+    PrefixKey usable_key;  // Of the last block that a match may end with.
+    int32_t blocks = 0;
+    int32_t usable = 0;
+  };
+
+  PagePool& spine() { return pools_.front(); }
+  const PagePool& spine() const { return pools_.front(); }
+  int32_t group_count() const { return static_cast<int32_t>(windows_.size()); }
+  int32_t window(int32_t group) const { return windows_[static_cast<size_t>(group)]; }
+  PagePool& pool(int32_t group) { return pools_[static_cast<size_t>(group)]; }
+  const PagePool& pool(int32_t group) const { return pools_[static_cast<size_t>(group)]; }
+
+  Chain follow(const Holding& holding, const TokenKeys& keys, int32_t blocks_max) const;
+  void take(Holding& holding, const Chain& chain);
+  void share_windows(const Holding& holding, int32_t block, PageId entry, bool wanted);
+  void share_lacking(Holding& holding, const BlockTokens& tokens);
   int32_t holders(PageId page) const;
   void hold(PageId page);
   void drop(PageId page);
+  void drop_pages(Holding& holding, int32_t group, int32_t until, WindowCache::Way way);
+  void release_page(int32_t group, PageId page, WindowCache::Way way);
+  void check_window(int32_t group, std::span<const Holding* const> holdings) const;
 
-  PagePool pool_;
+  std::vector<int32_t> windows_;  // By group; the spine's is 0.
+  std::vector<PagePool> pools_;
   std::optional<PrefixCache> cache_;
   int32_t held_ = 0;
 };

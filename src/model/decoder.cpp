@@ -141,11 +141,12 @@ int64_t Decoder::macs_per_token() const {
   return macs;
 }
 
-std::vector<kv::KvShape> Decoder::kv_shapes() const {
-  std::vector<kv::KvShape> shapes;
+std::vector<kv::MemoryNeed> Decoder::memory_needs() const {
+  std::vector<kv::MemoryNeed> needs;
   for (const Sublayer& sublayer : spec_.sublayers)
-    if (const auto need = need_of(sublayer)) shapes.push_back(*need);
-  return shapes;
+    if (const kv::MemoryNeed need = need_of(sublayer); need != kv::MemoryNeed{})
+      needs.push_back(need);
+  return needs;
 }
 
 // Where the row stands, its angles, and its embedding.

@@ -47,7 +47,7 @@ class Decoder final : public Model {
   bool prompts_differ() const override;
   int64_t weight_bytes_per_token() const override;
   int64_t macs_per_token() const override;
-  std::vector<kv::KvShape> kv_shapes() const override;
+  std::vector<kv::MemoryNeed> memory_needs() const override;
   void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
                int member) override;
   void give_back_scratch() override;

@@ -124,8 +124,8 @@ class Model {
   virtual int64_t weight_bytes_per_token() const = 0;
   // Multiply-adds of one token's linear layers, for the share of the core's peak.
   virtual int64_t macs_per_token() const = 0;
-  // One shape per layer, for KvCache::create.
-  virtual std::vector<kv::KvShape> kv_shapes() const = 0;
+  // What each layer remembers of a sequence, by the number with which it asks KvCache for it.
+  virtual std::vector<kv::MemoryNeed> memory_needs() const = 0;
 
   // REQUIRES: called by every member; batch.tokens.size() <= rows_max; every slice's pages cover
   // it.

@@ -31,8 +31,8 @@ class Collector final : public ForwardClient {
 Result<Session> Session::create(Model& model, ThreadTeam& team, const Options& options) {
   const int32_t tokens = options.tokens_max > 0 ? options.tokens_max : model.context_max();
   const int32_t pages = (tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
-  WEIR_ASSIGN(kv::KvCache cache,
-              kv::KvCache::create(model.kv_shapes(), options.kv_type, pages * options.sequences));
+  WEIR_ASSIGN(kv::KvCache cache, kv::KvCache::create(model.memory_needs(), options.kv_type,
+                                                     pages * options.sequences));
   Session session(model, team, std::move(cache));
   int32_t page = 0;
   for (int32_t s = 0; s < options.sequences; ++s) {
@@ -62,7 +62,7 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
                             .rows = end - begin,
                             .first_position = sequence.length + begin,
                             .prompt_length = sequence.prompt_length,
-                            .memory = {.pages = sequence.pages.data()},
+                            .memory = {sequence.pages.data()},
                             .sequence = slice.sequence});
     tokens.insert(tokens.end(), slice.tokens.begin() + begin, slice.tokens.begin() + end);
     const auto last = static_cast<int32_t>(slice.tokens.size()) - 1;

@@ -26,6 +26,7 @@
 #include "sched/length_class.h"
 #include "sched/scheduler.h"
 #include "sched/sequence_pool.h"
+#include "sched/spoiled_pages.h"
 #include "sched/step_buffer.h"
 #include "sched/step_cost.h"
 
@@ -67,11 +68,9 @@ bool all_finite(std::span<const float> numbers) {
   return std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); });
 }
 
-// What must agree, besides tokens, for pages to be shared. The model, the KV type and the compute
-// mode are those of the whole process.
-kv::PrefixKey salt_of(uint64_t cache_salt, uint64_t length_class) {
-  const uint64_t identity[2] = {cache_salt, length_class};
-  return kv::PrefixCache::salt({reinterpret_cast<const char*>(identity), sizeof identity});
+kv::MemoryLoad load_of(const Limits& limits) {
+  return {.running_max = limits.running_max,
+          .rows_max = limits.step_tokens_max + limits.slab_tokens_max};
 }
 
 }  // namespace
@@ -174,18 +173,25 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       on_rest(options.on_rest),
       rest_after(options.keep.free),
       length_class(model_in.spec()),
-      memory(kv_in.page_count(), options.prefix_cache),
-      keeper(options.keep, memory.pool(), memory.cache(), kv_in),
+      memory(kv_in.groups(), options.prefix_cache),
+      keeper(options.keep, memory.pools(), memory.cache(), kv_in),
       scheduler(limits, memory),
-      sequences(sequences_max(limits.queue_max, limits.running_max), context_max),
+      sequences(sequences_max(limits.queue_max, limits.running_max), context_max,
+                static_cast<int32_t>(kv_in.groups().size())),
       buffers{StepBuffer(limits), StepBuffer(limits)},
       slab(slab_limits(limits)) {
   CHECK(context_max > 0);
   CHECK(handle.queue_max_ <= limits.queue_max);
+  for (const kv::PageGroup& group : kv.groups())  // No sequence ever waits for a window's page.
+    CHECK(group.pages >= memory.blocks() ||
+          group.pages >= kv::window_pages_held(group.window, load_of(limits)));
   scratch.reserve(static_cast<size_t>(team.members()));
   for (int i = 0; i < team.members(); ++i) scratch.emplace_back(model.spec().vocab_size);
   stats.pages.set(memory.blocks());
   stats.page_tokens.set(kernels::kPageTokens);
+  int64_t window_pages = 0;
+  for (const kv::PageGroup& group : kv.groups().subspan(1)) window_pages += group.pages;
+  stats.window_pages.set(static_cast<double>(window_pages));
   stats.kv_bytes.set(static_cast<double>(kv.bytes()));
   handle.vocab_size_.store(model.spec().vocab_size, std::memory_order_relaxed);
   handle.hidden_size_.store(model.spec().hidden_size, std::memory_order_relaxed);
@@ -437,7 +443,7 @@ void Engine::Impl::publish_end(Sequence* seq, Clock::time_point now) {
 void Engine::Impl::fail(Sequence* seq, const std::string& why) {
   if (seq->state == Sequence::State::kEnded) return;
   seq->request->failure = why;
-  if (seq->in_slab) {  // Its pages are being written to.
+  if (seq->in_slab) {  // Its memory is being written to.
     seq->cancelled = true;
     return;
   }
@@ -452,34 +458,28 @@ void Engine::Impl::fail_without_numbers(Sequence* seq) {
 }
 
 // The keys and values of a failed slice are worthless, and were for others to share as soon as it
-// was planned: who has taken one of its pages since fails with it.
+// was planned: a sequence that has taken one of its pages since fails with it.
 void Engine::Impl::publish_failures(StepBuffer& ran) {
-  std::vector<kv::PageId> spoiled;
+  SpoiledPages spoiled(kv.groups());
   for (const StepBuffer::Failure& failure : ran.failures) {
-    const model::BatchSlice& slice = ran.slices[static_cast<size_t>(failure.slice)];
-    const int32_t last = (slice.first_position + slice.rows - 1) / kv::kPageTokens;
-    for (int32_t i = slice.first_position / kv::kPageTokens; i <= last; ++i)
-      spoiled.push_back(slice.memory.pages[i]);
+    spoiled.add(ran.slices[static_cast<size_t>(failure.slice)]);
     fail(ran.step.slices[static_cast<size_t>(failure.slice)].seq, failure.why);
   }
   scheduler.forget_shared();
   const std::string& why = ran.failures.front().why;
-  // Pages that hold the positions before `first`.
-  const auto fail_if_spoiled = [&](Sequence* seq, const kv::MemoryView& memory_of, int32_t first) {
-    const std::span held(memory_of.pages, static_cast<size_t>(kv::blocks_for(first)));
-    if (std::ranges::find_first_of(held, spoiled) != held.end()) fail(seq, why);
-  };
   std::vector<const Sequence*> seen;
   if (running != nullptr && running != &ran)
     for (size_t i = 0; i < running->slices.size(); ++i) {
       Sequence* seq = running->step.slices[i].seq;
       seen.push_back(seq);
-      fail_if_spoiled(seq, running->slices[i].memory, running->slices[i].first_position);
+      if (spoiled.seen_from(running->slices[i].memory, running->slices[i].first_position))
+        fail(seq, why);
     }
   const std::vector<Sequence*> others(scheduler.running().begin(), scheduler.running().end());
   for (Sequence* seq : others)
-    if (std::ranges::find(seen, seq) == seen.end())
-      fail_if_spoiled(seq, seq->memory.view(), seq->computed);
+    if (std::ranges::find(seen, seq) == seen.end() &&
+        spoiled.seen_from(seq->memory.view(), seq->computed))
+      fail(seq, why);
 }
 
 void Engine::Impl::note_progress(const StepBuffer& ran) {
@@ -531,7 +531,10 @@ void Engine::Impl::drain_inbox() {
 void Engine::Impl::submit(Request* request) {
   Sequence* seq = sequences.take(request);
   seq->params = request->sampling;
-  seq->salt = salt_of(request->cache_salt, length_class.of(seq->prompt_length));
+  seq->salt = kv::PrefixCache::salt({.length_class = length_class.of(seq->prompt_length),
+                                     .cache_salt = request->cache_salt,
+                                     .format = static_cast<uint32_t>(kv.type()),
+                                     .arithmetic = static_cast<uint32_t>(model.options().compute)});
   scheduler.submit(seq);
 }
 
@@ -542,7 +545,7 @@ void Engine::Impl::cancel(const Request* request) {
   for (const std::span<Sequence* const> list : {scheduler.running(), scheduler.waiting()}) {
     const auto found = std::ranges::find(list, request, &Sequence::request);
     if (found == list.end()) continue;
-    if ((*found)->in_slab) {  // Its pages are being written to.
+    if ((*found)->in_slab) {  // Its memory is being written to.
       (*found)->cancelled = true;
       return;
     }
@@ -659,6 +662,13 @@ void Engine::Impl::update_gauges() {
   stats.waiting.set(static_cast<double>(scheduler.waiting().size()));
   stats.kv_usage.set(static_cast<double>(memory.held()) / memory.blocks());
   stats.pages_cached.set(memory.cached());
+  int64_t window_held = 0, window_cached = 0;
+  for (int32_t g = 1; g < std::ssize(kv.groups()); ++g) {
+    window_held += memory.held_pages(g);
+    window_cached += memory.cached_pages(g);
+  }
+  stats.window_pages_held.set(static_cast<double>(window_held));
+  stats.window_pages_cached.set(static_cast<double>(window_cached));
   stats.kv_taken.set(static_cast<double>(keeper.taken_bytes()));
 }
 

@@ -18,13 +18,14 @@ namespace weir::sched {
 
 // What the engine publishes about itself: relaxed counters, written by the engine thread only.
 struct EngineStats {
-  Gauge running;       // Sequences with pages.
-  Gauge waiting;       // Submitted, not started, or preempted.
-  Gauge kv_usage;      // Share of the pages held by sequences, 0..1.
-  Gauge pages_cached;  // Pages that only the prefix cache holds.
-  Gauge kv_taken;      // Bytes of pages that have memory.
+  Gauge running;                                 // Sequences with pages.
+  Gauge waiting;                                 // Submitted, not started, or preempted.
+  Gauge kv_usage;                                // Share of the pages held by sequences, 0..1.
+  Gauge pages_cached;                            // Pages that only the prefix cache holds.
+  Gauge kv_taken;                                // Bytes of pages that have memory.
+  Gauge window_pages_held, window_pages_cached;  // The same of pages of windows.
   // Of the KV cache; they do not change.
-  Gauge pages, page_tokens, kv_bytes;
+  Gauge pages, page_tokens, kv_bytes, window_pages;
   Counter steps;
   Counter prompt_tokens;  // Computed, cached ones not counted.
   Counter generated_tokens;

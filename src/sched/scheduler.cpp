@@ -70,8 +70,9 @@ void Scheduler::end_slab(const Step& slab) {
   }
 }
 
-// Sequences whose last token the step before has been planned to sample need nothing any more. The
-// length of an answer is known without its tokens: such a row is never wasted.
+// Sequences whose last token the step before has been planned to sample need nothing any more, and
+// others no memory that their windows have left. The length of an answer is known without its
+// tokens: such a row is never wasted.
 void Scheduler::retire_planned() {
   const auto planned = [](const Sequence* seq) {
     return seq->length == seq->limit && !seq->in_slab;
@@ -83,6 +84,8 @@ void Scheduler::retire_planned() {
     seq->state = Sequence::State::kPlanned;
   }
   std::erase_if(running_, planned);
+  for (Sequence* seq : running_)
+    if (!seq->in_slab) memory_.leave(seq->memory, seq->computed);
 }
 
 // Returns false if a sequence had to give its memory back.

@@ -17,11 +17,11 @@ namespace weir::sched {
 
 class SequencePool {
  public:
-  SequencePool(int32_t count, int32_t context_max)
+  SequencePool(int32_t count, int32_t context_max, int32_t memory_groups)
       : count_(static_cast<size_t>(count)), sequences_(std::make_unique<Sequence[]>(count_)) {
     free_.reserve(count_);
     for (Sequence& seq : all()) {
-      seq.memory.reserve(kv::blocks_for(context_max));
+      seq.memory.reserve(memory_groups, kv::blocks_for(context_max));
       free_.push_back(&seq);
     }
   }

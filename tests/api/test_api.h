@@ -75,8 +75,8 @@ class AlphabetModel final : public model::Model {
   int32_t context_max() const override { return spec_.context_max; }
   int64_t weight_bytes_per_token() const override { return 0; }
   int64_t macs_per_token() const override { return 0; }
-  std::vector<kv::KvShape> kv_shapes() const override {
-    return {{.kv_heads = 1, .k_dim = 1, .v_dim = 1}};
+  std::vector<kv::MemoryNeed> memory_needs() const override {
+    return {kv::PagedNeed{.heads = 1, .k_dim = 1, .v_dim = 1}};
   }
 
   void forward(const model::Batch& batch, const kv::KvCache&, model::ForwardClient& client,

@@ -72,5 +72,36 @@ class MemoryInUse(unittest.TestCase):
             self.assertEqual(self.ask(server, 1)["prompt_tokens_details"]["cached_tokens"], 0)
 
 
+class MemoryOfWindows(unittest.TestCase):
+    # The built-in model, where all layers but two see 512 tokens.
+    WINDOWS = [argument for change in ("use_sliding_window=true", "sliding_window=512", "max_window_layers=2", "max_position_embeddings=4096")
+               for argument in ("--config-override", change)]
+
+    def chat(self, server, system, question, tokens):
+        answer = server.post("/v1/chat/completions", {"model": "weir-tiny-moe", "max_tokens": tokens, "temperature": 0, "messages": [
+            {"role": "system", "content": system}, {"role": "user", "content": question}]})
+        return answer["choices"][0]["message"]["content"], answer["usage"]
+
+    def test_a_system_prompt_longer_than_the_window_is_computed_once(self):
+        with Server(*self.WINDOWS, "--parallel", "8") as server:
+            self.assertRegex(server.logged(), r"KV windows \d+ MiB")
+            words = " ".join(f"Rule {i}: be kind." for i in range(260))
+            first, usage = self.chat(server, words, "What is it about? " * 20, 300)
+            self.assertGreater(usage["prompt_tokens"], 2000)
+            self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 0)
+            _, usage = self.chat(server, words, "Why?", 300)
+            self.assertGreaterEqual(usage["prompt_tokens_details"]["cached_tokens"], 1900)
+            # What was given back was needed by nobody: the same question has the same answer.
+            self.assertEqual(self.chat(server, words, "What is it about? " * 20, 300)[0], first)
+            self.assertEqual(server.metric("weir_kv_window_pages_held"), 0)
+            self.assertGreater(server.metric("weir_kv_window_pages_cached"), 0)
+            self.assertLess(server.metric("weir_kv_window_pages"), server.metric("weir_kv_pages"))
+
+    def test_the_same_memory_holds_more_tokens(self):
+        limits = ("--mem-limit", "700M", "--kv-memory", "100M", "--parallel", "4")
+        tokens = lambda *more: int(re.search(r"(\d+) tokens of KV cache", info(*limits, *more)[1]).group(1))
+        self.assertGreater(tokens(*self.WINDOWS), 2 * tokens())
+
+
 if __name__ == "__main__":
     unittest.main()

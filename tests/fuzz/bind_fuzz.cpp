@@ -70,6 +70,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (*model)->pack(team, {});
   CHECK(!(*model)->memory().formats.empty());
   CHECK((*model)->weight_bytes_per_token() > 0 && (*model)->macs_per_token() > 0);
-  CHECK((*model)->kv_shapes().size() <= (*model)->spec().sublayers.size());
+  CHECK((*model)->memory_needs().size() <= (*model)->spec().sublayers.size());
   return 0;
 }

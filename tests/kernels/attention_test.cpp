@@ -145,6 +145,12 @@ class Sequence {
     pages_ = to;
   }
 
+  // Pages that no row from `position` on sees have another number, where no memory is.
+  void forget_pages(int32_t position) {
+    const int32_t seen = c_.window > 0 ? std::max(0, position - c_.window + 1) : 0;
+    std::fill_n(pages_.begin(), seen / kPageTokens, 1 << 30);
+  }
+
   // Overwrites what a row at `position` does not see with NaN.
   void forget_unseen(int32_t position) {
     const std::vector<float> k(static_cast<size_t>(c_.kv_heads * c_.k_dim), NAN);
@@ -307,6 +313,22 @@ TEST_P(Attention, NeverTouchesWhatARowDoesNotSee) {
     EXPECT_TRUE(same_bits(alone.data(), want, row));
     EXPECT_TRUE(same_bits(chunk.data() + static_cast<size_t>(p - from) * row, want, row));
     for (const float v : alone) ASSERT_FALSE(std::isnan(v));
+  }
+}
+
+// What windows have left may be another's by now, or nothing.
+TEST_P(Attention, LooksUpNoPageBeforeTheFirstOneSeen) {
+  for (const Case& c : kCases) {
+    if (c.window == 0) continue;
+    SCOPED_TRACE(testing::Message() << c);
+    for (const int32_t rows : {1, 3, 40}) {
+      Sequence sequence(*GetParam().ops, c, 10, GetParam().prompt);
+      const int32_t begin = std::max(0, c.tokens - rows);
+      const std::vector<float> before = sequence.attend(begin, c.tokens);
+      sequence.forget_pages(begin);
+      const std::vector<float> after = sequence.attend(begin, c.tokens);
+      EXPECT_TRUE(same_bits(before.data(), after.data(), before.size())) << rows << " rows";
+    }
   }
 }
 

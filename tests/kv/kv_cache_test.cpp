@@ -10,43 +10,52 @@ namespace {
 
 using kernels::FloatType;
 
-const std::vector<KvShape> kShapes = {{3, 64, 64}, {}, {1, 20, 24}, {2, 96, 80}};
+const std::vector<MemoryNeed> kNeeds = {PagedNeed{3, 64, 64}, std::monostate(),
+                                        PagedNeed{1, 20, 24, 100}, PagedNeed{2, 96, 80},
+                                        PagedNeed{1, 48, 0}};
 
 TEST(KvCache, LaysLayersPagesAndHeadsWithoutOverlapOnCacheLines) {
   for (const FloatType type : {FloatType::kF16, FloatType::kF32}) {
-    constexpr int32_t kPages = 5;
-    auto made = KvCache::create(kShapes, type, kPages);
+    auto layout = MemoryLayout::make(kNeeds, type);
+    ASSERT_TRUE(layout) << layout.error().message;
+    const std::vector<int32_t> counts = {5, 3};
+    auto made = KvCache::create(std::move(*layout), counts);
     ASSERT_TRUE(made) << made.error().message;
-    KvCache cache = std::move(*made);
-    ASSERT_EQ(cache.layer_count(), 4);
-    EXPECT_EQ(cache.page_count(), kPages);
-    EXPECT_GE(cache.bytes(), page_bytes(kShapes, type) * kPages);
+    const KvCache cache = std::move(*made);
+    ASSERT_EQ(cache.layer_count(), 5);
+    EXPECT_EQ(cache.groups()[0].pages, 5);
+    EXPECT_EQ(cache.groups()[1].pages, 3);
+    EXPECT_EQ(cache.groups()[1].window, 100);
+    EXPECT_GE(cache.bytes(), cache.bytes_of_page(0) * 5 + cache.bytes_of_page(1) * 3);
     const int64_t element = type == FloatType::kF32 ? 4 : 2;
     const uint8_t* end = cache.layer(0).base;
     for (int32_t l = 0; l < cache.layer_count(); ++l) {
       const kernels::KvPages& kv = cache.layer(l);
-      const KvShape& shape = kShapes[static_cast<size_t>(l)];
-      EXPECT_EQ(kv.kv_heads, shape.kv_heads);
-      EXPECT_EQ(kv.k_dim, shape.k_dim);
-      EXPECT_EQ(kv.v_dim, shape.v_dim);
+      const auto* need = std::get_if<PagedNeed>(&kNeeds[static_cast<size_t>(l)]);
+      EXPECT_EQ(kv.kv_heads, need == nullptr ? 0 : need->heads);
       EXPECT_EQ(kv.type, type);
-      EXPECT_GE(kv.head_bytes, (kv.k_dim + kv.v_dim) * kernels::kPageTokens * element);
-      EXPECT_GE(kv.page_bytes, kv.kv_heads * kv.head_bytes);
+      EXPECT_EQ(cache.group_of(l), l == 2 ? 1 : 0);
+      EXPECT_EQ(kv.base, end);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(kv.base) % 64, 0u);
       EXPECT_EQ(kv.head_bytes % 64, 0);
       EXPECT_EQ(kv.page_bytes % 64, 0);
-      EXPECT_EQ(kv.base, end);
-      end = kv.base + kv.page_bytes * kPages;
+      end = kv.base + kv.page_bytes * counts[static_cast<size_t>(cache.group_of(l))];
+      if (need == nullptr) continue;
+      EXPECT_EQ(kv.k_dim, need->k_dim);
+      EXPECT_EQ(kv.v_dim, need->v_dim);
+      EXPECT_GE(kv.head_bytes, (kv.k_dim + kv.v_dim) * kernels::kPageTokens * element);
+      EXPECT_GE(kv.page_bytes, kv.kv_heads * kv.head_bytes);
     }
     EXPECT_LE(end - cache.layer(0).base, cache.bytes());
   }
 }
 
-TEST(KvCache, RefusesShapesAndTypesThatNoPageCanHold) {
-  EXPECT_FALSE(KvCache::create({{2, 0, 64}}, FloatType::kF16, 4));
-  EXPECT_FALSE(KvCache::create({{-1, 64, 64}}, FloatType::kF16, 4));
-  EXPECT_FALSE(KvCache::create({{2, 64, 64}}, FloatType::kBF16, 4));
-  EXPECT_FALSE(KvCache::create({{2, 64, 64}}, FloatType::kF16, 0));
+TEST(KvCache, RefusesNeedsAndTypesThatNoPageCanHold) {
+  EXPECT_FALSE(KvCache::create({PagedNeed{2, 0, 64}}, FloatType::kF16, 4));
+  EXPECT_FALSE(KvCache::create({PagedNeed{-1, 64, 64}}, FloatType::kF16, 4));
+  EXPECT_FALSE(KvCache::create({PagedNeed{2, 64, 64, -5}}, FloatType::kF16, 4));
+  EXPECT_FALSE(KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kBF16, 4));
+  EXPECT_FALSE(KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 0));
 }
 
 }  // namespace

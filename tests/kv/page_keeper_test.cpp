@@ -13,21 +13,22 @@ using namespace std::chrono_literals;
 
 constexpr int32_t kPages = 96;
 // A page of a layer is one or two system pages, and one that is none.
-const std::vector<KvShape> kShapes = {{1, 32, 32}, {2, 32, 32}, {1, 8, 8}};
+const std::vector<MemoryNeed> kNeeds = {PagedNeed{1, 32, 32}, PagedNeed{2, 32, 32},
+                                        PagedNeed{1, 8, 8}};
 
 Clock::time_point at(int64_t s) { return Clock::time_point(std::chrono::seconds(s)); }
 
 class Kept {
  public:
   explicit Kept(const PageKeeper::Times& times)
-      : memory_(std::move(*KvCache::create(kShapes, kernels::FloatType::kF16, kPages))),
-        keeper_(times, pool_, &cache_, memory_) {}
+      : memory_(std::move(*KvCache::create(kNeeds, kernels::FloatType::kF16, kPages))),
+        keeper_(times, {&pool_, 1}, &cache_, memory_) {}
 
   // A prompt of pages, each of one value, computed and cached, then ended.
   void run(const std::vector<int32_t>& values) {
     std::vector<PageId> pages(values.size());
     ASSERT_TRUE(pool_.allocate(pages));
-    PrefixKey key = PrefixCache::salt("");
+    PrefixKey key = PrefixCache::salt({});
     for (size_t i = 0; i < values.size(); ++i) {
       write(pages[i], values[i]);
       key = cache_.insert(key, std::vector<int32_t>(kPageTokens, values[i]), pages[i]).key;
@@ -37,7 +38,7 @@ class Kept {
   }
   // Pages of the prompt that are known, and hold what was written.
   int32_t known(const std::vector<int32_t>& values) {
-    PrefixCache::Entry last = {.key = PrefixCache::salt("")};
+    PrefixCache::Entry last = {.key = PrefixCache::salt({})};
     int32_t count = 0;
     for (const int32_t value : values) {
       const std::vector<int32_t> tokens(kPageTokens, value);
@@ -79,7 +80,7 @@ class Kept {
 
  private:
   PagePool pool_{kPages};
-  PrefixCache cache_{pool_};
+  PrefixCache cache_{{&pool_, 1}};
   KvCache memory_;
   PageKeeper keeper_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-const PrefixKey kSalt = PrefixCache::salt("model f16");
+const PrefixKey kSalt = PrefixCache::salt({.cache_salt = 16});
 
 Tokens page_of(int32_t value) { return Tokens(kPageTokens, value); }
 
@@ -55,7 +55,7 @@ std::vector<PageId> match(PagePool& pool, PrefixCache& cache, const Tokens& toke
 
 TEST(PrefixCache, LendsTheLongestChainOfFullPages) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   const std::vector<PageId> pages = add(pool, cache, prompt({1, 2, 3}));
   release(pool, pages);
   EXPECT_EQ(pool.free_count(), 13);
@@ -74,9 +74,9 @@ TEST(PrefixCache, LendsTheLongestChainOfFullPages) {
 
 TEST(PrefixCache, KeepsSaltsAndParentsApart) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   const std::vector<PageId> pages = add(pool, cache, prompt({1, 2}));
-  EXPECT_EQ(match(pool, cache, prompt({1, 2}), PrefixCache::salt("model f32")),
+  EXPECT_EQ(match(pool, cache, prompt({1, 2}), PrefixCache::salt({.cache_salt = 16, .format = 1})),
             std::vector<PageId>{});
   EXPECT_EQ(match(pool, cache, prompt({2})), std::vector<PageId>{});
   EXPECT_EQ(match(pool, cache, prompt({2, 2})), std::vector<PageId>{});
@@ -85,7 +85,7 @@ TEST(PrefixCache, KeepsSaltsAndParentsApart) {
 
 TEST(PrefixCache, KeepsTheFirstOfTwoPagesThatHoldTheSame) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   const PageId first = add(pool, cache, prompt({1}))[0];
   PageId second = -1;
   ASSERT_TRUE(pool.allocate({&second, 1}));
@@ -97,7 +97,7 @@ TEST(PrefixCache, KeepsTheFirstOfTwoPagesThatHoldTheSame) {
 
 TEST(PrefixCache, DoesNotKeepAPageWhoseParentIsGone) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   PageId page = -1;
   ASSERT_TRUE(pool.allocate({&page, 1}));
   const PrefixKey parent = PrefixCache::child(kSalt, page_of(1));
@@ -108,7 +108,7 @@ TEST(PrefixCache, DoesNotKeepAPageWhoseParentIsGone) {
 
 TEST(PrefixCache, EvictsLeastRecentlyUsedAndChildrenFirst) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   release(pool, add(pool, cache, prompt({1, 2, 3})));
   release(pool, add(pool, cache, prompt({5, 6})));
   release(pool, match(pool, cache, prompt({1})));  // From the oldest: 3 2 6 5 1.
@@ -131,7 +131,7 @@ TEST(PrefixCache, EvictsLeastRecentlyUsedAndChildrenFirst) {
 
 TEST(PrefixCache, EvictsNothingThatASequenceHolds) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   release(pool, add(pool, cache, prompt({1, 2, 3})));
   release(pool, add(pool, cache, prompt({7})));
   const std::vector<PageId> held = match(pool, cache, prompt({1, 2}));
@@ -144,7 +144,7 @@ TEST(PrefixCache, EvictsNothingThatASequenceHolds) {
 // A sequence computed its own copy of the first page; its second page is cached under the other's.
 TEST(PrefixCache, KeepsAParentThatOnlyItsChildNeeds) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   release(pool, add(pool, cache, prompt({1})));
   const std::vector<PageId> own = add(pool, cache, prompt({1, 2}));
   EXPECT_EQ(cache.page_count(), 2);
@@ -157,7 +157,7 @@ TEST(PrefixCache, KeepsAParentThatOnlyItsChildNeeds) {
 
 TEST(PrefixCache, CountsAChainAsUsedWhenItIsTouched) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   release(pool, add(pool, cache, prompt({1})));
   release(pool, add(pool, cache, prompt({2})));
   cache.touch(PrefixCache::child(kSalt, page_of(1)));
@@ -170,7 +170,7 @@ Clock::time_point at(int64_t s) { return Clock::time_point(std::chrono::seconds(
 
 TEST(PrefixCache, ForgetsWhatNobodyHasUsedSince) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   cache.set_time(at(10));
   const std::vector<PageId> a = add(pool, cache, prompt({1, 2}));
   cache.set_time(at(20));
@@ -194,7 +194,7 @@ TEST(PrefixCache, ForgetsWhatNobodyHasUsedSince) {
 // Pages of a long answer are added when their parents were used, and count from its end.
 TEST(PrefixCache, AnAnswersPagesAreAsOldAsItsEnd) {
   PagePool pool(16);
-  PrefixCache cache(pool);
+  PrefixCache cache({&pool, 1});
   std::vector<PageId> pages(3);
   ASSERT_TRUE(pool.allocate(pages));
   PrefixKey key = kSalt;
@@ -212,7 +212,7 @@ TEST(PrefixCache, AnAnswersPagesAreAsOldAsItsEnd) {
 TEST(PrefixCache, GivesAllPagesBackAtItsEnd) {
   PagePool pool(16);
   {
-    PrefixCache cache(pool);
+    PrefixCache cache({&pool, 1});
     release(pool, add(pool, cache, prompt({1, 2, 3})));
   }
   EXPECT_EQ(pool.free_count(), 16);
@@ -325,7 +325,7 @@ class Simulation {
 
   std::mt19937 random_;
   PagePool pool_{kPages};
-  PrefixCache cache_{pool_};
+  PrefixCache cache_{{&pool_, 1}};
   std::vector<Sequence> running_;
   std::map<PageId, Tokens> contents_;
   int64_t lent_ = 0;

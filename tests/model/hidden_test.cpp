@@ -26,7 +26,7 @@ class Keep final : public ForwardClient {
   Keep(Model& model, ThreadTeam& team)
       : model_(model),
         team_(team),
-        cache_(*kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF32, 2)),
+        cache_(*kv::KvCache::create(model.memory_needs(), kernels::FloatType::kF32, 2)),
         logits(kTokens),
         states(kTokens) {}
 

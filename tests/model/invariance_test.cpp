@@ -35,7 +35,7 @@ std::vector<float> last_logits(Model& model, ThreadTeam& team, const std::vector
     void on_logits(int32_t, std::span<float> l, int) override { logits.assign(l.begin(), l.end()); }
     std::vector<float> logits;
   } keep;
-  auto cache = kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF16, 16);
+  auto cache = kv::KvCache::create(model.memory_needs(), kernels::FloatType::kF16, 16);
   EXPECT_TRUE(cache) << cache.error().message;
   const std::vector<int32_t> tokens = some_tokens(), sample = {kTokens - 1};
   const BatchSlice slice = {.rows = kTokens, .prompt_length = kTokens, .memory = {pages.data()}};

@@ -52,8 +52,8 @@ class Script {
   std::vector<std::vector<float>> run(
       Model& model, ThreadTeam& team, int steps, Client& client,
       const std::function<void(int)>& before_step = [](int) {}) {
-    auto cache =
-        kv::KvCache::create(model.kv_shapes(), kernels::FloatType::kF16, kSequences * kPagesEach);
+    auto cache = kv::KvCache::create(model.memory_needs(), kernels::FloatType::kF16,
+                                     kSequences * kPagesEach);
     EXPECT_TRUE(cache) << cache.error().message;
     std::vector<std::vector<float>> all;
     for (int step = 0; step < steps; ++step) {
@@ -249,7 +249,7 @@ TEST_F(Streaming, ReadsForTheFirstRowsWhileTheOthersAttend) {
                                       .early_reads = early,
                                       .ops = &ops});
     looked_at = disk_;
-    auto cache = kv::KvCache::create(model->kv_shapes(), kernels::FloatType::kF16, kSequences);
+    auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF16, kSequences);
     ASSERT_TRUE(cache);
     Client client;
     const std::array<int32_t, 4> pages = {0, 1, 2, 3}, samples = {0, 1, 2, 3};
@@ -338,7 +338,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
     const std::array<BatchSlice, 1> slice = {
         {{.rows = 1, .prompt_length = 1, .memory = {page.data()}}}};
     for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
-      auto cache = kv::KvCache::create(model->kv_shapes(), kernels::FloatType::kF16, 1);
+      auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF16, 1);
       client->logits.resize(1);
       const Batch batch = {token, nullptr, slice, sample};
       team.run([&](int member) { model->forward(batch, *cache, *client, team, member); });
@@ -377,7 +377,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadEarly) {
     }
     Client a, b;
     for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
-      auto cache = kv::KvCache::create(model->kv_shapes(), kernels::FloatType::kF16, 4);
+      auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF16, 4);
       client->logits.resize(4);
       const Batch batch = {tokens, nullptr, slices, samples};
       team.run([&](int member) { model->forward(batch, *cache, *client, team, member); });
@@ -472,7 +472,7 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
     return client.logits[0];
   };
   std::vector<std::vector<float>> expected, found;
-  auto cache = kv::KvCache::create(resident->kv_shapes(), kernels::FloatType::kF16, 16);
+  auto cache = kv::KvCache::create(resident->memory_needs(), kernels::FloatType::kF16, 16);
   ASSERT_TRUE(cache);
   Client client;
   for (int32_t i = 0; i < streamed->slab_steps(); ++i)
@@ -481,7 +481,7 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
   team.run([&](int member) { resident->forward(slab, *cache, client, team, member); });
   expected.push_back(client.logits[0]);
 
-  auto again = kv::KvCache::create(resident->kv_shapes(), kernels::FloatType::kF16, 16);
+  auto again = kv::KvCache::create(resident->memory_needs(), kernels::FloatType::kF16, 16);
   ASSERT_TRUE(again);
   const uint64_t before = streamed->experts()->stats().prompt_absent.value();
   for (int32_t i = 0; i < streamed->slab_steps(); ++i) {

@@ -185,7 +185,7 @@ TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
   // All experts; norms of the layers' inputs and of queries and keys; embedding, head, last norm.
   const int64_t stored = 8 * 128 + 8 * 3 * 64 * 128, norms = 2 * 128 + 2 * 32;
   EXPECT_EQ(parsed.parameters, 2 * (attention + stored + norms) + 2 * 256 * 128 + 128);
-  EXPECT_EQ((*model)->kv_shapes().size(), 2u);
+  EXPECT_EQ((*model)->memory_needs().size(), 2u);
   EXPECT_EQ((*model)->context_max(), 256);
 }
 
@@ -206,7 +206,7 @@ TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
   ThreadTeam team(2, false);
   const auto model = load(team);
   ASSERT_TRUE(model) << model.error().message;
-  auto cache = kv::KvCache::create((*model)->kv_shapes(), kernels::FloatType::kF32, 2);
+  auto cache = kv::KvCache::create((*model)->memory_needs(), kernels::FloatType::kF32, 2);
   ASSERT_TRUE(cache) << cache.error().message;
   const std::vector<int32_t> sampled = {9, 17}, pages = {1};
   const auto logits_of = [&](std::vector<int32_t> tokens) {
@@ -234,7 +234,7 @@ TEST_F(WeightsTest, CallsItsClientOncePerSampleAndOnceToPlan) {
   ThreadTeam team(2, false);
   const auto model = load(team);
   ASSERT_TRUE(model) << model.error().message;
-  auto cache = kv::KvCache::create((*model)->kv_shapes(), kernels::FloatType::kF16, 2);
+  auto cache = kv::KvCache::create((*model)->memory_needs(), kernels::FloatType::kF16, 2);
   ASSERT_TRUE(cache);
   const std::vector<int32_t> tokens = {1, 2, 3, 4, 5}, first = {0}, second = {1},
                              sample = {0, 2, 4};

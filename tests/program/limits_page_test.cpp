@@ -27,7 +27,7 @@ MemoryLimit limit_of(int64_t mib) { return {mib * kMiB / 10 * 9, "test"}; }
 MemoryPlan plan_of(int64_t mib) {
   const ModelFootprint model{.packed_weights = (mib < 2048 ? 100 : 500) * kMiB,
                              .scratch = 40 * kMiB,
-                             .page_bytes = 160 << 10,
+                             .kv_groups = {{.page_bytes = 160 << 10}},
                              .context_max = 4096,
                              .vocab_size = 32'000,
                              .hidden_size = 1024};

@@ -22,7 +22,7 @@ ModelFootprint small_model() {
   return {.packed_weights = 90 * kMiB,
           .mapped_weights = 10 * kMiB,
           .scratch = 40 * kMiB,
-          .page_bytes = 720 << 10,
+          .kv_groups = {{.page_bytes = 720 << 10}},
           .context_max = 8192};
 }
 
@@ -73,7 +73,7 @@ const KnownModel kKnownModels[] = {
     {.name = "Llama-3.1-8B, 4-bit, 24 GB",
      .model = {.packed_weights = 4'517'400'000,
                .scratch = 96 * kMiB,
-               .page_bytes = 4 * kMiB,
+               .kv_groups = {{.page_bytes = 4 * kMiB}},
                .context_max = 131072,
                .vocab_size = 128256},
      .limit = 24'000'000'000,
@@ -81,7 +81,7 @@ const KnownModel kKnownModels[] = {
     {.name = "Qwen3-8B, 4-bit, 7 GB",
      .model = {.packed_weights = 4'607'800'000,
                .scratch = 100 * kMiB,
-               .page_bytes = 4608 << 10,
+               .kv_groups = {{.page_bytes = 4608 << 10}},
                .context_max = 40960,
                .vocab_size = 151936},
      .limit = 7'000'000'000,
@@ -90,7 +90,7 @@ const KnownModel kKnownModels[] = {
      .model = {.packed_weights = kMiB,
                .mapped_weights = 3'553'600'000,
                .scratch = 98 * kMiB,
-               .page_bytes = 896 << 10,
+               .kv_groups = {{.page_bytes = 896 << 10}},
                .context_max = 131072,
                .vocab_size = 151936},
      .limit = 16 * kGiB,
@@ -316,15 +316,61 @@ TEST(MemoryLimit, IsWhatMayBeReservedWhereNothingIsOvercommitted) {
   std::remove(files.overcommit.c_str());
 }
 
+// Five of six layers see 1,024 tokens.
+ModelFootprint model_with_windows() {
+  ModelFootprint model = small_model();
+  model.context_max = 131072;
+  model.kv_groups = {{.page_bytes = 120 << 10}, {.window = 1024, .page_bytes = 600 << 10}};
+  return model;
+}
+
+TEST(MemoryPlan, WindowsLeaveTheirMemoryToLongerContexts) {
+  ModelFootprint whole = model_with_windows();
+  whole.kv_groups = {{.page_bytes = 720 << 10}};
+  for (const int64_t limit_mib : {1000, 2000, 8000, 60000}) {
+    const MemoryLimit limit{limit_mib * kMiB, "test"};
+    const auto plan = plan_memory({}, limit, model_with_windows());
+    const auto before = plan_memory({}, limit, whole);
+    ASSERT_TRUE(plan && before);
+    EXPECT_LE(plan->total, plan->limit);
+    EXPECT_GE(plan->kv_pages * 32, plan->context_max);
+    EXPECT_GE(plan->parallel, 1);
+    ASSERT_EQ(plan->kv_page_counts.size(), 2u);
+    EXPECT_EQ(plan->kv_page_counts[0], plan->kv_pages);
+    EXPECT_LE(plan->kv_page_counts[1], plan->kv_pages);
+    const auto line = std::ranges::find(plan->lines, "KV windows", &MemoryPlan::Line::what);
+    ASSERT_NE(line, plan->lines.end());
+    EXPECT_GE(line->bytes, plan->kv_page_counts[1] * (int64_t{600} << 10));
+    EXPECT_GE(plan->context_max, before->context_max);
+    EXPECT_GE(plan->context_max, std::min(131072, 2 * before->context_max));
+    EXPECT_GT(plan->kv_pages, std::min(64 * 4096 - 1, before->kv_pages * 3 / 2));
+    EXPECT_GE(plan->parallel, std::min(8, before->parallel));
+  }
+}
+
+// Each sequence has windows of its own: so many as are asked for have theirs.
+TEST(MemoryPlan, AsManySequencesAsAskedForHaveTheirWindows) {
+  Options options;
+  options.parallel = 40;
+  const auto plan = plan_memory(options, {20000 * kMiB, "test"}, model_with_windows());
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->parallel, 40);
+  EXPECT_GE(plan->kv_page_counts[1], std::min(plan->kv_pages, 40 * (1024 / 32 + 2)));
+}
+
 TEST(MemoryPlan, ACacheThatTheSystemRefusesNamesTheOption) {
   // 2 MiB a page, 4 PiB in all: more than there are addresses.
-  const auto cache =
-      allocate_kv({{64, 256, 256}}, kernels::FloatType::kF16, std::numeric_limits<int32_t>::max());
+  const auto allocate = [](const kv::PagedNeed& need, int32_t pages) {
+    MemoryPlan plan;
+    plan.kv_page_counts = {pages};
+    return allocate_kv(*kv::MemoryLayout::make({need}, kernels::FloatType::kF16), plan);
+  };
+  const auto cache = allocate({64, 256, 256}, std::numeric_limits<int32_t>::max());
   ASSERT_FALSE(cache);
   EXPECT_EQ(cache.error().code, ErrorCode::kCapacity);
   EXPECT_NE(cache.error().message.find("a smaller --kv-memory helps"), std::string::npos)
       << cache.error().message;
-  EXPECT_TRUE(allocate_kv({{2, 64, 64}}, kernels::FloatType::kF16, 4));
+  EXPECT_TRUE(allocate({2, 64, 64}, 4));
 }
 
 TEST(MemoryPlan, GivesBodiesASeventhUnlessToldTheirSize) {

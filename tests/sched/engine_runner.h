@@ -18,6 +18,7 @@ struct RunnerOptions {
   int32_t page_count = 256;
   int members = 1;
   kernels::FloatType kv_type = kernels::FloatType::kF32;
+  bool keeps_all = false;      // Windows drop no pages: the plain way, for comparison.
   std::function<void()> wake;  // Called besides, if given.
   // The engine waits for begin(), so that its first step knows all requests, whatever the threads'
   // turns are.
@@ -34,8 +35,7 @@ class EngineRunner {
     std::future<Engine*> engine = ready.get_future();
     thread_ = std::thread([this, &model, &ops, options, &ready] {
       ThreadTeam team(options.members, /*pin=*/false);
-      Result<kv::KvCache> cache =
-          kv::KvCache::create(model.kv_shapes(), options.kv_type, options.page_count);
+      Result<kv::KvCache> cache = make_cache(model, options);
       CHECK(cache.has_value());
       Engine runs(options.engine, model, *cache, ops, team, handle_, [this] {
         wakes_.fetch_add(1, std::memory_order_release);
@@ -76,6 +76,19 @@ class EngineRunner {
   }
 
  private:
+  // With as many pages of windows as a server has.
+  static Result<kv::KvCache> make_cache(const model::Model& model, const Options& options) {
+    std::vector<kv::MemoryNeed> needs = model.memory_needs();
+    for (kv::MemoryNeed& need : needs)
+      if (auto* paged = std::get_if<kv::PagedNeed>(&need); paged != nullptr && options.keeps_all)
+        paged->window = 0;
+    WEIR_ASSIGN(kv::MemoryLayout layout, kv::MemoryLayout::make(std::move(needs), options.kv_type));
+    const kv::MemoryLoad load = {.running_max = options.engine.running_max,
+                                 .rows_max = options.engine.step_tokens_max + model.slab_rows()};
+    const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);
+    return kv::KvCache::create(std::move(layout), counts);
+  }
+
   EngineHandle handle_;
   const std::function<void()> wake_;
   std::atomic<uint64_t> wakes_{0};

@@ -290,13 +290,25 @@ TEST(Engine, LengthDependentRopeSharesOnlyEqualFrequencies) {
 }
 
 // Prompts in steps, or in slabs of so many rows: those are computed some layers at a time between
-// steps, and nobody else may write to their pages meanwhile, or read them.
-class EngineLoad : public testing::TestWithParam<int32_t> {};
+// steps, and nobody else may write to their pages meanwhile, or read them. Layers that see the
+// whole context, or a window only.
+struct Kind {
+  const char* name = "";
+  FakeModelOptions model;
+};
+const std::vector<Kind> kKinds = {
+    {"Steps", {}},
+    {"Slabs", {.slab_rows = 70}},
+    {"StepsOneWindow", {.windows = {50}}},
+    {"StepsWindowsAlone", {.windows = {70, 33}, .whole_context = false}},
+    {"SlabsTwoWindows", {.slab_rows = 70, .windows = {100, 32}}},
+};
+class EngineLoad : public testing::TestWithParam<Kind> {};
 
 TEST_P(EngineLoad, GivesTheAnswersOfSingleRuns) {
   for (const bool prefix_cache : {true, false}) {
     for (const int members : {1, 2, 3}) {
-      FakeModel model({.slab_rows = GetParam()});
+      FakeModel model(GetParam().model);
       run_load(
           model, runner_options(members, 256, prefix_cache),
           {.seed = static_cast<uint32_t>(members), .requests = 150 / members, .cancel_one_in = 5});
@@ -307,7 +319,7 @@ TEST_P(EngineLoad, GivesTheAnswersOfSingleRuns) {
 TEST_P(EngineLoad, InATinyPoolIsPreemptedAndGivesTheSameAnswers) {
   for (const bool prefix_cache : {true, false}) {
     for (const int members : {1, 2, 3}) {
-      FakeModel model({.slab_rows = GetParam()});
+      FakeModel model(GetParam().model);
       EngineStats stats;
       run_load(model, runner_options(members, 12, prefix_cache),
                {.seed = 10 + static_cast<uint32_t>(members),
@@ -326,7 +338,9 @@ TEST_P(EngineLoad, GivesTheSameAnswersWhileMemoryGoesBack) {
   using namespace std::chrono_literals;
   for (const auto cached : {0us, 1us, 500us}) {
     for (const int32_t page_count : {12, 256}) {
-      FakeModel model({.slab_rows = GetParam(), .kv_width = 16});
+      FakeModelOptions kept = GetParam().model;
+      kept.kv_width = 16;
+      FakeModel model(kept);
       EngineRunner::Options options = runner_options(2, page_count, true);
       options.engine.keep = {.free = 1us, .cached = cached};
       run_load(
@@ -336,8 +350,47 @@ TEST_P(EngineLoad, GivesTheSameAnswersWhileMemoryGoesBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(SlabRows, EngineLoad, testing::Values(0, 70),
-                         testing::PrintToStringParamName());
+// Few run at once in a large pool, so that windows have far fewer pages than the spine.
+TEST_P(EngineLoad, WithFewPagesOfWindowsGivesTheAnswersOfSingleRuns) {
+  for (const bool prefix_cache : {true, false}) {
+    FakeModel model(GetParam().model);
+    EngineRunner::Options options = runner_options(2, 400, prefix_cache);
+    options.engine.running_max = 2;
+    options.engine.step_tokens_max = 40;
+    run_load(
+        model, options,
+        {.seed = 77, .requests = 80, .prompt_max = 600, .output_max = 200, .cancel_one_in = 9});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EngineLoad, testing::ValuesIn(kKinds),
+                         [](const testing::TestParamInfo<Kind>& kind) {
+                           return std::string(kind.param.name);
+                         });
+
+// A system prompt of 2,000 tokens, answers that leave it, and a window of 512.
+TEST(Engine, ABeginningLongerThanTheWindowIsComputedOnce) {
+  FakeModel model({.windows = {512}});
+  EngineRunner::Options options = runner_options(2, 4000, true);
+  options.engine.running_max = 8;
+  EngineRunner runner(model, test_ops(), options);
+  std::mt19937 rng(12);
+  const std::vector<int32_t> system = random_tokens(rng, 2000, 48);
+  for (int32_t i = 0; i < 12; ++i) {
+    std::vector<int32_t> prompt = system;
+    const std::vector<int32_t> own = random_tokens(rng, 30 + 100 * i, 48);
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    const auto request = make_request(std::move(prompt), 300);
+    ASSERT_TRUE(runner.handle().submit(request.get()));
+    runner.wait(*request);
+    EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+    EXPECT_GE(request->cached_tokens, i == 0 ? 0 : 1900);
+  }
+  runner.stop();
+  const EngineStats& stats = runner.handle().stats();
+  EXPECT_EQ(stats.window_pages_held.value(), 0);
+  EXPECT_LE(stats.window_pages.value(), 8 * (16 + 2) + 16 + 500);
+}
 
 TEST(Engine, PromptsInSlabsLeaveOthersTheirSteps) {
   FakeModel model({.slab_rows = 64});

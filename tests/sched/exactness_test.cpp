@@ -50,7 +50,18 @@ Requests make_requests(int32_t vocab_size) {
 struct Case {
   model::Compute compute = model::Compute::kFast;
   int members = 2;
+  int32_t window = 0;        // Of all layers from
+  int32_t window_layer = 0;  // this one on; 0: of none.
 };
+
+// The built-in model, where asked for with windows, as config.json may give it some.
+card::ModelCard model_of(const Case& tested) {
+  std::vector<std::string> overrides;
+  if (tested.window > 0)
+    overrides = {"use_sliding_window=true", "sliding_window=" + std::to_string(tested.window),
+                 "max_window_layers=" + std::to_string(tested.window_layer)};
+  return *card::ModelCard::open(card::default_model(), overrides);
+}
 
 class Exactness : public testing::TestWithParam<Case> {
  protected:
@@ -58,12 +69,13 @@ class Exactness : public testing::TestWithParam<Case> {
     ops_ = &kernels::ops_for(kernels::detect_isa());
     ThreadTeam team(GetParam().members, /*pin=*/false);
     Result<std::unique_ptr<model::Model>> model = model::Model::load(
-        *card::ModelCard::open(card::default_model()),
-        {.compute = GetParam().compute, .rows_max = 256, .context_max = 1024}, *ops_, team);
+        model_of(GetParam()), {.compute = GetParam().compute, .rows_max = 256, .context_max = 1024},
+        *ops_, team);
     ASSERT_TRUE(model.has_value()) << model.error().message;
     model_ = std::move(*model);
     RunnerOptions alone = options(/*page_count=*/64, /*prefix_cache=*/false);
     alone.engine.running_max = 1;
+    alone.keeps_all = true;
     expected_ = run(alone);
   }
 
@@ -142,6 +154,13 @@ TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
     expect_equal(run(options(24, prefix_cache)));
     EXPECT_GT(preemptions_, 0u);
   }
+  {
+    SCOPED_TRACE("a few at once, with few pages of windows");
+    RunnerOptions few = options(48, true);
+    few.engine.running_max = 3;
+    few.engine.step_tokens_max = 64;
+    expect_equal(run(few));
+  }
   for (const int32_t page_count : {1024, 24}) {
     SCOPED_TRACE("one caller has most of them");
     expect_equal(run(options(page_count, true), /*callers=*/8));
@@ -151,11 +170,15 @@ TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
 INSTANTIATE_TEST_SUITE_P(Modes, Exactness,
                          testing::Values(Case{model::Compute::kFast, 2},
                                          Case{model::Compute::kExact, 2},
-                                         Case{model::Compute::kFast, 1}),
+                                         Case{model::Compute::kFast, 1},
+                                         Case{model::Compute::kFast, 2, 40, 3},
+                                         Case{model::Compute::kExact, 2, 70, 0}),
                          [](const testing::TestParamInfo<Case>& tested) {
                            const bool exact = tested.param.compute == model::Compute::kExact;
+                           const int32_t window = tested.param.window;
                            return std::string(exact ? "Exact" : "Fast") + "Threads" +
-                                  std::to_string(tested.param.members);
+                                  std::to_string(tested.param.members) +
+                                  (window == 0 ? "" : "Window" + std::to_string(window));
                          });
 
 }  // namespace

@@ -2,7 +2,8 @@
 // pages. A wrong page, a page written too early or too late, a stale placeholder or a row in the
 // wrong place gives other tokens. reference_answer() computes the same from the tokens alone.
 //
-// Keys hold the token, values hold the length that a length-dependent rope would have used.
+// Keys hold the token, values hold the length that a length-dependent rope would have used. Layers
+// with a window add a hash of what they see, each from pages of its own.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +39,10 @@ struct FakeModelOptions {
   int32_t context_max = 4096;
   // 0: rope does not depend on the length. Else beyond this length it does, as dynamic NTK.
   int32_t original_context = 0;
-  int32_t slab_rows = 0;  // 0: prompts come in batches like other tokens.
-  int32_t kv_width = 1;   // Of keys and of values. 16: a page in f32 is a system page.
+  int32_t slab_rows = 0;              // 0: prompts come in batches like other tokens.
+  int32_t kv_width = 1;               // Of keys and of values. 16: a page in f32 is a system page.
+  std::vector<int32_t> windows = {};  // Layers with a window, besides
+  bool whole_context = true;          // the one without.
 };
 
 class FakeModel final : public model::Model {
@@ -72,8 +75,14 @@ class FakeModel final : public model::Model {
   std::span<const FileView* const> mapped_files() const override { return files; }
   int64_t weight_bytes_per_token() const override { return 0; }
   int64_t macs_per_token() const override { return 0; }
-  std::vector<kv::KvShape> kv_shapes() const override {
-    return {{.kv_heads = 1, .k_dim = fake_.kv_width, .v_dim = fake_.kv_width}};
+  std::vector<kv::MemoryNeed> memory_needs() const override {
+    std::vector<kv::MemoryNeed> needs;
+    for (int32_t layer = 0; layer < layer_count(); ++layer)
+      needs.push_back(kv::PagedNeed{.heads = 1,
+                                    .k_dim = fake_.kv_width,
+                                    .v_dim = fake_.kv_width,
+                                    .window = window_of(layer)});
+    return needs;
   }
 
   void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
@@ -83,12 +92,11 @@ class FakeModel final : public model::Model {
     // Sometimes member 0 plans before it stores, sometimes after: both are allowed.
     const bool plan_first = batch.tokens.size() % 2 == 0;
     if (member == 0 && plan_first) client.while_computing();
-    const kernels::KvPages& pages = kv.layer(0);
     for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
-      store(batch, batch.slices[static_cast<size_t>(i)], pages);
+      store(batch, batch.slices[static_cast<size_t>(i)], kv);
     if (member == 0 && !plan_first) client.while_computing();
     team.barrier(member);
-    answer(batch, pages, client, team, member);
+    answer(batch, kv, client, team, member);
   }
 
   // Keys are written in the second of three steps, read in the last: who writes to the slab's pages
@@ -97,11 +105,10 @@ class FakeModel final : public model::Model {
   void forward_slab(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
                     ThreadTeam& team, int member, int32_t step) override {
     if (member == 0 && step == 0) check(batch, fake_.slab_rows);
-    const kernels::KvPages& pages = kv.layer(0);
     if (step == 1)
       for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
-        store(batch, batch.slices[static_cast<size_t>(i)], pages);
-    if (step == 2) answer(batch, pages, client, team, member);
+        store(batch, batch.slices[static_cast<size_t>(i)], kv);
+    if (step == 2) answer(batch, kv, client, team, member);
   }
 
   int64_t rows() const { return rows_; }
@@ -118,8 +125,8 @@ class FakeModel final : public model::Model {
   std::vector<const FileView*> files;
 
  private:
-  void answer(const model::Batch& batch, const kernels::KvPages& pages,
-              model::ForwardClient& client, ThreadTeam& team, int member) {
+  void answer(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
+              ThreadTeam& team, int member) {
     if (member == 0 && fails)
       for (size_t i = 0; i < batch.slices.size(); ++i)
         if (fails(batch.slices[i])) client.on_failed(static_cast<int32_t>(i), "disk on fire");
@@ -130,7 +137,7 @@ class FakeModel final : public model::Model {
     };
     const auto hash_of = [&](int32_t row) {
       const auto slice = slice_of(row);
-      return read(*slice, slice->first_position + row - slice->row_begin, pages);
+      return read(*slice, slice->first_position + row - slice->row_begin, kv);
     };
     const auto spoil = [&](int32_t row, std::span<float> numbers) {
       if (without_numbers && without_numbers(*slice_of(row)))
@@ -156,6 +163,25 @@ class FakeModel final : public model::Model {
   int32_t rope_length(int32_t prompt_length, int32_t position) const {
     if (fake_.original_context == 0) return 0;
     return std::max({prompt_length, position + 1, fake_.original_context});
+  }
+
+  // What the token at the end of `text` gives. `whole`: the hash of all of it.
+  struct Cell {
+    int32_t token = 0;
+    int32_t length = 0;
+  };
+  static uint64_t add(uint64_t hash, const Cell& cell) {
+    return mix(mix(hash, static_cast<uint64_t>(cell.token)), static_cast<uint64_t>(cell.length));
+  }
+  uint64_t hash_of(uint64_t whole, std::span<const Cell> text) const {
+    uint64_t hash = fake_.whole_context ? whole : 0;
+    for (const int32_t window : fake_.windows) {
+      uint64_t part = 0;
+      for (const Cell& cell : text.last(std::min(text.size(), static_cast<size_t>(window))))
+        part = add(part, cell);
+      hash = mix(hash, part);
+    }
+    return hash;
   }
 
   void fill_logits(uint64_t hash, std::span<float> logits) const {
@@ -185,33 +211,48 @@ class FakeModel final : public model::Model {
     client.on_hidden(index, states, member);
   }
 
-  static void* slot(const kernels::KvPages& pages, const model::BatchSlice& slice, int32_t position,
-                    bool value) {
-    const int32_t page = slice.memory.pages[position / kernels::kPageTokens];
+  int32_t layer_count() const {
+    return static_cast<int32_t>(fake_.windows.size()) + (fake_.whole_context ? 1 : 0);
+  }
+  int32_t window_of(int32_t layer) const {
+    if (fake_.whole_context && layer == 0) return 0;
+    return fake_.windows[static_cast<size_t>(layer - (fake_.whole_context ? 1 : 0))];
+  }
+
+  static void* slot(const kv::KvCache& kv, int32_t layer, const model::BatchSlice& slice,
+                    int32_t position, bool value) {
+    const kernels::KvPages& pages = kv.layer(layer);
+    const int32_t page = slice.memory.pages(kv.group_of(layer))[position / kernels::kPageTokens];
     const int32_t lane = position % kernels::kPageTokens + (value ? kernels::kPageTokens : 0);
     return pages.base + page * pages.page_bytes + lane * int64_t{sizeof(int32_t)};
   }
 
   void store(const model::Batch& batch, const model::BatchSlice& slice,
-             const kernels::KvPages& pages) const {
+             const kv::KvCache& kv) const {
     for (int32_t i = 0; i < slice.rows; ++i) {
       int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
       if (token < 0) token = batch.sampled[-token - 1];
       const int32_t position = slice.first_position + i;
       const int32_t length = rope_length(slice.prompt_length, position);
-      std::memcpy(slot(pages, slice, position, false), &token, sizeof token);
-      std::memcpy(slot(pages, slice, position, true), &length, sizeof length);
+      for (int32_t layer = 0; layer < layer_count(); ++layer) {
+        std::memcpy(slot(kv, layer, slice, position, false), &token, sizeof token);
+        std::memcpy(slot(kv, layer, slice, position, true), &length, sizeof length);
+      }
     }
   }
 
-  static uint64_t read(const model::BatchSlice& slice, int32_t last,
-                       const kernels::KvPages& pages) {
+  uint64_t read(const model::BatchSlice& slice, int32_t last, const kv::KvCache& kv) const {
     uint64_t hash = 0;
-    for (int32_t i = 0; i <= last; ++i) {
-      int32_t token = 0, length = 0;
-      std::memcpy(&token, slot(pages, slice, i, false), sizeof token);
-      std::memcpy(&length, slot(pages, slice, i, true), sizeof length);
-      hash = mix(mix(hash, static_cast<uint64_t>(token)), static_cast<uint64_t>(length));
+    for (int32_t layer = 0; layer < layer_count(); ++layer) {
+      const int32_t window = window_of(layer);
+      uint64_t part = 0;
+      for (int32_t i = window == 0 ? 0 : std::max(0, last - window + 1); i <= last; ++i) {
+        Cell cell;
+        std::memcpy(&cell.token, slot(kv, layer, slice, i, false), sizeof cell.token);
+        std::memcpy(&cell.length, slot(kv, layer, slice, i, true), sizeof cell.length);
+        part = add(part, cell);
+      }
+      hash = window == 0 ? part : mix(hash, part);
     }
     return hash;
   }
@@ -221,7 +262,7 @@ class FakeModel final : public model::Model {
     CHECK(std::ssize(batch.sample_rows) <= kSamplesMax);
     int32_t row = 0;
     for (const model::BatchSlice& slice : batch.slices) {
-      CHECK(slice.row_begin == row && slice.rows > 0 && slice.memory.pages != nullptr);
+      CHECK(slice.row_begin == row && slice.rows > 0 && slice.memory.tables != nullptr);
       CHECK(slice.first_position >= 0 && slice.prompt_length > 0);
       CHECK(slice.first_position + slice.rows <= fake_.context_max);
       row += slice.rows;
@@ -265,16 +306,17 @@ inline Answer reference_answer(const FakeModel& model, const Request& request,
   sample::SamplerScratch scratch(vocab);
   std::vector<float> logits(static_cast<size_t>(vocab));
   const auto prompt_length = static_cast<int32_t>(request.prompt.size());
-  uint64_t hash = 0;
-  int32_t position = 0;
+  uint64_t whole = 0;
+  std::vector<FakeModel::Cell> text;
   const auto add = [&](int32_t token) {
-    const int32_t length = model.rope_length(prompt_length, position++);
-    hash = mix(mix(hash, static_cast<uint64_t>(token)), static_cast<uint64_t>(length));
+    const auto position = static_cast<int32_t>(text.size());
+    text.push_back({token, model.rope_length(prompt_length, position)});
+    whole = FakeModel::add(whole, text.back());
   };
   for (const int32_t token : request.prompt) add(token);
   Answer answer;
   while (std::ssize(answer.tokens) < request.max_tokens) {
-    model.fill_logits(hash, logits);
+    model.fill_logits(model.hash_of(whole, text), logits);
     const sample::SampledToken token =
         sampler.sample(logits, static_cast<int32_t>(answer.tokens.size()), request.want_logprobs,
                        test_ops(), scratch);

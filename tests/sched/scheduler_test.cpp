@@ -256,7 +256,7 @@ TEST(Scheduler, WithoutACacheNothingIsShared) {
   world.submit(prompt, 1);
   EXPECT_EQ(world.next().prefill_tokens, 2 * (4 * kPage + 1));
   world.next();
-  EXPECT_EQ(world.memory().pool().free_count(), 100);
+  EXPECT_EQ(world.memory().pools()[0].free_count(), 100);
 }
 
 TEST(Scheduler, APriorityGoesBeforeArrivalAndLength) {
@@ -324,7 +324,13 @@ struct Simulation {
                           .queue_max = 24,
                           .prompts_differ = seed % 2 == 1},
                .page_count = 14 + static_cast<int32_t>(seed % 3) * 20,
+               .windows = windows_of(seed),
                .cache = seed % 4 != 0}) {}
+
+  static std::vector<int32_t> windows_of(uint32_t seed) {
+    if (seed % 5 < 2) return {};
+    return seed % 5 == 2 ? std::vector{40} : seed % 5 == 3 ? std::vector{100} : std::vector{70, 32};
+  }
 
   uint32_t random(uint32_t n) { return rng() % n; }
 
@@ -427,7 +433,8 @@ struct Simulation {
     world.scheduler().check();
     ASSERT_EQ(world.memory().held(), 0);
     world.memory().forget_shared();
-    ASSERT_EQ(world.memory().pool().free_count(), world.memory().blocks());
+    for (const kv::PagePool& pool : world.memory().pools())
+      ASSERT_EQ(pool.free_count(), pool.page_count());
   }
 
   static bool precedes(const Sequence* a, const Sequence* b) {

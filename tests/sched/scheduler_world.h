@@ -27,6 +27,7 @@ class World {
   struct Options {
     Limits limits;
     int32_t page_count = 1000;
+    std::vector<int32_t> windows = {};  // The widest first.
     bool cache = true;
     bool checked = true;  // What pages hold, and the scheduler itself, after each plan.
   };
@@ -34,10 +35,14 @@ class World {
   explicit World(const Options& options)
       : prompts_differ_(options.limits.prompts_differ),
         checked_(options.checked),
-        memory_(options.page_count, options.cache),
+        groups_(groups_of(options)),
+        memory_(groups_, options.cache),
         scheduler_(options.limits, memory_),
-        sequences_(options.limits.queue_max * 2, 1 << 14),
-        content_(static_cast<size_t>(options.page_count)) {}
+        sequences_(options.limits.queue_max * 2, 1 << 14, static_cast<int32_t>(groups_.size())),
+        load_(load_of(options)) {
+    for (const kv::PageGroup& group : groups_)
+      content_.emplace_back(static_cast<size_t>(group.pages));
+  }
   World() : World(Options()) {}
 
   Sequence* submit(std::vector<int32_t> prompt, int32_t max_tokens, uint64_t salt = 0,
@@ -47,7 +52,7 @@ class World {
     requests_.back()->priority = priority;
     requests_.back()->caller = caller;
     Sequence* seq = sequences_.take(requests_.back().get());
-    seq->salt = kv::PrefixCache::salt({reinterpret_cast<const char*>(&salt), sizeof salt});
+    seq->salt = kv::PrefixCache::salt({.cache_salt = salt});
     scheduler_.submit(seq);
     return seq;
   }
@@ -76,12 +81,14 @@ class World {
     }
     expect_kinds_apart(planned.step);
     if (checked_) scheduler_.check();
+    expect_windows_bounded();
     return planned.step;
   }
 
   // Plans the next slab, which is computed at once.
   const Step& slab() {
     scheduler_.next_slab(slab_);
+    expect_windows_bounded();
     scheduler_.end_slab(slab_);
     scheduler_.check();
     return slab_;
@@ -105,6 +112,32 @@ class World {
     std::vector<std::vector<int32_t>> tokens;  // Of each sequence, from its start.
     bool executed = false;
   };
+
+  static kv::MemoryLoad load_of(const Options& options) {
+    return {.running_max = options.limits.running_max,
+            .rows_max = options.limits.step_tokens_max + options.limits.slab_tokens_max};
+  }
+  // As a server sizes them, but without room for the prefix cache: pages that windows have left are
+  // taken as soon as that may be.
+  static std::vector<kv::PageGroup> groups_of(const Options& options) {
+    std::vector<kv::PageGroup> groups = {{.pages = options.page_count}};
+    for (const int32_t window : options.windows) {
+      const int64_t held = kv::window_pages_held(window, load_of(options));
+      groups.push_back(
+          {.window = window,
+           .pages = static_cast<int32_t>(std::min<int64_t>(options.page_count, held))});
+    }
+    return groups;
+  }
+
+  // What running sequences hold of a window's group.
+  void expect_windows_bounded() const {
+    for (size_t g = 1; g < groups_.size(); ++g) {
+      const int32_t held = memory_.held_pages(static_cast<int32_t>(g));
+      ASSERT_LE(held, kv::window_pages_held(groups_[g].window, load_));
+      ASSERT_LE(held, memory_.held());
+    }
+  }
 
   // Whether the keys and values of this token are of the other kind.
   bool kind(const Sequence* seq, int32_t index) const {
@@ -141,10 +174,15 @@ class World {
     uint64_t hash = 0;
     for (int32_t i = 0; i < slice.first + slice.count; ++i) {
       hash = chain(hash, tokens[static_cast<size_t>(i)]);
-      std::vector<uint64_t>& page = content_[static_cast<size_t>(memory.pages[i / kPage])];
-      page.resize(kPage);
-      if (i >= slice.first) page[static_cast<size_t>(i % kPage)] = hash;
-      ASSERT_EQ(page[static_cast<size_t>(i % kPage)], hash) << "position " << i;
+      for (size_t g = 0; g < groups_.size(); ++g) {
+        // What the slice's first row sees.
+        if (groups_[g].window > 0 && i <= slice.first - groups_[g].window) continue;
+        const int32_t number = memory.pages(static_cast<int32_t>(g))[i / kPage];
+        std::vector<uint64_t>& page = content_[g][static_cast<size_t>(number)];
+        page.resize(kPage);
+        if (i >= slice.first) page[static_cast<size_t>(i % kPage)] = hash;
+        ASSERT_EQ(page[static_cast<size_t>(i % kPage)], hash) << "position " << i << " group " << g;
+      }
     }
   }
 
@@ -173,13 +211,16 @@ class World {
 
   const bool prompts_differ_;
   const bool checked_;
+  const std::vector<kv::PageGroup> groups_;
   kv::SequenceMemory memory_;
   Scheduler scheduler_;
   SequencePool sequences_;
   std::vector<std::unique_ptr<Request>> requests_;
   std::vector<Planned> steps_;
   Step slab_;
-  std::vector<std::vector<uint64_t>> content_;  // By page and slot: the hash of all tokens so far.
+  const kv::MemoryLoad load_;
+  // By group, page and slot: the hash of all tokens so far.
+  std::vector<std::vector<std::vector<uint64_t>>> content_;
   int32_t next_token_ = 100;
   int64_t computed_rows_ = 0;
 };

@@ -209,7 +209,8 @@ void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32
                                  int32_t heads, const float* x) const {
   const int32_t position = pass.ws.position[row], slot = position % kernels::kPageTokens;
   const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])];
-  const int32_t page = slice.memory.pages[position / kernels::kPageTokens];
+  const int32_t page =
+      slice.memory.pages(pass.kv.group_of(memory_))[position / kernels::kPageTokens];
   const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;
   store(pass.kv.layer(memory_), page, slot, first, heads, x);
 }
@@ -255,7 +256,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .out_stride = o_.k,
       .rows = rows,
       .first_position = slice.first_position + first,
-      .pages = slice.memory.pages,
+      .pages = slice.memory.pages(pass.kv.group_of(memory_)),
       .kv_head = kv_head,
       .group = group,
       .scale = spec_.scale,

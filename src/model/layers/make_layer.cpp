@@ -9,24 +9,25 @@ namespace weir::model {
 
 namespace {
 
-std::optional<kv::KvShape> need(const Attention& a) {
-  return kv::KvShape{.kv_heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim()};
+kv::MemoryNeed need(const Attention& a) {
+  return kv::PagedNeed{
+      .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window};
 }
-std::optional<kv::KvShape> need(const Dense&) { return std::nullopt; }
-std::optional<kv::KvShape> need(const Moe&) { return std::nullopt; }
+kv::MemoryNeed need(const Dense&) { return {}; }
+kv::MemoryNeed need(const Moe&) { return {}; }
 
 }  // namespace
 
-std::optional<kv::KvShape> need_of(const Operation& op) {
+kv::MemoryNeed need_of(const Operation& op) {
   return std::visit([](const auto& kind) { return need(kind); }, op);
 }
 
-std::optional<kv::KvShape> need_of(const Sublayer& sublayer) {
-  return sublayer.memory_of >= 0 ? std::nullopt : need_of(sublayer.op);
+kv::MemoryNeed need_of(const Sublayer& sublayer) {
+  return sublayer.memory_of >= 0 ? kv::MemoryNeed{} : need_of(sublayer.op);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer) {
-  const bool own = need_of(sublayer).has_value();
+  const bool own = need_of(sublayer) != kv::MemoryNeed{};
   memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
                     : own                   ? memories_++
                                             : -1);

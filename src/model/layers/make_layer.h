@@ -6,10 +6,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "kv/kv_cache.h"
+#include "kv/need.h"
 #include "model/expert_bank.h"
 #include "model/layers/moe.h"
 #include "model/rope.h"
@@ -17,8 +16,8 @@
 namespace weir::model {
 
 // What an operation keeps of each token; a sublayer, which may read another's.
-std::optional<kv::KvShape> need_of(const Operation& op);
-std::optional<kv::KvShape> need_of(const Sublayer& sublayer);
+kv::MemoryNeed need_of(const Operation& op);
+kv::MemoryNeed need_of(const Sublayer& sublayer);
 
 // Builds the layers of one model, in order.
 class LayerBuilder {

@@ -122,7 +122,7 @@ class WatchedModel final : public model::Model {
   int32_t context_max() const override { return model_.context_max(); }
   int64_t weight_bytes_per_token() const override { return model_.weight_bytes_per_token(); }
   int64_t macs_per_token() const override { return model_.macs_per_token(); }
-  std::vector<kv::KvShape> kv_shapes() const override { return model_.kv_shapes(); }
+  std::vector<kv::MemoryNeed> memory_needs() const override { return model_.memory_needs(); }
 
   void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
                ThreadTeam& team, int member) override {

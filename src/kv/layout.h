@@ -1,0 +1,79 @@
+// MemoryLayout: which layers' pages live equally long. Those of a group are taken and given back
+// together, so a group has one pool of page numbers and one page table a sequence.
+//
+// Group 0, the spine, is that of the layers without a window: its pages live as long as their
+// sequence. It is there also where no layer is in it, with pages of zero bytes: numbers alone, by
+// which all books are kept, because a sequence has a page of the spine for each of its blocks.
+// There is one further group for each distinct window, the widest first.
+//
+// Threads: immutable.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/ops.h"
+#include "kv/block.h"
+#include "kv/need.h"
+
+namespace weir::kv {
+
+// Layers of more distinct windows than fit join the group of the next wider one: what that keeps is
+// all that they see. Published models have one window, or two.
+inline constexpr int32_t kGroupsMax = 4;
+
+class MemoryLayout {
+ public:
+  struct Group {
+    int32_t window = 0;      // 0: the spine.
+    int64_t page_bytes = 0;  // One page, in all layers of the group.
+  };
+
+  // An error names the layer whose need is none.
+  static Result<MemoryLayout> make(std::vector<MemoryNeed> needs, kernels::FloatType type);
+
+  std::span<const Group> groups() const { return groups_; }
+  int32_t layer_count() const { return static_cast<int32_t>(needs_.size()); }
+  int32_t group_of(int32_t layer) const { return group_of_[static_cast<size_t>(layer)]; }
+  // A layer's part of a page, without a base. Nothing is remembered: zeros.
+  kernels::KvPages pages_of(int32_t layer) const;
+  kernels::FloatType type() const { return type_; }
+
+ private:
+  std::vector<MemoryNeed> needs_;
+  std::vector<int32_t> group_of_;
+  std::vector<Group> groups_;
+  kernels::FloatType type_ = kernels::FloatType::kF16;
+};
+
+// The first block that positions from `next` on can see.
+constexpr int32_t first_block_seen(int32_t next, int32_t window) {
+  return next < window ? 0 : (next - window + 1) / kPageTokens;
+}
+
+// What computes at once.
+struct MemoryLoad {
+  int32_t running_max = 0;  // Sequences.
+  int32_t rows_max = 0;     // Tokens of a step, and of a slab beside it.
+};
+
+// The most pages of a window that running sequences hold.
+//
+// Before its next position p, in block b, a sequence keeps the W - 1 positions before b's begin,
+// which are at most pages(W) blocks, and b. With n rows that are planned from p on it holds at most
+// floor((31 + n - 1) / 32) <= 1 + n / 32 blocks after b. Summed over the sequences this is what is
+// returned. Nothing else is held, because each plan begins by giving back what windows have left.
+constexpr int64_t window_pages_held(int32_t window, const MemoryLoad& load) {
+  return int64_t{load.running_max} * (blocks_for(window) + 2) + load.rows_max / kPageTokens;
+}
+
+// The pages of each group, where the spine has `blocks`: for a window what running sequences hold,
+// and what the prefix cache may keep beside that; never more than the spine has, because a sequence
+// holds at most one page of a window for each page of the spine (SequenceMemory, invariant 4). So
+// no sequence ever waits for a page of a window.
+std::vector<int32_t> page_counts(std::span<const MemoryLayout::Group> groups, int32_t blocks,
+                                 const MemoryLoad& load);
+
+}  // namespace weir::kv

@@ -1,0 +1,26 @@
+// MemoryNeed: what one layer of a model remembers of a sequence. Values: kv/layout.h makes memory
+// of them.
+//
+// Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+namespace weir::kv {
+
+// Keys and values of each token, in pages of kPageTokens tokens.
+struct PagedNeed {
+  int32_t heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;  // 0: the values are a part of the keys, and need no memory of their own.
+  // A query at position i sees the key at position j if i - window < j <= i; 0: if j <= i.
+  int32_t window = 0;
+
+  bool operator==(const PagedNeed&) const = default;
+};
+
+// std::monostate: nothing.
+using MemoryNeed = std::variant<std::monostate, PagedNeed>;
+
+}  // namespace weir::kv

@@ -1,0 +1,82 @@
+// WindowCache: the pages of one window's group that the prefix cache keeps, at most one for each of
+// its entries. An entry without one stands all the same: only the last window before the place
+// where a text goes on has to be there.
+//
+// Which page goes first, of those that no sequence holds: one that its own sequence left on its
+// way, the longest ago; then one that somebody may want again, the least recently held: it lies at
+// the end of a text, or another text has begun alike and needed it.
+//
+// Threads: owned by the engine thread. Allocates at construction only.
+//
+// Invariants:
+// (1) The cache holds one reference to each page that is in an entry; a page is in one at most.
+// (2) A page is idle, and in one of the two lists, if it is in an entry and no sequence holds it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kv/page_pool.h"
+
+namespace weir::kv {
+
+class WindowCache {
+ public:
+  // `entries`: how many there may be. `pool` outlives the cache.
+  WindowCache(PagePool& pool, int32_t entries);
+
+  // The page of an entry; -1: none.
+  PageId page_of(PageId entry) const { return page_of_[static_cast<size_t>(entry)]; }
+
+  // The entry gets a page that a sequence holds, if it has none. `wanted`: another text has needed
+  // it. REQUIRES: the page is in no entry.
+  void put(PageId entry, PageId page, bool wanted);
+  // The entry's page, retained for a sequence. REQUIRES: there is one.
+  PageId lend(PageId entry);
+
+  // How a sequence comes to hold a page no more.
+  enum class Way : uint8_t {
+    kLeft,   // Its window has left it.
+    kEnded,  // It ends, or gives way.
+  };
+  // A sequence's reference goes, whether the page is in an entry or not.
+  void release(PageId page, Way way);
+
+  // The entry is gone, unused since then.
+  void forget(PageId entry, Clock::time_point unused_since);
+  // Gives up to `pages` idle pages back to the pool. Returns how many.
+  int32_t evict(int32_t pages);
+
+  // Pages that no sequence holds.
+  int32_t idle_count() const { return idle_count_; }
+  bool contains(PageId page) const { return node(page).entry >= 0; }
+
+  // Walks everything and checks the invariants.
+  void check() const;
+
+ private:
+  enum List : int8_t { kNone = -1, kLeftBehind, kWanted, kLists };
+  struct Node {
+    PageId entry = -1;
+    PageId newer = -1;
+    PageId older = -1;
+    List list = kNone;
+    bool wanted = false;
+  };
+
+  Node& node(PageId page) { return nodes_[static_cast<size_t>(page)]; }
+  const Node& node(PageId page) const { return nodes_[static_cast<size_t>(page)]; }
+  void link(PageId page, List list);
+  void unlink(PageId page);
+  void remove(PageId page, Clock::time_point unused_since);
+
+  PagePool& pool_;
+  std::vector<Node> nodes_;      // By page.
+  std::vector<PageId> page_of_;  // By entry.
+  std::array<PageId, kLists> newest_{-1, -1};
+  std::array<PageId, kLists> oldest_{-1, -1};
+  int32_t idle_count_ = 0;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,34 @@
+// KvCost: what keys and values of so many tokens take, and how many tokens so many bytes hold.
+// Pages of windows, and what the engine keeps of a page beside its memory, are counted in.
+//
+// Threads: immutable.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kv/layout.h"
+
+namespace weir {
+
+class KvCost {
+ public:
+  // `rows_max`: tokens that are computed at once.
+  KvCost(std::vector<kv::MemoryLayout::Group> groups, int32_t rows_max)
+      : groups_(std::move(groups)), rows_max_(rows_max) {}
+
+  // Of `blocks` blocks of 32 tokens, where `running` sequences decode at once.
+  int64_t bytes(int32_t blocks, int32_t running) const;
+  // The most blocks that do not take more.
+  int32_t blocks_within(int64_t bytes, int32_t running) const;
+  // The pages of each group.
+  std::vector<int32_t> page_counts(int32_t blocks, int32_t running) const;
+  // Of so many pages of a group.
+  int64_t bytes_of(size_t group, int32_t pages) const;
+
+ private:
+  std::vector<kv::MemoryLayout::Group> groups_;
+  int32_t rows_max_;
+};
+
+}  // namespace weir

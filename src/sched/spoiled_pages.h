@@ -1,0 +1,46 @@
+// SpoiledPages: pages that a failed slice has written to, by group. What they hold is worthless.
+//
+// Threads: the engine thread.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "kv/kv_cache.h"
+#include "model/batch.h"
+
+namespace weir::sched {
+
+class SpoiledPages {
+ public:
+  explicit SpoiledPages(std::span<const kv::PageGroup> groups)
+      : groups_(groups), pages_(groups.size()) {}
+
+  void add(const model::BatchSlice& slice) {
+    const int32_t first = slice.first_position / kv::kPageTokens;
+    const int32_t end = kv::blocks_for(slice.first_position + slice.rows);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const int32_t* table = slice.memory.pages(static_cast<int32_t>(g));
+      pages_[g].insert(pages_[g].end(), table + first, table + end);
+    }
+  }
+
+  // True if position `next` of a sequence, or a later one, sees one of them.
+  bool seen_from(const kv::MemoryView& memory, int32_t next) const {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const int32_t window = groups_[g].window;
+      const int32_t* table = memory.pages(static_cast<int32_t>(g));
+      const std::span seen(table + (window == 0 ? 0 : kv::first_block_seen(next, window)),
+                           table + kv::blocks_for(next));
+      if (std::ranges::find_first_of(seen, pages_[g]) != seen.end()) return true;
+    }
+    return false;
+  }
+
+ private:
+  const std::span<const kv::PageGroup> groups_;
+  std::vector<std::vector<int32_t>> pages_;
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,80 @@
+#include "kv/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace weir::kv {
+namespace {
+
+using kernels::FloatType;
+
+MemoryLayout layout_of(const std::vector<int32_t>& windows) {
+  std::vector<MemoryNeed> needs;
+  for (const int32_t window : windows) needs.push_back(PagedNeed{1, 32, 32, window});
+  auto layout = MemoryLayout::make(std::move(needs), FloatType::kF16);
+  EXPECT_TRUE(layout);
+  return std::move(*layout);
+}
+
+TEST(MemoryLayout, HasAGroupForEachWindowAndASpineForAllElse) {
+  const MemoryLayout layout = layout_of({512, 0, 512, 4096, 0, 512});
+  ASSERT_EQ(layout.groups().size(), 3u);
+  const int64_t page = (32 + 32) * 32 * 2;
+  EXPECT_EQ(layout.groups()[0].page_bytes, 2 * page);
+  EXPECT_EQ(layout.groups()[1].window, 4096);
+  EXPECT_EQ(layout.groups()[1].page_bytes, page);
+  EXPECT_EQ(layout.groups()[2].window, 512);
+  EXPECT_EQ(layout.groups()[2].page_bytes, 3 * page);
+  EXPECT_EQ(layout.group_of(0), 2);
+  EXPECT_EQ(layout.group_of(1), 0);
+  EXPECT_EQ(layout.group_of(3), 1);
+}
+
+TEST(MemoryLayout, HasASpineOfNoBytesWhereAllLayersHaveAWindow) {
+  const MemoryLayout layout = layout_of({64, 64});
+  ASSERT_EQ(layout.groups().size(), 2u);
+  EXPECT_EQ(layout.groups()[0].page_bytes, 0);
+}
+
+TEST(MemoryLayout, NarrowWindowsBeyondTheGroupsJoinTheNextWiderOne) {
+  const MemoryLayout layout = layout_of({100, 200, 300, 400, 500, 0});
+  ASSERT_EQ(layout.groups().size(), size_t{kGroupsMax});
+  EXPECT_EQ(layout.groups().back().window, 300);
+  for (int32_t layer = 0; layer < 3; ++layer) EXPECT_EQ(layout.group_of(layer), 3);
+  EXPECT_EQ(layout.group_of(4), 1);
+  EXPECT_EQ(layout.group_of(5), 0);
+}
+
+TEST(MemoryLayout, KnowsTheFirstBlockThatAPositionSees) {
+  for (const int32_t window : {1, 2, 31, 32, 33, 64, 100})
+    for (int32_t next = 0; next < 400; ++next) {
+      int32_t first = 0;  // The first position seen, by the definition of a window.
+      while (first <= next - window) ++first;
+      EXPECT_EQ(first_block_seen(next, window), first / kPageTokens) << next << " " << window;
+    }
+}
+
+// What the bound says beside what sequences hold that stand anywhere and plan any number of rows.
+TEST(MemoryLayout, TheBoundOfAWindowsPagesHoldsForEveryPlaceAndPlan) {
+  for (const int32_t window : {1, 20, 32, 33, 100, 512})
+    for (int32_t next = 0; next < 700; next += 7)
+      for (const int32_t rows : {1, 2, 31, 32, 33, 64, 100, 500}) {
+        const int32_t first = first_block_seen(next / kPageTokens * kPageTokens, window);
+        const int32_t held = blocks_for(next + rows) - first;
+        // Of one sequence the bound is rounded down, of many they add up.
+        EXPECT_LE(100 * held, window_pages_held(window, {100, 100 * rows}));
+      }
+}
+
+TEST(MemoryLayout, AWindowHasNeverMorePagesThanTheSpine) {
+  const MemoryLayout layout = layout_of({0, 512});
+  const MemoryLoad load = {.running_max = 8, .rows_max = 512};
+  EXPECT_EQ(page_counts(layout.groups(), 20, load), (std::vector<int32_t>{20, 20}));
+  const std::vector<int32_t> counts = page_counts(layout.groups(), 8000, load);
+  EXPECT_EQ(counts[0], 8000);
+  EXPECT_EQ(counts[1], 8 * (16 + 2) + 16 + 1000);
+}
+
+}  // namespace
+}  // namespace weir::kv
