@@ -178,6 +178,7 @@ TEST(SequenceMemory, AMatchEndsWhereTheLastWindowIsThere) {
   EXPECT_EQ(memory.run(text_of(numbers(100, 10), 1)), 0);  // Takes pages that the first has left,
   std::vector<int32_t> shorter = numbers(0, 6);
   EXPECT_LT(memory.run(text_of(shorter, 1)), 6 * kPageTokens);
+  EXPECT_EQ(memory.run(text_of(numbers(200, 10), 1)), 0);               // and the second,
   EXPECT_EQ(memory.run(text_of(numbers(0, 10), 1)), 10 * kPageTokens);  // not those of its end.
   memory.check();
 }

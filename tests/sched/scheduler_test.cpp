@@ -313,6 +313,22 @@ TEST(Scheduler, NobodyIsAdmittedWhileAPriorityWaitsForPages) {
   EXPECT_EQ(tokens_of(step, note), 5);
 }
 
+TEST(Scheduler, WhatASlabSeesIsKeptUntilItsEnd) {
+  World world({.limits = {.slab_tokens_max = 320}, .windows = {64}});
+  world.submit(320, 50);
+  world.submit(10, 50);
+  world.next();
+  world.begin_slab();
+  EXPECT_EQ(world.memory().held_pages(1), 10 + 1);
+  for (int i = 0; i < 3; ++i) {
+    world.next();
+    EXPECT_EQ(world.memory().held_pages(1), 10 + 1);
+  }
+  world.end_slab();
+  world.next();
+  EXPECT_EQ(world.memory().held_pages(1), 3 + 1);
+}
+
 // --- Random simulation.
 
 struct Simulation {

@@ -87,11 +87,17 @@ class World {
 
   // Plans the next slab, which is computed at once.
   const Step& slab() {
+    begin_slab();
+    end_slab();
+    return slab_;
+  }
+  void begin_slab() {
     scheduler_.next_slab(slab_);
     expect_windows_bounded();
+  }
+  void end_slab() {
     scheduler_.end_slab(slab_);
     scheduler_.check();
-    return slab_;
   }
 
   // The client cancels, or a stop token is found.
