@@ -52,10 +52,13 @@ struct Case {
   int members = 2;
   int32_t window = 0;        // Of all layers from
   int32_t window_layer = 0;  // this one on; 0: of none.
+  std::string family = "";   // A family's tiny checkpoint, whose windows are shorter than a page.
 };
 
-// The built-in model, where asked for with windows, as config.json may give it some.
+// A family's, or the built-in model, where asked for with windows, as config.json may give it some.
 card::ModelCard model_of(const Case& tested) {
+  if (!tested.family.empty())
+    return *card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/" + tested.family);
   std::vector<std::string> overrides;
   if (tested.window > 0)
     overrides = {"use_sliding_window=true", "sliding_window=" + std::to_string(tested.window),
@@ -167,19 +170,20 @@ TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Exactness,
-                         testing::Values(Case{model::Compute::kFast, 2},
-                                         Case{model::Compute::kExact, 2},
-                                         Case{model::Compute::kFast, 1},
-                                         Case{model::Compute::kFast, 2, 40, 3},
-                                         Case{model::Compute::kExact, 2, 70, 0}),
-                         [](const testing::TestParamInfo<Case>& tested) {
-                           const bool exact = tested.param.compute == model::Compute::kExact;
-                           const int32_t window = tested.param.window;
-                           return std::string(exact ? "Exact" : "Fast") + "Threads" +
-                                  std::to_string(tested.param.members) +
-                                  (window == 0 ? "" : "Window" + std::to_string(window));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Modes, Exactness,
+    testing::Values(Case{model::Compute::kFast, 2}, Case{model::Compute::kExact, 2},
+                    Case{model::Compute::kFast, 1}, Case{model::Compute::kFast, 2, 40, 3},
+                    Case{model::Compute::kExact, 2, 70, 0},
+                    Case{model::Compute::kFast, 2, 0, 0, "gemma2"},
+                    Case{model::Compute::kExact, 2, 0, 0, "gemma3_text_linear_rope"}),
+    [](const testing::TestParamInfo<Case>& tested) {
+      const bool exact = tested.param.compute == model::Compute::kExact;
+      const int32_t window = tested.param.window;
+      return std::string(exact ? "Exact" : "Fast") + "Threads" +
+             std::to_string(tested.param.members) +
+             (window == 0 ? "" : "Window" + std::to_string(window)) + tested.param.family;
+    });
 
 }  // namespace
 }  // namespace weir::sched
