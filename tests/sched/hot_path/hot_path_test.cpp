@@ -232,9 +232,11 @@ std::vector<std::unique_ptr<Request>> expect_quiet(model::Model& model, const ke
 class HotPath : public testing::TestWithParam<int> {};
 
 TEST_P(HotPath, TakesNoLockAndAllocatesNothing) {
-  FakeModel model;
-  for (const auto& request : expect_quiet(model, test_ops(), GetParam(), 1000))
-    EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+  for (const std::vector<int32_t>& windows : {std::vector<int32_t>(), {40}}) {
+    FakeModel model({.windows = windows});
+    for (const auto& request : expect_quiet(model, test_ops(), GetParam(), 1000))
+      EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+  }
 }
 
 TEST_P(HotPath, TakesNoLockAndAllocatesNothingWithARealModel) {
