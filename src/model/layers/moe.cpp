@@ -35,18 +35,21 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
   ask_scratch(source.scratch);
 }
 
-MoeLayer::RouteBuffers::RouteBuffers(ScratchPlan& scratch, BufferUse use, const Moe& spec)
-    : scores(scratch.ask<float>(use, {.per_row = router_floats(spec.router, spec.num_experts)})),
-      choice(scratch.ask<int32_t>(use, {.per_row = spec.top_k})),
-      weight(scratch.ask<float>(use, {.per_row = spec.top_k})) {}
+MoeLayer::RouteBuffers::RouteBuffers(ScratchPlan& scratch, BufferUse use, int32_t floats,
+                                     int32_t top_k)
+    : scores(scratch.ask<float>(use, {.per_row = floats})),
+      choice(scratch.ask<int32_t>(use, {.per_row = top_k})),
+      weight(scratch.ask<float>(use, {.per_row = top_k})) {}
 
 MoeLayer::Routes MoeLayer::RouteBuffers::at(const Pass& pass) const {
   return {.scores = pass.ws.at(scores), .choice = pass.ws.at(choice), .weight = pass.ws.at(weight)};
 }
 
 void MoeLayer::ask_scratch(ScratchPlan& scratch) {
-  routes_ = {scratch, BufferUse::kEntered, spec_};
-  if (bank_ != nullptr) seen_ = {scratch, BufferUse::kComputing, spec_};
+  const int32_t experts = spec_.num_experts, top_k = spec_.top_k;
+  routes_ = {scratch, BufferUse::kEntered, router_floats(spec_.router, experts), top_k};
+  // The next layer's router may have another style.
+  if (bank_ != nullptr) seen_ = {scratch, BufferUse::kComputing, 2 * experts, top_k};
   plan_ = {scratch, spec_.num_experts, spec_.top_k};
   inner_ = InnerBuffers::ask(scratch, experts_, spec_.top_k);
   expert_out_ =

@@ -89,7 +89,7 @@ class MoeLayer final : public Layer {
     Buffer<float> weight;
 
     RouteBuffers() = default;
-    RouteBuffers(ScratchPlan& scratch, BufferUse use, const Moe& spec);
+    RouteBuffers(ScratchPlan& scratch, BufferUse use, int32_t floats, int32_t top_k);
     Routes at(const Pass& pass) const;
   };
   RouteBuffers routes_, seen_;  // Of this layer's router, and of the next one's, asked early.
