@@ -20,17 +20,20 @@ Ops fill(Isa isa) {
   scalar::fill_rows(ops);
   scalar::fill_attention(ops);
   scalar::fill_logits(ops);
+  scalar::fill_states(ops);
   if (isa >= Isa::kAvx2) {
     avx2::fill_gemm(ops);
     avx2::fill_rows(ops);
     avx2::fill_attention(ops);
     avx2::fill_logits(ops);
+    avx2::fill_states(ops);
   }
   if (isa >= Isa::kAvx512) {
     avx512::fill_gemm(ops);
     avx512::fill_rows(ops);
     avx512::fill_attention(ops);
     avx512::fill_logits(ops);
+    avx512::fill_states(ops);
   }
   ops.attend_prompt = ops.attend;
   if (isa >= Isa::kAmx) {

@@ -30,6 +30,7 @@ void fill_gemm_bf16(Ops& ops);
 void fill_rows(Ops& ops);
 void fill_attention(Ops& ops);
 void fill_logits(Ops& ops);
+void fill_states(Ops& ops);
 void fill_peaks(PeakLoops& loops);
 }  // namespace scalar
 
@@ -38,6 +39,7 @@ void fill_gemm(Ops& ops);
 void fill_rows(Ops& ops);
 void fill_attention(Ops& ops);
 void fill_logits(Ops& ops);
+void fill_states(Ops& ops);
 void fill_peaks(PeakLoops& loops);
 }  // namespace avx2
 
@@ -46,6 +48,7 @@ void fill_gemm(Ops& ops);
 void fill_rows(Ops& ops);
 void fill_attention(Ops& ops);
 void fill_logits(Ops& ops);
+void fill_states(Ops& ops);
 void fill_peaks(PeakLoops& loops);
 }  // namespace avx512
 

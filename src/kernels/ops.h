@@ -167,6 +167,31 @@ struct AttendArgs {
   void* scratch = nullptr;       // kScratchBytes.
 };
 
+// One token of a depthwise causal convolution of n channels with `taps` weights each, taps >= 2.
+// weights: [taps][...], tap t of channel c at weights + t * weight_stride + c, the last one for the
+// token itself; history: the inputs of the taps - 1 tokens before it, oldest first.
+struct ConvStep {
+  const float* weights = nullptr;
+  int64_t weight_stride = 0;
+  float* history = nullptr;
+  int64_t history_stride = 0;
+  int32_t taps = 0;
+};
+
+// One token of one head of a gated delta net, which reads and changes its state S [dk][dv]:
+//   S = decay S;  change = beta (v - S^T k);  S = S + k (x) change;  out = S^T q
+struct DeltaStep {
+  float* state = nullptr;
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  float decay = 1;
+  float beta = 1;
+  int32_t dk = 0;
+  int32_t dv = 0;
+  float* out = nullptr;
+};
+
 struct Ops {
   Isa isa = Isa::kScalar;
   // In fast mode weights meet the tokens of prompts in bf16 (gemm_quant_bf16, gemm_float_bf16):
@@ -254,6 +279,14 @@ struct Ops {
   // they are multiplied; else it is `attend`. A value that is not finite may spoil rows of the call
   // that do not see it.
   void (*attend_prompt)(const KvPages& kv, const AttendArgs& args);
+
+  // --- States: each call takes its sequence one token further. The same bits on every ISA.
+
+  // x[c] = sum over the taps of weight times input, ascending from 0, one fma after the other; the
+  // history moves on by a token.
+  void (*conv_step)(const ConvStep& conv, int32_t n, float* x);
+  // Both products with S ascending in dk, one fma after the other from 0; the decayed S is rounded.
+  void (*delta_step)(const DeltaStep& step);
 
   // --- Logits. n is the vocabulary.
 
