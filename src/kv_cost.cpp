@@ -28,7 +28,7 @@ int64_t KvCost::bytes_of(size_t group, int32_t pages) const {
 
 int64_t KvCost::bytes(int32_t blocks, int32_t running) const {
   const std::vector<int32_t> counts = page_counts(blocks, running);
-  int64_t bytes = 0;
+  int64_t bytes = state_bytes_ * running;
   for (size_t g = 0; g < counts.size(); ++g) bytes += bytes_of(g, counts[g]);
   return bytes;
 }

@@ -1,5 +1,6 @@
 // KvCost: what keys and values of so many tokens take, and how many tokens so many bytes hold.
-// Pages of windows, and what the engine keeps of a page beside its memory, are counted in.
+// Pages of windows, states of running sequences, and what the engine keeps of a page beside its
+// memory, are counted in.
 //
 // Threads: immutable.
 #pragma once
@@ -13,9 +14,9 @@ namespace weir {
 
 class KvCost {
  public:
-  // `rows_max`: tokens that are computed at once.
-  KvCost(std::vector<kv::MemoryLayout::Group> groups, int32_t rows_max)
-      : groups_(std::move(groups)), rows_max_(rows_max) {}
+  // `state_bytes`: of one sequence, in all layers; `rows_max`: tokens that are computed at once.
+  KvCost(std::vector<kv::MemoryLayout::Group> groups, int64_t state_bytes, int32_t rows_max)
+      : groups_(std::move(groups)), state_bytes_(state_bytes), rows_max_(rows_max) {}
 
   // Of `blocks` blocks of 32 tokens, where `running` sequences decode at once.
   int64_t bytes(int32_t blocks, int32_t running) const;
@@ -28,6 +29,7 @@ class KvCost {
 
  private:
   std::vector<kv::MemoryLayout::Group> groups_;
+  int64_t state_bytes_;
   int32_t rows_max_;
 };
 

@@ -110,6 +110,7 @@ Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType k
       .mapped_weights = memory.mapped_weights,
       .scratch = memory.scratch,
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
+      .state_bytes = layout.state_bytes(),
       .slab_rows = model.slab_rows(),
       .context_max = model.spec().context_max,
       .vocab_size = model.spec().vocab_size,
@@ -134,7 +135,7 @@ MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files) {
 }
 
 Result<kv::KvCache> allocate_kv(kv::MemoryLayout layout, const MemoryPlan& plan) {
-  auto cache = kv::KvCache::create(std::move(layout), plan.kv_page_counts);
+  auto cache = kv::KvCache::create(std::move(layout), plan.kv_page_counts, plan.parallel);
   if (!cache && cache.error().code == ErrorCode::kCapacity)
     return fail(ErrorCode::kCapacity,
                 "KV cache: " + cache.error().message +
@@ -184,7 +185,7 @@ class Planner {
       : options_(options),
         limit_(limit),
         model_(model),
-        kv_cost_(model.kv_groups, options.prefill_size + model.slab_rows) {}
+        kv_cost_(model.kv_groups, model.state_bytes, options.prefill_size + model.slab_rows) {}
 
   Result<MemoryPlan> plan() const;
 
@@ -202,7 +203,7 @@ class Planner {
     return std::min(options_.parallel > 0 ? options_.parallel : kParallelDefaultMax,
                     options_.prefill_size / 2);
   }
-  // Of one whole sequence, with the windows of the fewest that run beside it.
+  // Of one whole sequence, with the windows and states of the fewest that run beside it.
   int64_t context_bytes(int32_t context) const {
     const int64_t least = options_.parallel > 0 ? options_.parallel : kWindowedLeast;
     return kv_cost_.bytes(kv::blocks_for(context),
@@ -362,11 +363,15 @@ void Planner::add_kv(MemoryPlan& plan) const {
     add(plan, g == 0 ? "KV cache" : "KV windows", 0, kv_cost_.bytes_of(g, pages),
         std::to_string(pages) + of);
   }
+  plan.state_bytes = model_.state_bytes;
+  if (plan.state_bytes > 0)
+    add(plan, "states", 0, plan.parallel * plan.state_bytes,
+        std::to_string(plan.parallel) + " sequences, each " + human_bytes(plan.state_bytes));
 }
 
-// Each sequence that runs has pages of windows of its own, which are no use to longer contexts. So
-// fewer run at once, unless a number was asked for, where a whole context would not fit beside
-// them, or windows would take most.
+// Each sequence that runs has pages of windows and a state of its own, which are no use to longer
+// contexts. So fewer run at once, unless a number was asked for, where a whole context would not
+// fit beside them, or windows would take most.
 void Planner::choose_pages(MemoryPlan& plan, int64_t bytes) const {
   const int32_t context = kv::blocks_for(plan.context_max);
   const int64_t blocks_max =

@@ -30,6 +30,7 @@ struct ModelFootprint {
   int64_t scratch = 0;         // Activations and logits of one step.
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
+  int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
   int32_t slab_rows = 0;    // Tokens of prompts that are computed beside a step.
   int32_t context_max = 0;  // The model's own.
   int32_t vocab_size = 0;
@@ -63,6 +64,7 @@ struct MemoryPlan {
   int32_t kv_pages = 0;                 // For whole contexts.
   std::vector<int32_t> kv_page_counts;  // By group: those, then pages of windows.
   int32_t parallel = 0;                 // Sequences that decode at once.
+  int64_t state_bytes = 0;              // Of each of them.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
   BodyPlan bodies;
   int64_t responses_bytes = 0;  // Stored responses.

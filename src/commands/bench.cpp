@@ -68,7 +68,7 @@ class Bench : public model::ForwardClient {
         const int32_t rows = std::min(rows_max_, count - begin);
         tokens_.clear();
         for (int32_t i = 0; i < rows; ++i) tokens_.push_back(random_token());
-        slices_.assign(1, {0, rows, begin, count, {table(s, pages_per_sequence)}, s});
+        slices_.assign(1, {0, rows, begin, count, memory(s, pages_per_sequence), s});
         const bool last = begin + rows == count;
         sample_rows_.assign(last ? 1 : 0, rows - 1);
         run();
@@ -84,7 +84,7 @@ class Bench : public model::ForwardClient {
     for (int32_t s = 0; s < batch; ++s) {
       tokens_.push_back(-(s + 1));
       sample_rows_.push_back(s);
-      slices_.push_back({s, 1, position, position, {table(s, pages_per_sequence)}, s});
+      slices_.push_back({s, 1, position, position, memory(s, pages_per_sequence), s});
     }
     for (int32_t i = 0; i < steps; ++i) {
       run();
@@ -97,8 +97,9 @@ class Bench : public model::ForwardClient {
     pages_.resize(static_cast<size_t>(batch) * static_cast<size_t>(pages_per_sequence));
     std::iota(pages_.begin(), pages_.end(), 0);
   }
-  const int32_t* table(int32_t sequence, int32_t pages_per_sequence) const {
-    return pages_.data() + static_cast<ptrdiff_t>(sequence) * pages_per_sequence;
+  kv::MemoryView memory(int32_t sequence, int32_t pages_per_sequence) const {
+    return {.tables = pages_.data() + static_cast<ptrdiff_t>(sequence) * pages_per_sequence,
+            .state = sequence};
   }
   int32_t random_token() {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator.
@@ -406,7 +407,7 @@ Result<void> run_bench(const Options& options) {
   const int32_t decode_pages = pages_for(decode_end);
   const int32_t page_count = std::max(pages_for(options.bench_prompt), batch_max * decode_pages);
   WEIR_ASSIGN(const kv::KvCache cache,
-              kv::KvCache::create(model->memory_needs(), choice.kv_type, page_count));
+              kv::KvCache::create(model->memory_needs(), choice.kv_type, page_count, batch_max));
 
   // As many tokens as are generated one behind another, and a prompt, but not without bound.
   constexpr int32_t kRoutedTokensMax = 8192;

@@ -1,6 +1,6 @@
-// Holding: the pages of one sequence, by group and block. Only SequenceMemory changes it. Its
-// memory is fixed, and entries outlive their pages until others take their place: a step that still
-// runs may be reading them.
+// Holding: the pages of one sequence, by group and block, and the slot of its states. Only
+// SequenceMemory changes it. Its memory is fixed, and entries outlive their pages until others take
+// their place: a step that still runs may be reading them.
 //
 // Threads: one writer. Others may read through view() the entries that were there when they were
 // given it, as long as the writer has not released the holding and filled it again.
@@ -33,8 +33,10 @@ class Holding {
 
   // The blocks that it has memory for.
   int32_t blocks() const { return blocks_; }
-  bool empty() const { return blocks_ == 0; }
-  MemoryView view() const { return {.tables = tables_.get(), .stride = blocks_max_}; }
+  bool empty() const { return blocks_ == 0 && state_ < 0; }
+  MemoryView view() const {
+    return {.tables = tables_.get(), .stride = blocks_max_, .state = state_};
+  }
   // The first block whose page it still holds.
   int32_t first_block(int32_t group) const { return first_[static_cast<size_t>(group)]; }
 
@@ -66,7 +68,8 @@ class Holding {
   int32_t blocks_max_ = 0;
   int32_t blocks_ = 0;
   int32_t shared_ = 0;
-  PrefixKey key_;  // Of the last shared block; the salt before the first.
+  int32_t state_ = -1;  // -1: none.
+  PrefixKey key_;       // Of the last shared block; the salt before the first.
   int32_t lacking_from_ = 0;
   int32_t lacking_until_ = 0;
   Sharing sharing_ = Sharing::kNothing;

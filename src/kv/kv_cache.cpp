@@ -1,5 +1,5 @@
 // KvCache: one buffer; a layer's pages lie one after another, so that a run of pages is a run of
-// memory, and so do the layers.
+// memory, and so do the layers. States come after all pages, each layer's slots together.
 #include "kv/kv_cache.h"
 
 #include <algorithm>
@@ -10,10 +10,13 @@
 
 namespace weir::kv {
 
-Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> page_counts) {
+Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> page_counts,
+                                int32_t state_slots) {
   CHECK(page_counts.size() == layout.groups().size());
   KvCache cache(std::move(layout));
-  int64_t bytes = 0;
+  const int64_t states = cache.layout_.state_bytes();
+  if (states > 0) cache.state_slots_ = state_slots;
+  int64_t bytes = states * cache.state_slots_;
   for (size_t g = 0; g < page_counts.size(); ++g) {
     if (page_counts[g] < 1)
       return fail(ErrorCode::kConfig,
@@ -31,14 +34,18 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
     base += pages.page_bytes * cache.groups_[static_cast<size_t>(cache.group_of(i))].pages;
     cache.layers_.push_back(pages);
   }
+  for (int32_t i = 0; i < cache.layer_count(); ++i) {
+    cache.states_.push_back({.base = base, .bytes = cache.layout_.state_bytes(i)});
+    base += cache.states_.back().bytes * cache.state_slots_;
+  }
   return cache;
 }
 
 Result<KvCache> KvCache::create(std::vector<MemoryNeed> needs, kernels::FloatType type,
-                                int32_t page_count) {
+                                int32_t page_count, int32_t state_slots) {
   WEIR_ASSIGN(MemoryLayout layout, MemoryLayout::make(std::move(needs), type));
   const std::vector<int32_t> counts(layout.groups().size(), page_count);
-  return create(std::move(layout), counts);
+  return create(std::move(layout), counts, state_slots);
 }
 
 void KvCache::give_back(int32_t group, int32_t first, int32_t count) {

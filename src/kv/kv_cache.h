@@ -1,6 +1,7 @@
-// KvCache: the memory of the pages, for all layers of a model. Page p of every layer of a group
-// belongs to the same block of the same sequence. Knows layouts, not families; which sequence holds
-// which page is SequenceMemory's business.
+// KvCache: the memory of the pages and states, for all layers of a model. Page p of every layer of
+// a group belongs to the same block of the same sequence; slot s of every layer with a state
+// belongs to the same sequence. Knows layouts, not families; which sequence holds which page and
+// slot is SequenceMemory's business.
 //
 // Threads: built once; team members write disjoint slots and read what a barrier has published.
 #pragma once
@@ -24,17 +25,26 @@ struct PageGroup {
 
 class KvCache {
  public:
-  // `page_counts`: of each group.
-  static Result<KvCache> create(MemoryLayout layout, std::span<const int32_t> page_counts);
+  // `page_counts`: of each group. `state_slots`: sequences that run at once.
+  static Result<KvCache> create(MemoryLayout layout, std::span<const int32_t> page_counts,
+                                int32_t state_slots = 1);
   // The same number for each group, so that one page table may serve them all (MemoryView).
   static Result<KvCache> create(std::vector<MemoryNeed> needs, kernels::FloatType type,
-                                int32_t page_count);
+                                int32_t page_count, int32_t state_slots = 1);
 
   const kernels::KvPages& layer(int32_t index) const { return layers_[static_cast<size_t>(index)]; }
   int32_t layer_count() const { return layout_.layer_count(); }
   // Whose page table a layer's pages are found by.
   int32_t group_of(int32_t layer) const { return layout_.group_of(layer); }
   std::span<const PageGroup> groups() const { return groups_; }
+  // 0: no layer has a state.
+  int32_t state_slots() const { return state_slots_; }
+  // A layer's state of one sequence, at a cache line. A sequence begins with zeros: what a slot
+  // holds at position 0 is another's. REQUIRES: the layer has a state.
+  uint8_t* state(int32_t layer, int32_t slot) const {
+    const States& states = states_[static_cast<size_t>(layer)];
+    return states.base + slot * states.bytes;
+  }
   kernels::FloatType type() const { return layout_.type(); }
   int64_t bytes_of_page(int32_t group) const {  // In all layers of the group.
     return layout_.groups()[static_cast<size_t>(group)].page_bytes;
@@ -49,11 +59,18 @@ class KvCache {
   int32_t pages_in_huge_page(int32_t group) const;
 
  private:
+  struct States {
+    uint8_t* base = nullptr;
+    int64_t bytes = 0;  // From a slot to the next.
+  };
+
   explicit KvCache(MemoryLayout layout) : layout_(std::move(layout)) {}
 
   MemoryLayout layout_;
   std::vector<PageGroup> groups_;
   std::vector<kernels::KvPages> layers_;
+  std::vector<States> states_;  // By layer.
+  int32_t state_slots_ = 0;
   HugeBuffer memory_;
 };
 

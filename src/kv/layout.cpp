@@ -54,6 +54,10 @@ Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, kernels::
   for (const int32_t window : windows_of(needs)) layout.groups_.push_back({.window = window});
   for (size_t i = 0; i < needs.size(); ++i) {
     layout.group_of_.push_back(0);
+    if (const auto* state = std::get_if<StateNeed>(&needs[i]); state && state->bytes <= 0)
+      return fail(ErrorCode::kConfig, "KV cache: layer " + std::to_string(i) +
+                                          ": expected a state of some bytes, found " +
+                                          std::to_string(state->bytes));
     const auto* paged = std::get_if<PagedNeed>(&needs[i]);
     if (paged == nullptr) continue;
     if (!sensible(*paged))
@@ -84,6 +88,17 @@ kernels::KvPages MemoryLayout::pages_of(int32_t layer) const {
   pages.k_dim = paged->k_dim;
   pages.v_dim = paged->v_dim;
   return pages;
+}
+
+int64_t MemoryLayout::state_bytes(int32_t layer) const {
+  const auto* state = std::get_if<StateNeed>(&needs_[static_cast<size_t>(layer)]);
+  return state == nullptr ? 0 : (state->bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+int64_t MemoryLayout::state_bytes() const {
+  int64_t bytes = 0;
+  for (int32_t layer = 0; layer < layer_count(); ++layer) bytes += state_bytes(layer);
+  return bytes;
 }
 
 std::vector<int32_t> page_counts(std::span<const MemoryLayout::Group> groups, int32_t blocks,

@@ -39,6 +39,9 @@ class MemoryLayout {
   int32_t group_of(int32_t layer) const { return group_of_[static_cast<size_t>(layer)]; }
   // A layer's part of a page, without a base. Nothing is remembered: zeros.
   kernels::KvPages pages_of(int32_t layer) const;
+  // What a sequence's slot takes in this layer, in whole cache lines, and in all layers; 0: none.
+  int64_t state_bytes(int32_t layer) const;
+  int64_t state_bytes() const;
   kernels::FloatType type() const { return type_; }
 
  private:

@@ -20,7 +20,15 @@ struct PagedNeed {
   bool operator==(const PagedNeed&) const = default;
 };
 
+// A state of fixed size for each running sequence, which its tokens change one after another. What
+// it was before a token is lost.
+struct StateNeed {
+  int64_t bytes = 0;
+
+  bool operator==(const StateNeed&) const = default;
+};
+
 // std::monostate: nothing.
-using MemoryNeed = std::variant<std::monostate, PagedNeed>;
+using MemoryNeed = std::variant<std::monostate, PagedNeed, StateNeed>;
 
 }  // namespace weir::kv

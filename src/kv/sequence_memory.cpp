@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 
 namespace weir::kv {
 
-SequenceMemory::SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache) {
+SequenceMemory::SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache,
+                               int32_t state_slots)
+    : states_(state_slots) {
   CHECK(!groups.empty() && std::ssize(groups) <= kGroupsMax && groups.front().window == 0);
   pools_.reserve(groups.size());  // The cache refers to them.
   for (const PageGroup& group : groups) {
@@ -16,7 +19,7 @@ SequenceMemory::SequenceMemory(std::span<const PageGroup> groups, bool prefix_ca
     windows_.push_back(group.window);
     pools_.emplace_back(group.pages);
   }
-  if (prefix_cache) cache_.emplace(std::span(pools_));
+  if (prefix_cache && state_slots == 0) cache_.emplace(std::span(pools_));
 }
 
 int32_t SequenceMemory::own_blocks(const Holding& holding) const {
@@ -28,8 +31,9 @@ int32_t SequenceMemory::held_pages(int32_t group) const {
   return pool(group).page_count() - pool(group).free_count() - cached_pages(group);
 }
 
-void SequenceMemory::begin(Holding& holding, const PrefixKey& salt) const {
+void SequenceMemory::begin(Holding& holding, const PrefixKey& salt) {
   CHECK(holding.empty() && holding.shared_ == 0 && salt.pages == 0);
+  if (states_.count() > 0) holding.state_ = states_.take();
   holding.key_ = salt;
   holding.lacking_from_ = holding.lacking_until_ = 0;
   holding.sharing_ = cache_ ? Holding::Sharing::kAll : Holding::Sharing::kNothing;
@@ -175,6 +179,7 @@ void SequenceMemory::share_lacking(Holding& holding, const BlockTokens& tokens) 
 
 void SequenceMemory::rollback(Holding& holding, int32_t tokens) {
   CHECK(tokens >= holding.shared_ * kPageTokens && blocks_for(tokens) <= holding.blocks_);
+  CHECK(states_.count() == 0);
   const int32_t blocks = blocks_for(tokens);
   for (int32_t g = 0; g < group_count(); ++g) {
     CHECK(g == 0 || holding.first_block(g) <= first_block_seen(tokens, window(g)));
@@ -191,6 +196,7 @@ void SequenceMemory::release(Holding& holding) {
     holding.first_[static_cast<size_t>(g)] = 0;
   }
   holding.blocks_ = holding.shared_ = 0;
+  if (holding.state_ >= 0) states_.give_back(std::exchange(holding.state_, -1));
 }
 
 void SequenceMemory::forget_shared() {
@@ -249,6 +255,12 @@ void SequenceMemory::check(std::span<const Holding* const> holdings) const {
   CHECK(cached == (cache_ ? cache_->page_count() : 0));
   CHECK(available() == spine().free_count() + (cache_ ? cache_->evictable_count() : 0));
   for (int32_t g = 1; g < group_count(); ++g) check_window(g, holdings);
+  std::vector<int32_t> slots(static_cast<size_t>(states_.count()), 0);
+  for (const Holding* holding : holdings) {
+    CHECK((holding->state_ >= 0) == (states_.count() > 0));
+    if (holding->state_ >= 0) CHECK(++slots[static_cast<size_t>(holding->state_)] == 1);
+  }
+  CHECK(std::ssize(holdings) == states_.count() - states_.free_count() || states_.count() == 0);
 }
 
 void SequenceMemory::check_window(int32_t group, std::span<const Holding* const> holdings) const {

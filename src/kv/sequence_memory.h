@@ -19,6 +19,11 @@
 // it. Where more of the chain is known than that, the sequence computes the rest once more and
 // gives the cache the pages of its last window, for the next one.
 //
+// States. Where layers have states (StateNeed), a sequence holds one slot from begin() to
+// release(), and there are as many slots as sequences run at once, so that begin() never lacks one.
+// A state cannot go back to an earlier token: rollback() is not for such sequences, and they share
+// nothing, because nobody has the state that belongs to the end of a shared block.
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
@@ -44,13 +49,14 @@
 #include "kv/kv_cache.h"
 #include "kv/page_pool.h"
 #include "kv/prefix_cache.h"
+#include "kv/state_pool.h"
 
 namespace weir::kv {
 
 class SequenceMemory {
  public:
   // The first group is the spine.
-  SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache);
+  SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache, int32_t state_slots = 0);
   SequenceMemory(const SequenceMemory&) = delete;
   SequenceMemory& operator=(const SequenceMemory&) = delete;
 
@@ -69,7 +75,7 @@ class SequenceMemory {
   }
 
   // The sequence of this holding shares with those of the same salt. REQUIRES: it is empty.
-  void begin(Holding& holding, const PrefixKey& salt) const;
+  void begin(Holding& holding, const PrefixKey& salt);
 
   // Takes from the prefix cache what continues the holding, up to `tokens_max` tokens of `keys` in
   // all, whole blocks. Returns how many tokens that is. REQUIRES: so many tokens are known.
@@ -88,7 +94,7 @@ class SequenceMemory {
   void share(Holding& holding, const TokenKeys& keys, int32_t tokens);
 
   // Gives back what lies after the first `tokens` tokens. REQUIRES: no more than those is shared,
-  // and leave() has not been told of more.
+  // leave() has not been told of more, and layers have no states.
   void rollback(Holding& holding, int32_t tokens);
 
   // Gives everything back. What it shared counts as used now.
@@ -136,6 +142,7 @@ class SequenceMemory {
   std::vector<int32_t> windows_;  // By group; the spine's is 0.
   std::vector<PagePool> pools_;
   std::optional<PrefixCache> cache_;
+  StatePool states_;
   int32_t held_ = 0;
 };
 

@@ -9,7 +9,8 @@
 
 namespace weir::model {
 
-// Consecutive tokens of one sequence within a batch.
+// Consecutive tokens of one sequence within a batch. No two slices are of one sequence: what layers
+// keep of it changes from token to token, in order.
 struct BatchSlice {
   int32_t row_begin = 0;  // Index of its first token in Batch::tokens.
   int32_t rows = 0;

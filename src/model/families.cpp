@@ -34,6 +34,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"Qwen2MoeForCausalLM", family::qwen2_moe},
     FamilyEntry{"Qwen3ForCausalLM", family::qwen3},
     FamilyEntry{"Qwen3MoeForCausalLM", family::qwen3_moe},
+    FamilyEntry{"Qwen3NextForCausalLM", family::qwen3_next},
 };
 static_assert(std::is_sorted(kFamilies.begin(), kFamilies.end(),
                              [](const FamilyEntry& a, const FamilyEntry& b) {
@@ -123,6 +124,23 @@ Result<void> check(const Attention& a, int layer) {
   WEIR_TRY(check_not_negative(
       layer, {{"rms_norm_eps", a.qk_norm_eps}, {"attn_logit_softcapping", a.logit_softcap}}));
   return check_positive(layer, {{"query_pre_attn_scalar or attention_multiplier", a.scale}});
+}
+
+Result<void> check(const GatedDelta& d, int layer) {
+  constexpr int kHeadsMax = 4096, kDimMax = 1024, kTapsMax = 16;
+  if (d.key_heads < 1 || d.value_heads > kHeadsMax || d.value_heads < 1 ||
+      d.value_heads % d.key_heads != 0)
+    return wrong(layer, "expected at most " + std::to_string(kHeadsMax) +
+                            " linear_num_value_heads, a multiple of linear_num_key_heads; found " +
+                            std::to_string(d.value_heads) + " and " + std::to_string(d.key_heads));
+  if (std::min(d.key_dim, d.value_dim) < 1 || std::max(d.key_dim, d.value_dim) > kDimMax)
+    return wrong(layer, "expected linear_key_head_dim and linear_value_head_dim from 1 to " +
+                            std::to_string(kDimMax) + ", found " + std::to_string(d.key_dim) +
+                            " and " + std::to_string(d.value_dim));
+  if (d.conv_taps < 2 || d.conv_taps > kTapsMax)
+    return wrong(layer, "expected a linear_conv_kernel_dim from 2 to " + std::to_string(kTapsMax) +
+                            ", found " + std::to_string(d.conv_taps));
+  return check_not_negative(layer, {{"rms_norm_eps", d.norm_eps}});
 }
 
 Result<void> check(const Dense& dense, int layer) {

@@ -32,7 +32,7 @@ Result<Session> Session::create(Model& model, ThreadTeam& team, const Options& o
   const int32_t tokens = options.tokens_max > 0 ? options.tokens_max : model.context_max();
   const int32_t pages = (tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
   WEIR_ASSIGN(kv::KvCache cache, kv::KvCache::create(model.memory_needs(), options.kv_type,
-                                                     pages * options.sequences));
+                                                     pages * options.sequences, options.sequences));
   Session session(model, team, std::move(cache));
   int32_t page = 0;
   for (int32_t s = 0; s < options.sequences; ++s) {
@@ -62,7 +62,7 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
                             .rows = end - begin,
                             .first_position = sequence.length + begin,
                             .prompt_length = sequence.prompt_length,
-                            .memory = {sequence.pages.data()},
+                            .memory = {.tables = sequence.pages.data(), .state = slice.sequence},
                             .sequence = slice.sequence});
     tokens.insert(tokens.end(), slice.tokens.begin() + begin, slice.tokens.begin() + end);
     const auto last = static_cast<int32_t>(slice.tokens.size()) - 1;
@@ -77,19 +77,32 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
     return std::clamp(sequence.prompt_length - sequence.length, 0,
                       static_cast<int32_t>(slices[i].tokens.size()));
   };
+  const auto run = [&] {
+    const Batch batch = {.tokens = tokens, .slices = batch_slices, .sample_rows = sample_rows};
+    Collector collector(samples, on_logits);
+    team_->run([&](int member) { model_->forward(batch, cache_, collector, *team_, member); });
+    tokens.clear(), batch_slices.clear(), sample_rows.clear(), samples.clear();
+  };
+  bool both = false;  // Some sequence goes from its prompt on to what comes after.
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const auto count = static_cast<int32_t>(slices[i].tokens.size());
+    const Sequence& sequence = sequences_.at(static_cast<size_t>(slices[i].sequence));
+    CHECK(count > 0 &&
+          sequence.length + count <= std::ssize(sequence.pages) * kernels::kPageTokens);
+    both |= of_prompt(i) > 0 && of_prompt(i) < count;
+  }
+  const auto add_prompts = [&] {
+    for (size_t i = 0; i < slices.size(); ++i) add(i, 0, of_prompt(i));
+  };
+  if (both) add_prompts(), run();
   // Generated tokens first, as Model::prompts_differ() wants it.
   for (size_t i = 0; i < slices.size(); ++i)
     add(i, of_prompt(i), static_cast<int32_t>(slices[i].tokens.size()));
-  for (size_t i = 0; i < slices.size(); ++i) add(i, 0, of_prompt(i));
-  for (const Slice& slice : slices) {
-    Sequence& sequence = sequences_[static_cast<size_t>(slice.sequence)];
-    sequence.length += static_cast<int32_t>(slice.tokens.size());
-    CHECK(!slice.tokens.empty() &&
-          sequence.length <= std::ssize(sequence.pages) * kernels::kPageTokens);
-  }
-  const Batch batch = {.tokens = tokens, .slices = batch_slices, .sample_rows = sample_rows};
-  Collector collector(samples, on_logits);
-  team_->run([&](int member) { model_->forward(batch, cache_, collector, *team_, member); });
+  if (!both) add_prompts();
+  run();
+  for (const Slice& slice : slices)
+    sequences_[static_cast<size_t>(slice.sequence)].length +=
+        static_cast<int32_t>(slice.tokens.size());
 }
 
 }  // namespace weir::model

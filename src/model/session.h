@@ -42,7 +42,8 @@ class Session {
   // Forgets a sequence's tokens. `prompt_length`: how many tokens its prompt will have in all;
   // later ones count as generated.
   void begin(int32_t sequence, int32_t prompt_length);
-  // One forward pass. REQUIRES: each sequence in one slice at most, and no more tokens in all than
+  // One forward pass, or two where tokens of a prompt and tokens after it are given at once.
+  // REQUIRES: each sequence in one slice at most, and no more tokens in all than
   // the model's rows_max; no sequence longer than tokens_max.
   void forward(std::span<const Slice> slices, const OnLogits& on_logits);
 

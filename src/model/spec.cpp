@@ -52,6 +52,11 @@ std::string text(const Attention& a) {
   return s;
 }
 
+std::string text(const GatedDelta& d) {
+  return format("gated-delta %dx%d/%dx%d conv %d", d.value_heads, d.value_dim, d.key_heads,
+                d.key_dim, d.conv_taps);
+}
+
 std::string text(const Dense& f) {
   static constexpr std::array kGated = {"swiglu", "geglu-tanh",  "geglu", "relu2-glu",
                                         "reglu",  "quick-geglu", "glu"};
@@ -145,6 +150,7 @@ int layer_count(const ModelSpec& spec) {
 namespace {
 
 const Rope* rope_in(const Attention& a) { return &a.rope; }
+const Rope* rope_in(const GatedDelta&) { return nullptr; }
 const Rope* rope_in(const Dense&) { return nullptr; }
 const Rope* rope_in(const Moe&) { return nullptr; }
 

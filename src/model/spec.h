@@ -109,7 +109,20 @@ struct Moe {
   bool shared_gate = false;  // The shared expert is multiplied by sigmoid(x . gate).
 };
 
-using Operation = std::variant<Attention, Dense, Moe>;
+// Linear attention that keeps a state of [key_dim, value_dim] for each value head, by the gated
+// delta rule (kernels::DeltaStep), after a short convolution of queries, keys and values.
+struct GatedDelta {
+  int key_heads = 0;
+  int value_heads = 0;  // A multiple; value head h belongs to key head h / group().
+  int key_dim = 0;
+  int value_dim = 0;
+  int conv_taps = 0;
+  float norm_eps = 1e-6f;  // Of the norm of what a head gives, before its gate.
+
+  int group() const { return value_heads / key_heads; }
+};
+
+using Operation = std::variant<Attention, GatedDelta, Dense, Moe>;
 
 // residual += scale * post(op(pre(residual))).
 struct Sublayer {
@@ -155,6 +168,9 @@ struct ModelSpec {
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}.
   std::vector<std::pair<std::string, std::string>> renames;
   std::vector<FusedModules> fused;
+  // A module of some layers; where the file stores its weight as [channels, taps, 1], norms that
+  // mean w + 1 are stored as that sum.
+  std::string convolution;
   std::optional<ExpertTensors> expert_tensors;  // Where experts are no modules.
 };
 

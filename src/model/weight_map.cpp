@@ -42,7 +42,10 @@ std::string_view default_name(std::string_view part) {
 }
 
 // Tensors that some files carry and no forward pass needs.
-bool is_ignorable(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
+bool is_ignorable(std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq") ||
+         name.starts_with("mtp.");  // Layers that guess further tokens.
+}
 
 }  // namespace
 
@@ -346,7 +349,24 @@ const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, f
   const card::StoredTensor* stored =
       take(stored_path(layer, part) + (bare ? "" : ".weight"), kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
-  return unwrap(store_.add_widened(stored->tensor.type, stored->tensor.data, n, offset));
+  return unwrap(
+      store_.add_widened(stored->tensor.type, stored->tensor.data, n, sums_stored_ ? 0 : offset));
+}
+
+bool WeightBinder::stores_sums() const {
+  for (int layer = 0; !spec_.convolution.empty() && layer < layer_count(spec_); ++layer)
+    if (const auto* stored = checkpoint_.find(stored_path(layer, spec_.convolution) + ".weight"))
+      return stored->tensor.rank == 3 && stored->tensor.shape[2] == 1;
+  return false;
+}
+
+const float* WeightBinder::convolution(int layer, int32_t channels, int32_t taps) {
+  if (error_) return nullptr;
+  const std::array<int64_t, 3> shape = {channels, sums_stored_ ? taps : 1, sums_stored_ ? 1 : taps};
+  const card::StoredTensor* stored =
+      take(stored_path(layer, spec_.convolution) + ".weight", kFloatTypes, shape);
+  if (stored == nullptr) return nullptr;
+  return unwrap(store_.add_transposed(stored->tensor.type, stored->tensor.data, channels, taps));
 }
 
 NormWeights WeightBinder::norm(int layer, const Norm& norm, int32_t n) {

@@ -6,9 +6,10 @@
 //   whole model: embed_tokens, norm, lm_head
 //   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks,
 //   mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.gate.e_score_correction_bias,
-//   mlp.shared_expert.*, mlp.shared_expert_gate; experts: mlp.experts.*.{gate,up,down}_proj one by
-//   one, or mlp.switch_mlp.{gate,up,down}_proj stacked [experts, n, k], or in the tensors that
-//   ModelSpec::expert_tensors names.
+//   mlp.shared_expert.*, mlp.shared_expert_gate,
+//   linear_attn.{in_proj_qkvz,in_proj_ba,out_proj,norm}, linear_attn.{A_log,dt_bias}; experts:
+//   mlp.experts.*.{gate,up,down}_proj one by one, or mlp.switch_mlp.{gate,up,down}_proj stacked
+//   [experts, n, k], or in the tensors that ModelSpec::expert_tensors names.
 //
 // Errors stick: after the first, getters return empty weights and finish() reports it.
 //
@@ -72,7 +73,8 @@ class WeightBinder {
         spec_(spec),
         format_(format),
         arithmetic_(arithmetic),
-        store_(store) {}
+        store_(store),
+        sums_stored_(stores_sums()) {}
 
   struct Part {
     std::string_view name;
@@ -94,6 +96,8 @@ class WeightBinder {
   NormWeights norm(int layer, const Norm& norm, int32_t n);
   // A plain vector under `part`.weight, or under the bare name if `bare`.
   const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
+  // ModelSpec::convolution's weights, [taps][channels].
+  const float* convolution(int layer, int32_t channels, int32_t taps);
   // Tensors of this module need not be bound.
   void ignore(int layer, std::string_view part);
 
@@ -119,6 +123,7 @@ class WeightBinder {
   };
 
   std::string stored_path(int layer, std::string_view part, int expert = 0) const;
+  bool stores_sums() const;
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
                              bool bias);
   // Rows [row, row + n) of the module, all leading dimensions counted.
@@ -146,6 +151,7 @@ class WeightBinder {
   const card::WeightFormat& format_;
   const Arithmetic arithmetic_;
   WeightStore& store_;
+  const bool sums_stored_;  // The file's norms hold what they mean, offset included.
   std::set<std::string, std::less<>> taken_;
   std::optional<Error> error_;
 };

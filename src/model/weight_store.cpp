@@ -136,6 +136,16 @@ Result<const float*> WeightStore::add_widened(DType type, const std::byte* data,
   return out;
 }
 
+Result<const float*> WeightStore::add_transposed(DType type, const std::byte* data, int64_t rows,
+                                                 int64_t columns) {
+  vector_numbers_ += rows * columns;
+  WEIR_ASSIGN(std::byte * memory, allocate(rows * columns * 4));
+  auto* out = reinterpret_cast<float*>(memory);
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r) out[c * rows + r] = widen(type, data, r * columns + c);
+  return out;
+}
+
 int64_t WeightStore::run(const Job& job) {
   const kernels::StoredQuant& s = job.source.stored;
   kernels::repack_blocks(s, job.begin, job.end, job.words, job.scales);

@@ -58,6 +58,10 @@ class WeightStore {
   Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset,
                                    int64_t step = 1);
 
+  // [rows, columns] elements, widened to float32, as [columns, rows].
+  Result<const float*> add_transposed(DType type, const std::byte* data, int64_t rows,
+                                      int64_t columns);
+
   // Repacks and copies everything planned. `progress(done, total)` in stored bytes, from the
   // calling thread.
   void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);

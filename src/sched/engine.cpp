@@ -173,7 +173,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       on_rest(options.on_rest),
       rest_after(options.keep.free),
       length_class(model_in.spec()),
-      memory(kv_in.groups(), options.prefix_cache),
+      memory(kv_in.groups(), options.prefix_cache, kv_in.state_slots()),
       keeper(options.keep, memory.pools(), memory.cache(), kv_in),
       scheduler(limits, memory),
       sequences(sequences_max(limits.queue_max, limits.running_max), context_max,
@@ -182,6 +182,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       slab(slab_limits(limits)) {
   CHECK(context_max > 0);
   CHECK(handle.queue_max_ <= limits.queue_max);
+  CHECK(kv.state_slots() == 0 || kv.state_slots() >= limits.running_max);
   for (const kv::PageGroup& group : kv.groups())  // No sequence ever waits for a window's page.
     CHECK(group.pages >= memory.blocks() ||
           group.pages >= kv::window_pages_held(group.window, load_of(limits)));

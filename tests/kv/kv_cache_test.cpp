@@ -50,6 +50,25 @@ TEST(KvCache, LaysLayersPagesAndHeadsWithoutOverlapOnCacheLines) {
   }
 }
 
+TEST(KvCache, StatesHaveASlotASequenceAndLayerEachAtACacheLine) {
+  const std::vector<MemoryNeed> needs = {StateNeed{100}, PagedNeed{2, 64, 64}, StateNeed{64}};
+  const KvCache cache = *KvCache::create(needs, FloatType::kF16, 4, /*state_slots=*/3);
+  EXPECT_EQ(cache.state_slots(), 3);
+  std::vector<uint8_t*> states;
+  for (const int32_t layer : {0, 2})
+    for (int32_t slot = 0; slot < 3; ++slot) states.push_back(cache.state(layer, slot));
+  EXPECT_GE(states.front(), cache.layer(1).base + 4 * cache.layer(1).page_bytes);
+  for (size_t i = 0; i < states.size(); ++i) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(states[i]) % 64, 0u);
+    if (i == 0) continue;
+    EXPECT_EQ(states[i] - states[i - 1], i <= 3 ? 128 : 64);
+  }
+  EXPECT_LE(states.back() + 64 - cache.layer(1).base, cache.bytes());
+  EXPECT_EQ(KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4, 3)->state_slots(), 0);
+  EXPECT_FALSE(KvCache::create({StateNeed{0}}, FloatType::kF16, 4));
+  EXPECT_FALSE(KvCache::create({StateNeed{-8}}, FloatType::kF16, 4));
+}
+
 TEST(KvCache, RefusesNeedsAndTypesThatNoPageCanHold) {
   EXPECT_FALSE(KvCache::create({PagedNeed{2, 0, 64}}, FloatType::kF16, 4));
   EXPECT_FALSE(KvCache::create({PagedNeed{-1, 64, 64}}, FloatType::kF16, 4));

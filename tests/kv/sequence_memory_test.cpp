@@ -328,5 +328,43 @@ TEST(SequenceMemory, RandomSequencesFindWhatIsTheirs) {
   EXPECT_GT(matched, 10'000);
 }
 
+// A slot from begin() to release(), and nothing shared: nobody has the state that belongs to the
+// end of a shared block.
+TEST(SequenceMemoryStates, EachSequenceHasASlotOfItsOwnAndSharesNothing) {
+  const std::vector<PageGroup> groups = {{.pages = 40}};
+  SequenceMemory memory(groups, /*prefix_cache=*/true, /*state_slots=*/2);
+  EXPECT_EQ(memory.cache(), nullptr);
+  const auto salt = PrefixCache::salt({});
+  Text text;
+  text.tokens.assign(100, 7);
+  std::vector<Holding> holdings(3);
+  for (Holding& holding : holdings) {
+    holding.reserve(1, 40);
+    EXPECT_TRUE(holding.empty());
+  }
+  const auto run = [&](Holding& holding) {
+    memory.begin(holding, salt);
+    EXPECT_FALSE(holding.empty());
+    EXPECT_EQ(memory.match(holding, text, 99), 0);
+    memory.grow(holding, 100);
+    memory.share(holding, text, 100);
+    EXPECT_EQ(holding.shared_blocks(), 0);
+  };
+  run(holdings[0]);
+  run(holdings[1]);
+  EXPECT_NE(holdings[0].view().state, holdings[1].view().state);
+  const int32_t slot = holdings[0].view().state;
+  memory.release(holdings[0]);
+  EXPECT_TRUE(holdings[0].empty());
+  run(holdings[2]);
+  EXPECT_EQ(holdings[2].view().state, slot);
+  const std::vector<const Holding*> open = {&holdings[1], &holdings[2]};
+  memory.check(open);
+  memory.release(holdings[1]);
+  memory.release(holdings[2]);
+  memory.check({});
+  EXPECT_EQ(memory.held(), 0);
+}
+
 }  // namespace
 }  // namespace weir::kv

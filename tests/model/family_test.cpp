@@ -88,6 +88,49 @@ TEST(Family, TakesItsOwnDefaultsForKeysThatAreLeftOut) {
   EXPECT_EQ(std::get<Moe>(qwen2_moe->sublayers[1].op).num_experts, 60);
 }
 
+TEST(Family, Qwen3NextHasStatesUnlessALayerAttendsToAll) {
+  const auto next = [](std::string_view more) {
+    return spec_of("Qwen3NextForCausalLM", concat({R"("shared_expert_intermediate_size":64)",
+                                                   more.empty() ? "" : ",", more}));
+  };
+  const auto spec = next("");
+  ASSERT_TRUE(spec) << error_of(spec);
+  EXPECT_EQ(spec->final_norm.weight_offset, 1);
+  for (const size_t layer : {0, 1, 2}) {
+    const auto& delta = std::get<GatedDelta>(spec->sublayers[2 * layer].op);
+    EXPECT_EQ(delta.key_heads, 16);
+    EXPECT_EQ(delta.value_heads, 32);
+    EXPECT_EQ(delta.key_dim, 128);
+    EXPECT_EQ(delta.value_dim, 128);
+    EXPECT_EQ(delta.conv_taps, 4);
+  }
+  EXPECT_EQ(attention(*spec, 3).rope.dim, 64);
+  EXPECT_EQ(attention(*spec, 3).qk_norm_offset, 1);
+  EXPECT_TRUE(attention(*spec, 3).out_gate);
+  const auto& moe = std::get<Moe>(spec->sublayers[1].op);
+  EXPECT_EQ(moe.num_experts, 512);
+  EXPECT_EQ(moe.top_k, 10);
+  EXPECT_TRUE(moe.router.renormalise);
+
+  const auto listed =
+      next(R"("mlp_only_layers":[2],"layer_types":["full_attention","linear_attention",)"
+           R"("full_attention","linear_attention"])");
+  ASSERT_TRUE(listed) << error_of(listed);
+  EXPECT_EQ(attention(*listed, 2).head_dim, 256);
+  EXPECT_TRUE(std::holds_alternative<GatedDelta>(listed->sublayers[2].op));
+  EXPECT_TRUE(std::holds_alternative<Dense>(listed->sublayers[5].op));
+  expect_error(
+      next(R"("layer_types":["full_attention","linear_attention","sliding_attention",""])"),
+      "layer_types[2]: expected linear_attention or full_attention");
+  expect_error(next(R"("linear_num_key_heads":0)"), "linear_num_key_heads; found 32 and 0");
+  expect_error(next(R"("linear_num_value_heads":24)"), "found 24 and 16");
+  expect_error(next(R"("linear_num_value_heads":1000000)"), "at most 4096");
+  expect_error(next(R"("linear_key_head_dim":-1)"), "from 1 to 1024, found -1 and 128");
+  expect_error(next(R"("linear_value_head_dim":4096)"), "found 128 and 4096");
+  for (const char* taps : {"1", "17"})
+    expect_error(next(concat({R"("linear_conv_kernel_dim":)", taps})), "from 2 to 16");
+}
+
 TEST(Family, GemmasCapLogitsUnlessTheySayNull) {
   const auto gemma2 = dense_spec_of("Gemma2ForCausalLM");
   ASSERT_TRUE(gemma2) << error_of(gemma2);

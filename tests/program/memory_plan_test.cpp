@@ -358,6 +358,30 @@ TEST(MemoryPlan, AsManySequencesAsAskedForHaveTheirWindows) {
   EXPECT_GE(plan->kv_page_counts[1], std::min(plan->kv_pages, 40 * (1024 / 32 + 2)));
 }
 
+// Each running sequence has a state: fewer run where a whole context would not fit beside them.
+TEST(MemoryPlan, StatesOfRunningSequencesAreALineOfThePlan) {
+  ModelFootprint model = small_model();
+  model.context_max = 131072;
+  model.kv_groups = {{.page_bytes = 120 << 10}};
+  const auto without = plan_memory({}, {4000 * kMiB, "test"}, model);
+  model.state_bytes = 70 * kMiB;
+  const auto plan = plan_memory({}, {4000 * kMiB, "test"}, model);
+  ASSERT_TRUE(plan && without);
+  const auto line = std::ranges::find(plan->lines, "states", &MemoryPlan::Line::what);
+  ASSERT_NE(line, plan->lines.end());
+  EXPECT_EQ(line->bytes, plan->parallel * 70 * kMiB);
+  EXPECT_LE(plan->total, plan->limit);
+  EXPECT_LT(plan->parallel, without->parallel);
+  EXPECT_GE(plan->parallel, 8);
+  EXPECT_GE(plan->kv_pages * 32, plan->context_max);
+  EXPECT_EQ(std::ranges::count(without->lines, "states", &MemoryPlan::Line::what), 0);
+
+  Options many;
+  many.parallel = 100;
+  const auto refused = plan_memory(many, {4000 * kMiB, "test"}, model);
+  EXPECT_FALSE(refused) << "states of 100 sequences take more than there is";
+}
+
 TEST(MemoryPlan, ACacheThatTheSystemRefusesNamesTheOption) {
   // 2 MiB a page, 4 PiB in all: more than there are addresses.
   const auto allocate = [](const kv::PagedNeed& need, int32_t pages) {

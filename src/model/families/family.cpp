@@ -116,7 +116,9 @@ ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
 int num_layers(const ConfigReader& c) { return c.require_int("num_hidden_layers", 1, kLayersMax); }
 
 Norm rms(const ConfigReader& c, const Defaults& defaults) {
-  return Norm{.kind = Norm::kRms, .eps = c.float_or("rms_norm_eps", defaults.rms_norm_eps)};
+  return Norm{.kind = Norm::kRms,
+              .eps = c.float_or("rms_norm_eps", defaults.rms_norm_eps),
+              .weight_offset = defaults.norm_offset};
 }
 
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback) {
@@ -147,7 +149,8 @@ Dense gated_ffn(const ConfigReader& c, std::string_view width_key) {
       .width = ffn_width(c, width_key), .act = activation(c, "hidden_act", "silu"), .gated = true};
 }
 
-Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type) {
+Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type,
+          float partial_rotary_factor) {
   auto r = c.child("rope_parameters");
   if (r && r->has(layer_type)) r = r->child(layer_type);
   const bool legacy = !r;
@@ -155,7 +158,7 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
   c.ignore("rope_scaling");
   Rope out;
   out.theta = rope_float(c, r, "rope_theta", theta);
-  const float partial = rope_float(c, r, "partial_rotary_factor", 1);
+  const float partial = rope_float(c, r, "partial_rotary_factor", partial_rotary_factor);
   out.dim = static_cast<int>(static_cast<float>(head_dim) * std::clamp(partial, 0.0f, 1.0f));
   if (r) read_scaling(c, *r, out);
   return out;
@@ -171,7 +174,8 @@ Attention gqa(const ConfigReader& c, const Defaults& defaults) {
   const int hidden = c.require_int("hidden_size", 1, kWidthMax);
   a.head_dim = or_derived("head_dim", defaults.head_dim, a.num_heads ? hidden / a.num_heads : 0);
   a.scale = a.head_dim > 0 ? 1 / std::sqrt(static_cast<float>(a.head_dim)) : 0;
-  a.rope = rope(c, a.head_dim, defaults.rope_theta, "full_attention");
+  a.rope =
+      rope(c, a.head_dim, defaults.rope_theta, "full_attention", defaults.partial_rotary_factor);
   return a;
 }
 
@@ -218,24 +222,28 @@ float softcap(const ConfigReader& c, std::string_view key, float fallback) {
   return c.float_or(key, c.is_null(key) ? 0 : fallback);
 }
 
-std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise) {
+std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
+                                 const std::function<bool(int)>& otherwise) {
   const std::vector<std::string> types = c.strings("layer_types");
-  std::vector<bool> slides(static_cast<size_t>(num_layers(c)));
-  if (c.has("layer_types") && types.size() != slides.size())
-    c.reject("layer_types: expected one for each of " + std::to_string(slides.size()) +
+  std::vector<bool> found(static_cast<size_t>(num_layers(c)));
+  if (c.has("layer_types") && types.size() != found.size())
+    c.reject("layer_types: expected one for each of " + std::to_string(found.size()) +
              " layers, found " + std::to_string(types.size()));
-  for (size_t i = 0; i < slides.size(); ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {
     if (i >= types.size()) {
-      slides[i] = otherwise(static_cast<int>(i));
+      found[i] = otherwise(static_cast<int>(i));
       continue;
     }
-    slides[i] = types[i] == "sliding_attention";
-    if (!slides[i] && types[i] != "full_attention")
-      c.reject("layer_types[" + std::to_string(i) +
-               "]: expected sliding_attention or full_attention, found \"" +
-               types[i].substr(0, 80) + "\"");
+    found[i] = types[i] == type;
+    if (!found[i] && types[i] != "full_attention")
+      c.reject("layer_types[" + std::to_string(i) + "]: expected " + std::string(type) +
+               " or full_attention, found \"" + types[i].substr(0, 80) + "\"");
   }
-  return slides;
+  return found;
+}
+
+std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise) {
+  return layers_of_type(c, "sliding_attention", otherwise);
 }
 
 }  // namespace weir::model::family

@@ -25,6 +25,8 @@ struct Defaults {
   int num_key_value_heads = 0;  // 0: as many as query heads, which null always means.
   int head_dim = 0;             // 0: hidden_size / num_attention_heads, which null always means.
   bool tied_head = false;
+  float partial_rotary_factor = 1;
+  float norm_offset = 0;  // Norm::weight_offset.
 };
 
 // Vocabulary, width, context, final norm, tied head. Reads num_hidden_layers' sibling keys only;
@@ -36,7 +38,8 @@ Norm rms(const ConfigReader& c, const Defaults& defaults);
 Attention gqa(const ConfigReader& c, const Defaults& defaults);
 // theta and scaling in both spellings: rope_theta with rope_scaling, and rope_parameters, which may
 // be a map by layer type ("full_attention").
-Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type);
+Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type,
+          float partial_rotary_factor = 1);
 Dense gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
 int ffn_width(const ConfigReader& c, std::string_view key);
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback);
@@ -53,8 +56,11 @@ void add_layers(ModelSpec& m, int count, const std::vector<Sublayer>& sublayers)
 int sliding_window(const ConfigReader& c, int fallback);
 // A cap on logits; 0 is none, and so is null.
 float softcap(const ConfigReader& c, std::string_view key, float fallback);
-// True for each layer that slides: by `layer_types` if given, which must then name each layer
-// sliding_attention or full_attention, else by `otherwise`.
+// True for each layer of type `type`: by `layer_types` if given, which must then name each layer
+// that or full_attention, else by `otherwise`.
+std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
+                                 const std::function<bool(int)>& otherwise);
+// Of type sliding_attention.
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
 ModelSpec gemma2(const ConfigReader& c);
@@ -70,5 +76,6 @@ ModelSpec qwen2(const ConfigReader& c);
 ModelSpec qwen2_moe(const ConfigReader& c);
 ModelSpec qwen3(const ConfigReader& c);
 ModelSpec qwen3_moe(const ConfigReader& c);
+ModelSpec qwen3_next(const ConfigReader& c);
 
 }  // namespace weir::model::family

@@ -4,6 +4,7 @@
 
 #include "model/layers/attention.h"
 #include "model/layers/ffn.h"
+#include "model/layers/gated_delta.h"
 
 namespace weir::model {
 
@@ -13,6 +14,7 @@ kv::MemoryNeed need(const Attention& a) {
   return kv::PagedNeed{
       .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window};
 }
+kv::MemoryNeed need(const GatedDelta& d) { return kv::StateNeed{GatedDeltaLayer::state_bytes(d)}; }
 kv::MemoryNeed need(const Dense&) { return {}; }
 kv::MemoryNeed need(const Moe&) { return {}; }
 
@@ -48,6 +50,10 @@ int LayerBuilder::rope_table(const Rope& rope) {
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Attention& op) {
   return std::make_unique<AttentionLayer>(source, op, rope_table(op.rope));
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const GatedDelta& op) {
+  return std::make_unique<GatedDeltaLayer>(source, op);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Dense& op) {
