@@ -86,7 +86,7 @@ class EngineRunner {
     const kv::MemoryLoad load = {.running_max = options.engine.running_max,
                                  .rows_max = options.engine.step_tokens_max + model.slab_rows()};
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);
-    return kv::KvCache::create(std::move(layout), counts);
+    return kv::KvCache::create(std::move(layout), counts, options.engine.running_max);
   }
 
   EngineHandle handle_;

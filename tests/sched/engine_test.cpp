@@ -302,6 +302,9 @@ const std::vector<Kind> kKinds = {
     {"StepsOneWindow", {.windows = {50}}},
     {"StepsWindowsAlone", {.windows = {70, 33}, .whole_context = false}},
     {"SlabsTwoWindows", {.slab_rows = 70, .windows = {100, 32}}},
+    {"StepsStates", {.states = true}},
+    {"StepsStatesAlone", {.whole_context = false, .states = true}},
+    {"SlabsStatesAndAWindow", {.slab_rows = 70, .windows = {40}, .states = true}},
 };
 class EngineLoad : public testing::TestWithParam<Kind> {};
 

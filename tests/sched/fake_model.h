@@ -3,7 +3,8 @@
 // wrong place gives other tokens. reference_answer() computes the same from the tokens alone.
 //
 // Keys hold the token, values hold the length that a length-dependent rope would have used. Layers
-// with a window add a hash of what they see, each from pages of its own.
+// with a window add a hash of what they see, each from pages of its own, and a state adds one of
+// all tokens, which it takes in one by one: a stale slot, or another's, is found out.
 #pragma once
 
 #include <algorithm>
@@ -43,6 +44,7 @@ struct FakeModelOptions {
   int32_t kv_width = 1;               // Of keys and of values. 16: a page in f32 is a system page.
   std::vector<int32_t> windows = {};  // Layers with a window, besides
   bool whole_context = true;          // the one without.
+  bool states = false;
 };
 
 class FakeModel final : public model::Model {
@@ -66,6 +68,7 @@ class FakeModel final : public model::Model {
     logits_.assign(static_cast<size_t>(kSamplesMax) * static_cast<size_t>(options.vocab_size), 0);
     hidden_.assign(static_cast<size_t>(options.rows_max) * static_cast<size_t>(options.hidden_size),
                    0);
+    states_.assign(static_cast<size_t>(options.rows_max + options.slab_rows), 0);
   }
 
   const model::ModelSpec& spec() const override { return spec_; }
@@ -82,6 +85,7 @@ class FakeModel final : public model::Model {
                                     .k_dim = fake_.kv_width,
                                     .v_dim = fake_.kv_width,
                                     .window = window_of(layer)});
+    if (fake_.states) needs.push_back(kv::StateNeed{sizeof(State)});
     return needs;
   }
 
@@ -93,10 +97,10 @@ class FakeModel final : public model::Model {
     const bool plan_first = batch.tokens.size() % 2 == 0;
     if (member == 0 && plan_first) client.while_computing();
     for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
-      store(batch, batch.slices[static_cast<size_t>(i)], kv);
+      store(batch, batch.slices[static_cast<size_t>(i)], kv, states_.data());
     if (member == 0 && !plan_first) client.while_computing();
     team.barrier(member);
-    answer(batch, kv, client, team, member);
+    answer(batch, kv, states_.data(), client, team, member);
   }
 
   // Keys are written in the second of three steps, read in the last: who writes to the slab's pages
@@ -105,10 +109,11 @@ class FakeModel final : public model::Model {
   void forward_slab(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
                     ThreadTeam& team, int member, int32_t step) override {
     if (member == 0 && step == 0) check(batch, fake_.slab_rows);
+    uint64_t* const states = states_.data() + fake_.rows_max;
     if (step == 1)
       for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
-        store(batch, batch.slices[static_cast<size_t>(i)], kv);
-    if (step == 2) answer(batch, kv, client, team, member);
+        store(batch, batch.slices[static_cast<size_t>(i)], kv, states);
+    if (step == 2) answer(batch, kv, states, client, team, member);
   }
 
   int64_t rows() const { return rows_; }
@@ -125,8 +130,15 @@ class FakeModel final : public model::Model {
   std::vector<const FileView*> files;
 
  private:
-  void answer(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
-              ThreadTeam& team, int member) {
+  // What a sequence's slot holds.
+  struct State {
+    uint64_t hash = 0;
+    int64_t tokens = 0;
+  };
+
+  // `states`: of each row.
+  void answer(const model::Batch& batch, const kv::KvCache& kv, const uint64_t* states,
+              model::ForwardClient& client, ThreadTeam& team, int member) {
     if (member == 0 && fails)
       for (size_t i = 0; i < batch.slices.size(); ++i)
         if (fails(batch.slices[i])) client.on_failed(static_cast<int32_t>(i), "disk on fire");
@@ -137,7 +149,8 @@ class FakeModel final : public model::Model {
     };
     const auto hash_of = [&](int32_t row) {
       const auto slice = slice_of(row);
-      return read(*slice, slice->first_position + row - slice->row_begin, kv);
+      const uint64_t hash = read(*slice, slice->first_position + row - slice->row_begin, kv);
+      return fake_.states ? mix(hash, states[row]) : hash;
     };
     const auto spoil = [&](int32_t row, std::span<float> numbers) {
       if (without_numbers && without_numbers(*slice_of(row)))
@@ -181,7 +194,7 @@ class FakeModel final : public model::Model {
         part = add(part, cell);
       hash = mix(hash, part);
     }
-    return hash;
+    return fake_.states ? mix(hash, whole) : hash;
   }
 
   void fill_logits(uint64_t hash, std::span<float> logits) const {
@@ -227,8 +240,13 @@ class FakeModel final : public model::Model {
     return pages.base + page * pages.page_bytes + lane * int64_t{sizeof(int32_t)};
   }
 
-  void store(const model::Batch& batch, const model::BatchSlice& slice,
-             const kv::KvCache& kv) const {
+  void store(const model::Batch& batch, const model::BatchSlice& slice, const kv::KvCache& kv,
+             uint64_t* states) const {
+    uint8_t* const slot_state =
+        fake_.states ? kv.state(layer_count(), slice.memory.state) : nullptr;
+    State state;
+    if (fake_.states && slice.first_position > 0) std::memcpy(&state, slot_state, sizeof state);
+    CHECK(!fake_.states || state.tokens == slice.first_position);
     for (int32_t i = 0; i < slice.rows; ++i) {
       int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
       if (token < 0) token = batch.sampled[-token - 1];
@@ -238,7 +256,10 @@ class FakeModel final : public model::Model {
         std::memcpy(slot(kv, layer, slice, position, false), &token, sizeof token);
         std::memcpy(slot(kv, layer, slice, position, true), &length, sizeof length);
       }
+      state = {.hash = add(state.hash, {token, length}), .tokens = position + 1};
+      states[slice.row_begin + i] = state.hash;
     }
+    if (fake_.states) std::memcpy(slot_state, &state, sizeof state);
   }
 
   uint64_t read(const model::BatchSlice& slice, int32_t last, const kv::KvCache& kv) const {
@@ -286,6 +307,7 @@ class FakeModel final : public model::Model {
   model::ModelOptions options_;
   std::vector<float> logits_;
   std::vector<float> hidden_;
+  std::vector<uint64_t> states_;  // By row: after its token. Those of a slab come after the others.
   int64_t rows_ = 0;
   int64_t steps_ = 0;
   int32_t most_rows_ = 0;

@@ -232,8 +232,9 @@ std::vector<std::unique_ptr<Request>> expect_quiet(model::Model& model, const ke
 class HotPath : public testing::TestWithParam<int> {};
 
 TEST_P(HotPath, TakesNoLockAndAllocatesNothing) {
-  for (const std::vector<int32_t>& windows : {std::vector<int32_t>(), {40}}) {
-    FakeModel model({.windows = windows});
+  for (const FakeModelOptions& options :
+       {FakeModelOptions(), FakeModelOptions{.windows = {40}}, FakeModelOptions{.states = true}}) {
+    FakeModel model(options);
     for (const auto& request : expect_quiet(model, test_ops(), GetParam(), 1000))
       EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
   }
@@ -245,10 +246,14 @@ TEST_P(HotPath, TakesNoLockAndAllocatesNothingWithARealModel) {
   model::ModelOptions options;
   options.rows_max = 512;
   options.context_max = 1024;
-  Result<std::unique_ptr<model::Model>> model =
-      model::Model::load(*card::ModelCard::open(card::default_model()), options, ops, team);
-  ASSERT_TRUE(model.has_value()) << model.error().message;
-  expect_quiet(**model, ops, GetParam(), 200);
+  const auto run = [&](const Result<card::ModelCard>& card) {
+    ASSERT_TRUE(card) << card.error().message;
+    Result<std::unique_ptr<model::Model>> model = model::Model::load(*card, options, ops, team);
+    ASSERT_TRUE(model.has_value()) << model.error().message;
+    expect_quiet(**model, ops, GetParam(), 200);
+  };
+  run(card::ModelCard::open(card::default_model()));
+  run(card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/qwen3_next"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Members, HotPath, testing::Values(1, 2));
