@@ -40,6 +40,10 @@ inline constexpr float kTinyGroup = 0x1p-100f;
 // aligned.
 inline constexpr int64_t kScratchBytes = 4 << 20;
 
+// The longest key whose first numbers are its value: a block of tokens, widened, leaves room in the
+// scratch for the queries that share it (simd/attend_tile.h).
+inline constexpr int32_t kValuesInKeysMax = 1024;
+
 // The longest row of a linear layer; what kernels keep in the scratch is sized by it.
 inline constexpr int32_t kMaxLayerK = 65536;
 
@@ -127,7 +131,9 @@ struct GemmRange {
 };
 
 // Memory of one layer's keys and values, in pages of 32 tokens. A page of one KV head holds
-// K transposed, [k_dim][32] (lane = token), then V, [32][v_dim] (lane = dimension).
+// K transposed, [k_dim][32] (lane = token), then V, [32][v_dim] (lane = dimension). Where values
+// are in keys there is no V: a token's value is the first v_dim numbers of its key. REQUIRES there:
+// v_dim <= k_dim <= kValuesInKeysMax.
 struct KvPages {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;  // From a page to the next, all heads of this layer.
@@ -137,6 +143,7 @@ struct KvPages {
   int32_t k_dim = 0;
   int32_t v_dim = 0;
   FloatType type = FloatType::kF16;  // kF16 or kF32.
+  bool values_in_keys = false;
 };
 
 // Attention of `rows` consecutive positions of one sequence over its pages, for the `group` query
@@ -268,7 +275,8 @@ struct Ops {
   // --- Attention.
 
   // Writes one token's keys [heads][k_dim], or values [heads][v_dim], of KV heads `first` and on
-  // into slot `position % 32` of a page, rounded to the page's type.
+  // into slot `position % 32` of a page, rounded to the page's type. REQUIRES of store_values:
+  // values are not in keys.
   void (*store_keys)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
                      const float* k);
   void (*store_values)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
@@ -276,8 +284,8 @@ struct Ops {
   void (*attend)(const KvPages& kv, const AttendArgs& args);
   // The same for rows of a prompt. Where prompts_in_bf16, queries, keys, values and the
   // exponentials (of at most 1 each, whose sum takes them unrounded) are rounded to bf16 before
-  // they are multiplied; else it is `attend`. A value that is not finite may spoil rows of the call
-  // that do not see it.
+  // they are multiplied; else, and where values are in keys, it is `attend`. A value that is not
+  // finite may spoil rows of the call that do not see it.
   void (*attend_prompt)(const KvPages& kv, const AttendArgs& args);
 
   // --- States: each call takes its sequence one token further. The same bits on every ISA.

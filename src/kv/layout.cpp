@@ -20,14 +20,18 @@ constexpr int32_t kCachedDivisor = 8;
 
 int64_t element_bytes(kernels::FloatType type) { return type == kernels::FloatType::kF32 ? 4 : 2; }
 
-// A head's K, [k_dim][32], and V, [32][v_dim]: a multiple of 64 bytes as 32 elements of 2 are.
+// A head's K, [k_dim][32], and V, [32][v_dim], unless that is in K: a multiple of 64 bytes as 32
+// elements of 2 are.
 int64_t head_bytes(const PagedNeed& need, kernels::FloatType type) {
-  return (int64_t{need.k_dim} + need.v_dim) * kPageTokens * element_bytes(type);
+  const int64_t values = need.values_in_keys ? 0 : need.v_dim;
+  return (need.k_dim + values) * kPageTokens * element_bytes(type);
 }
 static_assert(kPageTokens * 2 % kLineBytes == 0);
 
 bool sensible(const PagedNeed& need) {
-  return need.heads > 0 && need.k_dim > 0 && need.v_dim >= 0 && need.window >= 0;
+  return need.heads > 0 && need.k_dim > 0 && need.v_dim > 0 && need.window >= 0 &&
+         (!need.values_in_keys ||
+          (need.v_dim <= need.k_dim && need.k_dim <= kernels::kValuesInKeysMax));
 }
 
 // Distinct windows, the widest first, as many as there are groups for.
@@ -87,6 +91,7 @@ kernels::KvPages MemoryLayout::pages_of(int32_t layer) const {
   pages.kv_heads = paged->heads;
   pages.k_dim = paged->k_dim;
   pages.v_dim = paged->v_dim;
+  pages.values_in_keys = paged->values_in_keys;
   return pages;
 }
 

@@ -13,9 +13,11 @@ namespace weir::kv {
 struct PagedNeed {
   int32_t heads = 0;
   int32_t k_dim = 0;
-  int32_t v_dim = 0;  // 0: the values are a part of the keys, and need no memory of their own.
+  int32_t v_dim = 0;
   // A query at position i sees the key at position j if i - window < j <= i; 0: if j <= i.
   int32_t window = 0;
+  // A value is the first v_dim numbers of its key, and needs no memory of its own.
+  bool values_in_keys = false;
 
   bool operator==(const PagedNeed&) const = default;
 };

@@ -27,13 +27,16 @@ struct Case {
   float softcap = 0;
   bool sinks = false;
   FloatType type = FloatType::kF16;
+  // Values are the first v_dim numbers of their keys, in pages of both, or of keys alone.
+  bool same_values = false;
+  bool values_in_keys = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << "kv_heads " << c.kv_heads << " group " << c.group << " k_dim " << c.k_dim
              << " v_dim " << c.v_dim << " tokens " << c.tokens << " window " << c.window
              << " softcap " << c.softcap << " sinks " << c.sinks << " f"
-             << (c.type == FloatType::kF32 ? 32 : 16);
+             << (c.type == FloatType::kF32 ? 32 : 16) << (c.values_in_keys ? " in keys" : "");
 }
 
 uint8_t* aligned(std::vector<uint8_t>& bytes) {
@@ -47,7 +50,7 @@ uint8_t* aligned(std::vector<uint8_t>& bytes) {
 void store_kv(const Ops& ops, const KvPages& kv, int32_t page, int32_t slot, const float* k,
               const float* v) {
   ops.store_keys(kv, page, slot, 0, kv.kv_heads, k);
-  ops.store_values(kv, page, slot, 0, kv.kv_heads, v);
+  if (!kv.values_in_keys) ops.store_values(kv, page, slot, 0, kv.kv_heads, v);
 }
 
 class Sequence {
@@ -56,7 +59,8 @@ class Sequence {
       : ops_(ops), c_(c), prompt_(prompt), random_(seed) {
     const int32_t page_count = (c.tokens + kPageTokens - 1) / kPageTokens;
     const int64_t element = c.type == FloatType::kF32 ? 4 : 2;
-    kv_.head_bytes = (int64_t{c.k_dim} + c.v_dim) * kPageTokens * element;
+    kv_.values_in_keys = c.values_in_keys;
+    kv_.head_bytes = (int64_t{c.k_dim} + (c.values_in_keys ? 0 : c.v_dim)) * kPageTokens * element;
     kv_.page_bytes = kv_.head_bytes * c.kv_heads;
     kv_.kv_heads = c.kv_heads;
     kv_.k_dim = c.k_dim;
@@ -177,6 +181,11 @@ class Sequence {
     draw(k_, int64_t{c_.tokens} * c_.kv_heads * c_.k_dim, 1);
     draw(v_, int64_t{c_.tokens} * c_.kv_heads * c_.v_dim, 1);
     draw(sinks_, c_.kv_heads * c_.group, 2);
+    if (c_.same_values || c_.values_in_keys)
+      for (int32_t j = 0; j < c_.tokens; ++j)
+        for (int32_t h = 0; h < c_.kv_heads; ++h)
+          std::copy_n(k_.data() + index(j, c_.kv_heads, h, c_.k_dim, 0), c_.v_dim,
+                      v_.data() + index(j, c_.kv_heads, h, c_.v_dim, 0));
     for (int32_t j = 0; j < c_.tokens; ++j)
       store_kv(ops_, kv_, pages_[static_cast<size_t>(j / kPageTokens)], j % kPageTokens,
                k_.data() + index(j, c_.kv_heads, 0, c_.k_dim, 0),
@@ -231,6 +240,17 @@ const std::vector<Case> kCases = {
     {.group = 12, .k_dim = 40, .v_dim = 48, .tokens = 260},
     {.group = 17, .k_dim = 192, .v_dim = 128, .tokens = 261, .window = 130, .sinks = true},
     {.kv_heads = 2, .group = 3, .k_dim = 64, .v_dim = 96, .tokens = 530, .type = FloatType::kF32},
+    {.group = 4, .k_dim = 40, .v_dim = 32, .tokens = 300, .values_in_keys = true},
+    {.k_dim = 64, .v_dim = 64, .tokens = 70, .sinks = true, .values_in_keys = true},
+    {.kv_heads = 2,
+     .group = 5,
+     .k_dim = 33,
+     .v_dim = 19,
+     .tokens = 280,
+     .window = 100,
+     .type = FloatType::kF32,
+     .values_in_keys = true},
+    {.group = 9, .k_dim = 576, .v_dim = 512, .tokens = 45, .values_in_keys = true},
 };
 
 // `attend`, or `attend_prompt` where it is another function.
@@ -353,6 +373,43 @@ TEST_P(Attention, IsItsFormulaOverFiveThousandTokens) {
   const std::vector<float> chunk = sequence.attend(4900, 5000);
   const std::vector<float> last = sequence.attend(4999, 5000);
   EXPECT_TRUE(same_bits(chunk.data() + 99 * sequence.row_floats(), last.data(), last.size()));
+}
+
+TEST_P(Attention, HasTheSameBitsWhetherValuesAreInKeysOrBesideThem) {
+  std::mt19937 random(13);
+  const auto up_to = [&](uint32_t n) { return static_cast<int32_t>(1 + random() % n); };
+  for (int round = 0; round < 24; ++round) {
+    Case beside{.kv_heads = up_to(2), .group = up_to(20), .k_dim = up_to(90), .tokens = up_to(300)};
+    beside.v_dim = up_to(static_cast<uint32_t>(beside.k_dim));
+    beside.sinks = round % 3 == 0;
+    beside.window = round % 4 == 0 ? up_to(200) : 0;
+    beside.type = round % 2 == 0 ? FloatType::kF16 : FloatType::kF32;
+    beside.same_values = true;
+    Case inside = beside;
+    inside.values_in_keys = true;
+    SCOPED_TRACE(testing::Message() << inside);
+    // Where values are in keys, prompts have no other arithmetic.
+    const auto seed = static_cast<uint32_t>(round);
+    Sequence a(*GetParam().ops, beside, seed), b(*GetParam().ops, inside, seed, GetParam().prompt);
+    const int32_t begin = std::max(0, beside.tokens - up_to(50));
+    const std::vector<float> want = a.attend(begin, beside.tokens);
+    const std::vector<float> got = b.attend(begin, beside.tokens);
+    ASSERT_TRUE(same_bits(got.data(), want.data(), want.size()));
+  }
+}
+
+// The most heads that share one latent, and the longest key that may hold its value.
+TEST_P(Attention, HandlesTheLargestKeysWithValues) {
+  const Case c{.group = 128, .k_dim = 576, .v_dim = 512, .tokens = 40, .values_in_keys = true};
+  Sequence latent(*GetParam().ops, c, 11, GetParam().prompt);
+  expect_formula(latent, 38, 40, 1e-5);
+  const Case largest{.group = 3,
+                     .k_dim = kValuesInKeysMax,
+                     .v_dim = kValuesInKeysMax,
+                     .tokens = 290,
+                     .values_in_keys = true};
+  Sequence sequence(*GetParam().ops, largest, 12, GetParam().prompt);
+  expect_formula(sequence, 289, 290, 1e-5);
 }
 
 // Sizes for which no tile of queries fits the scratch memory.

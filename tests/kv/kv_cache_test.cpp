@@ -10,9 +10,9 @@ namespace {
 
 using kernels::FloatType;
 
-const std::vector<MemoryNeed> kNeeds = {PagedNeed{3, 64, 64}, std::monostate(),
-                                        PagedNeed{1, 20, 24, 100}, PagedNeed{2, 96, 80},
-                                        PagedNeed{1, 48, 0}};
+const std::vector<MemoryNeed> kNeeds = {
+    PagedNeed{3, 64, 64}, std::monostate(), PagedNeed{1, 20, 24, 100}, PagedNeed{2, 96, 80},
+    PagedNeed{.heads = 1, .k_dim = 48, .v_dim = 32, .values_in_keys = true}};
 
 TEST(KvCache, LaysLayersPagesAndHeadsWithoutOverlapOnCacheLines) {
   for (const FloatType type : {FloatType::kF16, FloatType::kF32}) {
@@ -43,7 +43,8 @@ TEST(KvCache, LaysLayersPagesAndHeadsWithoutOverlapOnCacheLines) {
       if (need == nullptr) continue;
       EXPECT_EQ(kv.k_dim, need->k_dim);
       EXPECT_EQ(kv.v_dim, need->v_dim);
-      EXPECT_GE(kv.head_bytes, (kv.k_dim + kv.v_dim) * kernels::kPageTokens * element);
+      const int32_t numbers = kv.k_dim + (kv.values_in_keys ? 0 : kv.v_dim);
+      EXPECT_EQ(kv.head_bytes, numbers * kernels::kPageTokens * element);
       EXPECT_GE(kv.page_bytes, kv.kv_heads * kv.head_bytes);
     }
     EXPECT_LE(end - cache.layer(0).base, cache.bytes());

@@ -37,6 +37,23 @@ TEST(MemoryLayout, HasASpineOfNoBytesWhereAllLayersHaveAWindow) {
   EXPECT_EQ(layout.groups()[0].page_bytes, 0);
 }
 
+TEST(MemoryLayout, HasNoMemoryForValuesThatAreInKeys) {
+  const auto make = [](const PagedNeed& need) {
+    return MemoryLayout::make({need}, FloatType::kF16);
+  };
+  PagedNeed need{.heads = 1, .k_dim = 576, .v_dim = 512, .values_in_keys = true};
+  const auto layout = make(need);
+  ASSERT_TRUE(layout) << layout.error().message;
+  EXPECT_EQ(layout->groups()[0].page_bytes, 576 * 32 * 2);
+  EXPECT_TRUE(layout->pages_of(0).values_in_keys);
+  EXPECT_EQ(layout->pages_of(0).v_dim, 512);
+  EXPECT_EQ(layout->pages_of(0).head_bytes, 576 * 32 * 2);
+  need.v_dim = 577;  // More than a key has.
+  EXPECT_FALSE(make(need));
+  need.k_dim = kernels::kValuesInKeysMax + 1;  // More than kernels widen.
+  EXPECT_FALSE(make(need));
+}
+
 TEST(MemoryLayout, NarrowWindowsBeyondTheGroupsJoinTheNextWiderOne) {
   const MemoryLayout layout = layout_of({100, 200, 300, 400, 500, 0});
   ASSERT_EQ(layout.groups().size(), size_t{kGroupsMax});

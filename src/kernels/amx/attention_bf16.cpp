@@ -287,8 +287,8 @@ template <class Tiles>
 void attend_prompt(const KvPages& kv, const AttendArgs& args) {
   // What depends on the layer alone, so that all rows of a prompt go one way.
   const bool tiled = kv.k_dim % kStep == 0 && kv.v_dim % (kColumnTiles * kLanes) == 0 &&
-                     kv.k_dim <= kDimsMax && kv.v_dim <= kDimsMax && args.softcap == 0 &&
-                     args.scale > 0;
+                     kv.k_dim <= kDimsMax && kv.v_dim <= kDimsMax && !kv.values_in_keys &&
+                     args.softcap == 0 && args.scale > 0;
   if (!tiled) return avx512::attend(kv, args);
   const Room room = lay_out(kv, args.scratch);
   const int32_t queries = args.rows * args.group;

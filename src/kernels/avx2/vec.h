@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/unroll.h"
+
 namespace weir::kernels::avx2 {
 
 struct Vec {
@@ -91,6 +93,23 @@ struct Vec {
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
     four = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+  }
+
+  static void transpose(Float (&rows)[kLanes]) {
+    Float fours[kLanes];
+    repeat<2>([&](auto b) __attribute__((always_inline)) {
+      const Float* r = rows + 4 * b;
+      const Float low0 = _mm256_unpacklo_ps(r[0], r[1]), high0 = _mm256_unpackhi_ps(r[0], r[1]);
+      const Float low1 = _mm256_unpacklo_ps(r[2], r[3]), high1 = _mm256_unpackhi_ps(r[2], r[3]);
+      fours[4 * b] = _mm256_shuffle_ps(low0, low1, 0x44);
+      fours[4 * b + 1] = _mm256_shuffle_ps(low0, low1, 0xee);
+      fours[4 * b + 2] = _mm256_shuffle_ps(high0, high1, 0x44);
+      fours[4 * b + 3] = _mm256_shuffle_ps(high0, high1, 0xee);
+    });
+    repeat<4>([&](auto j) __attribute__((always_inline)) {
+      rows[j] = _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x20);
+      rows[4 + j] = _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x31);
+    });
   }
 
   // 4 floats, or the first `n` of them.

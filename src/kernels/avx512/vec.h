@@ -15,6 +15,8 @@
 
 #include <cstdint>
 
+#include "kernels/unroll.h"
+
 namespace weir::kernels::avx512 {
 
 struct Vec {
@@ -92,6 +94,32 @@ struct Vec {
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     four = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+  }
+
+  // Lane j of row i becomes lane i of row j.
+  static void transpose(Float (&rows)[kLanes]) {
+    // Within four rows: quarter q of row 4 b + j is what they have in column 4 q + j.
+    Float fours[kLanes];
+    repeat<4>([&](auto b) __attribute__((always_inline)) {
+      const Float* r = rows + 4 * b;
+      const Float low0 = _mm512_unpacklo_ps(r[0], r[1]), high0 = _mm512_unpackhi_ps(r[0], r[1]);
+      const Float low1 = _mm512_unpacklo_ps(r[2], r[3]), high1 = _mm512_unpackhi_ps(r[2], r[3]);
+      fours[4 * b] = _mm512_shuffle_ps(low0, low1, 0x44);
+      fours[4 * b + 1] = _mm512_shuffle_ps(low0, low1, 0xee);
+      fours[4 * b + 2] = _mm512_shuffle_ps(high0, high1, 0x44);
+      fours[4 * b + 3] = _mm512_shuffle_ps(high0, high1, 0xee);
+    });
+    // Then the quarters of a column from all rows.
+    repeat<4>([&](auto j) __attribute__((always_inline)) {
+      const Float even0 = _mm512_shuffle_f32x4(fours[j], fours[4 + j], 0x88);
+      const Float even1 = _mm512_shuffle_f32x4(fours[8 + j], fours[12 + j], 0x88);
+      const Float odd0 = _mm512_shuffle_f32x4(fours[j], fours[4 + j], 0xdd);
+      const Float odd1 = _mm512_shuffle_f32x4(fours[8 + j], fours[12 + j], 0xdd);
+      rows[j] = _mm512_shuffle_f32x4(even0, even1, 0x88);
+      rows[4 + j] = _mm512_shuffle_f32x4(odd0, odd1, 0x88);
+      rows[8 + j] = _mm512_shuffle_f32x4(even0, even1, 0xdd);
+      rows[12 + j] = _mm512_shuffle_f32x4(odd0, odd1, 0xdd);
+    });
   }
 
   // p[0], p[0], p[1], p[1], ...: 8 floats, or the first `n` of them.

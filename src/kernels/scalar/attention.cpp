@@ -16,8 +16,6 @@ namespace {
 constexpr int32_t kBlockTokens = 256;
 constexpr int32_t kLanes = 16;
 
-int64_t element_bytes(const KvPages& kv) { return kv.type == FloatType::kF32 ? 4 : 2; }
-
 uint8_t* head_of(const KvPages& kv, int32_t page, int32_t head) {
   return kv.base + page * kv.page_bytes + head * kv.head_bytes;
 }
@@ -56,6 +54,12 @@ void store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first, 
     for (int32_t d = 0; d < kv.v_dim; ++d) put(kv, head_of(kv, page, h), at + d, v[d]);
 }
 
+// Number d of the value in a page's slot; `head`: where the head's keys begin.
+float value(const KvPages& kv, const uint8_t* head, int32_t slot, int32_t d) {
+  if (kv.values_in_keys) return get(kv, head, int64_t{d} * kPageTokens + slot);
+  return get(kv, head, int64_t{kv.k_dim} * kPageTokens + int64_t{slot} * kv.v_dim + d);
+}
+
 // What a query head remembers from block to block; its output so far lies in `out`, not divided.
 struct Running {
   float max = -std::numeric_limits<float>::infinity();
@@ -84,10 +88,8 @@ void attend_block(const KvPages& kv, const AttendArgs& args, const float* q, int
   for (int32_t j = begin; j < end; ++j) {
     const float p = std::exp(score[j - begin] - max);
     running.sum[j % kLanes] += p;
-    const uint8_t* values = head_of(kv, args.pages[j / kPageTokens], args.kv_head) +
-                            int64_t{kv.k_dim} * kPageTokens * element_bytes(kv);
-    for (int32_t d = 0; d < kv.v_dim; ++d)
-      out[d] += p * get(kv, values, int64_t{j % kPageTokens} * kv.v_dim + d);
+    const uint8_t* head = head_of(kv, args.pages[j / kPageTokens], args.kv_head);
+    for (int32_t d = 0; d < kv.v_dim; ++d) out[d] += p * value(kv, head, j % kPageTokens, d);
   }
 }
 

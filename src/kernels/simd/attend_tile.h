@@ -47,6 +47,25 @@ Tiles<V> lay_out(const KvPages& kv, void* scratch) {
   return tiles;
 }
 
+static_assert(kScratchBytes / 4 > (kBlockTokens + 64) * (2 * kValuesInKeysMax + 64));
+
+// A page's values, which are the first numbers of its widened keys [k_dim][32].
+template <class V>
+void turn_values(const float* keys, int32_t k_dim, int32_t v_stride, float* values) {
+  for (int t = 0; t < kPageTokens; t += V::kLanes) {
+    for (int32_t d = 0; d < v_stride; d += V::kLanes) {
+      typename V::Float square[V::kLanes];
+      repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
+        square[i] = d + i < k_dim ? V::load(keys + int64_t{d + i} * kPageTokens + t) : V::zero();
+      });
+      V::transpose(square);
+      repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
+        V::store(values + int64_t{t + i} * v_stride + d, square[i]);
+      });
+    }
+  }
+}
+
 // Widens pages [first, end) of a block.
 template <class V, class E>
 void widen_block(const KvPages& kv, const AttendArgs& args, int32_t block_begin, int first, int end,
@@ -57,8 +76,13 @@ void widen_block(const KvPages& kv, const AttendArgs& args, int32_t block_begin,
     const E* keys = keys_of<E>(kv, pages[page], args.kv_head);
     float* to = tiles.keys + int64_t{page} * k_count;
     for (int32_t i = 0; i < k_count; i += V::kLanes) V::store(to + i, V::load(keys + i));
-    const E* values = values_of<E>(kv, pages[page], args.kv_head);
+    const float* widened = to;
     to = tiles.values + int64_t{page} * kPageTokens * tiles.v_stride;
+    if (kv.values_in_keys) {
+      turn_values<V>(widened, kv.k_dim, tiles.v_stride, to);
+      continue;
+    }
+    const E* values = values_of<E>(kv, pages[page], args.kv_head);
     for (int t = 0; t < kPageTokens; ++t, values += kv.v_dim, to += tiles.v_stride) {
       int32_t d = 0;
       for (; d + V::kLanes <= kv.v_dim; d += V::kLanes) V::store(to + d, V::load(values + d));

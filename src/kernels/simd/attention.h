@@ -11,9 +11,10 @@ namespace weir::kernels::simd {
 
 template <class V, class E>
 void attend_pages(const KvPages& kv, const AttendArgs& args) {
-  // A single row's heads share loads in registers; more queries share a widened block.
+  // A single row's heads share loads in registers; more queries share a widened block. Values that
+  // are in keys have to be turned round, which only widening does (kValuesInKeysMax: it fits).
   const int64_t queries = int64_t{args.rows} * args.group;
-  if (args.rows > 1 || args.group > kDecodeHeads) {
+  if (args.rows > 1 || args.group > kDecodeHeads || kv.values_in_keys) {
     const Tiles<V> tiles = lay_out<V>(kv, args.scratch);
     if (tiles.capacity > 0) {
       for (int64_t begin = 0; begin < queries; begin += tiles.capacity) {
