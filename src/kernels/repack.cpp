@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/dtype.h"
 
 namespace weir::kernels {
 namespace {
@@ -83,7 +85,37 @@ void pack_scales(const StoredQuant& stored, int32_t block, uint8_t* scales) {
   }
 }
 
+float scale_at(const StoredQuant& stored, const uint8_t* scales, int64_t index) {
+  if (stored.scale_type == FloatType::kF32) {
+    float value;
+    std::memcpy(&value, scales + 4 * index, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, scales + 2 * index, 2);
+  return stored.scale_type == FloatType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
+}
+
 }  // namespace
+
+void dequantise_turned(const StoredQuant& stored, float* out) {
+  const int64_t row_bytes = int64_t{stored.k} * stored.bits / 8;
+  const int64_t groups = stored.k / stored.group;
+  for (int64_t row = 0; row < stored.n; ++row) {
+    for (int32_t first = 0; first < stored.k; first += 8) {
+      uint64_t eight = 0;
+      std::memcpy(&eight, stored.words + row * row_bytes + int64_t{first} / 8 * stored.bits,
+                  static_cast<size_t>(stored.bits));
+      const int64_t group = row * groups + first / stored.group;
+      const float scale = scale_at(stored, stored.scales, group);
+      const float bias = scale_at(stored, stored.biases, group);
+      for (int32_t i = 0; i < 8; ++i) {
+        const uint64_t q = eight >> (stored.bits * i) & ((1u << stored.bits) - 1);
+        out[(int64_t{first} + i) * stored.n + row] = std::fma(scale, static_cast<float>(q), bias);
+      }
+    }
+  }
+}
 
 int32_t container_bits(int32_t bits) { return bits <= 4 ? 4 : 8; }
 

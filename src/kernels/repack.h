@@ -38,4 +38,7 @@ NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end);
 void repack_blocks(const StoredQuant& stored, int32_t begin, int32_t end, uint8_t* words,
                    uint8_t* scales);
 
+// The numbers themselves, v = fma(scale, q, bias) as gemm_quant_f32 has them, transposed: [k, n].
+void dequantise_turned(const StoredQuant& stored, float* out);
+
 }  // namespace weir::kernels

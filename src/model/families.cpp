@@ -21,6 +21,7 @@ struct FamilyEntry {
 
 // Every architecture this server runs. Sorted.
 constexpr std::array kFamilies = {
+    FamilyEntry{"DeepseekV2ForCausalLM", family::deepseek_v2},
     FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
     FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
     FamilyEntry{"GptOssForCausalLM", family::gpt_oss},
@@ -141,6 +142,28 @@ Result<void> check(const GatedDelta& d, int layer) {
     return wrong(layer, "expected a linear_conv_kernel_dim from 2 to " + std::to_string(kTapsMax) +
                             ", found " + std::to_string(d.conv_taps));
   return check_not_negative(layer, {{"rms_norm_eps", d.norm_eps}});
+}
+
+Result<void> check_size(int layer, const char* key, int found, int least, int most) {
+  if (found >= least && found <= most) return {};
+  return wrong(layer, std::string("expected a ") + key + " from " + std::to_string(least) + " to " +
+                          std::to_string(most) + ", found " + std::to_string(found));
+}
+
+Result<void> check(const LatentAttention& a, int layer) {
+  constexpr int kHeadsMax = 1024, kHeadMax = 1024, kRankMax = 1 << 16;
+  WEIR_TRY(check_size(layer, "num_attention_heads", a.num_heads, 1, kHeadsMax));
+  WEIR_TRY(check_size(layer, "q_lora_rank", a.q_rank, 0, kRankMax));
+  WEIR_TRY(check_size(layer, "qk_nope_head_dim", a.nope_dim, 1, kHeadMax));
+  WEIR_TRY(check_size(layer, "qk_rope_head_dim", a.rope_dim, 0, kernels::kValuesInKeysMax - 1));
+  WEIR_TRY(check_size(layer, "kv_lora_rank", a.kv_rank, 1, kernels::kValuesInKeysMax - a.rope_dim));
+  WEIR_TRY(check_size(layer, "v_head_dim", a.v_head_dim, 1, kHeadMax));
+  if (a.rope.dim < 0 || a.rope.dim > a.rope_dim || a.rope.dim % 2 != 0)
+    return wrong(layer, "expected an even number of rotary dimensions up to " +
+                            std::to_string(a.rope_dim) + ", found " + std::to_string(a.rope.dim));
+  WEIR_TRY(check_rope(a.rope, layer));
+  WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", a.norm_eps}}));
+  return check_positive(layer, {{"qk_nope_head_dim and mscale_all_dim", a.scale}});
 }
 
 Result<void> check(const Dense& dense, int layer) {

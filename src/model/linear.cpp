@@ -108,14 +108,20 @@ void multiply_generated(const kernels::Ops& ops, const Linear& weight, const Act
   if (weight.int8) {
     ops.gemm_quant_int8(weight.quant, in.forms->int8(weight.k, weight.quant.group, at), range,
                         scratch);
-  } else if (weight.quantised) {
-    ops.gemm_quant_f32(weight.quant, in.x + at, weight.k, range, scratch);
   } else {
-    ops.gemm_float_f32(weight.floats, in.x + at, weight.k, range, scratch);
+    multiply_floats(ops, weight, in.x + at, weight.k, range, scratch);
   }
 }
 
 }  // namespace
+
+void multiply_floats(const kernels::Ops& ops, const Linear& weight, const float* x,
+                     int64_t x_stride, const kernels::GemmRange& range, void* scratch) {
+  if (weight.quantised)
+    ops.gemm_quant_f32(weight.quant, x, x_stride, range, scratch);
+  else
+    ops.gemm_float_f32(weight.floats, x, x_stride, range, scratch);
+}
 
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch) {

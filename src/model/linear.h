@@ -89,6 +89,10 @@ struct Activations {
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch);
 
+// The same for float activations, rows of which are x_stride apart.
+void multiply_floats(const kernels::Ops& ops, const Linear& weight, const float* x,
+                     int64_t x_stride, const kernels::GemmRange& range, void* scratch);
+
 // Columns [begin, end) as what a product may fetch for the next one.
 kernels::NextWeights next_weights(const Linear& weight, int32_t begin, int32_t end);
 

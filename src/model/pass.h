@@ -54,6 +54,11 @@ struct Pass {
     const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
     return ws.position[row] >= slice.prompt_length;
   }
+  // The page in which a layer of the cache keeps what a row leaves there.
+  int32_t page_of(int32_t memory, int32_t row) const {
+    const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
+    return slice.memory.pages(kv.group_of(memory))[ws.position[row] / kernels::kPageTokens];
+  }
   void* scratch() const { return ws.scratch(member); }
   // The input of the sublayer at hand, [rows, hidden], and its other forms.
   float* normed() const {

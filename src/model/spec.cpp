@@ -57,6 +57,13 @@ std::string text(const GatedDelta& d) {
                 d.key_dim, d.conv_taps);
 }
 
+std::string text(const LatentAttention& a) {
+  std::string s = format("mla %dx%d+%d", a.num_heads, a.nope_dim, a.rope_dim);
+  s += format(" values %d latent %d", a.v_head_dim, a.kv_rank);
+  if (a.q_rank > 0) s += format(" queries by %d", a.q_rank);
+  return s + rope_text(a.rope) + " scale " + number(a.scale);
+}
+
 std::string text(const Dense& f) {
   static constexpr std::array kGated = {"swiglu", "geglu-tanh",  "geglu", "relu2-glu",
                                         "reglu",  "quick-geglu", "glu"};
@@ -151,6 +158,7 @@ namespace {
 
 const Rope* rope_in(const Attention& a) { return &a.rope; }
 const Rope* rope_in(const GatedDelta&) { return nullptr; }
+const Rope* rope_in(const LatentAttention& a) { return &a.rope; }
 const Rope* rope_in(const Dense&) { return nullptr; }
 const Rope* rope_in(const Moe&) { return nullptr; }
 

@@ -74,6 +74,23 @@ struct Attention {  // MHA, GQA, MQA.
   int q_rows() const { return head_dim + (out_gate ? v_dim() : 0); }  // Of a head in q_proj.
 };
 
+// Multi-head latent attention: a token leaves one latent vector, of which all heads' keys and
+// values are linear functions, and one further key that all heads share, which alone is rotated.
+struct LatentAttention {
+  int num_heads = 0;
+  int q_rank = 0;    // Queries come from a latent of their own; 0: from the input.
+  int kv_rank = 0;   // Of the latent.
+  int nope_dim = 0;  // Of a head's query and key, without the part that is rotated.
+  int rope_dim = 0;  // Of that part.
+  int v_head_dim = 0;
+  float norm_eps = 1e-6f;  // Of the latents' norms.
+  float scale = 0;         // Multiplies q.k.
+  Rope rope{};
+
+  int q_dim() const { return nope_dim + rope_dim; }
+  int latent_dim() const { return kv_rank + rope_dim; }  // What a token leaves.
+};
+
 struct Dense {
   int width = 0;
   Act act = Act::kSilu;
@@ -122,7 +139,7 @@ struct GatedDelta {
   int group() const { return value_heads / key_heads; }
 };
 
-using Operation = std::variant<Attention, GatedDelta, Dense, Moe>;
+using Operation = std::variant<Attention, LatentAttention, GatedDelta, Dense, Moe>;
 
 // residual += scale * post(op(pre(residual))).
 struct Sublayer {

@@ -193,32 +193,68 @@ StoredLinear WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
   return out;
 }
 
-Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision precision) {
-  const StoredLinear stored = locate(m, row, n, precision);
-  Linear out = stored.linear;
-  const auto bytes_of = [&](size_t i) {
-    const StoredLinear::Piece& piece = stored.piece[i];
-    return checkpoint_.files()[static_cast<size_t>(piece.file)].bytes().data() + piece.offset;
+const std::byte* WeightBinder::bytes_of(const StoredLinear::Piece& piece) const {
+  return checkpoint_.files()[static_cast<size_t>(piece.file)].bytes().data() + piece.offset;
+}
+
+QuantSource WeightBinder::source_of(const StoredLinear& stored) const {
+  const auto bytes = [&](size_t i) {
+    return reinterpret_cast<const uint8_t*>(bytes_of(stored.piece[i]));
   };
-  if (!out.quantised) {
-    out.floats.rows = unwrap(store_.add_floats(checkpoint_.file(*m.weight), m.weight->tensor,
-                                               bytes_of(0), int64_t{n} * m.k));
-    return out;
-  }
   QuantSource source;
-  source.stored = {.n = n,
-                   .k = m.k,
-                   .group = out.quant.group,
+  source.stored = {.n = stored.linear.n,
+                   .k = stored.linear.k,
+                   .group = stored.linear.quant.group,
                    .bits = stored.bits,
-                   .scale_type = out.quant.scale_type,
-                   .words = reinterpret_cast<const uint8_t*>(bytes_of(0)),
-                   .scales = reinterpret_cast<const uint8_t*>(bytes_of(1)),
-                   .biases = reinterpret_cast<const uint8_t*>(bytes_of(2))};
+                   .scale_type = stored.linear.quant.scale_type,
+                   .words = bytes(0),
+                   .scales = bytes(1),
+                   .biases = bytes(2)};
   for (size_t i = 0; i < 3; ++i) {
     source.file[i] = &checkpoint_.files()[static_cast<size_t>(stored.piece[i].file)];
     source.offset[i] = stored.piece[i].offset;
   }
-  out.quant = unwrap(store_.add_packed(source));
+  return source;
+}
+
+Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision precision) {
+  const StoredLinear stored = locate(m, row, n, precision);
+  Linear out = stored.linear;
+  if (out.quantised)
+    out.quant = unwrap(store_.add_packed(source_of(stored)));
+  else
+    out.floats.rows = unwrap(store_.add_floats(checkpoint_.file(*m.weight), m.weight->tensor,
+                                               bytes_of(stored.piece[0]), int64_t{n} * m.k));
+  return out;
+}
+
+Linear WeightBinder::bind_turned(const Module& m, int64_t row, int32_t n) {
+  const StoredLinear stored = locate(m, row, n, Precision::kFloatActivations);
+  const DType type = m.scales == nullptr ? m.weight->tensor.type : DType::kF32;
+  Linear out = float_linear(type, m.k, n, Precision::kFloatActivations);
+  if (m.scales != nullptr)
+    out.floats.rows = unwrap(store_.add_turned(source_of(stored)));
+  else
+    out.floats.rows = unwrap(store_.add_gathered({.file = &checkpoint_.file(*m.weight),
+                                                  .type = type,
+                                                  .data = bytes_of(stored.piece[0]),
+                                                  .n = m.k,
+                                                  .k = n,
+                                                  .row_step = 1,
+                                                  .column_step = m.k}));
+  return out;
+}
+
+std::vector<SplitHead> WeightBinder::split_heads(int layer, std::string_view part, int32_t heads,
+                                                 int32_t first, int32_t second, int32_t k) {
+  const int64_t head_rows = int64_t{first} + second;
+  const std::array<int64_t, 1> rows = {heads * head_rows};
+  const auto module = open(stored_path(layer, part), rows, k, false);
+  std::vector<SplitHead> out;
+  for (int64_t h = 0; module && h < heads; ++h)
+    out.push_back(
+        {.turned = bind_turned(*module, h * head_rows, first),
+         .plain = bind(*module, h * head_rows + first, second, Precision::kFloatActivations)});
   return out;
 }
 

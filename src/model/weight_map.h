@@ -4,7 +4,8 @@
 // Canonical module names are Llama's; ModelSpec::renames and ::fused say what a family calls them.
 // Norms before and after a sublayer bring their own (Norm::module).
 //   whole model: embed_tokens, norm, lm_head
-//   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks,
+//   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks; of latent attention
+//   self_attn.{q_a,q_b,kv_b}_proj, self_attn.kv_a_proj_with_mqa, self_attn.{q,kv}_a_layernorm;
 //   mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.gate.e_score_correction_bias,
 //   mlp.shared_expert.*, mlp.shared_expert_gate,
 //   linear_attn.{in_proj_qkvz,in_proj_ba,out_proj,norm}, linear_attn.{A_log,dt_bias}; experts:
@@ -59,6 +60,11 @@ struct NormWeights {
   const float* bias = nullptr;
 };
 
+struct SplitHead {
+  Linear turned;  // [k, first], of floats.
+  Linear plain;   // [second, k]
+};
+
 class WeightBinder {
  public:
   // What quantised weights meet: see Linear.
@@ -86,6 +92,10 @@ class WeightBinder {
                 Precision precision = Precision::kAsComputed);
   // Linear layers of the same input, which the file may hold fused.
   std::vector<Linear> linears(int layer, std::span<const Part> parts, int32_t k, bool bias);
+  // A module whose rows are, head after head, `first` ones, bound transposed, and `second` ones.
+  // All of them meet float activations. Empty after an error.
+  std::vector<SplitHead> split_heads(int layer, std::string_view part, int32_t heads, int32_t first,
+                                     int32_t second, int32_t k);
   // mlp.experts.*.`part`, or mlp.switch_mlp.`part` where the file stacks them, or what of
   // ModelSpec::expert_tensors it is.
   std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
@@ -129,6 +139,10 @@ class WeightBinder {
   // Rows [row, row + n) of the module, all leading dimensions counted.
   Linear bind(const Module& module, int64_t row, int32_t n, Precision precision);
   StoredLinear locate(const Module& module, int64_t row, int32_t n, Precision precision);
+  const std::byte* bytes_of(const StoredLinear::Piece& piece) const;
+  QuantSource source_of(const StoredLinear& stored) const;
+  // The same rows as columns: [module.k, n], of floats.
+  Linear bind_turned(const Module& module, int64_t row, int32_t n);
   // The layer's experts are in the tensors that ModelSpec::expert_tensors names.
   bool in_tensors(int layer, std::string_view part) const;
   std::vector<Linear> tensor_experts(int layer, std::string_view part, int32_t count, int32_t n,

@@ -20,7 +20,16 @@ constexpr int32_t kGatherRows = 32;
 
 struct RowBytes {
   int64_t words, scales;
+  int64_t all() const { return words + 2 * scales; }
 };
+
+// Rows [first, first + count) of the source have been read.
+void drop_rows(const QuantSource& source, const RowBytes& row, int64_t first, int64_t count) {
+  const int64_t sizes[3] = {row.words, row.scales, row.scales};
+  for (int i = 0; i < 3; ++i)
+    source.file[i]->drop(source.offset[i] + static_cast<size_t>(first * sizes[i]),
+                         static_cast<size_t>(count * sizes[i]));
+}
 
 RowBytes row_bytes(const kernels::StoredQuant& s) {
   const int64_t scale = s.scale_type == kernels::FloatType::kF32 ? 4 : 2;
@@ -71,8 +80,7 @@ Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) 
   for (int32_t begin = 0; begin < blocks; begin += kJobBlocks)
     jobs_.push_back({source, reinterpret_cast<uint8_t*>(words), reinterpret_cast<uint8_t*>(scales),
                      begin, std::min(begin + kJobBlocks, blocks)});
-  const RowBytes row = row_bytes(s);
-  stored_bytes_ += s.n * (row.words + 2 * row.scales);
+  stored_bytes_ += s.n * row_bytes(s).all();
   return m;
 }
 
@@ -99,6 +107,16 @@ Result<const void*> WeightStore::add_gathered(const ScatteredFloats& source) {
     gather_jobs_.push_back({source, rows, begin, std::min(begin + kGatherRows, source.n)});
   stored_bytes_ += source.bytes();
   return rows;
+}
+
+Result<const float*> WeightStore::add_turned(const QuantSource& source) {
+  const kernels::StoredQuant& s = source.stored;
+  const int64_t numbers = int64_t{s.n} * s.k;
+  numbers_of_format_[format_name(s.bits, s.group)] += numbers;
+  WEIR_ASSIGN(std::byte * rows, allocate(numbers * 4));
+  turn_jobs_.push_back({source, reinterpret_cast<float*>(rows)});
+  stored_bytes_ += s.n * row_bytes(s).all();
+  return turn_jobs_.back().rows;
 }
 
 int64_t WeightStore::numbers() const {
@@ -152,11 +170,16 @@ int64_t WeightStore::run(const Job& job) {
   const int64_t first = int64_t{job.begin} * kernels::kBlockRows;
   const int64_t rows = std::min<int64_t>(int64_t{job.end} * kernels::kBlockRows, s.n) - first;
   const RowBytes row = row_bytes(s);
-  const int64_t sizes[3] = {row.words, row.scales, row.scales};
-  for (int i = 0; i < 3; ++i)
-    job.source.file[i]->drop(job.source.offset[i] + static_cast<size_t>(first * sizes[i]),
-                             static_cast<size_t>(rows * sizes[i]));
-  return rows * (row.words + 2 * row.scales);
+  drop_rows(job.source, row, first, rows);
+  return rows * row.all();
+}
+
+int64_t WeightStore::run(const TurnJob& job) {
+  const kernels::StoredQuant& s = job.source.stored;
+  kernels::dequantise_turned(s, job.rows);
+  const RowBytes row = row_bytes(s);
+  drop_rows(job.source, row, 0, s.n);
+  return s.n * row.all();
 }
 
 namespace {
@@ -185,11 +208,13 @@ int64_t WeightStore::run(const GatherJob& job) {
 void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
   std::atomic<int64_t> done{0};
   const auto packs = static_cast<int32_t>(jobs_.size());
-  const auto count = packs + static_cast<int32_t>(gather_jobs_.size());
+  const auto gathers = packs + static_cast<int32_t>(gather_jobs_.size());
+  const auto count = gathers + static_cast<int32_t>(turn_jobs_.size());
   team.run([&](int member) {
     for (int32_t i = team.claim(); i < count; i = team.claim()) {
-      const int64_t bytes = i < packs ? run(jobs_[static_cast<size_t>(i)])
-                                      : run(gather_jobs_[static_cast<size_t>(i - packs)]);
+      const int64_t bytes = i < packs     ? run(jobs_[static_cast<size_t>(i)])
+                            : i < gathers ? run(gather_jobs_[static_cast<size_t>(i - packs)])
+                                          : run(turn_jobs_[static_cast<size_t>(i - gathers)]);
       done.fetch_add(bytes, std::memory_order_relaxed);
       if (member == 0 && progress) progress(done.load(std::memory_order_relaxed), stored_bytes_);
     }
@@ -205,6 +230,7 @@ void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64
   }
   jobs_ = {};
   gather_jobs_ = {};
+  turn_jobs_ = {};
 }
 
 }  // namespace weir::model

@@ -3,8 +3,8 @@
 // stay mapped from the file; small vectors are widened to float32.
 //
 // Threads: filled by one thread; pack() uses the team; immutable afterwards.
-// Invariants: (1) pointers handed out stay valid for the store's life; (2) what add_packed() and
-// add_gathered() hand out is filled by pack().
+// Invariants: (1) pointers handed out stay valid for the store's life; (2) what add_packed(),
+// add_gathered() and add_turned() hand out is filled by pack().
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,8 @@ class WeightStore {
                                  int64_t elements);
   // Plans a copy, row by row.
   Result<const void*> add_gathered(const ScatteredFloats& source);
+  // Plans a float32 copy [k, n] of a quantised [n, k]: transposed, and dequantised exactly.
+  Result<const float*> add_turned(const QuantSource& source);
   // `count` elements, `step` apart, widened to float32, plus `offset`.
   Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset,
                                    int64_t step = 1);
@@ -103,11 +105,17 @@ class WeightStore {
     int32_t begin = 0, end = 0;
   };
   static int64_t run(const GatherJob& job);
+  struct TurnJob {
+    QuantSource source;
+    float* rows = nullptr;
+  };
+  static int64_t run(const TurnJob& job);
 
   std::vector<HugeBuffer> slabs_;
   size_t slab_used_ = 0;
   std::vector<Job> jobs_;
   std::vector<GatherJob> gather_jobs_;
+  std::vector<TurnJob> turn_jobs_;
   std::map<std::string, int64_t> numbers_of_format_;
   int64_t vector_numbers_ = 0;
   int64_t stored_bytes_ = 0;

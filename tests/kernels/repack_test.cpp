@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "kernels/cpu_ops.h"
 #include "kernels/quant_weights.h"
@@ -45,6 +47,21 @@ TEST_P(Repack, PlacesEveryNumberWhereOpsSaysAndPadsWithZeros) {
       ASSERT_EQ(read_float(packed.scales, type, line + 16), real ? weights.bias(row, g) : 0.0f);
     }
   }
+}
+
+TEST_P(Repack, TurnsTheNumbersThemselves) {
+  const auto [bits, group, type] = GetParam();
+  const QuantShape shape = {21, 2 * group, group, bits, type};
+  const QuantWeights weights(shape, static_cast<uint32_t>(bits * 10 + group));
+  std::vector<float> turned(static_cast<size_t>(shape.n) * static_cast<size_t>(shape.k));
+  dequantise_turned(weights.stored(), turned.data());
+  for (int32_t row = 0; row < shape.n; ++row)
+    for (int32_t c = 0; c < shape.k; ++c) {
+      const int32_t g = c / group;
+      const float value = std::fma(
+          weights.scale(row, g), static_cast<float>(weights.quantum(row, c)), weights.bias(row, g));
+      ASSERT_EQ(turned[static_cast<size_t>(c * shape.n + row)], value) << row << ", " << c;
+    }
 }
 
 TEST_P(Repack, WritesOnlyTheBlocksAskedFor) {

@@ -4,6 +4,7 @@
 // default"); they are written here a second time, by architecture.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "base/concat.h"
@@ -129,6 +130,65 @@ TEST(Family, Qwen3NextHasStatesUnlessALayerAttendsToAll) {
   expect_error(next(R"("linear_value_head_dim":4096)"), "found 128 and 4096");
   for (const char* taps : {"1", "17"})
     expect_error(next(concat({R"("linear_conv_kernel_dim":)", taps})), "from 2 to 16");
+}
+
+TEST(Family, DeepseekV2HasLatentAttentionAndDenseLayersFirst) {
+  const auto spec_with = [](std::string_view more) {
+    return spec_of("DeepseekV2ForCausalLM",
+                   concat({R"("num_experts_per_tok":6,"q_lora_rank":null)", more}));
+  };
+  const auto spec = spec_with(R"(,"first_k_dense_replace":1,"moe_layer_freq":2)");
+  ASSERT_TRUE(spec) << error_of(spec);
+  const auto& a = std::get<LatentAttention>(spec->sublayers[0].op);
+  EXPECT_EQ(a.q_rank, 0);
+  EXPECT_EQ(a.kv_rank, 512);
+  EXPECT_EQ(a.rope_dim, 64);
+  EXPECT_EQ(a.rope.layout, Rope::kInterleaved);
+  EXPECT_FLOAT_EQ(a.scale, 1 / std::sqrt(192.0f));
+  for (size_t layer = 0; layer < 4; ++layer)
+    EXPECT_EQ(std::holds_alternative<Moe>(spec->sublayers[2 * layer + 1].op), layer == 2);
+  const auto& moe = std::get<Moe>(spec->sublayers[5].op);
+  EXPECT_EQ(moe.num_experts, 64);
+  EXPECT_EQ(moe.shared->width, 2 * moe.expert.width);
+  EXPECT_EQ(moe.router.groups, 1);
+  EXPECT_EQ(std::get<LatentAttention>(
+                spec_of("DeepseekV2ForCausalLM", R"("num_experts_per_tok":6)")->sublayers[0].op)
+                .q_rank,
+            1536);
+
+  const auto moe_with = [&](std::string_view more) {
+    const auto found = spec_with(more);
+    EXPECT_TRUE(found) << error_of(found);
+    return std::get<Moe>(found->sublayers[1].op);
+  };
+  const Router limited =
+      moe_with(R"(,"topk_method":"group_limited_greedy","n_group":8,"topk_group":3,)"
+               R"("routed_scaling_factor":16.0)")
+          .router;
+  EXPECT_EQ(limited.groups, 8);
+  EXPECT_EQ(limited.groups_kept, 3);
+  EXPECT_EQ(limited.scale, 16);
+  const Router whole =
+      moe_with(R"(,"n_group":8,"norm_topk_prob":true,"routed_scaling_factor":16.0)").router;
+  EXPECT_EQ(whole.groups, 1);  // "greedy" asks for no group.
+  EXPECT_TRUE(whole.renormalise);
+  EXPECT_EQ(whole.scale, 1);
+  EXPECT_FALSE(moe_with(R"(,"n_shared_experts":null)").shared);
+}
+
+TEST(Family, DeepseekV2RefusesWhatItDoesNotKnow) {
+  const auto expect = [](std::string_view more, std::string_view part) {
+    expect_error(spec_of("DeepseekV2ForCausalLM", concat({R"("num_experts_per_tok":6,)", more})),
+                 part);
+  };
+  expect(R"("topk_method":"noaux_tc")", "topk_method: expected greedy or group_limited_greedy");
+  expect(R"("scoring_func":"sigmoid")", "scoring_func: expected softmax, found \"sigmoid\"");
+  expect(R"("attention_bias":true)", "attention_bias");
+  expect(R"("kv_lora_rank":1000)", "expected a kv_lora_rank from 1 to 960, found 1000");
+  expect(R"("qk_rope_head_dim":63)", "expected an even number of rotary dimensions up to 63");
+  expect(R"("qk_nope_head_dim":2000)", "expected a qk_nope_head_dim from 1 to 1024, found 2000");
+  expect(R"("v_head_dim":0)", "'v_head_dim'");
+  expect(R"("index_topk":2048)", "index_topk");
 }
 
 TEST(Family, GemmasCapLogitsUnlessTheySayNull) {

@@ -52,8 +52,7 @@ struct Case {
   int members = 2;
   int32_t window = 0;        // Of all layers from
   int32_t window_layer = 0;  // this one on; 0: of none.
-  std::string family = "";   // A family's tiny checkpoint, with windows shorter than a page,
-                             // or with states.
+  std::string family = "";   // A family's tiny checkpoint.
 };
 
 // A family's, or the built-in model, where asked for with windows, as config.json may give it some.
@@ -185,7 +184,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{model::Compute::kFast, 2, 0, 0, "gemma2"},
                     Case{model::Compute::kExact, 2, 0, 0, "gemma3_text_linear_rope"},
                     Case{model::Compute::kFast, 2, 0, 0, "qwen3_next"},
-                    Case{model::Compute::kExact, 1, 0, 0, "qwen3_next"}),
+                    Case{model::Compute::kExact, 1, 0, 0, "qwen3_next"},
+                    Case{model::Compute::kExact, 1, 0, 0, "deepseek_v2"},
+                    Case{model::Compute::kFast, 2, 0, 0, "mlxconv_deepseek_v2_lite"}),
     [](const testing::TestParamInfo<Case>& tested) {
       const bool exact = tested.param.compute == model::Compute::kExact;
       const int32_t window = tested.param.window;

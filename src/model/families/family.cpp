@@ -37,8 +37,13 @@ Rope::Scaling parse_scaling(const ConfigReader& c, const std::string& name) {
   return Rope::kNone;
 }
 
+// How much larger scores become where the context is stretched.
+float yarn_mscale(float factor, float s) {
+  return factor > 1 ? 0.1f * s * std::log(factor) + 1 : 1.0f;
+}
+
 float yarn_attention_factor(const ConfigReader& r, float factor) {
-  const auto m = [&](float s) { return factor > 1 ? 0.1f * s * std::log(factor) + 1 : 1.0f; };
+  const auto m = [&](float s) { return yarn_mscale(factor, s); };
   const float mscale = r.float_or("mscale", 0), all_dim = r.float_or("mscale_all_dim", 0);
   const float automatic = mscale != 0 && all_dim != 0 ? m(mscale) / m(all_dim) : m(1);
   return r.float_or("attention_factor", automatic);
@@ -162,6 +167,15 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
   out.dim = static_cast<int>(static_cast<float>(head_dim) * std::clamp(partial, 0.0f, 1.0f));
   if (r) read_scaling(c, *r, out);
   return out;
+}
+
+float yarn_softmax_factor(const ConfigReader& c, const Rope& rope) {
+  if (rope.scaling != Rope::kYarn) return 1;
+  auto r = c.child("rope_parameters");
+  if (!r) r = c.child("rope_scaling");
+  const float all_dim = r ? r->float_or("mscale_all_dim", 0) : 0;
+  const float m = yarn_mscale(rope.factor, all_dim);
+  return m * m;
 }
 
 Attention gqa(const ConfigReader& c, const Defaults& defaults) {

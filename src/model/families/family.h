@@ -40,6 +40,8 @@ Attention gqa(const ConfigReader& c, const Defaults& defaults);
 // be a map by layer type ("full_attention").
 Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type,
           float partial_rotary_factor = 1);
+// By what DeepSeek's latent attention multiplies its softmax scale under yarn: m(mscale_all_dim)^2.
+float yarn_softmax_factor(const ConfigReader& c, const Rope& rope);
 Dense gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
 int ffn_width(const ConfigReader& c, std::string_view key);
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback);
@@ -63,6 +65,7 @@ std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
 // Of type sliding_attention.
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
+ModelSpec deepseek_v2(const ConfigReader& c);
 ModelSpec gemma2(const ConfigReader& c);
 ModelSpec gemma3_text(const ConfigReader& c);
 ModelSpec gpt_oss(const ConfigReader& c);

@@ -18,10 +18,7 @@ int32_t tile_rows(const Pass& pass, const BatchSlice& slice, int32_t kv_heads) {
 }  // namespace
 
 AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec, int rope_index)
-    : spec_(spec),
-      memory_(source.memory),
-      rope_index_(rope_index),
-      output_(SublayerOutput::bind(source)) {
+    : spec_(spec), memory_(source.memory), rope_index_(rope_index) {
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   const int32_t hidden = source.hidden;
@@ -37,8 +34,6 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
     const std::vector<Linear> qkv = binder.linears(layer, parts, hidden, spec_.qkv_bias);
     q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
   }
-  o_ = binder.linear(layer, "self_attn.o_proj", hidden, spec_.num_heads * spec_.v_dim(),
-                     spec_.out_bias);
   if (spec_.qk_norm != Attention::kNoQkNorm) {
     const bool all = spec_.qk_norm == Attention::kAllHeads;
     const int32_t all_queries = spec_.num_heads * spec_.head_dim;
@@ -50,10 +45,10 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
   }
   if (spec_.sinks)
     sinks_ = binder.vector(layer, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
-  const int32_t multiple = o_.int8 ? o_.quant.group : 32;  // Columns that convert() wants.
-  converts_heads_ = spec_.num_heads / spec_.num_kv_heads * spec_.v_dim() % multiple == 0;
   input_ = SublayerInput::bind(source, static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms()));
   ask_scratch(source.scratch);
+  out_ = AttendedHeads::bind(source, spec_.num_heads * spec_.v_dim(),
+                             spec_.num_heads / spec_.num_kv_heads * spec_.v_dim(), spec_.out_bias);
 }
 
 void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
@@ -62,15 +57,15 @@ void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
   if (spec_.out_gate) queries_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_width()});
   keys_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = k_.n});
   values_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = v_.n});
-  attended_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = o_.k});
-  attended_forms_ = scratch.ask_forms(o_.k, 1, o_.forms());
 }
 
 int64_t AttentionLayer::weight_bytes() const {
-  return q_.weight_bytes() + k_.weight_bytes() + v_.weight_bytes() + o_.weight_bytes();
+  return q_.weight_bytes() + k_.weight_bytes() + v_.weight_bytes() + out_.weight().weight_bytes();
 }
 
-int64_t AttentionLayer::macs() const { return q_.macs() + k_.macs() + v_.macs() + o_.macs(); }
+int64_t AttentionLayer::macs() const {
+  return q_.macs() + k_.macs() + v_.macs() + out_.weight().macs();
+}
 
 void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
   input_.enter(pass, begin, end);
@@ -94,21 +89,11 @@ void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
                              const kernels::NextWeights& behind) const {
   attend(pass, rows);
   pass.team.barrier(pass.member);
-  if (o_.forms() != 0 && !converts_heads_) {
-    claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
-      const trace::Scope scope(trace::Kind::kKernel, "quantise");
-      convert_attended(pass, {.k = o_.k, .begin = begin, .end = end, .columns = o_.k});
-    });
-    pass.team.barrier(pass.member);
-  }
-  const auto start = pass.ws.groups.now(pass.reads != nullptr);
-  output(pass, rows, behind);
-  pass.team.barrier(pass.member);
-  if (pass.reads != nullptr) pass.ws.groups.projected_since(start);
+  out_.project(pass, rows, behind);
 }
 
 void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
-  if (!output_.adds_columns()) output_.add_rows(pass, begin, end);
+  out_.leave(pass, begin, end);
 }
 
 ColumnShares<3> AttentionLayer::qkv_shares(const Pass& pass) const {
@@ -144,7 +129,7 @@ void AttentionLayer::project(const Pass& pass) const {
     const int32_t head_rows = head_columns(part);
     place(pass, part, 0, pass.rows(), columns.begin / head_rows, columns.end / head_rows);
   };
-  claim_columns(pass, qkv_shares(pass), SublayerOutput::first_weights(pass, o_), compute);
+  claim_columns(pass, qkv_shares(pass), out_.first_weights(pass), compute);
 }
 
 void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads,
@@ -207,10 +192,8 @@ void AttentionLayer::turn_heads(const Pass& pass, Part part, int32_t row, int32_
 
 void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32_t first,
                                  int32_t heads, const float* x) const {
-  const int32_t position = pass.ws.position[row], slot = position % kernels::kPageTokens;
-  const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])];
-  const int32_t page =
-      slice.memory.pages(pass.kv.group_of(memory_))[position / kernels::kPageTokens];
+  const int32_t page = pass.page_of(memory_, row);
+  const int32_t slot = pass.ws.position[row] % kernels::kPageTokens;
   const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;
   store(pass.kv.layer(memory_), page, slot, first, heads, x);
 }
@@ -252,8 +235,8 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const kernels::AttendArgs args = {
       .q = ws.at(queries_) + int64_t{row} * q_width() + kv_head * group * spec_.head_dim,
       .q_stride = q_width(),
-      .out = ws.at(attended_) + int64_t{row} * o_.k + column,
-      .out_stride = o_.k,
+      .out = out_.row(pass, row) + column,
+      .out_stride = out_.width(),
       .rows = rows,
       .first_position = slice.first_position + first,
       .pages = slice.memory.pages(pass.kv.group_of(memory_)),
@@ -268,12 +251,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const auto attend_rows = row < pass.prompt_begin ? pass.ops.attend : pass.ops.attend_prompt;
   attend_rows(pass.kv.layer(memory_), args);
   if (spec_.out_gate) gate_heads(pass, row, row + rows, kv_head * group, group);
-  if (converts_heads_)
-    convert_attended(pass, {.k = o_.k,
-                            .begin = row,
-                            .end = row + rows,
-                            .column = column,
-                            .columns = group * spec_.v_dim()});
+  out_.finish(pass, row, row + rows, column, group * spec_.v_dim());
 }
 
 // What heads have attended, times the sigmoid of their gates.
@@ -283,23 +261,9 @@ void AttentionLayer::gate_heads(const Pass& pass, int32_t begin, int32_t end, in
   for (int64_t row = begin; row < end; ++row)
     for (int32_t h = first; h < first + heads; ++h) {
       const float* gate = pass.ws.at(projected_) + row * q_.n + h * spec_.q_rows() + spec_.head_dim;
-      float* attended = pass.ws.at(attended_) + row * o_.k + h * width;
+      float* attended = out_.row(pass, row) + h * width;
       pass.ops.gated_act(gate, attended, {.act = Act::kSigmoid}, width, attended);
     }
-}
-
-void AttentionLayer::convert_attended(const Pass& pass, const ActivationForms::Part& part) const {
-  const float* x = pass.ws.at(attended_) + int64_t{part.begin} * o_.k + part.column;
-  pass.ws.at(attended_forms_).convert(pass.ops, o_.forms(), x, o_.k, part, pass.prompt_begin);
-}
-
-void AttentionLayer::output(const Pass& pass, const RowRange& rows,
-                            const kernels::NextWeights& behind) const {
-  const trace::Scope scope(trace::Kind::kKernel, "o_proj");
-  const Workspace& ws = pass.ws;
-  const Activations in = {
-      .x = ws.at(attended_), .forms = &ws.at(attended_forms_), .prompt_begin = pass.prompt_begin};
-  output_.project(pass, o_, in, rows, behind);
 }
 
 }  // namespace weir::model

@@ -5,7 +5,7 @@
 // Threads: as Layer.
 #pragma once
 
-#include "model/layers/norm_embed.h"
+#include "model/layers/attended_heads.h"
 
 namespace weir::model {
 
@@ -21,7 +21,7 @@ class AttentionLayer final : public Layer {
   bool takes_groups() const override { return true; }
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
-  bool leaves_nothing() const override { return output_.adds_columns(); }
+  bool leaves_nothing() const override { return out_.leaves_nothing(); }
   int64_t weight_bytes() const override;
   int64_t macs() const override;
 
@@ -43,27 +43,20 @@ class AttentionLayer final : public Layer {
   void gate_heads(const Pass& pass, int32_t begin, int32_t end, int32_t first, int32_t heads) const;
   void attend(const Pass& pass, const RowRange& rows) const;
   void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
-  void convert_attended(const Pass& pass, const ActivationForms::Part& part) const;
-  void output(const Pass& pass, const RowRange& rows, const kernels::NextWeights& behind) const;
   void normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const;
 
   Attention spec_;
   int32_t memory_;  // Which layer of the KV cache.
   int32_t rope_index_;
   SublayerInput input_;
-  SublayerOutput output_;
-  Linear q_, k_, v_, o_;  // Without k_ and v_ where the memory is another layer's.
-  // The heads that attend together fill whole groups of o_proj's activations, so that whoever
-  // computed them can convert them at once.
-  bool converts_heads_ = false;
+  AttendedHeads out_;
+  Linear q_, k_, v_;  // Without k_ and v_ where the memory is another layer's.
   const float* q_norm_ = nullptr;
   const float* k_norm_ = nullptr;
   const float* sinks_ = nullptr;  // [heads]
 
   Buffer<float> projected_, keys_, values_;  // [rows, width of q_, k_ or v_]
-  Buffer<float> queries_;   // [rows, heads * head_dim]: those projected, unless gates lie between.
-  Buffer<float> attended_;  // [rows, o_.k]
-  FormsBuffer attended_forms_;
+  Buffer<float> queries_;  // [rows, heads * head_dim]: those projected, unless gates lie between.
 };
 
 }  // namespace weir::model

@@ -5,6 +5,7 @@
 #include "model/layers/attention.h"
 #include "model/layers/ffn.h"
 #include "model/layers/gated_delta.h"
+#include "model/layers/latent_attention.h"
 
 namespace weir::model {
 
@@ -15,6 +16,10 @@ kv::MemoryNeed need(const Attention& a) {
       .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window};
 }
 kv::MemoryNeed need(const GatedDelta& d) { return kv::StateNeed{GatedDeltaLayer::state_bytes(d)}; }
+kv::MemoryNeed need(const LatentAttention& a) {
+  return kv::PagedNeed{
+      .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true};
+}
 kv::MemoryNeed need(const Dense&) { return {}; }
 kv::MemoryNeed need(const Moe&) { return {}; }
 
@@ -54,6 +59,10 @@ std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Atten
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const GatedDelta& op) {
   return std::make_unique<GatedDeltaLayer>(source, op);
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const LatentAttention& op) {
+  return std::make_unique<LatentAttentionLayer>(source, op, rope_table(op.rope));
 }
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Dense& op) {
