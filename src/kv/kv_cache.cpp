@@ -58,6 +58,13 @@ void KvCache::give_back(int32_t group, int32_t first, int32_t count) {
   }
 }
 
+void KvCache::give_back_states() {
+  if (state_slots_ == 0) return;
+  const auto* const begin = reinterpret_cast<const uint8_t*>(memory_.data());
+  memory_.give_back(static_cast<size_t>(states_.front().base - begin),
+                    static_cast<size_t>(layout_.state_bytes() * state_slots_));
+}
+
 int32_t KvCache::pages_in_huge_page(int32_t group) const {
   int64_t least = static_cast<int64_t>(kHugePageBytes);
   for (int32_t i = 0; i < layer_count(); ++i)

@@ -55,6 +55,8 @@ class KvCache {
   // zeros, and take memory again, when they are next written. REQUIRES: nobody reads or writes them
   // now.
   void give_back(int32_t group, int32_t first, int32_t count);
+  // The same for the states of all slots. REQUIRES: no sequence has begun.
+  void give_back_states();
   // Memory comes and goes in huge pages: how many pages of the group one of those reaches over.
   int32_t pages_in_huge_page(int32_t group) const;
 

@@ -700,6 +700,7 @@ void Engine::Impl::wait_for_work(uint32_t bell) {
 void Engine::Impl::rest() {
   rest_time = Clock::time_point::max();
   model.give_back_scratch();
+  kv.give_back_states();
   if (on_rest) on_rest();
 }
 

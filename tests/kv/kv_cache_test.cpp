@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -68,6 +69,20 @@ TEST(KvCache, StatesHaveASlotASequenceAndLayerEachAtACacheLine) {
   EXPECT_EQ(KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4, 3)->state_slots(), 0);
   EXPECT_FALSE(KvCache::create({StateNeed{0}}, FloatType::kF16, 4));
   EXPECT_FALSE(KvCache::create({StateNeed{-8}}, FloatType::kF16, 4));
+}
+
+TEST(KvCache, StatesGoBackToTheSystemAndPagesStay) {
+  constexpr int64_t kBytes = 1 << 20;
+  const std::vector<MemoryNeed> needs = {PagedNeed{2, 64, 64}, StateNeed{kBytes}};
+  KvCache cache = *KvCache::create(needs, FloatType::kF16, 4, /*state_slots=*/2);
+  uint8_t* const page = cache.layer(0).base + 3 * cache.layer(0).page_bytes;
+  std::fill_n(page, cache.layer(0).page_bytes, uint8_t{7});
+  for (int32_t slot = 0; slot < 2; ++slot) std::fill_n(cache.state(1, slot), kBytes, uint8_t{9});
+  cache.give_back_states();
+  EXPECT_EQ(std::count(page, page + cache.layer(0).page_bytes, 7), cache.layer(0).page_bytes);
+  EXPECT_EQ(*(cache.state(1, 0) + kBytes / 2), 0);
+  EXPECT_EQ(*(cache.state(1, 1) + kBytes / 2), 0);
+  KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4)->give_back_states();
 }
 
 TEST(KvCache, RefusesNeedsAndTypesThatNoPageCanHold) {
