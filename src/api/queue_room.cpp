@@ -45,7 +45,7 @@ std::optional<std::vector<size_t>> make_room(std::span<const QueuedAnswer> answe
 Error pushed_out(int32_t queue_max) {
   return {ErrorCode::kOverloaded,
           "The queue of " + std::to_string(queue_max) +
-              " requests is full, and others waited who had fewer in it than you; try again later"};
+              " requests is full, and other callers waited with fewer in it; try again later"};
 }
 
 }  // namespace weir::api

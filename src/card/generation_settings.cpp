@@ -22,7 +22,7 @@ void read_numbers(const ConfigReader& reader, GenerationSettings& out) {
   out.typical_p = reader.number("typical_p", 0, 1);
   out.repetition_penalty = reader.number("repetition_penalty", 0.01, 100);
   // do_sample false means greedy, as transformers has it. (vLLM and llama-server do not read it.)
-  // Absent it means false to transformers too, but most makers who leave it out expect a server to
+  // Absent it means false to transformers too, but most makers that leave it out expect a server to
   // sample, so only the written word counts.
   if (!reader.bool_or("do_sample", true)) out.temperature = 0;
 }

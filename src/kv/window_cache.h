@@ -3,8 +3,8 @@
 // where a text goes on has to be there.
 //
 // Which page goes first, of those that no sequence holds: one that its own sequence left on its
-// way, the longest ago; then one that somebody may want again, the least recently held: it lies at
-// the end of a text, or another text has begun alike and needed it.
+// way, the longest ago; then one that a sequence may want again, the least recently held: it lies
+// at the end of a text, or another text has begun alike and needed it.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //

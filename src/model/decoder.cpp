@@ -152,11 +152,11 @@ std::vector<kv::MemoryNeed> Decoder::memory_needs() const {
 // Where the row stands, its angles, and its embedding.
 void Decoder::begin_row(const Pass& pass, int32_t row) const {
   Workspace& ws = pass.ws;
-  const auto behind = std::ranges::upper_bound(pass.batch.slices, row, {}, &BatchSlice::row_begin);
-  const BatchSlice& slice = *(behind - 1);
+  const auto past = std::ranges::upper_bound(pass.batch.slices, row, {}, &BatchSlice::row_begin);
+  const BatchSlice& slice = *(past - 1);
   const int32_t position = slice.first_position + row - slice.row_begin;
   ws.position[row] = position;
-  ws.slice[row] = static_cast<int32_t>(behind - 1 - pass.batch.slices.begin());
+  ws.slice[row] = static_cast<int32_t>(past - 1 - pass.batch.slices.begin());
   const int32_t length = std::max(slice.prompt_length, position + 1);
   for (size_t r = 0; r < ropes_.size(); ++r) {
     const auto dim = static_cast<size_t>(ropes_[r].rope().dim);

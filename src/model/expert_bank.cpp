@@ -69,7 +69,11 @@ Result<int32_t> ExpertBank::add_layer(int32_t top_k, std::span<const StoredLinea
     return fail(ErrorCode::kUnsupported,
                 "--stream-experts: expected as many experts in every layer, " +
                     std::to_string(catalogue_->experts()) + "; found " + std::to_string(experts));
-  top_k_ = std::max(top_k_, top_k);
+  if (number > 0 && top_k != top_k_)
+    return fail(ErrorCode::kUnsupported,
+                "--stream-experts: expected as many experts per token in every layer, " +
+                    std::to_string(top_k_) + "; found " + std::to_string(top_k));
+  top_k_ = top_k;
   std::array<std::vector<std::span<const StoredLinear>>, ssd::kParts> matrices;
   if (!gate.empty()) matrices[0].push_back(gate);
   matrices[0].push_back(up);
@@ -287,7 +291,7 @@ void ExpertBank::unpack_unit(const ssd::ExpertWave::Unpack& job, int32_t unit) c
   const auto ranges = catalogue_->ranges(job.layer, job.expert, job.part);
   const std::byte* staged = job.staged;
   size_t next = 0;
-  // The next range's first byte; ranges lie one behind another in whole blocks.
+  // The next range's first byte; ranges lie one after another in whole blocks.
   const auto take = [&] {
     const ssd::StoredRange& range = ranges[next++];
     const std::byte* bytes = staged + (range.offset - range.first_block());

@@ -6,7 +6,7 @@
 // up (part 0), then of down (part 1), each at a multiple of 64 bytes; float matrices as stored.
 //
 // Threads: filled by one thread, at load. begin() and next() are the leader's; what they leave is
-// read by all members behind a barrier. unpack() may be called by any member.
+// read by all members after a barrier. unpack() may be called by any member.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@ namespace weir::model {
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int64_t kTail = 64;  // Bytes that kernels may read behind the last row (ops.h).
+constexpr int64_t kTail = 64;  // Bytes that kernels may read after the last row (ops.h).
 
 // Numbers between two rows in bf16: 64 bytes, so that the rows of a tile do not all fall into one
 // set of the cache where k is a power of two.

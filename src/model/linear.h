@@ -36,7 +36,7 @@ struct Linear {
 inline constexpr int32_t kNoPrompts = std::numeric_limits<int32_t>::max();
 
 // Memory for activations in the forms that the layers of a model ask for: int8 for each group size,
-// and bf16 for rows of prompts. Rows of prompts come behind the others, from `prompt_begin` on.
+// and bf16 for rows of prompts. Rows of prompts come after the others, from `prompt_begin` on.
 class ActivationForms {
  public:
   static constexpr std::array<int32_t, 3> kGroups = {32, 64, 128};

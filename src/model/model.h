@@ -57,7 +57,7 @@ class ForwardClient {
   // member and in any order. The memory is the model's and may be overwritten by the callee; it is
   // reused after the return.
   virtual void on_logits(int32_t sample_index, std::span<float> logits, int member) = 0;
-  // The hidden states behind the final norm of entry `index` of Batch::hidden_rows, [rows,
+  // The hidden states after the final norm of entry `index` of Batch::hidden_rows, [rows,
   // hidden_size]; on any member and in any order. Read-only, and void after the return.
   virtual void on_hidden(int32_t /*index*/, std::span<const float> /*states*/, int /*member*/) {}
   // Slice `slice` of the batch cannot be computed: a weight could not be read, or not be believed.

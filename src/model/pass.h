@@ -157,7 +157,7 @@ class ColumnShares {
 
   int32_t blocks() const { return blocks_; }  // Of the largest share.
 
-  // The columns of a block, weight by weight; behind them empty ranges.
+  // The columns of a block, weight by weight; after them empty ranges.
   std::array<ColumnRange, kCount> ranges(int32_t share, int32_t block) const {
     const int32_t begin =
         edge(share) +
@@ -189,20 +189,20 @@ class ColumnShares {
   int32_t unit_ = 0;  // Columns.
   int32_t units_ = 0;
   int32_t size_ = 0;     // Units of a block.
-  int32_t quarter_ = 0;  // Units of a block behind the first `whole_`.
+  int32_t quarter_ = 0;  // Units of a block after the first `whole_`.
   int32_t whole_ = 0;
   int32_t blocks_ = 0;
 };
 
 // Calls fn(range, next) for the ranges of columns that this member claims: `next` is what it most
-// likely multiplies by after that, `behind` once its share is done.
+// likely multiplies by then, `after` once its share is done.
 template <size_t kCount, class F>
 void claim_columns(const Pass& pass, const ColumnShares<kCount>& shares,
-                   const kernels::NextWeights& behind, F&& fn) {
+                   const kernels::NextWeights& after, F&& fn) {
   int32_t share = 0, block = 0;
   while (pass.team.claim_share(pass.member, shares.blocks(), share, block)) {
     kernels::NextWeights later = shares.first_weights(share, block + 1);
-    if (later.words == nullptr) later = behind;
+    if (later.words == nullptr) later = after;
     pass.see_to_reads();
     const auto ranges = shares.ranges(share, block);
     for (size_t i = 0; i < kCount && ranges[i].begin < ranges[i].end; ++i) {

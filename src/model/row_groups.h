@@ -1,7 +1,7 @@
 // RowGroups: whether the rows of a step go through attention in two groups, one after the other, so
 // that the experts of the first are read from disk while the second computes.
 //
-// Threads: plan() and the times are the leader's; cut() may be read by all members behind the
+// Threads: plan() and the times are the leader's; cut() may be read by all members after the
 // barrier that follows.
 #pragma once
 

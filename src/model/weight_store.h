@@ -1,4 +1,4 @@
-// WeightStore: the memory behind a model's weights. Quantised ones are repacked once into huge
+// WeightStore: the memory of a model's weights. Quantised ones are repacked once into huge
 // pages, by the whole team, and the pages they came from dropped as they are read; float weights
 // stay mapped from the file; small vectors are widened to float32.
 //

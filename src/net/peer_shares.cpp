@@ -10,7 +10,7 @@ namespace {
 // at the same time; a bound keeps the search from costing more than what it finds.
 constexpr int kPeersLookedAt = 32;
 // A peer that holds no more than this part of all takes from those that hold less, too: when many
-// have a little each, somebody must give way.
+// have a little each, one of them must give way.
 constexpr size_t kLittle = 64;
 
 }  // namespace

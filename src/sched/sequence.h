@@ -54,7 +54,7 @@ struct Sequence final : kv::TokenKeys {
   Share* share = nullptr;     // Its caller's, from submission to its end.
   uint64_t turn = 0;          // The plan that had a slice of it last.
   uint64_t arrival = 0;       // Order of submission; never equal.
-  int64_t passed_tokens = 0;  // Prompt tokens of those behind it planned before its own.
+  int64_t passed_tokens = 0;  // Prompt tokens of those after it, planned before its own.
   int32_t prefill_end = 0;    // Length when it was admitted: the tokens to compute in chunks.
   kv::Holding memory;         // Only grows while the sequence runs.
   kv::PrefixKey salt;         // What, besides tokens, must agree for memory to be shared.

@@ -10,7 +10,7 @@
 
 namespace weir::sched {
 
-// How many prompt tokens of those behind it a prompt lets pass for each of its own. 4: under a
+// How many prompt tokens of those after it a prompt lets pass for each of its own. 4: under a
 // flood of short prompts a long one takes at most five times what it would take alone.
 inline constexpr int32_t kPatience = 4;
 // For how much of the output still allowed memory must be free at admission: a quarter, and never
@@ -25,7 +25,7 @@ inline bool precedes(const Sequence* a, const Sequence* b) {
 
 inline int32_t tokens_left(const Sequence* seq) { return seq->length - seq->computed; }
 
-// Enough prompt tokens of those behind it have passed this one.
+// Enough prompt tokens of those after it have passed this one.
 inline bool due(const Sequence* seq) {
   return seq->passed_tokens >= int64_t{kPatience} * tokens_left(seq);
 }

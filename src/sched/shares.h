@@ -11,8 +11,8 @@
 // tokens of one caller and prompts of those without credit are bounded by what the others have in
 // it: their generated tokens, and a part of their prompts within credit. These are not bounded: an
 // ordinary question is computed at once. A caller that was bounded stays so for a few steps after
-// the others have ended: who asks without a pause would else wait for a step that is all of that
-// caller.
+// the others have ended: a client that asks without a pause would else wait for a step that is all
+// of that caller.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
@@ -110,7 +110,7 @@ class Shares {
   }
   void expect_prompt(Share& share, int32_t tokens);
 
-  // Somebody got less for others' sake.
+  // A caller got less for others' sake.
   void note_bound() {
     if (open_ > 1) lingering_ = kLinger + 1;  // This step's end counts.
   }

@@ -122,7 +122,8 @@ TEST_F(FullQueue, GivesTheNewcomerAPlaceOfTheOneThatHasMost) {
   // The last one had not begun.
   const auto ended = clients.back()->read_response();
   EXPECT_EQ(ended.status, 429);
-  EXPECT_NE(ended.body.find("others waited who had fewer in it"), std::string::npos) << ended.body;
+  EXPECT_NE(ended.body.find("other callers waited with fewer in it"), std::string::npos)
+      << ended.body;
   EXPECT_EQ(ended.header("Retry-After"), "1");
   EXPECT_EQ(server.engine().open(), 3);
 }

@@ -96,7 +96,7 @@ TEST(TlsContexts, NameTheFileAtFault) {
       << foreign;
 }
 
-// A FIFO has no end; whoever opens it waits.
+// A FIFO has no end: to open it is to wait.
 TEST(TlsContexts, TakeRegularFilesOnly) {
   const Certificate one("one");
   const std::string fifo = one.folder.path() + "/fifo";

@@ -1,5 +1,5 @@
-// Shares between callers: places, pages, steps and prompts' turns; and that callers who ask for
-// little hardly notice one who asks for everything.
+// Shares between callers: places, pages, steps and prompts' turns; and that callers that ask for
+// little hardly notice one that asks for everything.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -284,7 +284,7 @@ struct Crowd {
     ++arrivals;
   }
 
-  // Somebody is left out only if the step is full, or others have rows in it or had some just now.
+  // A caller is left out only if the step is full, or others have rows in it or had some just now.
   void check_work(const Step& step, int32_t prefill_tokens_max) {
     if (world.scheduler().idle()) return;
     ASSERT_GT(step.token_count, 0);
@@ -304,7 +304,7 @@ struct Crowd {
 
   void run() {
     for (int32_t steps = 0; arrivals < 60 || !world.scheduler().idle(); ++steps) {
-      ASSERT_LT(steps, 20000) << "somebody waits for ever";
+      ASSERT_LT(steps, 20000) << "a sequence waits for ever";
       while (arrivals < 60 && open() < 40 && random(2) == 0) submit();
       const Sequence* const oldest =
           world.scheduler().running().empty() ? nullptr : world.scheduler().running().front();

@@ -1,5 +1,5 @@
 // World: a scheduler with what surrounds it in the engine, for tests of the policy. It looks at
-// what every page holds, and runs the planned steps one behind.
+// what every page holds, and runs each planned step after the next is planned.
 #pragma once
 
 #include <gtest/gtest.h>

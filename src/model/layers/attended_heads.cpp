@@ -27,7 +27,7 @@ void AttendedHeads::finish(const Pass& pass, int32_t begin, int32_t end, int32_t
 }
 
 void AttendedHeads::project(const Pass& pass, const RowRange& rows,
-                            const kernels::NextWeights& behind) const {
+                            const kernels::NextWeights& after) const {
   if (o_.forms() != 0 && !converts_heads_) {
     claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
       const trace::Scope scope(trace::Kind::kKernel, "quantise");
@@ -40,7 +40,7 @@ void AttendedHeads::project(const Pass& pass, const RowRange& rows,
     const trace::Scope scope(trace::Kind::kKernel, "o_proj");
     const Activations in = {
         .x = pass.ws.at(x_), .forms = &pass.ws.at(forms_), .prompt_begin = pass.prompt_begin};
-    output_.project(pass, o_, in, rows, behind);
+    output_.project(pass, o_, in, rows, after);
   }
   pass.team.barrier(pass.member);
   if (pass.reads != nullptr) pass.ws.groups.projected_since(start);

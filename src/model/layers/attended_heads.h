@@ -21,7 +21,7 @@ class AttendedHeads {
   // Some columns of rows [begin, end) are there.
   void finish(const Pass& pass, int32_t begin, int32_t end, int32_t column, int32_t columns) const;
   // Phases, of which the last ends with a barrier, for rows that are all there.
-  void project(const Pass& pass, const RowRange& rows, const kernels::NextWeights& behind) const;
+  void project(const Pass& pass, const RowRange& rows, const kernels::NextWeights& after) const;
   // As Layer::leave().
   void leave(const Pass& pass, int32_t begin, int32_t end) const;
   bool leaves_nothing() const { return output_.adds_columns(); }

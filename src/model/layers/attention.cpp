@@ -86,10 +86,10 @@ void AttentionLayer::begin(const Pass& pass) const {
 }
 
 void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
-                             const kernels::NextWeights& behind) const {
+                             const kernels::NextWeights& after) const {
   attend(pass, rows);
   pass.team.barrier(pass.member);
-  out_.project(pass, rows, behind);
+  out_.project(pass, rows, after);
 }
 
 void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {

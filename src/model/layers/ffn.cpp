@@ -19,7 +19,7 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
 }
 
 void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& rows,
-                          const ColumnRange& columns, const kernels::NextWeights& behind,
+                          const ColumnRange& columns, const kernels::NextWeights& after,
                           const Inner& out) const {
   const auto convert = [&](const kernels::GemmRange& range) {
     out.forms->convert(pass.ops, down.forms(), range.y + range.begin, range.y_stride,
@@ -37,7 +37,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                                       .end = columns.end,
                                       .y = out.hidden + int64_t{out.row} * spec.width,
                                       .y_stride = spec.width};
-    activate_range(pass, in, range, behind, out.spare + int64_t{out.row} * spec.width);
+    activate_range(pass, in, range, after, out.spare + int64_t{out.row} * spec.width);
     convert(range);
     return;
   }
@@ -46,7 +46,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
     kernels::GemmRange range = block_range(pass, 0, rows.count, first, last);
     range.index = rows.index;
     activate_range(pass, in, range,
-                   last < columns.end ? first_weights({0, last, columns.end}) : behind,
+                   last < columns.end ? first_weights({0, last, columns.end}) : after,
                    block_range(pass, 1, rows.count, first, last).y);
     convert(range);
   });
@@ -58,7 +58,7 @@ kernels::NextWeights FfnWeights::first_weights(const ColumnRange& columns) const
 }
 
 void FfnWeights::activate_range(const Pass& pass, const Activations& in,
-                                const kernels::GemmRange& out, const kernels::NextWeights& behind,
+                                const kernels::GemmRange& out, const kernels::NextWeights& after,
                                 float* spare) const {
   kernels::GemmRange range = out;
   if (spec.gated) {
@@ -67,7 +67,7 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in,
     add_bias(pass.ops, gate, range);
     range.y = spare;
   }
-  range.next = behind;
+  range.next = after;
   multiply(pass.ops, up, in, range, pass.scratch());
   add_bias(pass.ops, up, range);
   const int32_t columns = out.end - out.begin;
@@ -115,11 +115,10 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
   input_.enter(pass, begin, end);
 }
 
-void FfnLayer::compute(const Pass& pass, const RowRange&,
-                       const kernels::NextWeights& behind) const {
+void FfnLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
   activate(pass);
   pass.team.barrier(pass.member);
-  project_down(pass, behind);
+  project_down(pass, after);
   pass.team.barrier(pass.member);
 }
 
@@ -143,11 +142,11 @@ void FfnLayer::activate(const Pass& pass) const {
                 });
 }
 
-void FfnLayer::project_down(const Pass& pass, const kernels::NextWeights& behind) const {
+void FfnLayer::project_down(const Pass& pass, const kernels::NextWeights& after) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const FfnWeights::Inner at = inner_.at(pass);
   const Activations inner = {.x = at.hidden, .forms = at.forms, .prompt_begin = pass.prompt_begin};
-  output_.project(pass, ffn_.down, inner, pass.all_rows(), behind);
+  output_.project(pass, ffn_.down, inner, pass.all_rows(), after);
 }
 
 void FfnLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {

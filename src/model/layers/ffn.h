@@ -43,10 +43,10 @@ struct FfnWeights {
     const int32_t* index = nullptr;  // Null: the first ones.
     int32_t count = 0;
   };
-  // Columns of act(gate(in)) * up(in), or of act(up(in)). `behind`: what the member most likely
+  // Columns of act(gate(in)) * up(in), or of act(up(in)). `after`: what the member most likely
   // multiplies by after them.
   void activate(const Pass& pass, const Activations& in, const Rows& rows,
-                const ColumnRange& columns, const kernels::NextWeights& behind,
+                const ColumnRange& columns, const kernels::NextWeights& after,
                 const Inner& out) const;
   // What activate() of these columns multiplies by first.
   kernels::NextWeights first_weights(const ColumnRange& columns) const;
@@ -54,7 +54,7 @@ struct FfnWeights {
  private:
   // The same to out.y, as floats; `spare` has its shape.
   void activate_range(const Pass& pass, const Activations& in, const kernels::GemmRange& out,
-                      const kernels::NextWeights& behind, float* spare) const;
+                      const kernels::NextWeights& after, float* spare) const;
 };
 
 // Where networks of one width leave their inner rows.
@@ -75,7 +75,7 @@ class FfnLayer final : public Layer {
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& all,
-               const kernels::NextWeights& behind) const override;
+               const kernels::NextWeights& after) const override;
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return output_.adds_columns(); }
@@ -84,7 +84,7 @@ class FfnLayer final : public Layer {
 
  private:
   void activate(const Pass& pass) const;
-  void project_down(const Pass& pass, const kernels::NextWeights& behind) const;
+  void project_down(const Pass& pass, const kernels::NextWeights& after) const;
   ColumnShares<1> inner_shares(const Pass& pass) const;
 
   SublayerInput input_;

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "model/layers/project_columns.h"
+
 namespace weir::model {
 
 namespace {
@@ -77,7 +79,7 @@ kernels::NextWeights GatedDeltaLayer::first_weights(const Pass& pass) const {
 }
 
 void GatedDeltaLayer::compute(const Pass& pass, const RowRange& rows,
-                              const kernels::NextWeights& behind) const {
+                              const kernels::NextWeights& after) const {
   project(pass);
   pass.team.barrier(pass.member);
   // The last slices, which are those of prompts, come first: what is left for the end of the phase
@@ -101,7 +103,7 @@ void GatedDeltaLayer::compute(const Pass& pass, const RowRange& rows,
   const Activations in = {.x = pass.ws.at(attended_),
                           .forms = &pass.ws.at(attended_forms_),
                           .prompt_begin = pass.prompt_begin};
-  output_.project(pass, out_, in, rows, behind);
+  output_.project(pass, out_, in, rows, after);
   pass.team.barrier(pass.member);
 }
 
@@ -109,20 +111,8 @@ void GatedDeltaLayer::project(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "qkvz_proj");
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  const std::array weights = {&qkvz_, &ba_};
-  const std::array outputs = {pass.ws.at(projected_), pass.ws.at(rates_)};
-  claim_columns(pass, input_shares(pass), SublayerOutput::first_weights(pass, out_),
-                [&](const ColumnRange& columns, const kernels::NextWeights& next) {
-                  const Linear& weight = *weights[columns.weight];
-                  multiply(pass.ops, weight, in,
-                           {.rows = pass.rows(),
-                            .begin = columns.begin,
-                            .end = columns.end,
-                            .y = outputs[columns.weight],
-                            .y_stride = weight.n,
-                            .next = next},
-                           pass.scratch());
-                });
+  project_columns<2>(pass, {&qkvz_, &ba_}, {pass.ws.at(projected_), pass.ws.at(rates_)}, in,
+                     input_shares(pass), SublayerOutput::first_weights(pass, out_));
 }
 
 // One key head through the rows of a slice, in order.

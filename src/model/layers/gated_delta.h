@@ -26,7 +26,7 @@ class GatedDeltaLayer final : public Layer {
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,
-               const kernels::NextWeights& behind) const override;
+               const kernels::NextWeights& after) const override;
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return output_.adds_columns(); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/layers/project_columns.h"
+
 namespace weir::model {
 
 namespace {
@@ -12,25 +14,6 @@ constexpr int32_t kClaimQueries = 192;
 // Heads of a claim. Each claim widens all keys that it sees, which takes about as many instructions
 // as six heads of one row; more heads leave members of the team without work.
 constexpr int32_t kHeadsLeast = 4, kHeadsMost = 16;
-
-// Columns of some weights by all rows of their common input.
-template <size_t kCount>
-void project_columns(const Pass& pass, const std::array<const Linear*, kCount>& weights,
-                     const std::array<float*, kCount>& outputs, const Activations& in,
-                     const ColumnShares<kCount>& shares, const kernels::NextWeights& behind) {
-  claim_columns(pass, shares, behind,
-                [&](const ColumnRange& columns, const kernels::NextWeights& next) {
-                  const Linear& weight = *weights[columns.weight];
-                  multiply(pass.ops, weight, in,
-                           {.rows = pass.rows(),
-                            .begin = columns.begin,
-                            .end = columns.end,
-                            .y = outputs[columns.weight],
-                            .y_stride = weight.n,
-                            .next = next},
-                           pass.scratch());
-                });
-}
 
 }  // namespace
 
@@ -108,7 +91,7 @@ void LatentAttentionLayer::begin(const Pass& pass) const {
 }
 
 void LatentAttentionLayer::compute(const Pass& pass, const RowRange& rows,
-                                   const kernels::NextWeights& behind) const {
+                                   const kernels::NextWeights& after) const {
   const Cut cut = this->cut(pass, rows);
   // From the last rows to the first: those of a prompt that see most keys come first.
   claim_blocks(pass, cut.claims, [&](int64_t block) {
@@ -123,7 +106,7 @@ void LatentAttentionLayer::compute(const Pass& pass, const RowRange& rows,
     expand_values(pass, claim);
   });
   pass.team.barrier(pass.member);
-  out_.project(pass, rows, behind);
+  out_.project(pass, rows, after);
 }
 
 void LatentAttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
@@ -157,11 +140,11 @@ void LatentAttentionLayer::project(const Pass& pass) const {
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   float* queries = ws.at(spec_.q_rank > 0 ? q_latents_ : queries_);
-  const kernels::NextWeights behind =
+  const kernels::NextWeights after =
       spec_.q_rank > 0 ? ColumnShares<1>(pass, {&q_}, 16).first_weights(pass.member, 0)
                        : out_.first_weights(pass);
   project_columns<2>(pass, {&first_of_queries(), &kv_a_}, {queries, ws.at(latents_)}, in,
-                     input_shares(pass), behind);
+                     input_shares(pass), after);
 }
 
 void LatentAttentionLayer::project_queries(const Pass& pass) const {

@@ -24,7 +24,7 @@ class LatentAttentionLayer final : public Layer {
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void begin(const Pass& pass) const override;
   void compute(const Pass& pass, const RowRange& rows,
-               const kernels::NextWeights& behind) const override;
+               const kernels::NextWeights& after) const override;
   bool takes_groups() const override { return true; }
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;

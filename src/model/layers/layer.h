@@ -19,12 +19,12 @@ class Layer {
 
   // Rows [begin, end): the layer's input from the residual stream: norm, quantised forms, routing.
   virtual void enter(const Pass& pass, int32_t begin, int32_t end) const = 0;
-  // Before compute(), what is done for all rows at once. Begins behind a barrier and ends with one.
+  // Before compute(), what is done for all rows at once. Begins after a barrier and ends with one.
   virtual void begin(const Pass&) const {}
-  // Begins behind a barrier and ends with one. `rows`: all, or, where takes_groups(), one group of
-  // them after another. `behind`: what this member most likely multiplies by first when it is done.
+  // Begins after a barrier and ends with one. `rows`: all, or, where takes_groups(), one group of
+  // them after another. `after`: what this member most likely multiplies by first when it is done.
   virtual void compute(const Pass& pass, const RowRange& rows,
-                       const kernels::NextWeights& behind) const = 0;
+                       const kernels::NextWeights& after) const = 0;
   virtual bool takes_groups() const { return false; }
   // By the leader: these rows have entered, others will later; all of them generated tokens.
   virtual void expect(const Pass&, const RowRange&) const {}

@@ -166,21 +166,20 @@ void MoeLayer::expect(const Pass& pass, const RowRange& rows) const {
                          {pass.ws.at(routes_.choice) + int64_t{rows.begin} * spec_.top_k, choices});
 }
 
-void MoeLayer::compute(const Pass& pass, const RowRange&,
-                       const kernels::NextWeights& behind) const {
+void MoeLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
   const ExpertPlan& plan = plan_.make(pass, pass.ws.at(routes_.choice));
-  if (bank_ != nullptr) return compute_streamed(pass, behind);
+  if (bank_ != nullptr) return compute_streamed(pass, after);
   const Group all = {.count = plan.active_count, .shared = shared_.has_value()};
   activate(pass, all);
   pass.team.barrier(pass.member);
-  project_down(pass, all, behind);
+  project_down(pass, all, after);
   pass.team.barrier(pass.member);
 }
 
 // While a wave is computed, the leader sees to the disk, and makes the next one when it finds
-// nothing left to claim. Members agree on what each wave has: it is written behind one barrier and
+// nothing left to claim. Members agree on what each wave has: it is written after one barrier and
 // before another.
-void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const {
+void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& after) const {
   const bool leader = pass.member == 0;
   if (leader) {
     bank_->begin(number_, pass, plan_.at(pass));
@@ -205,7 +204,7 @@ void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& be
       if (leader && looks) bank_->looked_ahead(next_->number_, pass, pass.ws.at(seen_.choice));
     }
     if (!wave.down.empty() || shared)
-      project_down(pass, group_of(wave.down, shared), last ? behind : kernels::NextWeights{});
+      project_down(pass, group_of(wave.down, shared), last ? after : kernels::NextWeights{});
     if (leader && !last) {
       bank_->next();
       point_at(pass, bank_->wave(turn + 1));
@@ -325,7 +324,7 @@ void MoeLayer::activate(const Pass& pass, const Group& group) const {
 }
 
 void MoeLayer::project_down(const Pass& pass, const Group& group,
-                            const kernels::NextWeights& behind) const {
+                            const kernels::NextWeights& after) const {
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const ExpertPlan& p = plan_.at(pass);
   const ExpertColumns shares(pass, group.count, rows_of(pass, p, group), hidden_,
@@ -347,7 +346,7 @@ void MoeLayer::project_down(const Pass& pass, const Group& group,
       range.rows = p.rows_of(e);
       range.y = pass.ws.at(expert_out_) + int64_t{p.begin[e]} * hidden_;
     }
-    range.next = behind;
+    range.next = after;
     if (next_block >= 0) {
       const ColumnRange next = shares.columns(next_block);
       range.next = next_weights(network(p, group.place(shares.expert(next_block))).down, next.begin,

@@ -26,7 +26,7 @@ class MoeLayer final : public Layer {
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& all,
-               const kernels::NextWeights& behind) const override;
+               const kernels::NextWeights& after) const override;
   void expect(const Pass& pass, const RowRange& rows) const override;
   bool wants_groups() const override { return bank_ != nullptr; }
   kernels::NextWeights first_weights(const Pass&) const override { return {}; }
@@ -59,12 +59,12 @@ class MoeLayer final : public Layer {
   void ask_scratch(ScratchPlan& scratch);
   void bind_experts(WeightBinder& binder, int layer);
   static int32_t rows_of(const Pass& pass, const ExpertPlan& plan, const Group& group);
-  void compute_streamed(const Pass& pass, const kernels::NextWeights& behind) const;
+  void compute_streamed(const Pass& pass, const kernels::NextWeights& after) const;
   void point_at(const Pass& pass, const ssd::ExpertWave& wave) const;
   void report_failures(const Pass& pass, const ssd::ExpertWave& wave) const;
   void unpack(const Pass& pass, const ssd::ExpertWave& wave) const;
   void activate(const Pass& pass, const Group& group) const;
-  void project_down(const Pass& pass, const Group& group, const kernels::NextWeights& behind) const;
+  void project_down(const Pass& pass, const Group& group, const kernels::NextWeights& after) const;
   // The network of an active expert, or the shared one's for -1.
   const FfnWeights& network(const ExpertPlan& plan, int32_t place) const;
 

@@ -57,8 +57,8 @@ SublayerOutput SublayerOutput::bind(const LayerSource& source) {
 }
 
 void SublayerOutput::project(const Pass& pass, const Linear& weight, const Activations& in,
-                             const RowRange& rows, const kernels::NextWeights& behind) const {
-  claim_columns(pass, shares_of(pass, weight), behind,
+                             const RowRange& rows, const kernels::NextWeights& after) const {
+  claim_columns(pass, shares_of(pass, weight), after,
                 [&](const ColumnRange& columns, const kernels::NextWeights& next) {
                   project_columns(pass, weight, in, rows, columns, next);
                 });

@@ -49,7 +49,7 @@ struct SublayerOutput {
   // A phase: weight(in) for some rows, to the residual stream, or, where a norm comes, to a buffer
   // for add_rows().
   void project(const Pass& pass, const Linear& weight, const Activations& in, const RowRange& rows,
-               const kernels::NextWeights& behind) const;
+               const kernels::NextWeights& after) const;
   // What this member most likely multiplies by first in project().
   static kernels::NextWeights first_weights(const Pass& pass, const Linear& weight);
   void add_rows(const Pass& pass, int32_t begin, int32_t end) const;
