@@ -103,7 +103,7 @@ Api::Impl::Impl(ApiConfig config_in)
                config_in.automata_bytes_max, outputs.markers),
       breakers(*config_in.tokenizer, config_in.vocab_size),
       config(with_own(std::move(config_in), grammars, breakers, outputs)),
-      policy{CorsPolicy(config.cors_origins), config.retry_after_s},
+      policy{CorsPolicy(config.cors_origins), config.retry_after_s, &refusals},
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
       response_store(config.responses_bytes_max),
@@ -252,6 +252,7 @@ void Api::Impl::poll_streams() {
 
 void Api::Impl::tick() {
   poll_streams();
+  refusals.tick();
   const sched::Clock::time_point now = sched::Clock::now();
   double oldest_s = 0;
   for (const std::shared_ptr<Stream>& stream : streams) {
@@ -320,7 +321,10 @@ void Api::set_more_metrics(std::function<void(std::string&)> render) {
 
 void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stats; }
 
-void Api::begin_drain() { impl_->draining = true; }
+void Api::begin_drain() {
+  impl_->draining = true;
+  impl_->refusals.end();
+}
 
 void Api::cancel_all() {
   impl_->preparation.end(shutting_down());

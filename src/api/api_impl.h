@@ -28,6 +28,7 @@
 #include "api/preparation.h"
 #include "api/prepare.h"
 #include "api/queue_room.h"
+#include "api/refusal_turns.h"
 #include "api/response_store.h"
 #include "api/responses.h"
 #include "api/stream.h"
@@ -129,6 +130,7 @@ struct Api::Impl {
   const ApiConfig config;
   const Exchange::Policy policy;
   ApiStats stats;
+  RefusalTurns refusals{stats.held_refusals};
   MemoryBudget budget;       // For token logs.
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
   ResponseStore response_store;

@@ -50,6 +50,9 @@ void render_api(std::string& out, const ApiStats& api) {
   constexpr std::string_view kFinished = "weir_choices_finished_total";
   render(out, kFinished, "Choices by finish reason.", api.finished_stop, "reason=\"stop\"");
   render(out, kFinished, "", api.finished_length, "reason=\"length\"");
+  render(out, "weir_held_refusals_total",
+         "Refusals for want of room that a caller was given later than at once.",
+         api.held_refusals);
   render(out, "weir_client_disconnects_total", "Clients that left before the end of their answer.",
          api.disconnects);
   render(out, "weir_answer_failures_total", "Answers that ended with an error of the server.",

@@ -19,7 +19,8 @@ struct ApiStats {
   Counter disconnects;                     // Clients that left before their answer was complete.
   Counter failures;                        // Answers that ended with an error of ours.
   Counter cached_prompt_tokens, prompt_tokens, output_tokens;
-  Counter ignored;  // Parts of requests that were not done (x-weir-ignored).
+  Counter ignored;        // Parts of requests that were not done (x-weir-ignored).
+  Counter held_refusals;  // That were not given at once (RefusalTurns).
   Counter queue_timeouts, request_timeouts;
   Gauge open_answers, preparing;
   Gauge oldest_waiting;   // Seconds.

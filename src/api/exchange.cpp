@@ -103,7 +103,10 @@ void Exchange::respond(int status, std::string_view content_type, std::string_vi
   if (key_) key_->append_headers(common_, sched::Clock::now());
   for (auto& header : headers) common_.push_back(std::move(header));
   if (!content_type.empty()) common_.emplace_back("Content-Type", content_type);
-  responder_->respond(status, common_, body);
+  if (status == 429 && policy_.refusals != nullptr)
+    policy_.refusals->respond(caller(), responder_, status, common_, body);
+  else
+    responder_->respond(status, common_, body);
   finish(status);
 }
 

@@ -14,6 +14,7 @@
 #include "api/cors.h"
 #include "api/ignored.h"
 #include "api/keys.h"
+#include "api/refusal_turns.h"
 #include "base/result.h"
 #include "net/http.h"
 #include "sched/request.h"
@@ -35,6 +36,7 @@ class Exchange {
   struct Policy {
     CorsPolicy cors;
     int32_t retry_after_s = 1;
+    RefusalTurns* refusals = nullptr;  // Null: all are given at once.
   };
 
   // `policy` and `stats` outlive the exchange.
