@@ -1,0 +1,163 @@
+// states_bench: checks the gated delta step of an ISA against the scalar reference, then times it
+// on one thread: along a prompt, where one head's state stays in the cache, as arithmetic (3 dk dv
+// multiply-adds a token and head) beside the FMA peak of the same run; and as generated tokens take
+// it, one token of each of many states, as the rate at which states are read and written beside a
+// plain loop that reads and writes the same bytes in place.
+//
+//   states_bench [--isa NAME]
+//
+// Time is the thread's own processor time, so that other processes on the core do not count.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <optional>
+#include <random>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/huge_pages.h"
+#include "kernels/cpu_ops.h"
+#include "kernels/machine_limits.h"
+#include "kernels/ops.h"
+
+namespace weir::kernels {
+namespace {
+
+// All states of a run of generated tokens: more than the caches hold.
+constexpr int64_t kStatesBytes = int64_t{192} << 20;
+constexpr int kRuns = 5;
+constexpr int32_t kPromptTokens = 512;
+
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double best_seconds(const std::function<void()>& work) {
+  double best = 1e9;
+  for (int run = 0; run < kRuns; ++run) {
+    const double begin = thread_seconds();
+    work();
+    best = std::min(best, thread_seconds() - begin);
+  }
+  return best;
+}
+
+// Tokens of one head: keys of length one, values, and states to go through them.
+struct Bed {
+  Bed(int32_t key_dim, int32_t value_dim, int64_t state_count)
+      : dk(key_dim), dv(value_dim), states(state_count) {
+    auto allocated = HugeBuffer::allocate(static_cast<size_t>(state_count * state_floats()) * 4);
+    CHECK(allocated.has_value());
+    memory = std::move(*allocated);
+    std::mt19937 random(1);
+    std::normal_distribution<float> value(0, 1);
+    tokens.resize(static_cast<size_t>(kPromptTokens) * static_cast<size_t>(2 * dk + dv));
+    for (float& x : tokens) x = value(random) / std::sqrt(static_cast<float>(dk));
+    out.resize(static_cast<size_t>(dv));
+    clear();
+  }
+  int64_t state_floats() const { return int64_t{dk} * dv; }
+  std::span<float> all_states() {
+    return {reinterpret_cast<float*>(memory.data()), static_cast<size_t>(states * state_floats())};
+  }
+  void clear() { std::ranges::fill(all_states(), 0.0f); }
+  DeltaStep step(int64_t state, int64_t token) {
+    const float* const x = tokens.data() + token % kPromptTokens * (2 * dk + dv);
+    return {.state = all_states().data() + state * state_floats(),
+            .q = x,
+            .k = x + dk,
+            .v = x + 2 * dk,
+            .decay = 0.97f,
+            .beta = 0.5f,
+            .dk = dk,
+            .dv = dv,
+            .out = out.data()};
+  }
+
+  int32_t dk, dv;
+  int64_t states;
+  HugeBuffer memory;
+  std::vector<float> tokens, out;
+};
+
+// Stops the program if `ops` and scalar differ at all: the order of sums is given.
+void check_against_scalar(const Ops& ops, Bed& bed) {
+  std::array<std::vector<float>, 2> outs;
+  for (const bool scalar : {false, true}) {
+    bed.clear();
+    for (int32_t token = 0; token < 20; ++token) {
+      (scalar ? ops_for(Isa::kScalar) : ops).delta_step(bed.step(0, token));
+      outs[scalar].insert(outs[scalar].end(), bed.out.begin(), bed.out.end());
+    }
+  }
+  if (outs[0] == outs[1]) return;
+  std::fprintf(stderr, "delta_step differs from scalar\n");
+  std::exit(1);
+}
+
+void prompt(const Ops& ops, int32_t dk, int32_t dv, const MachineLimits& limits) {
+  Bed bed(dk, dv, 1);
+  check_against_scalar(ops, bed);
+  const double seconds = best_seconds([&] {
+    for (int32_t token = 0; token < kPromptTokens; ++token) ops.delta_step(bed.step(0, token));
+  });
+  const double tflops = 6.0 * kPromptTokens * static_cast<double>(dk) * dv / seconds / 1e12;
+  std::printf("delta prompt    dk=%-3d dv=%-3d  %8.3f TFLOPS  %3.0f %% of FMA peak\n", dk, dv,
+              tflops, 100 * tflops / limits.f32_tflops);
+}
+
+void generated(const Ops& ops, int32_t dk, int32_t dv) {
+  const int64_t states = kStatesBytes / (int64_t{dk} * dv * 4);
+  Bed bed(dk, dv, states);
+  const double seconds = best_seconds([&] {
+    for (int64_t state = 0; state < states; ++state) ops.delta_step(bed.step(state, state));
+  });
+  const double plain = best_seconds([&] {
+    for (int64_t state = 0; state < states; ++state)
+      ops.scale(0.999f, dk * dv, bed.all_states().data() + state * bed.state_floats());
+  });
+  const double gb = 2.0 * static_cast<double>(bed.all_states().size_bytes()) / 1e9;
+  std::printf("delta generated dk=%-3d dv=%-3d  %8.1f GB/s    %3.0f %% of a plain loop in place\n",
+              dk, dv, gb / seconds, 100 * plain / seconds);
+}
+
+int run(std::optional<Isa> forced) {
+  const auto isa = choose_isa(forced);
+  if (!isa) {
+    std::fprintf(stderr, "%s\n", isa.error().message.c_str());
+    return 1;
+  }
+  const auto limits = measure_limits(*isa, 1);
+  if (!limits) {
+    std::fprintf(stderr, "%s\n", limits.error().message.c_str());
+    return 1;
+  }
+  std::printf("%s, %s, 1 thread: FMA %.3f TFLOPS\n", processor_name().c_str(),
+              isa_name(*isa).data(), limits->f32_tflops);
+  for (const int32_t dims : {64, 128}) {
+    prompt(ops_for(*isa), dims, dims, *limits);
+    generated(ops_for(*isa), dims, dims);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::kernels
+
+int main(int argc, char** argv) {
+  std::optional<weir::kernels::Isa> isa;
+  if (argc == 3 && std::string_view(argv[1]) == "--isa") isa = weir::kernels::parse_isa(argv[2]);
+  if (argc != 1 && !isa) {
+    std::fprintf(stderr, "usage: states_bench [--isa scalar|avx2|avx512|amx]\n");
+    return 2;
+  }
+  return weir::kernels::run(isa);
+}
