@@ -64,11 +64,15 @@ template <class V, int kVecs, class Lanes>
 
 template <class V>
 void delta_step(const DeltaStep& step) {
-  // Sums that wait for one another take the time of an fma each: four of them hide it.
-  constexpr int kVecs = 4;
+  // Sums that wait for one another take the time of an fma each: four of them hide it. Eight, where
+  // there are registers for them and their outputs, are whole rows of the usual 128 columns: a
+  // state that comes from memory is then read in one piece (bench/README.md, "States").
+  constexpr int kMost = V::kLanes == 16 ? 8 : 4;
   int32_t column = 0;
-  for (; column + kVecs * V::kLanes <= step.dv; column += kVecs * V::kLanes)
-    delta_columns<V, kVecs>(step, column, typename V::All{});
+  for (; column + kMost * V::kLanes <= step.dv; column += kMost * V::kLanes)
+    delta_columns<V, kMost>(step, column, typename V::All{});
+  for (; column + 4 * V::kLanes <= step.dv; column += 4 * V::kLanes)
+    delta_columns<V, 4>(step, column, typename V::All{});
   for (; column + V::kLanes <= step.dv; column += V::kLanes)
     delta_columns<V, 1>(step, column, typename V::All{});
   if (column < step.dv) delta_columns<V, 1>(step, column, V::first(step.dv - column));
