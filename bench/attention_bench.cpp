@@ -1,6 +1,7 @@
 // attention_bench: checks attention of an ISA against the scalar reference, then times it on one
 // thread: decode as the rate at which it reads keys and values, beside the plain read of the same
-// run; prefill as arithmetic (4 dims operations a visible token and query), beside the FMA peak.
+// run; prefill as arithmetic (4 dims operations a visible token and query), beside the FMA peak;
+// decode from latents (DeepSeek's shape: keys of 576 numbers, of which 512 are the value) as both.
 //
 //   attention_bench [--isa NAME]
 //
@@ -42,53 +43,68 @@ HugeBuffer buffer(int64_t bytes) {
   return std::move(*memory);
 }
 
+struct Dims {
+  int32_t key = 0;
+  int32_t value = 0;
+  bool values_in_keys = false;
+
+  int64_t page_bytes() const {
+    return int64_t{key + (values_in_keys ? 0 : value)} * kPageTokens * 2;
+  }
+  // Of one query head and one token that it sees.
+  double operations() const { return 2.0 * (key + value); }
+};
+
+Dims equal(int32_t dims) { return {.key = dims, .value = dims}; }
+
 // One KV head of f16 pages, and queries to put to it.
 struct Bed {
-  Bed(int32_t head_dims, int32_t query_group, int32_t rows, int32_t page_count, bool shuffled)
+  Bed(const Dims& head_dims, int32_t query_group, int32_t rows, int32_t page_count, bool shuffled)
       : dims(head_dims),
         group(query_group),
-        memory(buffer(bytes(head_dims, page_count))),
+        memory(buffer(head_dims.page_bytes() * page_count)),
         scratch(buffer(kScratchBytes)) {
     kv.base = reinterpret_cast<uint8_t*>(memory.data());
     kv.kv_heads = 1;
-    kv.k_dim = kv.v_dim = dims;
-    kv.head_bytes = kv.page_bytes = bytes(dims, 1);
+    kv.k_dim = dims.key;
+    kv.v_dim = dims.value;
+    kv.values_in_keys = dims.values_in_keys;
+    kv.head_bytes = kv.page_bytes = dims.page_bytes();
     std::mt19937 random(1);
     std::normal_distribution<float> value(0, 1);
-    q.resize(static_cast<size_t>(rows * group * dims));
-    out.resize(q.size());
+    q.resize(static_cast<size_t>(rows * group * dims.key));
+    out.resize(static_cast<size_t>(rows * group * dims.value));
     for (float& x : q) x = value(random);
-    std::vector<float> k(static_cast<size_t>(dims) * 64);
+    std::vector<float> k(static_cast<size_t>(dims.key) * 64);
     for (float& x : k) x = value(random);
     const Ops& ops = ops_for(Isa::kScalar);
     for (int32_t page = 0; page < page_count; ++page)
       for (int32_t slot = 0; slot < kPageTokens; ++slot) {
-        ops.store_keys(kv, page, slot, 0, 1, k.data() + (page + slot) % 60 * dims);
-        ops.store_values(kv, page, slot, 0, 1, k.data() + (page * 7 + slot) % 61 * dims);
+        ops.store_keys(kv, page, slot, 0, 1, k.data() + (page + slot) % 60 * dims.key);
+        if (!dims.values_in_keys)
+          ops.store_values(kv, page, slot, 0, 1, k.data() + (page * 7 + slot) % 61 * dims.value);
       }
     pages.resize(static_cast<size_t>(page_count));
     std::iota(pages.begin(), pages.end(), 0);
     if (shuffled) std::shuffle(pages.begin(), pages.end(), random);
   }
-  static int64_t bytes(int32_t dims, int32_t page_count) {
-    return int64_t{dims} * 2 * kPageTokens * 2 * page_count;
-  }
-
   AttendArgs args(int32_t rows, int32_t first_position, size_t first_page) {
     AttendArgs a;
     a.q = q.data();
-    a.q_stride = a.out_stride = int64_t{group} * dims;
+    a.q_stride = int64_t{group} * dims.key;
+    a.out_stride = int64_t{group} * dims.value;
     a.out = out.data();
     a.rows = rows;
     a.first_position = first_position;
     a.pages = pages.data() + first_page;
     a.group = group;
-    a.scale = 1 / std::sqrt(static_cast<float>(dims));
+    a.scale = 1 / std::sqrt(static_cast<float>(dims.key));
     a.scratch = scratch.data();
     return a;
   }
 
-  int32_t dims, group;
+  Dims dims;
+  int32_t group;
   HugeBuffer memory, scratch;
   KvPages kv;
   std::vector<float> q, out;
@@ -110,11 +126,8 @@ void check_against_scalar(decltype(Ops::attend) attend, Bed& bed, int32_t rows,
     }
 }
 
-void decode(const Ops& ops, int32_t dims, int32_t group, int32_t tokens, bool shuffled,
-            const MachineLimits& limits) {
-  const int64_t bytes = Bed::bytes(dims, tokens / kPageTokens);
-  const auto sequences = static_cast<int32_t>(kMemoryBytes / bytes);
-  Bed bed(dims, group, 1, sequences * (tokens / kPageTokens), shuffled);
+// Seconds of one decode step of each of `sequences` sequences.
+double decode_seconds(const Ops& ops, Bed& bed, int32_t tokens, int32_t sequences) {
   check_against_scalar(ops.attend, bed, 1, std::min(tokens, 300) - 1);
   double best = 1e9;
   for (int run = 0; run < kRuns; ++run) {
@@ -123,10 +136,24 @@ void decode(const Ops& ops, int32_t dims, int32_t group, int32_t tokens, bool sh
       ops.attend(bed.kv, bed.args(1, tokens - 1, static_cast<size_t>(s * (tokens / kPageTokens))));
     best = std::min(best, thread_seconds() - begin);
   }
-  const double gb_s = static_cast<double>(bytes * sequences) / best / 1e9;
-  std::printf("decode   d=%-3d group=%d context %5d pages %s  %6.1f GB/s  %3.0f %% of read\n", dims,
-              group, tokens, shuffled ? "random  " : "in order", gb_s,
+  return best;
+}
+
+void decode(const Ops& ops, const Dims& dims, int32_t group, int32_t tokens, bool shuffled,
+            const MachineLimits& limits) {
+  const int64_t bytes = dims.page_bytes() * (tokens / kPageTokens);
+  const auto sequences = static_cast<int32_t>(kMemoryBytes / bytes);
+  Bed bed(dims, group, 1, sequences * (tokens / kPageTokens), shuffled);
+  const double seconds = decode_seconds(ops, bed, tokens, sequences);
+  const double gb_s = static_cast<double>(bytes * sequences) / seconds / 1e9;
+  std::printf("decode   d=%-3d group=%-3d context %5d pages %s  %6.1f GB/s  %3.0f %% of read",
+              dims.key, group, tokens, shuffled ? "random  " : "in order", gb_s,
               100 * gb_s / limits.read_gb_s);
+  if (dims.values_in_keys) {
+    const double tflops = dims.operations() * group * tokens * sequences / seconds / 1e12;
+    std::printf("  %6.3f TFLOPS  %3.0f %% of FMA peak", tflops, 100 * tflops / limits.f32_tflops);
+  }
+  std::printf("\n");
 }
 
 // In the calls that a model makes: kCallRows rows at a time.
@@ -134,7 +161,7 @@ void prefill(const Ops& ops, int32_t dims, int32_t group, int32_t first, int32_t
              const MachineLimits& limits) {
   constexpr int32_t kCallRows = 32;
   const bool bf16 = ops.attend_prompt != ops.attend;
-  Bed bed(dims, group, rows, (first + rows) / kPageTokens, false);
+  Bed bed(equal(dims), group, rows, (first + rows) / kPageTokens, false);
   check_against_scalar(ops.attend_prompt, bed, rows, 0, bf16 ? 2e-2f : 1e-5f);
   double best = 1e9;
   for (int run = 0; run < kRuns; ++run) {
@@ -148,7 +175,7 @@ void prefill(const Ops& ops, int32_t dims, int32_t group, int32_t first, int32_t
     best = std::min(best, thread_seconds() - begin);
   }
   const double visible = rows * (first + 0.5 * (rows + 1)) * group;
-  const double tflops = visible * 4 * dims / best / 1e12;
+  const double tflops = visible * bed.dims.operations() / best / 1e12;
   const double peak = bf16 ? limits.bf16_tflops : limits.f32_tflops;
   std::printf(
       "prefill  d=%-3d group=%d rows %d at %5d          %8.3f TFLOPS  %3.0f %% of %s peak\n", dims,
@@ -172,7 +199,10 @@ int run(std::optional<Isa> forced) {
               isa_name(*isa).data(), limits.read_gb_s, limits.f32_tflops);
   for (const int32_t dims : {64, 128})
     for (const int32_t group : {1, 3, 4, 8})
-      for (const bool shuffled : {false, true}) decode(ops, dims, group, 2048, shuffled, limits);
+      for (const bool shuffled : {false, true})
+        decode(ops, equal(dims), group, 2048, shuffled, limits);
+  for (const int32_t heads : {16, 128})
+    decode(ops, {.key = 576, .value = 512, .values_in_keys = true}, heads, 2048, true, limits);
   for (const int32_t dims : {64, 128})
     for (const int32_t first : {0, 4096}) prefill(ops, dims, 3, first, 512, limits);
   return 0;
