@@ -211,26 +211,4 @@ TEST(Tidy, NoPromisesInsteadOfWork) {
   }
 }
 
-// ARCHITECTURE.md leads a newcomer from socket to token by file and function: they must exist.
-TEST(Tidy, TheArchitecturesPathExists) {
-  std::ifstream file(kRoot / "ARCHITECTURE.md");
-  int steps = 0;
-  for (std::string line; std::getline(file, line);) {
-    // Table rows of the form: | N | `path` | `function` | ... |
-    const size_t first = line.find("| `src/");
-    if (first == std::string::npos || first == 0) continue;
-    const size_t path_begin = first + 3, path_end = line.find('`', path_begin);
-    const size_t name_begin = line.find('`', path_end + 1) + 1;
-    const size_t name_end = line.find('`', name_begin);
-    const std::string path = line.substr(path_begin, path_end - path_begin);
-    const std::string name = line.substr(name_begin, name_end - name_begin);
-    std::ifstream source(kRoot / path);
-    ASSERT_TRUE(source.good()) << "ARCHITECTURE.md names " << path;
-    const std::string text((std::istreambuf_iterator<char>(source)), {});
-    EXPECT_NE(text.find(name), std::string::npos) << path << " has no " << name;
-    ++steps;
-  }
-  EXPECT_GE(steps, 8) << "ARCHITECTURE.md should follow a request through the source files";
-}
-
 }  // namespace
