@@ -90,6 +90,36 @@ TEST(Tidy, IncludesPointOneWay) {
   }
 }
 
+// The table of ARCHITECTURE.md as above: a folder, and what stands in its row before the brackets.
+TEST(Tidy, TheArchitectureTellsWhatIsEnforced) {
+  std::ifstream file(kRoot / "ARCHITECTURE.md");
+  std::map<std::string, std::set<std::string>> told;
+  bool in_section = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("## ")) in_section = line == "## Who may include whom";
+    if (!in_section) continue;
+    const size_t bar = line.find(" |", 2);
+    const std::string folder = line.starts_with("| ") ? line.substr(2, bar - 2) : "";
+    if (!kMayInclude.contains(folder)) continue;
+    std::set<std::string>& row = told[folder];
+    const std::string cell = line.substr(bar, line.find_first_of("(`", bar) - bar);
+    for (const auto& [other, allowed] : kMayInclude)
+      if (cell.find(" " + other) != std::string::npos) row.insert(other);
+  }
+  EXPECT_EQ(told, kMayInclude);
+}
+
+TEST(Tidy, TheArchitectureNamesEveryFolder) {
+  std::ifstream file(kRoot / "ARCHITECTURE.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  for (const auto& entry : fs::directory_iterator(kRoot / "src")) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_directory()) continue;
+    EXPECT_NE(text.find("| `src/" + name + "` |"), std::string::npos)
+        << "ARCHITECTURE.md does not say what src/" << name << " is";
+  }
+}
+
 TEST(Tidy, SchedSeesOnlyTheModelsInterface) {
   for (const Source& source : sources()) {
     if (folder_of(source.path) != "sched") continue;
