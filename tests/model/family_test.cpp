@@ -1,7 +1,7 @@
 // Families: what each takes for keys that config.json leaves out or gives as null, which layers
 // slide, and numbers that no model can have. The defaults are those of transformers' configuration
-// of each family, as reference/families.md asks (section 1: "a missing key takes the family's
-// default"); they are written here a second time, by architecture.
+// of each family, because a missing key takes the family's default; they are written here a second
+// time, by architecture.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -37,7 +37,7 @@ TEST(ExpertForecast, WithoutMemoryEveryTokenReadsItsExperts) {
   EXPECT_EQ(expected_bytes_per_token(with_memory(0)), 1.06e9);
 }
 
-// What servers report (reference: expert-streaming, section 12).
+// What servers report for models of 30 to 750 billion parameters.
 TEST(ExpertForecast, LiesWithinWhatOthersHaveSeen) {
   EXPECT_NEAR(expected_hit_ratio(with_memory(0.12)), 0.54, 0.1);
   EXPECT_NEAR(expected_hit_ratio(with_memory(0.28)), 0.72, 0.1);
