@@ -27,8 +27,7 @@ ssd::PrefetchMode prefetch_mode(const std::string& name) {
 // eighth of the memory; below the least a slab is no better than a chunk.
 constexpr int32_t kSlabRowsMax = 4096, kSlabRowsMin = 512;
 constexpr int64_t kSlabShare = 8;
-// Below, an expert is evicted before the next token can ask for it (reference: expert-streaming,
-// 11.2).
+// Below, an expert is evicted before the next token can ask for it.
 constexpr double kCyclesLeast = 1.25;
 
 ExpertLoad load_of(const model::Model& model, uint64_t memory) {

@@ -37,7 +37,7 @@ struct Api::Impl::Table {
         &responses_fields},
        &Impl::response_tokens},
       {{"GET", "/v1/responses/{id}",
-        "A stored response; with ?stream=true its events, those behind the number starting_after.",
+        "A stored response; with ?stream=true its events, those after the number starting_after.",
         kApi},
        &Impl::response},
       {{"POST", "/v1/responses/{id}/cancel",

@@ -5,8 +5,8 @@
 // while at a barrier or between runs, then sleep (gate.h).
 //
 // Work is claimed, not divided in advance: a static half loses half its speed as soon as another
-// process takes one core (reference: kernels, section 0). Where the order matters to caches, each
-// member claims from a share of its own, and from the others' once that is empty.
+// process takes one core. Where the order matters to caches, each member claims from a share of its
+// own, and from the others' once that is empty.
 #pragma once
 
 #include <atomic>

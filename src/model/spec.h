@@ -30,7 +30,7 @@ struct Norm {
   std::string module{};  // Its name in the checkpoint, within the layer: "input_layernorm".
 };
 
-// Rotary embedding (reference: families, section 2). Frequencies of pair i of d: theta^(-2i/d).
+// Rotary embedding. Frequencies of pair i of d: theta^(-2i/d).
 struct Rope {
   enum Layout : uint8_t { kHalf, kInterleaved } layout = kHalf;
   enum Scaling : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope } scaling = kNone;

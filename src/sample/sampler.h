@@ -83,8 +83,8 @@ class Sampler {
 
   // `logits` [vocab_size] is overwritten. `output_index`: how many tokens of output came before. A
   // token that has been forced may be asked for once more: it is what comes out, and nothing else.
-  // Log-probabilities are of the raw distribution, before penalties, bias and filters (decisions
-  // 26); they are computed only if `top_logprobs` or `want_logprob` asks. NaN counts as -infinity.
+  // Log-probabilities are of the raw distribution, before penalties, bias and filters (decision
+  // 21); they are computed only if `top_logprobs` or `want_logprob` asks. NaN counts as -infinity.
   SampledToken sample(std::span<float> logits, int32_t output_index, bool want_logprob,
                       const kernels::Ops& ops, SamplerScratch& scratch);
 

@@ -8,8 +8,8 @@ namespace {
 
 // Slots that may hold what a prompt's next layer will ask for: an eighth.
 constexpr int64_t kPromptShare = 8;
-// Guesses in flight: each 2 MiB read that is on its way delays the next demand by a millisecond
-// (reference: expert-streaming, 8.3).
+// Guesses in flight: each 2 MiB read that is on its way delays the next demand by a
+// millisecond.
 constexpr int32_t kGuessesInFlight = 2;
 
 }  // namespace

@@ -17,8 +17,8 @@ using card::ConfigReader;
 
 using Describe = ModelSpec (*)(const ConfigReader& c);
 
-// What a family takes for the keys that config.json leaves out (reference: families, section 1;
-// the values are those of the family's configuration in transformers).
+// What a family takes for the keys that config.json leaves out: the values of its configuration in
+// transformers.
 struct Defaults {
   float rms_norm_eps = 1e-6f;
   float rope_theta = 10000;
