@@ -1,11 +1,12 @@
 // Reads the documents as text: links that lead nowhere, pages that nothing lists, paths that are
-// gone, lines that are too long.
+// gone, decisions that are cited and not there, lines that are too long.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
@@ -175,6 +176,53 @@ TEST(Documents, PathsExist) {
       }
   }
   EXPECT_GT(paths, 200u) << "the rule that finds paths finds too few";
+}
+
+// The numbers of the rows of docs/decisions.md.
+std::set<std::string> decisions() {
+  std::set<std::string> numbers;
+  for (const std::string& line : read_lines(kRoot / "docs/decisions.md")) {
+    const std::string number = line.starts_with("| ") ? line.substr(2, line.find(' ', 2) - 2) : "";
+    if (!number.empty() && std::ranges::all_of(number, ::isdigit)) numbers.insert(number);
+  }
+  return numbers;
+}
+
+// A file as one line, without the marks that begin lines of comments.
+std::string flattened(const fs::path& path) {
+  std::string text;
+  for (std::string line : read_lines(path)) {
+    line.erase(0, std::min(line.find_first_not_of(" /"), line.size()));
+    text += line + " ";
+  }
+  return text;
+}
+
+TEST(Documents, DecisionsThatAreCitedExist) {
+  const std::set<std::string> known = decisions();
+  ASSERT_GE(known.size(), 20u);
+  const std::regex list("^ [0-9]+((, | and | to )[0-9]+)*");
+  const std::regex number("[0-9]+");
+  std::vector<fs::path> files = files_in({"src", "tests", "bench", "tools"}, {".h", ".cpp"});
+  std::ranges::copy(documents(), std::back_inserter(files));
+  size_t cited = 0;
+  for (const fs::path& file : files) {
+    const std::string text = flattened(file);
+    for (size_t at = text.find("ecision"); at != std::string::npos; at = text.find("ecision", at)) {
+      at += 7;
+      at += at < text.size() && text[at] == 's';
+      std::smatch match;
+      const std::string after = text.substr(at, 60);
+      if (!std::regex_search(after, match, list)) continue;
+      const std::string numbers = match.str();
+      for (std::sregex_iterator i(numbers.begin(), numbers.end(), number), end; i != end; ++i) {
+        EXPECT_TRUE(known.contains(i->str())) << name_of(file) << " cites decision" << numbers
+                                              << ", and docs/decisions.md has no " << i->str();
+        ++cited;
+      }
+    }
+  }
+  EXPECT_GT(cited, 10u) << "the rule that finds citations finds too few";
 }
 
 // docs/one-request.md leads a newcomer from socket to token by file and name: they must exist.
