@@ -41,7 +41,7 @@ ExpertLoad load_of(const model::Model& model, uint64_t memory) {
 }  // namespace
 
 Result<void> choose_bundle(model::Model& model) {
-  model::ExpertBank* bank = model.expert_bank();
+  model::StreamedBank* bank = model.streamed_bank();
   if (bank == nullptr) return {};
   WEIR_ASSIGN(const std::vector<std::string> refused, model::choose_bundle(*bank));
   for (const std::string& why : refused) log::warn("experts bundle not used " + why);

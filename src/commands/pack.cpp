@@ -18,7 +18,7 @@ namespace {
 using std::chrono::steady_clock;
 
 // In the model's folder; where that may not be written, in the user's cache.
-Result<std::string> destination(const Options& options, const model::ExpertBank& bank,
+Result<std::string> destination(const Options& options, const model::StreamedBank& bank,
                                 const ssd::SourceHash& source) {
   if (!options.output.empty()) return options.output;
   const std::vector<std::string> paths = model::bundle_paths(bank.folder(), source);
@@ -78,7 +78,7 @@ Result<void> pack_model(const Options& options) {
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::bind(choice.model_card, {.rows_max = 1, .stream_experts = true},
                                  kernels::ops_for(choice.isa), team.members()));
-  const model::ExpertBank& bank = *model->expert_bank();
+  const model::StreamedBank& bank = *model->streamed_bank();
   WEIR_ASSIGN(const ssd::SourceHash source, bank.source());
   WEIR_ASSIGN(const std::string path, destination(options, bank, source));
   if (is_there(path, source)) {

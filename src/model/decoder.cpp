@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "model/families.h"
 #include "model/layers/make_layer.h"
+#include "model/resident_bank.h"
 
 namespace weir::model {
 
@@ -51,23 +52,28 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
       {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()}, store_);
   if (options_.stream_experts) {
     WEIR_TRY(check_mapped());
-    bank_ = std::make_unique<ExpertBank>(*checkpoint_);
+    auto streamed = std::make_unique<StreamedBank>(*checkpoint_);
+    streamed_ = streamed.get();
+    bank_ = std::move(streamed);
     store_.copy_floats();
+  } else {
+    bank_ = std::make_unique<ResidentBank>(store_);
   }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
-  LayerBuilder builder(binder, spec_, bank_.get(), context_max(), ropes_, scratch_);
+  LayerBuilder builder(binder, spec_, *bank_, context_max(), ropes_, scratch_);
   for (const Sublayer& sublayer : spec_.sublayers) {
     layers_.push_back(builder.make_layer(sublayer));
     // A config may ask for thousands of layers of thousands of experts, of which the file has none.
     if (binder.failed()) return binder.finish();
   }
-  if (bank_ && bank_->empty())
+  if (streamed_ != nullptr && streamed_->empty())
     return fail(ErrorCode::kConfig,
                 "--stream-experts: expected a mixture-of-experts model; found " + spec_.family +
                     " without experts");
   layers_leave_nothing_ =
       std::ranges::all_of(layers_, [](const auto& layer) { return layer->leaves_nothing(); });
   head_ = std::make_unique<Head>(binder, spec_, *embedding_);
+  tally_ = binder.tally();
   return binder.finish();
 }
 
@@ -82,8 +88,8 @@ Result<void> Decoder::check_mapped() const {
 
 Result<void> Decoder::open_experts(std::unique_ptr<ssd::Disk> disk,
                                    const ssd::StoreOptions& options) {
-  CHECK(bank_ != nullptr);
-  return bank_->open(std::move(disk), options, options_.rows_max);
+  CHECK(streamed_ != nullptr);
+  return streamed_->open(std::move(disk), options, options_.rows_max);
 }
 
 Result<void> Decoder::check_files() const {
@@ -101,7 +107,7 @@ Result<void> Decoder::make_workspace(int members) {
   sizes.input_forms = scratch_.input_forms() | head_->forms();
   for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
   WEIR_ASSIGN(workspace_, Workspace::create(sizes, scratch_));
-  if (!bank_ || options_.slab_rows == 0) return {};
+  if (streamed_ == nullptr || options_.slab_rows == 0) return {};
   sizes.rows = options_.slab_rows;
   sizes.logit_rows = std::min(options_.slab_rows, Head::kRowsMax);
   WEIR_ASSIGN(slab_, Workspace::create(sizes, scratch_));
@@ -117,8 +123,8 @@ ModelMemory Decoder::memory() const {
   return {.packed_weights = store_.packed_bytes(),
           .mapped_weights = store_.mapped_bytes(),
           .scratch = workspace_->bytes() + (slab_ ? slab_->bytes() : 0),
-          .formats = store_.formats(),
-          .parameters = store_.numbers()};
+          .formats = tally_.formats(),
+          .parameters = tally_.numbers()};
 }
 
 bool Decoder::prompts_differ() const {
@@ -189,7 +195,7 @@ Pass Decoder::make_pass(const Batch& batch, const kv::KvCache& kv, ForwardClient
           .team = team,
           .ws = workspace,
           .client = client,
-          .reads = bank_ && member == 0 ? bank_->store() : nullptr,
+          .reads = member == 0 ? experts() : nullptr,
           .member = member,
           .prompt_begin = prompts_differ() ? batch.prompt_begin() : kNoPrompts,
           .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "card/model_card.h"
-#include "model/expert_bank.h"
 #include "model/layers/norm_embed.h"
 #include "model/model.h"
 #include "model/rope.h"
+#include "model/streamed_bank.h"
 #include "model/weight_store.h"
+#include "model/weight_tally.h"
 
 namespace weir::model {
 
@@ -30,13 +31,17 @@ class Decoder final : public Model {
   }
 
   const ssd::ExpertCatalogue* expert_catalogue() const override {
-    return bank_ ? &bank_->catalogue() : nullptr;
+    return streamed_ != nullptr ? &streamed_->catalogue() : nullptr;
   }
-  int32_t experts_per_token() const override { return bank_ ? bank_->top_k() : 0; }
+  int32_t experts_per_token() const override {
+    return streamed_ != nullptr ? streamed_->top_k() : 0;
+  }
   Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
                             const ssd::StoreOptions& options) override;
-  ssd::ExpertStore* experts() const override { return bank_ ? bank_->store() : nullptr; }
-  ExpertBank* expert_bank() const override { return bank_.get(); }
+  ssd::ExpertStore* experts() const override {
+    return streamed_ != nullptr ? streamed_->store() : nullptr;
+  }
+  StreamedBank* streamed_bank() const override { return streamed_; }
   std::span<const FileView* const> mapped_files() const override { return store_.mapped_files(); }
   Result<void> check_files() const override;
 
@@ -75,7 +80,9 @@ class Decoder final : public Model {
   const kernels::Ops& ops_;
   std::shared_ptr<const card::Checkpoint> checkpoint_;  // Float weights stay mapped in it.
   WeightStore store_;
-  std::unique_ptr<ExpertBank> bank_;  // Where experts are streamed.
+  WeightTally tally_;
+  std::unique_ptr<ExpertBank> bank_;
+  StreamedBank* streamed_ = nullptr;  // The bank, where experts are streamed.
   std::vector<RopeTable> ropes_;      // The distinct ones.
   ScratchPlan scratch_;
   std::unique_ptr<Embedding> embedding_;

@@ -1,114 +1,78 @@
-// ExpertBank: the experts of all layers of a model that does not keep them in memory. It knows
-// what an expert's matrices look like in a slot, makes the catalogue of where their bytes are, and
-// puts what was read as stored into the form that kernels want.
+// ExpertBank: the experts of a model's layers, and where each of them is at present. A layer with
+// experts asks its bank and does not know which kind it has: ResidentBank has all of them in
+// memory, StreamedBank those that have room in the slots of an ssd::ExpertStore.
 //
-// A slot holds what kernels read, in the order in which they do: the words and scales of gate and
-// up (part 0), then of down (part 1), each at a multiple of 64 bytes; float matrices as stored.
+// A layer's run is a sequence of waves: experts that can be computed at once. Which wave an expert
+// is in changes no result.
+//   for (std::optional<Wave> wave = begin(); wave; wave = next(*wave))
+//     activate its experts; barrier; project them down
 //
-// Threads: filled by one thread, at load. begin() and next() are the leader's; what they leave is
-// read by all members after a barrier. unpack() may be called by any member.
+// Threads: placer(), add_layer() and bind() are called by one thread, at load. Every member of the
+// team calls begin() and next(), between the same barriers; where experts are is written in them by
+// the leader (member 0), while nobody computes experts, and read by all after a barrier. expect()
+// and looked_ahead() are called by the leader.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "card/checkpoint.h"
 #include "model/layers/expert_plan.h"
 #include "model/layers/ffn.h"
-#include "ssd/expert_bundle.h"
-#include "ssd/expert_store.h"
-#include "ssd/route_trace.h"
-#include "ssd/routing_table.h"
+#include "model/placer.h"
+
+namespace weir::ssd {
+class RoutingTable;
+}
 
 namespace weir::model {
 
 class ExpertBank {
  public:
-  explicit ExpertBank(const card::Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
-
-  // The three matrices of each expert of the next layer; `gate` is empty where there is none.
-  // Returns the layer's number among those with experts. An error names what differs: all experts
-  // of a layer are stored alike.
-  Result<int32_t> add_layer(int32_t top_k, std::span<const StoredLinear> gate,
-                            std::span<const StoredLinear> up, std::span<const StoredLinear> down);
-  // Where experts are and how large; after the last add_layer().
-  const ssd::ExpertCatalogue& catalogue() const { return *catalogue_; }
-  int32_t top_k() const { return top_k_; }
-  bool empty() const { return layers_.empty(); }
-
-  // Where the checkpoint lies. REQUIRES: it is a folder's.
-  std::string folder() const;
-  // Names the checkpoint's files as they are now, and how experts lie in slots.
-  Result<ssd::SourceHash> source() const;
-  // Experts come from this bundle from open() on; refused where it is unfinished, or not of this
-  // checkpoint.
-  Result<void> use_bundle(const std::string& path);
-
-  // Opens the files and takes the memory. REQUIRES: the checkpoint is a folder's.
-  Result<void> open(std::unique_ptr<ssd::Disk> disk, ssd::StoreOptions options, int32_t rows_max);
-  ssd::ExpertStore* store() const { return store_.get(); }
-
-  // One layer's run. By the leader: demands from the plan, and the first wave.
-  void begin(int32_t layer, const Pass& pass, const ExpertPlan& plan);
-  // By the leader, while the others finish the wave at hand: the next one.
-  void next();
-  void end();
-  // By the leader: what the router of `layer` said of this layer's input: experts [rows, top_k],
-  // for rows of generated tokens.
-  void looked_ahead(int32_t layer, const Pass& pass, const int32_t* choice);
-  // Not null: takes the place of what routers choose.
-  const ssd::RoutingTable* routing() const { return routing_; }
-  // Whether this layer's run is to look ahead; decided by begin().
-  bool wants_lookahead() const { return wants_lookahead_; }
-  // The wave at hand, by turn: 0, 1, 2, ...
-  const ssd::ExpertWave& wave(int turn) const { return waves_[static_cast<size_t>(turn & 1)]; }
-  // An expert of a wave, by its place among the active ones of the plan: where its matrices are.
-  void point(int32_t layer, int32_t place, FfnWeights& expert) const;
-
-  // Units of work in a wave's unpacking and checking.
-  int32_t unpack_units(const ssd::ExpertWave& wave) const;
-  void unpack(const ssd::ExpertWave& wave, int32_t unit) const;
-  // Makes zeros of what lies between an expert's matrices: nobody reads it, but what is written to
-  // a bundle is always the same.
-  void clear_gaps(int32_t layer, std::byte* slot) const;
-
- private:
-  // A matrix in a slot.
-  struct Matrix {
-    Linear linear;  // Without weights.
-    int32_t bits = 0;
-    uint64_t words = 0;   // Offset in its part: of words, or of floats.
-    uint64_t scales = 0;  // Of scales with biases.
-  };
+  // What a layer keeps of its experts. Of an expert that is in no wave only shapes and forms mean
+  // anything.
   struct Layer {
-    std::array<std::vector<Matrix>, ssd::kParts> parts;
+    int32_t number = 0;  // Among those with experts.
+    std::span<const FfnWeights> experts;
   };
 
-  static uint64_t lay_out(std::vector<Matrix>& part);
-  void record(int32_t layer, const Pass& pass, const int32_t* choice);
-  void unpack_unit(const ssd::ExpertWave::Unpack& job, int32_t unit) const;
-  int32_t units_of(const ssd::ExpertWave::Unpack& job) const;
+  // Experts by their places among the active ones of the plan.
+  struct Wave {
+    std::span<const int32_t> activate{};
+    std::span<const int32_t> down{};    // Activated in this wave or before.
+    std::span<const int32_t> failed{};  // Cannot be computed; their rows' slices have been told so.
+    int turn = 0;                       // 0, 1, 2, ...
+    bool last = false;
+    bool looks_ahead = false;  // The bank wants to know what the next layer's router says.
+  };
 
-  const card::Checkpoint& checkpoint_;
-  std::optional<ssd::ExpertCatalogue> catalogue_;
-  std::vector<Layer> layers_;
-  int32_t top_k_ = 0;
-  std::unique_ptr<ssd::ExpertStore> store_;
-  const ssd::RoutingTable* routing_ = nullptr;
-  ssd::RouteTrace* trace_ = nullptr;
-  int32_t traced_step_ = -1;
-  std::vector<ssd::ExpertDemand> demands_;
-  std::vector<ssd::RoutedRow> rows_;
-  std::array<ssd::ExpertWave, 2> waves_;
-  int turn_ = 0;
-  bool wants_lookahead_ = false;
+  virtual ~ExpertBank() = default;
+
+  // Where experts' matrices go.
+  virtual Placer& placer() = 0;
+  // The next layer: its experts' matrices have just been placed, first all gates, if there are any,
+  // then all of up_proj, then all of down_proj. An error names what the bank cannot do.
+  virtual Result<Layer> add_layer(int32_t top_k, std::vector<FfnWeights> experts) = 0;
+  // Binds and adds a layer's experts. After an error, which is the binder's, the layer is empty.
+  Layer bind(WeightBinder& binder, int stored_layer, const Moe& spec, int32_t hidden);
+
+  // The first wave of the layer's run. `plan`: the member's own, kept until the run is over.
+  virtual Wave begin(const Pass& pass, int32_t layer, const ExpertPlan& plan) = 0;
+  // Ends a wave with a barrier. Returns the one after it, if there is one.
+  virtual std::optional<Wave> next(const Pass& pass, const Wave& done) = 0;
+
+  // It reads what is not there: so it wants to know early what rows are routed to.
+  virtual bool reads() const { return false; }
+  // REQUIRES: reads(). Some of the step's rows, not all, were routed to these experts of the layer
+  // that runs next; they may repeat.
+  virtual void expect(int32_t /*layer*/, std::span<const int32_t> /*experts*/) {}
+  // REQUIRES: reads(). What the router of `layer` made of the input of the layer that runs: experts
+  // [rows, top_k], for rows of generated tokens.
+  virtual void looked_ahead(const Pass&, int32_t /*layer*/, const int32_t* /*choice*/) {}
+  // Not null: takes the place of what routers choose.
+  virtual const ssd::RoutingTable* routing() const { return nullptr; }
 };
 
 }  // namespace weir::model

@@ -28,7 +28,7 @@ std::string cache_folder() {
 // experts; what is unpacked is written from its slot.
 class Packing {
  public:
-  Packing(const ExpertBank& bank, ssd::BundleWriter& writer, ThreadTeam& team)
+  Packing(const StreamedBank& bank, ssd::BundleWriter& writer, ThreadTeam& team)
       : bank_(bank),
         store_(*bank.store()),
         writer_(writer),
@@ -86,7 +86,7 @@ class Packing {
     if (!written) error = written.error();
   }
 
-  const ExpertBank& bank_;
+  const StreamedBank& bank_;
   ssd::ExpertStore& store_;
   ssd::BundleWriter& writer_;
   ThreadTeam& team_;
@@ -104,7 +104,7 @@ std::vector<std::string> bundle_paths(const std::string& folder, const ssd::Sour
   return paths;
 }
 
-Result<std::vector<std::string>> choose_bundle(ExpertBank& bank) {
+Result<std::vector<std::string>> choose_bundle(StreamedBank& bank) {
   std::vector<std::string> refused;
   WEIR_ASSIGN(const ssd::SourceHash source, bank.source());
   for (const std::string& path : bundle_paths(bank.folder(), source)) {
@@ -127,7 +127,7 @@ uint64_t pack_memory(const ssd::ExpertCatalogue& catalogue) {
   return std::min(wanted, ssd::whole_memory(catalogue));
 }
 
-Result<void> pack_experts(const ExpertBank& bank, ssd::BundleWriter& writer, ThreadTeam& team,
+Result<void> pack_experts(const StreamedBank& bank, ssd::BundleWriter& writer, ThreadTeam& team,
                           const std::function<void(int32_t, int32_t)>& progress) {
   CHECK(bank.store() != nullptr && !bank.catalogue().packed());
   Packing packing(bank, writer, team);

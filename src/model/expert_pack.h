@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "model/expert_bank.h"
+#include "model/streamed_bank.h"
 #include "ssd/bundle_writer.h"
 
 namespace weir::model {
@@ -22,14 +22,14 @@ std::vector<std::string> bundle_paths(const std::string& folder, const ssd::Sour
 
 // Uses the first good bundle, if there is one. Returns a line about each that is there and is not
 // used.
-Result<std::vector<std::string>> choose_bundle(ExpertBank& bank);
+Result<std::vector<std::string>> choose_bundle(StreamedBank& bank);
 
 // Memory for pack_experts(): some experts being read, unpacked and written at once.
 uint64_t pack_memory(const ssd::ExpertCatalogue& catalogue);
 
 // Writes the layers that are missing, and finishes the bundle. `progress(layers, of)` after each.
 // REQUIRES: the bank is open, without a bundle.
-Result<void> pack_experts(const ExpertBank& bank, ssd::BundleWriter& writer, ThreadTeam& team,
+Result<void> pack_experts(const StreamedBank& bank, ssd::BundleWriter& writer, ThreadTeam& team,
                           const std::function<void(int32_t, int32_t)>& progress = {});
 
 }  // namespace weir::model

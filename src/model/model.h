@@ -33,7 +33,7 @@ struct StoreOptions;
 
 namespace weir::model {
 
-class ExpertBank;
+class StreamedBank;
 
 // decision 17: kExact is float32 activations throughout; kFast quantises activations to int8 per
 // group for quantised weights, and rounds those of prompts to bf16 where that is faster.
@@ -101,8 +101,8 @@ class Model {
   virtual Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
                                     const ssd::StoreOptions& options);
   virtual ssd::ExpertStore* experts() const { return nullptr; }
-  // How they lie in memory, for who makes or chooses a bundle of them. Null as expert_catalogue().
-  virtual ExpertBank* expert_bank() const { return nullptr; }
+  // The bank that has them, to make or choose a bundle of them. Null as expert_catalogue().
+  virtual StreamedBank* streamed_bank() const { return nullptr; }
 
   // The files that some weight is used from in place: what is computed is right as long as these do
   // not change. Empty where all weights were packed or copied.

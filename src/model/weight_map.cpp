@@ -9,12 +9,6 @@ namespace {
 
 constexpr std::array kFloatTypes = {DType::kF32, DType::kF16, DType::kBF16};
 
-kernels::FloatType float_type(DType type) {
-  return type == DType::kF32   ? kernels::FloatType::kF32
-         : type == DType::kF16 ? kernels::FloatType::kF16
-                               : kernels::FloatType::kBF16;
-}
-
 std::string shape_text(std::span<const int64_t> shape) {
   std::string out = "[";
   for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
@@ -158,91 +152,67 @@ Linear WeightBinder::float_linear(DType type, int32_t n, int32_t k, Precision pr
   return linear;
 }
 
-StoredLinear WeightBinder::locate(const Module& m, int64_t row, int32_t n, Precision precision) {
-  StoredLinear out;
+StoredMatrix::Piece WeightBinder::piece_of(const card::StoredTensor& stored, int64_t element,
+                                           int64_t count) const {
+  const auto size = static_cast<uint64_t>(dtype_bytes(stored.tensor.type));
+  return {.file = &checkpoint_.file(stored),
+          .file_number = stored.file,
+          .offset = stored.offset + static_cast<uint64_t>(element) * size,
+          .bytes = static_cast<uint64_t>(count) * size};
+}
+
+const float* WeightBinder::widened(const card::StoredTensor& stored, int64_t element, int64_t count,
+                                   float offset, int64_t step) {
+  tally_.add_vector(count);
+  const Tensor& t = stored.tensor;
+  return unwrap(
+      store_.add_widened(t.type, t.data + element * dtype_bytes(t.type), count, offset, step));
+}
+
+StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Precision precision) {
+  StoredMatrix out;
+  out.name = m.weight->name;
+  out.row_step = m.k;
   Linear& linear = out.linear;
   linear.n = n;
   linear.k = m.k;
-  if (m.scales == nullptr) linear = float_linear(m.weight->tensor.type, n, m.k, precision);
-  if (m.bias != nullptr) {
-    const DType type = m.bias->tensor.type;
-    linear.bias =
-        unwrap(store_.add_widened(type, m.bias->tensor.data + row * dtype_bytes(type), n, 0));
-  }
-  const auto add_piece = [&](const card::StoredTensor& t) {
-    const auto row_bytes = static_cast<uint64_t>(
-        t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)] * dtype_bytes(t.tensor.type));
-    out.piece[static_cast<size_t>(out.pieces++)] = {
-        .file = t.file,
-        .offset = t.offset + static_cast<uint64_t>(row) * row_bytes,
-        .bytes = static_cast<uint64_t>(n) * row_bytes};
+  const auto add_rows = [&](const card::StoredTensor& t) {
+    const int64_t columns = t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)];
+    out.piece[static_cast<size_t>(out.pieces++)] = piece_of(t, row * columns, n * columns);
   };
-  add_piece(*m.weight);
-  if (m.scales == nullptr) return out;
-  add_piece(*m.scales);
-  add_piece(*m.biases);
-  out.bits = m.format.bits;
-  linear.quantised = true;
-  linear.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
-  linear.bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
-  linear.quant = {.n = n,
-                  .k = m.k,
-                  .group = m.format.group,
-                  .bits = kernels::container_bits(m.format.bits),
-                  .scale_type = float_type(m.format.scale_type)};
-  return out;
-}
-
-const std::byte* WeightBinder::bytes_of(const StoredLinear::Piece& piece) const {
-  return checkpoint_.files()[static_cast<size_t>(piece.file)].bytes().data() + piece.offset;
-}
-
-QuantSource WeightBinder::source_of(const StoredLinear& stored) const {
-  const auto bytes = [&](size_t i) {
-    return reinterpret_cast<const uint8_t*>(bytes_of(stored.piece[i]));
-  };
-  QuantSource source;
-  source.stored = {.n = stored.linear.n,
-                   .k = stored.linear.k,
-                   .group = stored.linear.quant.group,
-                   .bits = stored.bits,
-                   .scale_type = stored.linear.quant.scale_type,
-                   .words = bytes(0),
-                   .scales = bytes(1),
-                   .biases = bytes(2)};
-  for (size_t i = 0; i < 3; ++i) {
-    source.file[i] = &checkpoint_.files()[static_cast<size_t>(stored.piece[i].file)];
-    source.offset[i] = stored.piece[i].offset;
+  add_rows(*m.weight);
+  if (m.scales == nullptr) {
+    out.type = m.weight->tensor.type;
+    linear = float_linear(out.type, n, m.k, precision);
+  } else {
+    add_rows(*m.scales);
+    add_rows(*m.biases);
+    out.format = m.format;
+    linear.quantised = true;
+    linear.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
+    linear.bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
+    linear.quant = {.n = n,
+                    .k = m.k,
+                    .group = m.format.group,
+                    .bits = kernels::container_bits(m.format.bits),
+                    .scale_type = float_type(m.format.scale_type)};
   }
-  return source;
-}
-
-Linear WeightBinder::bind(const Module& m, int64_t row, int32_t n, Precision precision) {
-  const StoredLinear stored = locate(m, row, n, precision);
-  Linear out = stored.linear;
-  if (out.quantised)
-    out.quant = unwrap(store_.add_packed(source_of(stored)));
-  else
-    out.floats.rows = unwrap(store_.add_floats(checkpoint_.file(*m.weight), m.weight->tensor,
-                                               bytes_of(stored.piece[0]), int64_t{n} * m.k));
+  if (m.bias != nullptr) linear.bias = widened(*m.bias, row, n, 0);
   return out;
 }
 
-Linear WeightBinder::bind_turned(const Module& m, int64_t row, int32_t n) {
-  const StoredLinear stored = locate(m, row, n, Precision::kFloatActivations);
-  const DType type = m.scales == nullptr ? m.weight->tensor.type : DType::kF32;
-  Linear out = float_linear(type, m.k, n, Precision::kFloatActivations);
-  if (m.scales != nullptr)
-    out.floats.rows = unwrap(store_.add_turned(source_of(stored)));
-  else
-    out.floats.rows = unwrap(store_.add_gathered({.file = &checkpoint_.file(*m.weight),
-                                                  .type = type,
-                                                  .data = bytes_of(stored.piece[0]),
-                                                  .n = m.k,
-                                                  .k = n,
-                                                  .row_step = 1,
-                                                  .column_step = m.k}));
+StoredMatrix WeightBinder::locate_turned(const Module& m, int64_t row, int32_t n) {
+  StoredMatrix out = locate(m, row, n, Precision::kFloatActivations);
+  out.linear =
+      float_linear(out.format ? DType::kF32 : out.type, m.k, n, Precision::kFloatActivations);
+  out.row_step = 1;
+  out.column_step = m.k;
   return out;
+}
+
+Linear WeightBinder::place(const StoredMatrix& matrix, Placer& placer) {
+  tally_.add(matrix);
+  return unwrap(placer.place(matrix));
 }
 
 std::vector<SplitHead> WeightBinder::split_heads(int layer, std::string_view part, int32_t heads,
@@ -253,7 +223,7 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, std::string_view par
   std::vector<SplitHead> out;
   for (int64_t h = 0; module && h < heads; ++h)
     out.push_back(
-        {.turned = bind_turned(*module, h * head_rows, first),
+        {.turned = place(locate_turned(*module, h * head_rows, first), store_),
          .plain = bind(*module, h * head_rows + first, second, Precision::kFloatActivations)});
   return out;
 }
@@ -294,14 +264,15 @@ void WeightBinder::for_experts(int layer, std::string_view part, int32_t count, 
   if (has_weight(layer, stacked)) {
     const std::array<int64_t, 2> rows = {count, n};
     const auto module = open(stored_path(layer, stacked), rows, k, bias);
-    for (int32_t e = 0; e < count; ++e) fn(module ? &*module : nullptr, int64_t{e} * n);
+    for (int64_t e = 0; module && e < count && !error_; ++e)
+      fn(locate(*module, e * n, n, Precision::kAsComputed));
     return;
   }
   const std::string single = "mlp.experts.*." + std::string(part);
   const std::array<int64_t, 1> rows = {n};
-  for (int32_t e = 0; e < count; ++e) {
+  for (int32_t e = 0; e < count && !error_; ++e) {
     const auto module = open(stored_path(layer, single, e), rows, k, bias);
-    fn(module ? &*module : nullptr, 0);
+    if (module) fn(locate(*module, 0, n, Precision::kAsComputed));
   }
 }
 
@@ -309,8 +280,9 @@ bool WeightBinder::in_tensors(int layer, std::string_view part) const {
   return spec_.expert_tensors && !has_weight(layer, "mlp.switch_mlp." + std::string(part));
 }
 
-std::vector<Linear> WeightBinder::tensor_experts(int layer, std::string_view part, int32_t count,
-                                                 int32_t n, int32_t k, bool bias) {
+template <class F>
+void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t count, int32_t n,
+                                      int32_t k, bool bias, F&& fn) {
   const ExpertTensors& t = *spec_.expert_tensors;
   const bool down = part == "down_proj", up = part == "up_proj";
   const std::string path = stored_path(layer, down ? t.down : t.gate_up);
@@ -319,62 +291,33 @@ std::vector<Linear> WeightBinder::tensor_experts(int layer, std::string_view par
   const int64_t step = !down && t.interleaved ? 2 : 1;
   const int64_t first = !up ? 0 : t.interleaved ? 1 : n;
   const std::array<int64_t, 3> shape = {count, t.transposed ? k : rows, t.transposed ? rows : k};
-  std::vector<Linear> out(static_cast<size_t>(count));
-  if (error_) return out;
+  if (error_) return;
   const card::StoredTensor* weight = take(path, kFloatTypes, shape);
   const std::array<int64_t, 2> bias_shape = {count, rows};
   const card::StoredTensor* biases = bias ? take(path + "_bias", kFloatTypes, bias_shape) : nullptr;
-  if (error_) return out;
-  const DType type = weight->tensor.type;
-  for (int64_t e = 0; e < count; ++e) {
-    Linear& linear = out[static_cast<size_t>(e)];
-    linear = float_linear(type, n, k, Precision::kAsComputed);
+  for (int64_t e = 0; e < count && !error_; ++e) {
     const int64_t at = e * rows * k + (t.transposed ? first : first * k);
-    linear.floats.rows =
-        unwrap(store_.add_gathered({.file = &checkpoint_.file(*weight),
-                                    .type = type,
-                                    .data = weight->tensor.data + at * dtype_bytes(type),
-                                    .n = n,
-                                    .k = k,
-                                    .row_step = t.transposed ? step : step * k,
-                                    .column_step = t.transposed ? rows : 1}));
-    if (biases == nullptr) continue;
-    const Tensor& b = biases->tensor;
-    linear.bias = unwrap(
-        store_.add_widened(b.type, b.data + (e * rows + first) * dtype_bytes(b.type), n, 0, step));
+    StoredMatrix matrix;
+    matrix.name = path;
+    matrix.type = weight->tensor.type;
+    matrix.linear = float_linear(matrix.type, n, k, Precision::kAsComputed);
+    matrix.piece[0] = piece_of(*weight, at, int64_t{n} * k);
+    matrix.pieces = 1;
+    matrix.row_step = t.transposed ? step : step * k;
+    matrix.column_step = t.transposed ? rows : 1;
+    if (biases != nullptr) matrix.linear.bias = widened(*biases, e * rows + first, n, 0, step);
+    fn(matrix);
   }
-  return out;
 }
 
 std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count,
-                                          int32_t n, int32_t k, bool bias) {
-  if (in_tensors(layer, part)) return tensor_experts(layer, part, count, n, k, bias);
+                                          int32_t n, int32_t k, bool bias, Placer& placer) {
   std::vector<Linear> out;
-  out.reserve(static_cast<size_t>(count));
-  for_experts(layer, part, count, n, k, bias, [&](const Module* module, int64_t row) {
-    out.push_back(module ? bind(*module, row, n, Precision::kAsComputed) : Linear{});
-  });
-  return out;
-}
-
-std::vector<StoredLinear> WeightBinder::stored_experts(int layer, std::string_view part,
-                                                       int32_t count, int32_t n, int32_t k,
-                                                       bool bias) {
-  std::vector<StoredLinear> out;
+  const auto put = [&](const StoredMatrix& matrix) { out.push_back(place(matrix, placer)); };
   if (in_tensors(layer, part))
-    reject("--stream-experts: expected experts whose rows lie one after another in the file; " +
-           spec_.family + " has them in '" + stored_path(layer, spec_.expert_tensors->gate_up) +
-           "', which has to be rearranged");
-  out.reserve(static_cast<size_t>(count));
-  for_experts(layer, part, count, n, k, bias, [&](const Module* module, int64_t row) {
-    out.push_back(module ? locate(*module, row, n, Precision::kAsComputed) : StoredLinear{});
-    if (!module) return;
-    const StoredLinear& stored = out.back();
-    store_.note_streamed(stored.linear.quantised
-                             ? WeightStore::format_name(stored.bits, stored.linear.quant.group)
-                             : std::string(dtype_name(module->weight->tensor.type)),
-                         int64_t{n} * k);
-  });
+    for_tensor_experts(layer, part, count, n, k, bias, put);
+  else
+    for_experts(layer, part, count, n, k, bias, put);
   return out;
 }
 
@@ -385,8 +328,7 @@ const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, f
   const card::StoredTensor* stored =
       take(stored_path(layer, part) + (bare ? "" : ".weight"), kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
-  return unwrap(
-      store_.add_widened(stored->tensor.type, stored->tensor.data, n, sums_stored_ ? 0 : offset));
+  return widened(*stored, 0, n, sums_stored_ ? 0 : offset);
 }
 
 bool WeightBinder::stores_sums() const {
@@ -402,6 +344,7 @@ const float* WeightBinder::convolution(int layer, int32_t channels, int32_t taps
   const card::StoredTensor* stored =
       take(stored_path(layer, spec_.convolution) + ".weight", kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
+  tally_.add_vector(int64_t{channels} * taps);
   return unwrap(store_.add_transposed(stored->tensor.type, stored->tensor.data, channels, taps));
 }
 
@@ -413,8 +356,7 @@ NormWeights WeightBinder::norm(int layer, const Norm& norm, int32_t n) {
     const std::array<int64_t, 1> shape = {n};
     const card::StoredTensor* bias =
         error_ ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
-    if (bias != nullptr)
-      out.bias = unwrap(store_.add_widened(bias->tensor.type, bias->tensor.data, n, 0));
+    if (bias != nullptr) out.bias = widened(*bias, 0, n, 0);
   }
   return out;
 }

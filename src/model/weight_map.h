@@ -17,7 +17,6 @@
 // Threads: one, at load.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -29,9 +28,10 @@
 #include "base/result.h"
 #include "card/checkpoint.h"
 #include "card/weight_format.h"
-#include "model/linear.h"
+#include "model/placer.h"
 #include "model/spec.h"
 #include "model/weight_store.h"
+#include "model/weight_tally.h"
 
 namespace weir::model {
 
@@ -39,19 +39,6 @@ inline constexpr int kWholeModel = -1;  // In place of a layer's index.
 
 // Float activations even in Compute::kFast: where a rounding would change a discrete choice.
 enum class Precision : uint8_t { kAsComputed, kFloatActivations };
-
-// A matrix that stays in the file: what is known of it, and where its bytes are.
-struct StoredLinear {
-  struct Piece {
-    int32_t file = 0;     // Of the checkpoint.
-    uint64_t offset = 0;  // In that file.
-    uint64_t bytes = 0;
-  };
-  Linear linear;                 // Without weights; the bias is in memory.
-  int32_t bits = 0;              // As stored; 0: floats.
-  std::array<Piece, 3> piece{};  // Words, scales and biases of a quantised matrix, or floats.
-  int32_t pieces = 0;
-};
 
 struct NormWeights {
   Norm::Kind kind = Norm::kRms;
@@ -96,13 +83,10 @@ class WeightBinder {
   // All of them meet float activations. Empty after an error.
   std::vector<SplitHead> split_heads(int layer, std::string_view part, int32_t heads, int32_t first,
                                      int32_t second, int32_t k);
-  // mlp.experts.*.`part`, or mlp.switch_mlp.`part` where the file stacks them, or what of
-  // ModelSpec::expert_tensors it is.
+  // Matrix `part` of each of the layer's experts, placed by `placer`: mlp.experts.*.`part`, or
+  // mlp.switch_mlp.`part` where the file stacks them, or what of ModelSpec::expert_tensors it is.
   std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
-                              bool bias);
-  // The same, to be read later.
-  std::vector<StoredLinear> stored_experts(int layer, std::string_view part, int32_t count,
-                                           int32_t n, int32_t k, bool bias);
+                              bool bias, Placer& placer);
   NormWeights norm(int layer, const Norm& norm, int32_t n);
   // A plain vector under `part`.weight, or under the bare name if `bare`.
   const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
@@ -111,7 +95,7 @@ class WeightBinder {
   // Tensors of this module need not be bound.
   void ignore(int layer, std::string_view part);
 
-  // Somebody else has found something wrong.
+  // The caller has found something wrong.
   void refuse(Error error) {
     if (!error_) error_ = std::move(error);
   }
@@ -119,6 +103,8 @@ class WeightBinder {
   bool failed() const { return error_.has_value(); }
   // The first error; else the first tensor that nobody bound.
   Result<void> finish() const;
+  // What has been bound so far.
+  const WeightTally& tally() const { return tally_; }
 
  private:
   // A module as stored: [lead..., n, k], quantised or float.
@@ -137,22 +123,29 @@ class WeightBinder {
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
                              bool bias);
   // Rows [row, row + n) of the module, all leading dimensions counted.
-  Linear bind(const Module& module, int64_t row, int32_t n, Precision precision);
-  StoredLinear locate(const Module& module, int64_t row, int32_t n, Precision precision);
-  const std::byte* bytes_of(const StoredLinear::Piece& piece) const;
-  QuantSource source_of(const StoredLinear& stored) const;
+  StoredMatrix locate(const Module& module, int64_t row, int32_t n, Precision precision);
   // The same rows as columns: [module.k, n], of floats.
-  Linear bind_turned(const Module& module, int64_t row, int32_t n);
+  StoredMatrix locate_turned(const Module& module, int64_t row, int32_t n);
+  StoredMatrix::Piece piece_of(const card::StoredTensor& tensor, int64_t element,
+                               int64_t count) const;
+  Linear place(const StoredMatrix& matrix, Placer& placer);
+  Linear bind(const Module& module, int64_t row, int32_t n, Precision precision) {
+    return place(locate(module, row, n, precision), store_);
+  }
+  const float* widened(const card::StoredTensor& tensor, int64_t element, int64_t count,
+                       float offset, int64_t step = 1);
   // The layer's experts are in the tensors that ModelSpec::expert_tensors names.
   bool in_tensors(int layer, std::string_view part) const;
-  std::vector<Linear> tensor_experts(int layer, std::string_view part, int32_t count, int32_t n,
-                                     int32_t k, bool bias);
   // A float matrix but for its rows.
   Linear float_linear(DType type, int32_t n, int32_t k, Precision precision) const;
-  // Calls fn(module, row) for each expert; the module is null after an error.
+  // Calls fn(matrix) for each expert, but not after an error.
   template <class F>
   void for_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k, bool bias,
                    F&& fn);
+  // The same of experts in_tensors().
+  template <class F>
+  void for_tensor_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
+                          bool bias, F&& fn);
   const card::StoredTensor* take(const std::string& name);
   const card::StoredTensor* take(const std::string& name, std::span<const DType> types,
                                  std::span<const int64_t> shape, std::string_view note = {});
@@ -167,6 +160,7 @@ class WeightBinder {
   WeightStore& store_;
   const bool sums_stored_;  // The file's norms hold what they mean, offset included.
   std::set<std::string, std::less<>> taken_;
+  WeightTally tally_;
   std::optional<Error> error_;
 };
 

@@ -18,24 +18,6 @@ constexpr int32_t kJobBlocks = 32;
 // Rows that are gathered together: 64 bytes of a transposed column of 16-bit numbers.
 constexpr int32_t kGatherRows = 32;
 
-struct RowBytes {
-  int64_t words, scales;
-  int64_t all() const { return words + 2 * scales; }
-};
-
-// Rows [first, first + count) of the source have been read.
-void drop_rows(const QuantSource& source, const RowBytes& row, int64_t first, int64_t count) {
-  const int64_t sizes[3] = {row.words, row.scales, row.scales};
-  for (int i = 0; i < 3; ++i)
-    source.file[i]->drop(source.offset[i] + static_cast<size_t>(first * sizes[i]),
-                         static_cast<size_t>(count * sizes[i]));
-}
-
-RowBytes row_bytes(const kernels::StoredQuant& s) {
-  const int64_t scale = s.scale_type == kernels::FloatType::kF32 ? 4 : 2;
-  return {int64_t{s.k} * s.bits / 8, s.k / s.group * scale};
-}
-
 float widen(DType type, const std::byte* data, int64_t i) {
   if (type == DType::kF32) {
     float value;
@@ -62,34 +44,80 @@ Result<std::byte*> WeightStore::allocate(int64_t bytes) {
   return memory;
 }
 
-Result<kernels::QuantMatrix> WeightStore::add_packed(const QuantSource& source) {
-  const kernels::StoredQuant& s = source.stored;
-  kernels::QuantMatrix m;
-  m.n = s.n;
-  m.k = s.k;
-  m.group = s.group;
-  m.bits = kernels::container_bits(s.bits);
-  m.scale_type = s.scale_type;
-  numbers_of_format_[format_name(s.bits, s.group)] += int64_t{s.n} * s.k;
-  WEIR_ASSIGN(std::byte * words, allocate(kernels::packed_word_bytes(s.n, s.k, m.bits)));
-  WEIR_ASSIGN(std::byte * scales,
-              allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
-  m.words = reinterpret_cast<uint8_t*>(words);
-  m.scales = reinterpret_cast<uint8_t*>(scales);
-  const int32_t blocks = (s.n + kernels::kBlockRows - 1) / kernels::kBlockRows;
-  for (int32_t begin = 0; begin < blocks; begin += kJobBlocks)
-    jobs_.push_back({source, reinterpret_cast<uint8_t*>(words), reinterpret_cast<uint8_t*>(scales),
-                     begin, std::min(begin + kJobBlocks, blocks)});
-  stored_bytes_ += s.n * row_bytes(s).all();
-  return m;
+// Rows [first, first + count) of the source have been read.
+void WeightStore::drop_rows(const QuantSource& source, const RowBytes& row, int64_t first,
+                            int64_t count) {
+  const int64_t sizes[3] = {row.words, row.scales, row.scales};
+  for (int i = 0; i < 3; ++i)
+    source.file[i]->drop(source.offset[i] + static_cast<size_t>(first * sizes[i]),
+                         static_cast<size_t>(count * sizes[i]));
 }
 
-Result<const void*> WeightStore::add_floats(const FileView& file, const Tensor& tensor,
-                                            const std::byte* data, int64_t elements) {
-  const int64_t bytes = elements * dtype_bytes(tensor.type);
-  numbers_of_format_[dtype_name(tensor.type)] += elements;
+WeightStore::RowBytes WeightStore::row_bytes(const kernels::StoredQuant& s) {
+  const int64_t scale = s.scale_type == kernels::FloatType::kF32 ? 4 : 2;
+  return {int64_t{s.k} * s.bits / 8, s.k / s.group * scale};
+}
+
+Result<Linear> WeightStore::place(const StoredMatrix& m) {
+  Linear out = m.linear;
+  Result<void> placed;
+  if (m.linear.quantised) {
+    placed = add_packed(m, out);
+  } else {
+    const Result<const void*> rows = m.format      ? add_turned(m)
+                                     : m.in_rows() ? add_floats(m)
+                                                   : add_gathered(m);
+    if (rows)
+      out.floats.rows = *rows;
+    else
+      placed = tl::unexpected(rows.error());
+  }
+  if (!placed)
+    return fail(placed.error().code, "tensor '" + m.name + "': " + placed.error().message);
+  return out;
+}
+
+WeightStore::QuantSource WeightStore::source_of(const StoredMatrix& m) {
+  const auto bytes = [&](size_t i) { return reinterpret_cast<const uint8_t*>(m.piece[i].data()); };
+  const bool turned = !m.in_rows();
+  QuantSource source;
+  source.stored = {.n = turned ? m.linear.k : m.linear.n,
+                   .k = turned ? m.linear.n : m.linear.k,
+                   .group = m.format->group,
+                   .bits = m.format->bits,
+                   .scale_type = float_type(m.format->scale_type),
+                   .words = bytes(0),
+                   .scales = bytes(1),
+                   .biases = bytes(2)};
+  for (size_t i = 0; i < 3; ++i) {
+    source.file[i] = m.piece[i].file;
+    source.offset[i] = m.piece[i].offset;
+  }
+  return source;
+}
+
+Result<void> WeightStore::add_packed(const StoredMatrix& m, Linear& out) {
+  const QuantSource source = source_of(m);
+  const kernels::StoredQuant& s = source.stored;
+  WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(s.n, s.k, out.quant.bits)));
+  auto* words = reinterpret_cast<uint8_t*>(memory);
+  WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
+  auto* scales = reinterpret_cast<uint8_t*>(memory);
+  out.quant.words = words;
+  out.quant.scales = scales;
+  const int32_t blocks = (s.n + kernels::kBlockRows - 1) / kernels::kBlockRows;
+  for (int32_t begin = 0; begin < blocks; begin += kJobBlocks)
+    jobs_.push_back({source, words, scales, begin, std::min(begin + kJobBlocks, blocks)});
+  stored_bytes_ += s.n * row_bytes(s).all();
+  return {};
+}
+
+Result<const void*> WeightStore::add_floats(const StoredMatrix& m) {
+  const FileView& file = *m.piece[0].file;
+  const std::byte* data = m.piece[0].data();
+  const int64_t bytes = m.numbers() * dtype_bytes(m.type);
   if (!copy_floats_ &&
-      reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_bytes(tensor.type)) == 0) {
+      reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(dtype_bytes(m.type)) == 0) {
     mapped_bytes_ += bytes;
     if (file.mapped() && std::ranges::find(mapped_files_, &file) == mapped_files_.end())
       mapped_files_.push_back(&file);
@@ -100,8 +128,14 @@ Result<const void*> WeightStore::add_floats(const FileView& file, const Tensor& 
   return copy;
 }
 
-Result<const void*> WeightStore::add_gathered(const ScatteredFloats& source) {
-  numbers_of_format_[dtype_name(source.type)] += int64_t{source.n} * source.k;
+Result<const void*> WeightStore::add_gathered(const StoredMatrix& m) {
+  const ScatteredFloats source = {.file = m.piece[0].file,
+                                  .type = m.type,
+                                  .data = m.piece[0].data(),
+                                  .n = m.linear.n,
+                                  .k = m.linear.k,
+                                  .row_step = m.row_step,
+                                  .column_step = m.column_step};
   WEIR_ASSIGN(std::byte * rows, allocate(source.bytes()));
   for (int32_t begin = 0; begin < source.n; begin += kGatherRows)
     gather_jobs_.push_back({source, rows, begin, std::min(begin + kGatherRows, source.n)});
@@ -109,45 +143,16 @@ Result<const void*> WeightStore::add_gathered(const ScatteredFloats& source) {
   return rows;
 }
 
-Result<const float*> WeightStore::add_turned(const QuantSource& source) {
-  const kernels::StoredQuant& s = source.stored;
-  const int64_t numbers = int64_t{s.n} * s.k;
-  numbers_of_format_[format_name(s.bits, s.group)] += numbers;
-  WEIR_ASSIGN(std::byte * rows, allocate(numbers * 4));
-  turn_jobs_.push_back({source, reinterpret_cast<float*>(rows)});
+Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
+  WEIR_ASSIGN(std::byte * rows, allocate(m.numbers() * 4));
+  turn_jobs_.push_back({source_of(m), reinterpret_cast<float*>(rows)});
+  const kernels::StoredQuant& s = turn_jobs_.back().source.stored;
   stored_bytes_ += s.n * row_bytes(s).all();
-  return turn_jobs_.back().rows;
-}
-
-int64_t WeightStore::numbers() const {
-  int64_t total = vector_numbers_;
-  for (const auto& [name, numbers] : numbers_of_format_) total += numbers;
-  return total;
-}
-
-std::string WeightStore::formats() const {
-  std::vector<std::pair<int64_t, std::string>> by_size;
-  int64_t total = 0;
-  for (const auto& [name, numbers] : numbers_of_format_) {
-    by_size.emplace_back(numbers, name);
-    total += numbers;
-  }
-  std::sort(by_size.rbegin(), by_size.rend());
-  std::string text;
-  for (const auto& [numbers, name] : by_size) {
-    if (!text.empty()) text += ", ";
-    text += name;
-    const int64_t percent = (200 * numbers + total) / (2 * total);
-    if (by_size.size() == 1) continue;
-    text += percent == 0 ? std::string(" <1") : std::to_string(percent).insert(0, 1, ' ');
-    text += " %";
-  }
-  return text;
+  return rows;
 }
 
 Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,
                                               float offset, int64_t step) {
-  vector_numbers_ += count;
   WEIR_ASSIGN(std::byte * memory, allocate(count * 4));
   auto* out = reinterpret_cast<float*>(memory);
   for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, i * step) + offset;
@@ -156,7 +161,6 @@ Result<const float*> WeightStore::add_widened(DType type, const std::byte* data,
 
 Result<const float*> WeightStore::add_transposed(DType type, const std::byte* data, int64_t rows,
                                                  int64_t columns) {
-  vector_numbers_ += rows * columns;
   WEIR_ASSIGN(std::byte * memory, allocate(rows * columns * 4));
   auto* out = reinterpret_cast<float*>(memory);
   for (int64_t c = 0; c < columns; ++c)
@@ -182,19 +186,15 @@ int64_t WeightStore::run(const TurnJob& job) {
   return s.n * row.all();
 }
 
-namespace {
-
 // Column by column: where the source is transposed, the rows' elements of a column lie together.
 template <class T>
-void gather(const ScatteredFloats& s, int32_t begin, int32_t end, std::byte* rows) {
+void WeightStore::gather(const ScatteredFloats& s, int32_t begin, int32_t end, std::byte* rows) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   for (int64_t c = 0; c < s.k; ++c)
     for (int64_t r = begin; r < end; ++r)
       std::memcpy(rows + (r * s.k + c) * kSize,
                   s.data + (r * s.row_step + c * s.column_step) * kSize, sizeof(T));
 }
-
-}  // namespace
 
 int64_t WeightStore::run(const GatherJob& job) {
   const ScatteredFloats& s = job.source;

@@ -3,15 +3,13 @@
 // stay mapped from the file; small vectors are widened to float32.
 //
 // Threads: filled by one thread; pack() uses the team; immutable afterwards.
-// Invariants: (1) pointers handed out stay valid for the store's life; (2) what add_packed(),
-// add_gathered() and add_turned() hand out is filled by pack().
+// Invariants: (1) pointers handed out stay valid for the store's life; (2) the weights of a matrix
+// that place() has not mapped are filled by pack().
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/file.h"
@@ -21,41 +19,19 @@
 #include "base/thread_team.h"
 #include "kernels/ops.h"
 #include "kernels/repack.h"
+#include "model/placer.h"
 
 namespace weir::model {
 
-// Rows of a quantised module as stored, and the tensors they lie in.
-struct QuantSource {
-  kernels::StoredQuant stored{};
-  const FileView* file[3] = {};  // Of words, scales and biases.
-  size_t offset[3] = {};         // Of the first row in that file.
-};
-
-// A float matrix [n, k] that is not stored row by row: transposed, or its rows among others.
-struct ScatteredFloats {
-  const FileView* file = nullptr;
-  DType type = DType::kF32;
-  const std::byte* data = nullptr;  // Of its first element.
-  int32_t n = 0, k = 0;
-  int64_t row_step = 0, column_step = 0;  // In elements.
-
-  int64_t bytes() const { return int64_t{n} * k * dtype_bytes(type); }
-};
-
-class WeightStore {
+class WeightStore final : public Placer {
  public:
   // 64-byte aligned memory that lives as long as the store.
   Result<std::byte*> allocate(int64_t bytes);
 
-  // Plans a packed copy of the rows.
-  Result<kernels::QuantMatrix> add_packed(const QuantSource& source);
-  // A float matrix in place in its file, or a copy where the file has it unaligned.
-  Result<const void*> add_floats(const FileView& file, const Tensor& tensor, const std::byte* data,
-                                 int64_t elements);
-  // Plans a copy, row by row.
-  Result<const void*> add_gathered(const ScatteredFloats& source);
-  // Plans a float32 copy [k, n] of a quantised [n, k]: transposed, and dequantised exactly.
-  Result<const float*> add_turned(const QuantSource& source);
+  // Float rows stay in place in their file, or are copied where the file has them unaligned. Of any
+  // other matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are
+  // gathered row by row, and codes that are wanted as columns become float32, exactly.
+  Result<Linear> place(const StoredMatrix& matrix) override;
   // `count` elements, `step` apart, widened to float32, plus `offset`.
   Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset,
                                    int64_t step = 1);
@@ -68,28 +44,49 @@ class WeightStore {
   // calling thread.
   void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);
 
-  // Counts a matrix whose memory is somebody else's: streamed experts.
-  void note_streamed(const std::string& format, int64_t numbers) {
-    numbers_of_format_[format] += numbers;
-  }
-  // What formats() calls a quantised matrix: "4-bit g32".
-  static std::string format_name(int32_t bits, int32_t group) {
-    return std::to_string(bits) + "-bit g" + std::to_string(group);
-  }
   // Float matrices are copied too: nothing of the file stays mapped in memory, where it would
   // compete with what is read from it.
   void copy_floats() { copy_floats_ = true; }
 
-  // How the matrices are stored, most of the numbers first: "4-bit g32 79 %, 8-bit g32 21 %".
-  std::string formats() const;
-  // The model's parameters: those of all matrices and vectors.
-  int64_t numbers() const;
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t mapped_bytes() const { return mapped_bytes_; }
   // The files that some weight is used from in place, and that may so change under it.
   std::span<const FileView* const> mapped_files() const { return mapped_files_; }
 
  private:
+  // Rows of codes as stored, and the tensors they lie in.
+  struct QuantSource {
+    kernels::StoredQuant stored{};
+    const FileView* file[3] = {};  // Of words, scales and biases.
+    size_t offset[3] = {};         // Of the first row in that file.
+  };
+  // A float matrix [n, k] that is not stored row by row: transposed, or its rows among others.
+  struct ScatteredFloats {
+    const FileView* file = nullptr;
+    DType type = DType::kF32;
+    const std::byte* data = nullptr;  // Of its first element.
+    int32_t n = 0, k = 0;
+    int64_t row_step = 0, column_step = 0;  // In elements.
+
+    int64_t bytes() const { return int64_t{n} * k * dtype_bytes(type); }
+  };
+  static QuantSource source_of(const StoredMatrix& matrix);
+  // place(), by how the matrix is stored and how kernels want it: their weights.
+  Result<void> add_packed(const StoredMatrix& matrix, Linear& out);
+  Result<const void*> add_floats(const StoredMatrix& matrix);
+  Result<const void*> add_gathered(const StoredMatrix& matrix);
+  Result<const void*> add_turned(const StoredMatrix& matrix);
+
+  struct RowBytes {
+    int64_t words, scales;
+    int64_t all() const { return words + 2 * scales; }
+  };
+  static RowBytes row_bytes(const kernels::StoredQuant& stored);
+  static void drop_rows(const QuantSource& source, const RowBytes& row, int64_t first,
+                        int64_t count);
+  template <class T>
+  static void gather(const ScatteredFloats& source, int32_t begin, int32_t end, std::byte* rows);
+
   // A unit of work: blocks of 16 rows of one matrix.
   struct Job {
     QuantSource source;
@@ -116,8 +113,6 @@ class WeightStore {
   std::vector<Job> jobs_;
   std::vector<GatherJob> gather_jobs_;
   std::vector<TurnJob> turn_jobs_;
-  std::map<std::string, int64_t> numbers_of_format_;
-  int64_t vector_numbers_ = 0;
   int64_t stored_bytes_ = 0;
   int64_t packed_bytes_ = 0;
   int64_t mapped_bytes_ = 0;

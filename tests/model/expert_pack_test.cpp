@@ -48,7 +48,7 @@ class Pack : public testing::Test {
     ASSERT_TRUE(disk) << disk.error().message;
     const Result<void> opened = model.open_experts(
         std::move(*disk),
-        {.memory = pack_memory(model.expert_bank()->catalogue()), .sequences_max = 1});
+        {.memory = pack_memory(model.streamed_bank()->catalogue()), .sequences_max = 1});
     ASSERT_TRUE(opened) << opened.error().message;
   }
   std::string beside() const { return (folder_ / kBundleName).string(); }
@@ -56,7 +56,7 @@ class Pack : public testing::Test {
   // Returns how many layers were there already. Dies behind layer `last`.
   int32_t pack(const std::string& path, int32_t last = -1) const {
     const auto model = bind();
-    const ExpertBank& bank = *model->expert_bank();
+    const StreamedBank& bank = *model->streamed_bank();
     auto writer =
         ssd::BundleWriter::create(path, ssd::plan_bundle(bank.catalogue(), *bank.source()), 0);
     EXPECT_TRUE(writer) << writer.error().message;
@@ -83,7 +83,7 @@ TEST_F(Pack, WritesWhatAStoreUnpacks) {
   ASSERT_TRUE(bundle) << bundle.error().message;
   const std::string text = contents(beside());
   const auto model = bind();
-  const ExpertBank& bank = *model->expert_bank();
+  const StreamedBank& bank = *model->streamed_bank();
   open(*model);
   ssd::ExpertStore& store = *bank.store();
   ssd::ExpertWave wave = store.make_wave();
@@ -135,7 +135,7 @@ TEST_F(Pack, GoesOnAfterItWasKilled) {
 
 TEST_F(Pack, IsFoundBesideTheModelAndThenInTheCache) {
   const auto model = bind();
-  ExpertBank& bank = *model->expert_bank();
+  StreamedBank& bank = *model->streamed_bank();
   const auto paths = bundle_paths(bank.folder(), *bank.source());
   ASSERT_EQ(paths.size(), 2u);
   EXPECT_EQ(paths[0], beside());
@@ -164,7 +164,7 @@ TEST_F(Pack, AnUnfinishedOneIsNotUsed) {
   ::waitpid(child, nullptr, 0);
   fs::rename(beside() + ".part", beside());
   const auto model = bind();
-  const Result<void> used = model->expert_bank()->use_bundle(beside());
+  const Result<void> used = model->streamed_bank()->use_bundle(beside());
   ASSERT_FALSE(used);
   EXPECT_NE(used.error().message.find("found 3 of 8 layers"), std::string::npos)
       << used.error().message;
@@ -176,7 +176,7 @@ TEST_F(Pack, OneOfFilesThatHaveChangedIsNotUsed) {
   fs::remove(weights);
   fs::copy_file(kModel + "/model.safetensors", weights);  // Written now.
   const auto model = bind();
-  const Result<void> used = model->expert_bank()->use_bundle(beside());
+  const Result<void> used = model->streamed_bank()->use_bundle(beside());
   ASSERT_FALSE(used);
   EXPECT_NE(used.error().message.find("weir pack"), std::string::npos) << used.error().message;
 }

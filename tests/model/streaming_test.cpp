@@ -139,7 +139,7 @@ class Streaming : public testing::Test {
     std::unique_ptr<Model> model =
         load(team, compute, true, setting.ops != nullptr ? *setting.ops : best_ops());
     if (!setting.bundle.empty()) {
-      const Result<void> used = model->expert_bank()->use_bundle(setting.bundle);
+      const Result<void> used = model->streamed_bank()->use_bundle(setting.bundle);
       EXPECT_TRUE(used) << used.error().message;
     }
     auto disk = std::make_unique<ssd::ModelledDisk>(setting.disk);
@@ -158,7 +158,7 @@ class Streaming : public testing::Test {
   }
   void pack(const std::string& path, ThreadTeam& team) {
     const auto model = load(team, Compute::kFast, true);
-    ExpertBank& bank = *model->expert_bank();
+    StreamedBank& bank = *model->streamed_bank();
     const auto source = bank.source();
     ASSERT_TRUE(source) << source.error().message;
     auto writer = ssd::BundleWriter::create(path, ssd::plan_bundle(bank.catalogue(), *source), 0);
@@ -699,9 +699,8 @@ TEST(StreamingIsRefused, WithTheReason) {
             "--stream-experts: expected a mixture-of-experts model; found LlamaForCausalLM without "
             "experts");
   EXPECT_EQ(error_of("gpt_oss"),
-            "--stream-experts: expected experts whose rows lie one after another in the file; "
-            "GptOssForCausalLM has them in 'model.layers.0.mlp.experts.gate_up_proj', which has to "
-            "be rearranged");
+            "--stream-experts: tensor 'model.layers.0.mlp.experts.gate_up_proj': expected experts "
+            "whose rows lie one after another in the file, found some that have to be rearranged");
 }
 
 }  // namespace

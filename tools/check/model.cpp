@@ -173,7 +173,7 @@ Result<Outcome> run_model(const ModelFixture& expected, const card::ModelCard& c
   if (expert_memory) {
     const uint64_t memory = *expert_memory > 0 ? static_cast<uint64_t>(*expert_memory)
                                                : loaded->expert_catalogue()->bank_bytes() / 8;
-    WEIR_TRY(model::choose_bundle(*loaded->expert_bank()));
+    WEIR_TRY(model::choose_bundle(*loaded->streamed_bank()));
     WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create({}));
     WEIR_TRY(loaded->open_experts(std::move(disk), {.memory = memory, .sequences_max = sequences}));
   }

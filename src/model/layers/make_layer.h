@@ -22,9 +22,9 @@ kv::MemoryNeed need_of(const Sublayer& sublayer);
 // Builds the layers of one model, in order.
 class LayerBuilder {
  public:
-  // `bank`: where experts are streamed, else null. Rope tables are added to `ropes`, one for each
-  // distinct Rope, of `context_max` positions; what layers compute in is asked of `scratch`.
-  LayerBuilder(WeightBinder& binder, const ModelSpec& spec, ExpertBank* bank, int32_t context_max,
+  // `bank`: binds the experts of layers that have some. Rope tables are added to `ropes`, one for
+  // each distinct Rope, of `context_max` positions; what layers compute in is asked of `scratch`.
+  LayerBuilder(WeightBinder& binder, const ModelSpec& spec, ExpertBank& bank, int32_t context_max,
                std::vector<RopeTable>& ropes, ScratchPlan& scratch)
       : binder_(binder),
         spec_(spec),
@@ -45,7 +45,7 @@ class LayerBuilder {
 
   WeightBinder& binder_;
   const ModelSpec& spec_;
-  ExpertBank* bank_;
+  ExpertBank& bank_;
   int32_t context_max_;
   std::vector<RopeTable>& ropes_;
   ScratchPlan& scratch_;

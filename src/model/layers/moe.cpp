@@ -5,10 +5,11 @@
 #include <span>
 
 #include "model/layers/router.h"
+#include "ssd/routing_table.h"
 
 namespace weir::model {
 
-MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
+MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank& bank)
     : spec_(spec), hidden_(source.hidden), output_(SublayerOutput::bind(source)), bank_(bank) {
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
@@ -18,18 +19,19 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank)
   if (spec_.router.selection_bias)
     selection_bias_ = binder.vector(layer, "mlp.gate.e_score_correction_bias", spec_.num_experts, 0,
                                     /*bare=*/true);
-  bind_experts(binder, layer);
+  bound_ = bank_.bind(binder, layer, spec_, hidden_);
   if (spec_.shared)
     shared_ = FfnWeights::bind(binder, layer, "mlp.shared_expert", *spec_.shared, hidden_);
   if (spec_.shared_gate)
     shared_gate_ = binder.linear(layer, "mlp.shared_expert_gate", 1, hidden_, false,
                                  Precision::kFloatActivations);
+  if (binder.failed()) return;
   uint8_t forms = 0;
   const auto add = [&](const FfnWeights& ffn) {
     forms |= ffn.input_forms();
     column_multiple_ = std::max(column_multiple_, ffn.column_multiple());
   };
-  for (const FfnWeights& expert : experts_) add(expert);
+  for (const FfnWeights& expert : bound_.experts) add(expert);
   if (shared_) add(*shared_);
   input_ = SublayerInput::bind(source, forms);
   ask_scratch(source.scratch);
@@ -49,9 +51,9 @@ void MoeLayer::ask_scratch(ScratchPlan& scratch) {
   const int32_t experts = spec_.num_experts, top_k = spec_.top_k;
   routes_ = {scratch, BufferUse::kEntered, router_floats(spec_.router, experts), top_k};
   // The next layer's router may have another style.
-  if (bank_ != nullptr) seen_ = {scratch, BufferUse::kComputing, 2 * experts, top_k};
+  if (bank_.reads()) seen_ = {scratch, BufferUse::kComputing, 2 * experts, top_k};
   plan_ = {scratch, spec_.num_experts, spec_.top_k};
-  inner_ = InnerBuffers::ask(scratch, experts_, spec_.top_k);
+  inner_ = InnerBuffers::ask(scratch, bound_.experts, spec_.top_k);
   expert_out_ =
       scratch.ask<float>(BufferUse::kComputing, {.per_row = int64_t{spec_.top_k} * hidden_});
   sum_ = scratch.ask<float>(BufferUse::kComputing, {.fixed = hidden_, .per_member = true});
@@ -61,43 +63,14 @@ void MoeLayer::ask_scratch(ScratchPlan& scratch) {
   shared_weight_ = scratch.ask<float>(BufferUse::kEntered, {.per_row = 1});
 }
 
-// The experts' matrices: in memory, or, where they are streamed, all but their weights.
-void MoeLayer::bind_experts(WeightBinder& binder, int layer) {
-  const int32_t width = spec_.expert.width, count = spec_.num_experts;
-  const auto bind = [&](std::string_view part, int32_t n, int32_t k) {
-    std::vector<StoredLinear> stored;
-    if (bank_ != nullptr) {
-      stored = binder.stored_experts(layer, part, count, n, k, spec_.expert.bias);
-    } else {
-      for (Linear& linear : binder.experts(layer, part, count, n, k, spec_.expert.bias))
-        stored.push_back({.linear = linear});
-    }
-    return stored;
-  };
-  std::vector<StoredLinear> gate;
-  if (spec_.expert.gated) gate = bind("gate_proj", width, hidden_);
-  const std::vector<StoredLinear> up = bind("up_proj", width, hidden_);
-  const std::vector<StoredLinear> down = bind("down_proj", hidden_, width);
-  for (size_t e = 0; e < up.size(); ++e)
-    experts_.push_back({.spec = spec_.expert,
-                        .gate = gate.empty() ? Linear{} : gate[e].linear,
-                        .up = up[e].linear,
-                        .down = down[e].linear});
-  if (bank_ == nullptr || binder.failed()) return;
-  if (const Result<int32_t> number = bank_->add_layer(spec_.top_k, gate, up, down); number)
-    number_ = *number;
-  else
-    binder.refuse(number.error());
-}
-
 int64_t MoeLayer::weight_bytes() const {
   const int64_t shared = shared_ ? shared_->weight_bytes() + shared_gate_.weight_bytes() : 0;
-  return router_.weight_bytes() + spec_.top_k * experts_[0].weight_bytes() + shared;
+  return router_.weight_bytes() + spec_.top_k * bound_.experts[0].weight_bytes() + shared;
 }
 
 int64_t MoeLayer::macs() const {
   const int64_t shared = shared_ ? shared_->macs() + shared_gate_.macs() : 0;
-  return router_.macs() + spec_.top_k * experts_[0].macs() + shared;
+  return router_.macs() + spec_.top_k * bound_.experts[0].macs() + shared;
 }
 
 void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
@@ -131,17 +104,17 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
   for (int64_t row = begin; row < end; ++row, scores += floats)
     choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores,
            to.choice + row * spec_.top_k, to.weight + row * spec_.top_k);
-  if (bank_ != nullptr && bank_->routing() != nullptr) substitute(pass, begin, end, to);
+  if (bank_.routing() != nullptr) substitute(pass, begin, end, to);
 }
 
 // Routing that is not this router's, in equal parts.
 void MoeLayer::substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
-  const ssd::RoutingTable& table = *bank_->routing();
+  const ssd::RoutingTable& table = *bank_.routing();
   for (int64_t row = begin; row < end; ++row) {
     const int32_t sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence;
     const std::span<const int16_t> chosen =
-        to.early ? table.lookahead(number_, sequence, pass.ws.position[row])
-                 : table.experts(number_, sequence, pass.ws.position[row]);
+        to.early ? table.lookahead(bound_.number, sequence, pass.ws.position[row])
+                 : table.experts(bound_.number, sequence, pass.ws.position[row]);
     if (chosen.empty()) continue;
     std::ranges::copy(chosen, to.choice + row * spec_.top_k);
     std::fill_n(to.weight + row * spec_.top_k, spec_.top_k, 1 / static_cast<float>(spec_.top_k));
@@ -162,81 +135,41 @@ void MoeLayer::look_ahead(const Pass& pass) const {
 // What these rows lack is read while others attend and are routed.
 void MoeLayer::expect(const Pass& pass, const RowRange& rows) const {
   const auto choices = static_cast<size_t>(rows.count()) * static_cast<size_t>(spec_.top_k);
-  bank_->store()->expect(number_,
-                         {pass.ws.at(routes_.choice) + int64_t{rows.begin} * spec_.top_k, choices});
+  bank_.expect(bound_.number,
+               {pass.ws.at(routes_.choice) + int64_t{rows.begin} * spec_.top_k, choices});
 }
 
 void MoeLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
   const ExpertPlan& plan = plan_.make(pass, pass.ws.at(routes_.choice));
-  if (bank_ != nullptr) return compute_streamed(pass, after);
-  const Group all = {.count = plan.active_count, .shared = shared_.has_value()};
-  activate(pass, all);
-  pass.team.barrier(pass.member);
-  project_down(pass, all, after);
-  pass.team.barrier(pass.member);
+  for (std::optional<ExpertBank::Wave> wave = bank_.begin(pass, bound_.number, plan); wave;
+       wave = bank_.next(pass, *wave))
+    compute_wave(pass, *wave, wave->last ? after : kernels::NextWeights{});
 }
 
-// While a wave is computed, the leader sees to the disk, and makes the next one when it finds
-// nothing left to claim. Members agree on what each wave has: it is written after one barrier and
-// before another.
-void MoeLayer::compute_streamed(const Pass& pass, const kernels::NextWeights& after) const {
+void MoeLayer::compute_wave(const Pass& pass, const ExpertBank::Wave& wave,
+                            const kernels::NextWeights& after) const {
   const bool leader = pass.member == 0;
-  if (leader) {
-    bank_->begin(number_, pass, plan_.at(pass));
-    point_at(pass, bank_->wave(0));
-  }
-  pass.team.barrier(pass.member);
-  bool last = false;
-  for (int turn = 0; !last; ++turn) {
-    const ssd::ExpertWave& wave = bank_->wave(turn);
-    last = wave.last;
-    if (!wave.unpack.empty() || !wave.check.empty()) {
-      unpack(pass, wave);
-      pass.team.barrier(pass.member);
-    }
-    const bool shared = wave.first && shared_.has_value();
-    if (leader) report_failures(pass, wave);
-    const bool looks = wave.first && next_ != nullptr && bank_->wants_lookahead();
-    if (!wave.activate.empty() || shared || looks) {
-      if (looks) look_ahead(pass);
-      activate(pass, group_of(wave.activate, shared));
-      pass.team.barrier(pass.member);
-      if (leader && looks) bank_->looked_ahead(next_->number_, pass, pass.ws.at(seen_.choice));
-    }
-    if (!wave.down.empty() || shared)
-      project_down(pass, group_of(wave.down, shared), last ? after : kernels::NextWeights{});
-    if (leader && !last) {
-      bank_->next();
-      point_at(pass, bank_->wave(turn + 1));
-    }
+  const bool shared = wave.turn == 0 && shared_.has_value();
+  const bool looks = wave.looks_ahead && next_ != nullptr;
+  const Group first = {.places = wave.activate, .shared = shared};
+  if (leader) clear_failed(pass, wave);
+  if (looks) look_ahead(pass);
+  if (looks || !first.empty()) {
+    activate(pass, first);
     pass.team.barrier(pass.member);
   }
-  if (leader) bank_->end();
-}
-
-// An expert stays where it is until its run is over, so once is enough.
-void MoeLayer::point_at(const Pass& pass, const ssd::ExpertWave& wave) const {
-  for (const int32_t place : wave.activate)
-    bank_->point(number_, place, experts_[static_cast<size_t>(plan_.at(pass).active[place])]);
-}
-
-void MoeLayer::unpack(const Pass& pass, const ssd::ExpertWave& wave) const {
-  const trace::Scope scope(trace::Kind::kKernel, "unpack");
-  claim_blocks(pass, bank_->unpack_units(wave),
-               [&](int64_t unit) { bank_->unpack(wave, static_cast<int32_t>(unit)); });
+  if (leader && looks) bank_.looked_ahead(pass, next_->bound_.number, pass.ws.at(seen_.choice));
+  project_down(pass, {.places = wave.down, .shared = shared}, after);
 }
 
 // Rows of an expert that cannot be read go on with zeros, so that what is computed beside them
 // meets numbers; their slices have failed.
-void MoeLayer::report_failures(const Pass& pass, const ssd::ExpertWave& wave) const {
+void MoeLayer::clear_failed(const Pass& pass, const ExpertBank::Wave& wave) const {
   const ExpertPlan& p = plan_.at(pass);
   for (const int32_t place : wave.failed) {
     const int32_t e = p.active[place];
-    for (int32_t slot = p.begin[e]; slot < p.begin[e + 1]; ++slot) {
-      float* out = pass.ws.at(expert_out_) + int64_t{slot} * hidden_;
-      std::fill(out, out + hidden_, 0.0f);
-      pass.client.on_failed(pass.ws.slice[p.row[slot]], bank_->store()->failure_of(place));
-    }
+    float* out = pass.ws.at(expert_out_);
+    std::fill(out + int64_t{p.begin[e]} * hidden_, out + int64_t{p.begin[e + 1]} * hidden_, 0.0f);
   }
 }
 
@@ -272,36 +205,23 @@ struct ExpertColumns {
 
 }  // namespace
 
-MoeLayer::Group MoeLayer::group_of(std::span<const int32_t> places, bool shared) {
-  return {.places = places.data(), .count = std::ssize(places), .shared = shared};
-}
-
-const FfnWeights& MoeLayer::network(const ExpertPlan& plan, int32_t place) const {
-  return place < 0 ? *shared_ : experts_[static_cast<size_t>(plan.active[place])];
-}
-
-int32_t MoeLayer::Group::place(int64_t index) const {
-  if (index < 0) return -1;
-  return places == nullptr ? static_cast<int32_t>(index) : places[index];
-}
-
 // Of one of the group's experts, on average; all of the step's where there is only the shared one.
 int32_t MoeLayer::rows_of(const Pass& pass, const ExpertPlan& p, const Group& group) {
-  if (group.count == 0) return pass.rows();
+  if (group.places.empty()) return pass.rows();
   int64_t rows = 0;
-  for (int64_t i = 0; i < group.count; ++i) rows += p.rows_of(p.active[group.place(i)]);
-  return static_cast<int32_t>(rows / group.count);
+  for (const int32_t place : group.places) rows += p.rows_of(p.active[place]);
+  return static_cast<int32_t>(rows / std::ssize(group.places));
 }
 
 void MoeLayer::activate(const Pass& pass, const Group& group) const {
-  if (group.count == 0 && !group.shared) return;
+  if (group.empty()) return;
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
   const ExpertPlan& p = plan_.at(pass);
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  const ExpertColumns shares(pass, group.count, rows_of(pass, p, group), spec_.expert.width,
-                             group.shared ? shared_->spec.width : 0,
-                             experts_[0].first().column_bytes(), column_multiple_);
+  const ExpertColumns shares(pass, std::ssize(group.places), rows_of(pass, p, group),
+                             spec_.expert.width, group.shared ? shared_->spec.width : 0,
+                             bound_.experts[0].first().column_bytes(), column_multiple_);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
     const int32_t place = group.place(shares.expert(block));
     const FfnWeights& ffn = network(p, place);
@@ -325,10 +245,11 @@ void MoeLayer::activate(const Pass& pass, const Group& group) const {
 
 void MoeLayer::project_down(const Pass& pass, const Group& group,
                             const kernels::NextWeights& after) const {
+  if (group.empty()) return;
   const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const ExpertPlan& p = plan_.at(pass);
-  const ExpertColumns shares(pass, group.count, rows_of(pass, p, group), hidden_,
-                             group.shared ? hidden_ : 0, experts_[0].down.column_bytes(), 64);
+  const ExpertColumns shares(pass, std::ssize(group.places), rows_of(pass, p, group), hidden_,
+                             group.shared ? hidden_ : 0, bound_.experts[0].down.column_bytes(), 64);
   claim_in_shares(pass, shares.total, [&](int64_t block, int64_t next_block) {
     const int32_t place = group.place(shares.expert(block));
     const FfnWeights& ffn = network(p, place);

@@ -2,15 +2,14 @@
 // expert's weights are read once a step, and the results are added in the order of the router's
 // ranking, so that a token's sum does not depend on what else is in the batch.
 //
-// Experts that are streamed come in waves (ssd/expert_store.h): each wave is activated and
-// projected down as all experts are where they are in memory. Which wave an expert is in changes no
-// result.
+// Where the experts are is the bank's business (expert_bank.h): it hands them out in waves, each of
+// which is activated and projected down; where all experts are in memory, that is one wave.
 //
 // Threads: as Layer.
 #pragma once
 
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "model/expert_bank.h"
 
@@ -18,8 +17,8 @@ namespace weir::model {
 
 class MoeLayer final : public Layer {
  public:
-  // `bank`: where experts are streamed; null: they are bound like other weights.
-  MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank* bank);
+  // The experts' matrices are bound by `bank`, which outlives the layer.
+  MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank& bank);
 
   // The next layer with experts, whose router may be asked early.
   void set_next(const MoeLayer* next) { next_ = next; }
@@ -28,7 +27,7 @@ class MoeLayer final : public Layer {
   void compute(const Pass& pass, const RowRange& all,
                const kernels::NextWeights& after) const override;
   void expect(const Pass& pass, const RowRange& rows) const override;
-  bool wants_groups() const override { return bank_ != nullptr; }
+  bool wants_groups() const override { return bank_.reads(); }
   kernels::NextWeights first_weights(const Pass&) const override { return {}; }
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
   bool leaves_nothing() const override { return false; }
@@ -49,24 +48,26 @@ class MoeLayer final : public Layer {
   void substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
   // Some of the active experts, by their places in the plan, and the shared one.
   struct Group {
-    const int32_t* places = nullptr;  // Null: the first ones.
-    int64_t count = 0;
+    std::span<const int32_t> places{};
     bool shared = false;
+
+    bool empty() const { return places.empty() && !shared; }
     // -1 is the shared expert's, as an index and as a place.
-    int32_t place(int64_t index) const;
+    int32_t place(int64_t index) const {
+      return index < 0 ? -1 : places[static_cast<size_t>(index)];
+    }
   };
-  static Group group_of(std::span<const int32_t> places, bool shared);
   void ask_scratch(ScratchPlan& scratch);
-  void bind_experts(WeightBinder& binder, int layer);
   static int32_t rows_of(const Pass& pass, const ExpertPlan& plan, const Group& group);
-  void compute_streamed(const Pass& pass, const kernels::NextWeights& after) const;
-  void point_at(const Pass& pass, const ssd::ExpertWave& wave) const;
-  void report_failures(const Pass& pass, const ssd::ExpertWave& wave) const;
-  void unpack(const Pass& pass, const ssd::ExpertWave& wave) const;
+  void compute_wave(const Pass& pass, const ExpertBank::Wave& wave,
+                    const kernels::NextWeights& after) const;
+  void clear_failed(const Pass& pass, const ExpertBank::Wave& wave) const;
   void activate(const Pass& pass, const Group& group) const;
   void project_down(const Pass& pass, const Group& group, const kernels::NextWeights& after) const;
   // The network of an active expert, or the shared one's for -1.
-  const FfnWeights& network(const ExpertPlan& plan, int32_t place) const;
+  const FfnWeights& network(const ExpertPlan& plan, int32_t place) const {
+    return place < 0 ? *shared_ : bound_.experts[static_cast<size_t>(plan.active[place])];
+  }
 
   Moe spec_;
   int32_t hidden_;
@@ -74,11 +75,9 @@ class MoeLayer final : public Layer {
   SublayerOutput output_;
   Linear router_;
   const float* selection_bias_ = nullptr;  // [experts]
-  ExpertBank* bank_;
+  ExpertBank& bank_;
+  ExpertBank::Layer bound_;
   const MoeLayer* next_ = nullptr;
-  int32_t number_ = 0;  // In the bank.
-  // Streamed ones point to where the wave at hand has them: written by the leader, between waves.
-  mutable std::vector<FfnWeights> experts_;
   std::optional<FfnWeights> shared_;
   Linear shared_gate_;
   int32_t column_multiple_ = 0;  // Of all experts.
