@@ -1,6 +1,6 @@
 // KvCost: what keys and values of so many tokens take, and how many tokens so many bytes hold.
-// Pages of windows, states of running sequences, and what the engine keeps of a page beside its
-// memory, are counted in.
+// Pages of windows, states of running sequences (not their checkpoints), and what the engine keeps
+// of a page beside its memory, are counted in.
 //
 // Threads: immutable.
 #pragma once

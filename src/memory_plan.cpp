@@ -10,6 +10,7 @@
 #include "base/fair_budget.h"
 #include "base/meminfo.h"
 #include "kernels/ops.h"
+#include "kv/checkpoints.h"
 #include "kv_cost.h"
 #include "sched/engine.h"
 #include "ssd/expert_store.h"
@@ -76,6 +77,12 @@ constexpr int32_t kTokensPerSequence = 1024;
 // many as these may decode at once all the same.
 constexpr int64_t kWindowsPerSequence = 4;
 constexpr int64_t kWindowedLeast = 8;
+// Of the memory of keys, values and states, what checkpoints may take at the most: the other parts
+// are what they are of use for.
+constexpr int64_t kCheckpointsShare = 4;
+// And as many as these for each running sequence beside those on the way through all pages: ends of
+// its prompt and its answer, and of as many others that may go on.
+constexpr int64_t kCheckpointsPerSequence = 4;
 // Without --ctx-size, the least: shorter, chats with tools do not begin.
 constexpr int32_t kContextLeast = 4096;
 // Without --kv-memory: the cache is planned for at most this many full contexts.
@@ -135,7 +142,8 @@ MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files) {
 }
 
 Result<kv::KvCache> allocate_kv(kv::MemoryLayout layout, const MemoryPlan& plan) {
-  auto cache = kv::KvCache::create(std::move(layout), plan.kv_page_counts, plan.parallel);
+  auto cache = kv::KvCache::create(std::move(layout), plan.kv_page_counts,
+                                   {.running = plan.parallel, .checkpoints = plan.checkpoints});
   if (!cache && cache.error().code == ErrorCode::kCapacity)
     return fail(ErrorCode::kCapacity,
                 "KV cache: " + cache.error().message +
@@ -194,6 +202,7 @@ class Planner {
   void add_requests(MemoryPlan& plan) const;
   void add_kv(MemoryPlan& plan) const;
   void choose_pages(MemoryPlan& plan, int64_t bytes) const;
+  int32_t checkpoints_within(int64_t bytes, int32_t context, int64_t blocks, int32_t running) const;
   bool experts_wait() const { return model_.experts > 0 && options_.expert_memory == 0; }
   // Experts that get what is left shall have half of it; but a size that was asked for stands.
   int64_t share() const { return experts_wait() && options_.kv_memory == 0 ? 2 : 1; }
@@ -367,6 +376,21 @@ void Planner::add_kv(MemoryPlan& plan) const {
   if (plan.state_bytes > 0)
     add(plan, "states", 0, plan.parallel * plan.state_bytes,
         std::to_string(plan.parallel) + " sequences, each " + human_bytes(plan.state_bytes));
+  if (plan.checkpoints > 0)
+    add(plan, "checkpoints", 0, plan.checkpoints * plan.state_bytes,
+        std::to_string(plan.checkpoints) + " of states, for the prefix cache");
+}
+
+// A whole context goes before them, and where all fits there is no use for more than a text can
+// have.
+int32_t Planner::checkpoints_within(int64_t bytes, int32_t context, int64_t blocks,
+                                    int32_t running) const {
+  if (model_.state_bytes == 0 || !options_.prefix_cache) return 0;
+  const int64_t spare = bytes - kv_cost_.bytes(context, running);
+  const int64_t useful =
+      blocks * kPageTokens / kv::kCheckpointTokens + kCheckpointsPerSequence * running;
+  return static_cast<int32_t>(std::clamp(
+      std::min(spare, bytes / kCheckpointsShare) / model_.state_bytes, int64_t{0}, useful));
 }
 
 // Each sequence that runs has pages of windows and a state of its own, which are no use to longer
@@ -385,8 +409,10 @@ void Planner::choose_pages(MemoryPlan& plan, int64_t bytes) const {
   };
   const auto run = [&](int32_t sequences) {
     plan.parallel = sequences;
+    plan.checkpoints = checkpoints_within(bytes, context, blocks_max, sequences);
+    const int64_t rest = bytes - plan.checkpoints * model_.state_bytes;
     plan.kv_pages = static_cast<int32_t>(
-        std::min<int64_t>(kv_cost_.blocks_within(bytes, sequences), blocks_max));
+        std::min<int64_t>(kv_cost_.blocks_within(rest, sequences), blocks_max));
   };
   run(most_running());
   while (options_.parallel == 0 && plan.parallel > 1 &&

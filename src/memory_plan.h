@@ -64,7 +64,8 @@ struct MemoryPlan {
   int32_t kv_pages = 0;                 // For whole contexts.
   std::vector<int32_t> kv_page_counts;  // By group: those, then pages of windows.
   int32_t parallel = 0;                 // Sequences that decode at once.
-  int64_t state_bytes = 0;              // Of each of them.
+  int64_t state_bytes = 0;              // Of each of them, and of each checkpoint.
+  int32_t checkpoints = 0;              // Of states, for the prefix cache.
   int64_t request_bytes = 0;  // Prompts and token logs of all requests, waiting or running.
   BodyPlan bodies;
   int64_t responses_bytes = 0;  // Stored responses.

@@ -584,8 +584,10 @@ void Server::print_plan() const {
             human_bytes(plan_.total) + " of " + human_bytes(plan_.limit) + " (" + plan_.limit_from +
             "), as it is used: " + most);
   if (const std::string note = context_note(plan_); !note.empty()) log::info(note);
-  if (plan_.state_bytes > 0 && options_.prefix_cache)
-    log::info("prefix cache: off, because this model's states belong to whole sequences");
+  if (plan_.state_bytes > 0 && plan_.checkpoints == 0 && options_.prefix_cache)
+    log::info(
+        "prefix cache: off, because no checkpoints of states fit into a quarter of the memory "
+        "for keys, values and states, or beside a whole context");
   log::info("limits context=" + std::to_string(plan_.context_max) +
             " parallel=" + std::to_string(plan_.parallel) +
             " kv_tokens=" + std::to_string(int64_t{plan_.kv_pages} * kernels::kPageTokens) +

@@ -23,6 +23,12 @@ void render_engine(std::string& out, const sched::EngineStats& engine) {
          engine.window_pages_held);
   render(out, "weir_kv_window_pages_cached", "Of those, pages that only the prefix cache holds.",
          engine.window_pages_cached);
+  render(out, "weir_state_bytes", "Memory of the states of one sequence, or of one checkpoint.",
+         engine.state_bytes);
+  render(out, "weir_state_checkpoint_slots", "Checkpoints of states that there is room for.",
+         engine.checkpoint_slots);
+  render(out, "weir_state_checkpoints", "Checkpoints of states, for the prefix cache.",
+         engine.checkpoints);
   render(out, "weir_kv_bytes_taken", "Memory of KV pages now; what is unused goes back.",
          engine.kv_taken);
   render(out, "weir_steps_total", "Forward passes.", engine.steps);

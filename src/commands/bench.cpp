@@ -406,8 +406,8 @@ Result<void> run_bench(const Options& options) {
   };
   const int32_t decode_pages = pages_for(decode_end);
   const int32_t page_count = std::max(pages_for(options.bench_prompt), batch_max * decode_pages);
-  WEIR_ASSIGN(const kv::KvCache cache,
-              kv::KvCache::create(model->memory_needs(), choice.kv_type, page_count, batch_max));
+  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_type,
+                                                           page_count, {.running = batch_max}));
 
   // As many tokens as are generated one behind another, and a prompt, but not without bound.
   constexpr int32_t kRoutedTokensMax = 8192;

@@ -1,6 +1,6 @@
-// Holding: the pages of one sequence, by group and block, and the slot of its states. Only
-// SequenceMemory changes it. Its memory is fixed, and entries outlive their pages until others take
-// their place: a step that still runs may be reading them.
+// Holding: the pages of one sequence, by group and block, the slot of its states, and what it has
+// to do with checkpoints of them. Only SequenceMemory changes it. Its memory is fixed, and entries
+// outlive their pages until others take their place: a step that still runs may be reading them.
 //
 // Threads: one writer. Others may read through view() the entries that were there when they were
 // given it, as long as the writer has not released the holding and filled it again.
@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 
+#include "kv/checkpoints.h"
 #include "kv/layout.h"
 #include "kv/memory_view.h"
 #include "kv/page_pool.h"
@@ -34,8 +35,15 @@ class Holding {
   // The blocks that it has memory for.
   int32_t blocks() const { return blocks_; }
   bool empty() const { return blocks_ == 0 && state_ < 0; }
+  // As a slice finds it that was planned last (SequenceMemory::plan()). Its marks change when the
+  // next one is.
   MemoryView view() const {
-    return {.tables = tables_.get(), .stride = blocks_max_, .state = state_};
+    return {.tables = tables_.get(),
+            .stride = blocks_max_,
+            .state = state_,
+            .restored_from = checkpoints_.source,
+            .marks = checkpoints_.planned(),
+            .kept = kept_ * kPageTokens};
   }
   // The first block whose page it still holds.
   int32_t first_block(int32_t group) const { return first_[static_cast<size_t>(group)]; }
@@ -58,6 +66,9 @@ class Holding {
     kWindows,  // Pages of windows that blocks in the cache lack, [lacking_from_, lacking_until_).
   };
 
+  std::span<const PageId> shared_pages() const {  // Of the spine.
+    return {table(0), static_cast<size_t>(shared_)};
+  }
   PageId* table(int32_t group) const { return tables_.get() + int64_t{group} * blocks_max_; }
   std::span<const PageId> pages(int32_t group) const {
     return {table(group) + first_block(group), table(group) + blocks_};
@@ -68,8 +79,10 @@ class Holding {
   int32_t blocks_max_ = 0;
   int32_t blocks_ = 0;
   int32_t shared_ = 0;
+  int32_t kept_ = 0;    // Leading blocks that others have computed.
   int32_t state_ = -1;  // -1: none.
-  PrefixKey key_;       // Of the last shared block; the salt before the first.
+  Checkpoints::Use checkpoints_;
+  PrefixKey key_;  // Of the last shared block; the salt before the first.
   int32_t lacking_from_ = 0;
   int32_t lacking_until_ = 0;
   Sharing sharing_ = Sharing::kNothing;

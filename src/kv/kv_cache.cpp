@@ -11,12 +11,12 @@
 namespace weir::kv {
 
 Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> page_counts,
-                                int32_t state_slots) {
+                                const StateSlots& slots) {
   CHECK(page_counts.size() == layout.groups().size());
   KvCache cache(std::move(layout));
   const int64_t states = cache.layout_.state_bytes();
-  if (states > 0) cache.state_slots_ = state_slots;
-  int64_t bytes = states * cache.state_slots_;
+  if (states > 0) cache.slots_ = slots;
+  int64_t bytes = states * cache.slots_.count();
   for (size_t g = 0; g < page_counts.size(); ++g) {
     if (page_counts[g] < 1)
       return fail(ErrorCode::kConfig,
@@ -36,40 +36,55 @@ Result<KvCache> KvCache::create(MemoryLayout layout, std::span<const int32_t> pa
   }
   for (int32_t i = 0; i < cache.layer_count(); ++i) {
     cache.states_.push_back({.base = base, .bytes = cache.layout_.state_bytes(i)});
-    base += cache.states_.back().bytes * cache.state_slots_;
+    base += cache.states_.back().bytes * cache.slots_.count();
   }
   return cache;
 }
 
 Result<KvCache> KvCache::create(std::vector<MemoryNeed> needs, kernels::FloatType type,
-                                int32_t page_count, int32_t state_slots) {
+                                int32_t page_count, const StateSlots& slots) {
   WEIR_ASSIGN(MemoryLayout layout, MemoryLayout::make(std::move(needs), type));
   const std::vector<int32_t> counts(layout.groups().size(), page_count);
-  return create(std::move(layout), counts, state_slots);
+  return create(std::move(layout), counts, slots);
+}
+
+int32_t KvCache::page_count(int32_t group) const {
+  return group == checkpoint_group() ? slots_.checkpoints
+                                     : groups_[static_cast<size_t>(group)].pages;
+}
+
+int64_t KvCache::bytes_of_page(int32_t group) const {
+  return group == checkpoint_group() ? layout_.state_bytes()
+                                     : layout_.groups()[static_cast<size_t>(group)].page_bytes;
+}
+
+KvCache::Run KvCache::run_of(int32_t group, int32_t index) const {
+  if (group == checkpoint_group())
+    return {.base = state(index, slots_.running),
+            .bytes = states_[static_cast<size_t>(index)].bytes};
+  if (group_of(index) != group) return {};
+  return {.base = layer(index).base, .bytes = layer(index).page_bytes};
 }
 
 void KvCache::give_back(int32_t group, int32_t first, int32_t count) {
-  const auto* const begin = reinterpret_cast<const uint8_t*>(memory_.data());
-  for (int32_t i = 0; i < layer_count(); ++i) {
-    const kernels::KvPages& pages = layer(i);
-    if (group_of(i) != group || pages.page_bytes == 0) continue;
-    memory_.give_back(static_cast<size_t>(pages.base - begin + first * pages.page_bytes),
-                      static_cast<size_t>(count * pages.page_bytes));
-  }
+  for (int32_t i = 0; i < layer_count(); ++i) give_back(run_of(group, i), first, count);
 }
 
 void KvCache::give_back_states() {
-  if (state_slots_ == 0) return;
+  for (const Run& states : states_) give_back(states, 0, slots_.running);
+}
+
+void KvCache::give_back(const Run& run, int32_t first, int32_t count) {
+  if (run.bytes == 0) return;
   const auto* const begin = reinterpret_cast<const uint8_t*>(memory_.data());
-  memory_.give_back(static_cast<size_t>(states_.front().base - begin),
-                    static_cast<size_t>(layout_.state_bytes() * state_slots_));
+  memory_.give_back(static_cast<size_t>(run.base - begin + first * run.bytes),
+                    static_cast<size_t>(count * run.bytes));
 }
 
 int32_t KvCache::pages_in_huge_page(int32_t group) const {
   int64_t least = static_cast<int64_t>(kHugePageBytes);
   for (int32_t i = 0; i < layer_count(); ++i)
-    if (group_of(i) == group && layer(i).page_bytes > 0)
-      least = std::min(least, layer(i).page_bytes);
+    if (const Run run = run_of(group, i); run.bytes > 0) least = std::min(least, run.bytes);
   return static_cast<int32_t>(static_cast<int64_t>(kHugePageBytes) / least) + 1;
 }
 

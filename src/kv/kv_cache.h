@@ -25,54 +25,58 @@ struct PageGroup {
 
 class KvCache {
  public:
-  // `page_counts`: of each group. `state_slots`: sequences that run at once.
+  // `page_counts`: of each group.
   static Result<KvCache> create(MemoryLayout layout, std::span<const int32_t> page_counts,
-                                int32_t state_slots = 1);
+                                const StateSlots& slots = {.running = 1});
   // The same number for each group, so that one page table may serve them all (MemoryView).
   static Result<KvCache> create(std::vector<MemoryNeed> needs, kernels::FloatType type,
-                                int32_t page_count, int32_t state_slots = 1);
+                                int32_t page_count, const StateSlots& slots = {.running = 1});
 
   const kernels::KvPages& layer(int32_t index) const { return layers_[static_cast<size_t>(index)]; }
   int32_t layer_count() const { return layout_.layer_count(); }
   // Whose page table a layer's pages are found by.
   int32_t group_of(int32_t layer) const { return layout_.group_of(layer); }
   std::span<const PageGroup> groups() const { return groups_; }
-  // 0: no layer has a state.
-  int32_t state_slots() const { return state_slots_; }
+  // None: no layer has a state.
+  const StateSlots& state_slots() const { return slots_; }
   // A layer's state of one sequence, at a cache line. A sequence begins with zeros: what a slot
   // holds at position 0 is another's. REQUIRES: the layer has a state.
   uint8_t* state(int32_t layer, int32_t slot) const {
-    const States& states = states_[static_cast<size_t>(layer)];
+    const Run& states = states_[static_cast<size_t>(layer)];
     return states.base + slot * states.bytes;
   }
   kernels::FloatType type() const { return layout_.type(); }
-  int64_t bytes_of_page(int32_t group) const {  // In all layers of the group.
-    return layout_.groups()[static_cast<size_t>(group)].page_bytes;
-  }
   int64_t bytes() const { return static_cast<int64_t>(memory_.bytes()); }
 
+  // What follows takes this number for a group as well: its pages are the slots of checkpoints.
+  int32_t checkpoint_group() const { return static_cast<int32_t>(groups_.size()); }
+  int32_t page_count(int32_t group) const;
+  int64_t bytes_of_page(int32_t group) const;  // In all layers of the group.
   // The memory of `count` pages of a group from `first` on goes back to the system: they hold
   // zeros, and take memory again, when they are next written. REQUIRES: nobody reads or writes them
   // now.
   void give_back(int32_t group, int32_t first, int32_t count);
-  // The same for the states of all slots. REQUIRES: no sequence has begun.
-  void give_back_states();
   // Memory comes and goes in huge pages: how many pages of the group one of those reaches over.
   int32_t pages_in_huge_page(int32_t group) const;
+  // The states of all running sequences. REQUIRES: none has begun.
+  void give_back_states();
 
  private:
-  struct States {
+  // Pages, or slots, one after another in one layer.
+  struct Run {
     uint8_t* base = nullptr;
-    int64_t bytes = 0;  // From a slot to the next.
+    int64_t bytes = 0;  // From one to the next; 0: the layer has none.
   };
+  Run run_of(int32_t group, int32_t layer) const;
+  void give_back(const Run& run, int32_t first, int32_t count);
 
   explicit KvCache(MemoryLayout layout) : layout_(std::move(layout)) {}
 
   MemoryLayout layout_;
   std::vector<PageGroup> groups_;
   std::vector<kernels::KvPages> layers_;
-  std::vector<States> states_;  // By layer.
-  int32_t state_slots_ = 0;
+  std::vector<Run> states_;  // By layer.
+  StateSlots slots_;
   HugeBuffer memory_;
 };
 

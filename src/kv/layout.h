@@ -20,6 +20,15 @@
 
 namespace weir::kv {
 
+// Slots of states, where layers have them (StateNeed). The same slot is a sequence's, or a
+// checkpoint's, in all such layers.
+struct StateSlots {
+  int32_t running = 0;      // The first ones: one for each sequence that runs.
+  int32_t checkpoints = 0;  // After those (kv/checkpoints.h).
+
+  int32_t count() const { return running + checkpoints; }
+};
+
 // Layers of more distinct windows than fit join the group of the next wider one: what that keeps is
 // all that they see. Published models have one window, or two.
 inline constexpr int32_t kGroupsMax = 4;

@@ -23,7 +23,7 @@ struct PagedNeed {
 };
 
 // A state of fixed size for each running sequence, which its tokens change one after another. What
-// it was before a token is lost.
+// it was before a token is lost, unless a checkpoint was left there (kv/checkpoints.h).
 struct StateNeed {
   int64_t bytes = 0;
 

@@ -23,9 +23,10 @@ PageKeeper::PageKeeper(const Times& times, std::span<PagePool> pools, PrefixCach
                        KvCache& memory)
     : times_(times), cache_(cache), memory_(memory) {
   CHECK(times.free > Clock::duration::zero() && times.cached >= Clock::duration::zero());
-  CHECK(memory.groups().size() == pools.size());
+  CHECK(pools.size() == memory.groups().size() ||
+        static_cast<int32_t>(pools.size()) == memory.checkpoint_group() + 1);
   for (size_t g = 0; g < pools.size(); ++g) {
-    const int32_t pages = memory.groups()[g].pages;
+    const int32_t pages = memory.page_count(static_cast<int32_t>(g));
     CHECK(pages == pools[g].page_count());
     const int64_t page_bytes = std::max<int64_t>(1, memory.bytes_of_page(static_cast<int32_t>(g)));
     groups_.push_back({.pool = pools[g],
@@ -64,8 +65,8 @@ void PageKeeper::shed() {
   if (cache_ == nullptr) return;
   shed_pages_ = (cache_->page_count() + kShedDivisor - 1) / kShedDivisor;
   for (int32_t g = 1; g < std::ssize(groups_); ++g) {
-    WindowCache& window = cache_->window(g);
-    window.evict((window.idle_count() + kShedDivisor - 1) / kShedDivisor);
+    SideCache& side = cache_->side(g);
+    side.evict((side.idle_count() + kShedDivisor - 1) / kShedDivisor);
   }
 }
 

@@ -27,7 +27,8 @@ class PageKeeper {
     Clock::duration cached =
         std::chrono::minutes(30);  // A cached one that nobody uses; 0: for ever.
   };
-  // A pool for each group of `memory`; `cache` may be null. All outlive the keeper.
+  // A pool for each group of `memory`, and where there are checkpoints one for them; `cache` may be
+  // null. All outlive the keeper.
   PageKeeper(const Times& times, std::span<PagePool> pools, PrefixCache* cache, KvCache& memory);
 
   // What is now, also for the pools and the cache. Never goes back.
@@ -39,7 +40,7 @@ class PageKeeper {
   Clock::time_point due() const;
 
   // Memory is short: all free pages are due now, and the least recently used quarter of the cache,
-  // of its entries and of the pages of windows that it keeps.
+  // of its entries and of the pages of windows and checkpoints that it keeps.
   void shed();
 
   // Memory of pages that have any.

@@ -17,8 +17,8 @@ PrefixCache::PrefixCache(std::span<PagePool> pools)
     : pool_(pools.front()),
       nodes_(static_cast<size_t>(pool_.page_count())),
       slots_(std::bit_ceil(static_cast<size_t>(pool_.page_count()) * 2 + 1), -1) {
-  windows_.reserve(pools.size() - 1);
-  for (PagePool& pool : pools.subspan(1)) windows_.emplace_back(pool, pool_.page_count());
+  sides_.reserve(pools.size() - 1);
+  for (PagePool& pool : pools.subspan(1)) sides_.emplace_back(pool, pool_.page_count());
 }
 
 PrefixKey PrefixCache::salt(const PrefixIdentity& identity) {
@@ -202,15 +202,15 @@ void PrefixCache::remove(PageId page) {
   remove_slot(page);
   node(page).cached = false;
   --count_;
-  for (WindowCache& window : windows_) window.forget(page, node(page).used);
+  for (SideCache& side : sides_) side.forget(page, node(page).used);
   pool_.release(page, node(page).used);
 }
 
 void PrefixCache::check() const {
-  for (const WindowCache& window : windows_) {
-    window.check();
+  for (const SideCache& side : sides_) {
+    side.check();
     for (PageId page = 0; page < pool_.page_count(); ++page)
-      CHECK(window.page_of(page) < 0 || contains(page));
+      CHECK(side.page_of(page) < 0 || contains(page));
   }
   int32_t listed = 0;
   std::vector<bool> seen(nodes_.size(), false);

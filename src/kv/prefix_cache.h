@@ -7,8 +7,8 @@
 // full, insert(), and says when they were used, touch(). When PagePool::allocate() fails, evict()
 // gives pages back to it.
 //
-// An entry is a page of the spine (kv/layout.h) and, of each window's group, a page or none; those
-// go with it.
+// An entry is a page of the spine (kv/layout.h) and, of each window's group, a page or none, and
+// where layers have states, a slot with those at its end or none; they go with it.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
@@ -28,7 +28,7 @@
 #include "kv/block.h"
 #include "kv/page_pool.h"
 #include "kv/prefix_identity.h"
-#include "kv/window_cache.h"
+#include "kv/side_cache.h"
 
 namespace weir::kv {
 
@@ -43,7 +43,7 @@ struct PrefixKey {
 
 class PrefixCache {
  public:
-  // One pool for each group of pages, the spine's first; they outlive the cache.
+  // One pool for each group of pages, the spine's first, and for slots; they outlive the cache.
   explicit PrefixCache(std::span<PagePool> pools);
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
@@ -85,11 +85,9 @@ class PrefixCache {
   // All that can be evicted. Pages that sequences still hold are forgotten too.
   void clear();
 
-  // Pages of windows that entries have. `group`: from 1.
-  WindowCache& window(int32_t group) { return windows_[static_cast<size_t>(group) - 1]; }
-  const WindowCache& window(int32_t group) const {
-    return windows_[static_cast<size_t>(group) - 1];
-  }
+  // What entries have of a pool beside the spine's. `pool`: from 1.
+  SideCache& side(int32_t pool) { return sides_[static_cast<size_t>(pool) - 1]; }
+  const SideCache& side(int32_t pool) const { return sides_[static_cast<size_t>(pool) - 1]; }
 
   // The page cached under a key; -1: none.
   PageId find(const PrefixKey& key) const;
@@ -129,7 +127,7 @@ class PrefixCache {
   void remove(PageId page);
 
   PagePool& pool_;  // The spine's.
-  std::vector<WindowCache> windows_;
+  std::vector<SideCache> sides_;
   std::vector<Node> nodes_;
   std::vector<PageId> slots_;  // Open addressing, linear probing; -1 is empty. A power of two.
   PageId newest_ = -1;

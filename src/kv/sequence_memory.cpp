@@ -10,16 +10,19 @@
 namespace weir::kv {
 
 SequenceMemory::SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache,
-                               int32_t state_slots)
-    : states_(state_slots) {
+                               const StateSlots& slots)
+    : states_(slots.running) {
   CHECK(!groups.empty() && std::ssize(groups) <= kGroupsMax && groups.front().window == 0);
-  pools_.reserve(groups.size());  // The cache refers to them.
+  pools_.reserve(groups.size() + 1);  // The cache refers to them.
   for (const PageGroup& group : groups) {
     CHECK(group.pages <= groups.front().pages);
     windows_.push_back(group.window);
     pools_.emplace_back(group.pages);
   }
-  if (prefix_cache && state_slots == 0) cache_.emplace(std::span(pools_));
+  if (!prefix_cache || (has_states() && slots.checkpoints == 0)) return;
+  if (has_states()) pools_.emplace_back(slots.checkpoints);
+  cache_.emplace(std::span(pools_));
+  if (has_states()) checkpoints_.emplace(slots.running, pools_.back(), cache_->side(group_count()));
 }
 
 int32_t SequenceMemory::own_blocks(const Holding& holding) const {
@@ -31,38 +34,49 @@ int32_t SequenceMemory::held_pages(int32_t group) const {
   return pool(group).page_count() - pool(group).free_count() - cached_pages(group);
 }
 
-void SequenceMemory::begin(Holding& holding, const PrefixKey& salt) {
+void SequenceMemory::begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens) {
   CHECK(holding.empty() && holding.shared_ == 0 && salt.pages == 0);
-  if (states_.count() > 0) holding.state_ = states_.take();
+  if (has_states()) holding.state_ = states_.take();
+  Checkpoints::begin(holding.checkpoints_, prompt_tokens);
   holding.key_ = salt;
   holding.lacking_from_ = holding.lacking_until_ = 0;
   holding.sharing_ = cache_ ? Holding::Sharing::kAll : Holding::Sharing::kNothing;
 }
 
-int32_t SequenceMemory::match(Holding& holding, const TokenKeys& keys, int32_t tokens_max) {
-  if (!holding.sharing() || holding.shared_ < holding.blocks_) return 0;
-  const int32_t before = holding.blocks_;
-  const Chain chain = follow(holding, keys, tokens_max / kPageTokens);
+int32_t SequenceMemory::match(Holding& holding, const TokenKeys& keys, int32_t computed,
+                              int32_t tokens_max) {
+  if (!holding.sharing() || holding.shared_ < holding.blocks_ ||
+      computed > holding.shared_ * kPageTokens)
+    return computed;
+  const Chain chain = follow(holding, keys, computed, tokens_max / kPageTokens);
   // Computed once more: the last window before the place where the texts part.
   holding.lacking_from_ = holding.lacking_until_ = 0;
   if (chain.blocks > chain.usable) {
     holding.lacking_until_ = chain.blocks;
     holding.lacking_from_ = first_block_seen(chain.blocks * kPageTokens, windows_[1]);
   }
-  if (chain.usable > before) take(holding, chain);
-  return (holding.blocks_ - before) * kPageTokens;
+  if (chain.usable > holding.blocks_) take(holding, chain);
+  if (checkpoints_ && chain.usable_computed > computed) {
+    const int32_t block = chain.usable_computed / kPageTokens - 1;
+    checkpoints_->restore(holding.checkpoints_, holding.table(0)[block]);
+  }
+  if (chain.usable_computed < chain.usable * kPageTokens)
+    holding.checkpoints_.parted = chain.usable * kPageTokens;
+  return chain.usable_computed;
 }
 
 // How far the cache knows the tokens, and how much of that a match may take: it ends where all
 // pages of the last window are there, of each group. Pages of the spine that follow the holding's
 // stand in its table then, held by nobody yet.
 SequenceMemory::Chain SequenceMemory::follow(const Holding& holding, const TokenKeys& keys,
-                                             int32_t blocks_max) const {
+                                             int32_t computed, int32_t blocks_max) const {
   CHECK(blocks_max <= holding.blocks_max_);
   Chain chain = {.key = holding.key_,
                  .usable_key = holding.key_,
                  .blocks = holding.blocks_,
-                 .usable = holding.blocks_};
+                 .usable = holding.blocks_,
+                 .computed = last_checkpoint(holding, computed)};
+  chain.usable_computed = chain.computed;
   // By group: from this block on all pages are there.
   std::array<int32_t, kGroupsMax> there_from = holding.first_;
   PageId* const table = holding.table(0);
@@ -75,17 +89,51 @@ SequenceMemory::Chain SequenceMemory::follow(const Holding& holding, const Token
     table[chain.blocks] = next.page;
     chain.key = next.key;
     const int32_t end = chain.blocks + 1;
+    if (!has_states() || checkpoints_->has(next.page)) chain.computed = end * kPageTokens;
     bool usable = true;
     for (int32_t g = 1; g < group_count(); ++g) {
       int32_t& from = there_from[static_cast<size_t>(g)];
-      if (cache_->window(g).page_of(next.page) < 0) from = end;
-      usable = usable && from <= first_block_seen(end * kPageTokens, window(g));
+      if (cache_->side(g).page_of(next.page) < 0) from = end;
+      usable = usable && from <= first_block_seen(chain.computed, window(g));
     }
     if (!usable) continue;
     chain.usable = end;
+    chain.usable_computed = chain.computed;
     chain.usable_key = chain.key;
   }
   return chain;
+}
+
+// Up to where nothing more need be computed of the holding's own blocks: others may have left a
+// checkpoint in them since.
+int32_t SequenceMemory::last_checkpoint(const Holding& holding, int32_t computed) const {
+  if (!checkpoints_) return computed;
+  for (int32_t block = holding.shared_; block * kPageTokens > computed; --block)
+    if (checkpoints_->has(holding.table(0)[block - 1])) return block * kPageTokens;
+  return computed;
+}
+
+// What the slice before has left is shared first: since then its tokens have become known.
+void SequenceMemory::plan_checkpoints(Holding& holding, const TokenKeys& keys, int32_t begin,
+                                      int32_t end) {
+  share(holding, keys, begin);
+  Checkpoints::Use& use = holding.checkpoints_;
+  if (holding.sharing()) {
+    checkpoints_->plan(use, begin, end, holding.shared_pages());
+  } else {
+    checkpoints_->plan_without(use);
+  }
+}
+
+bool SequenceMemory::leaves_for(const Holding& planned, int32_t begin, int32_t end,
+                                const Holding& holding, int32_t computed) const {
+  if (!checkpoints_ || !planned.sharing() || !holding.sharing()) return false;
+  const int32_t known = std::min(planned.shared_, holding.shared_) * kPageTokens;
+  const int32_t place = Checkpoints::last_place(planned.checkpoints_, std::max(begin, computed),
+                                                std::min(end, known));
+  if (place == 0) return false;
+  const int32_t block = place / kPageTokens - 1;
+  return planned.table(0)[block] == holding.table(0)[block];
 }
 
 // The usable blocks become the holding's. What its windows have left by then goes before the new
@@ -94,14 +142,14 @@ void SequenceMemory::take(Holding& holding, const Chain& chain) {
   const int32_t before = holding.blocks_;
   const PageId* const spine_table = holding.table(0);
   for (int32_t g = 1; g < group_count(); ++g) {
-    const int32_t first = first_block_seen(chain.usable * kPageTokens, window(g));
-    drop_pages(holding, g, std::min(first, before), WindowCache::Way::kLeft);
+    const int32_t first = first_block_seen(chain.usable_computed, window(g));
+    drop_pages(holding, g, std::min(first, before), SideCache::Way::kLeft);
     holding.first_[static_cast<size_t>(g)] = first;
     for (int32_t i = std::max(first, before); i < chain.usable; ++i)
-      holding.table(g)[i] = cache_->window(g).lend(spine_table[i]);
+      holding.table(g)[i] = cache_->side(g).lend(spine_table[i]);
   }
   for (int32_t i = before; i < chain.usable; ++i) hold(spine_table[i]);
-  holding.blocks_ = holding.shared_ = chain.usable;
+  holding.blocks_ = holding.shared_ = holding.kept_ = chain.usable;
   holding.key_ = chain.usable_key;
   cache_->touch(holding.key_);
 }
@@ -111,7 +159,7 @@ void SequenceMemory::leave(Holding& holding, int32_t next) {
   const int32_t begin = next / kPageTokens * kPageTokens;
   for (int32_t g = 1; g < group_count(); ++g)
     drop_pages(holding, g, std::min(first_block_seen(begin, window(g)), holding.blocks_),
-               WindowCache::Way::kLeft);
+               SideCache::Way::kLeft);
 }
 
 void SequenceMemory::grow(Holding& holding, int32_t tokens) {
@@ -120,7 +168,7 @@ void SequenceMemory::grow(Holding& holding, int32_t tokens) {
   CHECK(missing <= holding.blocks_max_ - holding.blocks_);
   for (int32_t g = 0; g < group_count(); ++g) {
     if (const int32_t lack = missing - pool(g).free_count(); lack > 0 && cache_)
-      g == 0 ? cache_->evict(lack) : cache_->window(g).evict(lack);
+      g == 0 ? cache_->evict(lack) : cache_->side(g).evict(lack);
     const std::span<const PageId> held = holding.pages(g);
     const std::span added(holding.table(g) + holding.blocks_, static_cast<size_t>(missing));
     CHECK(pool(g).allocate(added, held.empty() ? -1 : held.back()));
@@ -131,22 +179,24 @@ void SequenceMemory::grow(Holding& holding, int32_t tokens) {
 
 void SequenceMemory::share(Holding& holding, const TokenKeys& keys, int32_t tokens) {
   BlockTokens block;
-  while (holding.sharing_ != Holding::Sharing::kNothing &&
-         (holding.shared_ + 1) * kPageTokens <= tokens) {
+  const auto full = [&] { return (holding.shared_ + 1) * kPageTokens <= tokens; };
+  const bool attaches = checkpoints_ && holding.sharing();
+  while (holding.sharing() && full()) {
     keys.read(holding.shared_, block);
-    if (holding.sharing_ == Holding::Sharing::kWindows) {
-      share_lacking(holding, block);
-      continue;
-    }
     const PageId page = holding.pages(0)[static_cast<size_t>(holding.shared_)];
     const PrefixCache::Entry entry = cache_->insert(holding.key_, block, page);
     if (entry.page != page) {
       holding.sharing_ = Holding::Sharing::kWindows;
-      continue;
+      break;
     }
     share_windows(holding, holding.shared_, page, /*wanted=*/false);
     holding.key_ = entry.key;
     ++holding.shared_;
+  }
+  if (attaches) checkpoints_->attach(holding.checkpoints_, holding.shared_pages());
+  while (holding.sharing_ == Holding::Sharing::kWindows && full()) {
+    keys.read(holding.shared_, block);
+    share_lacking(holding, block);
   }
 }
 
@@ -156,7 +206,7 @@ void SequenceMemory::share_windows(const Holding& holding, int32_t block, PageId
   for (int32_t g = 1; g < group_count(); ++g) {
     if (block < holding.first_block(g)) continue;
     const PageId page = holding.table(g)[block];
-    if (!cache_->window(g).contains(page)) cache_->window(g).put(entry, page, wanted);
+    if (!cache_->side(g).contains(page)) cache_->side(g).put(entry, page, wanted);
   }
 }
 
@@ -179,12 +229,12 @@ void SequenceMemory::share_lacking(Holding& holding, const BlockTokens& tokens) 
 
 void SequenceMemory::rollback(Holding& holding, int32_t tokens) {
   CHECK(tokens >= holding.shared_ * kPageTokens && blocks_for(tokens) <= holding.blocks_);
-  CHECK(states_.count() == 0);
+  CHECK(!has_states());
   const int32_t blocks = blocks_for(tokens);
   for (int32_t g = 0; g < group_count(); ++g) {
     CHECK(g == 0 || holding.first_block(g) <= first_block_seen(tokens, window(g)));
     for (int32_t i = std::max(blocks, holding.first_block(g)); i < holding.blocks_; ++i)
-      release_page(g, holding.table(g)[i], WindowCache::Way::kEnded);
+      release_page(g, holding.table(g)[i], SideCache::Way::kEnded);
   }
   holding.blocks_ = blocks;
 }
@@ -192,10 +242,11 @@ void SequenceMemory::rollback(Holding& holding, int32_t tokens) {
 void SequenceMemory::release(Holding& holding) {
   if (holding.shared_ > 0) cache_->touch(holding.key_);
   for (int32_t g = 0; g < group_count(); ++g) {
-    drop_pages(holding, g, holding.blocks_, WindowCache::Way::kEnded);
+    drop_pages(holding, g, holding.blocks_, SideCache::Way::kEnded);
     holding.first_[static_cast<size_t>(g)] = 0;
   }
-  holding.blocks_ = holding.shared_ = 0;
+  holding.blocks_ = holding.shared_ = holding.kept_ = 0;
+  if (checkpoints_) checkpoints_->release(holding.checkpoints_);
   if (holding.state_ >= 0) states_.give_back(std::exchange(holding.state_, -1));
 }
 
@@ -222,16 +273,16 @@ void SequenceMemory::drop(PageId page) {
 
 // Those of the blocks before `until`.
 void SequenceMemory::drop_pages(Holding& holding, int32_t group, int32_t until,
-                                WindowCache::Way way) {
+                                SideCache::Way way) {
   int32_t& first = holding.first_[static_cast<size_t>(group)];
   for (; first < until; ++first) release_page(group, holding.table(group)[first], way);
 }
 
-void SequenceMemory::release_page(int32_t group, PageId page, WindowCache::Way way) {
+void SequenceMemory::release_page(int32_t group, PageId page, SideCache::Way way) {
   if (group == 0) {
     drop(page);
   } else if (cache_) {
-    cache_->window(group).release(page, way);
+    cache_->side(group).release(page, way);
   } else {
     pool(group).release(page);
   }
@@ -255,12 +306,19 @@ void SequenceMemory::check(std::span<const Holding* const> holdings) const {
   CHECK(cached == (cache_ ? cache_->page_count() : 0));
   CHECK(available() == spine().free_count() + (cache_ ? cache_->evictable_count() : 0));
   for (int32_t g = 1; g < group_count(); ++g) check_window(g, holdings);
+  check_states(holdings);
+}
+
+void SequenceMemory::check_states(std::span<const Holding* const> holdings) const {
   std::vector<int32_t> slots(static_cast<size_t>(states_.count()), 0);
+  std::vector<const Checkpoints::Use*> uses;
   for (const Holding* holding : holdings) {
-    CHECK((holding->state_ >= 0) == (states_.count() > 0));
+    CHECK((holding->state_ >= 0) == has_states() && holding->kept_ <= holding->shared_);
     if (holding->state_ >= 0) CHECK(++slots[static_cast<size_t>(holding->state_)] == 1);
+    uses.push_back(&holding->checkpoints_);
   }
-  CHECK(std::ssize(holdings) == states_.count() - states_.free_count() || states_.count() == 0);
+  CHECK(std::ssize(holdings) == states_.count() - states_.free_count() || !has_states());
+  if (checkpoints_) checkpoints_->check(uses);
 }
 
 void SequenceMemory::check_window(int32_t group, std::span<const Holding* const> holdings) const {
@@ -278,7 +336,7 @@ void SequenceMemory::check_window(int32_t group, std::span<const Holding* const>
     }
   }
   for (PageId page = 0; page < pages.page_count(); ++page) {
-    const bool cached = cache_ && cache_->window(group).contains(page);
+    const bool cached = cache_ && cache_->side(group).contains(page);
     CHECK(pages.refs(page) == holders[static_cast<size_t>(page)] + (cached ? 1 : 0));
   }
   CHECK(held_pages(group) == std::ranges::count_if(holders, [](int32_t n) { return n > 0; }));

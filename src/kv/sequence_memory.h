@@ -5,10 +5,11 @@
 //
 // A sequence's life with it:
 //   begin()    when it is admitted;
-//   match()    takes what the prefix cache has of its tokens;
+//   match()    takes what the prefix cache has of its tokens, as long as nothing lies after that;
 //   leave()    before each plan, for what its windows have left;
 //   grow()     before tokens are planned;
-//   share()    when they are: full blocks are there for others from then on;
+//   plan()     when they are, where layers have states;
+//   share()    then: full blocks are there for others from then on;
 //   rollback() where planned tokens turn out to be none of its;
 //   release()  at its end, or when it gives way.
 //
@@ -21,8 +22,12 @@
 //
 // States. Where layers have states (StateNeed), a sequence holds one slot from begin() to
 // release(), and there are as many slots as sequences run at once, so that begin() never lacks one.
-// A state cannot go back to an earlier token: rollback() is not for such sequences, and they share
-// nothing, because nobody has the state that belongs to the end of a shared block.
+// A state cannot go back to an earlier token: rollback() is not for such sequences. They go on from
+// the last checkpoint (kv/checkpoints.h) of the blocks that a match takes, and compute what comes
+// after it once more, for the sake of their states alone: those blocks' pages are kept as they are
+// (MemoryView::kept). So what is shared may reach further than what is computed, a sequence goes on
+// sharing after it, and the texts' parting gets a checkpoint. Without room for checkpoints nothing
+// is shared.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
@@ -45,6 +50,7 @@
 #include <vector>
 
 #include "kv/block.h"
+#include "kv/checkpoints.h"
 #include "kv/holding.h"
 #include "kv/kv_cache.h"
 #include "kv/page_pool.h"
@@ -56,7 +62,8 @@ namespace weir::kv {
 class SequenceMemory {
  public:
   // The first group is the spine.
-  SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache, int32_t state_slots = 0);
+  SequenceMemory(std::span<const PageGroup> groups, bool prefix_cache,
+                 const StateSlots& slots = {});
   SequenceMemory(const SequenceMemory&) = delete;
   SequenceMemory& operator=(const SequenceMemory&) = delete;
 
@@ -71,15 +78,22 @@ class SequenceMemory {
   // Pages of a window's group that sequences hold, and those that only the prefix cache keeps.
   int32_t held_pages(int32_t group) const;
   int32_t cached_pages(int32_t group) const {
-    return cache_ ? cache_->window(group).idle_count() : 0;
+    return cache_ ? cache_->side(group).idle_count() : 0;
+  }
+  bool has_states() const { return states_.count() > 0; }
+  // Slots of checkpoints that are in use.
+  int32_t checkpoints() const {
+    return checkpoints_ ? checkpoints_->count() - checkpoints_->free_count() : 0;
   }
 
-  // The sequence of this holding shares with those of the same salt. REQUIRES: it is empty.
-  void begin(Holding& holding, const PrefixKey& salt);
+  // The sequence of this holding shares with those of the same salt. `prompt_tokens`: where states
+  // have a checkpoint. REQUIRES: the holding is empty.
+  void begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens = 0);
 
   // Takes from the prefix cache what continues the holding, up to `tokens_max` tokens of `keys` in
-  // all, whole blocks. Returns how many tokens that is. REQUIRES: so many tokens are known.
-  int32_t match(Holding& holding, const TokenKeys& keys, int32_t tokens_max);
+  // all, whole blocks. Of its tokens `computed` are; returns how many are then. REQUIRES: so many
+  // tokens are known.
+  int32_t match(Holding& holding, const TokenKeys& keys, int32_t computed, int32_t tokens_max);
 
   // Positions before `next` are computed, or planned in steps that run before any that is planned
   // from here on, and none of them will be computed again: pages that no other position sees go.
@@ -87,6 +101,16 @@ class SequenceMemory {
 
   // Memory for `tokens` tokens in all. REQUIRES: the blocks it takes are available().
   void grow(Holding& holding, int32_t tokens);
+
+  // Positions [begin, end) are planned in one slice, whose view() the holding has from here on.
+  // REQUIRES: the tokens before are known.
+  void plan(Holding& holding, const TokenKeys& keys, int32_t begin, int32_t end) {
+    if (checkpoints_) plan_checkpoints(holding, keys, begin, end);
+  }
+  // That slice leaves a checkpoint with which `holding` would go on, of whose tokens `computed`
+  // are.
+  bool leaves_for(const Holding& planned, int32_t begin, int32_t end, const Holding& holding,
+                  int32_t computed) const;
 
   // The first `tokens` tokens are computed, or planned and known: blocks that they fill are shared.
   // If another sequence has shared the same tokens, or the chain is broken, this one shares no more
@@ -119,6 +143,8 @@ class SequenceMemory {
     PrefixKey usable_key;  // Of the last block that a match may end with.
     int32_t blocks = 0;
     int32_t usable = 0;
+    int32_t computed = 0;  // Tokens that need not be computed if it ends with the last block,
+    int32_t usable_computed = 0;  // and with that one.
   };
 
   PagePool& spine() { return pools_.front(); }
@@ -128,21 +154,26 @@ class SequenceMemory {
   PagePool& pool(int32_t group) { return pools_[static_cast<size_t>(group)]; }
   const PagePool& pool(int32_t group) const { return pools_[static_cast<size_t>(group)]; }
 
-  Chain follow(const Holding& holding, const TokenKeys& keys, int32_t blocks_max) const;
+  Chain follow(const Holding& holding, const TokenKeys& keys, int32_t computed,
+               int32_t blocks_max) const;
+  int32_t last_checkpoint(const Holding& holding, int32_t computed) const;
+  void plan_checkpoints(Holding& holding, const TokenKeys& keys, int32_t begin, int32_t end);
   void take(Holding& holding, const Chain& chain);
   void share_windows(const Holding& holding, int32_t block, PageId entry, bool wanted);
   void share_lacking(Holding& holding, const BlockTokens& tokens);
   int32_t holders(PageId page) const;
   void hold(PageId page);
   void drop(PageId page);
-  void drop_pages(Holding& holding, int32_t group, int32_t until, WindowCache::Way way);
-  void release_page(int32_t group, PageId page, WindowCache::Way way);
+  void drop_pages(Holding& holding, int32_t group, int32_t until, SideCache::Way way);
+  void release_page(int32_t group, PageId page, SideCache::Way way);
   void check_window(int32_t group, std::span<const Holding* const> holdings) const;
+  void check_states(std::span<const Holding* const> holdings) const;
 
   std::vector<int32_t> windows_;  // By group; the spine's is 0.
-  std::vector<PagePool> pools_;
+  std::vector<PagePool> pools_;   // By group, then that of checkpoints.
   std::optional<PrefixCache> cache_;
   StatePool states_;
+  std::optional<Checkpoints> checkpoints_;
   int32_t held_ = 0;
 };
 

@@ -1,8 +1,8 @@
 // StatePool: the slots in which running sequences keep the states of layers (StateNeed): one slot a
-// sequence, the same in all such layers.
+// sequence, the same in all such layers. Those of checkpoints are beside them (kv/checkpoints.h).
 //
 // A slot may be given back and taken again while a step still uses it: its next owner writes to it
-// in a later step, and begins with zeros at position 0, whatever is in it.
+// in a later step, and begins with zeros at position 0, or with a checkpoint, whatever is in it.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 #pragma once

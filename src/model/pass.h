@@ -59,6 +59,11 @@ struct Pass {
     const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
     return slice.memory.pages(kv.group_of(memory))[ws.position[row] / kernels::kPageTokens];
   }
+  // The page has it already, and others read it: the row is computed for a state's sake.
+  bool kept(int32_t row) const {
+    const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
+    return ws.position[row] < slice.memory.kept;
+  }
   void* scratch() const { return ws.scratch(member); }
   // The input of the sublayer at hand, [rows, hidden], and its other forms.
   float* normed() const {

@@ -182,7 +182,7 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
       slab(slab_limits(limits)) {
   CHECK(context_max > 0);
   CHECK(handle.queue_max_ <= limits.queue_max);
-  CHECK(kv.state_slots() == 0 || kv.state_slots() >= limits.running_max);
+  CHECK(!memory.has_states() || kv.state_slots().running >= limits.running_max);
   for (const kv::PageGroup& group : kv.groups())  // No sequence ever waits for a window's page.
     CHECK(group.pages >= memory.blocks() ||
           group.pages >= kv::window_pages_held(group.window, load_of(limits)));
@@ -194,6 +194,8 @@ Engine::Impl::Impl(const EngineOptions& options, model::Model& model_in, kv::KvC
   for (const kv::PageGroup& group : kv.groups().subspan(1)) window_pages += group.pages;
   stats.window_pages.set(static_cast<double>(window_pages));
   stats.kv_bytes.set(static_cast<double>(kv.bytes()));
+  stats.checkpoint_slots.set(kv.state_slots().checkpoints);
+  stats.state_bytes.set(static_cast<double>(kv.bytes_of_page(kv.checkpoint_group())));
   handle.vocab_size_.store(model.spec().vocab_size, std::memory_order_relaxed);
   handle.hidden_size_.store(model.spec().hidden_size, std::memory_order_relaxed);
   handle.tokens_max_.store(std::min(context_max, scheduler.tokens_max()),
@@ -619,7 +621,7 @@ void Engine::Impl::flatten(StepBuffer& next, bool other_runs) {
                            .rows = slice.count,
                            .first_position = slice.first,
                            .prompt_length = seq->prompt_length,
-                           .memory = seq->memory.view(),
+                           .memory = next.keep(seq->memory.view()),
                            .sequence = sequences.index_of(seq)});
     for (int32_t i = slice.first; i < slice.first + slice.count; ++i) {
       CHECK(i < seq->known || (i == seq->known && other_runs && seq->slot >= 0));
@@ -670,6 +672,7 @@ void Engine::Impl::update_gauges() {
   }
   stats.window_pages_held.set(static_cast<double>(window_held));
   stats.window_pages_cached.set(static_cast<double>(window_cached));
+  stats.checkpoints.set(memory.checkpoints());
   stats.kv_taken.set(static_cast<double>(keeper.taken_bytes()));
 }
 

@@ -24,8 +24,9 @@ struct EngineStats {
   Gauge pages_cached;                            // Pages that only the prefix cache holds.
   Gauge kv_taken;                                // Bytes of pages that have memory.
   Gauge window_pages_held, window_pages_cached;  // The same of pages of windows.
+  Gauge checkpoints;                             // Copies of states, for the prefix cache.
   // Of the KV cache; they do not change.
-  Gauge pages, page_tokens, kv_bytes, window_pages;
+  Gauge pages, page_tokens, kv_bytes, window_pages, checkpoint_slots, state_bytes;
   Counter steps;
   Counter prompt_tokens;  // Computed, cached ones not counted.
   Counter generated_tokens;

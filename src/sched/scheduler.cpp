@@ -258,6 +258,7 @@ void Scheduler::commit(const Step& step) {
   for (const Slice& slice : step.slices)
     if (slice.seq->prefilling()) note_passed(slice);
   for (const Slice& slice : step.slices) {
+    memory_.plan(slice.seq->memory, *slice.seq, slice.first, slice.first + slice.count);
     slice.seq->computed += slice.count;
     slice.seq->turn = plans_;
     if (slice.sample) ++slice.seq->length;

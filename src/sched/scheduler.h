@@ -34,7 +34,9 @@
 // the next, whose step runs later. For the same reason memory is given back while a step still uses
 // it: its next owner writes to it in a later step.
 // A prompt whose next block another prompt computes in this very step is left out of the step, and
-// finds the block in the next one: n equal prompts are computed once.
+// finds the block in the next one: n equal prompts are computed once. So is one that finds a
+// checkpoint of states then (kv/checkpoints.h). With those, what a prompt shares may reach further
+// than what is computed of it; the rest of it comes in slices like any other.
 //
 // Slabs. Where prompts are computed some layers at a time between steps of generated tokens
 // (Limits::slab_tokens_max), a step has no prompts: next_slab() plans them, one slab at a time.

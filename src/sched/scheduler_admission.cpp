@@ -103,7 +103,7 @@ Sequence* Scheduler::next_waiting(int32_t promised) const {
 bool Scheduler::try_admit(Sequence* seq, int32_t promised) {
   CHECK(seq->known == seq->length);  // Preempted a plan ago at least.
   seq->prefill_end = seq->length;
-  memory_.begin(seq->memory, seq->salt);
+  memory_.begin(seq->memory, seq->salt, seq->prompt_length);
   if (seq->preemptions == 0) seq->matched_tokens = 0;
   match(seq);
   if (blocks_wanted(seq) - seq->memory.blocks() + promised > memory_.available()) {

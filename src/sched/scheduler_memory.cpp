@@ -33,14 +33,20 @@ void Scheduler::release(Sequence* seq) {
   seq->computed = 0;
 }
 
-// True if a slice of the step computes, at least in part, the block that `seq` needs next.
+// True if a slice of the step computes, at least in part, the block that `seq` needs next, or
+// states with which it would go on.
 bool Scheduler::computed_in_step(const Sequence* seq, const Step& step) const {
-  const int32_t begin = seq->computed / kv::kPageTokens * kv::kPageTokens;
+  const int32_t begin =
+      std::max(seq->computed / kv::kPageTokens, seq->memory.shared_blocks()) * kv::kPageTokens;
   const int32_t end = begin + kv::kPageTokens;
-  if (end > matchable_tokens(seq) || seq->whole_prompt) return false;
+  if (seq->whole_prompt) return false;
   for (const Slice& slice : step.slices) {
     const Sequence* other = slice.seq;
-    if (slice.first >= end || slice.first + slice.count <= begin) continue;
+    const int32_t slice_end = slice.first + slice.count;
+    if (memory_.leaves_for(other->memory, slice.first, slice_end, seq->memory, seq->computed))
+      return true;
+    if (end > matchable_tokens(seq)) continue;
+    if (slice.first >= end || slice_end <= begin) continue;
     if (other->known < end || !(other->salt == seq->salt) || !other->memory.sharing()) continue;
     // Equal keys stand for equal tokens before this block.
     int32_t equal = other->memory.same_chain(seq->memory) ? begin : 0;
@@ -52,10 +58,10 @@ bool Scheduler::computed_in_step(const Sequence* seq, const Step& step) const {
 
 // What others have computed of its tokens.
 void Scheduler::match(Sequence* seq) {
-  if (seq->whole_prompt || seq->computed != seq->memory.shared_blocks() * kv::kPageTokens) return;
-  const int32_t tokens = memory_.match(seq->memory, *seq, matchable_tokens(seq));
-  seq->computed += tokens;
-  if (seq->preemptions == 0) seq->matched_tokens += tokens;
+  if (seq->whole_prompt) return;
+  const int32_t computed = memory_.match(seq->memory, *seq, seq->computed, matchable_tokens(seq));
+  if (seq->preemptions == 0) seq->matched_tokens += computed - seq->computed;
+  seq->computed = computed;
 }
 
 void Scheduler::share(Sequence* seq) {
@@ -71,7 +77,8 @@ void Scheduler::check() const {
     CHECK(std::ranges::count(running_, seq->share, &Sequence::share) == seq->share->running);
     CHECK(seq->computed < seq->length && seq->length <= seq->limit && seq->known <= seq->length);
     CHECK(seq->memory.blocks() >= kv::blocks_for(seq->computed));
-    CHECK(seq->memory.shared_blocks() * kv::kPageTokens <= std::min(seq->computed, seq->known));
+    const int32_t shared = seq->memory.shared_blocks() * kv::kPageTokens;
+    CHECK(shared <= seq->known && (memory_.has_states() || shared <= seq->computed));
     holdings.push_back(&seq->memory);
   }
   int64_t waiting_blocks = 0;

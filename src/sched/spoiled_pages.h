@@ -26,13 +26,14 @@ class SpoiledPages {
     }
   }
 
-  // True if position `next` of a sequence, or a later one, sees one of them.
+  // True if position `next` of a sequence, or a later one, sees one of them. Whoever has taken a
+  // checkpoint that a failed slice has left holds the page of the block before it as well.
   bool seen_from(const kv::MemoryView& memory, int32_t next) const {
     for (size_t g = 0; g < groups_.size(); ++g) {
       const int32_t window = groups_[g].window;
       const int32_t* table = memory.pages(static_cast<int32_t>(g));
       const std::span seen(table + (window == 0 ? 0 : kv::first_block_seen(next, window)),
-                           table + kv::blocks_for(next));
+                           table + kv::blocks_for(std::max(next, memory.kept)));
       if (std::ranges::find_first_of(seen, pages_[g]) != seen.end()) return true;
     }
     return false;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/token_log.h"
+#include "kv/checkpoints.h"
 #include "model/batch.h"
 #include "sched/request.h"
 #include "sched/scheduler.h"
@@ -59,6 +60,7 @@ struct StepBuffer {
     hidden_rows.reserve(running_max);
     pooled.reserve(running_max);
     ends.reserve(running_max);
+    marks.reserve(running_max * kv::Checkpoints::kMarksMax);
   }
 
   bool empty() const { return step.slices.empty(); }
@@ -72,6 +74,15 @@ struct StepBuffer {
     pooled.clear();
     ends.clear();
     failures.clear();
+    marks.clear();
+  }
+
+  // The view with marks of the buffer's own: its sequence's change when its next slice is planned.
+  kv::MemoryView keep(kv::MemoryView view) {
+    const size_t first = marks.size();
+    marks.insert(marks.end(), view.marks.begin(), view.marks.end());
+    view.marks = std::span(marks).subspan(first);
+    return view;
   }
 
   std::span<TokenLogprob> top(size_t sample) {
@@ -87,6 +98,7 @@ struct StepBuffer {
   // The batch's arrays.
   std::vector<int32_t> tokens;
   std::vector<model::BatchSlice> slices;
+  std::vector<kv::StateMark> marks;  // Of the slices; never more than it was made for.
   std::vector<int32_t> sample_rows;
   std::vector<model::HiddenRows> hidden_rows;
 

@@ -54,8 +54,9 @@ TEST(KvCache, LaysLayersPagesAndHeadsWithoutOverlapOnCacheLines) {
 
 TEST(KvCache, StatesHaveASlotASequenceAndLayerEachAtACacheLine) {
   const std::vector<MemoryNeed> needs = {StateNeed{100}, PagedNeed{2, 64, 64}, StateNeed{64}};
-  const KvCache cache = *KvCache::create(needs, FloatType::kF16, 4, /*state_slots=*/3);
-  EXPECT_EQ(cache.state_slots(), 3);
+  const KvCache cache =
+      *KvCache::create(needs, FloatType::kF16, 4, {.running = 2, .checkpoints = 1});
+  EXPECT_EQ(cache.state_slots().count(), 3);
   std::vector<uint8_t*> states;
   for (const int32_t layer : {0, 2})
     for (int32_t slot = 0; slot < 3; ++slot) states.push_back(cache.state(layer, slot));
@@ -66,7 +67,10 @@ TEST(KvCache, StatesHaveASlotASequenceAndLayerEachAtACacheLine) {
     EXPECT_EQ(states[i] - states[i - 1], i <= 3 ? 128 : 64);
   }
   EXPECT_LE(states.back() + 64 - cache.layer(1).base, cache.bytes());
-  EXPECT_EQ(KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4, 3)->state_slots(), 0);
+  EXPECT_EQ(KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4, {.running = 3})
+                ->state_slots()
+                .count(),
+            0);
   EXPECT_FALSE(KvCache::create({StateNeed{0}}, FloatType::kF16, 4));
   EXPECT_FALSE(KvCache::create({StateNeed{-8}}, FloatType::kF16, 4));
 }
@@ -74,7 +78,7 @@ TEST(KvCache, StatesHaveASlotASequenceAndLayerEachAtACacheLine) {
 TEST(KvCache, StatesGoBackToTheSystemAndPagesStay) {
   constexpr int64_t kBytes = 1 << 20;
   const std::vector<MemoryNeed> needs = {PagedNeed{2, 64, 64}, StateNeed{kBytes}};
-  KvCache cache = *KvCache::create(needs, FloatType::kF16, 4, /*state_slots=*/2);
+  KvCache cache = *KvCache::create(needs, FloatType::kF16, 4, {.running = 2, .checkpoints = 2});
   uint8_t* const page = cache.layer(0).base + 3 * cache.layer(0).page_bytes;
   std::fill_n(page, cache.layer(0).page_bytes, uint8_t{7});
   for (int32_t slot = 0; slot < 2; ++slot) std::fill_n(cache.state(1, slot), kBytes, uint8_t{9});

@@ -1,5 +1,4 @@
-// SequenceMemory against a plain model: what is written down beside every page, and what each
-// sequence would find at each position that it sees.
+// SequenceMemory with pages alone; those with states are in sequence_states_test.cpp.
 #include "kv/sequence_memory.h"
 
 #include <gtest/gtest.h>
@@ -9,133 +8,10 @@
 #include <random>
 #include <vector>
 
+#include "kv/sequence_memory_world.h"
+
 namespace weir::kv {
 namespace {
-
-constexpr int32_t kBlocksMax = 40;
-
-struct Text final : TokenKeys {
-  std::vector<int32_t> tokens;
-  void read(int32_t block, BlockTokens& into) const override {
-    for (int32_t i = 0; i < kPageTokens; ++i)
-      into[static_cast<size_t>(i)] = tokens[static_cast<size_t>(block * kPageTokens + i)];
-  }
-};
-
-struct Sequence {
-  Text text;
-  Holding holding;
-  int32_t computed = 0;
-};
-
-uint64_t chain(uint64_t hash, int32_t token) {
-  return (hash ^ static_cast<uint64_t>(token + 1)) * 0x9e3779b97f4a7c15u + (hash >> 29);
-}
-
-// Sequences, and what lies in the pages.
-class Memory {
- public:
-  explicit Memory(std::vector<PageGroup> groups, bool cache = true)
-      : groups_(std::move(groups)), memory_(groups_, cache) {
-    for (const PageGroup& group : groups_)
-      content_.emplace_back(static_cast<size_t>(group.pages) * kPageTokens);
-  }
-
-  std::unique_ptr<Sequence> begin(std::vector<int32_t> tokens) {
-    auto seq = std::make_unique<Sequence>();
-    seq->text.tokens = std::move(tokens);
-    seq->holding.reserve(static_cast<int32_t>(groups_.size()), kBlocksMax);
-    memory_.begin(seq->holding, PrefixCache::salt({}));
-    open_.push_back(&seq->holding);
-    return seq;
-  }
-  // Returns how many tokens were known.
-  int32_t match(Sequence& seq) {
-    const int32_t tokens = memory_.match(seq.holding, seq.text, length(seq) - 1);
-    seq.computed += tokens;
-    expect_seen(seq);
-    return tokens;
-  }
-  // `shared`: how many of all tokens are known for sure.
-  void compute(Sequence& seq, int32_t count, int32_t shared = 1 << 30) {
-    memory_.leave(seq.holding, seq.computed);
-    memory_.grow(seq.holding, seq.computed + count);
-    expect_seen(seq);
-    uint64_t hash = 0;
-    for (int32_t i = 0; i < seq.computed + count; ++i) {
-      hash = chain(hash, seq.text.tokens[static_cast<size_t>(i)]);
-      for (size_t g = 0; g < groups_.size() && i >= seq.computed; ++g) at(seq, g, i) = hash;
-    }
-    seq.computed += count;
-    memory_.share(seq.holding, seq.text, std::min(seq.computed, shared));
-  }
-  void rollback(Sequence& seq, int32_t tokens) {
-    memory_.rollback(seq.holding, tokens);
-    seq.computed = tokens;
-    expect_seen(seq);
-  }
-  void end(Sequence& seq) {
-    memory_.release(seq.holding);
-    std::erase(open_, &seq.holding);
-    seq.computed = 0;
-  }
-  // A prompt that is computed and ends. Returns how much of it was known.
-  int32_t run(const std::vector<int32_t>& tokens, int32_t chunk = 64) {
-    const auto seq = begin(tokens);
-    const int32_t known = match(*seq);
-    while (seq->computed < length(*seq))
-      compute(*seq, std::min(chunk, length(*seq) - seq->computed));
-    end(*seq);
-    return known;
-  }
-  void check() const {
-    memory_.check(open_);
-    for (size_t g = 1; g < groups_.size(); ++g)
-      EXPECT_LE(memory_.held_pages(static_cast<int32_t>(g)), memory_.held());
-  }
-  // All that the next position sees is what this sequence's tokens say.
-  void expect_seen(Sequence& seq) {
-    uint64_t hash = 0;
-    for (int32_t i = 0; i < seq.computed; ++i) {
-      hash = chain(hash, seq.text.tokens[static_cast<size_t>(i)]);
-      for (size_t g = 0; g < groups_.size(); ++g) {
-        if (groups_[g].window > 0 && i <= seq.computed - groups_[g].window) continue;
-        ASSERT_EQ(at(seq, g, i), hash) << "position " << i << " group " << g;
-      }
-    }
-  }
-
-  static int32_t length(const Sequence& seq) {
-    return static_cast<int32_t>(seq.text.tokens.size());
-  }
-  SequenceMemory& memory() { return memory_; }
-
- private:
-  uint64_t& at(const Sequence& seq, size_t group, int32_t position) {
-    const int32_t page =
-        seq.holding.view().pages(static_cast<int32_t>(group))[position / kPageTokens];
-    return content_[group][static_cast<size_t>(page * kPageTokens + position % kPageTokens)];
-  }
-
-  const std::vector<PageGroup> groups_;
-  SequenceMemory memory_;
-  std::vector<std::vector<uint64_t>> content_;
-  std::vector<const Holding*> open_;
-};
-
-// Blocks of one value each.
-std::vector<int32_t> text_of(const std::vector<int32_t>& blocks, int32_t more = 0) {
-  std::vector<int32_t> tokens;
-  for (const int32_t value : blocks) tokens.insert(tokens.end(), kPageTokens, value);
-  tokens.insert(tokens.end(), static_cast<size_t>(more), 99);
-  return tokens;
-}
-
-std::vector<int32_t> numbers(int32_t first, int32_t count) {
-  std::vector<int32_t> values;
-  for (int32_t i = 0; i < count; ++i) values.push_back(first + i);
-  return values;
-}
 
 TEST(SequenceMemory, GivesAWindowsPageBackWhenNoPositionToComeSeesIt) {
   Memory memory({{0, 64}, {64, 64}}, /*cache=*/false);
@@ -326,44 +202,6 @@ TEST(SequenceMemory, RandomSequencesFindWhatIsTheirs) {
     matched += simulation.matched();
   }
   EXPECT_GT(matched, 10'000);
-}
-
-// A slot from begin() to release(), and nothing shared: nobody has the state that belongs to the
-// end of a shared block.
-TEST(SequenceMemoryStates, EachSequenceHasASlotOfItsOwnAndSharesNothing) {
-  const std::vector<PageGroup> groups = {{.pages = 40}};
-  SequenceMemory memory(groups, /*prefix_cache=*/true, /*state_slots=*/2);
-  EXPECT_EQ(memory.cache(), nullptr);
-  const auto salt = PrefixCache::salt({});
-  Text text;
-  text.tokens.assign(100, 7);
-  std::vector<Holding> holdings(3);
-  for (Holding& holding : holdings) {
-    holding.reserve(1, 40);
-    EXPECT_TRUE(holding.empty());
-  }
-  const auto run = [&](Holding& holding) {
-    memory.begin(holding, salt);
-    EXPECT_FALSE(holding.empty());
-    EXPECT_EQ(memory.match(holding, text, 99), 0);
-    memory.grow(holding, 100);
-    memory.share(holding, text, 100);
-    EXPECT_EQ(holding.shared_blocks(), 0);
-  };
-  run(holdings[0]);
-  run(holdings[1]);
-  EXPECT_NE(holdings[0].view().state, holdings[1].view().state);
-  const int32_t slot = holdings[0].view().state;
-  memory.release(holdings[0]);
-  EXPECT_TRUE(holdings[0].empty());
-  run(holdings[2]);
-  EXPECT_EQ(holdings[2].view().state, slot);
-  const std::vector<const Holding*> open = {&holdings[1], &holdings[2]};
-  memory.check(open);
-  memory.release(holdings[1]);
-  memory.release(holdings[2]);
-  memory.check({});
-  EXPECT_EQ(memory.held(), 0);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace weir::sched {
 struct RunnerOptions {
   EngineOptions engine;
   int32_t page_count = 256;
+  int32_t checkpoints = 64;  // Where the model has states.
   int members = 1;
   kernels::FloatType kv_type = kernels::FloatType::kF32;
   bool keeps_all = false;      // Windows drop no pages: the plain way, for comparison.
@@ -86,7 +87,9 @@ class EngineRunner {
     const kv::MemoryLoad load = {.running_max = options.engine.running_max,
                                  .rows_max = options.engine.step_tokens_max + model.slab_rows()};
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);
-    return kv::KvCache::create(std::move(layout), counts, options.engine.running_max);
+    return kv::KvCache::create(
+        std::move(layout), counts,
+        {.running = options.engine.running_max, .checkpoints = options.checkpoints});
   }
 
   EngineHandle handle_;

@@ -4,7 +4,8 @@
 //
 // Keys hold the token, values hold the length that a length-dependent rope would have used. Layers
 // with a window add a hash of what they see, each from pages of its own, and a state adds one of
-// all tokens, which it takes in one by one: a stale slot, or another's, is found out.
+// all tokens, which it takes in one by one: a stale slot, or another's, or a checkpoint that is not
+// of these tokens, is found out.
 #pragma once
 
 #include <algorithm>
@@ -242,24 +243,31 @@ class FakeModel final : public model::Model {
 
   void store(const model::Batch& batch, const model::BatchSlice& slice, const kv::KvCache& kv,
              uint64_t* states) const {
-    uint8_t* const slot_state =
-        fake_.states ? kv.state(layer_count(), slice.memory.state) : nullptr;
+    const auto slot_state = [&](int32_t slot) { return kv.state(layer_count(), slot); };
+    const kv::MemoryView& memory = slice.memory;
+    const int32_t from = memory.restored_from >= 0 ? memory.restored_from : memory.state;
     State state;
-    if (fake_.states && slice.first_position > 0) std::memcpy(&state, slot_state, sizeof state);
+    if (fake_.states && slice.first_position > 0)
+      std::memcpy(&state, slot_state(from), sizeof state);
     CHECK(!fake_.states || state.tokens == slice.first_position);
+    std::span<const kv::StateMark> marks = slice.memory.marks;
     for (int32_t i = 0; i < slice.rows; ++i) {
       int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
       if (token < 0) token = batch.sampled[-token - 1];
       const int32_t position = slice.first_position + i;
       const int32_t length = rope_length(slice.prompt_length, position);
-      for (int32_t layer = 0; layer < layer_count(); ++layer) {
+      for (int32_t layer = 0; layer < layer_count() && position >= slice.memory.kept; ++layer) {
         std::memcpy(slot(kv, layer, slice, position, false), &token, sizeof token);
         std::memcpy(slot(kv, layer, slice, position, true), &length, sizeof length);
       }
       state = {.hash = add(state.hash, {token, length}), .tokens = position + 1};
       states[slice.row_begin + i] = state.hash;
+      if (marks.empty() || marks.front().position != position + 1) continue;
+      std::memcpy(slot_state(marks.front().slot), &state, sizeof state);
+      marks = marks.subspan(1);
     }
-    if (fake_.states) std::memcpy(slot_state, &state, sizeof state);
+    CHECK(marks.empty());
+    if (fake_.states) std::memcpy(slot_state(slice.memory.state), &state, sizeof state);
   }
 
   uint64_t read(const model::BatchSlice& slice, int32_t last, const kv::KvCache& kv) const {

@@ -192,6 +192,7 @@ void AttentionLayer::turn_heads(const Pass& pass, Part part, int32_t row, int32_
 
 void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32_t first,
                                  int32_t heads, const float* x) const {
+  if (pass.kept(row)) return;
   const int32_t page = pass.page_of(memory_, row);
   const int32_t slot = pass.ws.position[row] % kernels::kPageTokens;
   const auto store = part == kK ? pass.ops.store_keys : pass.ops.store_values;

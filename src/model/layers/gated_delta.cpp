@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/layers/project_columns.h"
+#include "model/layers/state_piece.h"
 
 namespace weir::model {
 
@@ -118,9 +119,8 @@ void GatedDeltaLayer::project(const Pass& pass) const {
 // One key head through the rows of a slice, in order.
 void GatedDeltaLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t head) const {
   const int64_t floats = piece_floats(spec_);
-  auto* piece =
-      reinterpret_cast<float*>(pass.kv.state(memory_, slice.memory.state)) + head * floats;
-  if (slice.first_position == 0) std::fill_n(piece, floats, 0.0f);
+  StatePiece state(pass, memory_, slice, head * floats, floats);
+  float* const piece = state.begin();
   float* const states = piece + int64_t{spec_.conv_taps - 1} * head_channels();
   const int32_t head_rows = head_channels() + head_values();
   const int32_t end = slice.row_begin + slice.rows;
@@ -130,6 +130,7 @@ void GatedDeltaLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t 
     make_unit(pass.ops, 1 / std::sqrt(static_cast<float>(spec_.key_dim)), spec_.key_dim, x);
     make_unit(pass.ops, 1, spec_.key_dim, x + spec_.key_dim);
     attend(pass, row, head, x, states);
+    state.after_row();
   }
   if (converts_heads_)
     convert(pass, {.k = out_.k,

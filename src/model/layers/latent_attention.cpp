@@ -166,8 +166,9 @@ void LatentAttentionLayer::place(const Pass& pass, int32_t row) const {
   float* latent = ws.at(latents_) + int64_t{row} * spec_.latent_dim();
   pass.ops.rms_norm(latent, kv_norm_, spec_.norm_eps, spec_.kv_rank, latent);
   turn(pass, row, latent + spec_.kv_rank);
-  pass.ops.store_keys(pass.kv.layer(memory_), pass.page_of(memory_, row),
-                      ws.position[row] % kernels::kPageTokens, 0, 1, latent);
+  if (!pass.kept(row))
+    pass.ops.store_keys(pass.kv.layer(memory_), pass.page_of(memory_, row),
+                        ws.position[row] % kernels::kPageTokens, 0, 1, latent);
 }
 
 void LatentAttentionLayer::turn(const Pass& pass, int32_t row, float* x) const {

@@ -1,6 +1,7 @@
-// WindowCache: the pages of one window's group that the prefix cache keeps, at most one for each of
-// its entries. An entry without one stands all the same: only the last window before the place
-// where a text goes on has to be there.
+// SideCache: what the prefix cache keeps beside the pages of the spine, at most one piece for each
+// of its entries: pages of one window's group, or slots of states (kv/checkpoints.h), which are
+// called pages here as well. An entry without one stands all the same: only what lies before the
+// place where a text goes on has to be there.
 //
 // Which page goes first, of those that no sequence holds: one that its own sequence left on its
 // way, the longest ago; then one that a sequence may want again, the least recently held: it lies
@@ -21,10 +22,10 @@
 
 namespace weir::kv {
 
-class WindowCache {
+class SideCache {
  public:
   // `entries`: how many there may be. `pool` outlives the cache.
-  WindowCache(PagePool& pool, int32_t entries);
+  SideCache(PagePool& pool, int32_t entries);
 
   // The page of an entry; -1: none.
   PageId page_of(PageId entry) const { return page_of_[static_cast<size_t>(entry)]; }
@@ -43,6 +44,9 @@ class WindowCache {
   // A sequence's reference goes, whether the page is in an entry or not.
   void release(PageId page, Way way);
 
+  // The entry's page goes back to the pool, unless a sequence holds it or another text has needed
+  // it.
+  void drop(PageId entry);
   // The entry is gone, unused since then.
   void forget(PageId entry, Clock::time_point unused_since);
   // Gives up to `pages` idle pages back to the pool. Returns how many.

@@ -1,4 +1,4 @@
-#include "kv/window_cache.h"
+#include "kv/side_cache.h"
 
 #include <algorithm>
 
@@ -6,12 +6,12 @@
 
 namespace weir::kv {
 
-WindowCache::WindowCache(PagePool& pool, int32_t entries)
+SideCache::SideCache(PagePool& pool, int32_t entries)
     : pool_(pool),
       nodes_(static_cast<size_t>(pool.page_count())),
       page_of_(static_cast<size_t>(entries), -1) {}
 
-void WindowCache::put(PageId entry, PageId page, bool wanted) {
+void SideCache::put(PageId entry, PageId page, bool wanted) {
   CHECK(pool_.refs(page) > 0 && !contains(page));
   if (page_of(entry) >= 0) return;
   pool_.retain(page);
@@ -20,7 +20,7 @@ void WindowCache::put(PageId entry, PageId page, bool wanted) {
   node(page).wanted = wanted;
 }
 
-PageId WindowCache::lend(PageId entry) {
+PageId SideCache::lend(PageId entry) {
   const PageId page = page_of(entry);
   CHECK(page >= 0);
   if (node(page).list != kNone) unlink(page);
@@ -29,17 +29,23 @@ PageId WindowCache::lend(PageId entry) {
   return page;
 }
 
-void WindowCache::release(PageId page, Way way) {
+void SideCache::release(PageId page, Way way) {
   pool_.release(page);
   if (!contains(page) || pool_.refs(page) > 1) return;
   link(page, way == Way::kLeft && !node(page).wanted ? kLeftBehind : kWanted);
 }
 
-void WindowCache::forget(PageId entry, Clock::time_point unused_since) {
+void SideCache::drop(PageId entry) {
+  const PageId page = page_of(entry);
+  if (page >= 0 && pool_.refs(page) == 1 && !node(page).wanted)
+    remove(page, Clock::time_point::min());
+}
+
+void SideCache::forget(PageId entry, Clock::time_point unused_since) {
   if (const PageId page = page_of(entry); page >= 0) remove(page, unused_since);
 }
 
-int32_t WindowCache::evict(int32_t pages) {
+int32_t SideCache::evict(int32_t pages) {
   int32_t freed = 0;
   for (const List list : {kLeftBehind, kWanted})
     for (; freed < pages && oldest_[list] >= 0; ++freed)
@@ -47,7 +53,7 @@ int32_t WindowCache::evict(int32_t pages) {
   return freed;
 }
 
-void WindowCache::link(PageId page, List list) {
+void SideCache::link(PageId page, List list) {
   Node& added = node(page);
   added.list = list;
   added.newer = -1;
@@ -57,7 +63,7 @@ void WindowCache::link(PageId page, List list) {
   ++idle_count_;
 }
 
-void WindowCache::unlink(PageId page) {
+void SideCache::unlink(PageId page) {
   Node& gone = node(page);
   (gone.newer >= 0 ? node(gone.newer).older : newest_[gone.list]) = gone.older;
   (gone.older >= 0 ? node(gone.older).newer : oldest_[gone.list]) = gone.newer;
@@ -66,14 +72,14 @@ void WindowCache::unlink(PageId page) {
 }
 
 // Out of its entry. A sequence may hold it still.
-void WindowCache::remove(PageId page, Clock::time_point unused_since) {
+void SideCache::remove(PageId page, Clock::time_point unused_since) {
   if (node(page).list != kNone) unlink(page);
   page_of_[static_cast<size_t>(node(page).entry)] = -1;
   node(page).entry = -1;
   pool_.release(page, unused_since);
 }
 
-void WindowCache::check() const {
+void SideCache::check() const {
   int32_t listed = 0;
   for (const List list : {kLeftBehind, kWanted}) {
     PageId newer = -1;

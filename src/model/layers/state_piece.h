@@ -1,0 +1,58 @@
+// StatePiece: a part of a layer's states as a slice changes it, row by row: where it comes from,
+// and the checkpoints that it leaves (kv/checkpoints.h). A layer cuts its states into as many as
+// are changed by themselves.
+//
+// Threads: one writer of a piece; the slots that it copies from and to are nobody else's then.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "model/pass.h"
+
+namespace weir::model {
+
+class StatePiece {
+ public:
+  // `count` numbers from `first` on, of the layer `memory` of the cache.
+  StatePiece(const Pass& pass, int32_t memory, const BatchSlice& slice, int64_t first,
+             int64_t count)
+      : kv_(pass.kv),
+        marks_(slice.memory.marks),
+        first_(first),
+        count_(count),
+        memory_(memory),
+        position_(slice.first_position),
+        data_(at(slice.memory.state)) {
+    if (position_ == 0) {
+      std::fill_n(data_, count_, 0.0f);
+    } else if (slice.memory.restored_from >= 0) {
+      std::copy_n(at(slice.memory.restored_from), count_, data_);
+    }
+  }
+
+  float* begin() const { return data_; }
+
+  // The slice's next row has changed it.
+  void after_row() {
+    ++position_;
+    if (marks_.empty() || marks_.front().position != position_) return;
+    std::copy_n(data_, count_, at(marks_.front().slot));
+    marks_ = marks_.subspan(1);
+  }
+
+ private:
+  float* at(int32_t slot) const {
+    return reinterpret_cast<float*>(kv_.state(memory_, slot)) + first_;
+  }
+
+  const kv::KvCache& kv_;
+  std::span<const kv::StateMark> marks_;
+  const int64_t first_, count_;
+  const int32_t memory_;
+  int32_t position_;
+  float* const data_;
+};
+
+}  // namespace weir::model

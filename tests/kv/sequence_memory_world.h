@@ -1,0 +1,168 @@
+// SequenceMemory against a plain model: what is written down beside every page and slot, and what
+// each sequence would find at each position that it sees.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kv/sequence_memory.h"
+
+namespace weir::kv {
+
+// Of one sequence.
+inline constexpr int32_t kBlocksMax = 160;
+
+struct Text final : TokenKeys {
+  std::vector<int32_t> tokens;
+  void read(int32_t block, BlockTokens& into) const override {
+    for (int32_t i = 0; i < kPageTokens; ++i)
+      into[static_cast<size_t>(i)] = tokens[static_cast<size_t>(block * kPageTokens + i)];
+  }
+};
+
+struct Sequence {
+  Text text;
+  Holding holding;
+  int32_t computed = 0;
+};
+
+inline uint64_t chain(uint64_t hash, int32_t token) {
+  return (hash ^ static_cast<uint64_t>(token + 1)) * 0x9e3779b97f4a7c15u + (hash >> 29);
+}
+
+// Sequences, and what lies in the pages.
+class Memory {
+ public:
+  explicit Memory(std::vector<PageGroup> groups, bool cache = true, const StateSlots& slots = {})
+      : groups_(std::move(groups)),
+        memory_(groups_, cache, slots),
+        states_(static_cast<size_t>(slots.count())) {
+    for (const PageGroup& group : groups_)
+      content_.emplace_back(static_cast<size_t>(group.pages) * kPageTokens);
+  }
+
+  // `prompt`: how many of them are its prompt; 0: all.
+  std::unique_ptr<Sequence> begin(std::vector<int32_t> tokens, int32_t prompt = 0) {
+    auto seq = std::make_unique<Sequence>();
+    seq->text.tokens = std::move(tokens);
+    seq->holding.reserve(static_cast<int32_t>(groups_.size()), kBlocksMax);
+    memory_.begin(seq->holding, PrefixCache::salt({}), prompt > 0 ? prompt : length(*seq));
+    open_.push_back(&seq->holding);
+    return seq;
+  }
+  // Returns how many tokens were known.
+  int32_t match(Sequence& seq) {
+    const int32_t tokens =
+        memory_.match(seq.holding, seq.text, seq.computed, length(seq) - 1) - seq.computed;
+    seq.computed += tokens;
+    expect_seen(seq);
+    return tokens;
+  }
+  // `shared`: how many of all tokens are known for sure.
+  void compute(Sequence& seq, int32_t count, int32_t shared = 1 << 30) {
+    memory_.leave(seq.holding, seq.computed);
+    memory_.grow(seq.holding, seq.computed + count);
+    expect_seen(seq);
+    memory_.plan(seq.holding, seq.text, seq.computed, seq.computed + count);
+    write(seq, count);
+    rows_ += count;
+    seq.computed += count;
+    memory_.share(seq.holding, seq.text, std::min(seq.computed, shared));
+  }
+  void rollback(Sequence& seq, int32_t tokens) {
+    memory_.rollback(seq.holding, tokens);
+    seq.computed = tokens;
+    expect_seen(seq);
+  }
+  void end(Sequence& seq) {
+    memory_.release(seq.holding);
+    std::erase(open_, &seq.holding);
+    seq.computed = 0;
+  }
+  // A text that is computed and ends. Returns how much of it was known.
+  int32_t run(const std::vector<int32_t>& tokens, int32_t chunk = 64, int32_t prompt = 0) {
+    const auto seq = begin(tokens, prompt);
+    const int32_t known = match(*seq);
+    while (seq->computed < length(*seq))
+      compute(*seq, std::min(chunk, length(*seq) - seq->computed));
+    end(*seq);
+    return known;
+  }
+  void check() const {
+    memory_.check(open_);
+    for (size_t g = 1; g < groups_.size(); ++g)
+      EXPECT_LE(memory_.held_pages(static_cast<int32_t>(g)), memory_.held());
+  }
+  // All that the next position sees is what this sequence's tokens say; so is what others have
+  // computed after that.
+  void expect_seen(Sequence& seq) {
+    uint64_t hash = 0;
+    for (int32_t i = 0; i < std::max(seq.computed, seq.holding.view().kept); ++i) {
+      hash = chain(hash, seq.text.tokens[static_cast<size_t>(i)]);
+      for (size_t g = 0; g < groups_.size(); ++g) {
+        if (groups_[g].window > 0 && i <= seq.computed - groups_[g].window) continue;
+        ASSERT_EQ(at(seq, g, i), hash) << "position " << i << " group " << g;
+      }
+    }
+  }
+
+  static int32_t length(const Sequence& seq) {
+    return static_cast<int32_t>(seq.text.tokens.size());
+  }
+  SequenceMemory& memory() { return memory_; }
+  int64_t rows() const { return rows_; }  // All that were computed.
+
+ private:
+  // As a pass does: a slot begins with what it is restored from, and leaves marks.
+  void write(Sequence& seq, int32_t count) {
+    const MemoryView view = seq.holding.view();
+    const int32_t from = view.restored_from >= 0 ? view.restored_from : view.state;
+    auto mark = view.marks.begin();
+    uint64_t hash = 0;
+    for (int32_t i = 0; i < seq.computed + count; ++i) {
+      if (i == seq.computed && i > 0 && memory_.has_states()) {
+        ASSERT_EQ(states_[static_cast<size_t>(from)], hash) << "before position " << i;
+      }
+      hash = chain(hash, seq.text.tokens[static_cast<size_t>(i)]);
+      for (size_t g = 0; g < groups_.size() && i >= std::max(seq.computed, view.kept); ++g)
+        at(seq, g, i) = hash;
+      if (mark == view.marks.end() || mark->position != i + 1) continue;
+      ASSERT_GT(i + 1, seq.computed);
+      states_[static_cast<size_t>(mark++->slot)] = hash;
+    }
+    ASSERT_EQ(mark, view.marks.end());
+    if (memory_.has_states()) states_[static_cast<size_t>(view.state)] = hash;
+  }
+
+  uint64_t& at(const Sequence& seq, size_t group, int32_t position) {
+    const int32_t page =
+        seq.holding.view().pages(static_cast<int32_t>(group))[position / kPageTokens];
+    return content_[group][static_cast<size_t>(page * kPageTokens + position % kPageTokens)];
+  }
+
+  const std::vector<PageGroup> groups_;
+  SequenceMemory memory_;
+  std::vector<std::vector<uint64_t>> content_;
+  std::vector<uint64_t> states_;  // By slot.
+  std::vector<const Holding*> open_;
+  int64_t rows_ = 0;
+};
+
+// Blocks of one value each.
+inline std::vector<int32_t> text_of(const std::vector<int32_t>& blocks, int32_t more = 0) {
+  std::vector<int32_t> tokens;
+  for (const int32_t value : blocks) tokens.insert(tokens.end(), kPageTokens, value);
+  tokens.insert(tokens.end(), static_cast<size_t>(more), 99);
+  return tokens;
+}
+
+inline std::vector<int32_t> numbers(int32_t first, int32_t count) {
+  std::vector<int32_t> values;
+  for (int32_t i = 0; i < count; ++i) values.push_back(first + i);
+  return values;
+}
+
+}  // namespace weir::kv
