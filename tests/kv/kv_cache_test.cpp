@@ -81,11 +81,19 @@ TEST(KvCache, StatesGoBackToTheSystemAndPagesStay) {
   KvCache cache = *KvCache::create(needs, FloatType::kF16, 4, {.running = 2, .checkpoints = 2});
   uint8_t* const page = cache.layer(0).base + 3 * cache.layer(0).page_bytes;
   std::fill_n(page, cache.layer(0).page_bytes, uint8_t{7});
-  for (int32_t slot = 0; slot < 2; ++slot) std::fill_n(cache.state(1, slot), kBytes, uint8_t{9});
+  for (int32_t slot = 0; slot < 4; ++slot) std::fill_n(cache.state(1, slot), kBytes, uint8_t{9});
   cache.give_back_states();
   EXPECT_EQ(std::count(page, page + cache.layer(0).page_bytes, 7), cache.layer(0).page_bytes);
   EXPECT_EQ(*(cache.state(1, 0) + kBytes / 2), 0);
   EXPECT_EQ(*(cache.state(1, 1) + kBytes / 2), 0);
+  // Checkpoints go one by one, as pages do.
+  EXPECT_EQ(std::count(cache.state(1, 2), cache.state(1, 3) + kBytes, 9), 2 * kBytes);
+  EXPECT_EQ(cache.page_count(cache.checkpoint_group()), 2);
+  EXPECT_EQ(cache.bytes_of_page(cache.checkpoint_group()), kBytes);
+  EXPECT_EQ(cache.pages_in_huge_page(cache.checkpoint_group()), 3);
+  cache.give_back(cache.checkpoint_group(), 1, 1);
+  EXPECT_EQ(*(cache.state(1, 2) + kBytes / 2), 9);
+  EXPECT_EQ(*(cache.state(1, 3) + kBytes / 2), 0);
   KvCache::create({PagedNeed{2, 64, 64}}, FloatType::kF16, 4)->give_back_states();
 }
 

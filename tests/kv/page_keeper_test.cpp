@@ -6,6 +6,9 @@
 #include <random>
 #include <vector>
 
+#include "kv/sequence_memory.h"
+#include "kv/sequence_memory_world.h"
+
 namespace weir::kv {
 namespace {
 
@@ -136,6 +139,49 @@ TEST(PageKeeper, KeepsCachedPagesForEverWithoutATime) {
   kept.run({1, 2});
   kept.idle_until(at(1'000'000));
   EXPECT_EQ(kept.known({1, 2}), 2);
+}
+
+// By the rule of the pages that they belong to, and by a quarter when memory is short.
+TEST(PageKeeper, CheckpointsGoWithTheirEntries) {
+  const std::vector<MemoryNeed> needs = {PagedNeed{1, 32, 32}, StateNeed{1 << 20}};
+  KvCache cache =
+      *KvCache::create(needs, kernels::FloatType::kF16, 96, {.running = 1, .checkpoints = 8});
+  SequenceMemory memory(cache.groups(), /*prefix_cache=*/true, cache.state_slots());
+  PageKeeper keeper({.free = 60s, .cached = 600s}, memory.pools(), memory.cache(), cache);
+  Text text;
+  Holding holding;
+  holding.reserve(1, 96);
+  const auto idle_until = [&](int64_t s) {
+    keeper.set_time(at(s));
+    while (keeper.due() <= at(s)) keeper.give_back();
+    memory.check({});
+  };
+  const auto run = [&](int32_t tokens, int32_t value) {
+    text.tokens.assign(static_cast<size_t>(tokens), value);
+    memory.begin(holding, PrefixCache::salt({}), tokens);
+    memory.grow(holding, tokens);
+    memory.plan(holding, text, 0, tokens);
+    for (const StateMark& mark : holding.view().marks)
+      std::memset(cache.state(1, mark.slot), value, 1 << 20);
+    memory.share(holding, text, tokens);
+    memory.release(holding);
+  };
+  idle_until(1);
+  run(1100, 1);
+  run(1100, 2);
+  EXPECT_EQ(memory.checkpoints(), 6);
+  const int64_t taken = keeper.taken_bytes();
+  EXPECT_GT(taken, 6 << 20);
+  idle_until(300);
+  EXPECT_EQ(memory.checkpoints(), 6);
+  keeper.shed();
+  EXPECT_EQ(memory.checkpoints(), 4) << "a quarter of them, and those of the entries that go";
+  idle_until(300);
+  EXPECT_LT(keeper.taken_bytes(), taken - (2 << 20));
+  idle_until(700);
+  EXPECT_EQ(memory.checkpoints(), 0);
+  EXPECT_EQ(keeper.taken_bytes(), 0);
+  for (int32_t slot = 1; slot < 9; ++slot) EXPECT_EQ(*(cache.state(1, slot) + (1 << 19)), 0);
 }
 
 // Sequences hold pages of a value of their own, while memory goes back again and again.

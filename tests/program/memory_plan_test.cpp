@@ -382,6 +382,43 @@ TEST(MemoryPlan, StatesOfRunningSequencesAreALineOfThePlan) {
   EXPECT_FALSE(refused) << "states of 100 sequences take more than there is";
 }
 
+// A quarter of what keys, values and states have, if a whole context is left beside them, and no
+// more than texts can have.
+TEST(MemoryPlan, CheckpointsOfStatesAreALineOfThePlan) {
+  ModelFootprint model = small_model();
+  model.context_max = 131072;
+  model.kv_groups = {{.page_bytes = 120 << 10}};
+  model.state_bytes = 70 * kMiB;
+  const auto checkpoints_line = [](const MemoryPlan& plan) {
+    const auto line = std::ranges::find(plan.lines, "checkpoints", &MemoryPlan::Line::what);
+    return line == plan.lines.end() ? 0 : line->bytes;
+  };
+  for (const int64_t mib : {2000, 4000, 20'000, 400'000}) {
+    const auto plan = plan_memory({}, {mib * kMiB, "test"}, model);
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_LE(plan->total, plan->limit);
+    EXPECT_GE(plan->kv_pages * 32, plan->context_max);
+    EXPECT_EQ(checkpoints_line(*plan), plan->checkpoints * 70 * kMiB);
+    int64_t all = 0;
+    for (const MemoryPlan::Line& line : plan->lines)
+      if (line.what == "KV cache" || line.what == "states" || line.what == "checkpoints")
+        all += line.bytes;
+    EXPECT_LE(plan->checkpoints * 70 * kMiB, (mib < 400'000 ? all : mib * kMiB) / 4 + 70 * kMiB);
+    EXPECT_GE(plan->checkpoints, mib >= 20'000 ? mib / 300 / 2 : 0);
+    EXPECT_LE(plan->checkpoints, plan->kv_pages / 16 + 4 * plan->parallel);
+
+    Options without;
+    without.prefix_cache = false;
+    const auto plain = plan_memory(without, {mib * kMiB, "test"}, model);
+    ASSERT_TRUE(plain);
+    EXPECT_EQ(plain->checkpoints, 0);
+    EXPECT_EQ(checkpoints_line(*plain), 0);
+    EXPECT_EQ(plain->context_max, plan->context_max);
+  }
+  model.state_bytes = 0;
+  EXPECT_EQ(plan_memory({}, {4000 * kMiB, "test"}, model)->checkpoints, 0);
+}
+
 TEST(MemoryPlan, ACacheThatTheSystemRefusesNamesTheOption) {
   // 2 MiB a page, 4 PiB in all: more than there are addresses.
   const auto allocate = [](const kv::PagedNeed& need, int32_t pages) {

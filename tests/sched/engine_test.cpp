@@ -295,6 +295,7 @@ TEST(Engine, LengthDependentRopeSharesOnlyEqualFrequencies) {
 struct Kind {
   const char* name = "";
   FakeModelOptions model;
+  int32_t checkpoints = 64;
 };
 const std::vector<Kind> kKinds = {
     {"Steps", {}},
@@ -304,16 +305,25 @@ const std::vector<Kind> kKinds = {
     {"SlabsTwoWindows", {.slab_rows = 70, .windows = {100, 32}}},
     {"StepsStates", {.states = true}},
     {"StepsStatesAlone", {.whole_context = false, .states = true}},
+    {"StepsStatesFewCheckpoints", {.states = true}, 2},
+    {"SlabsStatesFewCheckpoints", {.slab_rows = 70, .states = true}, 3},
     {"SlabsStatesAndAWindow", {.slab_rows = 70, .windows = {40}, .states = true}},
 };
-class EngineLoad : public testing::TestWithParam<Kind> {};
+class EngineLoad : public testing::TestWithParam<Kind> {
+ protected:
+  static EngineRunner::Options options(int members, int32_t page_count, bool prefix_cache) {
+    EngineRunner::Options options = runner_options(members, page_count, prefix_cache);
+    options.checkpoints = GetParam().checkpoints;
+    return options;
+  }
+};
 
 TEST_P(EngineLoad, GivesTheAnswersOfSingleRuns) {
   for (const bool prefix_cache : {true, false}) {
     for (const int members : {1, 2, 3}) {
       FakeModel model(GetParam().model);
       run_load(
-          model, runner_options(members, 256, prefix_cache),
+          model, options(members, 256, prefix_cache),
           {.seed = static_cast<uint32_t>(members), .requests = 150 / members, .cancel_one_in = 5});
     }
   }
@@ -324,7 +334,7 @@ TEST_P(EngineLoad, InATinyPoolIsPreemptedAndGivesTheSameAnswers) {
     for (const int members : {1, 2, 3}) {
       FakeModel model(GetParam().model);
       EngineStats stats;
-      run_load(model, runner_options(members, 12, prefix_cache),
+      run_load(model, options(members, 12, prefix_cache),
                {.seed = 10 + static_cast<uint32_t>(members),
                 .requests = 120 / members,
                 .prompt_max = 100,
@@ -344,10 +354,10 @@ TEST_P(EngineLoad, GivesTheSameAnswersWhileMemoryGoesBack) {
       FakeModelOptions kept = GetParam().model;
       kept.kv_width = 16;
       FakeModel model(kept);
-      EngineRunner::Options options = runner_options(2, page_count, true);
-      options.engine.keep = {.free = 1us, .cached = cached};
+      EngineRunner::Options runner = options(2, page_count, true);
+      runner.engine.keep = {.free = 1us, .cached = cached};
       run_load(
-          model, options,
+          model, runner,
           {.seed = 40, .requests = 80, .prompt_max = 100, .output_max = 100, .cancel_one_in = 9});
     }
   }
@@ -357,12 +367,27 @@ TEST_P(EngineLoad, GivesTheSameAnswersWhileMemoryGoesBack) {
 TEST_P(EngineLoad, WithFewPagesOfWindowsGivesTheAnswersOfSingleRuns) {
   for (const bool prefix_cache : {true, false}) {
     FakeModel model(GetParam().model);
-    EngineRunner::Options options = runner_options(2, 400, prefix_cache);
-    options.engine.running_max = 2;
-    options.engine.step_tokens_max = 40;
+    EngineRunner::Options runner = options(2, 400, prefix_cache);
+    runner.engine.running_max = 2;
+    runner.engine.step_tokens_max = 40;
     run_load(
-        model, options,
+        model, runner,
         {.seed = 77, .requests = 80, .prompt_max = 600, .output_max = 200, .cancel_one_in = 9});
+  }
+}
+
+// Sequences give way between a forced text and its computation, also where prompts are computed
+// beside it.
+TEST_P(EngineLoad, BoundToAGrammarGivesTheAnswersOfSingleRuns) {
+  for (const int32_t page_count : {14, 256}) {
+    FakeModel model(GetParam().model);
+    run_load(model, options(2, page_count, true),
+             {.seed = 60,
+              .requests = 60,
+              .prompt_max = 100,
+              .output_max = 200,
+              .cancel_one_in = 9,
+              .bound_one_in = 2});
   }
 }
 
