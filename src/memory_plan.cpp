@@ -373,9 +373,11 @@ void Planner::add_kv(MemoryPlan& plan) const {
         std::to_string(pages) + of);
   }
   plan.state_bytes = model_.state_bytes;
+  const bool lacks_checkpoints = options_.prefix_cache && plan.checkpoints == 0;
   if (plan.state_bytes > 0)
     add(plan, "states", 0, plan.parallel * plan.state_bytes,
-        std::to_string(plan.parallel) + " sequences, each " + human_bytes(plan.state_bytes));
+        std::to_string(plan.parallel) + " sequences, each " + human_bytes(plan.state_bytes) +
+            (lacks_checkpoints ? "; no room for checkpoints: prompts share nothing" : ""));
   if (plan.checkpoints > 0)
     add(plan, "checkpoints", 0, plan.checkpoints * plan.state_bytes,
         std::to_string(plan.checkpoints) + " of states, for the prefix cache");

@@ -43,6 +43,7 @@ class PagePool {
 
   // What is now, for pages that become free from here on. Never goes back.
   void set_time(Clock::time_point now) { now_ = now; }
+  Clock::time_point now() const { return now_; }
 
   // Free pages side by side whose memory may go back.
   struct Run {

@@ -123,7 +123,8 @@ class FakeModel final : public model::Model {
   // Called by every member, and on member 0, at the start of each pass.
   std::function<void(int)> on_forward;
   std::function<void(const model::Batch&)> on_batch;
-  // Slices of which a pass says that they cannot be computed.
+  // Slices of which a pass says that they cannot be computed: what they leave is wrong. Any member
+  // asks.
   std::function<bool(const model::BatchSlice&)> fails;
   // Slices whose logits and hidden states are no numbers.
   std::function<bool(const model::BatchSlice&)> without_numbers;
@@ -254,6 +255,7 @@ class FakeModel final : public model::Model {
     for (int32_t i = 0; i < slice.rows; ++i) {
       int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
       if (token < 0) token = batch.sampled[-token - 1];
+      if (fails && fails(slice)) token = -1;
       const int32_t position = slice.first_position + i;
       const int32_t length = rope_length(slice.prompt_length, position);
       for (int32_t layer = 0; layer < layer_count() && position >= slice.memory.kept; ++layer) {

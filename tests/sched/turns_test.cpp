@@ -7,7 +7,6 @@
 #include <bit>
 #include <memory>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "card/model_card.h"
@@ -225,28 +224,70 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Turns, testing::ValuesIn(kKinds),
                            return std::string(kind.param.name);
                          });
 
+// That a slice has failed is known when others have gone on from its checkpoint already.
+TEST(Turn, WhatAFailedSliceHasLeftIsNobodys) {
+  for (const int32_t slab_rows : {0, 700}) {
+    FakeModel model({.slab_rows = slab_rows, .states = true});
+    model.fails = [](const model::BatchSlice& slice) {
+      return slice.prompt_length == 601 && slice.first_position + slice.rows >= 512;
+    };
+    RunnerOptions options = runner_options(64);
+    options.held = true;
+    EngineRunner runner(model, test_ops(), options);
+    std::mt19937 rng(9);
+    const Tokens common = random_tokens(rng, 600, 48);
+    Requests requests;
+    for (int32_t i = 0; i < 5; ++i) {
+      Tokens prompt = common;
+      append(prompt, random_tokens(rng, 1 + 200 * i, 48));
+      requests.push_back(make_request(std::move(prompt), 30));
+      ASSERT_TRUE(runner.handle().submit(requests.back().get()));
+    }
+    runner.begin();
+    for (const auto& request : requests) runner.wait(*request);
+    EXPECT_EQ(requests[0]->log.finish_reason(), FinishReason::kError);
+    requests.push_back(make_request(requests[4]->prompt, 30));
+    ASSERT_TRUE(runner.handle().submit(requests.back().get()));
+    runner.wait(*requests.back());
+    EXPECT_EQ(requests.back()->log.finish_reason(), FinishReason::kLength);
+    for (const auto& request : requests) {
+      if (request->log.finish_reason() == FinishReason::kError) {
+        EXPECT_EQ(request->failure, "disk on fire");
+        continue;
+      }
+      const Answer expected = reference_answer(model, *request);
+      for (int32_t i = 0; i < request->log.size(); ++i)
+        ASSERT_EQ(request->log[i].token, expected.tokens[static_cast<size_t>(i)].token);
+    }
+  }
+}
+
 // One that gives its place to another caller, while there is memory for all, goes on from the end
 // of its own answer.
 TEST(Turn, ThatHasGivenItsPlaceGoesOnFromItsOwnAnswer) {
   FakeModel model({.states = true});
-  int32_t from_answer = 0;
-  model.on_batch = [&](const model::Batch& batch) {
-    for (const model::BatchSlice& slice : batch.slices)
-      if (slice.memory.restored_from >= 0 && slice.first_position > slice.prompt_length)
-        ++from_answer;
-  };
-  RunnerOptions options = runner_options(64);
-  options.engine.running_max = 2;
-  EngineRunner runner(model, test_ops(), options);
   std::mt19937 rng(8);
   Requests requests;
   for (int32_t i = 0; i < 3; ++i)
     requests.push_back(make_request(random_tokens(rng, 90, 48), i < 2 ? 800 : 20));
   requests[2]->caller = 1;
+  RunnerOptions options = runner_options(64);
+  options.engine.running_max = 2;
+  options.held = true;
+  EngineRunner runner(model, test_ops(), options);
+  int32_t from_answer = 0;
+  bool submitted = false;
+  model.on_batch = [&](const model::Batch& batch) {
+    for (const model::BatchSlice& slice : batch.slices)
+      if (slice.memory.restored_from >= 0 && slice.first_position > slice.prompt_length)
+        ++from_answer;
+    if (submitted || requests[1]->log.size() < 100) return;
+    submitted = true;
+    EXPECT_TRUE(runner.handle().submit(requests[2].get()));
+  };
   ASSERT_TRUE(runner.handle().submit(requests[0].get()));
   ASSERT_TRUE(runner.handle().submit(requests[1].get()));
-  while (requests[1]->log.size() < 100) std::this_thread::yield();
-  ASSERT_TRUE(runner.handle().submit(requests[2].get()));
+  runner.begin();
   for (const auto& request : requests) runner.wait(*request);
   runner.stop();
   EXPECT_EQ(runner.handle().stats().preemptions.value(), 1u);
