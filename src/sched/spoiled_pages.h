@@ -26,8 +26,8 @@ class SpoiledPages {
     }
   }
 
-  // True if position `next` of a sequence, or a later one, sees one of them. Whoever has taken a
-  // checkpoint that a failed slice has left holds the page of the block before it as well.
+  // True if position `next` of a sequence, or a later one, sees one of them. A sequence that has
+  // taken a checkpoint of a failed slice holds the page of the block before it as well.
   bool seen_from(const kv::MemoryView& memory, int32_t next) const {
     for (size_t g = 0; g < groups_.size(); ++g) {
       const int32_t window = groups_[g].window;
