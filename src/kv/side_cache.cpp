@@ -37,8 +37,7 @@ void SideCache::release(PageId page, Way way) {
 
 void SideCache::drop(PageId entry) {
   const PageId page = page_of(entry);
-  if (page >= 0 && pool_.refs(page) == 1 && !node(page).wanted)
-    remove(page, pool_.now());
+  if (page >= 0 && pool_.refs(page) == 1 && !node(page).wanted) remove(page, pool_.now());
 }
 
 void SideCache::forget(PageId entry, Clock::time_point unused_since) {

@@ -305,7 +305,7 @@ const std::vector<Kind> kKinds = {
     {"SlabsTwoWindows", {.slab_rows = 70, .windows = {100, 32}}},
     {"StepsStates", {.states = true}},
     {"StepsStatesAlone", {.whole_context = false, .states = true}},
-    {"StepsStatesFewCheckpoints", {.states = true}, 2},
+    {"StepsStatesOneCheckpoint", {.states = true}, 1},
     {"SlabsStatesFewCheckpoints", {.slab_rows = 70, .states = true}, 3},
     {"SlabsStatesAndAWindow", {.slab_rows = 70, .windows = {40}, .states = true}},
 };
