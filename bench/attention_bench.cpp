@@ -4,44 +4,26 @@
 // decode from latents (DeepSeek's shape: keys of 576 numbers, of which 512 are the value) as both.
 //
 //   attention_bench [--isa NAME]
-//
-// Time is the thread's own processor time, so that other processes on the core do not count.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <numeric>
-#include <optional>
 #include <random>
-#include <string_view>
 #include <vector>
 
-#include "base/check.h"
 #include "base/huge_pages.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
 #include "kernels/ops.h"
+#include "thread_bench.h"
 
 namespace weir::kernels {
 namespace {
 
 // Keys and values of all sequences of a run: more than the caches hold.
 constexpr int64_t kMemoryBytes = int64_t{192} << 20;
-constexpr int kRuns = 5;
-
-double thread_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-HugeBuffer buffer(int64_t bytes) {
-  auto memory = HugeBuffer::allocate(static_cast<size_t>(bytes));
-  CHECK(memory.has_value());
-  return std::move(*memory);
-}
 
 struct Dims {
   int32_t key = 0;
@@ -129,14 +111,10 @@ void check_against_scalar(decltype(Ops::attend) attend, Bed& bed, int32_t rows,
 // Seconds of one decode step of each of `sequences` sequences.
 double decode_seconds(const Ops& ops, Bed& bed, int32_t tokens, int32_t sequences) {
   check_against_scalar(ops.attend, bed, 1, std::min(tokens, 300) - 1);
-  double best = 1e9;
-  for (int run = 0; run < kRuns; ++run) {
-    const double begin = thread_seconds();
+  return best_seconds([&] {
     for (int32_t s = 0; s < sequences; ++s)
       ops.attend(bed.kv, bed.args(1, tokens - 1, static_cast<size_t>(s * (tokens / kPageTokens))));
-    best = std::min(best, thread_seconds() - begin);
-  }
-  return best;
+  });
 }
 
 void decode(const Ops& ops, const Dims& dims, int32_t group, int32_t tokens, bool shuffled,
@@ -163,40 +141,23 @@ void prefill(const Ops& ops, int32_t dims, int32_t group, int32_t first, int32_t
   const bool bf16 = ops.attend_prompt != ops.attend;
   Bed bed(equal(dims), group, rows, (first + rows) / kPageTokens, false);
   check_against_scalar(ops.attend_prompt, bed, rows, 0, bf16 ? 2e-2f : 1e-5f);
-  double best = 1e9;
-  for (int run = 0; run < kRuns; ++run) {
-    const double begin = thread_seconds();
+  const double seconds = best_seconds([&] {
     for (int32_t row = 0; row < rows; row += kCallRows) {
       AttendArgs args = bed.args(kCallRows, first + row, 0);
       args.q += row * args.q_stride;
       args.out += row * args.out_stride;
       ops.attend_prompt(bed.kv, args);
     }
-    best = std::min(best, thread_seconds() - begin);
-  }
+  });
   const double visible = rows * (first + 0.5 * (rows + 1)) * group;
-  const double tflops = visible * bed.dims.operations() / best / 1e12;
+  const double tflops = visible * bed.dims.operations() / seconds / 1e12;
   const double peak = bf16 ? limits.bf16_tflops : limits.f32_tflops;
   std::printf(
       "prefill  d=%-3d group=%d rows %d at %5d          %8.3f TFLOPS  %3.0f %% of %s peak\n", dims,
       group, rows, first, tflops, 100 * tflops / peak, bf16 ? "bf16" : "FMA");
 }
 
-int run(std::optional<Isa> forced) {
-  const auto isa = choose_isa(forced);
-  if (!isa) {
-    std::fprintf(stderr, "%s\n", isa.error().message.c_str());
-    return 1;
-  }
-  const Ops& ops = ops_for(*isa);
-  const auto measured = measure_limits(*isa, 1);
-  if (!measured) {
-    std::fprintf(stderr, "%s\n", measured.error().message.c_str());
-    return 1;
-  }
-  const MachineLimits& limits = *measured;
-  std::printf("%s, %s, 1 thread: read %.1f GB/s, FMA %.3f TFLOPS\n", processor_name().c_str(),
-              isa_name(*isa).data(), limits.read_gb_s, limits.f32_tflops);
+void run(const Ops& ops, const MachineLimits& limits) {
   for (const int32_t dims : {64, 128})
     for (const int32_t group : {1, 3, 4, 8})
       for (const bool shuffled : {false, true})
@@ -205,18 +166,11 @@ int run(std::optional<Isa> forced) {
     decode(ops, {.key = 576, .value = 512, .values_in_keys = true}, heads, 2048, true, limits);
   for (const int32_t dims : {64, 128})
     for (const int32_t first : {0, 4096}) prefill(ops, dims, 3, first, 512, limits);
-  return 0;
 }
 
 }  // namespace
 }  // namespace weir::kernels
 
 int main(int argc, char** argv) {
-  std::optional<weir::kernels::Isa> isa;
-  if (argc == 3 && std::string_view(argv[1]) == "--isa") isa = weir::kernels::parse_isa(argv[2]);
-  if (argc != 1 && !isa) {
-    std::fprintf(stderr, "usage: attention_bench [--isa scalar|avx2|avx512|amx]\n");
-    return 2;
-  }
-  return weir::kernels::run(isa);
+  return weir::kernels::run_for_isa(argc, argv, weir::kernels::run);
 }

@@ -6,7 +6,6 @@
 // Time is the thread's own processor time, so that other processes on the core do not count.
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <random>
 #include <vector>
 
@@ -14,15 +13,10 @@
 #include "ssd/expert_cache.h"
 #include "ssd/prefetcher.h"
 #include "ssd/routing_model.h"
+#include "thread_bench.h"
 
 namespace weir::ssd {
 namespace {
-
-double thread_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 // The median of five runs of `run`, which returns how many operations it made, in ns each.
 template <class F>

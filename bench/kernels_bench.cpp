@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <random>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
 #include "kernels/repack.h"
+#include "thread_bench.h"
 
 namespace weir::kernels {
 namespace {
@@ -57,12 +57,6 @@ struct Measured {
   double gb_s = 0;     // Bytes of weights, scales included.
   double tops = 0;     // 2 n k operations a row.
 };
-
-HugeBuffer buffer(int64_t bytes) {
-  auto memory = HugeBuffer::allocate(static_cast<size_t>(bytes));
-  CHECK(memory.has_value());
-  return std::move(*memory);
-}
 
 void fill_random(const HugeBuffer& memory, uint32_t seed) {
   std::mt19937 random(seed);
@@ -214,12 +208,6 @@ bool agrees_with_scalar(const Ops& ops, const Case& c, const Layers& layers, con
     }
   }
   return true;
-}
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 // Threads take blocks of columns in turn, of a size as a team does: the work of each and its

@@ -5,58 +5,35 @@
 // plain loop that reads and writes the same bytes in place.
 //
 //   states_bench [--isa NAME]
-//
-// Time is the thread's own processor time, so that other processes on the core do not count.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <functional>
-#include <optional>
 #include <random>
 #include <span>
-#include <string_view>
 #include <vector>
 
-#include "base/check.h"
 #include "base/huge_pages.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
 #include "kernels/ops.h"
+#include "thread_bench.h"
 
 namespace weir::kernels {
 namespace {
 
 // All states of a run of generated tokens: more than the caches hold.
 constexpr int64_t kStatesBytes = int64_t{192} << 20;
-constexpr int kRuns = 5;
 constexpr int32_t kPromptTokens = 512;
-
-double thread_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double best_seconds(const std::function<void()>& work) {
-  double best = 1e9;
-  for (int run = 0; run < kRuns; ++run) {
-    const double begin = thread_seconds();
-    work();
-    best = std::min(best, thread_seconds() - begin);
-  }
-  return best;
-}
 
 // Tokens of one head: keys of length one, values, and states to go through them.
 struct Bed {
   Bed(int32_t key_dim, int32_t value_dim, int64_t state_count)
-      : dk(key_dim), dv(value_dim), states(state_count) {
-    auto allocated = HugeBuffer::allocate(static_cast<size_t>(state_count * state_floats()) * 4);
-    CHECK(allocated.has_value());
-    memory = std::move(*allocated);
+      : dk(key_dim),
+        dv(value_dim),
+        states(state_count),
+        memory(buffer(states * state_floats() * 4)) {
     std::mt19937 random(1);
     std::normal_distribution<float> value(0, 1);
     tokens.resize(static_cast<size_t>(kPromptTokens) * static_cast<size_t>(2 * dk + dv));
@@ -129,35 +106,16 @@ void generated(const Ops& ops, int32_t dk, int32_t dv) {
               dk, dv, gb / seconds, 100 * plain / seconds);
 }
 
-int run(std::optional<Isa> forced) {
-  const auto isa = choose_isa(forced);
-  if (!isa) {
-    std::fprintf(stderr, "%s\n", isa.error().message.c_str());
-    return 1;
-  }
-  const auto limits = measure_limits(*isa, 1);
-  if (!limits) {
-    std::fprintf(stderr, "%s\n", limits.error().message.c_str());
-    return 1;
-  }
-  std::printf("%s, %s, 1 thread: FMA %.3f TFLOPS\n", processor_name().c_str(),
-              isa_name(*isa).data(), limits->f32_tflops);
+void run(const Ops& ops, const MachineLimits& limits) {
   for (const int32_t dims : {64, 128}) {
-    prompt(ops_for(*isa), dims, dims, *limits);
-    generated(ops_for(*isa), dims, dims);
+    prompt(ops, dims, dims, limits);
+    generated(ops, dims, dims);
   }
-  return 0;
 }
 
 }  // namespace
 }  // namespace weir::kernels
 
 int main(int argc, char** argv) {
-  std::optional<weir::kernels::Isa> isa;
-  if (argc == 3 && std::string_view(argv[1]) == "--isa") isa = weir::kernels::parse_isa(argv[2]);
-  if (argc != 1 && !isa) {
-    std::fprintf(stderr, "usage: states_bench [--isa scalar|avx2|avx512|amx]\n");
-    return 2;
-  }
-  return weir::kernels::run(isa);
+  return weir::kernels::run_for_isa(argc, argv, weir::kernels::run);
 }

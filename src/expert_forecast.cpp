@@ -16,16 +16,16 @@ namespace weir {
 namespace {
 
 // Share of all experts in memory, and share of requests for one that found it: the lower half of
-// what servers report for models of 30 to 750 billion parameters (replays of single prompts
-// say more).
+// what servers report for models of 30 to 750 billion parameters (replays of single prompts say
+// more).
 struct Point {
   double resident, found;
 };
 constexpr std::array kField = {Point{0, 0},       Point{0.05, 0.25}, Point{0.12, 0.5},
                                Point{0.25, 0.65}, Point{0.5, 0.8},   Point{0.75, 0.92},
                                Point{1, 1}};
-// Of the time that reads take, how much is hidden behind what is computed meanwhile: a fifth in a
-// prototype. One layer has little to compute while its reads are under way.
+// The share of a read's time that passes while something else is computed: a fifth in a prototype.
+// One layer has little to compute while its reads are under way.
 constexpr double kHidden = 0.2;
 
 std::string machine_file() {

@@ -55,6 +55,9 @@ class RefusalTurns {
     void give() const { responder->respond(status, headers, body); }
   };
 
+  // The one that has waited longest is held no more.
+  Held take_first();
+
   std::deque<Held> held_;                           // In the order in which they came.
   std::unordered_map<uint64_t, int32_t> answered_;  // In this tick, by caller.
   Counter& held_count_;

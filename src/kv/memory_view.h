@@ -29,7 +29,8 @@ struct MemoryView {
   int32_t state = 0;
   int32_t restored_from = -1;
   std::span<const StateMark> marks = {};
-  // Pages have what they keep of positions before this one: others read it, nobody writes it again.
+  // Pages hold positions before this one already. Other sequences read them, so no slice writes
+  // them.
   int32_t kept = 0;
 
   const int32_t* pages(int32_t group) const { return tables + group * stride; }

@@ -9,8 +9,8 @@
 //
 // Threads: placer(), add_layer() and bind() are called by one thread, at load. Every member of the
 // team calls begin() and next(), between the same barriers; where experts are is written in them by
-// the leader (member 0), while nobody computes experts, and read by all after a barrier. expect()
-// and looked_ahead() are called by the leader.
+// the leader (member 0), while no member computes experts, and read by all after a barrier.
+// expect() and looked_ahead() are called by the leader.
 #pragma once
 
 #include <cstdint>

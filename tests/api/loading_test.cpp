@@ -4,39 +4,12 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
+
+#include "api/recorded_responder.h"
 
 namespace weir::api {
 namespace {
-
-// What was answered.
-class Recorder final : public net::HttpResponder {
- public:
-  void respond(int given, const Headers& all, std::string_view text) override {
-    status = given;
-    headers = all;
-    body = text;
-  }
-  void start_stream(int, const Headers&) override {}
-  void write(std::string_view) override {}
-  void write(net::StreamBuffer&) override {}
-  void end_stream() override {}
-  size_t queued_bytes() const override { return 0; }
-  void on_drained(std::function<void()>) override {}
-  void on_closed(std::function<void()>) override {}
-  bool closed() const override { return false; }
-  void prefetch() const override {}
-
-  std::vector<std::string> values(std::string_view name) const {
-    std::vector<std::string> found;
-    for (const auto& [key, value] : headers)
-      if (key == name) found.push_back(value);
-    return found;
-  }
-
-  int status = 0;
-  Headers headers;
-  std::string body;
-};
 
 using Values = std::vector<std::string>;
 
@@ -46,7 +19,7 @@ TEST(LoadingAnswers, SayWhenToComeAgainAlsoToPages) {
   request.method = "POST";
   request.path = "/v1/chat/completions";
   request.headers = {{"origin", "https://a.example"}, {"x-request-id", "mine"}};
-  Recorder answer;
+  RecordedResponder answer;
   loading.answer(request, answer);
   EXPECT_EQ(answer.status, 503);
   EXPECT_NE(answer.body.find("still loading"), std::string::npos);
@@ -70,7 +43,7 @@ TEST(LoadingAnswers, LetPreflightsPass) {
   request.headers = {{"origin", "https://a.example"},
                      {"access-control-request-method", "POST"},
                      {"access-control-request-headers", "authorization"}};
-  Recorder answer;
+  RecordedResponder answer;
   loading.answer(request, answer);
   EXPECT_EQ(answer.status, 204);
   EXPECT_EQ(answer.values("Access-Control-Allow-Origin"), Values{"https://a.example"});

@@ -6,43 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "api/recorded_responder.h"
+
 namespace weir::api {
 namespace {
 
-class Responder final : public net::HttpResponder {
- public:
-  void respond(int status, const Headers& headers, std::string_view body) override {
-    answer = std::to_string(status) + " " + headers.at(0).second + " " + std::string(body);
-    ++answers;
-  }
-  void start_stream(int, const Headers&) override {}
-  void write(std::string_view) override {}
-  void write(net::StreamBuffer&) override {}
-  void end_stream() override {}
-  size_t queued_bytes() const override { return 0; }
-  void on_drained(std::function<void()>) override {}
-  void on_closed(std::function<void()>) override {}
-  bool closed() const override { return gone; }
-  void prefetch() const override {}
-
-  std::string answer;
-  int answers = 0;
-  bool gone = false;
-};
-
 class RefusalTurnsTest : public ::testing::Test {
  protected:
-  std::shared_ptr<Responder> refuse(uint64_t caller) {
-    auto responder = std::make_shared<Responder>();
+  std::shared_ptr<RecordedResponder> refuse(uint64_t caller) {
+    auto responder = std::make_shared<RecordedResponder>();
     turns_.respond(caller, responder, 429, {{"x-request-id", "req_1"}}, "full");
     return responder;
   }
-  std::vector<std::shared_ptr<Responder>> refuse_many(uint64_t caller, int32_t count) {
-    std::vector<std::shared_ptr<Responder>> responders;
+  std::vector<std::shared_ptr<RecordedResponder>> refuse_many(uint64_t caller, int32_t count) {
+    std::vector<std::shared_ptr<RecordedResponder>> responders;
     for (int32_t i = 0; i < count; ++i) responders.push_back(refuse(caller));
     return responders;
   }
-  static int32_t answered(const std::vector<std::shared_ptr<Responder>>& responders) {
+  static int32_t answered(const std::vector<std::shared_ptr<RecordedResponder>>& responders) {
     int32_t count = 0;
     for (const auto& responder : responders) {
       EXPECT_LE(responder->answers, 1);
@@ -60,7 +41,9 @@ constexpr int32_t kAtOnce = RefusalTurns::kAtOnce;
 TEST_F(RefusalTurnsTest, GiveEachCallerSomeATick) {
   auto many = refuse_many(1, 3 * kAtOnce);
   EXPECT_EQ(answered(many), kAtOnce);
-  EXPECT_EQ(many.front()->answer, "429 req_1 full");
+  EXPECT_EQ(many.front()->status, 429);
+  EXPECT_EQ(many.front()->values("x-request-id"), std::vector<std::string>{"req_1"});
+  EXPECT_EQ(many.front()->body, "full");
   EXPECT_EQ(refuse(2)->answers, 1) << "another caller has turns of its own";
   EXPECT_EQ(held_.value(), static_cast<uint64_t>(2 * kAtOnce));
   turns_.tick();

@@ -2,7 +2,7 @@
 // and the checkpoints that it leaves (kv/checkpoints.h). A layer cuts its states into as many as
 // are changed by themselves.
 //
-// Threads: one writer of a piece; the slots that it copies from and to are nobody else's then.
+// Threads: one writer of a piece; no other thread uses the slots that it copies from and to.
 #pragma once
 
 #include <algorithm>
