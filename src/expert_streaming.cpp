@@ -34,7 +34,7 @@ ExpertLoad load_of(const model::Model& model, uint64_t memory) {
   const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
   return {.bank_bytes = catalogue.bank_bytes(),
           .cycle_bytes = catalogue.cycle_bytes(model.experts_per_token()),
-          .token_bytes = model.weight_bytes_per_token(),
+          .token_bytes = model.token_work().weight_bytes,
           .memory_bytes = memory};
 }
 

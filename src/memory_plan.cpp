@@ -141,15 +141,16 @@ MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files) {
   return {least.bytes / 10 * 9, least.from};
 }
 
-Result<kv::KvCache> allocate_kv(kv::MemoryLayout layout, const MemoryPlan& plan) {
-  auto cache = kv::KvCache::create(std::move(layout), plan.kv_page_counts,
-                                   {.running = plan.parallel, .checkpoints = plan.checkpoints});
-  if (!cache && cache.error().code == ErrorCode::kCapacity)
+Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const MemoryPlan& plan) {
+  Result<void> taken =
+      executor.take_memory(std::move(layout), plan.kv_page_counts,
+                           {.running = plan.parallel, .checkpoints = plan.checkpoints});
+  if (!taken && taken.error().code == ErrorCode::kCapacity)
     return fail(ErrorCode::kCapacity,
-                "KV cache: " + cache.error().message +
+                "KV cache: " + taken.error().message +
                     ": the system does not let this process reserve so much (a smaller "
                     "--kv-memory helps; see ulimit -v and vm.overcommit_memory)");
-  return cache;
+  return taken;
 }
 
 BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {

@@ -33,6 +33,7 @@
 #include "net/http.h"
 #include "net/loop.h"
 #include "net/tls.h"
+#include "exec/cpu_executor.h"
 #include "sched/engine.h"
 #include "ssd/calibration.h"
 #include "vocabulary_check.h"
@@ -203,7 +204,7 @@ class Server {
   steady_clock::time_point drain_begin_;  // After --drain-delay.
 
   std::unique_ptr<model::Model> model_;
-  std::unique_ptr<kv::KvCache> cache_;
+  std::unique_ptr<exec::Executor> executor_;
   std::unique_ptr<sched::Engine> engine_;
   MemoryPlan plan_;
   std::optional<Error> failure_;
@@ -372,6 +373,7 @@ void Server::engine_main() {
     });
   engine_->run();
   engine_.reset();  // On the thread that owns what it holds.
+  executor_.reset();  // Before the team that it runs on.
 }
 
 Result<void> Server::load(ThreadTeam& team) {
@@ -392,15 +394,16 @@ Result<void> Server::load(ThreadTeam& team) {
   };
   Result<MemoryPlan> plan = model.and_then(plan_for);
   Result<void> opened;
+  std::unique_ptr<exec::Executor> executor;
   if (plan) {
+    executor = std::make_unique<exec::CpuExecutor>(**model, ops, team);
     auto printed = steady_clock::now();
-    (*model)->pack(team, [&printed](int64_t done, int64_t total) {
+    opened = executor->place_weights([&printed](int64_t done, int64_t total) {
       const auto now = steady_clock::now();
       if (now - printed < std::chrono::seconds(1)) return;
       printed = now;
       log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
     });
-    opened = (*model)->check_files();
     if (opened)
       opened = open_experts(**model, options_, plan->expert_bytes,
                             sched::sequences_max(options_.queue, plan->parallel));
@@ -417,8 +420,8 @@ Result<void> Server::load(ThreadTeam& team) {
 
   WEIR_ASSIGN(kv::MemoryLayout layout,
               kv::MemoryLayout::make(model_->memory_needs(), choice_.kv_type));
-  WEIR_ASSIGN(kv::KvCache cache, allocate_kv(std::move(layout), plan_));
-  cache_ = std::make_unique<kv::KvCache>(std::move(cache));
+  WEIR_TRY(take_kv(*executor, std::move(layout), plan_));
+  executor_ = std::move(executor);
 
   sched::EngineOptions engine_options;
   engine_options.step_tokens_max = options_.prefill_size;
@@ -434,7 +437,7 @@ Result<void> Server::load(ThreadTeam& team) {
   };
   if (ssd::ExpertStore* experts = model_->experts())
     engine_options.on_idle = [experts] { experts->adjust_memory(); };
-  engine_ = std::make_unique<sched::Engine>(engine_options, *model_, *cache_, ops, team, handle_,
+  engine_ = std::make_unique<sched::Engine>(engine_options, *executor_, handle_,
                                             [this] { loop_.wake(); });
   loop_.post([this, parts = std::make_shared<TextParts>(std::move(*text))] {
     become_ready(std::move(*parts));
@@ -496,7 +499,7 @@ void Server::become_ready(TextParts text) {
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   if (model_->experts() != nullptr) watch_experts();
-  if (!model_->mapped_files().empty()) watch_weights();
+  if (!model_->files().in_place.empty()) watch_weights();
   watch_pressure();
   print_plan();
   if (hooks_.on_ready)
@@ -521,7 +524,7 @@ void Server::watch_experts() {
 
 void Server::watch_weights() {
   loop_.every(kWeightLookMs,
-              [watch = WeightWatch(model_->mapped_files(), handle_)]() mutable { watch.look(); });
+              [watch = WeightWatch(model_->files().in_place, handle_)]() mutable { watch.look(); });
 }
 
 // Experts and pages give memory back while the machine, or this group, waits for it.

@@ -18,6 +18,7 @@
 #include "kernels/machine_limits.h"
 #include "kv/kv_cache.h"
 #include "memory_plan.h"
+#include "model/batch_builder.h"
 #include "model_choice.h"
 
 namespace weir {
@@ -42,21 +43,21 @@ Spread spread(std::vector<double> values) {
 }
 
 // Runs batches on a model as the engine would, without scheduler or network: greedy tokens feed the
-// next step through the sampled slots.
-class Bench : public model::ForwardClient {
+// next step through the places that they are left in.
+class Bench : public model::RowSink {
  public:
   Bench(model::Model& model, const kv::KvCache& cache, const kernels::Ops& ops, ThreadTeam& team,
         int32_t rows_max, int32_t batch_max)
-      : model_(model), cache_(cache), ops_(ops), team_(team), rows_max_(rows_max) {
-    sampled_.resize(static_cast<size_t>(batch_max));
-    tokens_.reserve(static_cast<size_t>(rows_max));
-    slices_.reserve(static_cast<size_t>(batch_max));
-    sample_rows_.reserve(static_cast<size_t>(batch_max));
-  }
+      : model_(model),
+        cache_(cache),
+        ops_(ops),
+        team_(team),
+        rows_max_(rows_max),
+        batch_(rows_max, batch_max),
+        taken_(static_cast<size_t>(batch_max)) {}
 
-  void on_logits(int32_t sample_index, std::span<float> logits, int) override {
-    sampled_[static_cast<size_t>(sample_index)] =
-        ops_.argmax(logits.data(), static_cast<int32_t>(logits.size()));
+  void on_rows(int32_t wanted, int32_t, model::Rows rows, int) override {
+    taken_[static_cast<size_t>(wanted)].token = ops_.argmax(rows.data, rows.width);
   }
 
   // `count` tokens into each of `batch` sequences from position 0, in chunks; the last row of each
@@ -66,11 +67,13 @@ class Bench : public model::ForwardClient {
     for (int32_t s = 0; s < batch; ++s) {
       for (int32_t begin = 0; begin < count; begin += rows_max_) {
         const int32_t rows = std::min(rows_max_, count - begin);
-        tokens_.clear();
-        for (int32_t i = 0; i < rows; ++i) tokens_.push_back(random_token());
-        slices_.assign(1, {0, rows, begin, count, memory(s, pages_per_sequence), s});
-        const bool last = begin + rows == count;
-        sample_rows_.assign(last ? 1 : 0, rows - 1);
+        batch_.clear();
+        batch_.add_slice({.first_position = begin,
+                          .prompt_length = count,
+                          .memory = memory(s, pages_per_sequence),
+                          .sequence = s});
+        for (int32_t i = 0; i < rows; ++i) batch_.add_token(random_token());
+        if (begin + rows == count) batch_.want_next();
         run();
       }
     }
@@ -78,17 +81,18 @@ class Bench : public model::ForwardClient {
 
   // `steps` decode steps of `batch` sequences that stand at `position`.
   void decode(int32_t batch, int32_t position, int32_t steps, int32_t pages_per_sequence) {
-    slices_.clear();
-    tokens_.clear();
-    sample_rows_.clear();
+    batch_.clear();
     for (int32_t s = 0; s < batch; ++s) {
-      tokens_.push_back(-(s + 1));
-      sample_rows_.push_back(s);
-      slices_.push_back({s, 1, position, position, memory(s, pages_per_sequence), s});
+      batch_.add_slice({.first_position = position,
+                        .prompt_length = position,
+                        .memory = memory(s, pages_per_sequence),
+                        .sequence = s});
+      batch_.add_place(s);
+      batch_.want_next();
     }
     for (int32_t i = 0; i < steps; ++i) {
       run();
-      for (model::BatchSlice& slice : slices_) ++slice.first_position;
+      batch_.move_on(1);
     }
   }
 
@@ -106,7 +110,7 @@ class Bench : public model::ForwardClient {
     return static_cast<int32_t>((state_ >> 33) % static_cast<uint64_t>(model_.spec().vocab_size));
   }
   void run() {
-    const model::Batch batch{tokens_, sampled_.data(), slices_, sample_rows_};
+    const model::Batch batch = batch_.batch(taken_.data());
     team_.run([&](int member) { model_.forward(batch, cache_, *this, team_, member); });
   }
 
@@ -116,8 +120,9 @@ class Bench : public model::ForwardClient {
   ThreadTeam& team_;
   const int32_t rows_max_;
   uint64_t state_ = 1;
-  std::vector<int32_t> sampled_, tokens_, sample_rows_, pages_;
-  std::vector<model::BatchSlice> slices_;
+  model::BatchBuilder batch_;
+  std::vector<model::Taken> taken_;  // By sequence, which is the entry of `wanted` when decoding.
+  std::vector<int32_t> pages_;
 };
 
 // "1,8,32": numbers from 1 to `max`.
@@ -167,10 +172,10 @@ struct Setting {
 };
 
 double gb_per_s(const Setting& s, double tokens_per_second) {
-  return static_cast<double>(s.model.weight_bytes_per_token()) * tokens_per_second / 1e9;
+  return static_cast<double>(s.model.token_work().weight_bytes) * tokens_per_second / 1e9;
 }
 double tops(const Setting& s, double tokens_per_second) {
-  return 2 * static_cast<double>(s.model.macs_per_token()) * tokens_per_second / 1e12;
+  return 2 * static_cast<double>(s.model.token_work().macs) * tokens_per_second / 1e12;
 }
 // The arithmetic that bounds this run: int8 in fast mode, float32 in exact.
 double peak_tops(const Setting& s) {
@@ -185,8 +190,8 @@ void print_table(const Setting& s, const std::vector<Budget>& budgets) {
               s.limits.read_gb_s, s.limits.plain_read_gb_s,
               s.choice.compute == model::Compute::kFast ? "int8" : "f32", peak_tops(s));
   std::printf("bytes of weights per token: %s; multiply-adds per token: %.1f M\n\n",
-              human_bytes(s.model.weight_bytes_per_token()).c_str(),
-              static_cast<double>(s.model.macs_per_token()) / 1e6);
+              human_bytes(s.model.token_work().weight_bytes).c_str(),
+              static_cast<double>(s.model.token_work().macs) / 1e6);
   std::printf("%-14s %12s %22s %18s %18s\n", "", "tokens/s", "low .. high", "of memory read",
               "of peak");
   const auto row = [&](const std::string& name, const Spread& speed, int32_t batch) {
@@ -258,8 +263,8 @@ void print_json(const Setting& s, const std::vector<Budget>& budgets) {
   w.field("model", s.choice.model_card.files.name()).field("processor", kernels::processor_name());
   w.field("isa", kernels::isa_name(s.choice.isa)).field("threads", s.choice.threads);
   w.field("compute", s.options.compute);
-  w.field("weight_bytes_per_token", s.model.weight_bytes_per_token());
-  w.field("macs_per_token", s.model.macs_per_token());
+  w.field("weight_bytes_per_token", s.model.token_work().weight_bytes);
+  w.field("macs_per_token", s.model.token_work().macs);
   w.key("limits").begin_object();
   w.field("read_gb_s", s.limits.read_gb_s);
   w.field("plain_read_gb_s", s.limits.plain_read_gb_s).field("int8_tops", s.limits.int8_tops);

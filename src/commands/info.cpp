@@ -26,8 +26,8 @@ Result<void> show_info(const Options& options) {
     std::printf("config.json is overridden: %s\n", change.c_str());
   std::printf("weights: %s\n", model->memory().formats.c_str());
   std::printf("weights read per token: %s; multiply-adds per token: %.1f M\n",
-              human_bytes(model->weight_bytes_per_token()).c_str(),
-              static_cast<double>(model->macs_per_token()) / 1e6);
+              human_bytes(model->token_work().weight_bytes).c_str(),
+              static_cast<double>(model->token_work().macs) / 1e6);
   std::printf("kernels: %s on %s, %d threads, compute %s, kv %s\n\n",
               std::string(kernels::isa_name(choice.isa)).c_str(), kernels::processor_name().c_str(),
               choice.threads, options.compute.c_str(),

@@ -1,17 +1,15 @@
 #include "commands/perplexity.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/thread_team.h"
 #include "expert_streaming.h"
-#include "kv/kv_cache.h"
+#include "model/session.h"
 #include "model_choice.h"
 #include "ssd/expert_catalogue.h"
 #include "text/tokenizer.h"
@@ -25,33 +23,6 @@ constexpr size_t kTextBytesMax = size_t{256} << 20;
 constexpr int32_t kWindowDefault = 512;
 constexpr int32_t kRowsMax = 512;
 
-// Scores one window: each row's logits against the token that follows.
-class Scorer : public model::ForwardClient {
- public:
-  Scorer(const kernels::Ops& ops, int32_t window) : ops_(ops), nll_(static_cast<size_t>(window)) {}
-
-  // Before each pass: sample row i predicts following[i].
-  void expect(std::span<const int32_t> following, int32_t first) {
-    following_ = following;
-    first_ = first;
-  }
-  void on_logits(int32_t sample_index, std::span<float> logits, int) override {
-    const auto i = static_cast<size_t>(sample_index);
-    const auto target = static_cast<size_t>(following_[i]);
-    nll_[static_cast<size_t>(first_) + i] =
-        ops_.log_sum_exp(logits.data(), static_cast<int32_t>(logits.size())) - logits[target];
-  }
-  std::span<const float> nll(int32_t count) const {
-    return std::span(nll_).first(static_cast<size_t>(count));
-  }
-
- private:
-  const kernels::Ops& ops_;
-  std::vector<float> nll_;
-  std::span<const int32_t> following_;
-  int32_t first_ = 0;
-};
-
 struct Total {
   double sum = 0, squares = 0;
   int64_t count = 0;
@@ -63,25 +34,26 @@ struct Total {
   }
 };
 
-void score_window(std::span<const int32_t> ids, model::Model& model, const kv::KvCache& cache,
-                  std::span<const int32_t> pages, ThreadTeam& team, Scorer& scorer, Total& total) {
-  const auto predicted = static_cast<int32_t>(ids.size()) - 1;
-  std::vector<int32_t> rows(kRowsMax);
-  std::iota(rows.begin(), rows.end(), 0);
-  for (int32_t begin = 0; begin < predicted; begin += kRowsMax) {
-    const int32_t count = std::min(kRowsMax, predicted - begin);
-    const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(count);
-    const model::BatchSlice slice{0, count, begin, static_cast<int32_t>(ids.size()), {pages.data()},
-                                  0};
-    const model::Batch batch{ids.subspan(at, n), nullptr, {&slice, 1}, std::span(rows).first(n)};
-    scorer.expect(ids.subspan(at + 1, n), begin);
-    team.run([&](int member) { model.forward(batch, cache, scorer, team, member); });
+// Each token of a window but the first, given those before it.
+void score_window(std::span<const int32_t> ids, model::Session& session, const kernels::Ops& ops,
+                  Total& total) {
+  const size_t predicted = ids.size() - 1;
+  std::vector<float> nll(predicted);
+  session.begin(0, static_cast<int32_t>(ids.size()));
+  for (size_t begin = 0; begin < predicted; begin += kRowsMax) {
+    const size_t count = std::min<size_t>(kRowsMax, predicted - begin);
+    const model::Session::Slice slice = {.tokens = ids.subspan(begin, count), .all_logits = true};
+    session.forward({&slice, 1}, [&](size_t, size_t token, std::span<float> logits) {
+      const size_t at = begin + token;
+      nll[at] = ops.log_sum_exp(logits.data(), static_cast<int32_t>(logits.size())) -
+                logits[static_cast<size_t>(ids[at + 1])];
+    });
   }
-  for (const float nll : scorer.nll(predicted)) {
-    total.sum += nll;
-    total.squares += static_cast<double>(nll) * nll;
+  for (const float loss : nll) {
+    total.sum += loss;
+    total.squares += static_cast<double>(loss) * loss;
   }
-  total.count += predicted;
+  total.count += static_cast<int64_t>(predicted);
 }
 
 }  // namespace
@@ -117,18 +89,13 @@ Result<void> measure_perplexity(const Options& options) {
     return fail(ErrorCode::kConfig, options.file +
                                         ": expected a text of at least 2 tokens; found " +
                                         std::to_string(ids.size()));
-  std::vector<int32_t> pages(
-      static_cast<size_t>((window + kernels::kPageTokens - 1) / kernels::kPageTokens));
-  std::iota(pages.begin(), pages.end(), 0);
-  WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_type,
-                                                           static_cast<int32_t>(pages.size())));
-
-  Scorer scorer(ops, window);
+  WEIR_ASSIGN(model::Session session,
+              model::Session::create(*model, team, {.tokens_max = window, .kv_type = choice.kv_type}));
   Total total;
   for (size_t begin = 0; begin + 1 < ids.size(); begin += static_cast<size_t>(window)) {
     const size_t count = std::min(static_cast<size_t>(window), ids.size() - begin);
     if (count < 2) break;
-    score_window(std::span(ids).subspan(begin, count), *model, cache, pages, team, scorer, total);
+    score_window(std::span(ids).subspan(begin, count), session, ops, total);
     std::fprintf(stderr, "\r%zu of %zu tokens, perplexity %.4f ", begin + count, ids.size(),
                  std::exp(total.mean()));
   }

@@ -14,16 +14,11 @@
 #include "base/result.h"
 #include "kernels/ops.h"
 #include "kv/layout.h"
+#include "kv/page_memory.h"
 
 namespace weir::kv {
 
-// A group as a book-keeper sees it.
-struct PageGroup {
-  int32_t window = 0;  // 0: the spine.
-  int32_t pages = 0;
-};
-
-class KvCache {
+class KvCache final : public PageMemory {
  public:
   // `page_counts`: of each group.
   static Result<KvCache> create(MemoryLayout layout, std::span<const int32_t> page_counts,
@@ -36,30 +31,21 @@ class KvCache {
   int32_t layer_count() const { return layout_.layer_count(); }
   // Whose page table a layer's pages are found by.
   int32_t group_of(int32_t layer) const { return layout_.group_of(layer); }
-  std::span<const PageGroup> groups() const { return groups_; }
-  // None: no layer has a state.
-  const StateSlots& state_slots() const { return slots_; }
+  std::span<const PageGroup> groups() const override { return groups_; }
+  const StateSlots& state_slots() const override { return slots_; }
   // A layer's state of one sequence, at a cache line. A sequence begins with zeros: what a slot
   // holds at position 0 is another's. REQUIRES: the layer has a state.
   uint8_t* state(int32_t layer, int32_t slot) const {
     const Run& states = states_[static_cast<size_t>(layer)];
     return states.base + slot * states.bytes;
   }
-  kernels::FloatType type() const { return layout_.type(); }
-  int64_t bytes() const { return static_cast<int64_t>(memory_.bytes()); }
-
-  // What follows takes this number for a group as well: its pages are the slots of checkpoints.
-  int32_t checkpoint_group() const { return static_cast<int32_t>(groups_.size()); }
-  int32_t page_count(int32_t group) const;
-  int64_t bytes_of_page(int32_t group) const;  // In all layers of the group.
-  // The memory of `count` pages of a group from `first` on goes back to the system: they hold
-  // zeros, and take memory again, when they are next written. REQUIRES: nobody reads or writes them
-  // now.
-  void give_back(int32_t group, int32_t first, int32_t count);
-  // Memory comes and goes in huge pages: how many pages of the group one of those reaches over.
-  int32_t pages_in_huge_page(int32_t group) const;
-  // The states of all running sequences. REQUIRES: none has begun.
-  void give_back_states();
+  kernels::FloatType type() const override { return layout_.type(); }
+  int64_t bytes() const override { return static_cast<int64_t>(memory_.bytes()); }
+  int32_t page_count(int32_t group) const override;
+  int64_t bytes_of_page(int32_t group) const override;
+  void give_back(int32_t group, int32_t first, int32_t count) override;
+  int32_t pages_in_huge_page(int32_t group) const override;
+  void give_back_states() override;
 
  private:
   // Pages, or slots, one after another in one layer.

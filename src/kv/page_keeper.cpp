@@ -20,7 +20,7 @@ constexpr int32_t kShedDivisor = 4;
 }  // namespace
 
 PageKeeper::PageKeeper(const Times& times, std::span<PagePool> pools, PrefixCache* cache,
-                       KvCache& memory)
+                       PageMemory& memory)
     : times_(times), cache_(cache), memory_(memory) {
   CHECK(times.free > Clock::duration::zero() && times.cached >= Clock::duration::zero());
   CHECK(pools.size() == memory.groups().size() ||

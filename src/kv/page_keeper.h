@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "kv/kv_cache.h"
+#include "kv/page_memory.h"
 #include "kv/page_pool.h"
 #include "kv/prefix_cache.h"
 
@@ -29,7 +29,7 @@ class PageKeeper {
   };
   // A pool for each group of `memory`, and where there are checkpoints one for them; `cache` may be
   // null. All outlive the keeper.
-  PageKeeper(const Times& times, std::span<PagePool> pools, PrefixCache* cache, KvCache& memory);
+  PageKeeper(const Times& times, std::span<PagePool> pools, PrefixCache* cache, PageMemory& memory);
 
   // What is now, also for the pools and the cache. Never goes back.
   void set_time(Clock::time_point now);
@@ -60,7 +60,7 @@ class PageKeeper {
   const Times times_;
   std::vector<Group> groups_;
   PrefixCache* const cache_;
-  KvCache& memory_;
+  PageMemory& memory_;
   Clock::time_point now_{};
   Clock::time_point shed_{};  // Pages that were free then are due.
   int32_t shed_pages_ = 0;    // Entries of the cache that are still to go.

@@ -1,7 +1,11 @@
-// Batch: the flat inputs of one forward pass. Plain views; the engine owns the arrays and keeps
-// them until the pass has ended.
+// Batch: the flat inputs of one forward pass. Plain views; what they point to stays in place until
+// the pass has ended. BatchBuilder (model/batch_builder.h) makes batches; nothing else does.
+//
+// A row is one token's place in a pass. It comes from a token's id, from the place where the step
+// before leaves a token, or from a vector that takes the place of an embedding.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -9,41 +13,104 @@
 
 namespace weir::model {
 
+// What a step leaves of one sequence for the step after it: the last token that it took, and how
+// many of the drafts in its slice it took before that one.
+struct Taken {
+  int32_t token = 0;
+  int32_t drafts = 0;
+};
+
+// Positions [begin, end) of a sequence that see each other, whichever comes first: an image's, for
+// example. Empty: every position sees those before it and itself. REQUIRES: a slice has all of them
+// or none.
+struct Mask {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
 // Consecutive tokens of one sequence within a batch. No two slices are of one sequence: what layers
 // keep of it changes from token to token, in order.
 struct BatchSlice {
-  int32_t row_begin = 0;  // Index of its first token in Batch::tokens.
+  int32_t row_begin = 0;  // Its first row in the batch.
   int32_t rows = 0;
-  int32_t first_position = 0;  // Position of its first token in the sequence.
+  // Position of its first token in the sequence. Where `after` >= 0 it is known late: so much, and
+  // on top of it the drafts that the step before has taken at that place (Batch::before). Such a
+  // slice has generated tokens only, and the memory of its sequence covers the last position that
+  // it may have.
+  int32_t first_position = 0;
+  int32_t after = -1;
   // Tokens from here on were generated. Length-dependent rope (decision 20) takes
   // max(prompt_length, p + 1) as the length at p.
   int32_t prompt_length = 0;
   kv::MemoryView memory;  // The sequence's, covering all positions of the slice.
+  Mask mask{};
+  // Which of the model's adapters its weights come with; 0: none. (No model has any yet.)
+  int16_t adapter = 0;
   // Tells sequences apart from batch to batch; below ssd::StoreOptions::sequences_max.
   int32_t sequence = 0;
 };
 
-// Consecutive rows of a batch whose hidden states are wanted.
-struct HiddenRows {
+// Rows that begin with these vectors [rows, hidden_size] instead of embedded tokens: as they enter
+// the first sublayer, after the embedding's scale.
+struct VectorRows {
+  int32_t row_begin = 0;
+  int32_t rows = 0;
+  const float* vectors = nullptr;
+};
+
+// What is wanted of consecutive rows of one slice. RowSink::on_rows() gets it.
+struct Wanted {
+  enum Kind : uint8_t {
+    kNext,    // One row's logits: the token after it is chosen.
+    kVerify,  // The logits of a token and of the drafts after it: the tokens after them, in order,
+              // as long as they are the drafts.
+    kScore,   // Logits: how likely each row's next token is, which the caller knows.
+    kHidden,  // Hidden states after the final norm.
+  } kind = kNext;
+  int32_t slice = 0;
   int32_t row_begin = 0;
   int32_t rows = 0;
 };
 
-struct Batch {
-  // Token ids; a negative entry t stands for the token that an earlier step samples into
-  // sampled[-t - 1] (decision 19).
-  std::span<const int32_t> tokens;
-  const int32_t* sampled = nullptr;
-  std::span<const BatchSlice> slices;    // Ascending and contiguous in rows.
-  std::span<const int32_t> sample_rows;  // Rows whose logits are wanted, ascending.
-  // Ascending; no row is in two of them, or in `sample_rows`.
-  std::span<const HiddenRows> hidden_rows = {};
+// The angles of a row's rotary embedding where they are not its position's: time, height, width.
+using RopePosition = std::array<int32_t, 3>;
 
+// Which of a model's scratch memories a batch is computed in. A slab may be begun while steps run
+// between its sublayers.
+enum class Lane : uint8_t { kStep, kSlab };
+
+struct Batch {
+  // Token ids; a negative entry t stands for before[-t - 1].token (decision 19). Rows of `vectors`
+  // may have any.
+  std::span<const int32_t> tokens;
+  const Taken* before = nullptr;       // What the step before leaves.
+  std::span<const BatchSlice> slices;  // Ascending and contiguous in rows.
+  std::span<const VectorRows> vectors = {};
+  // By row, or empty: each row's angles are those of its position.
+  std::span<const RopePosition> rope_positions = {};
+  std::span<const Wanted> wanted = {};  // Ascending in rows; no row is in two of them.
+
+  int32_t rows() const { return static_cast<int32_t>(tokens.size()); }
+  // By how much a slice's position is more than is said of it.
+  int32_t drafts_before(const BatchSlice& slice) const {
+    return slice.after < 0 ? 0 : before[slice.after].drafts;
+  }
+  // Where a slice's first token stands. Not before the step before has ended.
+  int32_t first(const BatchSlice& slice) const {
+    return slice.first_position + drafts_before(slice);
+  }
+  // The vector that a row begins with; null: its token's embedding.
+  const float* vector_of(int32_t row, int32_t width) const {
+    for (const VectorRows& part : vectors)
+      if (row >= part.row_begin && row < part.row_begin + part.rows)
+        return part.vectors + int64_t{row - part.row_begin} * width;
+    return nullptr;
+  }
   // The first row of a prompt, where all generated tokens come before (Model::prompts_differ()).
   int32_t prompt_begin() const {
     for (const BatchSlice& slice : slices)
       if (slice.first_position < slice.prompt_length) return slice.row_begin;
-    return static_cast<int32_t>(tokens.size());
+    return rows();
   }
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "card/model_card.h"
-#include "model/layers/norm_embed.h"
+#include "model/layers/head.h"
 #include "model/model.h"
 #include "model/rope.h"
 #include "model/streamed_bank.h"
@@ -30,53 +30,29 @@ class Decoder final : public Model {
     store_.pack(team, progress);
   }
 
-  const ssd::ExpertCatalogue* expert_catalogue() const override {
-    return streamed_ != nullptr ? &streamed_->catalogue() : nullptr;
-  }
-  int32_t experts_per_token() const override {
-    return streamed_ != nullptr ? streamed_->top_k() : 0;
-  }
-  Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
-                            const ssd::StoreOptions& options) override;
-  ssd::ExpertStore* experts() const override {
-    return streamed_ != nullptr ? streamed_->store() : nullptr;
+  ModelMemory memory() const override;
+  TokenWork token_work() const override;
+  WeightFiles files() const override {
+    return {.all = checkpoint_->files(), .in_place = store_.mapped_files()};
   }
   StreamedBank* streamed_bank() const override { return streamed_; }
-  std::span<const FileView* const> mapped_files() const override { return store_.mapped_files(); }
-  Result<void> check_files() const override;
-
-  const ModelSpec& spec() const override { return spec_; }
-  const ModelOptions& options() const override { return options_; }
-  ModelMemory memory() const override;
-  int32_t context_max() const override;
-  bool prompts_differ() const override;
-  int64_t weight_bytes_per_token() const override;
-  int64_t macs_per_token() const override;
-  std::vector<kv::MemoryNeed> memory_needs() const override;
-  void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
-               int member) override;
+  using Model::forward;
+  void forward(const Forward& run, int member) override;
   void give_back_scratch() override;
-  int32_t slab_steps() const override { return slab_ ? static_cast<int32_t>(layers_.size()) : 0; }
-  void forward_slab(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
-                    ThreadTeam& team, int member, int32_t step) override;
 
  private:
-  Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
-      : spec_(std::move(spec)), options_(options), ops_(ops) {}
+  Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops);
   Result<void> bind_weights(const card::WeightFormat& format);
   Result<void> check_mapped() const;
   Result<void> make_workspace(int members);
   static void begin_step(const Pass& pass, ssd::ExpertStore& store);
   static void end_step(const Pass& pass, ssd::ExpertStore& store);
-  Pass make_pass(const Batch& batch, const kv::KvCache& kv, ForwardClient& client, ThreadTeam& team,
-                 int member, Workspace& workspace) const;
+  Pass make_pass(const Forward& run, int member) const;
   void begin_rows(const Pass& pass) const;
   void begin_row(const Pass& pass, int32_t row) const;
   void enter(const Pass& pass, size_t i, const RowRange& rows) const;
   void compute(const Pass& pass, size_t i) const;
 
-  ModelSpec spec_;
-  ModelOptions options_;
   const kernels::Ops& ops_;
   std::shared_ptr<const card::Checkpoint> checkpoint_;  // Float weights stay mapped in it.
   WeightStore store_;
@@ -87,6 +63,7 @@ class Decoder final : public Model {
   ScratchPlan scratch_;
   std::unique_ptr<Embedding> embedding_;
   std::vector<std::unique_ptr<Layer>> layers_;  // One for each of the spec's sublayers.
+  std::vector<LayerFacts> facts_;               // By layer.
   bool layers_leave_nothing_ = false;
   std::unique_ptr<Head> head_;
   std::unique_ptr<Workspace> workspace_;

@@ -82,6 +82,11 @@ Result<void> check_rope(const Rope& r, int layer) {
     return wrong(layer, "expected short_factor and long_factor of " + std::to_string(half) +
                             " numbers, found " + std::to_string(r.short_factor.size()) + " and " +
                             std::to_string(r.long_factor.size()));
+  const int pairs = r.sections[0] + r.sections[1] + r.sections[2];
+  if (std::ranges::any_of(r.sections, [](int section) { return section < 0; }) ||
+      (pairs != 0 && pairs != r.dim / 2))
+    return wrong(layer, "expected sections of " + std::to_string(half) +
+                            " rotary pairs in all, found " + std::to_string(pairs));
   for (const float factor : r.short_factor)
     WEIR_TRY(check_positive(layer, {{"short_factor", factor}}));
   for (const float factor : r.long_factor)

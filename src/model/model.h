@@ -1,8 +1,8 @@
 // Model: weights bound to a ModelSpec, and the forward pass. Knows layers, not requests.
 //
-// Threads: load() and pack() run on the caller with the team's help; forward() is called by every
-// member of the team inside ThreadTeam::run(), with the same arguments. Nothing is allocated in
-// forward().
+// Threads: load() and pack() run on the calling thread with the team's help; forward() is called by
+// every member of the team inside ThreadTeam::run(), with the same arguments. Nothing is allocated
+// in forward().
 #pragma once
 
 #include <cstdint>
@@ -35,37 +35,59 @@ namespace weir::model {
 
 class StreamedBank;
 
-// decision 17: kExact is float32 activations throughout; kFast quantises activations to int8 per
-// group for quantised weights, and rounds those of prompts to bf16 where that is faster.
-enum class Compute : uint8_t { kFast, kExact };
-
 struct ModelOptions {
   Compute compute = Compute::kFast;
   int32_t rows_max = 512;   // Tokens of one batch.
   int32_t context_max = 0;  // Positions; 0: the model's max_position_embeddings.
   // Experts stay in the checkpoint until they are needed: open_experts() comes before forward().
   bool stream_experts = false;
-  // With stream_experts: tokens of a slab (forward_slab()); 0: none.
+  // With stream_experts: tokens of a slab (Lane::kSlab); 0: none.
   int32_t slab_rows = 0;
 };
 
-// What a forward pass gives its caller. Called from inside ThreadTeam::run().
-class ForwardClient {
+// Rows of numbers that a pass gives, one after another.
+struct Rows {
+  float* data = nullptr;  // [count, width]
+  int32_t count = 0;
+  int32_t width = 0;
+
+  std::span<float> row(int32_t i) const {
+    return {data + int64_t{i} * width, static_cast<size_t>(width)};
+  }
+};
+
+// Where a forward pass puts what is wanted of it. Called from inside ThreadTeam::run().
+class RowSink {
  public:
-  virtual ~ForwardClient() = default;
-  // One row of logits [vocab_size], in the order of Batch::sample_rows by `sample_index` but on any
-  // member and in any order. The memory is the model's and may be overwritten by the callee; it is
-  // reused after the return.
-  virtual void on_logits(int32_t sample_index, std::span<float> logits, int member) = 0;
-  // The hidden states after the final norm of entry `index` of Batch::hidden_rows, [rows,
-  // hidden_size]; on any member and in any order. Read-only, and void after the return.
-  virtual void on_hidden(int32_t /*index*/, std::span<const float> /*states*/, int /*member*/) {}
+  virtual ~RowSink() = default;
+  // Rows [first, first + rows.count) of entry `wanted` of Batch::wanted: hidden states
+  // [count, hidden_size], which are read-only, or logits [count, vocab_size], which the callee may
+  // overwrite; void after the return. An entry comes in one call, on one member, its rows in their
+  // order; but rows of kScore, which stand each for itself, come in calls of their own, on any
+  // member. Entries come in any order.
+  virtual void on_rows(int32_t wanted, int32_t first, Rows rows, int member) = 0;
   // Slice `slice` of the batch cannot be computed: a weight could not be read, or not be believed.
   // What else is said of its rows in this pass means nothing, nor do its keys and values. On member
   // 0.
   virtual void on_failed(int32_t /*slice*/, const std::string& /*why*/) {}
-  // Called once a pass on member 0 while the others compute: the place to plan the next step.
+  // Called once a pass, with its first sublayer, on member 0 while the others compute: the place to
+  // plan the next step.
   virtual void while_computing() {}
+};
+
+// Rows of logits that a pass has in memory at once. So many rows of a slice may be verified.
+inline constexpr int32_t kLogitRowsMax = 64;
+
+// Sublayers [begin, end) of one batch. The whole of a pass begins with sublayer 0, takes the others
+// in order, in one piece or in many, and ends with the last, which gives what is wanted.
+struct Forward {
+  const Batch& batch;
+  const kv::KvCache& kv;
+  RowSink& sink;
+  ThreadTeam& team;
+  Lane lane = Lane::kStep;
+  int32_t begin = 0;
+  int32_t end = 0;
 };
 
 // Where a model's memory goes, in bytes; the start-up lines and the budget read it.
@@ -77,6 +99,25 @@ struct ModelMemory {
   int64_t parameters = 0;      // Numbers in matrices and vectors; a tied head counts once.
 };
 
+// What one generated token costs.
+struct TokenWork {
+  // Bytes of weights that it reads: all of a dense model, the chosen experts of a MoE.
+  int64_t weight_bytes = 0;
+  int64_t macs = 0;  // Multiply-adds of its linear layers.
+};
+
+// The files that weights come from.
+struct WeightFiles {
+  std::span<const FileView> all;
+  // Those that some weight is used from in place: what is computed is right as long as these do not
+  // change. Empty where all weights were packed or copied.
+  std::span<const FileView* const> in_place;
+
+  // After pack(): an error if a file has been changed since bind(), and so may have been read as it
+  // never was.
+  Result<void> check() const;
+};
+
 class Model {
  public:
   // Describes the model by its config.json, checks and binds every tensor, plans the memory:
@@ -84,68 +125,67 @@ class Model {
   static Result<std::unique_ptr<Model>> bind(const card::ModelCard& card,
                                              const ModelOptions& options, const kernels::Ops& ops,
                                              int members);
-  // Repacks the quantised weights with the team's help; before the first forward().
-  // `progress(done, total)` in bytes of weights, from the calling thread.
-  virtual void pack(ThreadTeam&, const std::function<void(int64_t, int64_t)>&) {}
   // bind() and pack().
   static Result<std::unique_ptr<Model>> load(
       const card::ModelCard& card, const ModelOptions& options, const kernels::Ops& ops,
       ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress = {});
   virtual ~Model() = default;
 
-  // With stream_experts: where the experts are, and how large. Null: they are weights like others.
-  virtual const ssd::ExpertCatalogue* expert_catalogue() const { return nullptr; }
-  // Experts that one token needs in a layer.
-  virtual int32_t experts_per_token() const { return 0; }
-  // Takes memory for experts and reads them from `disk` from then on.
-  virtual Result<void> open_experts(std::unique_ptr<ssd::Disk> disk,
-                                    const ssd::StoreOptions& options);
-  virtual ssd::ExpertStore* experts() const { return nullptr; }
-  // The bank that has them, to make or choose a bundle of them. Null as expert_catalogue().
-  virtual StreamedBank* streamed_bank() const { return nullptr; }
-
-  // The files that some weight is used from in place: what is computed is right as long as these do
-  // not change. Empty where all weights were packed or copied.
-  virtual std::span<const FileView* const> mapped_files() const { return {}; }
-  // After pack(): an error if a file of the checkpoint has been changed since bind(), and so may
-  // have been read as it never was.
-  virtual Result<void> check_files() const { return {}; }
-
-  virtual const ModelSpec& spec() const = 0;
-  virtual const ModelOptions& options() const = 0;
-  virtual ModelMemory memory() const = 0;
-  virtual int32_t context_max() const = 0;
+  const ModelSpec& spec() const { return spec_; }
+  const ModelOptions& options() const { return options_; }
+  int32_t context_max() const {
+    return options_.context_max > 0 ? options_.context_max : spec_.context_max;
+  }
+  int32_t sublayers() const { return static_cast<int32_t>(spec_.sublayers.size()); }
   // Tokens of prompts are computed in other arithmetic than generated ones, so that the same token
   // at the same place leaves other keys and values. Then generated tokens come first in a batch,
   // and no slice has both.
-  virtual bool prompts_differ() const { return false; }
-  // Bytes of weights that one decoded token reads (all of a dense model; the chosen experts of a
-  // MoE).
-  virtual int64_t weight_bytes_per_token() const = 0;
-  // Multiply-adds of one token's linear layers, for the share of the core's peak.
-  virtual int64_t macs_per_token() const = 0;
+  bool prompts_differ() const { return prompts_differ_; }
   // What each layer remembers of a sequence, by the number with which it asks KvCache for it.
-  virtual std::vector<kv::MemoryNeed> memory_needs() const = 0;
+  const std::vector<kv::MemoryNeed>& memory_needs() const { return needs_; }
+  // Tokens of a batch in Lane::kSlab: prompts of a model whose experts are streamed. Each expert is
+  // read once for all of them, which takes a while, and generated tokens need not wait for it. 0:
+  // there is no such lane.
+  int32_t slab_rows() const { return options_.slab_rows; }
 
-  // REQUIRES: called by every member; batch.tokens.size() <= rows_max; every slice's pages cover
-  // it.
-  virtual void forward(const Batch& batch, const kv::KvCache& kv, ForwardClient& client,
-                       ThreadTeam& team, int member) = 0;
+  // Repacks the quantised weights with the team's help; before the first forward().
+  // `progress(done, total)` in bytes of weights, from the calling thread.
+  virtual void pack(ThreadTeam&, const std::function<void(int64_t, int64_t)>&) {}
+  virtual ModelMemory memory() const = 0;
+  virtual TokenWork token_work() const = 0;
+  virtual WeightFiles files() const { return {}; }
+  // Where experts are streamed, the bank that has them. Null: they are weights like others.
+  virtual StreamedBank* streamed_bank() const { return nullptr; }
 
+  // REQUIRES: called by every member with the same arguments; as many rows as the lane has room
+  // for at most; every slice's memory covers it. Between two calls for one batch it is the same,
+  // and nobody else writes to its sequences' memory.
+  virtual void forward(const Forward& pass, int member) = 0;
+  // The whole of a pass.
+  void forward(const Batch& batch, const kv::KvCache& kv, RowSink& sink, ThreadTeam& team,
+               int member) {
+    forward({.batch = batch, .kv = kv, .sink = sink, .team = team, .end = sublayers()}, member);
+  }
   // Scratch memory goes back to the system until the next forward(), which takes it again.
-  // REQUIRES: no pass is running, and no slab is begun.
+  // REQUIRES: no pass is begun.
   virtual void give_back_scratch() {}
 
-  // A slab: a batch that is computed a few layers at a time, between other batches, in memory of
-  // its own. Prompts of a model whose experts are streamed: each expert is read once for all of a
-  // slab, which takes a while, and generated tokens need not wait for it.
-  int32_t slab_rows() const { return options().slab_rows; }
-  virtual int32_t slab_steps() const { return 0; }
-  // Step `step` of the slab. REQUIRES: as forward(), but for slab_rows; steps in order from 0; the
-  // batch is the same, and nobody else writes to its pages, until the last step is done. Logits
-  // come in the last step; while_computing() is not called.
-  virtual void forward_slab(const Batch&, const kv::KvCache&, ForwardClient&, ThreadTeam&,
-                            int /*member*/, int32_t /*step*/) {}
+  // Of the bank's: where experts are, and how large; how many one token needs in a layer; those
+  // that are open. Null, or 0: there is none.
+  const ssd::ExpertCatalogue* expert_catalogue() const;
+  int32_t experts_per_token() const;
+  ssd::ExpertStore* experts() const;
+  // Takes memory for experts and reads them from `disk` from then on.
+  Result<void> open_experts(std::unique_ptr<ssd::Disk> disk, const ssd::StoreOptions& options);
+
+ protected:
+  Model() = default;
+
+  // Set by bind(), or by a constructor.
+  ModelSpec spec_;
+  ModelOptions options_;
+  bool prompts_differ_ = false;
+  std::vector<kv::MemoryNeed> needs_;
 };
 
 }  // namespace weir::model

@@ -35,7 +35,7 @@ struct Pass {
   const kernels::Ops& ops;
   ThreadTeam& team;
   Workspace& ws;
-  ForwardClient& client;
+  RowSink& sink;
   // The leader's, where experts are streamed: it looks after the disk between its claims.
   ssd::ExpertStore* reads = nullptr;
   int member = 0;
@@ -44,7 +44,7 @@ struct Pass {
   // Each member computes the inputs of sublayers for itself (Workspace::kOwnRows).
   bool own_inputs = false;
 
-  int32_t rows() const { return static_cast<int32_t>(batch.tokens.size()); }
+  int32_t rows() const { return batch.rows(); }
   RowRange all_rows() const { return {0, rows()}; }
   void see_to_reads() const {
     if (reads != nullptr) reads->pump();
@@ -73,6 +73,13 @@ struct Pass {
     return own_inputs ? ws.own_forms[static_cast<size_t>(member)] : ws.normed_forms;
   }
 };
+
+// Columns of a product for some of the pass's rows (model/linear.h). It knows the rows' slices, and so
+// is the one place where what a row's adapter adds would be.
+inline void multiply(const Pass& pass, const Linear& weight, const Activations& in,
+                     const kernels::GemmRange& range) {
+  multiply(pass.ops, weight, in, range, pass.scratch());
+}
 
 // Calls fn(block) for each block that this member claims.
 template <class F>

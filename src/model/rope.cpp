@@ -117,4 +117,21 @@ Angles RopeTable::angles(int32_t position, int32_t length, std::span<float> own)
   return {own.data(), own.data() + n};
 }
 
+Angles RopeTable::angles(const RopePosition& position, int32_t length,
+                         std::span<float> own) const {
+  const auto n = static_cast<size_t>(half());
+  if (position[0] == position[1] && position[0] == position[2])
+    return angles(position[0], length, own);
+  std::array<float, 2 * kHalfMax> one;
+  size_t pair = 0;
+  for (size_t axis = 0; axis < position.size(); ++axis) {
+    const Angles turned = angles(position[axis], length, std::span(one).first(2 * n));
+    for (int i = 0; i < rope_.sections[axis]; ++i, ++pair) {
+      own[pair] = turned.cos[pair];
+      own[n + pair] = turned.sin[pair];
+    }
+  }
+  return {own.data(), own.data() + n};
+}
+
 }  // namespace weir::model

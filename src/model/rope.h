@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "model/batch.h"
 #include "model/spec.h"
 
 namespace weir::model {
@@ -27,6 +28,9 @@ class RopeTable {
   void frequencies(int32_t length, std::span<float> out) const;
   // `own` [dim] takes the angles that are not tabulated.
   Angles angles(int32_t position, int32_t length, std::span<float> own) const;
+
+  // The same for a row whose position is three numbers.
+  Angles angles(const RopePosition& position, int32_t length, std::span<float> own) const;
 
   const Rope& rope() const { return rope_; }
   int32_t half() const { return rope_.dim / 2; }

@@ -6,27 +6,25 @@
 
 namespace weir::model {
 
-namespace {
-
-class Collector final : public ForwardClient {
+// Tells the caller of forward() which tokens the rows are of.
+class Session::Collector final : public RowSink {
  public:
-  struct Sample {
-    size_t slice, token;
+  struct Entry {
+    size_t slice, token;  // Of the entry's first row.
   };
-  Collector(const std::vector<Sample>& samples, const Session::OnLogits& on_logits)
-      : samples_(samples), on_logits_(on_logits) {}
+  Collector(const std::vector<Entry>& entries, const OnLogits& on_logits)
+      : entries_(entries), on_logits_(on_logits) {}
 
-  void on_logits(int32_t sample_index, std::span<float> logits, int) override {
-    const Sample& sample = samples_[static_cast<size_t>(sample_index)];
-    on_logits_(sample.slice, sample.token, logits);
+  void on_rows(int32_t wanted, int32_t first, Rows rows, int) override {
+    const Entry& entry = entries_[static_cast<size_t>(wanted)];
+    for (int32_t i = 0; i < rows.count; ++i)
+      on_logits_(entry.slice, entry.token + static_cast<size_t>(first + i), rows.row(i));
   }
 
  private:
-  const std::vector<Sample>& samples_;
-  const Session::OnLogits& on_logits_;
+  const std::vector<Entry>& entries_;
+  const OnLogits& on_logits_;
 };
-
-}  // namespace
 
 Result<Session> Session::create(Model& model, ThreadTeam& team, const Options& options) {
   const int32_t tokens = options.tokens_max > 0 ? options.tokens_max : model.context_max();
@@ -49,61 +47,66 @@ void Session::begin(int32_t sequence, int32_t prompt_length) {
   s.prompt_length = prompt_length;
 }
 
+// How many tokens of the slice belong to its sequence's prompt.
+int32_t Session::of_prompt(const Slice& slice) const {
+  const Sequence& sequence = sequences_.at(static_cast<size_t>(slice.sequence));
+  return std::clamp(sequence.prompt_length - sequence.length, 0, slice.count());
+}
+
+// Tokens [begin, end) of a slice, and what is wanted of them; false if there are none.
+bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
+  if (begin >= end) return false;
+  const Sequence& sequence = sequences_[static_cast<size_t>(slice.sequence)];
+  batch_.add_slice({.first_position = sequence.length + begin,
+                    .prompt_length = sequence.prompt_length,
+                    .memory = {.tables = sequence.pages.data(), .state = slice.sequence},
+                    .mask = slice.mask,
+                    .sequence = slice.sequence});
+  if (slice.vectors.empty()) {
+    batch_.add_tokens(slice.tokens.subspan(static_cast<size_t>(begin),
+                                           static_cast<size_t>(end - begin)));
+  } else {
+    batch_.add_vectors(slice.vectors.data() + int64_t{begin} * model_->spec().hidden_size,
+                       end - begin);
+  }
+  return true;
+}
+
 void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) {
-  std::vector<int32_t> tokens, sample_rows;
-  std::vector<BatchSlice> batch_slices;
-  std::vector<Collector::Sample> samples;
-  // Tokens [begin, end) of slice i.
-  const auto add = [&](size_t i, int32_t begin, int32_t end) {
-    if (begin >= end) return;
+  std::vector<Collector::Entry> entries;
+  const auto add_part = [&](size_t i, int32_t begin, int32_t end) {
     const Slice& slice = slices[i];
-    const Sequence& sequence = sequences_[static_cast<size_t>(slice.sequence)];
-    const auto row_begin = static_cast<int32_t>(tokens.size());
-    batch_slices.push_back({.row_begin = row_begin,
-                            .rows = end - begin,
-                            .first_position = sequence.length + begin,
-                            .prompt_length = sequence.prompt_length,
-                            .memory = {.tables = sequence.pages.data(), .state = slice.sequence},
-                            .sequence = slice.sequence});
-    tokens.insert(tokens.end(), slice.tokens.begin() + begin, slice.tokens.begin() + end);
-    const auto last = static_cast<int32_t>(slice.tokens.size()) - 1;
-    for (int32_t r = slice.all_logits ? begin : std::max(begin, last); r < end; ++r) {
-      sample_rows.push_back(row_begin + r - begin);
-      samples.push_back({i, static_cast<size_t>(r)});
-    }
-  };
-  // How many tokens of slice i belong to the prompt.
-  const auto of_prompt = [&](size_t i) {
-    const Sequence& sequence = sequences_.at(static_cast<size_t>(slices[i].sequence));
-    return std::clamp(sequence.prompt_length - sequence.length, 0,
-                      static_cast<int32_t>(slices[i].tokens.size()));
+    if (!add(slice, begin, end)) return;
+    const int32_t from = slice.all_logits ? begin : std::max(begin, slice.count() - 1);
+    if (from >= end) return;
+    batch_.want(Wanted::kScore, from - begin, end - from);
+    entries.push_back({i, static_cast<size_t>(from)});
   };
   const auto run = [&] {
-    const Batch batch = {.tokens = tokens, .slices = batch_slices, .sample_rows = sample_rows};
-    Collector collector(samples, on_logits);
+    Collector collector(entries, on_logits);
+    const Batch batch = batch_.batch();
     team_->run([&](int member) { model_->forward(batch, cache_, collector, *team_, member); });
-    tokens.clear(), batch_slices.clear(), sample_rows.clear(), samples.clear();
+    batch_.clear();
+    entries.clear();
   };
   bool both = false;  // Some sequence goes from its prompt on to what comes after.
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const auto count = static_cast<int32_t>(slices[i].tokens.size());
-    const Sequence& sequence = sequences_.at(static_cast<size_t>(slices[i].sequence));
-    CHECK(count > 0 &&
-          sequence.length + count <= std::ssize(sequence.pages) * kernels::kPageTokens);
-    both |= of_prompt(i) > 0 && of_prompt(i) < count;
+  for (const Slice& slice : slices) {
+    const Sequence& sequence = sequences_.at(static_cast<size_t>(slice.sequence));
+    CHECK(slice.count() > 0 && sequence.length + slice.count() <=
+                                   std::ssize(sequence.pages) * kernels::kPageTokens);
+    both |= of_prompt(slice) > 0 && of_prompt(slice) < slice.count();
   }
   const auto add_prompts = [&] {
-    for (size_t i = 0; i < slices.size(); ++i) add(i, 0, of_prompt(i));
+    for (size_t i = 0; i < slices.size(); ++i) add_part(i, 0, of_prompt(slices[i]));
   };
   if (both) add_prompts(), run();
   // Generated tokens first, as Model::prompts_differ() wants it.
   for (size_t i = 0; i < slices.size(); ++i)
-    add(i, of_prompt(i), static_cast<int32_t>(slices[i].tokens.size()));
+    add_part(i, of_prompt(slices[i]), slices[i].count());
   if (!both) add_prompts();
   run();
   for (const Slice& slice : slices)
-    sequences_[static_cast<size_t>(slice.sequence)].length +=
-        static_cast<int32_t>(slice.tokens.size());
+    sequences_[static_cast<size_t>(slice.sequence)].length += slice.count();
 }
 
 }  // namespace weir::model

@@ -1,6 +1,6 @@
 // Session: a few sequences run directly on a model, without scheduler, prefix cache or sampling:
-// for weir-check, `weir perplexity`, `weir bench` and tests. The caller decides what each pass
-// computes; the session keeps positions and pages.
+// for weir-check, `weir perplexity` and tests. The caller decides what each pass computes; the
+// session keeps positions and pages.
 //
 // Threads: the thread that built the team; logits arrive on any member.
 // Invariants: sequence s owns pages [s * pages, (s + 1) * pages) of its cache; what lies at
@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "kv/kv_cache.h"
+#include "model/batch_builder.h"
 #include "model/model.h"
 
 namespace weir::model {
@@ -32,6 +33,12 @@ class Session {
     int32_t sequence = 0;
     std::span<const int32_t> tokens;
     bool all_logits = false;  // Of every token; false: of the last one.
+    // [tokens.size(), hidden_size]: what the rows begin with in place of the tokens, which mean
+    // nothing then. Empty: the tokens' embeddings.
+    std::span<const float> vectors = {};
+    Mask mask = {};
+
+    int32_t count() const { return static_cast<int32_t>(tokens.size()); }
   };
   // The logits that follow token `token` of slice `slice`. Called on any member, for different
   // tokens at once; the span may be overwritten and is void after the return.
@@ -59,13 +66,18 @@ class Session {
     std::vector<int32_t> pages;
   };
 
+  class Collector;
+
   Session(Model& model, ThreadTeam& team, kv::KvCache cache)
       : model_(&model), team_(&team), cache_(std::move(cache)) {}
+  int32_t of_prompt(const Slice& slice) const;
+  bool add(const Slice& slice, int32_t begin, int32_t end);
 
   Model* model_;
   ThreadTeam* team_;
   kv::KvCache cache_;
   std::vector<Sequence> sequences_;
+  BatchBuilder batch_;
 };
 
 }  // namespace weir::model

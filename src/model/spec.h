@@ -9,6 +9,7 @@
 // Threads: free functions.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,10 @@
 namespace weir::model {
 
 using kernels::Act;
+
+// decision 17: kExact is float32 activations throughout; kFast quantises activations to int8 per
+// group for quantised weights, and rounds those of prompts to bf16 where that is faster.
+enum class Compute : uint8_t { kFast, kExact };
 
 struct Norm {
   enum Kind : uint8_t { kRms, kLayer } kind = kRms;
@@ -42,6 +47,9 @@ struct Rope {
   float beta_fast = 32, beta_slow = 1;               // yarn.
   bool truncate = true;                              // yarn: floor and ceil the ramp.
   float attention_factor = 1;                        // On cos and sin: yarn, longrope.
+  // Where positions are three numbers (RopePosition): how many pairs turn by the first, by the
+  // second and by the third of them. All 0: positions are one number.
+  std::array<int, 3> sections{};
   std::vector<float> short_factor{}, long_factor{};  // longrope: [dim / 2].
 
   bool length_dependent() const { return scaling == kDynamic || scaling == kLongRope; }

@@ -222,7 +222,7 @@ void StreamedBank::report_failures(const Pass& pass, const ssd::ExpertWave& wave
   for (const int32_t place : wave.failed) {
     const int32_t e = plan_->active[place];
     for (int32_t slot = plan_->begin[e]; slot < plan_->begin[e + 1]; ++slot)
-      pass.client.on_failed(pass.ws.slice[plan_->row[slot]], store_->failure_of(place));
+      pass.sink.on_failed(pass.ws.slice[plan_->row[slot]], store_->failure_of(place));
   }
 }
 

@@ -89,6 +89,8 @@ class EngineHandle {
 
  private:
   friend class Engine;
+  friend struct EngineState;
+  friend class Inbox;
 
   Result<void> check(const Request& request) const;
   Result<void> check_parts(const Request& request) const;

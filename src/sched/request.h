@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/token_log.h"
+#include "exec/step_work.h"
 #include "sample/grammar/matcher.h"
 #include "sample/sampling_params.h"
 
@@ -22,16 +23,8 @@ namespace weir::sched {
 
 using Clock = std::chrono::steady_clock;
 
-// Alternatives that may be reported beside each token: OpenAI's limit.
-inline constexpr int32_t kTopLogprobsMax = 20;
-
-// How the hidden states of a prompt, one for each of its tokens, become one vector.
-enum class Pooling : uint8_t {
-  kNone,  // They do not: the request wants an answer.
-  kLast,  // The last token's, which alone has seen the whole prompt.
-  kMean,  // Of all tokens.
-  kCls,   // The first token's.
-};
+using exec::kTopLogprobsMax;
+using exec::Pooling;
 
 struct Request {
   Request(std::vector<int32_t> prompt_tokens, sample::SamplingParams params, int32_t max_tokens_in,
@@ -58,7 +51,7 @@ struct Request {
   // Holds the tokens of the answer. A token that ends it (kStop) is not part of it.
   TokenLog log;
 
-  // Not kNone: the prompt's hidden states behind the final norm, pooled into `pooled`, instead of
+  // Not kNone: the prompt's hidden states after the final norm, pooled into `pooled`, instead of
   // an answer (max_tokens 0). `pooled` comes with hidden_size entries. The engine takes it when it
   // plans the request first, and gives it back filled before it finishes the log with kLength; if
   // the log finishes otherwise, there is nothing in it.

@@ -23,7 +23,7 @@ int32_t row_cost(const Sequence* seq) { return seq->request->prompt_log ? Shares
 
 // The blocks that a slice still needs.
 int32_t blocks_missing(const Slice& slice) {
-  return std::max(0, kv::blocks_for(slice.first + slice.count) - slice.seq->memory.blocks());
+  return std::max(0, kv::blocks_for(slice.end()) - slice.seq->memory.blocks());
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ bool Scheduler::plan_decodes(Step& step, int32_t prompt_tokens_max) {
   if (shares_.several()) hold_decodes(step, prompt_tokens_max);
   const bool room = make_room(step);
   for (const Slice& slice : step.slices) {
-    memory_.grow(slice.seq->memory, slice.first + slice.count);
+    memory_.grow(slice.seq->memory, slice.end());
     step.token_count += slice.count;
   }
   step.decode_slices = step.generated_slices = static_cast<int32_t>(step.slices.size());
@@ -105,12 +105,28 @@ void Scheduler::choose_decodes(Step& step) {
   int32_t spare = limits_.step_tokens_max - static_cast<int32_t>(running_.size());
   for (Sequence* seq : running_) {
     if (seq->prefilling() || seq->in_slab) continue;
-    const int32_t forced = std::min(tokens_left(seq) - 1, spare);
-    spare -= forced;
+    if (tokens_left(seq) > 1) {
+      // Which of these drafts were is not known before the step has run.
+      if (seq->unsettled > 0) continue;
+      const int32_t forced = std::min(tokens_left(seq) - 1, spare);
+      spare -= forced;
+      step.slices.push_back({.seq = seq,
+                             .first = seq->computed,
+                             .count = 1 + forced,
+                             .sample = 1 + forced == tokens_left(seq)});
+      continue;
+    }
+    // The last token of an answer is not computed.
+    const int32_t room = seq->limit - 2 - seq->computed - seq->unsettled;
+    if (room < 0) continue;  // It may have come to its end.
+    const int32_t drafts = std::min({seq->drafts, room, spare});
+    spare -= drafts;
     step.slices.push_back({.seq = seq,
                            .first = seq->computed,
-                           .count = 1 + forced,
-                           .sample = 1 + forced == tokens_left(seq)});
+                           .count = 1 + drafts,
+                           .sample = true,
+                           .drafts = drafts,
+                           .late = seq->unsettled});
   }
 }
 
@@ -157,7 +173,9 @@ int32_t Scheduler::hold(std::span<Slice> group, const Share& caller, int32_t exc
   int32_t spare = left;
   for (Slice* slice : turns_) {
     const int32_t count = std::min(slice->count, spare);
-    slice->sample = slice->sample && count == slice->count;
+    const int32_t drafts = std::max(slice->drafts - (slice->count - count), 0);
+    slice->sample = slice->sample && count - drafts == slice->count - slice->drafts;
+    slice->drafts = drafts;
     slice->count = count;
     spare -= count;
   }
@@ -259,7 +277,8 @@ void Scheduler::commit(const Step& step) {
     if (slice.seq->prefilling()) note_passed(slice);
   for (const Slice& slice : step.slices) {
     memory_.plan(slice.seq->memory, *slice.seq, slice.first, slice.first + slice.count);
-    slice.seq->computed += slice.count;
+    slice.seq->computed += slice.count - slice.drafts;
+    slice.seq->unsettled += slice.drafts;
     slice.seq->turn = plans_;
     if (slice.sample) ++slice.seq->length;
     if (!slice.seq->in_slab) share(slice.seq);

@@ -29,6 +29,12 @@
 //   of those in debt the least in debt.
 //   Memory. The one that gives its blocks back is the last of the caller that may ask for most.
 //
+// Drafts. Of a sequence that has drafts (Sequence::drafts) a slice has some after its last token.
+// How many of them are its next tokens is known when the step has run, and the plan of the step
+// after is made before: it takes none of them as taken, has the memory for all of them, and its
+// slice stands further on by those that were (Slice::late). Until settle() says, `computed` and
+// `length` count what is certain, and Sequence::unsettled what may come on top.
+//
 // Sharing. A block enters the prefix cache as soon as the step that fills it is planned. Nobody can
 // read it too early: the steps run in order, and blocks cached by one plan are first looked up by
 // the next, whose step runs later. For the same reason memory is given back while a step still uses
@@ -71,6 +77,13 @@ struct Slice {
   int32_t first = 0;
   int32_t count = 0;
   bool sample = false;  // The slice ends at the last token: what is wanted of it comes with it.
+  // Its last tokens are drafts (Sequence::drafts): `sample` is of each of them as well.
+  int32_t drafts = 0;
+  // By how much the slice may stand further on, as drafts of the step before are taken.
+  int32_t late = 0;
+
+  // The end of what it may be.
+  int32_t end() const { return first + late + count; }
 };
 
 // What one forward pass computes: the tokens of running sequences, one each but where a grammar has
@@ -116,6 +129,8 @@ class Scheduler {
 
   // Tokens that were not sampled are known up to `seq->known`, and to be computed.
   void extend(Sequence* seq);
+  // Of the drafts in a slice of the sequence so many were taken, and are as if planned.
+  void settle(Sequence* seq, int32_t drafts, int32_t taken);
 
   // Something in shared memory may be wrong: nobody is given any of what is shared now.
   void forget_shared();

@@ -66,6 +66,18 @@ void Scheduler::extend(Sequence* seq) {
   if (waiting) waiting_blocks_ += blocks_wanted(seq);
 }
 
+void Scheduler::settle(Sequence* seq, int32_t drafts, int32_t taken) {
+  CHECK(drafts >= 0 && taken >= 0 && taken <= drafts);
+  const bool waiting = seq->state == Sequence::State::kWaiting;
+  if (waiting) waiting_blocks_ -= blocks_wanted(seq);
+  seq->length += taken;
+  if (waiting) waiting_blocks_ += blocks_wanted(seq);
+  // One that has given way, or has all of its rows planned, remembers nothing.
+  if (seq->unsettled == 0) return;
+  seq->unsettled -= drafts;
+  seq->computed += taken;
+}
+
 void Scheduler::admit() {
   int32_t promised = promised_blocks();
   while (!waiting_.empty() && std::ssize(running_) < limits_.running_max) {

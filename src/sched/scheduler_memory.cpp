@@ -30,7 +30,7 @@ int32_t Scheduler::reserved() const {
 void Scheduler::release(Sequence* seq) {
   share(seq);
   memory_.release(seq->memory);
-  seq->computed = 0;
+  seq->computed = seq->unsettled = 0;
 }
 
 // True if a slice of the step computes, at least in part, the block that `seq` needs next, or
@@ -76,7 +76,7 @@ void Scheduler::check() const {
     CHECK(seq->state == Sequence::State::kRunning && seq->share != nullptr);
     CHECK(std::ranges::count(running_, seq->share, &Sequence::share) == seq->share->running);
     CHECK(seq->computed < seq->length && seq->length <= seq->limit && seq->known <= seq->length);
-    CHECK(seq->memory.blocks() >= kv::blocks_for(seq->computed));
+    CHECK(seq->memory.blocks() >= kv::blocks_for(seq->computed + seq->unsettled));
     const int32_t shared = seq->memory.shared_blocks() * kv::kPageTokens;
     CHECK(shared <= seq->known && (memory_.has_states() || shared <= seq->computed));
     holdings.push_back(&seq->memory);

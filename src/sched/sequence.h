@@ -5,12 +5,12 @@
 //   [.., known)          values are known: the prompt and what was published to the log
 //   [.., length)         planned: the last one may be sampled by a step that still runs
 //   [.., limit)          what the request allows
-// `computed` counts the tokens that its memory holds once every planned step has run.
+// `computed` counts the tokens that its memory holds once every planned step has run; so many as
+// `unsettled` may come on top of it and of `length`, as drafts are taken or not.
 // Steps run in the order in which they were planned, so a plan may treat that as the present.
 //
-// Threads: the engine thread. Team members use `sampler`, `params`, `want_logprobs`, `pooling` and
-// `pooled` of sequences in the step that runs; the engine touches none of them while a step refers
-// to the sequence (`steps` > 0).
+// Threads: the engine thread. The executor uses `sampler`, `params` and `pooled` of sequences in the
+// step that runs; the engine touches none of them while a step refers to the sequence (`steps` > 0).
 #pragma once
 
 #include <cstdint>
@@ -47,11 +47,13 @@ struct Sequence final : kv::TokenKeys {
   int32_t known = 0;
   int32_t length = 0;
   int32_t computed = 0;
+  int32_t unsettled = 0;
   int32_t limit = 0;
 
   // The scheduler's.
   int32_t priority = 0;       // Lower goes first.
   Share* share = nullptr;     // Its caller's, from submission to its end.
+  int32_t drafts = 0;         // Most drafts in a slice of it.
   uint64_t turn = 0;          // The plan that had a slice of it last.
   uint64_t arrival = 0;       // Order of submission; never equal.
   int64_t passed_tokens = 0;  // Prompt tokens of those after it, planned before its own.
@@ -68,7 +70,8 @@ struct Sequence final : kv::TokenKeys {
 
   // The engine's.
   int32_t steps = 0;  // Steps, planned or running, that refer to this object.
-  int32_t slot = -1;  // Where the step before the one being planned puts its token.
+  // Where the step before the one being planned leaves what it takes (exec::StepResults::taken).
+  int32_t slot = -1;
   bool want_logprobs = false;
   int32_t scored = 0;  // Leading positions whose next token's log-probability is planned.
   Pooling pooling = Pooling::kNone;

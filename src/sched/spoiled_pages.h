@@ -7,7 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "kv/kv_cache.h"
+#include "kv/block.h"
+#include "kv/page_memory.h"
 #include "model/batch.h"
 
 namespace weir::sched {
@@ -17,9 +18,10 @@ class SpoiledPages {
   explicit SpoiledPages(std::span<const kv::PageGroup> groups)
       : groups_(groups), pages_(groups.size()) {}
 
-  void add(const model::BatchSlice& slice) {
+  // `late`: by how much the slice may have stood further on.
+  void add(const model::BatchSlice& slice, int32_t late) {
     const int32_t first = slice.first_position / kv::kPageTokens;
-    const int32_t end = kv::blocks_for(slice.first_position + slice.rows);
+    const int32_t end = kv::blocks_for(slice.first_position + late + slice.rows);
     for (size_t g = 0; g < groups_.size(); ++g) {
       const int32_t* table = slice.memory.pages(static_cast<int32_t>(g));
       pages_[g].insert(pages_[g].end(), table + first, table + end);

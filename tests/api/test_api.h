@@ -73,8 +73,8 @@ class AlphabetModel final : public model::Model {
   const model::ModelOptions& options() const override { return options_; }
   model::ModelMemory memory() const override { return {}; }
   int32_t context_max() const override { return spec_.context_max; }
-  int64_t weight_bytes_per_token() const override { return 0; }
-  int64_t macs_per_token() const override { return 0; }
+  int64_t token_work().weight_bytes const override { return 0; }
+  int64_t token_work().macs const override { return 0; }
   std::vector<kv::MemoryNeed> memory_needs() const override {
     return {kv::PagedNeed{.heads = 1, .k_dim = 1, .v_dim = 1}};
   }

@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   weir::ThreadTeam team(1, false);
   (*model)->pack(team, {});
   CHECK(!(*model)->memory().formats.empty());
-  CHECK((*model)->weight_bytes_per_token() > 0 && (*model)->macs_per_token() > 0);
+  CHECK((*model)->token_work().weight_bytes > 0 && (*model)->token_work().macs > 0);
   CHECK((*model)->memory_needs().size() <= (*model)->spec().sublayers.size());
   return 0;
 }

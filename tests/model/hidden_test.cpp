@@ -8,6 +8,7 @@
 
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
+#include "model/batch_builder.h"
 #include "model/model.h"
 
 namespace weir::model {
@@ -15,13 +16,15 @@ namespace {
 
 constexpr int32_t kTokens = 45;
 
-struct Wanted {
-  std::vector<int32_t> samples;
-  std::vector<HiddenRows> hidden;
+// What is wanted, counted from a pass's first row; ascending.
+struct Part {
+  Wanted::Kind kind = Wanted::kHidden;
+  int32_t first = 0;
+  int32_t rows = 0;
 };
 
 // What passes over one sequence give, by position.
-class Keep final : public ForwardClient {
+class Keep final : public RowSink {
  public:
   Keep(Model& model, ThreadTeam& team)
       : model_(model),
@@ -31,32 +34,25 @@ class Keep final : public ForwardClient {
         states(kTokens) {}
 
   // The tokens from `first` on; the rows wanted are counted from there.
-  void pass(int32_t first, int32_t count, const Wanted& wanted) {
+  void pass(int32_t first, int32_t count, const std::vector<Part>& wanted) {
     first_ = first;
-    wanted_ = wanted;
-    std::vector<int32_t> tokens;
-    for (int32_t i = first; i < first + count; ++i) tokens.push_back((i * 7919 + 13) % 256);
+    builder_.clear();
     const int32_t pages[2] = {0, 1};
-    const BatchSlice slice = {
-        .rows = count, .first_position = first, .prompt_length = kTokens, .memory = {pages}};
-    const Batch batch = {.tokens = tokens,
-                         .slices = {&slice, 1},
-                         .sample_rows = wanted_.samples,
-                         .hidden_rows = wanted_.hidden};
+    builder_.add_slice({.first_position = first, .prompt_length = kTokens, .memory = {pages}});
+    for (int32_t i = first; i < first + count; ++i) builder_.add_token((i * 7919 + 13) % 256);
+    for (const Part& part : wanted) builder_.want(part.kind, part.first, part.rows);
+    const Batch batch = builder_.batch();
     team_.run([&](int member) { model_.forward(batch, cache_, *this, team_, member); });
   }
 
-  void on_logits(int32_t index, std::span<float> row, int) override {
-    const int32_t position = first_ + wanted_.samples[static_cast<size_t>(index)];
-    logits[static_cast<size_t>(position)].assign(row.begin(), row.end());
-  }
-  void on_hidden(int32_t index, std::span<const float> rows, int) override {
-    const HiddenRows& part = wanted_.hidden[static_cast<size_t>(index)];
-    const auto width = static_cast<size_t>(model_.spec().hidden_size);
-    ASSERT_EQ(rows.size(), static_cast<size_t>(part.rows) * width);
-    for (int32_t i = 0; i < part.rows; ++i) {
-      const auto row = rows.subspan(static_cast<size_t>(i) * width, width);
-      states[static_cast<size_t>(first_ + part.row_begin + i)].assign(row.begin(), row.end());
+  void on_rows(int32_t wanted, int32_t first, Rows rows, int) override {
+    const Wanted& entry = builder_.wanted()[static_cast<size_t>(wanted)];
+    const bool hidden = entry.kind == Wanted::kHidden;
+    ASSERT_EQ(rows.width, hidden ? model_.spec().hidden_size : model_.spec().vocab_size);
+    ASSERT_EQ(rows.count, entry.kind == Wanted::kScore ? 1 : entry.rows);
+    for (int32_t i = 0; i < rows.count; ++i) {
+      const auto position = static_cast<size_t>(first_ + entry.row_begin + first + i);
+      (hidden ? states : logits)[position].assign(rows.row(i).begin(), rows.row(i).end());
     }
   }
 
@@ -65,7 +61,7 @@ class Keep final : public ForwardClient {
   ThreadTeam& team_;
   kv::KvCache cache_;
   int32_t first_ = 0;
-  Wanted wanted_;
+  BatchBuilder builder_;
 
  public:
   std::vector<std::vector<float>> logits, states;
@@ -84,12 +80,6 @@ float to_float(const Tensor& tensor, int64_t index) {
   float value = 0;
   std::memcpy(&value, &bits, 4);
   return value;
-}
-
-Wanted all_samples(int32_t count) {
-  Wanted wanted;
-  for (int32_t i = 0; i < count; ++i) wanted.samples.push_back(i);
-  return wanted;
 }
 
 struct Case {
@@ -113,8 +103,8 @@ TEST_P(HiddenTest, TimesTheHeadIsTheLogits) {
   ASSERT_NE(head, nullptr);
 
   Keep logits(**model, team), states(**model, team);
-  logits.pass(0, kTokens, all_samples(kTokens));
-  states.pass(0, kTokens, {{}, {{0, kTokens}}});
+  logits.pass(0, kTokens, {{Wanted::kScore, 0, kTokens}});
+  states.pass(0, kTokens, {{Wanted::kHidden, 0, kTokens}});
   const auto width = (*model)->spec().hidden_size;
   for (size_t position = 0; position < kTokens; ++position) {
     for (int64_t c = 0; c < (*model)->spec().vocab_size; ++c) {
@@ -140,12 +130,20 @@ TEST_P(HiddenTest, DoesNotDependOnChunksOrOnWhatElseIsWanted) {
                                    kernels::ops_for(kernels::detect_isa()), team);
     ASSERT_TRUE(model) << model.error().message;
     Keep logits(**model, team), whole(**model, team), cut(**model, team);
-    logits.pass(0, kTokens, all_samples(kTokens));
-    whole.pass(0, kTokens, {{}, {{0, kTokens}}});
-    cut.pass(0, 17, {{3, 9}, {{0, 3}, {4, 5}, {10, 7}}});
-    cut.pass(17, 1, {{}, {{0, 1}}});
-    cut.pass(18, kTokens - 18, {{0, kTokens - 19}, {{1, kTokens - 20}}});
-    for (const size_t sampled : {3, 9, 18, kTokens - 1}) {
+    logits.pass(0, kTokens, {{Wanted::kScore, 0, kTokens}});
+    whole.pass(0, kTokens, {{Wanted::kHidden, 0, kTokens}});
+    cut.pass(0, 17,
+             {{Wanted::kHidden, 0, 3},
+              {Wanted::kNext, 3, 1},
+              {Wanted::kHidden, 4, 4},
+              {Wanted::kVerify, 8, 2},
+              {Wanted::kHidden, 10, 7}});
+    cut.pass(17, 1, {{Wanted::kHidden, 0, 1}});
+    cut.pass(18, kTokens - 18,
+             {{Wanted::kScore, 0, 1},
+              {Wanted::kHidden, 1, kTokens - 20},
+              {Wanted::kNext, kTokens - 19, 1}});
+    for (const size_t sampled : {3, 8, 9, 18, kTokens - 1}) {
       EXPECT_TRUE(cut.states[sampled].empty());
       EXPECT_EQ(cut.logits[sampled], logits.logits[sampled]);
       cut.states[sampled] = whole.states[sampled];

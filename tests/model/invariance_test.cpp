@@ -8,6 +8,7 @@
 #include "card/default_model.h"
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
+#include "model/batch_builder.h"
 #include "model/session.h"
 
 namespace weir::model {
@@ -31,15 +32,19 @@ std::unique_ptr<Model> load_default(ThreadTeam& team, Compute compute, kernels::
 
 // The last token's logits after `batch` with its pages as given.
 std::vector<float> last_logits(Model& model, ThreadTeam& team, const std::vector<int32_t>& pages) {
-  struct Keep final : ForwardClient {
-    void on_logits(int32_t, std::span<float> l, int) override { logits.assign(l.begin(), l.end()); }
+  struct Keep final : RowSink {
+    void on_rows(int32_t, int32_t, Rows rows, int) override {
+      logits.assign(rows.row(0).begin(), rows.row(0).end());
+    }
     std::vector<float> logits;
   } keep;
   auto cache = kv::KvCache::create(model.memory_needs(), kernels::FloatType::kF16, 16);
   EXPECT_TRUE(cache) << cache.error().message;
-  const std::vector<int32_t> tokens = some_tokens(), sample = {kTokens - 1};
-  const BatchSlice slice = {.rows = kTokens, .prompt_length = kTokens, .memory = {pages.data()}};
-  const Batch batch = {tokens, nullptr, {&slice, 1}, sample};
+  BatchBuilder builder;
+  builder.add_slice({.prompt_length = kTokens, .memory = {pages.data()}});
+  builder.add_tokens(some_tokens());
+  builder.want_next();
+  const Batch batch = builder.batch();
   team.run([&](int member) { model.forward(batch, *cache, keep, team, member); });
   return keep.logits;
 }

@@ -15,8 +15,8 @@ namespace {
 
 class ResidentBankTest : public testing::Test {
  protected:
-  struct Client final : ForwardClient {
-    void on_logits(int32_t, std::span<float>, int) override {}
+  struct Sink final : RowSink {
+    void on_rows(int32_t, int32_t, Rows, int) override {}
   };
 
   Pass pass(int member) {
@@ -25,7 +25,7 @@ class ResidentBankTest : public testing::Test {
             .ops = kernels::ops_for(kernels::Isa::kScalar),
             .team = team_,
             .ws = workspace_,
-            .client = client_,
+            .sink = sink_,
             .reads = nullptr,
             .member = member};
   }
@@ -44,7 +44,7 @@ class ResidentBankTest : public testing::Test {
       kv::KvCache::create(std::vector<kv::MemoryNeed>{}, kernels::FloatType::kF16, 1);
   ThreadTeam team_{2, /*pin=*/false};
   Workspace workspace_;
-  Client client_;
+  Sink sink_;
 };
 
 TEST_F(ResidentBankTest, KeepsEachLayersExpertsWhereTheyAre) {

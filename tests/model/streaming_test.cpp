@@ -14,6 +14,7 @@
 
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
+#include "model/batch_builder.h"
 #include "model/expert_pack.h"
 #include "model/model.h"
 #include "ssd/expert_store.h"
@@ -27,9 +28,9 @@ namespace {
 constexpr int32_t kSequences = 4, kPagesEach = 4;
 const std::string kFolder = WEIR_SOURCE_DIR "/models/weir-tiny-moe";
 
-struct Client final : ForwardClient {
-  void on_logits(int32_t index, std::span<float> l, int) override {
-    logits[static_cast<size_t>(index)].assign(l.begin(), l.end());
+struct Client final : RowSink {
+  void on_rows(int32_t wanted, int32_t, Rows rows, int) override {
+    logits[static_cast<size_t>(wanted)].assign(rows.row(0).begin(), rows.row(0).end());
   }
   void on_failed(int32_t slice, const std::string& why) override { failed[slice] = why; }
   std::vector<std::vector<float>> logits;
@@ -58,35 +59,31 @@ class Script {
     std::vector<std::vector<float>> all;
     for (int step = 0; step < steps; ++step) {
       before_step(step);
-      std::vector<int32_t> tokens, samples;
-      std::vector<BatchSlice> slices;
+      BatchBuilder builder;
       for (const bool generated : {true, false})
-        for (int32_t s = 0; s < kSequences; ++s) add(s, step, generated, tokens, slices, samples);
-      client.logits.assign(samples.size(), {});
-      const Batch batch = {tokens, nullptr, slices, samples};
+        for (int32_t s = 0; s < kSequences; ++s) add(s, step, generated, builder);
+      client.logits.assign(builder.wanted().size(), {});
+      const Batch batch = builder.batch();
       team.run([&](int member) { model.forward(batch, *cache, client, team, member); });
       all.insert(all.end(), client.logits.begin(), client.logits.end());
-      for (const BatchSlice& slice : slices)
+      for (const BatchSlice& slice : builder.slices())
         lengths_[static_cast<size_t>(slice.sequence)] += slice.rows;
     }
     return all;
   }
 
  private:
-  void add(int32_t s, int step, bool generated, std::vector<int32_t>& tokens,
-           std::vector<BatchSlice>& slices, std::vector<int32_t>& samples) {
+  void add(int32_t s, int step, bool generated, BatchBuilder& builder) {
     const auto i = static_cast<size_t>(s);
     if (step < s || (lengths_[i] >= prompts_[i]) != generated) return;
     const int32_t rows = generated ? 1 : prompts_[i];
     if (lengths_[i] + rows > kPagesEach * kernels::kPageTokens) return;
-    slices.push_back({.row_begin = static_cast<int32_t>(tokens.size()),
-                      .rows = rows,
-                      .first_position = lengths_[i],
-                      .prompt_length = prompts_[i],
-                      .memory = {pages_[i].data()},
-                      .sequence = s});
-    for (int32_t r = 0; r < rows; ++r) tokens.push_back(static_cast<int32_t>(random_() % 8000));
-    samples.push_back(static_cast<int32_t>(tokens.size()) - 1);
+    builder.add_slice({.first_position = lengths_[i],
+                       .prompt_length = prompts_[i],
+                       .memory = {pages_[i].data()},
+                       .sequence = s});
+    for (int32_t r = 0; r < rows; ++r) builder.add_token(static_cast<int32_t>(random_() % 8000));
+    builder.want_next();
   }
 
   std::mt19937_64 random_;
@@ -252,25 +249,22 @@ TEST_F(Streaming, ReadsForTheFirstRowsWhileTheOthersAttend) {
     auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF16, kSequences);
     ASSERT_TRUE(cache);
     Client client;
-    const std::array<int32_t, 4> pages = {0, 1, 2, 3}, samples = {0, 1, 2, 3};
+    const std::array<int32_t, 4> pages = {0, 1, 2, 3};
     int32_t outstanding = 0, seen = 0;
     for (int32_t step = 0; step < 6; ++step) {
-      std::array<int32_t, 4> tokens{};
-      std::array<BatchSlice, 4> slices{};
+      BatchBuilder builder;
       for (int32_t s = 0; s < 4; ++s) {
-        const auto i = static_cast<size_t>(s);
-        tokens[i] = (step * 4 + s) * 997 % 8000;
-        // Sequence s stands at 6 s and behind; what it has not computed is zeros.
-        slices[i] = {.row_begin = s,
-                     .rows = 1,
-                     .first_position = 6 * s + step,
-                     .prompt_length = 0,
-                     .memory = {&pages[i]},
-                     .sequence = s};
+        // Sequence s stands at 6 s and after; what it has not computed is zeros.
+        builder.add_slice({.first_position = 6 * s + step,
+                           .prompt_length = 0,
+                           .memory = {&pages[static_cast<size_t>(s)]},
+                           .sequence = s});
+        builder.add_token((step * 4 + s) * 997 % 8000);
+        builder.want_next();
       }
       looks.clear();
       client.logits.resize(4);
-      const Batch batch = {tokens, nullptr, slices, samples};
+      const Batch batch = builder.batch();
       team.run([&](int member) { model->forward(batch, *cache, client, team, member); });
       for (const Look& look : looks) {
         if (look.position < 12)
@@ -333,14 +327,15 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
   int failed = 0, equal = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Client a, b;
-    const std::array<int32_t, 1> token = {static_cast<int32_t>(seed * 199 % 8000)};
-    const std::array<int32_t, 1> page = {0}, sample = {0};
-    const std::array<BatchSlice, 1> slice = {
-        {{.rows = 1, .prompt_length = 1, .memory = {page.data()}}}};
+    const std::array<int32_t, 1> page = {0};
+    BatchBuilder builder;
+    builder.add_slice({.prompt_length = 1, .memory = {page.data()}});
+    builder.add_token(static_cast<int32_t>(seed * 199 % 8000));
+    builder.want_next();
     for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
       auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF16, 1);
       client->logits.resize(1);
-      const Batch batch = {token, nullptr, slice, sample};
+      const Batch batch = builder.batch();
       team.run([&](int member) { model->forward(batch, *cache, *client, team, member); });
     }
     if (b.failed.empty()) {
@@ -365,21 +360,20 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadEarly) {
     setting.faults.push_back(unreadable(bad));
   }
   const auto streamed = load_streamed(team, Compute::kFast, setting);
-  const std::array<int32_t, 4> pages = {0, 1, 2, 3}, samples = {0, 1, 2, 3};
+  const std::array<int32_t, 4> pages = {0, 1, 2, 3};
   std::array<int, 4> failed{}, equal{};
   for (int32_t seed = 0; seed < 30; ++seed) {
-    std::array<int32_t, 4> tokens{};
-    std::array<BatchSlice, 4> slices{};
+    BatchBuilder builder;
     for (int32_t s = 0; s < 4; ++s) {
-      tokens[static_cast<size_t>(s)] = (4 * seed + s) * 199 % 8000;
-      slices[static_cast<size_t>(s)] = {
-          .row_begin = s, .rows = 1, .memory = {&pages[static_cast<size_t>(s)]}, .sequence = s};
+      builder.add_slice({.memory = {&pages[static_cast<size_t>(s)]}, .sequence = s});
+      builder.add_token((4 * seed + s) * 199 % 8000);
+      builder.want_next();
     }
     Client a, b;
     for (auto [model, client] : {std::pair{resident.get(), &a}, {streamed.get(), &b}}) {
       auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF16, 4);
       client->logits.resize(4);
-      const Batch batch = {tokens, nullptr, slices, samples};
+      const Batch batch = builder.batch();
       team.run([&](int member) { model->forward(batch, *cache, *client, team, member); });
     }
     for (size_t s = 0; s < 4; ++s) {
@@ -455,18 +449,21 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
   std::vector<int32_t> prompt(150), pages(16);
   std::iota(pages.begin(), pages.end(), 0);
   for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i * 7919 % 8000);
-  const std::array<BatchSlice, 1> slab_slice = {
-      {{.rows = 150, .prompt_length = 150, .memory = {pages.data()}}}};
-  const std::array<int32_t, 1> last = {149}, first = {0}, token = {17};
-  const Batch slab = {prompt, nullptr, slab_slice, last};
+  BatchBuilder slab_builder;
+  slab_builder.add_slice({.prompt_length = 150, .memory = {pages.data()}});
+  slab_builder.add_tokens(prompt);
+  slab_builder.want_next();
+  const Batch slab = slab_builder.batch();
   const auto decode = [&](Model& model, const kv::KvCache& cache, Client& client,
                           int32_t position) {
-    const std::array<BatchSlice, 1> slice = {{{.rows = 1,
-                                               .first_position = position,
-                                               .prompt_length = 1,
-                                               .memory = {pages.data() + 8},
-                                               .sequence = 1}}};
-    const Batch batch = {token, nullptr, slice, first};
+    BatchBuilder builder;
+    builder.add_slice({.first_position = position,
+                       .prompt_length = 1,
+                       .memory = {pages.data() + 8},
+                       .sequence = 1});
+    builder.add_token(17);
+    builder.want_next();
+    const Batch batch = builder.batch();
     client.logits.resize(1);
     team.run([&](int member) { model.forward(batch, cache, client, team, member); });
     return client.logits[0];
@@ -475,7 +472,7 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
   auto cache = kv::KvCache::create(resident->memory_needs(), kernels::FloatType::kF16, 16);
   ASSERT_TRUE(cache);
   Client client;
-  for (int32_t i = 0; i < streamed->slab_steps(); ++i)
+  for (int32_t i = 0; i < streamed->sublayers(); ++i)
     expected.push_back(decode(*resident, *cache, client, i));
   client.logits.resize(1);
   team.run([&](int member) { resident->forward(slab, *cache, client, team, member); });
@@ -484,10 +481,17 @@ TEST_F(Streaming, GivesTheSameBitsInASlab) {
   auto again = kv::KvCache::create(resident->memory_needs(), kernels::FloatType::kF16, 16);
   ASSERT_TRUE(again);
   const uint64_t before = streamed->experts()->stats().prompt_absent.value();
-  for (int32_t i = 0; i < streamed->slab_steps(); ++i) {
+  for (int32_t i = 0; i < streamed->sublayers(); ++i) {
     found.push_back(decode(*streamed, *again, client, i));
     client.logits.resize(1);
-    team.run([&](int member) { streamed->forward_slab(slab, *again, client, team, member, i); });
+    const Forward piece = {.batch = slab,
+                           .kv = *again,
+                           .sink = client,
+                           .team = team,
+                           .lane = Lane::kSlab,
+                           .begin = i,
+                           .end = i + 1};
+    team.run([&](int member) { streamed->forward(piece, member); });
   }
   found.push_back(client.logits[0]);
   EXPECT_EQ(found, expected);

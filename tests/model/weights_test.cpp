@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
+#include "model/batch_builder.h"
 #include "model/model.h"
 #include "model/session.h"
 
@@ -148,9 +149,9 @@ TEST(MappedFiles, AreThoseThatWeightsAreUsedFrom) {
     const auto model =
         Model::load(*card, {.rows_max = 8}, kernels::ops_for(kernels::Isa::kScalar), team);
     EXPECT_TRUE(model) << model.error().message;
-    EXPECT_TRUE((*model)->check_files());
+    EXPECT_TRUE((*model)->files().check());
     std::vector<std::string> names;
-    for (const FileView* file : (*model)->mapped_files())
+    for (const FileView* file : (*model)->files().in_place)
       names.push_back(file->name().substr(file->name().rfind('/') + 1));
     return names;
   };
@@ -181,7 +182,7 @@ TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
   // Two layers of attention (128 x 128 + 2 of 64 x 128 + 128 x 128), router, two of eight experts,
   // and the head.
   const int64_t attention = 128 * 128 * 2 + 2 * 64 * 128, experts = 8 * 128 + 2 * 3 * 64 * 128;
-  EXPECT_EQ((*model)->macs_per_token(), 2 * (attention + experts) + 256 * 128);
+  EXPECT_EQ((*model)->token_work().macs, 2 * (attention + experts) + 256 * 128);
   // All experts; norms of the layers' inputs and of queries and keys; embedding, head, last norm.
   const int64_t stored = 8 * 128 + 8 * 3 * 64 * 128, norms = 2 * 128 + 2 * 32;
   EXPECT_EQ(parsed.parameters, 2 * (attention + stored + norms) + 2 * 256 * 128 + 128);
@@ -190,11 +191,11 @@ TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
 }
 
 // What the engine relies on.
-class CountingClient final : public ForwardClient {
+class CountingSink final : public RowSink {
  public:
-  void on_logits(int32_t sample_index, std::span<float> logits, int) override {
-    rows += 1 << sample_index;
-    if (logits.size() == 256) ++full;
+  void on_rows(int32_t wanted, int32_t first, Rows given, int) override {
+    rows += (given.count << 8 * wanted) + first;
+    if (given.width == 256) ++full;
   }
   void while_computing() override { ++planned; }
   std::atomic<int> rows{0}, full{0};
@@ -208,18 +209,20 @@ TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
   ASSERT_TRUE(model) << model.error().message;
   auto cache = kv::KvCache::create((*model)->memory_needs(), kernels::FloatType::kF32, 2);
   ASSERT_TRUE(cache) << cache.error().message;
-  const std::vector<int32_t> sampled = {9, 17}, pages = {1};
+  const std::vector<Taken> taken = {{.token = 9}, {.token = 17}};
+  const std::vector<int32_t> pages = {1};
   const auto logits_of = [&](std::vector<int32_t> tokens) {
-    struct Keep final : ForwardClient {
-      void on_logits(int32_t, std::span<float> l, int) override {
-        logits.assign(l.begin(), l.end());
+    struct Keep final : RowSink {
+      void on_rows(int32_t, int32_t, Rows rows, int) override {
+        logits.assign(rows.row(0).begin(), rows.row(0).end());
       }
       std::vector<float> logits;
     } keep;
-    const BatchSlice slice = {.rows = static_cast<int32_t>(tokens.size()),
-                              .memory = {pages.data()}};
-    const std::vector<int32_t> sample = {slice.rows - 1};
-    const Batch batch = {tokens, sampled.data(), {&slice, 1}, sample};
+    BatchBuilder builder;
+    builder.add_slice({.memory = {pages.data()}});
+    builder.add_tokens(tokens);
+    builder.want_next();
+    const Batch batch = builder.batch(taken.data());
     team.run([&](int member) { (*model)->forward(batch, *cache, keep, team, member); });
     return keep.logits;
   };
@@ -229,27 +232,34 @@ TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
   EXPECT_NE(logits_of({5, -1, -2}), plain);
 }
 
-TEST_F(WeightsTest, CallsItsClientOncePerSampleAndOnceToPlan) {
+TEST_F(WeightsTest, GivesEachEntryAtOnceAndAsksOnceToPlan) {
   open("llama");
   ThreadTeam team(2, false);
   const auto model = load(team);
   ASSERT_TRUE(model) << model.error().message;
   auto cache = kv::KvCache::create((*model)->memory_needs(), kernels::FloatType::kF16, 2);
   ASSERT_TRUE(cache);
-  const std::vector<int32_t> tokens = {1, 2, 3, 4, 5}, first = {0}, second = {1},
-                             sample = {0, 2, 4};
-  const std::vector<BatchSlice> slices = {{.row_begin = 0, .rows = 3, .memory = {first.data()}},
-                                          {.row_begin = 3, .rows = 2, .memory = {second.data()}}};
-  CountingClient client;
+  const std::vector<int32_t> first = {0}, second = {1};
+  const auto build = [&](bool wanted) {
+    BatchBuilder builder;
+    builder.add_slice({.memory = {first.data()}});
+    builder.add_tokens(std::array{1, 2, 3});
+    if (wanted) builder.want(Wanted::kVerify, 0, 3);
+    builder.add_slice({.memory = {second.data()}});
+    builder.add_tokens(std::array{4, 5});
+    if (wanted) builder.want_next();
+    return builder;
+  };
+  const BatchBuilder all = build(true), none = build(false);
+  CountingSink sink;
   team.run([&](int member) {
     // Twice within one run: each pass leaves the team as it found it.
-    for (int i = 0; i < 2; ++i)
-      (*model)->forward({tokens, nullptr, slices, sample}, *cache, client, team, member);
-    (*model)->forward({tokens, nullptr, slices, {}}, *cache, client, team, member);
+    for (int i = 0; i < 2; ++i) (*model)->forward(all.batch(), *cache, sink, team, member);
+    (*model)->forward(none.batch(), *cache, sink, team, member);
   });
-  EXPECT_EQ(client.rows, 2 * 0b111);
-  EXPECT_EQ(client.full, 6);
-  EXPECT_EQ(client.planned, 3);
+  EXPECT_EQ(sink.rows, 2 * (3 + (1 << 8)));
+  EXPECT_EQ(sink.full, 4);
+  EXPECT_EQ(sink.planned, 3);
 }
 
 }  // namespace

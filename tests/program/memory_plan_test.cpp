@@ -12,6 +12,10 @@
 
 #include "api/memory_cost.h"
 #include "base/fair_budget.h"
+#include "card/default_model.h"
+#include "card/model_card.h"
+#include "exec/cpu_executor.h"
+#include "kernels/cpu_ops.h"
 
 namespace weir {
 namespace {
@@ -421,10 +425,17 @@ TEST(MemoryPlan, CheckpointsOfStatesAreALineOfThePlan) {
 
 TEST(MemoryPlan, ACacheThatTheSystemRefusesNamesTheOption) {
   // 2 MiB a page, 4 PiB in all: more than there are addresses.
-  const auto allocate = [](const kv::PagedNeed& need, int32_t pages) {
+  const kernels::Ops& ops = kernels::ops_for(kernels::Isa::kScalar);
+  ThreadTeam team(1, /*pin=*/false);
+  const auto model =
+      model::Model::bind(*card::ModelCard::open(card::default_model()), {}, ops, team.members());
+  ASSERT_TRUE(model) << model.error().message;
+  exec::CpuExecutor executor(**model, ops, team);
+  const auto allocate = [&](const kv::PagedNeed& need, int32_t pages) {
     MemoryPlan plan;
     plan.kv_page_counts = {pages};
-    return allocate_kv(*kv::MemoryLayout::make({need}, kernels::FloatType::kF16), plan);
+    plan.parallel = 1;
+    return take_kv(executor, *kv::MemoryLayout::make({need}, kernels::FloatType::kF16), plan);
   };
   const auto cache = allocate({64, 256, 256}, std::numeric_limits<int32_t>::max());
   ASSERT_FALSE(cache);

@@ -88,7 +88,7 @@ class Damage : public testing::TestWithParam<int32_t> {
     MappingGuard::install();
     std::ofstream(path_) << std::string(kBytes, 'a');
     view_ = std::move(*FileView::map(path_));
-    model_.files = {&view_};
+    model_.mapped = {&view_};
     model_.on_forward = [this](int) {
       for (size_t i = 0; i < kBytes; i += 512) sum_ += static_cast<uint64_t>(view_.bytes()[i]);
     };

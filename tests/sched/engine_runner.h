@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "exec/cpu_executor.h"
 #include "sched/engine.h"
 
 namespace weir::sched {
@@ -36,9 +37,9 @@ class EngineRunner {
     std::future<Engine*> engine = ready.get_future();
     thread_ = std::thread([this, &model, &ops, options, &ready] {
       ThreadTeam team(options.members, /*pin=*/false);
-      Result<kv::KvCache> cache = make_cache(model, options);
-      CHECK(cache.has_value());
-      Engine runs(options.engine, model, *cache, ops, team, handle_, [this] {
+      exec::CpuExecutor executor(model, ops, team);
+      CHECK(take_memory(executor, model, options).has_value());
+      Engine runs(options.engine, executor, handle_, [this] {
         wakes_.fetch_add(1, std::memory_order_release);
         wakes_.notify_all();
         if (wake_) wake_();
@@ -78,7 +79,8 @@ class EngineRunner {
 
  private:
   // With as many pages of windows as a server has.
-  static Result<kv::KvCache> make_cache(const model::Model& model, const Options& options) {
+  static Result<void> take_memory(exec::Executor& executor, const model::Model& model,
+                                  const Options& options) {
     std::vector<kv::MemoryNeed> needs = model.memory_needs();
     for (kv::MemoryNeed& need : needs)
       if (auto* paged = std::get_if<kv::PagedNeed>(&need); paged != nullptr && options.keeps_all)
@@ -87,7 +89,7 @@ class EngineRunner {
     const kv::MemoryLoad load = {.running_max = options.engine.running_max,
                                  .rows_max = options.engine.step_tokens_max + model.slab_rows()};
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);
-    return kv::KvCache::create(
+    return executor.take_memory(
         std::move(layout), counts,
         {.running = options.engine.running_max, .checkpoints = options.checkpoints});
   }

@@ -62,59 +62,46 @@ class FakeModel final : public model::Model {
       attention.rope.scaling = model::Rope::kDynamic;
       attention.rope.original_context = static_cast<float>(options.original_context);
     }
-    spec_.sublayers.push_back({.op = attention});
+    spec_.sublayers.assign(kSublayers, {.op = attention});
     options_.rows_max = options.rows_max;
     options_.context_max = options.context_max;
     options_.slab_rows = options.slab_rows;
-    logits_.assign(static_cast<size_t>(kSamplesMax) * static_cast<size_t>(options.vocab_size), 0);
-    hidden_.assign(static_cast<size_t>(options.rows_max) * static_cast<size_t>(options.hidden_size),
-                   0);
+    for (int32_t layer = 0; layer < layer_count(); ++layer)
+      needs_.push_back(kv::PagedNeed{.heads = 1,
+                                     .k_dim = fake_.kv_width,
+                                     .v_dim = fake_.kv_width,
+                                     .window = window_of(layer)});
+    if (fake_.states) needs_.push_back(kv::StateNeed{sizeof(State)});
+    const auto rows = static_cast<size_t>(std::max(options.rows_max, options.slab_rows));
+    logits_.assign(rows * static_cast<size_t>(options.vocab_size), 0);
+    hidden_.assign(rows * static_cast<size_t>(options.hidden_size), 0);
     states_.assign(static_cast<size_t>(options.rows_max + options.slab_rows), 0);
   }
 
-  const model::ModelSpec& spec() const override { return spec_; }
-  const model::ModelOptions& options() const override { return options_; }
   model::ModelMemory memory() const override { return {}; }
-  int32_t context_max() const override { return fake_.context_max; }
-  std::span<const FileView* const> mapped_files() const override { return files; }
-  int64_t weight_bytes_per_token() const override { return 0; }
-  int64_t macs_per_token() const override { return 0; }
-  std::vector<kv::MemoryNeed> memory_needs() const override {
-    std::vector<kv::MemoryNeed> needs;
-    for (int32_t layer = 0; layer < layer_count(); ++layer)
-      needs.push_back(kv::PagedNeed{.heads = 1,
-                                    .k_dim = fake_.kv_width,
-                                    .v_dim = fake_.kv_width,
-                                    .window = window_of(layer)});
-    if (fake_.states) needs.push_back(kv::StateNeed{sizeof(State)});
-    return needs;
-  }
+  model::TokenWork token_work() const override { return {}; }
+  model::WeightFiles files() const override { return {.all = {}, .in_place = mapped}; }
 
-  void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
-               ThreadTeam& team, int member) override {
-    if (on_forward) on_forward(member);
-    if (member == 0) check(batch, fake_.rows_max);
+  // Of a pass in pieces, keys are written with the second of three sublayers, read with the last: a
+  // step that writes to the slab's pages meanwhile, or reads them, is found out.
+  using Model::forward;
+  void forward(const model::Forward& pass, int member) override {
+    const bool slab = pass.lane == model::Lane::kSlab;
+    uint64_t* const states = states_.data() + (slab ? fake_.rows_max : 0);
+    const model::Batch& batch = pass.batch;
     // Sometimes member 0 plans before it stores, sometimes after: both are allowed.
-    const bool plan_first = batch.tokens.size() % 2 == 0;
-    if (member == 0 && plan_first) client.while_computing();
-    for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
-      store(batch, batch.slices[static_cast<size_t>(i)], kv, states_.data());
-    if (member == 0 && !plan_first) client.while_computing();
-    team.barrier(member);
-    answer(batch, kv, states_.data(), client, team, member);
-  }
-
-  // Keys are written in the second of three steps, read in the last: who writes to the slab's pages
-  // meanwhile, or reads them, is found out.
-  int32_t slab_steps() const override { return 3; }
-  void forward_slab(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
-                    ThreadTeam& team, int member, int32_t step) override {
-    if (member == 0 && step == 0) check(batch, fake_.slab_rows);
-    uint64_t* const states = states_.data() + fake_.rows_max;
-    if (step == 1)
-      for (int32_t i; (i = team.claim()) < std::ssize(batch.slices);)
-        store(batch, batch.slices[static_cast<size_t>(i)], kv, states);
-    if (step == 2) answer(batch, kv, states, client, team, member);
+    const bool plan_first = batch.rows() % 2 == 0;
+    if (pass.begin == 0) {
+      if (on_forward) on_forward(member);
+      if (member == 0) check(batch, slab ? fake_.slab_rows : fake_.rows_max);
+      if (member == 0 && plan_first) pass.sink.while_computing();
+    }
+    if (pass.begin <= 1 && pass.end > 1)
+      for (int32_t i; (i = pass.team.claim()) < std::ssize(batch.slices);)
+        store(batch, batch.slices[static_cast<size_t>(i)], pass.kv, states);
+    if (pass.begin == 0 && member == 0 && !plan_first) pass.sink.while_computing();
+    pass.team.barrier(member);
+    if (pass.end == kSublayers) answer(pass, states, member);
   }
 
   int64_t rows() const { return rows_; }
@@ -128,8 +115,8 @@ class FakeModel final : public model::Model {
   std::function<bool(const model::BatchSlice&)> fails;
   // Slices whose logits and hidden states are no numbers.
   std::function<bool(const model::BatchSlice&)> without_numbers;
-  // What mapped_files() says.
-  std::vector<const FileView*> files;
+  // What files() says that weights are used from in place.
+  std::vector<const FileView*> mapped;
 
  private:
   // What a sequence's slot holds.
@@ -139,38 +126,41 @@ class FakeModel final : public model::Model {
   };
 
   // `states`: of each row.
-  void answer(const model::Batch& batch, const kv::KvCache& kv, const uint64_t* states,
-              model::ForwardClient& client, ThreadTeam& team, int member) {
+  void answer(const model::Forward& pass, const uint64_t* states, int member) {
+    const model::Batch& batch = pass.batch;
     if (member == 0 && fails)
       for (size_t i = 0; i < batch.slices.size(); ++i)
-        if (fails(batch.slices[i])) client.on_failed(static_cast<int32_t>(i), "disk on fire");
-    const auto slice_of = [&](int32_t row) {
-      return std::ranges::find_if(batch.slices, [row](const model::BatchSlice& s) {
-        return row >= s.row_begin && row < s.row_begin + s.rows;
-      });
-    };
-    const auto hash_of = [&](int32_t row) {
-      const auto slice = slice_of(row);
-      const uint64_t hash = read(*slice, slice->first_position + row - slice->row_begin, kv);
-      return fake_.states ? mix(hash, states[row]) : hash;
-    };
-    const auto spoil = [&](int32_t row, std::span<float> numbers) {
-      if (without_numbers && without_numbers(*slice_of(row)))
-        std::ranges::fill(numbers, std::numeric_limits<float>::quiet_NaN());
-    };
-    const auto samples = static_cast<int32_t>(batch.sample_rows.size());
-    for (int32_t i; (i = team.claim()) < samples + std::ssize(batch.hidden_rows);) {
-      if (i >= samples) {
-        give_hidden(batch, i - samples, hash_of, spoil, client, member);
-        continue;
+        if (fails(batch.slices[i])) pass.sink.on_failed(static_cast<int32_t>(i), "disk on fire");
+    for (int32_t i; (i = pass.team.claim()) < std::ssize(batch.wanted);) {
+      const model::Wanted& wanted = batch.wanted[static_cast<size_t>(i)];
+      const model::BatchSlice& slice = batch.slices[static_cast<size_t>(wanted.slice)];
+      const bool hidden = wanted.kind == model::Wanted::kHidden;
+      const int32_t width = hidden ? fake_.hidden_size : fake_.vocab_size;
+      const model::Rows rows = {.data = (hidden ? hidden_ : logits_).data() +
+                                        int64_t{wanted.row_begin} * width,
+                                .count = wanted.rows,
+                                .width = width};
+      for (int32_t r = 0; r < wanted.rows; ++r) {
+        const int32_t row = wanted.row_begin + r;
+        uint64_t hash = read(slice, batch.first(slice) + row - slice.row_begin, pass.kv);
+        if (fake_.states) hash = mix(hash, states[row]);
+        if (hidden)
+          fill_hidden(hash, rows.row(r));
+        else
+          fill_logits(hash, rows.row(r));
+        if (without_numbers && without_numbers(slice))
+          std::ranges::fill(rows.row(r), std::numeric_limits<float>::quiet_NaN());
       }
-      const std::span<float> logits = std::span(logits_).subspan(
-          static_cast<size_t>(i * fake_.vocab_size), static_cast<size_t>(fake_.vocab_size));
-      const int32_t row = batch.sample_rows[static_cast<size_t>(i)];
-      fill_logits(hash_of(row), logits);
-      spoil(row, logits);
-      client.on_logits(i, logits, member);
+      give(pass, i, wanted, rows, member);
     }
+  }
+
+  // As a model does: an entry at once, but scored rows one by one.
+  static void give(const model::Forward& pass, int32_t entry, const model::Wanted& wanted,
+                   const model::Rows& rows, int member) {
+    if (wanted.kind != model::Wanted::kScore) return pass.sink.on_rows(entry, 0, rows, member);
+    for (int32_t i = 0; i < rows.count; ++i)
+      pass.sink.on_rows(entry, i, {rows.row(i).data(), 1, rows.width}, member);
   }
 
  public:
@@ -210,21 +200,7 @@ class FakeModel final : public model::Model {
   }
 
  private:
-  static constexpr int32_t kSamplesMax = 512;
-
-  template <class HashOf, class Spoil>
-  void give_hidden(const model::Batch& batch, int32_t index, const HashOf& hash_of,
-                   const Spoil& spoil, model::ForwardClient& client, int member) {
-    const model::HiddenRows& part = batch.hidden_rows[static_cast<size_t>(index)];
-    const auto width = static_cast<size_t>(fake_.hidden_size);
-    const std::span<float> states = std::span(hidden_).subspan(
-        static_cast<size_t>(part.row_begin) * width, static_cast<size_t>(part.rows) * width);
-    for (int32_t i = 0; i < part.rows; ++i)
-      fill_hidden(hash_of(part.row_begin + i),
-                  states.subspan(static_cast<size_t>(i) * width, width));
-    spoil(part.row_begin, states);
-    client.on_hidden(index, states, member);
-  }
+  static constexpr int32_t kSublayers = 3;
 
   int32_t layer_count() const {
     return static_cast<int32_t>(fake_.windows.size()) + (fake_.whole_context ? 1 : 0);
@@ -247,16 +223,16 @@ class FakeModel final : public model::Model {
     const auto slot_state = [&](int32_t slot) { return kv.state(layer_count(), slot); };
     const kv::MemoryView& memory = slice.memory;
     const int32_t from = memory.restored_from >= 0 ? memory.restored_from : memory.state;
+    const int32_t first = batch.first(slice);
     State state;
-    if (fake_.states && slice.first_position > 0)
-      std::memcpy(&state, slot_state(from), sizeof state);
-    CHECK(!fake_.states || state.tokens == slice.first_position);
+    if (fake_.states && first > 0) std::memcpy(&state, slot_state(from), sizeof state);
+    CHECK(!fake_.states || state.tokens == first);
     std::span<const kv::StateMark> marks = slice.memory.marks;
     for (int32_t i = 0; i < slice.rows; ++i) {
       int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
-      if (token < 0) token = batch.sampled[-token - 1];
+      if (token < 0) token = batch.before[-token - 1].token;
       if (fails && fails(slice)) token = -1;
-      const int32_t position = slice.first_position + i;
+      const int32_t position = first + i;
       const int32_t length = rope_length(slice.prompt_length, position);
       for (int32_t layer = 0; layer < layer_count() && position >= slice.memory.kept; ++layer) {
         std::memcpy(slot(kv, layer, slice, position, false), &token, sizeof token);
@@ -290,22 +266,21 @@ class FakeModel final : public model::Model {
 
   void check(const model::Batch& batch, int32_t rows_max) {
     CHECK(!batch.tokens.empty() && std::ssize(batch.tokens) <= rows_max);
-    CHECK(std::ssize(batch.sample_rows) <= kSamplesMax);
     int32_t row = 0;
     for (const model::BatchSlice& slice : batch.slices) {
       CHECK(slice.row_begin == row && slice.rows > 0 && slice.memory.tables != nullptr);
       CHECK(slice.first_position >= 0 && slice.prompt_length > 0);
-      CHECK(slice.first_position + slice.rows <= fake_.context_max);
+      CHECK(batch.first(slice) + slice.rows <= fake_.context_max);
       row += slice.rows;
     }
-    CHECK(row == std::ssize(batch.tokens));
-    CHECK(std::ranges::is_sorted(batch.sample_rows, std::less_equal<>()));
-    int32_t hidden_end = 0;
-    for (const model::HiddenRows& part : batch.hidden_rows) {
-      CHECK(part.rows > 0 && part.row_begin >= hidden_end);
-      hidden_end = part.row_begin + part.rows;
+    CHECK(row == batch.rows());
+    int32_t wanted_end = 0;
+    for (const model::Wanted& wanted : batch.wanted) {
+      const model::BatchSlice& slice = batch.slices[static_cast<size_t>(wanted.slice)];
+      CHECK(wanted.rows > 0 && wanted.row_begin >= wanted_end);
+      wanted_end = wanted.row_begin + wanted.rows;
+      CHECK(wanted.row_begin >= slice.row_begin && wanted_end <= slice.row_begin + slice.rows);
     }
-    CHECK(hidden_end <= row);
     rows_ += row;
     most_rows_ = std::max(most_rows_, row);
     ++steps_;
@@ -313,8 +288,6 @@ class FakeModel final : public model::Model {
   }
 
   const Options fake_;
-  model::ModelSpec spec_;
-  model::ModelOptions options_;
   std::vector<float> logits_;
   std::vector<float> hidden_;
   std::vector<uint64_t> states_;  // By row: after its token. Those of a slab come after the others.

@@ -234,9 +234,13 @@ void start(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t 
            int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
-    const int32_t end = args.first_position + row + 1;
+    const int32_t position = args.first_position + row, end = position + 1;
     room.end[i] = end;
     room.begin[i] = args.window > 0 && end > args.window ? end - args.window : 0;
+    if (position >= args.span_begin && position < args.span_end) {
+      room.end[i] = args.span_end;
+      if (args.span_begin < room.begin[i]) room.begin[i] = args.span_begin;
+    }
     room.max[i] = -__builtin_inff();
     _mm512_store_ps(room.weight_sums + int64_t{i} * kLanes, _mm512_setzero_ps());
     const float* q = args.q + row * args.q_stride + int64_t{head} * kv.k_dim;

@@ -95,8 +95,13 @@ void attend_block(const KvPages& kv, const AttendArgs& args, const float* q, int
 
 void attend(const KvPages& kv, const AttendArgs& args) {
   for (int32_t r = 0; r < args.rows; ++r) {
-    const int32_t end = args.first_position + r + 1;
-    const int32_t begin = args.window > 0 ? std::max(0, end - args.window) : 0;
+    const int32_t position = args.first_position + r;
+    int32_t end = position + 1;
+    int32_t begin = args.window > 0 ? std::max(0, end - args.window) : 0;
+    if (position >= args.span_begin && position < args.span_end) {
+      begin = std::min(begin, args.span_begin);
+      end = args.span_end;
+    }
     for (int32_t h = 0; h < args.group; ++h) {
       const float* q = args.q + r * args.q_stride + int64_t{h} * kv.k_dim;
       float* out = args.out + r * args.out_stride + int64_t{h} * kv.v_dim;

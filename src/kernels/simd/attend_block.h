@@ -49,9 +49,13 @@ template <class E>
 
 template <class V>
 [[gnu::always_inline]] inline void start(Query<V>& query, const AttendArgs& args, int32_t row) {
-  const int32_t end = args.first_position + row + 1;
-  query.begin = args.window > 0 ? max(end - args.window, 0) : 0;
-  query.end = end;
+  const int32_t position = args.first_position + row;
+  query.end = position + 1;
+  query.begin = args.window > 0 ? max(query.end - args.window, 0) : 0;
+  if (position >= args.span_begin && position < args.span_end) {
+    query.begin = min(query.begin, args.span_begin);
+    query.end = args.span_end;
+  }
   query.max = -__builtin_inff();
   query.factor = 0;
   for (float& lane : query.sum) lane = 0;

@@ -59,12 +59,10 @@ void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
   values_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = v_.n});
 }
 
-int64_t AttentionLayer::weight_bytes() const {
-  return q_.weight_bytes() + k_.weight_bytes() + v_.weight_bytes() + out_.weight().weight_bytes();
-}
-
-int64_t AttentionLayer::macs() const {
-  return q_.macs() + k_.macs() + v_.macs() + out_.weight().macs();
+LayerFacts AttentionLayer::facts() const {
+  LayerFacts facts = {.leaves_nothing = out_.leaves_nothing(), .takes_groups = true};
+  for (const Linear* weight : {&q_, &k_, &v_, &out_.weight()}) facts.add(*weight);
+  return facts;
 }
 
 void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
@@ -72,7 +70,7 @@ void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 }
 
 // Q, K and V of all rows: what a row attends to may be in its own step.
-void AttentionLayer::begin(const Pass& pass) const {
+void AttentionLayer::project_all(const Pass& pass) const {
   project(pass);
   pass.team.barrier(pass.member);
   if (spec_.qk_norm != Attention::kAllHeads) return;
@@ -87,6 +85,7 @@ void AttentionLayer::begin(const Pass& pass) const {
 
 void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
                              const kernels::NextWeights& after) const {
+  if (rows.begin == 0) project_all(pass);
   attend(pass, rows);
   pass.team.barrier(pass.member);
   out_.project(pass, rows, after);
@@ -121,7 +120,7 @@ void AttentionLayer::project(const Pass& pass) const {
                                       .y = outputs[columns.weight],
                                       .y_stride = weight.n,
                                       .next = next};
-    multiply(pass.ops, weight, in, range, pass.scratch());
+    multiply(pass, weight, in, range);
     add_bias(pass.ops, weight, range);
     // A norm over all heads has to wait for the other columns.
     if (spec_.qk_norm == Attention::kAllHeads) return;
@@ -239,13 +238,15 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .out = out_.row(pass, row) + column,
       .out_stride = out_.width(),
       .rows = rows,
-      .first_position = slice.first_position + first,
+      .first_position = ws.position[row],
       .pages = slice.memory.pages(pass.kv.group_of(memory_)),
       .kv_head = kv_head,
       .group = group,
       .scale = spec_.scale,
       .softcap = spec_.logit_softcap,
       .window = spec_.window,
+      .span_begin = slice.mask.begin,
+      .span_end = slice.mask.end,
       .sinks = sinks_ == nullptr ? nullptr : sinks_ + int64_t{kv_head} * group,
       .scratch = pass.scratch(),
   };

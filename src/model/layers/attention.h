@@ -15,21 +15,18 @@ class AttentionLayer final : public Layer {
   AttentionLayer(const LayerSource& source, const Attention& spec, int rope_index);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
-  void begin(const Pass& pass) const override;
   void compute(const Pass& pass, const RowRange& rows,
                const kernels::NextWeights& after) const override;
-  bool takes_groups() const override { return true; }
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
-  bool leaves_nothing() const override { return out_.leaves_nothing(); }
-  int64_t weight_bytes() const override;
-  int64_t macs() const override;
+  LayerFacts facts() const override;
 
  private:
   enum Part { kQ, kK, kV };
 
   void ask_scratch(ScratchPlan& scratch);
   ColumnShares<3> qkv_shares(const Pass& pass) const;
+  void project_all(const Pass& pass) const;
   void project(const Pass& pass) const;
   // Of one head, in the weight's rows.
   int32_t head_columns(Part part) const;

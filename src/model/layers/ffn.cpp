@@ -63,12 +63,12 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in,
   kernels::GemmRange range = out;
   if (spec.gated) {
     range.next = next_weights(up, out.begin, out.end);
-    multiply(pass.ops, gate, in, range, pass.scratch());
+    multiply(pass, gate, in, range);
     add_bias(pass.ops, gate, range);
     range.y = spare;
   }
   range.next = after;
-  multiply(pass.ops, up, in, range, pass.scratch());
+  multiply(pass, up, in, range);
   add_bias(pass.ops, up, range);
   const int32_t columns = out.end - out.begin;
   const kernels::GatedAct gated = {
@@ -109,6 +109,12 @@ FfnLayer::FfnLayer(const LayerSource& source, const Dense& spec)
       ffn_(FfnWeights::bind(source.binder, source.stored_layer(), "mlp", spec, source.hidden)),
       inner_(InnerBuffers::ask(source.scratch, {&ffn_, 1}, 1)) {
   input_ = SublayerInput::bind(source, ffn_.input_forms());
+}
+
+LayerFacts FfnLayer::facts() const {
+  return {.weight_bytes = ffn_.weight_bytes(),
+          .macs = ffn_.macs(),
+          .leaves_nothing = output_.adds_columns()};
 }
 
 void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {

@@ -78,9 +78,7 @@ class FfnLayer final : public Layer {
                const kernels::NextWeights& after) const override;
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
-  bool leaves_nothing() const override { return output_.adds_columns(); }
-  int64_t weight_bytes() const override { return ffn_.weight_bytes(); }
-  int64_t macs() const override { return ffn_.macs(); }
+  LayerFacts facts() const override;
 
  private:
   void activate(const Pass& pass) const;

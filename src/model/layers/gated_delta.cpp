@@ -57,11 +57,11 @@ GatedDeltaLayer::GatedDeltaLayer(const LayerSource& source, const GatedDelta& sp
   attended_forms_ = scratch.ask_forms(out_.k, 1, out_.forms());
 }
 
-int64_t GatedDeltaLayer::weight_bytes() const {
-  return qkvz_.weight_bytes() + ba_.weight_bytes() + out_.weight_bytes();
+LayerFacts GatedDeltaLayer::facts() const {
+  LayerFacts facts = {.leaves_nothing = output_.adds_columns()};
+  for (const Linear* weight : {&qkvz_, &ba_, &out_}) facts.add(*weight);
+  return facts;
 }
-
-int64_t GatedDeltaLayer::macs() const { return qkvz_.macs() + ba_.macs() + out_.macs(); }
 
 void GatedDeltaLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
   input_.enter(pass, begin, end);

@@ -29,9 +29,7 @@ class GatedDeltaLayer final : public Layer {
                const kernels::NextWeights& after) const override;
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
-  bool leaves_nothing() const override { return output_.adds_columns(); }
-  int64_t weight_bytes() const override;
-  int64_t macs() const override;
+  LayerFacts facts() const override;
 
  private:
   // Of a key head: channels of the convolution, [q, k, v of each value head], and of values.

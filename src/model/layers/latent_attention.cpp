@@ -53,18 +53,12 @@ LatentAttentionLayer::LatentAttentionLayer(const LayerSource& source, const Late
                              /*bias=*/false);
 }
 
-int64_t LatentAttentionLayer::weight_bytes() const {
-  int64_t bytes =
-      q_a_.weight_bytes() + q_.weight_bytes() + kv_a_.weight_bytes() + out_.weight().weight_bytes();
+LayerFacts LatentAttentionLayer::facts() const {
+  LayerFacts facts = {.leaves_nothing = out_.leaves_nothing(), .takes_groups = true};
+  for (const Linear* weight : {&q_a_, &q_, &kv_a_, &out_.weight()}) facts.add(*weight);
   for (const SplitHead& head : heads_)
-    bytes += head.turned.weight_bytes() + head.plain.weight_bytes();
-  return bytes;
-}
-
-int64_t LatentAttentionLayer::macs() const {
-  int64_t macs = q_a_.macs() + q_.macs() + kv_a_.macs() + out_.weight().macs();
-  for (const SplitHead& head : heads_) macs += head.turned.macs() + head.plain.macs();
-  return macs;
+    for (const Linear* weight : {&head.turned, &head.plain}) facts.add(*weight);
+  return facts;
 }
 
 void LatentAttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
@@ -73,7 +67,7 @@ void LatentAttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) c
 
 // What all rows leave in the cache, and their queries: what a row attends to may be in its own
 // step.
-void LatentAttentionLayer::begin(const Pass& pass) const {
+void LatentAttentionLayer::project_all(const Pass& pass) const {
   project(pass);
   pass.team.barrier(pass.member);
   claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
@@ -92,6 +86,7 @@ void LatentAttentionLayer::begin(const Pass& pass) const {
 
 void LatentAttentionLayer::compute(const Pass& pass, const RowRange& rows,
                                    const kernels::NextWeights& after) const {
+  if (rows.begin == 0) project_all(pass);
   const Cut cut = this->cut(pass, rows);
   // From the last rows to the first: those of a prompt that see most keys come first.
   claim_blocks(pass, cut.claims, [&](int64_t block) {
@@ -220,6 +215,8 @@ void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim) const {
                      .pages = slice.memory.pages(pass.kv.group_of(memory_)),
                      .group = claim.heads(),
                      .scale = spec_.scale,
+                     .span_begin = slice.mask.begin,
+                     .span_end = slice.mask.end,
                      .scratch = pass.scratch()});
     row = end;
   }

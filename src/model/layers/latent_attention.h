@@ -22,15 +22,11 @@ class LatentAttentionLayer final : public Layer {
   LatentAttentionLayer(const LayerSource& source, const LatentAttention& spec, int rope_index);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
-  void begin(const Pass& pass) const override;
   void compute(const Pass& pass, const RowRange& rows,
                const kernels::NextWeights& after) const override;
-  bool takes_groups() const override { return true; }
   kernels::NextWeights first_weights(const Pass& pass) const override;
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
-  bool leaves_nothing() const override { return out_.leaves_nothing(); }
-  int64_t weight_bytes() const override;
-  int64_t macs() const override;
+  LayerFacts facts() const override;
 
  private:
   // Heads [first, last) of some rows: what a claim attends for, in memory of the member's own.
@@ -47,6 +43,7 @@ class LatentAttentionLayer final : public Layer {
 
   Cut cut(const Pass& pass, const RowRange& rows) const;
   ColumnShares<2> input_shares(const Pass& pass) const;
+  void project_all(const Pass& pass) const;
   void project(const Pass& pass) const;
   void place(const Pass& pass, int32_t row) const;
   void project_queries(const Pass& pass) const;

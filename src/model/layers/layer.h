@@ -13,34 +13,42 @@
 
 namespace weir::model {
 
+class MoeLayer;
+
+// What is said of a layer once, when it is built.
+struct LayerFacts {
+  int64_t weight_bytes = 0;  // That one token reads.
+  int64_t macs = 0;          // Of one token.
+  bool leaves_nothing = false;  // leave() has nothing to do.
+  bool takes_groups = false;    // compute() may get its rows in groups, one after another.
+  // The layer itself, where it reads experts from disk, and so wants to know early what rows are
+  // routed to; else null.
+  const MoeLayer* reads = nullptr;
+
+  void add(const Linear& weight) {
+    weight_bytes += weight.weight_bytes();
+    macs += weight.macs();
+  }
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
 
   // Rows [begin, end): the layer's input from the residual stream: norm, quantised forms, routing.
   virtual void enter(const Pass& pass, int32_t begin, int32_t end) const = 0;
-  // Before compute(), what is done for all rows at once. Begins after a barrier and ends with one.
-  virtual void begin(const Pass&) const {}
-  // Begins after a barrier and ends with one. `rows`: all, or, where takes_groups(), one group of
-  // them after another. `after`: what this member most likely multiplies by first when it is done.
+  // Begins after a barrier and ends with one. `rows`: all, or, where it takes groups, one group of
+  // them after another, of which the first begins with row 0. `after`: what this member most likely
+  // multiplies by first when it is done.
   virtual void compute(const Pass& pass, const RowRange& rows,
                        const kernels::NextWeights& after) const = 0;
-  virtual bool takes_groups() const { return false; }
-  // By the leader: these rows have entered, others will later; all of them generated tokens.
-  virtual void expect(const Pass&, const RowRange&) const {}
-  // It makes something of that.
-  virtual bool wants_groups() const { return false; }
   // What this member most likely multiplies by first in compute(); nothing where that is not known
   // before enter().
   virtual kernels::NextWeights first_weights(const Pass& pass) const = 0;
   // Rows [begin, end): adds to the residual stream what compute() has not added already.
   virtual void leave(const Pass& pass, int32_t begin, int32_t end) const = 0;
-  // leave() has nothing to do.
-  virtual bool leaves_nothing() const = 0;
 
-  // Of one token.
-  virtual int64_t weight_bytes() const = 0;
-  virtual int64_t macs() const = 0;
+  virtual LayerFacts facts() const = 0;
 };
 
 }  // namespace weir::model

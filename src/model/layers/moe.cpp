@@ -63,14 +63,17 @@ void MoeLayer::ask_scratch(ScratchPlan& scratch) {
   shared_weight_ = scratch.ask<float>(BufferUse::kEntered, {.per_row = 1});
 }
 
-int64_t MoeLayer::weight_bytes() const {
-  const int64_t shared = shared_ ? shared_->weight_bytes() + shared_gate_.weight_bytes() : 0;
-  return router_.weight_bytes() + spec_.top_k * bound_.experts[0].weight_bytes() + shared;
-}
-
-int64_t MoeLayer::macs() const {
-  const int64_t shared = shared_ ? shared_->macs() + shared_gate_.macs() : 0;
-  return router_.macs() + spec_.top_k * bound_.experts[0].macs() + shared;
+LayerFacts MoeLayer::facts() const {
+  const FfnWeights& expert = bound_.experts[0];
+  LayerFacts facts = {.weight_bytes = spec_.top_k * expert.weight_bytes(),
+                      .macs = spec_.top_k * expert.macs(),
+                      .reads = bank_.reads() ? this : nullptr};
+  facts.add(router_);
+  if (!shared_) return facts;
+  facts.weight_bytes += shared_->weight_bytes();
+  facts.macs += shared_->macs();
+  facts.add(shared_gate_);
+  return facts;
 }
 
 void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
@@ -85,8 +88,7 @@ void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
   const int32_t rows = end - begin;
   if (spec_.shared_gate) {
     float* weight = pass.ws.at(shared_weight_) + begin;
-    multiply(pass.ops, shared_gate_, in, {.rows = rows, .end = 1, .y = weight, .y_stride = 1},
-             pass.scratch());
+    multiply(pass, shared_gate_, in, {.rows = rows, .end = 1, .y = weight, .y_stride = 1});
     for (int32_t row = 0; row < rows; ++row) weight[row] = 1 / (1 + std::exp(-weight[row]));
   }
 }
@@ -99,7 +101,7 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
   float* scores = to.scores + int64_t{begin} * floats;
   const kernels::GemmRange range = {
       .rows = end - begin, .end = experts, .y = scores, .y_stride = floats};
-  multiply(pass.ops, router_, in, range, pass.scratch());
+  multiply(pass, router_, in, range);
   add_bias(pass.ops, router_, range);
   for (int64_t row = begin; row < end; ++row, scores += floats)
     choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores,
@@ -273,7 +275,7 @@ void MoeLayer::project_down(const Pass& pass, const Group& group,
       range.next = next_weights(network(p, group.place(shares.expert(next_block))).down, next.begin,
                                 next.end);
     }
-    multiply(pass.ops, ffn.down, in, range, pass.scratch());
+    multiply(pass, ffn.down, in, range);
     add_bias(pass.ops, ffn.down, range);
   });
 }

@@ -26,13 +26,12 @@ class MoeLayer final : public Layer {
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& all,
                const kernels::NextWeights& after) const override;
-  void expect(const Pass& pass, const RowRange& rows) const override;
-  bool wants_groups() const override { return bank_.reads(); }
+  // By the leader, where LayerFacts::reads: these rows, all of them generated tokens, have entered;
+  // others will later.
+  void expect(const Pass& pass, const RowRange& rows) const;
   kernels::NextWeights first_weights(const Pass&) const override { return {}; }
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;
-  bool leaves_nothing() const override { return false; }
-  int64_t weight_bytes() const override;
-  int64_t macs() const override;
+  LayerFacts facts() const override;
 
  private:
   // Where a router's answers go, from the first row of a batch on.

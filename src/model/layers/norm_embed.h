@@ -1,4 +1,4 @@
-// The ends of the network: token embedding, norms, and the head with its logits.
+// What all sublayers share: norms, the input and the output of a sublayer; and the token embedding.
 //
 // Threads: immutable after load.
 #pragma once
@@ -75,33 +75,6 @@ class Embedding {
  private:
   Linear weight_;
   float scale_;
-};
-
-class Head {
- public:
-  // Rows of logits that are computed at a time.
-  static constexpr int32_t kRowsMax = 64;
-
-  Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding);
-
-  // What this member most likely multiplies by first.
-  kernels::NextWeights first_weights(const Pass& pass) const;
-  // Wanted rows only: last.leave(), norm, client.on_hidden(); logits, client.on_logits(). Ends with
-  // a barrier.
-  void forward(const Pass& pass, const Layer& last, ForwardClient& client) const;
-
-  uint8_t forms() const { return weight_.forms(); }
-  const Linear& weight() const { return weight_; }
-
- private:
-  void normalise_rows(const Pass& pass, const Layer& last, int32_t begin, int32_t end) const;
-  void give_hidden(const Pass& pass, ForwardClient& client) const;
-  void compute_logits(const Pass& pass, int32_t first, int32_t rows) const;
-
-  Linear weight_;
-  NormWeights norm_;
-  float scale_;
-  float softcap_;
 };
 
 }  // namespace weir::model

@@ -17,14 +17,13 @@ void project_columns(const Pass& pass, const std::array<const Linear*, kCount>& 
   claim_columns(pass, shares, after,
                 [&](const ColumnRange& columns, const kernels::NextWeights& next) {
                   const Linear& weight = *weights[columns.weight];
-                  multiply(pass.ops, weight, in,
+                  multiply(pass, weight, in,
                            {.rows = pass.rows(),
                             .begin = columns.begin,
                             .end = columns.end,
                             .y = outputs[columns.weight],
                             .y_stride = weight.n,
-                            .next = next},
-                           pass.scratch());
+                            .next = next});
                 });
 }
 

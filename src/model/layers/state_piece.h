@@ -23,7 +23,7 @@ class StatePiece {
         first_(first),
         count_(count),
         memory_(memory),
-        position_(slice.first_position),
+        position_(pass.batch.first(slice)),
         data_(at(slice.memory.state)) {
     if (position_ == 0) {
       std::fill_n(data_, count_, 0.0f);

@@ -1,0 +1,69 @@
+// Executor: what stands between the engine and whatever computes. The engine hands it steps and gets
+// tokens, scores and vectors; weights, keys, values and logits are the executor's own, wherever they
+// lie. CpuExecutor is the one there is.
+//
+// A life: place_weights() and take_memory(), once, in this order; then, for each step or slab,
+// begin() and advance() until that says that it is done.
+//
+// Threads: one, the engine's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "exec/step_work.h"
+#include "kv/layout.h"
+#include "kv/page_memory.h"
+#include "model/batch.h"
+#include "model/spec.h"
+
+namespace weir::exec {
+
+using model::Lane;
+
+// What an engine has to know of the model that is computed.
+struct ExecutorFacts {
+  const model::ModelSpec* spec = nullptr;
+  int32_t rows_max = 0;         // Of a batch in Lane::kStep,
+  int32_t slab_rows = 0;        // and in Lane::kSlab; 0: there is no such lane.
+  int32_t context_max = 0;      // Positions of a sequence.
+  bool prompts_differ = false;  // model::Model::prompts_differ().
+  model::Compute compute = model::Compute::kFast;
+};
+
+// Of advance(): all that are left.
+inline constexpr int32_t kAllSublayers = std::numeric_limits<int32_t>::max();
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  virtual ExecutorFacts facts() const = 0;
+
+  // Puts the weights where they are computed with. `progress(done, total)` in bytes.
+  virtual Result<void> place_weights(const std::function<void(int64_t, int64_t)>& progress) = 0;
+  // Takes memory for what sequences remember. `page_counts`: of each group of the layout.
+  virtual Result<void> take_memory(kv::MemoryLayout layout, std::span<const int32_t> page_counts,
+                                   const kv::StateSlots& slots) = 0;
+  // That memory. REQUIRES: it is taken.
+  virtual kv::PageMemory& memory() = 0;
+
+  // A batch to be computed next in this lane. `work` is kept, and what it points to stays in place,
+  // until it is done; work.results are valid then. REQUIRES: the lane has no batch.
+  virtual void begin(Lane lane, const StepWork& work) = 0;
+  // Computes so many sublayers of the lane's batch, or those that are left; true when it is done.
+  // `meanwhile` is called once while its first sublayers are computed; may be empty.
+  virtual bool advance(Lane lane, int32_t sublayers, const std::function<void()>& meanwhile) = 0;
+
+  // Why the weights are not any more what was placed; empty: they are.
+  virtual std::string lost_weights() const = 0;
+  // Memory that only a running batch needs goes back to the system until the next begin().
+  // REQUIRES: no lane has a batch.
+  virtual void rest() = 0;
+};
+
+}  // namespace weir::exec

@@ -1,0 +1,45 @@
+// PageMemory: the memory of pages and states as the one who keeps its books sees it: how much there
+// is of what, and that some of it may go back. Where it lies is its owner's business.
+//
+// Threads: the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/ops.h"
+#include "kv/layout.h"
+
+namespace weir::kv {
+
+// A group of layers whose pages live equally long (kv/layout.h).
+struct PageGroup {
+  int32_t window = 0;  // 0: the spine.
+  int32_t pages = 0;
+};
+
+class PageMemory {
+ public:
+  virtual ~PageMemory() = default;
+
+  virtual std::span<const PageGroup> groups() const = 0;
+  // None: no layer has a state.
+  virtual const StateSlots& state_slots() const = 0;
+  virtual kernels::FloatType type() const = 0;
+  virtual int64_t bytes() const = 0;
+
+  // What follows takes this number for a group as well: its pages are the slots of checkpoints.
+  int32_t checkpoint_group() const { return static_cast<int32_t>(groups().size()); }
+  virtual int32_t page_count(int32_t group) const = 0;
+  virtual int64_t bytes_of_page(int32_t group) const = 0;  // In all layers of the group.
+  // The memory of `count` pages of a group from `first` on goes back to the system: they hold
+  // zeros, and take memory again, when they are next written. REQUIRES: no pass reads or writes
+  // them now.
+  virtual void give_back(int32_t group, int32_t first, int32_t count) = 0;
+  // Memory comes and goes in huge pages: how many pages of the group one of those reaches over.
+  virtual int32_t pages_in_huge_page(int32_t group) const = 0;
+  // The states of all running sequences. REQUIRES: none has begun.
+  virtual void give_back_states() = 0;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,75 @@
+#include "model/batch_builder.h"
+
+#include <span>
+
+#include "base/check.h"
+#include "kv/checkpoints.h"
+
+namespace weir::model {
+
+BatchBuilder::BatchBuilder(int32_t rows, int32_t slices) {
+  const auto rows_max = static_cast<size_t>(rows), slices_max = static_cast<size_t>(slices);
+  tokens_.reserve(rows_max);
+  slices_.reserve(slices_max);
+  marks_.reserve(slices_max * kv::Checkpoints::kMarksMax);
+  wanted_.reserve(2 * slices_max);  // What its rows are scored or pooled for, and the next token.
+}
+
+void BatchBuilder::clear() {
+  tokens_.clear();
+  slices_.clear();
+  marks_.clear();
+  vectors_.clear();
+  rope_positions_.clear();
+  wanted_.clear();
+}
+
+int32_t BatchBuilder::add_slice(const BatchSlice& slice) {
+  slices_.push_back(slice);
+  BatchSlice& added = slices_.back();
+  added.row_begin = rows();
+  added.rows = 0;
+  if (const auto marks = slice.memory.marks; !marks.empty()) {
+    // The slices before keep their views.
+    const size_t first = marks_.size();
+    CHECK(first + marks.size() <= marks_.capacity());
+    marks_.insert(marks_.end(), marks.begin(), marks.end());
+    added.memory.marks = std::span(marks_).subspan(first);
+  }
+  return static_cast<int32_t>(slices_.size()) - 1;
+}
+
+void BatchBuilder::add_row(int32_t token) {
+  CHECK(!slices_.empty());
+  tokens_.push_back(token);
+  ++slices_.back().rows;
+}
+
+void BatchBuilder::add_vectors(const float* vectors, int32_t rows) {
+  vectors_.push_back({.row_begin = this->rows(), .rows = rows, .vectors = vectors});
+  for (int32_t i = 0; i < rows; ++i) add_row(0);
+}
+
+int32_t BatchBuilder::want(Wanted::Kind kind, int32_t first, int32_t rows) {
+  const BatchSlice& slice = slices_.back();
+  CHECK(first >= 0 && rows > 0 && first + rows <= slice.rows);
+  wanted_.push_back({.kind = kind,
+                     .slice = static_cast<int32_t>(slices_.size()) - 1,
+                     .row_begin = slice.row_begin + first,
+                     .rows = rows});
+  return static_cast<int32_t>(wanted_.size()) - 1;
+}
+
+int32_t BatchBuilder::want_next() { return want(Wanted::kNext, slices_.back().rows - 1, 1); }
+
+Batch BatchBuilder::batch(const Taken* before) const {
+  CHECK(rope_positions_.empty() || rope_positions_.size() == tokens_.size());
+  return {.tokens = tokens_,
+          .before = before,
+          .slices = slices_,
+          .vectors = vectors_,
+          .rope_positions = rope_positions_,
+          .wanted = wanted_};
+}
+
+}  // namespace weir::model

@@ -1,0 +1,48 @@
+// Head: the end of the network: the last norm, the logits, and what is wanted of a batch's rows.
+//
+// Threads: immutable after load; every member calls forward().
+#pragma once
+
+#include <cstdint>
+
+#include "model/layers/norm_embed.h"
+
+namespace weir::model {
+
+class Head {
+ public:
+  Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding);
+
+  // What this member most likely multiplies by first.
+  kernels::NextWeights first_weights(const Pass& pass) const;
+  // For the rows that are wanted: last.leave(), norm, logits; gives them to the pass's sink. Ends
+  // with a barrier. REQUIRES: an entry of kVerify has kLogitRowsMax rows at most.
+  void forward(const Pass& pass, const Layer& last) const;
+
+  uint8_t forms() const { return weight_.forms(); }
+  const Linear& weight() const { return weight_; }
+
+ private:
+  // Some rows of an entry of Batch::wanted, and the first one's place among the logits at hand.
+  struct Part {
+    int32_t wanted = 0;
+    int32_t first = 0;
+    int32_t rows = 0;
+    int32_t place = 0;
+  };
+  // Rows whose logits are computed at once.
+  struct Chunk;
+
+  void normalise_rows(const Pass& pass, const Layer& last, int32_t logits, int32_t begin,
+                      int32_t end) const;
+  void give_hidden(const Pass& pass, int32_t logits) const;
+  void compute_logits(const Pass& pass, int32_t first, int32_t rows) const;
+  void give_logits(const Pass& pass, const Chunk& chunk) const;
+
+  Linear weight_;
+  NormWeights norm_;
+  float scale_;
+  float softcap_;
+};
+
+}  // namespace weir::model

@@ -1,0 +1,47 @@
+// EngineState: what the parts of the engine share: the books of sequences and of their memory, and
+// the ways in which a sequence ends.
+//
+// Threads: the engine thread.
+#pragma once
+
+#include <string>
+
+#include "exec/executor.h"
+#include "kv/sequence_memory.h"
+#include "sched/engine_handle.h"
+#include "sched/engine_options.h"
+#include "sched/scheduler.h"
+#include "sched/sequence_pool.h"
+#include "sched/step_buffer.h"
+
+namespace weir::sched {
+
+struct EngineState {
+  EngineState(const EngineOptions& options, exec::Executor& executor_in, EngineHandle& handle_in);
+
+  // The log is finished: from then on the request may be gone.
+  void finish(Sequence* seq, FinishReason reason);
+  // The same with an error. One whose memory a slab writes to ends when that is done.
+  void fail(Sequence* seq, const std::string& why);
+  void fail_without_numbers(Sequence* seq);
+  // The step has ended, or will never run: it refers to its sequences no more.
+  void release(const StepBuffer& step);
+  void check() const;
+
+  exec::Executor& executor;
+  const exec::ExecutorFacts facts;
+  const Limits limits;
+  const int32_t context_max;  // Of one sequence.
+  kv::PageMemory& pages;
+  EngineHandle& handle;
+  EngineStats& stats;
+
+  kv::SequenceMemory memory;
+  Scheduler scheduler;
+  SequencePool sequences;
+
+  StepBuffer* running = nullptr;  // The step that is computed.
+  bool published = false;         // The reader has something to look at since the last wake.
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,210 @@
+#include "sched/step_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "base/trace.h"
+
+namespace weir::sched {
+
+namespace {
+
+using model::Wanted;
+
+// What may be pending at a bind: the drafts that a step has taken, a token, and what it has forced.
+constexpr size_t kPendingMax = DraftSource::kDraftsMax + 1 + sample::kForcedTokensMax;
+
+// Tokens that a step has chosen for a sequence and that are not in its log; returns how many.
+size_t pending_tokens(StepBuffer& ran, int32_t first_row, const Sequence* seq,
+                      std::array<int32_t, kPendingMax>& tokens) {
+  exec::StepResults& results = ran.results;
+  size_t count = 0;
+  int32_t next = seq->known - seq->prompt_length;  // The output's next token.
+  const auto add = [&](int32_t token) {
+    tokens[count++] = token;
+    ++next;
+  };
+  const auto first = static_cast<size_t>(first_row);
+  for (int32_t i = 0; i <= results.taken[first].drafts; ++i) {
+    if (results.outputs_before[first] + i < next) continue;  // Forced, and known.
+    const int32_t row = first_row + i;
+    add(results.chosen[static_cast<size_t>(row)].token);
+    const auto forced = static_cast<size_t>(results.forced_counts[static_cast<size_t>(row)]);
+    for (const int32_t token : results.forced(row).first(forced)) add(token);
+  }
+  return count;
+}
+
+}  // namespace
+
+StepBuilder::StepBuilder(EngineState& state, const EngineOptions& options)
+    : state_(state),
+      drafts_(state.memory.has_states() ? nullptr : options.drafts),
+      step_seconds_max_(options.step_seconds_max) {}
+
+void StepBuilder::plan(StepBuffer& next, bool other_runs) {
+  const trace::Scope scope(trace::Kind::kEngine, "plan");
+  Scheduler& scheduler = state_.scheduler;
+  const uint64_t preemptions = scheduler.preemptions();
+  next.clear();
+  scheduler.next_step(next.step, prompt_tokens());
+  planned_decodes_ = next.step.token_count - next.step.prefill_tokens;
+  write(next, other_runs);
+  state_.stats.prompt_tokens.add(static_cast<uint64_t>(next.step.prefill_tokens));
+  state_.stats.preemptions.add(scheduler.preemptions() - preemptions);
+}
+
+void StepBuilder::plan_slab(StepBuffer& slab) {
+  slab.clear();
+  state_.scheduler.next_slab(slab.step);
+  write(slab, /*other_runs=*/false);
+  state_.stats.prompt_tokens.add(static_cast<uint64_t>(slab.step.prefill_tokens));
+  state_.stats.step_tokens.observe(slab.step.prefill_tokens);
+}
+
+void StepBuilder::learn(const Step& step, double seconds) {
+  StepWork work{.decode_rows = step.token_count - step.prefill_tokens,
+                .prompt_tokens = step.prefill_tokens};
+  for (const Slice& slice : std::span(step.slices).subspan(static_cast<size_t>(step.decode_slices)))
+    work.keys_seen += StepCost::keys_seen(slice.first, slice.count);
+  cost_.observe(work, seconds);
+}
+
+Scheduler::PromptTokens StepBuilder::prompt_tokens() const {
+  Scheduler::PromptTokens tokens{.max = state_.limits.step_tokens_max};
+  const bool several = state_.scheduler.several_callers();
+  if (step_seconds_max_ <= 0 && !several) return tokens;
+  int32_t decode_rows = 0, position = 0;
+  for (const Sequence* seq : state_.scheduler.running()) {
+    if (seq->prefilling())
+      position = std::max(position, seq->computed);
+    else
+      ++decode_rows;
+  }
+  if (step_seconds_max_ > 0)
+    tokens.max =
+        std::min(tokens.max, cost_.tokens_within(step_seconds_max_, decode_rows, position));
+  // Of several callers' decoders not all are in every step: as many as in the last one.
+  if (several) tokens.beside_decoders = cost_.tokens_beside(planned_decodes_, position);
+  return tokens;
+}
+
+// The first slice of a request.
+void StepBuilder::begin(Sequence* seq) const {
+  Request& request = *seq->request;
+  seq->sampler.emplace(seq->params, request.prompt, state_.facts.spec->vocab_size,
+                       request.max_tokens);
+  if (request.matcher) seq->sampler->constrain(std::move(request.matcher));
+  seq->pooled = std::move(request.pooled);
+  if (drafts_ != nullptr)
+    seq->drafts = std::clamp(drafts_->most(request), 0, DraftSource::kDraftsMax);
+  request.started = Clock::now();
+  request.begun.store(true, std::memory_order_release);
+  state_.stats.queue_time.observe(
+      std::chrono::duration<double>(request.started - request.arrived).count());
+}
+
+void StepBuilder::write(StepBuffer& next, bool other_runs) const {
+  for (const Slice& slice : next.step.slices) {
+    ++slice.seq->steps;
+    if (!slice.seq->sampler) begin(slice.seq);
+  }
+  for (const Slice& slice : next.step.slices) {
+    write_slice(next, slice, other_runs);
+    want_rows(next, slice);
+  }
+}
+
+void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_runs) const {
+  const Sequence* seq = slice.seq;
+  next.batch.add_slice({.first_position = slice.first,
+                        .after = slice.late > 0 ? seq->slot : -1,
+                        .prompt_length = seq->prompt_length,
+                        .memory = seq->memory.view(),
+                        .sequence = state_.sequences.index_of(seq)});
+  for (int32_t i = slice.first; i < slice.first + slice.count - slice.drafts; ++i) {
+    const bool known = i < seq->known && slice.late == 0;
+    CHECK(known || (i >= seq->known && other_runs && seq->slot >= 0));
+    if (known)
+      next.batch.add_token(seq->token(i));
+    else
+      next.batch.add_place(seq->slot);
+  }
+  for (int32_t i = 0; i < slice.drafts; ++i) next.batch.add_token(0);  // bind() knows which.
+}
+
+void StepBuilder::want_rows(StepBuffer& next, const Slice& slice) {
+  if (slice.seq->request->prompt_log) want_scores(next, slice);
+  if (slice.seq->pooling != Pooling::kNone) want_hidden(next, slice);
+  if (!slice.sample) return;
+  if (slice.seq->request->max_tokens == 0)
+    next.ends.push_back(slice.seq);
+  else
+    want_tokens(next, slice);
+}
+
+// A sequence that was preempted computes rows again whose tokens are scored already.
+void StepBuilder::want_scores(StepBuffer& next, const Slice& slice) {
+  Sequence* const seq = slice.seq;
+  const int32_t begin = std::max(slice.first, seq->scored);
+  const int32_t end = std::min(slice.first + slice.count, seq->prompt_length - 1);
+  if (begin >= end) return;
+  next.batch.want(Wanted::kScore, begin - slice.first, end - begin);
+  const size_t at = next.following.size();
+  for (int32_t i = begin; i < end; ++i) next.following.push_back(seq->token(i + 1));
+  CHECK(next.following.size() <= next.following.capacity());
+  next.jobs.emplace_back(exec::Score{.following = next.following.data() + at,
+                                     .tops = seq->params.prompt_top_logprobs});
+  seq->scored = end;
+}
+
+void StepBuilder::want_hidden(StepBuffer& next, const Slice& slice) {
+  Sequence* const seq = slice.seq;
+  const auto pool = [&](int32_t first, int32_t rows) {
+    next.batch.want(Wanted::kHidden, first, rows);
+    next.jobs.emplace_back(exec::Pool{.part = {.pooling = seq->pooling,
+                                               .first_position = slice.first,
+                                               .prompt_length = seq->prompt_length,
+                                               .last = slice.sample},
+                                      .vector = seq->pooled});
+  };
+  if (seq->pooling == Pooling::kMean) pool(0, slice.count);
+  if (seq->pooling == Pooling::kCls && slice.first == 0) pool(0, 1);
+  if (seq->pooling == Pooling::kLast && slice.sample) pool(slice.count - 1, 1);
+}
+
+void StepBuilder::want_tokens(StepBuffer& next, const Slice& slice) {
+  Sequence* const seq = slice.seq;
+  const int32_t last = slice.count - slice.drafts - 1;  // Of the tokens that are none.
+  const auto kind = slice.drafts > 0 ? Wanted::kVerify : Wanted::kNext;
+  next.batch.want(kind, last, slice.drafts + 1);
+  next.jobs.emplace_back(exec::Choose{.sampler = &*seq->sampler,
+                                      .logprobs = seq->want_logprobs,
+                                      .output_index = slice.first + last + 1 - seq->prompt_length});
+  seq->slot = next.batch.wanted().back().row_begin;
+}
+
+void StepBuilder::bind(StepBuffer& next, StepBuffer& before) {
+  if (drafts_ == nullptr) return;
+  for (size_t i = 0; i < next.step.slices.size(); ++i) {
+    const Slice& slice = next.step.slices[i];
+    if (slice.drafts == 0 || slice.seq->request == nullptr) continue;
+    const model::BatchSlice& rows = next.batch.slices()[i];
+    std::array<int32_t, kPendingMax> pending;
+    size_t count = 0;
+    const int32_t token = next.batch.token(rows.row_begin);
+    if (token < 0) count = pending_tokens(before, -1 - token, slice.seq, pending);
+    std::array<int32_t, DraftSource::kDraftsMax> drafts{};
+    const std::span wanted = std::span(drafts).first(static_cast<size_t>(slice.drafts));
+    drafts_->draft(*slice.seq->request, std::span(pending).first(count), wanted);
+    for (int32_t d = 0; d < slice.drafts; ++d)
+      next.batch.set_token(rows.row_begin + slice.count - slice.drafts + d,
+                           std::clamp(wanted[static_cast<size_t>(d)], 0,
+                                      state_.facts.spec->vocab_size - 1));
+  }
+}
+
+}  // namespace weir::sched
