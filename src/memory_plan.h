@@ -8,8 +8,8 @@
 
 #include "base/meminfo.h"
 #include "base/result.h"
-#include "kernels/ops.h"
 #include "exec/executor.h"
+#include "kernels/ops.h"
 #include "model/model.h"
 #include "options.h"
 
@@ -94,8 +94,8 @@ int64_t plan_answers(const MemoryLimit& limit);
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model);
 
-// The executor takes the planned memory for keys and values. All of it is reserved at once; where the
-// system refuses that, the error names the option that helps.
+// The executor takes the planned memory for keys and values. All of it is reserved at once; where
+// the system refuses that, the error names the option that helps.
 Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const MemoryPlan& plan);
 
 // What a plan that has made the context shorter says of it; empty: it has not.

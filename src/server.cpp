@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/thread_team.h"
 #include "commit.h"
+#include "exec/cpu_executor.h"
 #include "expert_metrics.h"
 #include "expert_streaming.h"
 #include "key_file.h"
@@ -33,7 +34,6 @@
 #include "net/http.h"
 #include "net/loop.h"
 #include "net/tls.h"
-#include "exec/cpu_executor.h"
 #include "sched/engine.h"
 #include "ssd/calibration.h"
 #include "vocabulary_check.h"
@@ -372,7 +372,7 @@ void Server::engine_main() {
       recorder->attach(member == 0 ? "engine" : "team " + std::to_string(member));
     });
   engine_->run();
-  engine_.reset();  // On the thread that owns what it holds.
+  engine_.reset();    // On the thread that owns what it holds.
   executor_.reset();  // Before the team that it runs on.
 }
 

@@ -89,8 +89,9 @@ Result<void> measure_perplexity(const Options& options) {
     return fail(ErrorCode::kConfig, options.file +
                                         ": expected a text of at least 2 tokens; found " +
                                         std::to_string(ids.size()));
-  WEIR_ASSIGN(model::Session session,
-              model::Session::create(*model, team, {.tokens_max = window, .kv_type = choice.kv_type}));
+  WEIR_ASSIGN(
+      model::Session session,
+      model::Session::create(*model, team, {.tokens_max = window, .kv_type = choice.kv_type}));
   Total total;
   for (size_t begin = 0; begin + 1 < ids.size(); begin += static_cast<size_t>(window)) {
     const size_t count = std::min(static_cast<size_t>(window), ids.size() - begin);

@@ -133,9 +133,8 @@ void CpuExecutor::score(const Score& job, const model::Wanted& wanted, int32_t f
     const int32_t row = wanted.row_begin + first + i;
     const auto at = static_cast<size_t>(row);
     const int32_t token = job.following[first + i];
-    const sample::ScoredToken scored =
-        sample::score_token(rows.row(i), token, results.tops(row).first(static_cast<size_t>(job.tops)),
-                            ops_, scratch);
+    const sample::ScoredToken scored = sample::score_token(
+        rows.row(i), token, results.tops(row).first(static_cast<size_t>(job.tops)), ops_, scratch);
     results.chosen[at] = {token, scored.logprob};
     results.top_counts[at] = static_cast<int32_t>(scored.top_count);
     results.ranks[at] = scored.rank;

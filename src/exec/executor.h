@@ -1,6 +1,6 @@
-// Executor: what stands between the engine and whatever computes. The engine hands it steps and gets
-// tokens, scores and vectors; weights, keys, values and logits are the executor's own, wherever they
-// lie. CpuExecutor is the one there is.
+// Executor: what stands between the engine and whatever computes. The engine hands it steps and
+// gets tokens, scores and vectors; weights, keys, values and logits are the executor's own,
+// wherever they lie. CpuExecutor is the one there is.
 //
 // A life: place_weights() and take_memory(), once, in this order; then, for each step or slab,
 // begin() and advance() until that says that it is done.

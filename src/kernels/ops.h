@@ -172,7 +172,7 @@ struct AttendArgs {
   int32_t window = 0;
   int32_t span_begin = 0, span_end = 0;  // Positions that see each other; equal: none.
   const float* sinks = nullptr;          // [group] or null.
-  void* scratch = nullptr;       // kScratchBytes.
+  void* scratch = nullptr;               // kScratchBytes.
 };
 
 // One token of a depthwise causal convolution of n channels with `taps` weights each, taps >= 2.

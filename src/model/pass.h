@@ -74,8 +74,8 @@ struct Pass {
   }
 };
 
-// Columns of a product for some of the pass's rows (model/linear.h). It knows the rows' slices, and so
-// is the one place where what a row's adapter adds would be.
+// Columns of a product for some of the pass's rows (model/linear.h). It knows the rows' slices, and
+// so is the one place where what a row's adapter adds would be.
 inline void multiply(const Pass& pass, const Linear& weight, const Activations& in,
                      const kernels::GemmRange& range) {
   multiply(pass.ops, weight, in, range, pass.scratch());

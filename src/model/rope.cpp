@@ -117,8 +117,7 @@ Angles RopeTable::angles(int32_t position, int32_t length, std::span<float> own)
   return {own.data(), own.data() + n};
 }
 
-Angles RopeTable::angles(const RopePosition& position, int32_t length,
-                         std::span<float> own) const {
+Angles RopeTable::angles(const RopePosition& position, int32_t length, std::span<float> own) const {
   const auto n = static_cast<size_t>(half());
   if (position[0] == position[1] && position[0] == position[2])
     return angles(position[0], length, own);

@@ -63,8 +63,8 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
                     .mask = slice.mask,
                     .sequence = slice.sequence});
   if (slice.vectors.empty()) {
-    batch_.add_tokens(slice.tokens.subspan(static_cast<size_t>(begin),
-                                           static_cast<size_t>(end - begin)));
+    batch_.add_tokens(
+        slice.tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
   } else {
     batch_.add_vectors(slice.vectors.data() + int64_t{begin} * model_->spec().hidden_size,
                        end - begin);
@@ -92,8 +92,8 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
   bool both = false;  // Some sequence goes from its prompt on to what comes after.
   for (const Slice& slice : slices) {
     const Sequence& sequence = sequences_.at(static_cast<size_t>(slice.sequence));
-    CHECK(slice.count() > 0 && sequence.length + slice.count() <=
-                                   std::ssize(sequence.pages) * kernels::kPageTokens);
+    CHECK(slice.count() > 0 &&
+          sequence.length + slice.count() <= std::ssize(sequence.pages) * kernels::kPageTokens);
     both |= of_prompt(slice) > 0 && of_prompt(slice) < slice.count();
   }
   const auto add_prompts = [&] {
@@ -101,8 +101,7 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
   };
   if (both) add_prompts(), run();
   // Generated tokens first, as Model::prompts_differ() wants it.
-  for (size_t i = 0; i < slices.size(); ++i)
-    add_part(i, of_prompt(slices[i]), slices[i].count());
+  for (size_t i = 0; i < slices.size(); ++i) add_part(i, of_prompt(slices[i]), slices[i].count());
   if (!both) add_prompts();
   run();
   for (const Slice& slice : slices)

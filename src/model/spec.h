@@ -43,10 +43,10 @@ struct Rope {
   int dim = 0;  // Rotated dimensions of a head; 0 means this layer has no position encoding.
   float factor = 1;
   float original_context = 0;  // original_max_position_embeddings, or max_position_embeddings.
-  float low_freq_factor = 1, high_freq_factor = 4;   // llama3.
-  float beta_fast = 32, beta_slow = 1;               // yarn.
-  bool truncate = true;                              // yarn: floor and ceil the ramp.
-  float attention_factor = 1;                        // On cos and sin: yarn, longrope.
+  float low_freq_factor = 1, high_freq_factor = 4;  // llama3.
+  float beta_fast = 32, beta_slow = 1;              // yarn.
+  bool truncate = true;                             // yarn: floor and ceil the ramp.
+  float attention_factor = 1;                       // On cos and sin: yarn, longrope.
   // Where positions are three numbers (RopePosition): how many pairs turn by the first, by the
   // second and by the third of them. All 0: positions are one number.
   std::array<int, 3> sections{};

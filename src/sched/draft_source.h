@@ -1,5 +1,6 @@
-// DraftSource: where guesses of a sequence's next tokens come from. What they are changes no answer,
-// only how many steps it takes: a step computes them as if they were right and takes those that are.
+// DraftSource: where guesses of a sequence's next tokens come from. What they are changes no
+// answer, only how many steps it takes: a step computes them as if they were right and takes those
+// that are.
 //
 // Threads: the engine thread, between two steps. Neither blocks nor allocates.
 #pragma once

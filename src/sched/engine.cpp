@@ -58,8 +58,8 @@ struct Engine::Impl {
   kv::PageKeeper keeper;
 
   StepBuffer buffers[2];
-  StepBuffer* spare = nullptr;    // Of two: the one that ran before, and is planned meanwhile.
-  StepBuffer slab;                // Prompts computed some sublayers at a time; empty: none.
+  StepBuffer* spare = nullptr;  // Of two: the one that ran before, and is planned meanwhile.
+  StepBuffer slab;              // Prompts computed some sublayers at a time; empty: none.
   std::function<void()> prepare_spare = [this] { prepare(*spare, /*other_runs=*/true); };
   bool has_run = false;
   uint32_t sheds = 0;             // Of EngineHandle::sheds_, those that were heard.
@@ -133,8 +133,7 @@ void Engine::Impl::execute(StepBuffer& step) {
   builder.bind(step, *spare);
   state.running = &step;
   state.executor.begin(exec::Lane::kStep, step.work(spare));
-  const bool done =
-      state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, prepare_spare);
+  const bool done = state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, prepare_spare);
   CHECK(done);
   state.running = nullptr;
   const double taken = seconds(Clock::now() - begin);
@@ -241,9 +240,8 @@ Engine::Engine(const EngineOptions& options, exec::Executor& executor, EngineHan
     : impl_(std::make_unique<Impl>(options, executor, handle, std::move(wake))) {
   handle.vocab_size_.store(impl_->state.facts.spec->vocab_size, std::memory_order_relaxed);
   handle.hidden_size_.store(impl_->state.facts.spec->hidden_size, std::memory_order_relaxed);
-  handle.tokens_max_.store(
-      std::min(impl_->state.context_max, impl_->state.scheduler.tokens_max()),
-      std::memory_order_release);
+  handle.tokens_max_.store(std::min(impl_->state.context_max, impl_->state.scheduler.tokens_max()),
+                           std::memory_order_release);
 }
 
 Engine::~Engine() = default;

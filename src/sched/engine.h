@@ -17,8 +17,8 @@ namespace weir::sched {
 class Engine {
  public:
   // `wake` is called once per step that published something, from the engine thread; it must not
-  // block (uv_async_send). References outlive the engine. REQUIRES: the executor has its weights and
-  // its memory.
+  // block (uv_async_send). References outlive the engine. REQUIRES: the executor has its weights
+  // and its memory.
   Engine(const EngineOptions& options, exec::Executor& executor, EngineHandle& handle,
          std::function<void()> wake);
   ~Engine();

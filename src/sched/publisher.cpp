@@ -102,8 +102,8 @@ void Publisher::publish_scores(StepBuffer& ran, const model::Wanted& wanted, Seq
       return state_.fail_without_numbers(seq);
     if (!request.prompt_ranks.empty())
       request.prompt_ranks[static_cast<size_t>(request.prompt_log->size())] = results.ranks[at];
-    request.prompt_log->append(results.chosen[at],
-                               results.tops(row).first(static_cast<size_t>(results.top_counts[at])));
+    request.prompt_log->append(
+        results.chosen[at], results.tops(row).first(static_cast<size_t>(results.top_counts[at])));
   }
 }
 
@@ -143,8 +143,7 @@ bool Publisher::publish_token(exec::StepResults& results, int32_t row, Sequence*
     request.end_token = chosen.token;
     return end(FinishReason::kStop);
   }
-  request.log.append(chosen,
-                     results.tops(row).first(static_cast<size_t>(results.top_counts[at])));
+  request.log.append(chosen, results.tops(row).first(static_cast<size_t>(results.top_counts[at])));
   const auto forced = static_cast<size_t>(results.forced_counts[at]);
   for (const int32_t token : results.forced(row).first(forced))
     request.log.append({.token = token}, {});

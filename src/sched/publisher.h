@@ -1,5 +1,5 @@
-// Publisher gives the requests what a step has computed for them: tokens, scores, vectors, progress,
-// and ends.
+// Publisher gives the requests what a step has computed for them: tokens, scores, vectors,
+// progress, and ends.
 //
 // Threads: the engine thread.
 #pragma once

@@ -105,9 +105,9 @@ void Scheduler::choose_decodes(Step& step) {
   int32_t spare = limits_.step_tokens_max - static_cast<int32_t>(running_.size());
   for (Sequence* seq : running_) {
     if (seq->prefilling() || seq->in_slab) continue;
+    // Which of the tokens that a grammar has forced were drafts is known when the step has run.
+    if (seq->unsettled > 0 && seq->known > seq->computed) continue;
     if (tokens_left(seq) > 1) {
-      // Which of these drafts were is not known before the step has run.
-      if (seq->unsettled > 0) continue;
       const int32_t forced = std::min(tokens_left(seq) - 1, spare);
       spare -= forced;
       step.slices.push_back({.seq = seq,

@@ -129,7 +129,7 @@ class Scheduler {
 
   // Tokens that were not sampled are known up to `seq->known`, and to be computed.
   void extend(Sequence* seq);
-  // Of the drafts in a slice of the sequence so many were taken, and are as if planned.
+  // Of the drafts in a slice of the sequence so many were taken: they are computed.
   void settle(Sequence* seq, int32_t drafts, int32_t taken);
 
   // Something in shared memory may be wrong: nobody is given any of what is shared now.

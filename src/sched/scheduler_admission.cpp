@@ -68,14 +68,11 @@ void Scheduler::extend(Sequence* seq) {
 
 void Scheduler::settle(Sequence* seq, int32_t drafts, int32_t taken) {
   CHECK(drafts >= 0 && taken >= 0 && taken <= drafts);
-  const bool waiting = seq->state == Sequence::State::kWaiting;
-  if (waiting) waiting_blocks_ -= blocks_wanted(seq);
-  seq->length += taken;
-  if (waiting) waiting_blocks_ += blocks_wanted(seq);
   // One that has given way, or has all of its rows planned, remembers nothing.
   if (seq->unsettled == 0) return;
   seq->unsettled -= drafts;
   seq->computed += taken;
+  seq->length = std::max(seq->length, seq->computed + 1);  // What a grammar has forced is in it.
 }
 
 void Scheduler::admit() {

@@ -9,8 +9,9 @@
 // `unsettled` may come on top of it and of `length`, as drafts are taken or not.
 // Steps run in the order in which they were planned, so a plan may treat that as the present.
 //
-// Threads: the engine thread. The executor uses `sampler`, `params` and `pooled` of sequences in the
-// step that runs; the engine touches none of them while a step refers to the sequence (`steps` > 0).
+// Threads: the engine thread. The executor uses `sampler`, `params` and `pooled` of sequences in
+// the step that runs; the engine touches none of them while a step refers to the sequence (`steps`
+// > 0).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// StepBuffer: one step with all its arrays: what the scheduler planned, the batch, what is done with
-// its rows, and what comes of them. The engine has two and uses them in turn: while one runs, the
-// results of the other are published and the next step is planned into it.
+// StepBuffer: one step with all its arrays: what the scheduler planned, the batch, what is done
+// with its rows, and what comes of them. The engine has two and uses them in turn: while one runs,
+// the results of the other are published and the next step is planned into it.
 //
 // Threads: between plan and launch the engine thread's; then as exec::StepWork. The batch that runs
 // reads `results.taken` of the other buffer, so a plan must leave that alone.

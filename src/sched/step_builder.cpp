@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -17,25 +18,33 @@ using model::Wanted;
 // What may be pending at a bind: the drafts that a step has taken, a token, and what it has forced.
 constexpr size_t kPendingMax = DraftSource::kDraftsMax + 1 + sample::kForcedTokensMax;
 
-// Tokens that a step has chosen for a sequence and that are not in its log; returns how many.
-size_t pending_tokens(StepBuffer& ran, int32_t first_row, const Sequence* seq,
-                      std::array<int32_t, kPendingMax>& tokens) {
-  exec::StepResults& results = ran.results;
+// Tokens of a sequence that are not in its log.
+struct Pending {
+  std::array<int32_t, kPendingMax> tokens;
   size_t count = 0;
-  int32_t next = seq->known - seq->prompt_length;  // The output's next token.
-  const auto add = [&](int32_t token) {
-    tokens[count++] = token;
-    ++next;
-  };
+  size_t forced = 0;  // The last ones, which follow the token that the next step begins with.
+
+  std::span<const int32_t> all() const { return std::span(tokens).first(count); }
+};
+
+// Those that a step has left, its first row of the sequence being `first_row`.
+Pending pending_tokens(StepBuffer& ran, int32_t first_row, const Sequence* seq) {
+  exec::StepResults& results = ran.results;
   const auto first = static_cast<size_t>(first_row);
+  Pending pending;
+  int32_t next = seq->known - seq->prompt_length;  // The output's next token.
   for (int32_t i = 0; i <= results.taken[first].drafts; ++i) {
-    if (results.outputs_before[first] + i < next) continue;  // Forced, and known.
     const int32_t row = first_row + i;
-    add(results.chosen[static_cast<size_t>(row)].token);
-    const auto forced = static_cast<size_t>(results.forced_counts[static_cast<size_t>(row)]);
-    for (const int32_t token : results.forced(row).first(forced)) add(token);
+    if (pending.forced > 0) --pending.forced;  // A row of a token that has been forced.
+    if (results.outputs_before[first] + i < next) continue;
+    pending.tokens[pending.count++] = results.chosen[static_cast<size_t>(row)].token;
+    pending.forced = static_cast<size_t>(results.forced_counts[static_cast<size_t>(row)]);
+    std::ranges::copy(results.forced(row).first(pending.forced),
+                      pending.tokens.begin() + static_cast<ptrdiff_t>(pending.count));
+    pending.count += pending.forced;
+    next += 1 + static_cast<int32_t>(pending.forced);
   }
-  return count;
+  return pending;
 }
 
 }  // namespace
@@ -192,18 +201,18 @@ void StepBuilder::bind(StepBuffer& next, StepBuffer& before) {
   for (size_t i = 0; i < next.step.slices.size(); ++i) {
     const Slice& slice = next.step.slices[i];
     if (slice.drafts == 0 || slice.seq->request == nullptr) continue;
-    const model::BatchSlice& rows = next.batch.slices()[i];
-    std::array<int32_t, kPendingMax> pending;
-    size_t count = 0;
-    const int32_t token = next.batch.token(rows.row_begin);
-    if (token < 0) count = pending_tokens(before, -1 - token, slice.seq, pending);
+    const int32_t row = next.batch.slices()[i].row_begin, token = next.batch.token(row);
+    const Pending pending = token < 0 ? pending_tokens(before, -1 - token, slice.seq) : Pending{};
+    // What has been forced is known to follow; the source guesses what comes after that.
     std::array<int32_t, DraftSource::kDraftsMax> drafts{};
-    const std::span wanted = std::span(drafts).first(static_cast<size_t>(slice.drafts));
-    drafts_->draft(*slice.seq->request, std::span(pending).first(count), wanted);
-    for (int32_t d = 0; d < slice.drafts; ++d)
-      next.batch.set_token(rows.row_begin + slice.count - slice.drafts + d,
-                           std::clamp(wanted[static_cast<size_t>(d)], 0,
-                                      state_.facts.spec->vocab_size - 1));
+    const std::span all = std::span(drafts).first(static_cast<size_t>(slice.drafts));
+    const size_t forced = std::min(pending.forced, all.size());
+    std::ranges::copy(pending.all().last(pending.forced).first(forced), all.begin());
+    if (forced < all.size())
+      drafts_->draft(*slice.seq->request, pending.all(), all.subspan(forced));
+    for (size_t d = 0; d < all.size(); ++d)
+      next.batch.set_token(row + slice.count - slice.drafts + static_cast<int32_t>(d),
+                           std::clamp(all[d], 0, state_.facts.spec->vocab_size - 1));
   }
 }
 

@@ -1,5 +1,5 @@
-// StepBuilder makes the next step: asks the scheduler what it has, and writes the batch and the jobs
-// of it. A token that is not known yet is named by the place where the running step leaves it.
+// StepBuilder makes the next step: asks the scheduler what it has, and writes the batch and the
+// jobs of it. A token that is not known yet is named by the place where the running step leaves it.
 //
 // Threads: the engine thread.
 #pragma once

@@ -114,31 +114,38 @@ inline std::vector<int32_t> prompt_tokens() {
   return tokens;
 }
 
-// The decoder of a spec with these weights; null, and a failure, where it cannot be had.
-inline std::unique_ptr<Decoder> decoder_of(const ModelSpec& spec, const Weights& weights,
-                                           const kernels::Ops& ops, const ThreadTeam& team) {
-  const Result<void> checked = check_spec(spec);
-  EXPECT_TRUE(checked) << checked.error().message;
-  const std::string config = R"({"architectures":["LlamaForCausalLM"]})", file = weights.file();
-  const auto card = card::ModelCard::open(
-      card::ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config))},
-                                       {"model.safetensors", std::as_bytes(std::span(file))}}));
-  EXPECT_TRUE(card) << card.error().message;
-  auto model =
-      Decoder::bind(*card, spec, {.compute = Compute::kExact, .rows_max = 64, .context_max = 64},
-                    ops, team.members());
-  EXPECT_TRUE(model) << model.error().message;
-  return model ? std::move(*model) : nullptr;
-}
+// The decoder of a spec with these weights, and their file, from which it uses them in place. Null,
+// and a failure, where it cannot be had.
+struct HandMade {
+  HandMade(const ModelSpec& spec, const Weights& weights, const kernels::Ops& ops,
+           const ThreadTeam& team)
+      : file(weights.file()) {
+    const Result<void> checked = check_spec(spec);
+    EXPECT_TRUE(checked) << checked.error().message;
+    const auto card = card::ModelCard::open(
+        card::ModelFiles::embedded("m", {{"config.json", std::as_bytes(std::span(config))},
+                                         {"model.safetensors", std::as_bytes(std::span(file))}}));
+    EXPECT_TRUE(card) << card.error().message;
+    auto bound =
+        Decoder::bind(*card, spec, {.compute = Compute::kExact, .rows_max = 64, .context_max = 64},
+                      ops, team.members());
+    EXPECT_TRUE(bound) << bound.error().message;
+    if (bound) decoder = std::move(*bound);
+  }
+
+  const std::string config = R"({"architectures":["LlamaForCausalLM"]})";
+  const std::string file;
+  std::unique_ptr<Decoder> decoder;
+};
 
 // The logits of all rows of the prompt, or of the vectors [kTokens, kHidden] in place of it.
 inline std::vector<float> logits_of(
     const ModelSpec& spec, const Weights& weights, std::span<const float> vectors = {},
     Mask mask = {}, const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa())) {
   ThreadTeam team(2, false);
-  const std::unique_ptr<Decoder> model = decoder_of(spec, weights, ops, team);
-  if (!model) return {};
-  auto session = Session::create(*model, team, {.kv_type = kernels::FloatType::kF32});
+  const HandMade model(spec, weights, ops, team);
+  if (!model.decoder) return {};
+  auto session = Session::create(*model.decoder, team, {.kv_type = kernels::FloatType::kF32});
   EXPECT_TRUE(session) << session.error().message;
   const std::vector<int32_t> tokens = prompt_tokens();
   session->begin(0, kTokens);

@@ -34,11 +34,10 @@ void turn(const Rope& rope, const RopePosition& position, double* x) {
   const int half = rope.dim / 2;
   for (int i = 0; i < half; ++i) {
     const bool three = rope.sections[0] > 0;
-    const size_t axis = !three || i < rope.sections[0]                    ? 0
+    const size_t axis = !three || i < rope.sections[0]            ? 0
                         : i < rope.sections[0] + rope.sections[1] ? 1
-                                                                          : 2;
-    const double angle =
-        position[axis] * std::pow(double{rope.theta}, -2.0 * i / double(rope.dim));
+                                                                  : 2;
+    const double angle = position[axis] * std::pow(double{rope.theta}, -2.0 * i / double(rope.dim));
     const double a = x[i], b = x[i + half];
     x[i] = a * std::cos(angle) - b * std::sin(angle);
     x[i + half] = b * std::cos(angle) + a * std::sin(angle);
@@ -46,7 +45,7 @@ void turn(const Rope& rope, const RopePosition& position, double* x) {
 }
 
 struct Input {
-  std::vector<Numbers> rows;             // [tokens][kHidden]: what they begin with.
+  std::vector<Numbers> rows;  // [tokens][kHidden]: what they begin with.
   Mask mask{};
   std::vector<RopePosition> positions{};  // Empty: the rows' own.
 };
@@ -170,23 +169,26 @@ TEST(Rows, OfVectorsAreThoseOfTheTokensTheyEmbed) {
 }
 
 TEST(Rows, OfASpanSeeEachOtherInEveryKernel) {
-  for (const kernels::Isa isa : {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
+  for (const kernels::Isa isa :
+       {kernels::Isa::kScalar, kernels::Isa::kAvx2, kernels::Isa::kAvx512}) {
     if (isa > kernels::detect_isa()) continue;
     for (const int window : {0, 7})
       for (const Mask mask : {Mask{3, 21}, Mask{0, kTokens}, Mask{30, kTokens}, Mask{5, 6}}) {
         const TwoLayers model(window);
         const Input input = {.rows = embedded(model.weights), .mask = mask};
         const std::vector<float> expected = reference(model.layers, model.weights, input);
-        const std::vector<float> found = logits_of(model.spec(), model.weights, flat(input.rows),
-                                                   mask, kernels::ops_for(isa));
+        const std::vector<float> found =
+            logits_of(model.spec(), model.weights, flat(input.rows), mask, kernels::ops_for(isa));
         EXPECT_LT(largest_difference(found, expected), 1e-4)
             << mask.begin << " to " << mask.end << " window " << window;
         const std::vector<float> causal = logits_of(model.spec(), model.weights);
         if (mask.end - mask.begin > 1) {
           EXPECT_GT(largest_difference(found, causal), 1e-2);
           // The rows before the span see nothing of it.
-          EXPECT_TRUE(std::equal(causal.begin(), causal.begin() + mask.begin * kVocab,
-                                 logits_of(model.spec(), model.weights, {}, mask).begin()));
+          const std::vector<float> masked = logits_of(model.spec(), model.weights, {}, mask);
+          const auto unequal = std::ranges::mismatch(causal, masked).in1 - causal.begin();
+          EXPECT_EQ(unequal / kVocab, mask.begin) << masked[static_cast<size_t>(unequal)] << " "
+                                                  << causal[static_cast<size_t>(unequal)];
         }
       }
   }
@@ -201,8 +203,8 @@ std::vector<float> logits_at(const TwoLayers& tested, const std::vector<RopePosi
     std::vector<float> logits = std::vector<float>(size_t{kTokens} * kVocab);
   } keep;
   ThreadTeam team(2, false);
-  const auto model = decoder_of(tested.spec(), tested.weights,
-                                kernels::ops_for(kernels::detect_isa()), team);
+  const HandMade made(tested.spec(), tested.weights, kernels::ops_for(kernels::detect_isa()), team);
+  Decoder* const model = made.decoder.get();
   auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF32, 2);
   EXPECT_TRUE(cache);
   const std::array<int32_t, 2> pages = {0, 1};
@@ -255,8 +257,9 @@ TEST(Rows, MayStandWhereTheStepBeforeLeavesThem) {
   };
   const TwoLayers tested(7);
   ThreadTeam team(2, false);
-  const auto model = decoder_of(tested.spec(), tested.weights,
-                                kernels::ops_for(kernels::detect_isa()), team);
+  const HandMade made(tested.spec(), tested.weights, kernels::ops_for(kernels::detect_isa()), team);
+  Decoder* const model = made.decoder.get();
+  ASSERT_NE(model, nullptr);
   const std::vector<int32_t> tokens = prompt_tokens();
   const std::array<int32_t, 2> pages = {0, 1};
   const std::span prompt = std::span(tokens).first(20);

@@ -3,6 +3,7 @@
 // preempted, beside other callers, in both compute modes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <random>
@@ -12,6 +13,7 @@
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "sched/engine_runner.h"
+#include "sched/made_up_drafts.h"
 
 namespace weir::sched {
 namespace {
@@ -43,6 +45,7 @@ Requests make_requests(int32_t vocab_size) {
     requests.push_back(
         std::make_unique<Request>(std::move(prompt), params, max_tokens, /*logprobs=*/true));
     requests.back()->arrived = Clock::now();
+    requests.back()->id = static_cast<uint64_t>(i);
   }
   return requests;
 }
@@ -168,6 +171,46 @@ TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
     SCOPED_TRACE("one caller has most of them");
     expect_equal(run(options(page_count, true), /*callers=*/8));
   }
+}
+
+// One sequence with one to eight rows in a step, right and wrong, beside sixteen without drafts;
+// then drafts for all.
+TEST_P(Exactness, DraftsChangeNoBit) {
+  std::vector<std::vector<int32_t>> texts;
+  for (const auto& request : expected_) {
+    std::vector<int32_t>& text = texts.emplace_back();
+    for (int32_t t = 0; t < request->log.size(); ++t) text.push_back(request->log[t].token);
+  }
+  const auto longest = std::ranges::max_element(texts, {}, &std::vector<int32_t>::size);
+  const auto one = static_cast<uint64_t>(longest - texts.begin());
+  const auto run_with = [&](MadeUpDrafts::Way way, const MadeUpDrafts::Most& most,
+                            const RunnerOptions& options) {
+    MadeUpDrafts drafts(
+        way, model_->spec().vocab_size,
+        [&](const Request& request) -> const std::vector<int32_t>& { return texts[request.id]; },
+        most);
+    RunnerOptions with = options;
+    with.engine.drafts = &drafts;
+    expect_equal(run(with));
+    EXPECT_EQ(drafts.wrong_pending(), 0);
+    return drafts.asked();
+  };
+  RunnerOptions beside = options(1024, /*prefix_cache=*/true);
+  beside.engine.running_max = 17;
+  const bool states = std::ranges::any_of(model_->memory_needs(), [](const kv::MemoryNeed& need) {
+    return std::holds_alternative<kv::StateNeed>(need);
+  });
+  for (int32_t rows = 1; rows <= 8; ++rows) {
+    SCOPED_TRACE(std::to_string(rows) + " rows");
+    const auto way = rows % 2 == 0 ? MadeUpDrafts::Way::kAllRight : MadeUpDrafts::Way::kRandom;
+    const int64_t asked = run_with(
+        way, [&](const Request& request) { return request.id == one ? rows - 1 : 0; }, beside);
+    EXPECT_EQ(asked > 0, rows > 1 && !states);
+  }
+  const auto all = [](const Request& request) { return static_cast<int32_t>(request.id % 16); };
+  for (const auto way : {MadeUpDrafts::Way::kNoneRight, MadeUpDrafts::Way::kLastWrong})
+    run_with(way, all, options(1024, false));
+  run_with(MadeUpDrafts::Way::kRandom, all, options(24, true));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -104,6 +104,7 @@ class FakeModel final : public model::Model {
     if (pass.end == kSublayers) answer(pass, states, member);
   }
 
+  bool has_states() const { return fake_.states; }
   int64_t rows() const { return rows_; }
   int64_t steps() const { return steps_; }
   int32_t most_rows() const { return most_rows_; }
@@ -136,10 +137,10 @@ class FakeModel final : public model::Model {
       const model::BatchSlice& slice = batch.slices[static_cast<size_t>(wanted.slice)];
       const bool hidden = wanted.kind == model::Wanted::kHidden;
       const int32_t width = hidden ? fake_.hidden_size : fake_.vocab_size;
-      const model::Rows rows = {.data = (hidden ? hidden_ : logits_).data() +
-                                        int64_t{wanted.row_begin} * width,
-                                .count = wanted.rows,
-                                .width = width};
+      const model::Rows rows = {
+          .data = (hidden ? hidden_ : logits_).data() + int64_t{wanted.row_begin} * width,
+          .count = wanted.rows,
+          .width = width};
       for (int32_t r = 0; r < wanted.rows; ++r) {
         const int32_t row = wanted.row_begin + r;
         uint64_t hash = read(slice, batch.first(slice) + row - slice.row_begin, pass.kv);

@@ -1,5 +1,5 @@
-// MadeUpDrafts: a DraftSource that knows the answers, and so how many of its drafts are right: none,
-// all, all but the last, or as chance has it.
+// MadeUpDrafts: a DraftSource that knows the answers, and so how many of its drafts are right:
+// none, all, all but the last, or as chance has it.
 //
 // Threads: as DraftSource.
 #pragma once

@@ -162,9 +162,8 @@ void Head::forward(const Pass& pass, const Layer& last) const {
   for (const Wanted& entry : wanted) rows += entry.rows;
   if (rows == 0) return;
   const int32_t logits = logit_rows(wanted);
-  claim_rows(pass, {0, rows}, [&](int32_t begin, int32_t end) {
-    normalise_rows(pass, last, logits, begin, end);
-  });
+  claim_rows(pass, {0, rows},
+             [&](int32_t begin, int32_t end) { normalise_rows(pass, last, logits, begin, end); });
   pass.team.barrier(pass.member);
   // In one phase with the first logits: these are claimed apart.
   give_hidden(pass, logits);

@@ -17,8 +17,8 @@ class MoeLayer;
 
 // What is said of a layer once, when it is built.
 struct LayerFacts {
-  int64_t weight_bytes = 0;  // That one token reads.
-  int64_t macs = 0;          // Of one token.
+  int64_t weight_bytes = 0;     // That one token reads.
+  int64_t macs = 0;             // Of one token.
   bool leaves_nothing = false;  // leave() has nothing to do.
   bool takes_groups = false;    // compute() may get its rows in groups, one after another.
   // The layer itself, where it reads experts from disk, and so wants to know early what rows are

@@ -1,0 +1,87 @@
+// Steps with drafts: whatever the drafts are, every answer is, to the bit, the one without them,
+// and right drafts save steps.
+#include <gtest/gtest.h>
+
+#include "sched/random_load.h"
+
+namespace weir::sched {
+namespace {
+
+using Way = MadeUpDrafts::Way;
+
+constexpr Way kWays[] = {Way::kNoneRight, Way::kAllRight, Way::kLastWrong, Way::kRandom};
+
+TEST(Drafts, ChangeNoAnswerOfARandomLoad) {
+  uint32_t seed = 100;
+  for (const Way way : kWays)
+    for (const bool prefix_cache : {true, false})
+      for (const int members : {1, 3}) {
+        FakeModel model;
+        run_load(model, runner_options(members, 256, prefix_cache),
+                 {.seed = ++seed, .bound_one_in = 4, .drafts = way});
+      }
+}
+
+TEST(Drafts, ChangeNoAnswerWherePagesAreFewAndRequestsLeave) {
+  uint32_t seed = 200;
+  for (const Way way : kWays)
+    for (const bool prefix_cache : {true, false}) {
+      FakeModel model;
+      EngineStats stats;
+      run_load(model, runner_options(2, 14, prefix_cache),
+               {.seed = ++seed, .cancel_one_in = 6, .bound_one_in = 4, .drafts = way}, &stats);
+      EXPECT_GT(stats.preemptions.value(), 0u);
+    }
+}
+
+TEST(Drafts, ChangeNoAnswerOfModelsWithWindowsSlabsAndLengthDependentRope) {
+  uint32_t seed = 300;
+  for (const Way way : {Way::kAllRight, Way::kRandom})
+    for (const FakeModelOptions& options :
+         {FakeModelOptions{.windows = {40}},
+          FakeModelOptions{.windows = {33, 70}, .whole_context = false},
+          FakeModelOptions{.slab_rows = 90}, FakeModelOptions{.original_context = 100}}) {
+      FakeModel model(options);
+      run_load(model, runner_options(2, 96, true),
+               {.seed = ++seed, .cancel_one_in = 9, .bound_one_in = 8, .drafts = way});
+    }
+}
+
+// A state cannot go back to where a draft was wrong.
+TEST(Drafts, AreNotForModelsWithStates) {
+  FakeModel model({.states = true});
+  run_load(model, runner_options(2, 96, true), {.seed = 400, .drafts = Way::kRandom});
+}
+
+// One request alone: with seven right drafts a step takes eight tokens.
+TEST(Drafts, ThatAreRightSaveSteps) {
+  FakeModel model;
+  auto request = make_request({1, 2, 3}, 81);
+  std::vector<int32_t> text;
+  for (const TokenLogprob& token : reference_answer(model, *request).tokens)
+    text.push_back(token.token);
+  const auto steps_with = [&](int32_t most, Way way) {
+    MadeUpDrafts drafts(
+        way, model.spec().vocab_size,
+        [&](const Request&) -> const std::vector<int32_t>& { return text; },
+        [most](const Request&) { return most; });
+    EngineRunner::Options options = runner_options(1, 64, true);
+    options.engine.drafts = &drafts;
+    EngineRunner runner(model, test_ops(), options);
+    auto again = make_request({1, 2, 3}, 81);
+    EXPECT_TRUE(runner.handle().submit(again.get()));
+    runner.wait(*again);
+    runner.stop();
+    EXPECT_TRUE(has_answer(*again, reference_answer(model, *again)));
+    return runner.handle().stats().steps.value();
+  };
+  EXPECT_EQ(steps_with(0, Way::kAllRight), 81u);
+  // The prompt's step gives the first token; then eight a step, and the last few where the answer
+  // may have come to its end already: a step waits for what the one before has taken.
+  EXPECT_LE(steps_with(7, Way::kAllRight), 16u);
+  EXPECT_LE(steps_with(7, Way::kLastWrong), 18u);
+  EXPECT_GE(steps_with(7, Way::kNoneRight), 81u);
+}
+
+}  // namespace
+}  // namespace weir::sched
