@@ -29,6 +29,7 @@ class StandInModel final : public model::Model {
     spec_.context_max = options_.context_max = kContextMax;
     options_.rows_max = kRowsMax;
     spec_.sublayers.push_back({.op = model::Attention{}});
+    needs_ = {kv::PagedNeed{.heads = 1, .k_dim = 1, .v_dim = 1}};
     logits_.resize(static_cast<size_t>(spec_.vocab_size));
     for (int32_t id = 0; id < spec_.vocab_size; ++id)
       if (!tokenizer.piece(id).empty() && !tokenizer.is_special(id) &&
@@ -36,28 +37,22 @@ class StandInModel final : public model::Model {
         words_.push_back(id);
   }
 
-  const model::ModelSpec& spec() const override { return spec_; }
-  const model::ModelOptions& options() const override { return options_; }
   model::ModelMemory memory() const override { return {}; }
-  int32_t context_max() const override { return kContextMax; }
-  int64_t weight_bytes_per_token() const override { return 0; }
-  int64_t macs_per_token() const override { return 0; }
-  std::vector<kv::MemoryNeed> memory_needs() const override {
-    return {kv::PagedNeed{.heads = 1, .k_dim = 1, .v_dim = 1}};
-  }
+  model::TokenWork token_work() const override { return {}; }
 
-  void forward(const model::Batch& batch, const kv::KvCache&, model::ForwardClient& client,
-               ThreadTeam&, int) override {
-    if (on_step) on_step(std::ssize(batch.sample_rows), std::ssize(batch.tokens));
+  using Model::forward;
+  void forward(const model::Forward& pass, int) override {
+    const std::span<const model::Wanted> wanted = pass.batch.wanted;
+    if (on_step) on_step(std::ssize(wanted), pass.batch.rows());
     const auto now = std::chrono::steady_clock::now();
     next_ = std::max(now, next_ + std::chrono::microseconds(period_));
     std::this_thread::sleep_until(next_);
-    client.while_computing();
-    for (int32_t i = 0; i < std::ssize(batch.sample_rows); ++i) {
+    pass.sink.while_computing();
+    for (int32_t i = 0; i < std::ssize(wanted); ++i) {
       random_ = random_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator.
       const auto word = static_cast<size_t>(words_[(random_ >> 33) % words_.size()]);
       logits_[word] = 30;
-      client.on_logits(i, logits_, 0);
+      pass.sink.on_rows(i, 0, {logits_.data(), 1, spec_.vocab_size}, 0);
       logits_[word] = 0;
     }
   }
@@ -68,8 +63,6 @@ class StandInModel final : public model::Model {
  private:
   const int64_t period_;
   std::chrono::steady_clock::time_point next_;
-  model::ModelSpec spec_;
-  model::ModelOptions options_;
   std::vector<float> logits_;
   std::vector<int32_t> words_;
   uint64_t random_ = 1;

@@ -61,48 +61,46 @@ inline std::array<float, kHidden> hidden_of(int32_t token) {
 
 class AlphabetModel final : public model::Model {
  public:
-  explicit AlphabetModel(int32_t context) : logits_(size_t{kRows} * kVocab) {
+  explicit AlphabetModel(int32_t context)
+      : logits_(size_t{kRows} * kVocab), hidden_(size_t{kRows} * kHidden) {
     spec_.vocab_size = kVocab;
     spec_.hidden_size = kHidden;
     spec_.context_max = options_.context_max = context;
     options_.rows_max = kRows;
     spec_.sublayers.push_back({.op = model::Attention{}});
+    needs_ = {kv::PagedNeed{.heads = 1, .k_dim = 1, .v_dim = 1}};
   }
 
-  const model::ModelSpec& spec() const override { return spec_; }
-  const model::ModelOptions& options() const override { return options_; }
   model::ModelMemory memory() const override { return {}; }
-  int32_t context_max() const override { return spec_.context_max; }
-  int64_t token_work().weight_bytes const override { return 0; }
-  int64_t token_work().macs const override { return 0; }
-  std::vector<kv::MemoryNeed> memory_needs() const override {
-    return {kv::PagedNeed{.heads = 1, .k_dim = 1, .v_dim = 1}};
-  }
+  model::TokenWork token_work() const override { return {}; }
 
-  void forward(const model::Batch& batch, const kv::KvCache&, model::ForwardClient& client,
-               ThreadTeam& team, int member) override {
+  using Model::forward;
+  void forward(const model::Forward& pass, int member) override {
+    const model::Batch& batch = pass.batch;
     if (member == 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(step_us.load()));
-      client.while_computing();
+      pass.sink.while_computing();
     }
-    team.barrier(member);
-    for (int32_t i; (i = team.claim()) < std::ssize(batch.sample_rows);) {
-      int32_t token = batch.tokens[static_cast<size_t>(batch.sample_rows[static_cast<size_t>(i)])];
-      if (token < 0) token = batch.sampled[-token - 1];
-      const std::span<float> logits =
-          std::span(logits_).subspan(static_cast<size_t>(i) * kVocab, kVocab);
-      std::fill(logits.begin(), logits.end(), 0.0f);
-      logits[static_cast<size_t>(next_[static_cast<size_t>(token)])] = 30;
-      client.on_logits(i, logits, member);
-    }
-    if (member != 0) return;
-    for (int32_t i = 0; i < std::ssize(batch.hidden_rows); ++i) {
-      const model::HiddenRows& part = batch.hidden_rows[static_cast<size_t>(i)];
-      hidden_.clear();
-      for (int32_t row = part.row_begin; row < part.row_begin + part.rows; ++row)
-        for (const float x : hidden_of(batch.tokens[static_cast<size_t>(row)]))
-          hidden_.push_back(x);
-      client.on_hidden(i, hidden_, member);
+    pass.team.barrier(member);
+    for (int32_t i; (i = pass.team.claim()) < std::ssize(batch.wanted);) {
+      const model::Wanted& wanted = batch.wanted[static_cast<size_t>(i)];
+      const bool hidden = wanted.kind == model::Wanted::kHidden;
+      const int32_t width = hidden ? kHidden : kVocab;
+      const model::Rows rows = {
+          .data = (hidden ? hidden_ : logits_).data() + int64_t{wanted.row_begin} * width,
+          .count = wanted.rows,
+          .width = width};
+      for (int32_t r = 0; r < rows.count; ++r) {
+        int32_t token = batch.tokens[static_cast<size_t>(wanted.row_begin + r)];
+        if (token < 0) token = batch.before[-token - 1].token;
+        if (hidden) {
+          std::ranges::copy(hidden_of(token), rows.row(r).begin());
+        } else {
+          std::ranges::fill(rows.row(r), 0.0f);
+          rows.row(r)[static_cast<size_t>(next_[static_cast<size_t>(token)])] = 30;
+        }
+      }
+      pass.sink.on_rows(i, 0, rows, member);
     }
   }
 
@@ -111,10 +109,7 @@ class AlphabetModel final : public model::Model {
  private:
   static constexpr int32_t kRows = 512;
   const std::array<int32_t, kVocab> next_ = successors();
-  model::ModelSpec spec_;
-  model::ModelOptions options_;
-  std::vector<float> logits_;
-  std::vector<float> hidden_;
+  std::vector<float> logits_, hidden_;  // By row.
 };
 
 // tokenizer.json of a byte-level BPE without merges: one token a byte, by GPT-2's names of bytes.

@@ -114,23 +114,23 @@ constexpr int64_t kWarmUpSteps = 150;
 class WatchedModel final : public model::Model {
  public:
   WatchedModel(model::Model& model, const EngineStats*& stats, int64_t counted_steps)
-      : model_(model), stats_(stats), counted_steps_(counted_steps) {}
+      : model_(model), stats_(stats), counted_steps_(counted_steps) {
+    spec_ = model.spec();
+    options_ = model.options();
+    needs_ = model.memory_needs();
+    prompts_differ_ = model.prompts_differ();
+  }
 
-  const model::ModelSpec& spec() const override { return model_.spec(); }
-  const model::ModelOptions& options() const override { return model_.options(); }
   model::ModelMemory memory() const override { return model_.memory(); }
-  int32_t context_max() const override { return model_.context_max(); }
-  int64_t weight_bytes_per_token() const override { return model_.weight_bytes_per_token(); }
-  int64_t macs_per_token() const override { return model_.macs_per_token(); }
-  std::vector<kv::MemoryNeed> memory_needs() const override { return model_.memory_needs(); }
+  model::TokenWork token_work() const override { return model_.token_work(); }
 
-  void forward(const model::Batch& batch, const kv::KvCache& kv, model::ForwardClient& client,
-               ThreadTeam& team, int member) override {
+  using Model::forward;
+  void forward(const model::Forward& pass, int member) override {
     // A step takes microseconds: all streams are there before the first one is over.
     submitted_.wait(false);
     hot_thread = true;
-    if (member == 0 && std::ssize(batch.slices) == kStreams) watch();
-    model_.forward(batch, kv, client, team, member);
+    if (member == 0 && std::ssize(pass.batch.slices) == kStreams) watch();
+    model_.forward(pass, member);
   }
 
   void all_are_submitted() {
