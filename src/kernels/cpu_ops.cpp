@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "kernels/checked_ops.h"
 #include "kernels/cpu_features.h"
 #include "kernels/isa.h"
 
@@ -42,6 +43,23 @@ Ops fill(Isa isa) {
     amx::fill_gemm_bf16(ops);
   }
   return ops;
+}
+
+template <Isa kIsa>
+const Ops& filled() {
+  static const Ops ops = fill(kIsa);
+  return ops;
+}
+
+// What callers get.
+template <Isa kIsa>
+const Ops& table() {
+#ifdef NDEBUG
+  return filled<kIsa>();
+#else
+  static const Ops ops = checked_ops<filled<kIsa> >();
+  return ops;
+#endif
 }
 
 }  // namespace
@@ -105,9 +123,17 @@ Result<Isa> choose_isa(std::optional<Isa> forced) {
 
 const Ops& ops_for(Isa isa) {
   CHECK(isa_available(isa));
-  static const std::array<Ops, 4> tables = {fill(kIsas[0]), fill(kIsas[1]), fill(kIsas[2]),
-                                            fill(kIsas[3])};
-  return tables[static_cast<size_t>(isa)];
+  switch (isa) {
+    case Isa::kScalar:
+      return table<Isa::kScalar>();
+    case Isa::kAvx2:
+      return table<Isa::kAvx2>();
+    case Isa::kAvx512:
+      return table<Isa::kAvx512>();
+    case Isa::kAmx:
+      break;
+  }
+  return table<Isa::kAmx>();
 }
 
 std::string processor_name() { return cpu_features().name; }

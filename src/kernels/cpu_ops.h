@@ -22,8 +22,8 @@ std::optional<Isa> parse_isa(std::string_view name);
 // The forced ISA if given (an error if this machine lacks it), else WEIR_ISA, else the best.
 Result<Isa> choose_isa(std::optional<Isa> forced);
 
-// The filled table. A level takes whatever it does not define itself from the level below.
-// REQUIRES: isa_available(isa).
+// The filled table. A level takes whatever it does not define itself from the level below. In debug
+// builds each entry checks what ops.h REQUIRES of it (checked_ops.h). REQUIRES: isa_available(isa).
 const Ops& ops_for(Isa isa);
 
 // "Intel(R) Xeon(R) ...", from cpuid.

@@ -4,6 +4,10 @@
 //
 // Threads: every function may be called by any thread; it touches only its arguments.
 //
+// What an entry REQUIRES of its arguments is checked in debug builds (checked_ops.h), by the
+// functions of requirements.h. No pointer is null where an element is read or written, and no count
+// is negative, unless a comment says otherwise.
+//
 // Batch invariance (decision 18): what a kernel computes for a row depends on that row alone, to
 // the last bit: not on how many rows are passed, nor on where a range of columns begins. So each
 // output element has one order of reduction, given below, that all paths of one ISA keep (GEMV,
@@ -75,6 +79,7 @@ struct QuantMatrix {
 };
 
 // A float weight [n, k], row-major as stored in the checkpoint (often mapped from the file).
+// REQUIRES: k <= kMaxLayerK.
 struct FloatMatrix {
   int32_t n = 0;
   int32_t k = 0;
@@ -87,7 +92,8 @@ struct FloatMatrix {
 // first: the same bits on every ISA. `sum[g]` = scale[g] * sum of q. A group with a NaN or infinity
 // gets such a scale and sum, so that it spoils every output of its row and nothing hides it.
 // Rows are k (q) and k / group (scale, sum) apart; q is in the permuted order of QuantMatrix.
-// Buffers are 64-byte aligned; the q buffer has at least 64 bytes behind its last row.
+// Buffers are 64-byte aligned, and the q buffer has at least 64 bytes after its last row; rows may
+// begin at any multiple of a group within them. REQUIRES: k % group == 0, group in {32, 64, 128}.
 struct QuantRows {
   int32_t k = 0;
   int32_t group = 0;
@@ -118,8 +124,9 @@ struct NextWeights {
 
 // Which rows of the activations, and where the result goes.
 // Row m of the result is computed from activation row `index[m]`, or m where index is null, and
-// written to y + m * y_stride + column. Columns [begin, end) are computed; begin is a multiple of
-// 16, and so is end unless it equals n. Nothing outside the columns is written.
+// written to y + m * y_stride + column. Columns [begin, end) are computed; nothing outside them is
+// written. REQUIRES: 0 <= begin <= end <= n; begin is a multiple of 16, and so is end unless it
+// equals n; rows of y do not overlap.
 struct GemmRange {
   const int32_t* index = nullptr;
   int32_t rows = 0;
@@ -132,8 +139,9 @@ struct GemmRange {
 
 // Memory of one layer's keys and values, in pages of 32 tokens. A page of one KV head holds
 // K transposed, [k_dim][32] (lane = token), then V, [32][v_dim] (lane = dimension). Where values
-// are in keys there is no V: a token's value is the first v_dim numbers of its key. REQUIRES there:
-// v_dim <= k_dim <= kValuesInKeysMax.
+// are in keys there is no V: a token's value is the first v_dim numbers of its key. REQUIRES: a
+// head fits head_bytes, all heads fit page_bytes, and elements are aligned; where values are in
+// keys, v_dim <= k_dim <= kValuesInKeysMax.
 struct KvPages {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;  // From a page to the next, all heads of this layer.
@@ -156,7 +164,8 @@ struct KvPages {
 // block to block; within a block the output accumulates ascending in the token, and the sum of
 // exponentials over 16 lanes (token % 16) ascending, then a fixed tree. A key that a row does not
 // see contributes nothing (its page bytes may be garbage, even NaN). The result for a row must not
-// depend on `rows`.
+// depend on `rows`. REQUIRES: kv_head < kv_heads; pages that hold a key which some row sees have
+// numbers >= 0 (the others may be anything); window >= 0; softcap >= 0.
 struct AttendArgs {
   const float* q = nullptr;  // [rows][...]: head h of row r at q + r * q_stride + h * k_dim.
   int64_t q_stride = 0;
@@ -177,7 +186,8 @@ struct AttendArgs {
 
 // One token of a depthwise causal convolution of n channels with `taps` weights each, taps >= 2.
 // weights: [taps][...], tap t of channel c at weights + t * weight_stride + c, the last one for the
-// token itself; history: the inputs of the taps - 1 tokens before it, oldest first.
+// token itself; history: the inputs of the taps - 1 tokens before it, oldest first. REQUIRES: both
+// strides >= n.
 struct ConvStep {
   const float* weights = nullptr;
   int64_t weight_stride = 0;
@@ -188,6 +198,7 @@ struct ConvStep {
 
 // One token of one head of a gated delta net, which reads and changes its state S [dk][dv]:
 //   S = decay S;  change = beta (v - S^T k);  S = S + k (x) change;  out = S^T q
+// REQUIRES: dk, dv >= 1; `out` overlaps neither S nor q nor k.
 struct DeltaStep {
   float* state = nullptr;
   const float* q = nullptr;
@@ -207,10 +218,11 @@ struct Ops {
   // Generated tokens, which come a few at a time, stay in int8.
   bool prompts_in_bf16 = false;
 
-  // --- Linear layers. y[m][c] = sum_k x[m][k] * w[c][k]. `scratch`: kScratchBytes.
+  // --- Linear layers. y[m][c] = sum_k x[m][k] * w[c][k]. `scratch`: kScratchBytes, 64-byte
+  // aligned.
 
   // Quantises `columns` floats of each of `rows` rows (x_stride apart) into the first columns of
-  // out's rows 0... REQUIRES: columns % out.group == 0.
+  // out's rows 0... REQUIRES: columns % out.group == 0, columns <= out.k.
   void (*quantise_rows)(const float* x, int64_t x_stride, int32_t rows, int32_t columns,
                         QuantRows out);
   // Per output, groups ascending:
@@ -220,7 +232,7 @@ struct Ops {
   void (*gemm_quant_int8)(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                           void* scratch);
   // Rounds `columns` floats of each of `rows` rows (x_stride apart) into the first columns of out's
-  // rows 0... REQUIRES: columns % 32 == 0.
+  // rows 0... REQUIRES: columns % 32 == 0, columns <= out.k.
   void (*round_rows)(const float* x, int64_t x_stride, int32_t rows, int32_t columns, Bf16Rows out);
   // Weights widened to bf16, products of pairs as tdpbf16ps defines them. Per output, blocks of 32
   // elements ascending:
@@ -234,7 +246,7 @@ struct Ops {
   void (*gemm_quant_bf16)(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
   // The same for bf16 weights, or f16 ones rounded to bf16 (nearest, ties to even). REQUIRES:
-  // w.type is one of these, w.k % 32 == 0.
+  // w.type is one of these, w.k % 32 == 0, x.k == w.k.
   void (*gemm_float_bf16)(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
   // Exact float32 activations: weight v = fma(scale, q, bias) in float32, then c = fma(v, x, c),
@@ -245,11 +257,12 @@ struct Ops {
   // vector length, 1 for scalar), ascending with fma, then a fixed tree.
   void (*gemm_float_f32)(const FloatMatrix& w, const float* x, int64_t x_stride,
                          const GemmRange& range, void* scratch);
-  // Row r of a matrix, widened: the embedding lookup.
+  // Row r of a matrix, widened: the embedding lookup. REQUIRES: row < n.
   void (*dequantise_row)(const QuantMatrix& w, int32_t row, float* out);
   void (*widen_row)(const FloatMatrix& w, int32_t row, float* out);
 
-  // --- Row-wise. `n` elements; in place where y == x is allowed.
+  // --- Row-wise. REQUIRES: n >= 1 elements; y is x where that is allowed, else they do not
+  // overlap.
 
   // y = w * x / sqrt(mean(x^2) + eps); w null means 1. y may be x.
   void (*rms_norm)(const float* x, const float* w, float eps, int32_t n, float* y);
@@ -259,7 +272,7 @@ struct Ops {
   // y += s * x.
   void (*add_scaled)(const float* x, float s, int32_t n, float* y);
   void (*scale)(float s, int32_t n, float* y);
-  // y = cap * tanh(y / cap).
+  // y = cap * tanh(y / cap). REQUIRES: cap > 0.
   void (*softcap)(float cap, int32_t n, float* y);
   // y = act(gate) * up, or, with a limit,
   //   y = act(min(gate, limit)) * (max(-limit, min(up, limit)) + up_offset);
@@ -270,14 +283,15 @@ struct Ops {
   // Rotates the first `dims` of each of `heads` heads (head_dim apart) by the row's angles:
   // pair i is (i, i + dims / 2), or (2i, 2i + 1) if interleaved; cos, sin [dims / 2].
   //   (a, b) -> (a cos - b sin, b cos + a sin)
+  // REQUIRES: dims is even and at most head_dim.
   void (*rope)(float* x, int32_t heads, int32_t head_dim, int32_t dims, const float* cos,
                const float* sin, bool interleaved);
 
   // --- Attention.
 
   // Writes one token's keys [heads][k_dim], or values [heads][v_dim], of KV heads `first` and on
-  // into slot `position % 32` of a page, rounded to the page's type. REQUIRES of store_values:
-  // values are not in keys.
+  // into slot `position % 32` of a page, rounded to the page's type. REQUIRES: page >= 0;
+  // first + heads <= kv_heads; for store_values, values are not in keys.
   void (*store_keys)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
                      const float* k);
   void (*store_values)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
@@ -297,7 +311,7 @@ struct Ops {
   // Both products with S ascending in dk, one fma after the other from 0; the decayed S is rounded.
   void (*delta_step)(const DeltaStep& step);
 
-  // --- Logits. n is the vocabulary.
+  // --- Logits. n is the vocabulary. REQUIRES: n >= 1.
 
   // The largest element; the first of equals. NaN never wins.
   int32_t (*argmax)(const float* x, int32_t n);

@@ -1,0 +1,302 @@
+#include "kernels/requirements.h"
+
+#include <algorithm>
+
+namespace weir::kernels::requirements {
+
+// The first of a list of conditions that does not hold, in its own words.
+#define REQUIRE(condition) \
+  if (!(condition)) return #condition
+
+#define REQUIRE_ALL(broken_or_null) \
+  if (const Broken broken = (broken_or_null); broken != nullptr) return broken
+
+namespace {
+
+constexpr int64_t kLine = 64;
+constexpr int32_t kBf16Block = 32;
+
+bool aligned(const void* p, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes) == 0;
+}
+
+bool is_group(int32_t group) { return group == 32 || group == 64 || group == 128; }
+
+int64_t bytes_of(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
+
+// Of two rows of n: the same one, or no element in common.
+bool same_or_apart(const float* a, const float* b, int64_t n) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  const uintptr_t bytes = static_cast<uintptr_t>(n) * sizeof(float);
+  return x == y || x + bytes <= y || y + bytes <= x;
+}
+
+bool apart(const float* a, int64_t a_count, const float* b, int64_t b_count) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return x + static_cast<uintptr_t>(a_count) * sizeof(float) <= y ||
+         y + static_cast<uintptr_t>(b_count) * sizeof(float) <= x;
+}
+
+// One row in, one row out.
+Broken row_to_row(const float* x, int32_t n, const float* y) {
+  REQUIRE(n >= 1);
+  REQUIRE(x != nullptr && y != nullptr);
+  REQUIRE(same_or_apart(x, y, n));
+  return nullptr;
+}
+
+Broken float_rows(const float* x, const GemmRange& range) {
+  REQUIRE(range.rows == 0 || x != nullptr);
+  return nullptr;
+}
+
+Broken store(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+             const float* rows) {
+  REQUIRE_ALL(kv_pages(kv));
+  REQUIRE(page >= 0);
+  REQUIRE(slot >= 0 && slot < kPageTokens);
+  REQUIRE(first >= 0 && heads >= 0 && first + heads <= kv.kv_heads);
+  REQUIRE(heads == 0 || rows != nullptr);
+  return nullptr;
+}
+
+}  // namespace
+
+Broken quant_matrix(const QuantMatrix& w) {
+  REQUIRE(w.n >= 1);
+  REQUIRE(w.k >= 1 && w.k <= kMaxLayerK);
+  REQUIRE(is_group(w.group));
+  REQUIRE(w.k % w.group == 0);
+  REQUIRE(w.bits == 4 || w.bits == 8);
+  REQUIRE(w.words != nullptr && aligned(w.words, kLine));
+  REQUIRE(w.scales != nullptr && aligned(w.scales, kLine));
+  return nullptr;
+}
+
+Broken float_matrix(const FloatMatrix& w) {
+  REQUIRE(w.n >= 1);
+  REQUIRE(w.k >= 1 && w.k <= kMaxLayerK);
+  REQUIRE(w.rows != nullptr && aligned(w.rows, bytes_of(w.type)));
+  return nullptr;
+}
+
+Broken quant_rows(const QuantRows& x) {
+  REQUIRE(x.k >= 1);
+  REQUIRE(is_group(x.group));
+  REQUIRE(x.k % x.group == 0);
+  REQUIRE(x.q != nullptr && aligned(x.q, 32));
+  REQUIRE(x.scale != nullptr && x.sum != nullptr);
+  return nullptr;
+}
+
+Broken bf16_rows(const Bf16Rows& x) {
+  REQUIRE(x.k >= 1 && x.k % kBf16Block == 0);
+  REQUIRE(x.stride >= x.k && x.stride % kBf16Block == 0);
+  REQUIRE(x.x != nullptr && aligned(x.x, kLine));
+  return nullptr;
+}
+
+Broken gemm_range(const GemmRange& range, int32_t n) {
+  REQUIRE(range.rows >= 0);
+  REQUIRE(range.begin >= 0 && range.begin <= range.end && range.end <= n);
+  REQUIRE(range.begin % kBlockRows == 0);
+  REQUIRE(range.end % kBlockRows == 0 || range.end == n);
+  REQUIRE(range.rows == 0 || range.begin == range.end || range.y != nullptr);
+  REQUIRE(range.rows <= 1 || range.y_stride >= range.end - range.begin);
+  for (int32_t m = 0; range.index != nullptr && m < range.rows; ++m) REQUIRE(range.index[m] >= 0);
+  return nullptr;
+}
+
+Broken scratch(const void* memory) {
+  REQUIRE(memory != nullptr && aligned(memory, kLine));
+  return nullptr;
+}
+
+Broken kv_pages(const KvPages& kv) {
+  REQUIRE(kv.type == FloatType::kF16 || kv.type == FloatType::kF32);
+  REQUIRE(kv.kv_heads >= 1 && kv.k_dim >= 1 && kv.v_dim >= 1);
+  REQUIRE(kv.k_dim <= kMaxLayerK && kv.v_dim <= kMaxLayerK);
+  REQUIRE(!kv.values_in_keys || (kv.v_dim <= kv.k_dim && kv.k_dim <= kValuesInKeysMax));
+  REQUIRE(kv.base != nullptr && aligned(kv.base, bytes_of(kv.type)));
+  const int64_t dims = int64_t{kv.k_dim} + (kv.values_in_keys ? 0 : kv.v_dim);
+  REQUIRE(kv.head_bytes >= dims * kPageTokens * bytes_of(kv.type));
+  REQUIRE(kv.head_bytes % bytes_of(kv.type) == 0 && kv.page_bytes % bytes_of(kv.type) == 0);
+  REQUIRE(kv.page_bytes >= kv.kv_heads * kv.head_bytes);
+  return nullptr;
+}
+
+Broken quantise_rows(const float* x, int64_t, int32_t rows, int32_t columns, QuantRows out) {
+  REQUIRE_ALL(quant_rows(out));
+  REQUIRE(rows >= 0);
+  REQUIRE(columns >= 0 && columns <= out.k);
+  REQUIRE(columns % out.group == 0);
+  REQUIRE(rows == 0 || x != nullptr);
+  return nullptr;
+}
+
+Broken gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                       void* memory) {
+  REQUIRE_ALL(quant_matrix(w));
+  REQUIRE_ALL(quant_rows(x));
+  REQUIRE(x.group == w.group);
+  REQUIRE(x.k == w.k);
+  REQUIRE_ALL(gemm_range(range, w.n));
+  return scratch(memory);
+}
+
+Broken round_rows(const float* x, int64_t, int32_t rows, int32_t columns, Bf16Rows out) {
+  REQUIRE_ALL(bf16_rows(out));
+  REQUIRE(rows >= 0);
+  REQUIRE(columns >= 0 && columns <= out.k);
+  REQUIRE(columns % kBf16Block == 0);
+  REQUIRE(rows == 0 || x != nullptr);
+  return nullptr;
+}
+
+Broken gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
+                       void* memory) {
+  REQUIRE_ALL(quant_matrix(w));
+  REQUIRE_ALL(bf16_rows(x));
+  REQUIRE(x.k == w.k);
+  REQUIRE_ALL(gemm_range(range, w.n));
+  return scratch(memory);
+}
+
+Broken gemm_float_bf16(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
+                       void* memory) {
+  REQUIRE_ALL(float_matrix(w));
+  REQUIRE(w.type == FloatType::kBF16 || w.type == FloatType::kF16);
+  REQUIRE(w.k % kBf16Block == 0);
+  REQUIRE_ALL(bf16_rows(x));
+  REQUIRE(x.k == w.k);
+  REQUIRE_ALL(gemm_range(range, w.n));
+  return scratch(memory);
+}
+
+Broken gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t, const GemmRange& range,
+                      void* memory) {
+  REQUIRE_ALL(quant_matrix(w));
+  REQUIRE_ALL(float_rows(x, range));
+  REQUIRE_ALL(gemm_range(range, w.n));
+  return scratch(memory);
+}
+
+Broken gemm_float_f32(const FloatMatrix& w, const float* x, int64_t, const GemmRange& range,
+                      void* memory) {
+  REQUIRE_ALL(float_matrix(w));
+  REQUIRE_ALL(float_rows(x, range));
+  REQUIRE_ALL(gemm_range(range, w.n));
+  return scratch(memory);
+}
+
+Broken dequantise_row(const QuantMatrix& w, int32_t row, float* out) {
+  REQUIRE_ALL(quant_matrix(w));
+  REQUIRE(row >= 0 && row < w.n);
+  REQUIRE(out != nullptr);
+  return nullptr;
+}
+
+Broken widen_row(const FloatMatrix& w, int32_t row, float* out) {
+  REQUIRE_ALL(float_matrix(w));
+  REQUIRE(row >= 0 && row < w.n);
+  REQUIRE(out != nullptr);
+  return nullptr;
+}
+
+Broken rms_norm(const float* x, const float*, float eps, int32_t n, float* y) {
+  REQUIRE(eps >= 0);
+  return row_to_row(x, n, y);
+}
+
+Broken layer_norm(const float* x, const float*, const float*, float eps, int32_t n, float* y) {
+  REQUIRE(eps >= 0);
+  return row_to_row(x, n, y);
+}
+
+Broken add_scaled(const float* x, float, int32_t n, float* y) { return row_to_row(x, n, y); }
+
+Broken scale(float, int32_t n, float* y) { return row_to_row(y, n, y); }
+
+Broken softcap(float cap, int32_t n, float* y) {
+  REQUIRE(cap > 0);
+  return row_to_row(y, n, y);
+}
+
+Broken gated_act(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y) {
+  REQUIRE(act.limit >= 0);
+  REQUIRE_ALL(row_to_row(gate, n, y));
+  return row_to_row(up, n, y);
+}
+
+Broken act(Act, int32_t n, float* y) { return row_to_row(y, n, y); }
+
+Broken rope(float* x, int32_t heads, int32_t head_dim, int32_t dims, const float* cos,
+            const float* sin, bool) {
+  REQUIRE(heads >= 0);
+  REQUIRE(dims >= 0 && dims % 2 == 0);
+  REQUIRE(dims <= head_dim);
+  REQUIRE(dims == 0 || heads == 0 || (x != nullptr && cos != nullptr && sin != nullptr));
+  return nullptr;
+}
+
+Broken store_keys(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                  const float* k) {
+  return store(kv, page, slot, first, heads, k);
+}
+
+Broken store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
+                    const float* v) {
+  REQUIRE(!kv.values_in_keys);
+  return store(kv, page, slot, first, heads, v);
+}
+
+Broken attend(const KvPages& kv, const AttendArgs& args) {
+  REQUIRE_ALL(kv_pages(kv));
+  REQUIRE(args.rows >= 0 && args.first_position >= 0 && args.window >= 0);
+  REQUIRE(args.kv_head >= 0 && args.kv_head < kv.kv_heads);
+  REQUIRE(args.group >= 1);
+  REQUIRE(args.softcap >= 0);
+  REQUIRE_ALL(scratch(args.scratch));
+  if (args.rows == 0) return nullptr;
+  REQUIRE(args.q != nullptr && args.out != nullptr && args.pages != nullptr);
+  REQUIRE(args.rows == 1 || args.q_stride >= int64_t{args.group} * kv.k_dim);
+  REQUIRE(args.rows == 1 || args.out_stride >= int64_t{args.group} * kv.v_dim);
+  const int32_t last = args.first_position + args.rows - 1;
+  const int32_t first = args.window > 0 ? std::max(args.first_position + 1 - args.window, 0) : 0;
+  for (int32_t page = first / kPageTokens; page <= last / kPageTokens; ++page)
+    REQUIRE(args.pages[page] >= 0);
+  return nullptr;
+}
+
+Broken conv_step(const ConvStep& conv, int32_t n, float* x) {
+  REQUIRE(n >= 1);
+  REQUIRE(conv.taps >= 2);
+  REQUIRE(conv.weights != nullptr && conv.history != nullptr && x != nullptr);
+  REQUIRE(conv.weight_stride >= n && conv.history_stride >= n);
+  return nullptr;
+}
+
+Broken delta_step(const DeltaStep& step) {
+  REQUIRE(step.dk >= 1 && step.dv >= 1);
+  REQUIRE(step.state != nullptr && step.out != nullptr);
+  REQUIRE(step.q != nullptr && step.k != nullptr && step.v != nullptr);
+  REQUIRE(apart(step.out, step.dv, step.state, int64_t{step.dk} * step.dv));
+  REQUIRE(apart(step.out, step.dv, step.q, step.dk));
+  REQUIRE(apart(step.out, step.dv, step.k, step.dk));
+  return nullptr;
+}
+
+Broken argmax(const float* x, int32_t n) {
+  REQUIRE(n >= 1);
+  REQUIRE(x != nullptr);
+  return nullptr;
+}
+
+Broken log_sum_exp(const float* x, int32_t n) { return argmax(x, n); }
+
+Broken softmax(const float* x, int32_t n, float* y) { return row_to_row(x, n, y); }
+
+#undef REQUIRE
+#undef REQUIRE_ALL
+
+}  // namespace weir::kernels::requirements
