@@ -184,7 +184,7 @@ void HttpConnection::start_write(bool goes_on) {
   if (!goes_on) {
     // The loop's time is that of when its callback began; how long the answer took to make and to
     // copy since is not the client's.
-    uv_update_time(server_.loop);
+    server_.loop_impl.update_time();
     write_pace_.begin(server_.now_ms(), bytes_taken_by_peer());
   }
   arm_answer_deadline();

@@ -29,8 +29,8 @@ namespace {
 constexpr int kBacklog = 4096;
 }  // namespace
 
-ServerState::ServerState(uv_loop_t* uv_loop, const HttpLimits& http_limits)
-    : loop(uv_loop), limits(http_limits), wheel_(uv_now(uv_loop)) {
+ServerState::ServerState(Loop::Impl& owner, const HttpLimits& http_limits)
+    : loop_impl(owner), loop(&owner.uv), limits(http_limits), wheel_(owner.now_ms()) {
   stats.connections_max.set(http_limits.connections_max);
   stats.body_bytes_max.set(static_cast<double>(http_limits.body_bytes_max));
   CHECK(uv_timer_init(loop, &timer_) == 0 && uv_idle_init(loop, &idle_) == 0);
@@ -48,6 +48,7 @@ void ServerState::arm(WheelTimer& wheel_timer, uint64_t deadline_ms) {
 void ServerState::start_timer() {
   const auto next_ms = wheel_.next_ms();
   if (!next_ms || closing || (timer_due_ms_ != 0 && timer_due_ms_ <= *next_ms)) return;
+  if (loop_impl.by_hand) return;  // advance_clock() runs it.
   timer_due_ms_ = *next_ms;
   const uint64_t now = now_ms();
   uv_timer_start(
@@ -183,13 +184,14 @@ struct HttpServer::Impl : ServerState {
     uv_stream_t* stream() { return reinterpret_cast<uv_stream_t*>(&handle); }
   };
 
-  Impl(Loop& owner, const HttpLimits& http_limits)
-      : ServerState(&owner.impl().uv, http_limits), loop_impl(owner.impl()) {
+  Impl(Loop& owner, const HttpLimits& http_limits) : ServerState(owner.impl(), http_limits) {
     closer = loop_impl.add_closer([this] { close_all(); });
+    clock_watch = loop_impl.add_clock_watch([this] { run_timer(); });
   }
 
   void release() {
     loop_impl.remove_closer(closer);
+    loop_impl.remove_clock_watch(clock_watch);
     orphaned = true;
     handler = nullptr;
     error_body = nullptr;
@@ -269,8 +271,8 @@ struct HttpServer::Impl : ServerState {
               " open_connections=" + std::to_string(connection_count));
   }
 
-  Loop::Impl& loop_impl;
   uint64_t closer = 0;
+  uint64_t clock_watch = 0;
   std::vector<Listener*> listeners;
   uint16_t tcp_port = 0;
   bool is_public = false;

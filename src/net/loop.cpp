@@ -25,7 +25,7 @@ void size_pool() {
 
 }  // namespace
 
-Loop::Impl::Impl() {
+Loop::Impl::Impl(Clock clock) : by_hand(clock == Clock::kByHand) {
   std::signal(SIGPIPE, SIG_IGN);
   size_pool();
   CHECK(uv_loop_init(&uv) == 0);
@@ -50,6 +50,18 @@ uint64_t Loop::Impl::add_closer(std::function<void()> call) {
   return next_closer;
 }
 
+uint64_t Loop::Impl::add_clock_watch(std::function<void()> call) {
+  clock_watches.emplace(++next_clock_watch, std::move(call));
+  return next_clock_watch;
+}
+
+void Loop::Impl::update_time() {
+  if (by_hand)
+    seen_ms = hand_ms.load(std::memory_order_acquire);
+  else
+    uv_update_time(&uv);
+}
+
 void Loop::Impl::run() {
   CHECK(!running && !ended);
   running = true;
@@ -64,6 +76,10 @@ void Loop::Impl::on_async() {
     taken.swap(tasks);
   }
   if (ended) return;
+  if (by_hand) {
+    update_time();
+    for (const auto& [id, call] : clock_watches) call();
+  }
   for (std::function<void()>& task : taken) task();
   if (wake_call) wake_call();
   if (running && stopping.load(std::memory_order_acquire)) {
@@ -87,7 +103,7 @@ void Loop::Impl::close_all() {
   CHECK(pool_work.empty());
 }
 
-Loop::Loop() : impl_(std::make_unique<Impl>()) {}
+Loop::Loop(Clock clock) : impl_(std::make_unique<Impl>(clock)) {}
 Loop::~Loop() = default;
 
 void Loop::run() { impl_->run(); }
@@ -194,6 +210,12 @@ void Loop::on_held_signal(int signal_number, std::function<void()> call) {
         }) == 0);
 }
 
-uint64_t Loop::now_ms() const { return uv_now(&impl_->uv); }
+uint64_t Loop::now_ms() const { return impl_->now_ms(); }
+
+void Loop::advance_clock(uint64_t ms) {
+  CHECK(impl_->by_hand);
+  impl_->hand_ms.fetch_add(ms, std::memory_order_release);
+  wake();
+}
 
 }  // namespace weir::net

@@ -1,8 +1,8 @@
 // Loop: one libuv loop and the thread that runs it.
 //
-// Threads: run() is the loop's thread; only wake(), post() and stop() may be called from others, at
-// any time from construction to destruction. The rest belongs to the loop's thread, or to the one
-// that prepares the loop before run().
+// Threads: run() is the loop's thread; only wake(), post(), stop() and advance_clock() may be
+// called from others, at any time from construction to destruction. The rest belongs to the loop's
+// thread, or to the one that prepares the loop before run().
 //
 // SIGPIPE is ignored by the whole process from the first Loop on: a client that leaves is an error
 // code of its write, not the end of the server.
@@ -24,7 +24,11 @@ class Loop {
   // How much work may be with the pool, waiting or being done. Each holds a request's text.
   static constexpr size_t kPoolWorkMax = 4096;
 
-  Loop();
+  // What the deadlines of a loop's connections go by: the system's time, or one that stands still
+  // until advance_clock(), for tests. (every() goes by the system's in either case.)
+  enum class Clock { kSystem, kByHand };
+
+  explicit Loop(Clock clock = Clock::kSystem);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -53,8 +57,11 @@ class Loop {
   // The same for a signal that must never act by itself, not before the loop runs and not after.
   // REQUIRES: hold_signal(signal_number) was called.
   void on_held_signal(int signal_number, std::function<void()> call);
-  // Milliseconds of the loop's clock.
+  // Milliseconds of the loop's clock, which it looks at once a turn.
   uint64_t now_ms() const;
+  // From any thread: moves the clock on. The loop sees it in its next turn, before the tasks that
+  // are posted after this call, and does first what is due by then. REQUIRES: Clock::kByHand.
+  void advance_clock(uint64_t ms);
 
   struct Impl;
   Impl& impl() { return *impl_; }  // For this folder.

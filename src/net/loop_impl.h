@@ -38,10 +38,18 @@ struct Loop::Impl {
     std::list<PoolWork>::iterator self;
   };
 
-  Impl();
+  explicit Impl(Clock clock);
   ~Impl();
 
-  // `call` closes handles that somebody else owns; run() calls it on its way out.
+  uint64_t now_ms() const { return by_hand ? seen_ms : uv_now(&uv); }
+  // Looks at the clock within a turn, for what took long in it.
+  void update_time();
+
+  // `call` does what is due when a clock has been advanced by hand.
+  uint64_t add_clock_watch(std::function<void()> call);
+  void remove_clock_watch(uint64_t id) { clock_watches.erase(id); }
+
+  // `call` closes handles that another class owns; run() calls it on its way out.
   uint64_t add_closer(std::function<void()> call);
   void remove_closer(uint64_t id) { closers.erase(id); }
 
@@ -61,6 +69,11 @@ struct Loop::Impl {
   std::list<PoolWork> pool_work;
   std::map<uint64_t, std::function<void()>> closers;
   uint64_t next_closer = 0;
+  const bool by_hand;
+  std::atomic<uint64_t> hand_ms{1'000};
+  uint64_t seen_ms = 1'000;  // The clock as this turn of the loop has it.
+  std::map<uint64_t, std::function<void()>> clock_watches;
+  uint64_t next_clock_watch = 0;
 
   std::mutex mutex;
   std::vector<std::function<void()>> tasks;  // Guarded by mutex.

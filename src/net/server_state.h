@@ -20,6 +20,7 @@
 #include "net/http.h"
 #include "net/http_parser.h"
 #include "net/http_response.h"
+#include "net/loop_impl.h"
 #include "net/peer_shares.h"
 #include "net/read_turns.h"
 #include "net/timer_wheel.h"
@@ -29,7 +30,7 @@ namespace weir::net {
 class HttpConnection;
 
 struct ServerState {
-  ServerState(uv_loop_t* uv_loop, const HttpLimits& http_limits);
+  ServerState(Loop::Impl& owner, const HttpLimits& http_limits);
   virtual ~ServerState() = default;
   ServerState(const ServerState&) = delete;
   ServerState& operator=(const ServerState&) = delete;
@@ -54,9 +55,10 @@ struct ServerState {
   // The connection reads no more until its peer has another turn.
   ReadTurns::Ticket wait_turn(PeerId peer, HttpConnection* connection);
 
-  uint64_t now_ms() const { return uv_now(loop); }
+  uint64_t now_ms() const { return loop_impl.now_ms(); }
   std::string_view date_text() { return date_.text(time(nullptr)); }
 
+  Loop::Impl& loop_impl;
   uv_loop_t* const loop;
   const HttpLimits limits;
   // What connections hold together.
@@ -99,9 +101,10 @@ struct ServerState {
   void hurry() { start_idle(); }
   // Calls begin_turn() when the next turn begins, whenever that is.
   void expect_turn();
+  // Does what is due by the clock.
+  void run_timer();
 
  private:
-  void run_timer();
   void start_timer();
   void start_idle();
   void run_deferred();

@@ -76,20 +76,23 @@ TEST(HttpBodies, ThatTrickleGet408HoweverOftenAByteComes) {
   HttpLimits limits;
   limits.body_timeout_ms = 150;
   limits.body_bytes_per_s_min = 1'000;
-  TestServer server(limits);
+  TimedServer server(limits);
   server.start();
   RawClient trickle(server.port()), steady(server.port());
   trickle.send(announced(1'000));
   steady.send(announced(1'000));
-  const auto begin = std::chrono::steady_clock::now();
-  // 400 ms: one sends 10 bytes a time, the other 100.
-  for (int i = 0; i < 10; ++i) {
-    std::this_thread::sleep_for(40ms);
+  server.take_in(trickle);
+  server.take_in(steady);
+  // 400 ms: one sends 10 bytes a time, which are worth 10 ms of 40, the other 100.
+  for (int i = 1; i <= 10; ++i) {
+    server.advance(40);
+    EXPECT_EQ(trickle.is_quiet(0), i <= 4) << "late by 150 ms after 190";
     trickle.send(std::string(10, 't'));
     steady.send(std::string(100, 's'));
+    server.take_in(trickle);
+    server.take_in(steady);
   }
   EXPECT_EQ(trickle.read_response().status, 408);
-  EXPECT_GE(elapsed_ms(begin), 150);
   EXPECT_EQ(steady.read_response().status, 200);
 }
 
@@ -98,12 +101,18 @@ TEST(HttpBodies, ThatStopAfterARushGet408LikeOthers) {
   HttpLimits limits;
   limits.body_timeout_ms = 150;
   limits.body_bytes_per_s_min = 1'000;
-  TestServer server(limits);
+  TimedServer server(limits);
   server.start();
   RawClient client(server.port());
   client.send(announced(200'000) + std::string(100'000, 'r'));  // A hundred seconds' worth.
-  const auto begin = std::chrono::steady_clock::now();
-  while (elapsed_ms(begin) < 1'000 && client.is_quiet(40)) client.send("t");
+  for (int i = 0; i < 3; ++i) {
+    server.take_in(client);
+    server.advance(40);
+    EXPECT_TRUE(client.is_quiet(0));
+    client.send("t");
+  }
+  server.take_in(client);
+  server.advance(40 + server.kTickMs);
   EXPECT_EQ(client.read_response().status, 408);
 }
 

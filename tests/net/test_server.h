@@ -3,9 +3,11 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@
 
 #include "net/http.h"
 #include "net/loop.h"
+#include "net/timer_wheel.h"
 
 namespace weir::net {
 
@@ -121,6 +124,16 @@ class RawClient {
       bytes.remove_prefix(static_cast<size_t>(count));
     }
     return true;
+  }
+
+  // Waits until the server's kernel has all that was sent.
+  bool has_arrived() const {
+    for (int i = 0; i < 5'000; ++i) {
+      int waiting = 0;
+      if (::ioctl(fd_, SIOCOUTQ, &waiting) != 0 || waiting == 0) return true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return false;
   }
 
   // Reads until the text read so far ends with `ending`; returns and forgets it.
@@ -246,8 +259,9 @@ inline std::string post(const std::string& path, const std::string& body,
 class TestServer {
  public:
   explicit TestServer(HttpLimits limits = {}, const std::string& host = "127.0.0.1",
-                      const std::string& unix_path = {})
-      : server(
+                      const std::string& unix_path = {}, Loop::Clock clock = Loop::Clock::kSystem)
+      : loop(clock),
+        server(
             loop, limits,
             [this](HttpRequest request, HttpResponderPtr responder) {
               handle(std::move(request), std::move(responder));
@@ -292,6 +306,21 @@ class TestServer {
     return true;
   }
 
+  // Waits until the loop has done what has come: it accepts, reads and answers in turns of its own.
+  void settle() {
+    for (int turn = 0; turn < 10; ++turn) on_loop([] {});
+  }
+  // Waits until the loop has read what this client has sent.
+  void take_in(const RawClient& client) {
+    EXPECT_TRUE(client.has_arrived());
+    settle();
+  }
+  // Moves the clock on. REQUIRES: a clock by hand.
+  void advance(uint64_t ms) {
+    loop.advance_clock(ms);
+    settle();
+  }
+
   Loop loop;
   HttpServer server;
   // Of the loop's thread:
@@ -317,6 +346,17 @@ class TestServer {
   }
 
   std::thread thread_;
+};
+
+// The same with a clock that the test moves (TestServer::advance): what the limits say about time
+// is then exact to a tick, however busy the machine is.
+class TimedServer : public TestServer {
+ public:
+  explicit TimedServer(const HttpLimits& limits = {})
+      : TestServer(limits, "127.0.0.1", {}, Loop::Clock::kByHand) {}
+
+  // A deadline is met at most so late.
+  static constexpr uint64_t kTickMs = TimerWheel::kTickMs;
 };
 
 }  // namespace weir::net

@@ -2,7 +2,7 @@
 // bounded work.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <functional>
 
 #include "base/concat.h"
@@ -177,14 +177,20 @@ TEST(TokenizerLoad, BoundsSequences) {
 
 // ---- Bounded work ----
 
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+// What the work takes of a processor: what runs beside the test does not count.
+double cpu_seconds(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  const double start = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 // Generous: what is quadratic takes hours.
-constexpr double kSecondsMax = 60;
+constexpr double kCpuSecondsMax = 60;
 
 TEST(TokenizerLoad, LeavesOutStepsThatBlowUpTheText) {
   const std::string step =
@@ -194,7 +200,8 @@ TEST(TokenizerLoad, LeavesOutStepsThatBlowUpTheText) {
       {R"("normalizer": {"type": "Sequence", "normalizers": [)", repeated(step, 20), "]}"})));
   ASSERT_NE(tokenizer, nullptr);
   std::vector<int32_t> ids;
-  EXPECT_LT(seconds([&] { ids = tokenizer->encode(std::string(10'000, 'a')); }), kSecondsMax);
+  EXPECT_LT(cpu_seconds([&] { ids = tokenizer->encode(std::string(10'000, 'a')); }),
+            kCpuSecondsMax);
   EXPECT_LE(ids.size(), 64u * 10'000 + 4096);
 }
 
@@ -204,7 +211,8 @@ TEST(TokenizerLoad, GivesUpOnExponentialExpressions) {
          "pattern": {"Regex": "(a|aa|a+)+$"}})"));
   ASSERT_NE(tokenizer, nullptr);
   std::vector<int32_t> ids;
-  EXPECT_LT(seconds([&] { ids = tokenizer->encode(std::string(20'000, 'a') + "b"); }), kSecondsMax);
+  EXPECT_LT(cpu_seconds([&] { ids = tokenizer->encode(std::string(20'000, 'a') + "b"); }),
+            kCpuSecondsMax);
   EXPECT_EQ(tokenizer->decode(ids, false).empty(), false);
 }
 
@@ -213,8 +221,8 @@ TEST(TokenizerLoad, EncodesOneWordOfAMegabyteInTimeThatGrowsWithIt) {
       R"({"a": 0, "aa": 1, "aaaa": 2, "b": 3, "ab": 4})", R"(["a a", ["aa", "aa"], "a b"])")));
   ASSERT_NE(tokenizer, nullptr);
   std::vector<int32_t> ids;
-  EXPECT_LT(seconds([&] { ids = tokenizer->encode(std::string(1 << 20, 'a') + "b"); }),
-            kSecondsMax);
+  EXPECT_LT(cpu_seconds([&] { ids = tokenizer->encode(std::string(1 << 20, 'a') + "b"); }),
+            kCpuSecondsMax);
   ASSERT_EQ(ids.size(), (1u << 18) + 1);
   EXPECT_EQ(ids.front(), 2);
   EXPECT_EQ(ids.back(), 3);
@@ -225,7 +233,7 @@ TEST(TokenizerLoad, NormalisesAMegabyteOfMarksInTimeThatGrowsWithIt) {
   ASSERT_NE(tokenizer, nullptr);
   std::string marks = "a";
   while (marks.size() < 1 << 20) marks += "\xcc\x81\xcc\x96";  // Classes 230 and 220, by turns.
-  EXPECT_LT(seconds([&] { tokenizer->encode(marks); }), kSecondsMax);
+  EXPECT_LT(cpu_seconds([&] { tokenizer->encode(marks); }), kCpuSecondsMax);
 }
 
 }  // namespace
