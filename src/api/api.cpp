@@ -9,6 +9,7 @@
 #include "api/api_error.h"
 #include "api/api_impl.h"
 #include "api/deadline.h"
+#include "base/ascii.h"
 #include "base/check.h"
 #include "base/trace.h"
 
@@ -21,13 +22,6 @@ constexpr Access kBodyAccess = Access::kApi;
 
 // How often silent streams, and requests whose client has left, are looked at.
 constexpr uint64_t kTickMs = 1000;
-
-bool starts_with_ignoring_case(std::string_view text, std::string_view lower_prefix) {
-  if (text.size() < lower_prefix.size()) return false;
-  return std::equal(lower_prefix.begin(), lower_prefix.end(), text.begin(), [](char low, char c) {
-    return low == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-  });
-}
 
 // application/json or something+json. Absent is taken for it, because many programs leave it out;
 // but not of a browser: there it may be what a page sends to other sites without asking (a

@@ -5,9 +5,9 @@
 #include <span>
 #include <utility>
 
-#include "api/base64.h"
 #include "api/memory_cost.h"
 #include "api/prompt_tokens.h"
+#include "base/base64.h"
 #include "base/json.h"
 
 namespace weir::api {

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/ascii.h"
+
 namespace weir::api {
 
 namespace {
@@ -20,14 +22,6 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
   for (size_t i = 0; i < a.size(); ++i)
     difference |= static_cast<unsigned>(static_cast<uint8_t>(a[i]) ^ static_cast<uint8_t>(b[i]));
   return difference == 0;
-}
-
-bool is_bearer(std::string_view text) {
-  constexpr std::string_view kPrefix = "bearer ";
-  return text.size() >= kPrefix.size() &&
-         std::equal(kPrefix.begin(), kPrefix.end(), text.begin(), [](char low, char c) {
-           return low == (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-         });
 }
 
 bool is_name(std::string_view text) {
@@ -365,7 +359,7 @@ void Keyring::replace(std::vector<KeySpec> specs, Clock::time_point now) {
 // OpenAI's header, Anthropic's, and Azure's; Continue sends all three.
 std::shared_ptr<Key> Keyring::find(const net::HttpRequest& request) const {
   std::string_view bearer = request.header("authorization");
-  if (is_bearer(bearer)) {
+  if (starts_with_ignoring_case(bearer, "bearer ")) {
     bearer.remove_prefix(7);
     bearer.remove_prefix(std::min(bearer.find_first_not_of(' '), bearer.size()));
   } else {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/check.h"
 
 namespace weir::net {
@@ -25,12 +26,6 @@ constexpr uint64_t kFramingStride = 4096;
 constexpr size_t kNameShownMax = 64;
 
 constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
-constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-bool equals_ignoring_case(std::string_view text, std::string_view lower_case) {
-  return std::ranges::equal(text, lower_case, {}, lower);
-}
 
 }  // namespace
 
@@ -240,7 +235,7 @@ int HttpParser::on_header_end() {
         431, "the request has more than the limit of " + std::to_string(kHeadersMax) + " headers");
   if (name_.empty()) return fail(400, "a header has no name");
   while (!value_.empty() && is_blank(value_.back())) value_.pop_back();
-  std::ranges::transform(name_, name_.begin(), lower);
+  std::ranges::transform(name_, name_.begin(), ascii_lower);
   if (value_folded_ &&
       (name_ == "host" || name_ == "content-length" || name_ == "transfer-encoding"))
     return fail(400, std::string("the header ") + name_ + " is folded over two lines");

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/base64.h"
 #include "base/utf8.h"
 #include "text/unicode.h"
 
@@ -11,33 +12,6 @@ namespace {
 
 // The crate tries a whole grapheme cluster only below this length, then its characters.
 constexpr size_t kClusterBytesEnd = 6;
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  const auto digit = [](char c) -> int {
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    if (c == '+') return 62;
-    if (c == '/') return 63;
-    return -1;
-  };
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3 + 2);
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int value = digit(c);
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes += static_cast<char>(bits >> count & 0xff);
-    }
-  }
-  return bytes;
-}
 
 // The fields of a double-array unit.
 bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) != 0; }

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/base64.h"
 #include "api/test_api.h"
+#include "base/base64.h"
 
 namespace weir::api {
 namespace {
