@@ -97,8 +97,6 @@ class ReadQueue {
   std::span<const Landed> poll();  // Also submits. Never blocks. Valid until the next poll or wait.
   std::span<const Landed> wait(std::chrono::nanoseconds timeout);  // As poll, but sleeps for one.
 
-  void set_limits(const QueueLimits& limits) { limits_ = limits; }
-
   int32_t in_flight() const { return active_ + stuck_; }  // In the kernel, stuck ones too.
   int32_t queued(ReadClass cls) const { return queued_[index(cls)]; }  // Waiting here.
   bool demand_outstanding() const {
