@@ -7,7 +7,7 @@
 
 namespace weir {
 
-// Units K, M, G and T count in 1,024s and may be written with B or iB behind. Empty on anything
+// Units K, M, G and T count in 1,024s and may be followed by B or iB. Empty on anything
 // else, and above 1e18.
 std::optional<int64_t> parse_byte_size(std::string_view text);
 

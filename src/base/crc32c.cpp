@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kPolynomial = 0x82f63b78;  // Reflected.
 constexpr size_t kStride = 8;
 
-// Table i is of a byte with i bytes of zeros behind it.
+// Table i is of a byte with i bytes of zeros after it.
 constexpr auto kTables = [] {
   std::array<std::array<uint32_t, 256>, kStride> tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

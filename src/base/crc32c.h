@@ -11,7 +11,7 @@
 
 namespace weir {
 
-// Of `bytes` behind those whose checksum is `before`.
+// The checksum of bytes whose checksum is `before`, followed by `bytes`.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace weir

@@ -2,9 +2,9 @@
 // been served least: costs are told afterwards, so one caller's expensive items do not cost the
 // others' cheap ones a turn each.
 //
-// A caller that comes, or comes back, begins level with those that are here: nobody saves up for
+// A caller that comes, or comes back, begins level with those that are here: no caller saves up for
 // later. (Fair queueing by virtual time: Demers, Keshav and Shenker, "Analysis and simulation of a
-// fair queueing algorithm", 1989. The time goes on by what was served, shared by all who are here,
+// fair queueing algorithm", 1989. The time goes on by what was served, shared by all that are here,
 // so that callers which come for the first time, one after the other, cannot keep the rest
 // waiting.)
 //

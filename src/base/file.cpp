@@ -169,7 +169,7 @@ Result<std::string> read_file(const std::string& path, size_t bytes_max) {
   if (::fstat(fd.get(), &info) != 0) return fail(ErrorCode::kIo, path + ": " + reason());
   if (!S_ISREG(info.st_mode)) return not_regular(path, info.st_mode);
   if (info.st_size > static_cast<off_t>(bytes_max)) return too_large(path, bytes_max, info.st_size);
-  // Read to its end, not mapped: somebody may be writing it anew.
+  // Read to its end, not mapped: a program may be writing it anew.
   constexpr size_t kPieceBytes = 64 << 10;
   std::string text;
   size_t length = 0;

@@ -1,6 +1,6 @@
-// Sleeping on a word in memory, and waking who sleeps there.
+// Sleeping on a word in memory, and waking the threads that sleep there.
 //
-// Threads: any. Both may return without effect: who waits looks again.
+// Threads: any. Both may return without effect: a thread that waits looks again.
 #pragma once
 
 #include <linux/futex.h>

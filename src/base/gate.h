@@ -21,8 +21,8 @@ class Gate {
  public:
   uint32_t count() const { return count_.load(std::memory_order_acquire); }
 
-  // What was written before is visible to those who have waited. Wakes whoever sleeps. Does not
-  // allocate.
+  // What was written before is visible to threads that have waited. Wakes the threads that sleep.
+  // Does not allocate.
   void move_on();
 
   // Returns when the count is no longer `seen`.

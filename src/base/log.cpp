@@ -85,7 +85,7 @@ class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
 std::string file_path;  // Written once, before there are other threads.
 
 Result<void> open_file(const std::string& path) {
-  // O_NONBLOCK: a FIFO that nobody reads is an error, not a halt.
+  // O_NONBLOCK: a FIFO that no process reads is an error, not a halt.
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
   if (fd < 0)
     return fail(ErrorCode::kIo, "cannot open the log file " + path + ": " + std::strerror(errno));

@@ -1,5 +1,5 @@
 // Logging: one line per event, `subsystem what key=value`, or the same as a JSON object a line.
-// spdlog behind a few functions.
+// A few functions that hide spdlog.
 //
 // No function here waits for the file: a thread of its own writes the lines (log_writer.h), within
 // a millisecond or so, and where the file takes none they are dropped.

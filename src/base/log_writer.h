@@ -1,6 +1,6 @@
 // LogWriter: lines on their way to a file descriptor. A thread of its own writes them, so that a
-// pipe that nobody reads, or a slow disk, stops nobody else: a line that finds no room is dropped,
-// counted, and told of by a line as soon as there is room again.
+// pipe that no process reads, or a slow disk, stops no thread: a line that finds no room is
+// dropped, counted, and told of by a line as soon as there is room again.
 //
 // Threads: any; the descriptor is written by the writer's own thread alone.
 //

@@ -32,7 +32,7 @@ class Gauge {
   std::atomic<double> value_{0};
 };
 
-// Of seconds, in buckets from 100 us to 100 s, or of counts, from 1 to 1,000,000; three a decade.
+// Counts seconds, in buckets from 100 us to 100 s, or counts, from 1 to 1,000,000; three a decade.
 class Histogram {
  public:
   enum class Scale : uint8_t { kSeconds, kCounts };

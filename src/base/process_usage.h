@@ -17,7 +17,7 @@ struct ProcessUsage {
   int64_t open_files_max = 0;
 };
 
-// Of the process `pid`; 0: of this one.
+// What the process `pid` uses; 0 stands for this one.
 ProcessUsage process_usage(int32_t pid = 0);
 
 }  // namespace weir

@@ -50,7 +50,7 @@ class ThreadTeam {
   int32_t claim() { return work_.value.fetch_add(1, std::memory_order_relaxed); }
 
   // The same of work that lies in shares, one a member, of at most `blocks` blocks each: the next
-  // block of the member's own share, or, when that is done, of somebody else's. False when none is
+  // block of the member's own share, or, when that is done, of another member's. False when none is
   // left. Counts apart from claim().
   bool claim_share(int member, int32_t blocks, int32_t& share, int32_t& block);
 
@@ -61,7 +61,7 @@ class ThreadTeam {
   };
 
   // The counters of shares in this phase. Two sets take turns, so that each member can reset its
-  // own for the next phase before it arrives at the barrier, when nobody looks at it.
+  // own for the next phase before it arrives at the barrier, when no member looks at it.
   Counter* shares(uint32_t phase) { return shares_.get() + (phase & 1) * size_t(members_); }
 
   void run_erased(Erased call, void* fn);

@@ -7,7 +7,8 @@
 //
 // Invariants:
 // (1) size() never exceeds capacity(), which is the sequence's token limit.
-// (2) After finish() nothing is appended, and the writer never touches the log again: whoever sees
+// (2) After finish() nothing is appended, and the writer never touches the log again: a reader that
+// sees
 //     finished() may free it.
 #pragma once
 

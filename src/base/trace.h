@@ -42,8 +42,8 @@ struct Span {
   Kind kind = Kind::kWhole;
 };
 
-// From the order of their ends, in which they are recorded, to that of their begins; who encloses
-// another comes before it.
+// From the order of their ends, in which they are recorded, to that of their begins; which one
+// encloses another comes before it.
 void sort_by_begin(std::vector<Span>& spans);
 
 // The processor's counter of constant rate, half as dear to read as the system's clock; elsewhere

@@ -27,7 +27,7 @@ Utf8Front utf8_front(std::string_view text);
 
 bool valid_utf8(std::string_view text);
 
-// The character at text[index]; moves `index` behind it. REQUIRES: `text` is valid there.
+// The character at text[index]; moves `index` past it. REQUIRES: `text` is valid there.
 inline char32_t decode_utf8(std::string_view text, size_t& index) {
   const auto byte = [&](size_t i) { return static_cast<char32_t>(static_cast<uint8_t>(text[i])); };
   const char32_t lead = byte(index);
