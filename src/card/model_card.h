@@ -29,7 +29,7 @@ struct ModelCard {
   // file, and the folder it lies in.
   static Result<ModelCard> open(ModelFiles model_files,
                                 std::span<const std::string> overrides = {});
-  // Of the files in a folder (ModelFiles::open()).
+  // The card of the files in a folder (ModelFiles::open()).
   static Result<ModelCard> open_folder(const std::string& folder,
                                        std::span<const std::string> overrides = {});
 

@@ -36,7 +36,8 @@ class ModelFiles {
   // The folder's last component, or the hub's ORG/NAME.
   const std::string& name() const { return name_; }
   const std::string& folder() const { return folder_; }  // Empty when compiled in.
-  // Of the folder where there is one, else the name: what messages put before a file's name.
+  // The path of the folder where there is one, else the name: what messages put before a file's
+  // name.
   const std::string& where() const { return folder_.empty() ? name_ : folder_; }
 
   // There is something of that name. What is not a file that can be read (a link that leads

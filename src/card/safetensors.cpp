@@ -111,7 +111,7 @@ class EntryParser {
 };
 
 // `tensors` with offsets relative to the data. They must tile it: an overlap would let one tensor
-// alias another, a hole would hide bytes that nobody checks.
+// alias another, a hole would hide bytes that nothing checks.
 Result<void> check_layout(std::string_view file, const std::vector<StoredTensor>& tensors,
                           uint64_t data_bytes) {
   std::vector<const StoredTensor*> order;

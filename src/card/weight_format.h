@@ -43,7 +43,8 @@ class WeightFormat {
   static Result<WeightFormat> from_config(JsonValue config);
 
   bool quantised() const { return quantised_; }
-  // Of a quantised module by its path in the checkpoint; its scales' tensor says their type.
+  // The format of a quantised module by its path in the checkpoint; its scales' tensor says their
+  // type.
   MatrixFormat of(std::string_view module, DType scale_type) const;
 
  private:
