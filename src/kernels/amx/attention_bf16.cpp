@@ -6,8 +6,8 @@
 // them makes weights, and products over the tokens add the values.
 //
 // The pass is vector arithmetic, 12 instructions for 16 scores. The tiles' unit takes one of the
-// two vector ports, and instructions are bound to their ports early, so products in between do not
-// hide behind it: products and pass take turns, and each has what it reads in L1.
+// two vector ports, and instructions are bound to their ports early, so products in between
+// are not hidden by it: products and pass take turns, and each has what it reads in L1.
 #include "kernels/amx/attention_panel.h"
 #include "kernels/amx/attention_weights.h"
 #include "kernels/avx512/attention.h"
@@ -247,7 +247,7 @@ void start(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t 
     for (int32_t d = 0; d < kv.k_dim; d += kStep)
       _mm512_store_si512(room.q + i * room.q_stride + d, round32(q + d));
   }
-  // What stands in the last tile behind them sees nothing.
+  // What stands in the last tile after them sees nothing.
   for (int32_t i = count; i % kTileRows != 0; ++i) room.begin[i] = room.end[i] = 0;
   for (int64_t i = 0; i < int64_t{count} * kv.v_dim; i += kLanes)
     _mm512_store_ps(room.sums + i, _mm512_setzero_ps());

@@ -1,5 +1,5 @@
 // gemm_quant_int8 on AMX tiles, with the bits of the other ISAs: the integer dots of a group are
-// exact whoever adds them, and the floats follow in the order of ops.h.
+// exact whichever ISA adds them, and the floats follow in the order of ops.h.
 //
 // A line of the packed matrix, its nibbles spread to bytes, is a row of the tile that holds the
 // weights ([k / 4][16 columns][4]); 16 activation rows are the other operand as they lie. The dots
@@ -24,7 +24,7 @@ constexpr int32_t kGroupMin = 32;
 // From so many rows on tiles are faster than VNNI (Sapphire Rapids at rest, k = n = 2048: 16 rows
 // +22 % at group 32 and +35 % at 64, 32 rows +33 and +50 %; 12 rows -7 % at group 32).
 constexpr int32_t kRowsMin = 13;
-// The rows behind the last whole tile: their numbers would be read and spread again either way.
+// The rows after the last whole tile: their numbers would be read and spread again either way.
 constexpr int32_t kLastRowsMin = 6;
 
 // Parts of the scratch: a block's numbers as bytes; then rows: their factors, and copies of them
@@ -224,7 +224,7 @@ void transpose4(const float* const from[4], float* to) {
 }
 
 // Scales and sums of `count` rows beginning at row `first` of the range. Of the last tile's missing
-// rows nothing is written: nobody reads them.
+// rows nothing is written: no product reads them.
 void gather_factors(const QuantRows& x, const int32_t* index, int32_t first, int32_t count,
                     int32_t groups, Factors* factors) {
   const auto source = [&](int32_t m) {

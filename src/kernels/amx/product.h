@@ -38,7 +38,7 @@ template <int kUsedTiles, int kUsedColumns, class Tiles>
 WEIR_INLINE void multiply_step(Tiles& tiles, const Product& p, int32_t step) {
   const auto* x = reinterpret_cast<const uint8_t*>(p.x + step * kStep);
   const uint16_t* panel = p.panel + step * p.panel_step;
-  // A load before the product that needs it, the rest behind: the first product starts early.
+  // A load before the product that needs it, the rest after it: the first product starts early.
   tiles.template load<kRowOperand>(x, p.x_stride);
   repeat<kUsedColumns>([&](auto b) WEIR_INLINE_LAMBDA {
     tiles.template load<kColumnOperand + b.value>(panel + b.value * p.panel_tile, 64);

@@ -1,4 +1,4 @@
-// The AMX instructions that kernels use, behind one shape: HardwareTiles issues them, EmulatedTiles
+// The AMX instructions that kernels use, in one shape: HardwareTiles issues them, EmulatedTiles
 // does the same on ordinary memory, so that layouts and loops are tested on any AVX-512 machine.
 //
 // Tiles are numbered by template arguments, as the instructions demand. Both kinds are configured
@@ -58,7 +58,7 @@ class HardwareTiles {
   }
 };
 
-// Not inlined: nobody waits for it but the compiler.
+// Not inlined: only compile time depends on it.
 class EmulatedTiles {
  public:
   explicit EmulatedTiles(const TileShapes& shapes) : shapes_(shapes) {}

@@ -34,7 +34,7 @@ WEIR_INLINE __m256 widen8(FloatType type, const uint8_t* at) {
   }
 }
 
-// The first `count` < 8 stored floats at `at`, zeros behind them; nothing further is read.
+// The first `count` < 8 stored floats at `at`, zeros after them; nothing further is read.
 template <FloatType kType>
 WEIR_INLINE __m256 widen_some(const uint8_t* at, int32_t count) {
   alignas(32) uint8_t bytes[32] = {};

@@ -8,7 +8,7 @@
 namespace weir::kernels::scalar {
 namespace {
 
-// The activation row behind row `m` of the result.
+// The activation row that row `m` of the result comes from.
 int64_t source_row(const GemmRange& range, int32_t m) {
   return range.index != nullptr ? range.index[m] : m;
 }

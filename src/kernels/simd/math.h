@@ -86,7 +86,7 @@ template <class V>
   return expm1 / (expm1 + V::broadcast(2.0f));
 }
 
-// erfc(z) for z >= 0: e^(-z^2) t p(t) with t = 1 / (1 + 0.35 z), 8e-9 up to z = 10.2, behind which
+// erfc(z) for z >= 0: e^(-z^2) t p(t) with t = 1 / (1 + 0.35 z), 8e-9 up to z = 10.2, beyond which
 // it is 0 in float32.
 template <class V>
 [[gnu::always_inline]] inline typename V::Float erfc_nonnegative(typename V::Float x) {

@@ -18,7 +18,7 @@ template <class V, class F>
   if (i < n) f(i, V::first(n - i));
 }
 
-// The sum over a row of term(i, lanes), which has 0 in lanes behind the row.
+// The sum over a row of term(i, lanes), which has 0 in lanes after the row.
 template <class V, class F>
 [[gnu::always_inline]] inline float sum_of(int32_t n, const F& term) {
   constexpr int kL = V::kLanes;
