@@ -38,7 +38,7 @@ static_assert(kCheckpointTokens % kPageTokens == 0);
 
 class Checkpoints {
  public:
-  // Of a slice: those of 6,656 tokens, and at ends.
+  // The most marks of a slice: those of 6,656 tokens, and at ends.
   static constexpr int32_t kEndsMax = 3;
   static constexpr int32_t kMarksMax = 16;
 

@@ -1,6 +1,6 @@
-// PageKeeper gives the memory of pages that nobody needs back to the system, a piece at a time: of
-// free ones after a while, of those that only the prefix cache holds after a longer one, and of
-// both at once when memory is short; always the longest unused first.
+// PageKeeper gives the memory of pages that no sequence needs back to the system, a piece at a
+// time: of free ones after a while, of those that only the prefix cache holds after a longer one,
+// and of both at once when memory is short; always the longest unused first.
 //
 // Threads: owned by the engine thread.
 //
@@ -25,7 +25,7 @@ class PageKeeper {
   struct Times {
     Clock::duration free = std::chrono::minutes(1);  // A free page keeps its memory so long.
     Clock::duration cached =
-        std::chrono::minutes(30);  // A cached one that nobody uses; 0: for ever.
+        std::chrono::minutes(30);  // A cached one that no sequence uses; 0: for ever.
   };
   // A pool for each group of `memory`, and where there are checkpoints one for them; `cache` may be
   // null. All outlive the keeper.

@@ -27,14 +27,14 @@ class PagePool {
 
   // Fills `pages` with free pages, each with one reference, or changes nothing and returns false.
   // Prefers ascending runs: sequential pages are worth 20-30 % to attention. `after` is the last
-  // page that the sequence holds (-1: none); the run goes on behind it where it can. A new run
+  // page that the sequence holds (-1: none); the run goes on after it where it can. A new run
   // begins in an extent of 8 free pages, so that neighbours leave each other room to grow.
   [[nodiscard]] bool allocate(std::span<PageId> pages, PageId after = -1);
 
   // REQUIRES: `page` is held.
   void retain(PageId page);
   void release(PageId page) { release(page, now_); }
-  // The same of a page that nobody has used after `unused_since`.
+  // The same of a page that no sequence has used after `unused_since`.
   void release(PageId page, Clock::time_point unused_since);
   int32_t refs(PageId page) const;
 

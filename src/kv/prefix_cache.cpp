@@ -81,7 +81,7 @@ PrefixCache::Entry PrefixCache::next(const PrefixKey& parent, PageId parent_page
 
 void PrefixCache::touch(const PrefixKey& key) { touch_chain(find(key)); }
 
-// The least recently used entry has no children (invariant 2). One that somebody holds is in use
+// The least recently used entry has no children (invariant 2). One that a sequence holds is in use
 // now: its chain moves to the front, so that the next call does not meet it again.
 int32_t PrefixCache::evict(int32_t pages) {
   ++marks_;
@@ -98,7 +98,7 @@ int32_t PrefixCache::evict(int32_t pages) {
   return freed;
 }
 
-// One that somebody holds is in use now, and its chain with it.
+// One that a sequence holds is in use now, and its chain with it.
 int32_t PrefixCache::evict_unused(Clock::time_point since, int32_t pages) {
   CHECK(since < now_);
   int32_t freed = 0;
@@ -118,7 +118,7 @@ void PrefixCache::clear() {
 }
 
 // From the oldest on, children come before parents: what a held page needs is held back too. A
-// parent may be referenced by nobody while a child is: its sequence computed a copy of it.
+// parent may be referenced by no sequence while a child is: its sequence computed a copy of it.
 int32_t PrefixCache::evictable_count() const {
   std::vector<bool> needed(nodes_.size(), false);
   int32_t evictable = 0;
@@ -151,14 +151,14 @@ void PrefixCache::add_slot(PageId page) {
   slots_[i] = page;
 }
 
-// Closes the gap: entries behind it that probed past it move up, so no tombstones are needed.
+// Closes the gap: entries after it that probed past it move up, so no tombstones are needed.
 void PrefixCache::remove_slot(PageId page) {
   const size_t mask = slots_.size() - 1;
   size_t gap = home(node(page).key);
   while (slots_[gap] != page) gap = (gap + 1) & mask;
   for (size_t i = (gap + 1) & mask; slots_[i] >= 0; i = (i + 1) & mask) {
     const size_t distance = (i - home(node(slots_[i]).key)) & mask;
-    if (distance < ((i - gap) & mask)) continue;  // Its home lies behind the gap.
+    if (distance < ((i - gap) & mask)) continue;  // Its home lies after the gap.
     slots_[gap] = slots_[i];
     gap = i;
   }
@@ -189,7 +189,7 @@ void PrefixCache::link_behind(PageId page, PageId newer) {
   node(newer).older = page;
 }
 
-// From the last page up, so that each parent ends up in front of its child.
+// From the last page up, so that each parent ends up before its child.
 void PrefixCache::touch_chain(PageId last) {
   for (PageId page = last; page >= 0; page = node(page).parent) {
     unlink(page);

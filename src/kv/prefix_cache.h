@@ -64,7 +64,7 @@ class PrefixCache {
   // == kPageTokens.
   Entry next(const PrefixKey& parent, PageId parent_page, std::span<const int32_t> tokens) const;
 
-  // Says that `page`, which the caller holds and which nobody will write again, holds `tokens`
+  // Says that `page`, which the caller holds and which no sequence will write again, holds `tokens`
   // after `parent`. If another page is cached for the same, that one stays and is returned: its
   // bytes are the same. Page -1: its parent is not cached (any more).
   // REQUIRES: tokens.size() == kPageTokens.
@@ -73,10 +73,10 @@ class PrefixCache {
   // The chain that ends with `key` counts as used now. Unknown keys are ignored.
   void touch(const PrefixKey& key);
 
-  // Gives up to `pages` pages back to the pool, least recently used first, among those that nobody
-  // but the cache references. Returns how many.
+  // Gives up to `pages` pages back to the pool, least recently used first, among those that no
+  // sequence but the cache references. Returns how many.
   int32_t evict(int32_t pages);
-  // The same, of those that nobody has used after `since`. REQUIRES: `since` lies before now.
+  // The same, of those that no sequence has used after `since`. REQUIRES: `since` lies before now.
   int32_t evict_unused(Clock::time_point since, int32_t pages);
   // When the least recently used entry was used. REQUIRES: page_count() > 0.
   Clock::time_point oldest_use() const { return node(oldest_).used; }

@@ -67,7 +67,7 @@ int32_t SequenceMemory::match(Holding& holding, const TokenKeys& keys, int32_t c
 
 // How far the cache knows the tokens, and how much of that a match may take: it ends where all
 // pages of the last window are there, of each group. Pages of the spine that follow the holding's
-// stand in its table then, held by nobody yet.
+// stand in its table then, held by no sequence yet.
 SequenceMemory::Chain SequenceMemory::follow(const Holding& holding, const TokenKeys& keys,
                                              int32_t computed, int32_t blocks_max) const {
   CHECK(blocks_max <= holding.blocks_max_);

@@ -124,8 +124,8 @@ class SequenceMemory {
   // Gives everything back. What it shared counts as used now.
   void release(Holding& holding);
 
-  // Something in shared blocks may be wrong: nobody takes a block from the cache that is in it now.
-  // stop_sharing() is for each sequence that has begun.
+  // Something in shared blocks may be wrong: no sequence takes a block from the cache that is in it
+  // now. stop_sharing() is for each sequence that has begun.
   void forget_shared();
   static void stop_sharing(Holding& holding) { holding.sharing_ = Holding::Sharing::kNothing; }
 
