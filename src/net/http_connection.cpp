@@ -393,7 +393,7 @@ void HttpConnection::refuse_head() {
   refuse(503, "the server is reading as many bytes of headers as it may hold");
 }
 
-// Of what nobody can be told about: an answer is under way, or a handshake.
+// Ends what no client can be told about: an answer is under way, or a handshake.
 void HttpConnection::refuse_more() {
   server_.stats.refused_heads.add();
   close();

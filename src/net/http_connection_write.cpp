@@ -12,7 +12,7 @@ namespace weir::net {
 
 namespace {
 
-// A body up to this size is copied behind its head: one buffer costs the kernel less than two.
+// A body up to this size is copied after its head: one buffer costs the kernel less than two.
 constexpr size_t kBodyCopiedMax = 4 << 10;
 
 // So much is sealed at once, 16 records of TLS: a large body is not in memory twice more.
@@ -145,7 +145,7 @@ void HttpConnection::say_goodbye() {
   if (!sealed.empty()) uv_try_write(stream(), &buf, 1);
 }
 
-// One try to write at once; what the socket does not take is copied and sent behind.
+// One try to write at once; what the socket does not take is copied and sent later.
 void HttpConnection::send_raw(std::string_view bytes, std::string_view more) {
   if (is_closed()) return;
   sent_bytes_ += bytes.size() + more.size();

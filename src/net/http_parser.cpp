@@ -37,7 +37,7 @@ struct HttpParser::Impl {
 
   static HttpParser& self(llhttp_t* called) { return *static_cast<HttpParser*>(called->data); }
 
-  // Trailers come through the header callbacks too; nobody needs them.
+  // Trailers come through the header callbacks too; no request needs them.
   template <int (HttpParser::*Member)()>
   static int in_head(llhttp_t* called) {
     HttpParser& p = self(called);

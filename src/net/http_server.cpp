@@ -82,7 +82,7 @@ void ServerState::start_idle() {
 }
 
 void ServerState::run_deferred() {
-  // Nobody frees a connection in between: that happens in the closing phase of the loop's turn.
+  // No connection is freed in between: that happens in the closing phase of the loop's turn.
   for (HttpConnection* connection : std::exchange(deferred_, {})) {
     connection->is_deferred = false;
     connection->run_deferred();
@@ -380,7 +380,7 @@ Result<void> HttpServer::listen_unix(const std::string& path) {
                                         " bytes, found " + std::to_string(path.size()));
   std::memcpy(address.sun_path, path.c_str(), path.size());
 
-  // A server that was killed leaves its socket behind: nobody answers there, and it may go.
+  // A server that was killed leaves its socket in place: no process answers there, and it may go.
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) {
     const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

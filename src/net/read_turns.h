@@ -1,9 +1,9 @@
 // ReadTurns: how much of one turn of the loop the connections of one peer may take.
 //
 // The loop reads whatever is readable before it comes to anything else. So a peer that sends on a
-// thousand connections at once would make everybody wait for all of that. Reading is counted here
-// by peer; when a peer has had its part, its connections wait, first come, first served, while the
-// others go on in the same turn and the loop writes what it has to write.
+// thousand connections at once would make every other peer wait for all of that. Reading is counted
+// here by peer; when a peer has had its part, its connections wait, first come, first served, while
+// the others go on in the same turn and the loop writes what it has to write.
 //
 // Threads: the loop's.
 //

@@ -49,7 +49,7 @@ struct ServerState {
   void handle_closed();
   // Calls drained() in the next turn of the loop.
   void wake_drained();
-  // Of the loop's turn the peer has taken this much more.
+  // The peer has taken this much more of the loop's turn.
   void count_turn(PeerId peer, size_t cost);
   void count_read(PeerId peer, size_t cost);
   // The connection reads no more until its peer has another turn.

@@ -1,5 +1,5 @@
 // StreamBuffer collects what a stream writes next. It keeps room for the framing of a chunk before
-// the bytes and adds the rest behind them, so that a chunk is one piece of memory and one write.
+// the bytes and adds the rest after them, so that a chunk is one piece of memory and one write.
 // One buffer serves any number of streams that are written one after the other.
 //
 // Threads: its owner's.

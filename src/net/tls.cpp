@@ -66,7 +66,7 @@ Result<void> check_readable(const char* option, const std::string& file) {
 // Nobody is there to type one; without this OpenSSL would ask the terminal.
 int refuse_passphrase(char*, int, int, void*) { return -1; }
 
-// HTTP/1.1 is what is spoken here; who offers other protocols only is told so (RFC 7301).
+// HTTP/1.1 is what is spoken here; a client that offers other protocols only is told so (RFC 7301).
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_length,
                     const unsigned char* in, unsigned in_length, void*) {
   static constexpr unsigned char kProtocol[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};

@@ -1,6 +1,6 @@
 // TLS between a connection's socket and its HTTP: TlsContext is the server's certificate and key,
-// TlsTrust whom a client believes, TlsSession one connection's state. OpenSSL works on memory:
-// bytes go in and out here, sockets are the connection's business.
+// TlsTrust which servers a client believes, TlsSession one connection's state. OpenSSL works on
+// memory: bytes go in and out here, sockets are the connection's business.
 //
 // Threads: the loop's; load() any.
 #pragma once
