@@ -1,5 +1,5 @@
-// BundleWriter: writes weir-experts.bundle beside its own name, so that nobody ever sees half of
-// one. What was written stays when the process dies, and the next writer goes on behind the last
+// BundleWriter: writes weir-experts.bundle beside its own name, so that no process ever sees half
+// of one. What was written stays when the process dies, and the next writer goes on after the last
 // layer that was on the disk; only when there is no room is it deleted.
 //
 // Threads: one, but for write(), which all may call at once for different experts.

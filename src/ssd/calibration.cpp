@@ -64,7 +64,7 @@ class Measurement {
       : options_(options), random_(options.seed) {}
 
   bool submit(size_t place);
-  // Waits for one answer or more; `places` gets who answered.
+  // Waits for one answer or more; `places` gets the reads that were answered.
   Result<int32_t> answers(std::array<size_t, 64>& places);
 
   CalibrationOptions options_;
@@ -324,7 +324,7 @@ Result<void> save_calibration(const std::string& path, const Calibration& calibr
   WEIR_ASSIGN(const std::string file, calibration_file(path));
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
-  // Written beside it and renamed, so that nobody reads half of it.
+  // Written beside it and renamed, so that no process reads half of it.
   std::string temporary = file + ".XXXXXX";
   const int fd = error ? -1 : ::mkostemp(temporary.data(), O_CLOEXEC);
   const std::string text = to_json(calibration);

@@ -58,8 +58,8 @@ class Disk {
 
   // Tries io_uring with O_DIRECT, then what the machine allows: a pool of threads where the kernel
   // refuses io_uring (EPERM under a container's seccomp filter, ENOSYS), and, file by file, reads
-  // through the page cache, dropped behind, where O_DIRECT is refused. Fails only without memory or
-  // threads.
+  // through the page cache, dropped afterwards, where O_DIRECT is refused. Fails only without
+  // memory or threads.
   static Result<std::unique_ptr<Disk>> create(const DiskOptions& options);
 
   // The file's number, from 0. Reads a block to see whether O_DIRECT works: some file systems take

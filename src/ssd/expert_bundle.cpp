@@ -23,7 +23,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::array<char, 8> kMagic = {'W', 'E', 'I', 'R', 'X', 'P', 'K', '1'};
 constexpr uint32_t kVersion = 1;
 // Raised when the form of a slot changes without changing its size: how kernels want words and
-// scales, what lies behind what.
+// scales, what lies after what.
 constexpr uint32_t kSlotForm = 1;
 // Kimi K2 has 60 layers of 384 experts; the index of so many takes 32 MiB.
 constexpr uint64_t kExpertsMax = uint64_t{1} << 20;

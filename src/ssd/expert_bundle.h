@@ -5,7 +5,7 @@
 //   index                per layer and expert: where it is, bytes and CRC32C of its parts
 //   payload              layer by layer, experts in order, every part in whole blocks
 //
-// Numbers are little-endian. A file is read by nobody until `complete`, which is written when all
+// Numbers are little-endian. A file is not read until `complete`, which is written when all
 // else is on the disk; until then `layers_done` says where a writer goes on.
 //
 // Threads: values.
@@ -54,7 +54,7 @@ struct ExpertBundle {
   static Result<ExpertBundle> open(const std::string& path);
 };
 
-// For who writes one.
+// For the writer of a file.
 std::array<std::byte, kBlockBytes> encode(const BundleHead& head);
 std::vector<std::byte> encode(std::span<const PackedExpert> index);
 // Where a bundle of this catalogue has its experts (without checksums), and its head, nothing done.

@@ -37,7 +37,7 @@ struct StoredRange {
   }
 };
 
-// An expert as it lies in a slot, part behind part, in whole blocks of a bundle.
+// An expert as it lies in a slot, part after part, in whole blocks of a bundle.
 struct PackedExpert {
   uint64_t offset = 0;
   std::array<uint32_t, kParts> bytes{};
@@ -52,7 +52,7 @@ class ExpertCatalogue {
     std::array<uint64_t, kParts> part_offset{};  // In the slot.
     std::array<uint64_t, kParts> part_bytes{};   // In the slot, in whole blocks.
     std::array<int32_t, kParts> ranges{};        // Of an expert's part.
-    // In a staging buffer, where the ranges lie one behind another in whole blocks; 0 where parts
+    // In a staging buffer, where the ranges lie one after another in whole blocks; 0 where parts
     // are read into the slot itself.
     std::array<uint64_t, kParts> staged_bytes{};
     size_t first_range = 0;

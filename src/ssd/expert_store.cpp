@@ -18,7 +18,7 @@ using std::chrono::steady_clock;
 constexpr int32_t kPassingMax = 2 * ReadAhead::kReadingOfPrompts;
 // How fast the usual wait of a layer follows: the last 8 steps or so.
 constexpr double kWaitShare = 0.125;
-// One wait for the disk; who has nothing then begins another.
+// One wait for the disk; a leader that has nothing then begins another.
 constexpr auto kWaitStep = std::chrono::milliseconds(100);
 
 std::vector<int32_t> classes_of_layers(const ExpertCatalogue& catalogue) {
@@ -183,8 +183,8 @@ void ExpertStore::end_early() {
   early_since_.reset();
 }
 
-// What the layer has waited, or would have. Where it did not wait at all, nobody knows how much of
-// what was read before would have been hidden anyway: half of it.
+// What the layer has waited, or would have. Where it did not wait at all, it is not known how much
+// of what was read before would have been hidden anyway: half of it.
 void ExpertStore::count_wait() {
   ++step_layers_;
   step_wait_ns_ += stall_ns_ > 0 ? stall_ns_ + early_ns_ : early_ns_ / 2;
@@ -278,7 +278,7 @@ void ExpertStore::ask(ExpertKey key, int32_t index, bool generated) {
   ahead_.asked(index);
 }
 
-// With two pins: for being read, and for who asked.
+// With two pins: for being read, and for the layer that asked.
 void ExpertStore::begin_read(int32_t index, ExpertKey key) {
   ahead_.replaced(index);
   reads_.begin(index, key);

@@ -4,13 +4,13 @@
 //
 // It owns the parts that do so and decides between them: ExpertCache knows what is in which slot,
 // SlotMemory whether the slot has memory, SlotReads how bytes get there, ReadAhead what is read
-// before anybody asks; who asks, and what he is given when, is here.
+// before a layer asks; which layer asks, and what it gets when, is here.
 //
 // A layer's run, by the leader (member 0 of the team) while the others wait or compute:
 //   begin_layer(), next_wave() until ExpertWave::last, end_layer(); pump() now and then between.
 // Before it expect(), once some of the step's rows have been routed and others not.
 // Two waves exist at a time: one is computed while the next is put together. So the experts of
-// wave n are given up when wave n + 2 is made, behind the barrier that ends wave n.
+// wave n are given up when wave n + 2 is made, after the barrier that ends wave n.
 //
 // Threads: one, the engine's leader, but for stats(), oracle() and allow().
 //
@@ -131,10 +131,10 @@ class ExpertStore {
   // which every step begins with. The memory of others goes back to the kernel, of the coldest
   // experts first. Any thread.
   void allow(int32_t percent) { memory_->allow(percent); }
-  // For a leader who is idle. REQUIRES: no step runs.
+  // For a leader that is idle. REQUIRES: no step runs.
   void adjust_memory();
 
-  // For who makes waves: one with room for everything.
+  // For the maker of waves: one with room for everything.
   ExpertWave make_wave() const;
 
   const StoreStats& stats() const { return stats_; }

@@ -18,7 +18,7 @@ struct ExpertWave {
     const std::byte* staged = nullptr;
     std::byte* slot = nullptr;
   };
-  // A part of a bundle of which nobody has seen yet whether it is what was written: its CRC32C is
+  // A part of a bundle of which it is not known yet whether it is what was written: its CRC32C is
   // to be stored in `found`. Of use from the next wave on.
   struct Check {
     std::span<const std::byte> bytes;

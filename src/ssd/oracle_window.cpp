@@ -74,8 +74,8 @@ OracleWindow::OracleWindow(int32_t layers, int32_t experts, int32_t top_k,
   share_ = static_cast<double>(count) / layers;
 }
 
-// The count goes up before the entry is written, so that who reads a new entry in an old one's
-// place sees by the count that it is new.
+// The count goes up before the entry is written, so that a thread that reads a new entry in an old
+// one's place sees by the count that it is new.
 void OracleWindow::record(ExpertKey key, bool found, bool counted) {
   if (!sampled_[static_cast<size_t>(key.layer)]) return;
   const auto number = static_cast<uint32_t>(key.layer * experts_ + key.expert);

@@ -9,7 +9,7 @@
 //  better,
 //    one layer ahead: it confirms, drops or adds.
 // What a guess is worth is measured, not believed: each source's raw scores are mapped to the share
-// of such guesses that came true. Layers wrap: behind the last one comes the next token's first.
+// of such guesses that came true. Layers wrap: after the last one comes the next token's first.
 //
 // Order of calls in a step: begin_step(); then layer by layer routed() for each row (and
 // looked_ahead() where wants_lookahead()), missed() for each read on demand, next() as long as the
@@ -78,11 +78,11 @@ class Prefetcher {
   // The same for a row of a prompt: learns only what sequence `sequence` chose last.
   void routed_prompt(int32_t layer, int32_t sequence, std::span<const int32_t> experts);
   // Layer `layer`'s router, applied early to a hidden state of `sequence`, best first; more than
-  // top_k entries are welcome. REQUIRES: behind routed() of the layer before, for the same row.
+  // top_k entries are welcome. REQUIRES: after routed() of the layer before, for the same row.
   void looked_ahead(int32_t layer, int32_t sequence, std::span<const int32_t> experts);
   // Whether looked_ahead() is worth its arithmetic in this step.
   bool wants_lookahead() const { return wants_lookahead_; }
-  // An expert of the layer that runs had to be read on demand; before or behind its routed().
+  // An expert of the layer that runs had to be read on demand; before or after its routed().
   void missed(ExpertKey key);
 
   // The best guess for which absent(key) is true, if it is worth a read now; it is not returned
@@ -123,7 +123,8 @@ class Prefetcher {
 
  private:
   static constexpr int32_t kDepth = TransitionCounts::kDepthMax;
-  // Of a raw score, a share of transitions; as many again for what the last token chose, too.
+  // Levels of a raw score, which is a share of transitions; as many again for what the last token
+  // chose, too.
   static constexpr int32_t kLevels = 64;
   static constexpr int32_t kShareOfLevel = TransitionCounts::kShareOne / kLevels;
   static constexpr int32_t kWatchedMax = 256;

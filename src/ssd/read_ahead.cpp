@@ -103,7 +103,7 @@ void ReadAhead::read_prompt(int32_t layer) {
   }
 }
 
-// Spare depth only: while somebody waits for the disk, a guess would make him wait longer.
+// Spare depth only: while a layer waits for the disk, a guess would make it wait longer.
 void ReadAhead::read_guesses(int32_t layer) {
   while (guesses_reading_ < kGuessesInFlight && !reads_.demand_outstanding() && !reads_.stalled() &&
          reads_.can_begin()) {

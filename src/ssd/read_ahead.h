@@ -1,6 +1,6 @@
-// ReadAhead: reads of experts that nobody has asked for yet. Of generated tokens those that the
-// prefetcher guesses; of a long prompt the next layer's, one after another. Both only while nobody
-// waits for the disk.
+// ReadAhead: reads of experts that no layer has asked for yet. Of generated tokens those that the
+// prefetcher guesses; of a long prompt the next layer's, one after another. Both only while no
+// layer waits for the disk.
 //
 // Threads: one owner, the engine's leader. Allocates nothing after construction.
 //
@@ -40,7 +40,7 @@ class ReadAhead {
   // A prompt's layer was routed to so many experts. One of which nearly all were asked for says the
   // same of the next one.
   void plan_prompt(int32_t layer, size_t experts);
-  // Begins reads while there is room. REQUIRES: nobody waits for one. `layer`: that runs, or -1.
+  // Begins reads while there is room. REQUIRES: no layer waits for one. `layer`: that runs, or -1.
   void read(int32_t layer);
 
   // Reads of a prompt's experts that are under way at once, asked for or not: about 16 MiB of small

@@ -442,7 +442,7 @@ void ReadQueue::give_up_old(Nanoseconds now) {
     }
   }
   if (!stalled_ || now - progress_ < kStuckTime) return;
-  for (Read& read : reads_) {  // Those that never got to a disk that answers nobody.
+  for (Read& read : reads_) {  // Those that never got to a disk that does not answer.
     const bool waiting = read.state == State::kQueued || read.state == State::kPaused;
     if (!waiting || now - read.asked < kStuckTime) continue;
     remove(list_of(read), place_of(read));
@@ -489,7 +489,7 @@ std::string ReadQueue::describe_change(int32_t file) const {
 }
 
 void ReadQueue::notice(std::string line) {
-  (void)notices_.try_push(std::move(line));  // Full: whoever logs has enough to read.
+  (void)notices_.try_push(std::move(line));  // Full: the log has enough lines of this.
 }
 
 void ReadQueue::notice_failure(const Read& read, const std::string& message) {

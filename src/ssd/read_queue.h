@@ -81,7 +81,7 @@ class ReadQueue {
   ReadQueue(const ReadQueue&) = delete;
   ReadQueue& operator=(const ReadQueue&) = delete;
 
-  // Puts a read behind those of its class; submit() sends it. nullopt: kReadsMax are waiting.
+  // Puts a read after those of its class; submit() sends it. nullopt: kReadsMax are waiting.
   std::optional<ReadId> add(const Extent& extent, ReadClass cls, uint64_t owner);
 
   // It waits here, for its turn or for another attempt: drop() would take it.

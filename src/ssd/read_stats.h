@@ -1,4 +1,4 @@
-// ReadStats: what a ReadQueue counts. ReadClass: who asks for a read.
+// ReadStats: what a ReadQueue counts. ReadClass: what a read is for.
 //
 // Threads: written by the queue's owner, read by anybody.
 #pragma once

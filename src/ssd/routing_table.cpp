@@ -116,7 +116,7 @@ Result<RoutingTable> RoutingTable::recorded(const Shape& shape, const RouteTrace
   if (sequences.empty())
     return fail(ErrorCode::kConfig,
                 name + ": expected generated tokens with a row in each layer, found none");
-  // A lookahead into the first layer is nobody's: what is missing there is the choice itself.
+  // No layer makes a lookahead into the first one: what is missing there is the choice itself.
   const auto has_early = [&](const TokenRows& token) {
     return std::ranges::all_of(token.early.begin() + 1, token.early.end(), [&](int64_t row) {
       return row >= 0 && trace.rows()[static_cast<size_t>(row)].count >= shape.top_k;

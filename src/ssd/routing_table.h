@@ -2,7 +2,7 @@
 // what a model's routers choose. For measurements only: a model of random weights routes without
 // any locality, and a small one's routing is not a large one's. Figures say where it came from.
 //
-// Threads: route data is read by all members of a team while nobody calls move_on().
+// Threads: route data is read by all members of a team while no thread calls move_on().
 #pragma once
 
 #include <cstdint>

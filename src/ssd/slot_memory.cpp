@@ -31,7 +31,7 @@ int madvise_populate(std::byte* memory, uint64_t bytes) {
 #endif
 }
 
-// Takes memory from the kernel that nobody uses yet.
+// Takes memory from the kernel that no slot uses yet.
 void fault(std::byte* memory, uint64_t bytes) {
   if (madvise_populate(memory, bytes) == 0) return;
   for (uint64_t at = 0; at < bytes; at += kBlockBytes)

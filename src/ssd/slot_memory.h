@@ -9,7 +9,7 @@
 // only slots that the owner has not been told of.
 //
 // Invariants:
-// (1) slots of a class are those of ExpertCache: counted through, class behind class;
+// (1) slots of a class are those of ExpertCache: counted through, class after class;
 // (2) a slot is a multiple of whole pages and crosses no chunk;
 // (3) nothing is allocated after create().
 #pragma once

@@ -220,7 +220,7 @@ void SlotReads::take_landed(std::span<const Landed> landed) {
     const auto index = static_cast<int32_t>(read.owner / kParts);
     const auto part = static_cast<size_t>(read.owner % kParts);
     Slot& s = at(index);
-    // A disk that answers nobody has lost nothing, and what the kernel may still write to must not
+    // A disk that does not answer has lost nothing, and what the kernel may still write to must not
     // be read into from elsewhere.
     const bool lost = from_bundle(s, static_cast<int>(part)) && read.failure != nullptr &&
                       read.released && read.failure->error != ETIMEDOUT && !s.failed;

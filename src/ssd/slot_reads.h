@@ -56,7 +56,7 @@ class SlotReads {
   // The slot becomes this expert's, of which no byte is there. REQUIRES: can_begin(); the slot is
   // not reading.
   void begin(int32_t index, ExpertKey key);
-  // Queues the reads of a part. Once for each, behind begin().
+  // Queues the reads of a part. Once for each, after begin().
   void add(int32_t index, int part, ReadClass read_class);
   void promote(int32_t index, ReadClass read_class);
   // Takes all reads of a slot back if the disk has seen none of them; false: it has, or they are
@@ -91,7 +91,7 @@ class SlotReads {
   bool failed(int32_t index) const { return at(index).failed; }
   const std::string& failure(int32_t index) const { return at(index).failure; }
   // The part can be computed with once the jobs collected last are done. Not where those check it:
-  // nobody computes with what may be wrong.
+  // no layer computes with what may be wrong.
   bool there(int32_t index, int part) const;
   ExpertKey key(int32_t index) const { return at(index).key; }  // Of the last begin().
 

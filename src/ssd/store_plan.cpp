@@ -46,7 +46,7 @@ Result<StorePlan> plan_store(const ExpertCatalogue& catalogue, uint64_t memory, 
                                           size_text(memory) + "; raise --expert-memory");
   const uint64_t bank = catalogue.bank_bytes();
   for (int32_t c = 0; c < catalogue.classes(); ++c) {
-    // Shares in proportion to what the classes hold; nobody needs more slots than experts.
+    // Shares in proportion to what the classes hold; no class needs more slots than experts.
     const double share = static_cast<double>(catalogue.class_bytes(c)) / static_cast<double>(bank);
     const auto bytes = static_cast<uint64_t>(static_cast<double>(memory - least) * share);
     const uint64_t slots = std::min(bytes / catalogue.slot_bytes(c) + kSlotsMin,

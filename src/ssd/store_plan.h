@@ -10,8 +10,8 @@
 
 namespace weir::ssd {
 
-// Of each class, where it has as many experts: below, a layer could not compute one expert while it
-// reads the next.
+// The least slots of each class, where it has as many experts: below, a layer could not compute one
+// expert while it reads the next.
 inline constexpr int32_t kSlotsMin = 4;
 
 struct StorePlan {

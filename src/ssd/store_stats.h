@@ -27,7 +27,7 @@ struct StoreStats {
   Counter source_parts;        // Read from the checkpoint, because the bundle's could not be used.
   Gauge slots_usable;
   Gauge slots_shed;  // Whose memory went back to the kernel, for a while.
-  // Of layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how
+  // For layers with so many generated rows (1, 2 to 3, 4 to 7, ...): how often one was run, and how
   // many experts they were routed to together.
   static constexpr int kBatchSizes = 9;
   std::array<Counter, kBatchSizes> layer_runs, layer_experts;

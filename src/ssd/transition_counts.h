@@ -15,11 +15,11 @@ namespace weir::ssd {
 
 class TransitionCounts {
  public:
-  // Two layers are the time of a read of 2 MiB. Guesses further ahead know less, and cost a token as
-  // much arithmetic each.
+  // Two layers are the time of a read of 2 MiB. Guesses further ahead know less, and cost a token
+  // as much arithmetic each.
   static constexpr int32_t kDepthMax = 2;
-  // Of all counts together. 48 layers of 128 experts need 1.5 MiB for both distances, 48 layers of
-  // 512 experts have room for one.
+  // The bytes of all counts together. 48 layers of 128 experts need 1.5 MiB for both distances, 48
+  // layers of 512 experts have room for one.
   static constexpr int64_t kBytesMax = int64_t{16} << 20;
 
   static constexpr int32_t kShareOne = 4096;
@@ -29,7 +29,7 @@ class TransitionCounts {
   // Distances that fit: 0 where not even one does, or the model has one layer.
   int32_t depth() const { return depth_; }
 
-  // The layer `distance` behind `layer` was routed to `to` when `layer` was routed to `from`.
+  // The layer `distance` after `layer` was routed to `to` when `layer` was routed to `from`.
   void count(int32_t layer, int32_t distance, std::span<const int16_t> from,
              std::span<const int32_t> to);
   // Adds to shares[e], for each expert of the layer `distance` further on, the mean share of the
