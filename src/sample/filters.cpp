@@ -52,7 +52,7 @@ size_t gather(std::span<const float> row, float threshold, std::span<Candidate> 
 }
 
 // Moves to the front, in the order of `before`, the shortest run whose weights reach `mass`; at
-// least one. Selects in growing portions: what lies behind the run is never sorted.
+// least one. Selects in growing portions: what lies after the run is never sorted.
 template <class Before, class Weight>
 size_t take_mass(std::span<Candidate> c, double mass, Before before, Weight weight) {
   double sum = 0;

@@ -34,7 +34,7 @@ class ReasoningBudget {
   // Null: nothing is bounded. `limit` outlives it.
   explicit ReasoningBudget(const ReasoningLimit* limit);
 
-  // The output's next token, whoever chose it.
+  // The output's next token, sampled or forced.
   void add(int32_t token);
 
   // Tokens that must come next, in this order; each is add()ed when it has come.

@@ -40,7 +40,7 @@ namespace weir::sample {
 // Most tokens that a grammar, or the end of the reasoning, forces after one that was sampled.
 inline constexpr size_t kForcedTokensMax = 32;
 
-// What a grammar says of an output behind the token just sampled. Without one it always goes on,
+// What a grammar says of an output after the token just sampled. Without one it always goes on,
 // but where the model has computed nothing to sample from.
 enum class Continuation : uint8_t {
   kOpen,
