@@ -61,7 +61,7 @@ class AddedTokens {
   std::unordered_map<int32_t, size_t> by_id_;
   std::unordered_map<std::string, size_t> by_content_;
   // Index 0: sought in the text as it comes; 1: in its normal form. Values are indices of tokens_.
-  // Tries and not one automaton: leftmost-longest matching begins anew behind each match anyway,
+  // Tries and not one automaton: leftmost-longest matching begins anew after each match anyway,
   // and most places end at the root, by one look-up of their byte.
   Trie tries_[2];
   int32_t id_end_ = 0;

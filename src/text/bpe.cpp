@@ -233,7 +233,7 @@ void Bpe::initial_symbols(std::string_view word, Scratch& scratch) const {
       flush();
       scratch.ids.push_back(id);
     } else if (byte_fallback_ && add_bytes(character, scratch.ids)) {
-      // As in the crate, an unknown character before these bytes comes behind them.
+      // As in the crate, an unknown character before these bytes comes after them.
       continue;
     } else if (unknown_) {
       if (!fuse_unknown_) flush();

@@ -83,7 +83,7 @@ class Bpe {
   bool byte_fallback_ = false;
   bool fuse_unknown_ = false;
   bool ignore_merges_ = false;
-  // No merge joins a character to a U+2581 behind it, except these characters.
+  // No merge joins a character to a U+2581 after it, except these characters.
   bool splits_before_space_ = false;
   std::vector<char32_t> before_space_;
 };

@@ -23,7 +23,7 @@ class Decoder {
 
   std::string decode(std::vector<std::string> tokens) const;
 
-  // Appends the bytes that a token stands for behind others. Not always what decode() gives: bytes
+  // Appends the bytes that a token stands for after others. Not always what decode() gives: bytes
   // are not checked to be characters, and whatever looks at the whole text is left out. False if a
   // regular expression took too long.
   bool append_piece(std::string& out, std::string_view token) const;

@@ -43,7 +43,7 @@ class Detokenizer {
 
   // Where the text of the last token begins in the whole text, in bytes and in characters: what is
   // held back counts, and an invalid byte as the U+FFFD that it becomes. A token within a character
-  // begins behind those bytes of it that came before.
+  // begins after those bytes of it that came before.
   struct Place {
     int64_t bytes = 0;
     int64_t characters = 0;

@@ -1,4 +1,4 @@
-// PostProcessor: tokenizer.json's `post_processor`: the tokens that go before and behind a text
+// PostProcessor: tokenizer.json's `post_processor`: the tokens that go before and after a text
 // (BOS and the like).
 //
 // Threads: immutable after parse().

@@ -31,7 +31,7 @@ class Pattern {
   Pattern& operator=(Pattern&&) noexcept;
   ~Pattern();
 
-  // All matches from left to right, none overlapping; empty ones too, but not right behind a match.
+  // All matches from left to right, none overlapping; empty ones too, but not right after a match.
   // A match that would cost more than the limits, for itself or with those before it, ends the
   // search: the rest counts as unmatched, and the result is false. REQUIRES: `subject` is valid
   // UTF-8.

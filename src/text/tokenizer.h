@@ -48,7 +48,7 @@ class Tokenizer {
   std::optional<int32_t> id(
       std::string_view token) const;  // Exact vocabulary entry or added token.
   int32_t vocab_size() const;         // Largest id + 1, added tokens included.
-  // What EncodeOptions::add_special puts before and behind a text, in this order.
+  // What EncodeOptions::add_special puts before and after a text, in this order.
   std::vector<int32_t> surrounding_ids() const;
 
  private:

@@ -53,7 +53,7 @@ void order_canonically(std::vector<utf8proc_int32_t>& characters) {
 }
 
 // One stretch in which characters may act on each other. One of more than `bytes_max` characters is
-// cut behind so many, and not composed: the caller throws it away.
+// cut after so many, and not composed: the caller throws it away.
 void append_stretch(std::string& out, std::string_view text, NormalForm form, size_t bytes_max,
                     std::vector<utf8proc_int32_t>& characters) {
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
