@@ -28,7 +28,7 @@ class AttentionLayer final : public Layer {
   ColumnShares<3> qkv_shares(const Pass& pass) const;
   void project_all(const Pass& pass) const;
   void project(const Pass& pass) const;
-  // Of one head, in the weight's rows.
+  // How many of the weight's rows one head has.
   int32_t head_columns(Part part) const;
   int32_t q_width() const { return spec_.num_heads * spec_.head_dim; }
   float* heads_of(const Pass& pass, Part part, int64_t row, int32_t first, int32_t last) const;

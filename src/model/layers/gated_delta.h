@@ -5,7 +5,7 @@
 // or batched changes no sum. Another form for prompts may follow from what a row is by itself: its
 // position, and whether it lies in the prompt.
 //
-// Of a sequence's state each key head has a piece: the inputs of its convolution that the next
+// Each key head has a piece of a sequence's state: the inputs of its convolution that the next
 // tokens still need, [taps - 1][its channels], and S of each of its value heads,
 // [key_dim][value_dim].
 //
@@ -21,7 +21,7 @@ class GatedDeltaLayer final : public Layer {
  public:
   GatedDeltaLayer(const LayerSource& source, const GatedDelta& spec);
 
-  // Of one sequence.
+  // What the state of one sequence takes.
   static int64_t state_bytes(const GatedDelta& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
@@ -32,7 +32,7 @@ class GatedDeltaLayer final : public Layer {
   LayerFacts facts() const override;
 
  private:
-  // Of a key head: channels of the convolution, [q, k, v of each value head], and of values.
+  // What a key head has: channels of the convolution, [q, k, v of each value head], and of values.
   int32_t head_channels() const { return 2 * spec_.key_dim + head_values(); }
   int32_t head_values() const { return spec_.group() * spec_.value_dim; }
   ColumnShares<2> input_shares(const Pass& pass) const;
