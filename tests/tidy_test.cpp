@@ -66,7 +66,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 const std::map<std::string, std::string> kLibraryFolder = {
     {"simdjson.h", "base"}, {"spdlog/", "base"},    {"tl/expected.hpp", "base"},
     {"uv.h", "net"},        {"llhttp.h", "net"},    {"openssl/", "net"},
-    {"pcre2.h", "text"},    {"utf8proc.h", "text"}, {"liburing.h", "ssd"},
+    {"pcre2.h", "text"},    {"utf8proc.h", "base"}, {"liburing.h", "ssd"},
     {"xxhash.h", "kv"},     {"CLI/", "program"},    {"immintrin.h", "kernels"},
 };
 

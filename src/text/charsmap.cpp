@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/base64.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
-#include "text/unicode.h"
 
 namespace weir::text {
 

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "text/byte_level.h"
 #include "text/json_fields.h"
+#include "text/unicode.h"
 
 namespace weir::text {
 

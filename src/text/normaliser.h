@@ -10,9 +10,10 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "base/unicode.h"
+#include "base/unicode.h"
 #include "text/charsmap.h"
 #include "text/regex.h"
-#include "text/unicode.h"
 
 namespace weir::text {
 

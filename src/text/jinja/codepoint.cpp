@@ -1,12 +1,13 @@
-// Code points: utf8proc knows the categories and the one-to-one case mappings; the tables below are
-// what Unicode has beside them (SpecialCasing.txt, Other_Lowercase, Other_Uppercase, Numeric_Type).
+// Code points: base/unicode.h knows the categories and the one-to-one case mappings; the tables
+// below are what Unicode has beside them (SpecialCasing.txt, Other_Lowercase, Other_Uppercase,
+// Numeric_Type).
 #include "text/jinja/codepoint.h"
-
-#include <utf8proc.h>
 
 #include <algorithm>
 #include <iterator>
 #include <span>
+
+#include "base/unicode.h"
 
 namespace weir::text::jinja {
 
@@ -36,7 +37,7 @@ constexpr Range kOtherUpper[] = {
 struct SpecialCase {
   char32_t from;
   const char* upper;
-  const char* title;  // Null: one character, utf8proc has it.
+  const char* title;  // Null: one character, title_case() has it.
 };
 constexpr SpecialCase kSpecialCases[] = {
     {0x00df, "SS", "Ss"},
@@ -148,10 +149,6 @@ bool contains(std::span<const Range> ranges, char32_t c) {
   return after != ranges.begin() && c <= std::prev(after)->last;
 }
 
-utf8proc_category_t category(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
-
 const SpecialCase* find_special(char32_t c) {
   const auto* found =
       std::lower_bound(std::begin(kSpecialCases), std::end(kSpecialCases), c,
@@ -164,11 +161,11 @@ bool is_cased(char32_t c) { return is_lower(c) || is_upper(c) || is_title(c); }
 // Marks, modifiers and punctuation inside words: a final sigma is looked for across them.
 bool is_case_ignorable(char32_t c) {
   switch (category(c)) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK:
+    case Category::kMn:
+    case Category::kMe:
+    case Category::kCf:
+    case Category::kLm:
+    case Category::kSk:
       return true;
     default:
       return c == '\'' || c == '.' || c == ':' || c == 0xb7 || c == 0x387 || c == 0x559 ||
@@ -208,7 +205,7 @@ void append_lower(std::string& out, std::string_view text, size_t offset, char32
   } else if (c == kSigma && is_final_sigma(text, offset)) {
     append_utf8(out, kFinalSigma);
   } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(out, lower_case(c));
   }
 }
 
@@ -264,50 +261,40 @@ bool is_space(char32_t c) {
          c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-bool is_alpha(char32_t c) {
-  const utf8proc_category_t k = category(c);
-  return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
-}
+bool is_alpha(char32_t c) { return is_letter(category(c)); }
 
-bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+bool is_decimal(char32_t c) { return category(c) == Category::kNd; }
 bool is_digit(char32_t c) { return is_decimal(c) || contains(kOtherDigits, c); }
 
-bool is_numeric(char32_t c) {
-  const utf8proc_category_t k = category(c);
-  return k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO;
-}
+bool is_numeric(char32_t c) { return is_number(category(c)); }
 
 bool is_printable(char32_t c) {
   if (c < 0x80) return c >= 0x20 && c < 0x7f;
   switch (category(c)) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS:
+    case Category::kCc:
+    case Category::kCf:
+    case Category::kCs:
+    case Category::kCo:
+    case Category::kCn:
+    case Category::kZl:
+    case Category::kZp:
+    case Category::kZs:
       return false;
     default:
       return true;
   }
 }
 
-bool is_lower(char32_t c) {
-  return category(c) == UTF8PROC_CATEGORY_LL || contains(kOtherLower, c);
-}
-bool is_upper(char32_t c) {
-  return category(c) == UTF8PROC_CATEGORY_LU || contains(kOtherUpper, c);
-}
-bool is_title(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
+bool is_lower(char32_t c) { return category(c) == Category::kLl || contains(kOtherLower, c); }
+bool is_upper(char32_t c) { return category(c) == Category::kLu || contains(kOtherUpper, c); }
+bool is_title(char32_t c) { return category(c) == Category::kLt; }
 bool is_word(char32_t c) { return c == '_' || is_alpha(c) || is_numeric(c); }
 
 void append_upper(std::string& out, char32_t c) {
   if (const SpecialCase* special = find_special(c)) {
     out += special->upper;
   } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(out, upper_case(c));
   }
 }
 
@@ -316,7 +303,7 @@ void append_title(std::string& out, char32_t c) {
   if (special && special->title) {
     out += special->title;
   } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))));
+    append_utf8(out, title_case(c));
   }
 }
 
