@@ -1,7 +1,7 @@
 // ChatTemplate: a thin shell around the Jinja interpreter.
 #include "text/chat_template.h"
 
-#include "text/jinja/template.h"
+#include "jinja/template.h"
 
 namespace weir::text {
 

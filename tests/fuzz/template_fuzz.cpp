@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "text/jinja/template.h"
+#include "jinja/template.h"
 
 namespace {
 
@@ -23,13 +23,13 @@ double processor_seconds() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using weir::text::jinja::Template;
+  using weir::jinja::Template;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = input.find('\n');
   if (end == std::string_view::npos) return 0;
   const auto parsed = Template::parse(std::string(input.substr(end + 1)));
   if (!parsed) return 0;
-  weir::text::jinja::Limits limits;
+  weir::jinja::Limits limits;
   limits.steps = 200'000;
   limits.output_bytes = 1 << 20;
   limits.memory_bytes = 8 << 20;
