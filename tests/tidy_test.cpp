@@ -1,6 +1,6 @@
 // Reads the sources as text and fails on what style cannot leave to opinion: an include that points
-// the wrong way, a third-party library outside its folder, a file too long, a word that promises
-// work without an issue.
+// the wrong way or past a folder's public headers, a third-party library outside its folder, a file
+// too long, a word that promises work without an issue.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,6 +63,12 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"api", {"base", "card", "net", "text", "sample", "sched"}},
 };
 
+// Folders that are large inside and small from outside: the headers that others may include. Of a
+// folder that is not named here they may include all.
+const std::map<std::string, std::set<std::string>> kPublicHeaders = {
+    {"jinja", {"jinja/jinja.h"}},
+};
+
 // Each third-party library is included by one folder only.
 const std::map<std::string, std::string> kLibraryFolder = {
     {"simdjson.h", "base"}, {"spdlog/", "base"},    {"tl/expected.hpp", "base"},
@@ -90,6 +96,28 @@ TEST(Tidy, IncludesPointOneWay) {
           << source.path << " may not include " << target;
     }
   }
+}
+
+// Only a folder's own tests see the rest of it.
+TEST(Tidy, FencedFoldersShowTheirPublicHeadersOnly) {
+  std::set<std::string> used;
+  for (const Source& source : sources()) {
+    for (const std::string& line : source.lines) {
+      const std::string target = included(line);
+      const std::string folder = target.substr(0, target.find('/'));
+      const auto headers = kPublicHeaders.find(folder);
+      if (headers == kPublicHeaders.end() || line.find('"') == std::string::npos ||
+          source.path.starts_with("src/" + folder + "/") ||
+          source.path.starts_with("tests/" + folder + "/"))
+        continue;
+      EXPECT_TRUE(headers->second.contains(target))
+          << source.path << " includes " << target << ", which is not for others";
+      used.insert(target);
+    }
+  }
+  for (const auto& [folder, headers] : kPublicHeaders)
+    for (const std::string& header : headers)
+      EXPECT_TRUE(used.contains(header)) << header << " is public, and no other folder includes it";
 }
 
 // The table of ARCHITECTURE.md as above: a folder, and what stands in its row before the brackets.

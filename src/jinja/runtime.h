@@ -13,23 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/jinja.h"
 #include "jinja/message.h"
 #include "jinja/value.h"
 
 namespace weir::jinja {
-
-// Templates come with models and their variables from clients: neither may cost without bound.
-struct Limits {
-  // A step is a node evaluated, an iteration or 32 bytes worked on: some 20 ns. Half a second.
-  int64_t steps = 20'000'000;
-  // A prompt of a million tokens has 4 to 5 MB.
-  size_t output_bytes = 32 << 20;
-  // Of values; some twenty times such a prompt.
-  size_t memory_bytes = 128 << 20;
-  // Nodes being evaluated inside one another: 200 to 300 calls of a macro; Python gives up at about
-  // 170. A level costs up to 600 bytes of stack, 2 KB with sanitizers.
-  int depth = 1'000;
-};
 
 // Jinja's sandbox's own limit on what range() gives.
 constexpr int64_t kRangeMax = 100'000;

@@ -3,12 +3,12 @@
 // Threads: immutable after parse(); render() may be called from any thread at once.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "base/json.h"
 #include "base/result.h"
+#include "jinja/jinja.h"
 
 namespace weir::text {
 
@@ -16,9 +16,6 @@ class ChatTemplate {
  public:
   // An error shows the template's line.
   static Result<ChatTemplate> parse(std::string source);
-  ChatTemplate(ChatTemplate&&) noexcept;
-  ChatTemplate& operator=(ChatTemplate&&) noexcept;
-  ~ChatTemplate();
 
   // `variables_json`: one JSON object of all variables (messages, tools, add_generation_prompt,
   // bos_token, ...). kInvalid with the template's own message for raise_exception; step, output and
@@ -26,12 +23,12 @@ class ChatTemplate {
   // (seconds since the epoch, rendered in UTC).
   Result<std::string> render(std::string_view variables_json, int64_t now) const;
 
-  const std::string& source() const;
+  const std::string& source() const { return parsed_.source(); }
 
  private:
-  struct Impl;
-  explicit ChatTemplate(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit ChatTemplate(jinja::Template parsed) : parsed_(std::move(parsed)) {}
+
+  jinja::Template parsed_;
 };
 
 }  // namespace weir::text

@@ -8,6 +8,8 @@
 #include <map>
 #include <sstream>
 
+#include "base/json.h"
+
 namespace weir::api {
 namespace {
 

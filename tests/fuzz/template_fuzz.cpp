@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "jinja/template.h"
+#include "jinja/jinja.h"
 
 namespace {
 
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   limits.output_bytes = 1 << 20;
   limits.memory_bytes = 8 << 20;
   const double begin = processor_seconds();
-  (void)(*parsed)->render(input.substr(0, end), 1767323045, limits);
+  (void)parsed->render(input.substr(0, end), 1767323045, limits);
   CHECK(processor_seconds() - begin <= static_cast<double>(limits.steps) * kStepSecondsMax);
   return 0;
 }

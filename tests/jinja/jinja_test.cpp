@@ -1,3 +1,5 @@
+#include "jinja/jinja.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -6,7 +8,6 @@
 #include "base/json.h"
 #include "jinja/codepoint.h"
 #include "jinja/number.h"
-#include "jinja/template.h"
 
 namespace weir::jinja {
 namespace {
@@ -18,7 +19,7 @@ std::string render(const std::string& source, const std::string& variables = "{}
                    const Limits& limits = {}) {
   const auto parsed = Template::parse(source);
   if (!parsed) return "error: " + parsed.error().message;
-  const auto rendered = (*parsed)->render(variables, kNow, limits);
+  const auto rendered = parsed->render(variables, kNow, limits);
   return rendered ? *rendered : "error: " + rendered.error().message;
 }
 
