@@ -18,18 +18,18 @@
 #include <vector>
 
 #include "base/check.h"
-#include "sample/grammar/matcher.h"
-#include "sample/grammar/source.h"
+#include "grammar/matcher.h"
+#include "grammar/source.h"
 #include "text/tokenizer.h"
 
 namespace {
 
 using namespace weir;
-using sample::grammar::Automaton;
-using sample::grammar::GrammarSource;
-using sample::grammar::Matcher;
-using sample::grammar::MatchScratch;
-using sample::grammar::TokenTrie;
+using grammar::Automaton;
+using grammar::GrammarSource;
+using grammar::Matcher;
+using grammar::MatchScratch;
+using grammar::TokenTrie;
 using Kind = GrammarSource::Kind;
 
 // The thread's own time: the machine has other work.

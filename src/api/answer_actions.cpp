@@ -22,7 +22,7 @@ PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchang
   input.random_seed = random_bits();
   input.tokens_max = tokens_max();
   input.caller = exchange.caller();
-  input.interrupt = std::make_shared<sample::grammar::Interrupt>();
+  input.interrupt = std::make_shared<grammar::Interrupt>();
   if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority.value_or(0);
   return input;
 }

@@ -103,7 +103,7 @@ struct Api::Impl {
   template <class T>
   void in_pool(const ExchangePtr& exchange, std::function<Result<T>(const std::string& body)> work,
                std::function<void(Result<T>)> done,
-               std::shared_ptr<sample::grammar::Interrupt> interrupt = nullptr);
+               std::shared_ptr<grammar::Interrupt> interrupt = nullptr);
   std::optional<MemoryLease> lease_body(const ExchangePtr& exchange, const std::string& body);
   void hand_over(const ExchangePtr& exchange, Preparation::Job job);
   // Of a page that is made in the pool.
@@ -159,7 +159,7 @@ template <class T>
 void Api::Impl::in_pool(const ExchangePtr& exchange,
                         std::function<Result<T>(const std::string& body)> work,
                         std::function<void(Result<T>)> done,
-                        std::shared_ptr<sample::grammar::Interrupt> interrupt) {
+                        std::shared_ptr<grammar::Interrupt> interrupt) {
   struct Task {
     MemoryLease lease;  // For the body and what becomes of it.
     std::string body;

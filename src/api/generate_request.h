@@ -22,7 +22,7 @@
 #include "api/json_fields.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "sample/grammar/source.h"
+#include "grammar/source.h"
 
 namespace weir::api {
 
@@ -66,9 +66,9 @@ struct ToolFunction {
   bool strict = false;
   std::string field{};  // Where the schema stands in the request: "tools[0].function.parameters".
   // --- Where the client has another name for it, or gives it a text instead of JSON (responses).
-  std::string space{}, own_name{};  // A namespace, or empty, and the name in it.
-  bool custom = false;              // Its one argument `input` is a text,
-  std::optional<sample::grammar::GrammarSource> input{};  // bound by this.
+  std::string space{}, own_name{};                // A namespace, or empty, and the name in it.
+  bool custom = false;                            // Its one argument `input` is a text,
+  std::optional<grammar::GrammarSource> input{};  // bound by this.
 };
 
 enum class ToolChoice : uint8_t { kAuto, kNone, kRequired, kNamed };
@@ -153,7 +153,7 @@ struct GenerateRequest {
   std::optional<int64_t> top_logprobs;  // Alternatives of each token.
 
   // --- Form.
-  std::optional<sample::grammar::GrammarSource> grammar;
+  std::optional<grammar::GrammarSource> grammar;
   std::string grammar_field;  // The field that it came from.
   std::optional<std::string> reasoning_format;
 

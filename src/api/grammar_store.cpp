@@ -4,14 +4,14 @@
 #include <string_view>
 #include <utility>
 
-#include "sample/grammar/forced_tokens.h"
+#include "grammar/forced_tokens.h"
 
 namespace weir::api {
 
-using sample::grammar::add_forced_tokens;
-using sample::grammar::Automaton;
-using sample::grammar::Matcher;
-using sample::grammar::TokenTrie;
+using grammar::add_forced_tokens;
+using grammar::Automaton;
+using grammar::Matcher;
+using grammar::TokenTrie;
 
 GrammarStore::GrammarStore(const text::Tokenizer& tokenizer, int32_t vocab_size,
                            std::vector<int32_t> end_ids, size_t automata_bytes_max,
@@ -39,15 +39,15 @@ GrammarStore::Vocabulary& GrammarStore::vocabulary(bool with_markers) {
   return vocabulary;
 }
 
-Result<std::unique_ptr<Matcher>> GrammarStore::matcher(const sample::grammar::GrammarSource& source,
+Result<std::unique_ptr<Matcher>> GrammarStore::matcher(const grammar::GrammarSource& source,
                                                        bool begins_text, bool with_markers,
-                                                       sample::grammar::Interrupt* interrupt) {
+                                                       grammar::Interrupt* interrupt) {
   with_markers = with_markers && !markers_.empty();
   Vocabulary& words = vocabulary(with_markers);
   const auto tokenise = [&](std::string_view text) {
     return tokenizer_.encode(text, {.add_special = false, .parse_special = with_markers});
   };
-  const auto finish = [&](Automaton& compiled, sample::grammar::Interrupt* stop) {
+  const auto finish = [&](Automaton& compiled, grammar::Interrupt* stop) {
     add_forced_tokens(compiled, *words.trie, tokenise, stop);
   };
   WEIR_ASSIGN(auto automaton, words.automata.get(source, finish, interrupt));

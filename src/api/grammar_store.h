@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sample/grammar/grammar_cache.h"
-#include "sample/grammar/interrupt.h"
-#include "sample/grammar/matcher.h"
-#include "sample/grammar/source.h"
+#include "grammar/grammar_cache.h"
+#include "grammar/interrupt.h"
+#include "grammar/matcher.h"
+#include "grammar/source.h"
 #include "text/tokenizer.h"
 
 namespace weir::api {
@@ -29,9 +29,9 @@ class GrammarStore {
   // A position at the beginning of an output. `begins_text`: where the tokenizer drops the spaces
   // before a text, they do not count. `with_markers`: the markers' tokens may come. kCancelled if
   // `interrupt` has fired while the grammar was compiled, or waited for.
-  Result<std::unique_ptr<sample::grammar::Matcher>> matcher(
-      const sample::grammar::GrammarSource& source, bool begins_text, bool with_markers = false,
-      sample::grammar::Interrupt* interrupt = nullptr);
+  Result<std::unique_ptr<grammar::Matcher>> matcher(const grammar::GrammarSource& source,
+                                                    bool begins_text, bool with_markers = false,
+                                                    grammar::Interrupt* interrupt = nullptr);
 
   // Of automata, and of what is remembered of grammars that were refused.
   size_t automata_bytes() const { return plain_.automata.bytes() + marked_.automata.bytes(); }
@@ -41,8 +41,8 @@ class GrammarStore {
   struct Vocabulary {
     explicit Vocabulary(size_t automata_bytes_max) : automata(automata_bytes_max) {}
     std::once_flag made;
-    std::shared_ptr<const sample::grammar::TokenTrie> trie;
-    sample::grammar::GrammarCache automata;  // Their forced tokens are of this vocabulary.
+    std::shared_ptr<const grammar::TokenTrie> trie;
+    grammar::GrammarCache automata;  // Their forced tokens are of this vocabulary.
   };
   Vocabulary& vocabulary(bool with_markers);
 

@@ -48,7 +48,7 @@ inline size_t history_bytes(size_t prompt_tokens, int32_t max_tokens) {
 // A place in a grammar, and what its stack grows by: it is compacted when a thousand calls more are
 // open than after the last time, each a node and an edge or two of 16 bytes.
 inline constexpr size_t kMatcherGrowth = size_t{3} * 1024 * 16;
-inline size_t matcher_bytes(const sample::grammar::Matcher& matcher) {
+inline size_t matcher_bytes(const grammar::Matcher& matcher) {
   return matcher.memory_bytes() + kMatcherGrowth;
 }
 

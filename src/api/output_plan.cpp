@@ -5,15 +5,15 @@
 #include "api/api.h"
 #include "api/output/call_grammar.h"
 #include "base/log.h"
-#include "sample/grammar/parts.h"
+#include "grammar/parts.h"
 
 namespace weir::api {
 
 namespace {
 
+using grammar::GrammarSource;
 using output::CallFormat;
 using output::ReasoningFormat;
-using sample::grammar::GrammarSource;
 
 std::string_view template_with_tools(const ApiConfig& config) {
   if (config.tool_use_template) return config.tool_use_template->source();
@@ -133,7 +133,7 @@ class Planner {
   }
 
   std::string form_part() const {
-    std::string form = sample::grammar::source_part(*request_.grammar);
+    std::string form = grammar::source_part(*request_.grammar);
     if (!reasoning_ || reasoning_->before_content.empty() || is_content_) return form;
     std::string part = "{\"seq\":[{\"text\":";
     append_json_string(part, reasoning_->before_content);

@@ -38,7 +38,7 @@ OutputFormats choose_formats(const ApiConfig& config);
 struct OutputPlan {
   std::shared_ptr<const output::ParserOptions> parser;  // Null: all is content.
   bool short_call_ids = false;
-  std::optional<sample::grammar::GrammarSource> grammar;
+  std::optional<grammar::GrammarSource> grammar;
   std::string grammar_field;  // The field that an error in it belongs to.
   // The format in which the answer may reason; null: it does not, or the prompt has closed it.
   const output::ReasoningFormat* reasoning = nullptr;

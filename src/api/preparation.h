@@ -27,14 +27,14 @@
 #include "base/fair_queue.h"
 #include "base/metrics.h"
 #include "base/result.h"
-#include "sample/grammar/interrupt.h"
+#include "grammar/interrupt.h"
 
 namespace weir::api {
 
 class Preparation {
  public:
   using Clock = std::chrono::steady_clock;
-  using Interrupt = sample::grammar::Interrupt;
+  using Interrupt = grammar::Interrupt;
 
   // One request's work.
   struct Job {

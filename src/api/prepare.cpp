@@ -291,9 +291,9 @@ int32_t priority_of(const GenerateRequest& request, const PrepareInput& in, Igno
   return std::max(asked, in.priority_min);
 }
 
-Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(
-    const ApiConfig& config, const OutputPlan& plan, bool begins_text,
-    sample::grammar::Interrupt* interrupt) {
+Result<std::unique_ptr<grammar::Matcher>> matcher_of(const ApiConfig& config,
+                                                     const OutputPlan& plan, bool begins_text,
+                                                     grammar::Interrupt* interrupt) {
   auto matcher =
       config.grammars->matcher(*plan.grammar, begins_text, plan.parser != nullptr, interrupt);
   if (matcher || matcher.error().code == ErrorCode::kCancelled) return matcher;
@@ -304,9 +304,11 @@ Result<std::unique_ptr<sample::grammar::Matcher>> matcher_of(
 
 // How the answer is taken apart (`plan`), and the position at which its grammar begins. What of the
 // schemas could not be enforced, and need not be, is noted.
-Result<std::unique_ptr<sample::grammar::Matcher>> plan_answer(
-    const ApiConfig& config, const PrepareInput& in, const GenerateRequest& request,
-    std::string_view chat_end, AnswerOptions& options, OutputPlan& plan) {
+Result<std::unique_ptr<grammar::Matcher>> plan_answer(const ApiConfig& config,
+                                                      const PrepareInput& in,
+                                                      const GenerateRequest& request,
+                                                      std::string_view chat_end,
+                                                      AnswerOptions& options, OutputPlan& plan) {
   if (options.endpoint != Endpoint::kCompletions) {
     plan = plan_output(config, request, chat_end);
   } else {
@@ -521,7 +523,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
   WEIR_ASSIGN(answer.whole, lease(budget, in.caller, cost.whole + cost.requests));
 
   OutputPlan plan;
-  WEIR_ASSIGN(const std::unique_ptr<sample::grammar::Matcher> matcher,
+  WEIR_ASSIGN(const std::unique_ptr<grammar::Matcher> matcher,
               plan_answer(config, in, request, chat_end, options, plan));
   const auto bounds = bounds_of(config, request);
   const auto reasoning = reasoning_limit(config, request, plan);
@@ -559,7 +561,7 @@ Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& bu
       owned.request->cache_salt = salt;
       owned.request->priority = priority;
       owned.request->caller = in.caller;
-      if (matcher) owned.request->matcher = std::make_unique<sample::grammar::Matcher>(*matcher);
+      if (matcher) owned.request->matcher = std::make_unique<grammar::Matcher>(*matcher);
       owned.request->report_progress = request.stream && request.return_progress;
       owned.request->arrived = in.arrived;
       answer.requests.push_back(std::move(owned));

@@ -15,7 +15,7 @@
 #include "api/logprob_list.h"
 #include "api/memory_lease.h"
 #include "api/output/output_parser.h"
-#include "sample/grammar/interrupt.h"
+#include "grammar/interrupt.h"
 #include "sched/request.h"
 
 namespace weir::api {
@@ -83,7 +83,7 @@ struct PrepareInput {
   uint64_t caller = 0;  // Exchange::caller().
   // Ends the compilation of its grammar with kCancelled: the client has left, or it takes longer
   // than it may on this thread. May be null.
-  std::shared_ptr<sample::grammar::Interrupt> interrupt{};
+  std::shared_ptr<grammar::Interrupt> interrupt{};
 };
 
 Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,

@@ -8,7 +8,7 @@ namespace weir::api {
 
 namespace {
 
-using sample::grammar::GrammarSource;
+using grammar::GrammarSource;
 
 // Between a namespace and a name, as agents have always joined them.
 constexpr std::string_view kJoint = "__";

@@ -3,13 +3,13 @@
 #include <string>
 
 #include "api/generate_request.h"
-#include "sample/grammar/parts.h"
+#include "grammar/parts.h"
 
 namespace weir::api {
 
 namespace {
 
-using sample::grammar::GrammarSource;
+using grammar::GrammarSource;
 using Kind = GrammarSource::Kind;
 
 Result<void> bind(const std::string& path, GrammarSource source, GenerateRequest& out) {
@@ -77,7 +77,7 @@ Result<void> bind_schema_of(const std::string& path, JsonObject object, const st
   if (strict) return bind_schema(field, schema, out);
   std::string text;
   JsonWriter(text).value(schema);
-  return bind(field, sample::grammar::loose_schema(text, field), out);
+  return bind(field, grammar::loose_schema(text, field), out);
 }
 
 Result<void> bind_named_schema(JsonObject format, GenerateRequest& out) {

@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "base/token_log.h"
+#include "grammar/matcher.h"
 #include "kernels/ops.h"
 #include "sample/dry_penalty.h"
-#include "sample/grammar/matcher.h"
 #include "sample/reasoning_budget.h"
 #include "sample/sampler_scratch.h"
 #include "sample/sampling_params.h"

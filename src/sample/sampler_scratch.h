@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sample/grammar/matcher.h"
+#include "grammar/matcher.h"
 
 namespace weir::sample {
 

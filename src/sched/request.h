@@ -16,7 +16,7 @@
 
 #include "base/token_log.h"
 #include "exec/step_work.h"
-#include "sample/grammar/matcher.h"
+#include "grammar/matcher.h"
 #include "sample/sampling_params.h"
 
 namespace weir::sched {
@@ -46,7 +46,7 @@ struct Request {
   Clock::time_point arrived{};  // When the server had read the request.
 
   // The output's grammar, or null. The engine takes it when it plans the request first.
-  std::unique_ptr<sample::grammar::Matcher> matcher;
+  std::unique_ptr<grammar::Matcher> matcher;
 
   // Holds the tokens of the answer. A token that ends it (kStop) is not part of it.
   TokenLog log;

@@ -8,14 +8,14 @@
 
 #include "api/reference/reference.h"
 #include "api/test_api.h"
-#include "sample/json_validator.h"
+#include "grammar/json_validator.h"
 
 namespace weir::api {
 namespace {
 
+using grammar::JsonValidator;
 using reference::Example;
 using reference::Operation;
-using sample::grammar::JsonValidator;
 
 // Copies a schema; objects that do not say whether they may have other members may not.
 void write_closed(JsonWriter& json, JsonValue value) {

@@ -270,7 +270,7 @@ TEST(GenerateRequest, RefusesWhatItCannotDoYet) {
   expect_refused(chat(R"("modalities":["text","audio"])"), "modalities[1]", kind, "audio");
 }
 
-using GrammarKind = sample::grammar::GrammarSource::Kind;
+using GrammarKind = grammar::GrammarSource::Kind;
 
 TEST(GenerateRequest, ReadsWhatBindsTheAnswerToAForm) {
   struct Case {

@@ -9,8 +9,8 @@
 namespace weir::api {
 namespace {
 
-using sample::grammar::GrammarSource;
-using sample::grammar::TokenTrie;
+using grammar::GrammarSource;
+using grammar::TokenTrie;
 
 // About 3 KB each, all different.
 GrammarSource choices(int number) {

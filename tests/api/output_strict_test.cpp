@@ -9,18 +9,18 @@
 #include "api/output/call_grammar.h"
 #include "api/output_fixture.h"
 #include "base/json.h"
-#include "sample/grammar/matcher.h"
-#include "sample/grammar/source.h"
-#include "sample/json_validator.h"
+#include "grammar/json_validator.h"
+#include "grammar/matcher.h"
+#include "grammar/source.h"
 
 namespace weir::api::output {
 namespace {
 
-using sample::grammar::Automaton;
-using sample::grammar::GrammarSource;
-using sample::grammar::Matcher;
-using sample::grammar::MatchScratch;
-using sample::grammar::TokenTrie;
+using grammar::Automaton;
+using grammar::GrammarSource;
+using grammar::Matcher;
+using grammar::MatchScratch;
+using grammar::TokenTrie;
 
 constexpr std::string_view kSchema =
     R"({"type":"object","properties":{"city":{"type":"string","maxLength":6},)"
@@ -42,7 +42,7 @@ Matcher start(const CallBinding& binding) {
     return std::make_shared<const TokenTrie>(
         std::vector<std::string_view>(bytes.begin(), bytes.end()));
   }();
-  auto automaton = sample::grammar::compile(
+  auto automaton = grammar::compile(
       {.kind = GrammarSource::Kind::kParts, .text = calls_part(binding), .choices = {}});
   EXPECT_TRUE(automaton) << automaton.error().message;
   return Matcher(std::shared_ptr<const Automaton>(std::move(*automaton)), trie);
@@ -91,7 +91,7 @@ int check_calls(const ParserOptions& options, const std::string& text) {
     if (pieces[i].kind != PieceKind::kCallEnd) continue;
     ++calls;
     const auto value = JsonDoc::parse(arguments);
-    EXPECT_TRUE(value && sample::grammar::JsonValidator(schema->root()).valid(value->root()))
+    EXPECT_TRUE(value && grammar::JsonValidator(schema->root()).valid(value->root()))
         << arguments << "\nin " << text;
   }
   return calls;

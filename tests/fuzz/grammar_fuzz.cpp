@@ -2,7 +2,7 @@
 #include "grammar_walk.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace weir::sample::grammar;
+  using namespace weir::grammar;
   using Kind = GrammarSource::Kind;
   if (size == 0) return 0;
   constexpr Kind kKinds[] = {Kind::kGbnf, Kind::kGrammar, Kind::kRegex};

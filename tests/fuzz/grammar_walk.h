@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/check.h"
-#include "sample/grammar/matcher.h"
-#include "sample/grammar/source.h"
+#include "grammar/matcher.h"
+#include "grammar/source.h"
 
-namespace weir::sample::grammar {
+namespace weir::grammar {
 
 inline const std::shared_ptr<const TokenTrie>& bytes_and_a_few() {
   static const std::shared_ptr<const TokenTrie> trie = [] {
@@ -55,4 +55,4 @@ inline void compile_and_walk(GrammarSource::Kind kind, std::string_view text) {
     CHECK(!automaton.error().message.empty());
 }
 
-}  // namespace weir::sample::grammar
+}  // namespace weir::grammar

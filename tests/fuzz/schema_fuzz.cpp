@@ -1,10 +1,10 @@
 // Any bytes as a JSON schema, that has to hold as a whole or need not.
 #include "base/json.h"
+#include "grammar/parts.h"
 #include "grammar_walk.h"
-#include "sample/grammar/parts.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace weir::sample::grammar;
+  using namespace weir::grammar;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   compile_and_walk(GrammarSource::Kind::kJsonSchema, text);
   if (const auto doc = weir::JsonDoc::parse(text)) {

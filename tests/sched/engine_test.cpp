@@ -305,15 +305,15 @@ TEST(Engine, WhatAGrammarForcesIsAppendedWithoutAStepForEach) {
   FakeModel model;
   EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
   const auto request = make_request({7, 8, 9}, 60);
-  request->matcher = std::make_unique<sample::grammar::Matcher>(letters_grammar());
+  request->matcher = std::make_unique<grammar::Matcher>(letters_grammar());
   ASSERT_TRUE(runner.handle().submit(request.get()).has_value());
   runner.wait(*request);
   runner.stop();
   EXPECT_EQ(request->log.size(), 60);
   EXPECT_GT(runner.handle().stats().forced_tokens.value(), 40u);
   EXPECT_LT(model.steps(), 30);
-  const Answer expected = reference_answer(
-      model, *request, std::make_unique<sample::grammar::Matcher>(letters_grammar()));
+  const Answer expected =
+      reference_answer(model, *request, std::make_unique<grammar::Matcher>(letters_grammar()));
   EXPECT_TRUE(has_answer(*request, expected));
 }
 

@@ -305,7 +305,7 @@ struct Answer {
 
 // What the request must give, whatever runs beside it. `matcher`: the position that it began with.
 inline Answer reference_answer(const FakeModel& model, const Request& request,
-                               std::unique_ptr<sample::grammar::Matcher> matcher = nullptr) {
+                               std::unique_ptr<grammar::Matcher> matcher = nullptr) {
   const int32_t vocab = model.spec().vocab_size;
   sample::Sampler sampler(request.sampling, request.prompt, vocab, request.max_tokens);
   sampler.constrain(std::move(matcher));

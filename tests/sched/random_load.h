@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "sample/grammar/forced_tokens.h"
-#include "sample/grammar/source.h"
+#include "grammar/forced_tokens.h"
+#include "grammar/source.h"
 #include "sched/engine_runner.h"
 #include "sched/fake_model.h"
 #include "sched/made_up_drafts.h"
@@ -83,8 +83,7 @@ inline sample::SamplingParams random_params(std::mt19937& rng) {
 }
 
 // Over the fake model's vocabulary, one letter a token: choices, and texts that leave none.
-inline const sample::grammar::Matcher& letters_grammar() {
-  namespace grammar = sample::grammar;
+inline const grammar::Matcher& letters_grammar() {
   static const grammar::Matcher matcher = [] {
     std::vector<std::string> letters;
     for (char c = 'A'; c < 'A' + FakeModel::Options().vocab_size; ++c) letters.emplace_back(1, c);
@@ -136,7 +135,7 @@ inline Requests random_load(const LoadOptions& options, int32_t vocab) {
         make_request(std::move(prompt), outputs, random_params(rng), rng() % 3 == 0));
     requests.back()->id = static_cast<uint64_t>(i);
     if (options.bound_one_in > 0 && rng() % static_cast<unsigned>(options.bound_one_in) == 0)
-      requests.back()->matcher = std::make_unique<sample::grammar::Matcher>(letters_grammar());
+      requests.back()->matcher = std::make_unique<grammar::Matcher>(letters_grammar());
   }
   return requests;
 }
@@ -150,7 +149,7 @@ inline void run_load(FakeModel& model, EngineRunner::Options options, const Load
   std::vector<std::vector<int32_t>> texts;
   for (const auto& request : requests) {
     const auto matcher = [&] {
-      return std::make_unique<sample::grammar::Matcher>(letters_grammar());
+      return std::make_unique<grammar::Matcher>(letters_grammar());
     };
     answers.push_back(reference_answer(model, *request, request->matcher ? matcher() : nullptr));
     std::vector<int32_t>& text = texts.emplace_back();

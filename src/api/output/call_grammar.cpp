@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/json.h"
-#include "sample/grammar/parts.h"
+#include "grammar/parts.h"
 
 namespace weir::api::output {
 
@@ -22,7 +22,7 @@ void write_space(Json& json) { json.begin_object().field("space", true).end_obje
 // A call's number within the conversation.
 void write_number(Json& json) {
   json.begin_object().key("source").begin_object();
-  json.field("kind", static_cast<int32_t>(sample::grammar::GrammarSource::Kind::kRegex));
+  json.field("kind", static_cast<int32_t>(grammar::GrammarSource::Kind::kRegex));
   json.field("text", "[0-9]{1,4}").end_object().end_object();
 }
 
@@ -66,9 +66,9 @@ void write_schema(Json& json, const BoundFunction& function) {
 }
 
 // {"input": TEXT}
-void write_input(Json& json, const sample::grammar::GrammarSource& source) {
+void write_input(Json& json, const grammar::GrammarSource& source) {
   write_text(json, "{\"input\": \"");
-  std::string part = sample::grammar::source_part(source);
+  std::string part = grammar::source_part(source);
   part.back() = ',';
   json.raw(part + "\"in_string\":true}");
   write_text(json, "\"}");

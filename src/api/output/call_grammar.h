@@ -12,7 +12,7 @@
 
 #include "api/output/call_format.h"
 #include "api/output/reasoning_format.h"
-#include "sample/grammar/source.h"
+#include "grammar/source.h"
 
 namespace weir::api::output {
 
@@ -23,7 +23,7 @@ struct BoundFunction {
   bool strict = false;  // What of the schema cannot be enforced is an error; else it is left out,
   std::string field{};  // and named after the field that the schema stands in.
   // Of a function whose one argument `input` is a text: what binds the text.
-  std::optional<sample::grammar::GrammarSource> input{};
+  std::optional<grammar::GrammarSource> input{};
 };
 
 struct CallBinding {
@@ -42,7 +42,7 @@ struct WrittenCall {
 // How calls look where a grammar forces them. For what the model is shown.
 std::string write_calls(const CallFormat& format, std::span<const WrittenCall> calls);
 
-// Both return a part as sample/grammar/parts.h reads it.
+// Both return a part as grammar/parts.h reads it.
 std::string calls_part(const CallBinding& binding);
 // `answer`, behind reasoning: which is there if the prompt has opened it, and else may be.
 std::string behind_reasoning(const ReasoningFormat& reasoning, bool begun, std::string_view answer);
