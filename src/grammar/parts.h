@@ -17,24 +17,16 @@
 //   {"source": {"kind": 2, "text": "...", "choices": [...]}}     another GrammarSource
 //   {"source": {...}, "in_string": true}     the same, spelled as within a JSON string; for the
 //                                    kinds regex and grammar (Lark)
+//
+// Threads: pure functions.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "grammar/grammar.h"
-#include "grammar/json_text.h"
-#include "grammar/loose_schemas.h"
 #include "grammar/source.h"
 
 namespace weir::grammar {
-
-// Makes an expression of a nested source; source.cpp has it.
-using SourceReader = Result<ExprId> (*)(Grammar& grammar, const GrammarSource& source,
-                                        Spelling spelling);
-
-Result<ExprId> parts(Grammar& grammar, std::string_view json, SourceReader nested,
-                     LooseSchemas& schemas);
 
 // A schema, the text of a JSON object, as a source of which only that is bound which can be
 // enforced.

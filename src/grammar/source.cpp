@@ -7,7 +7,7 @@
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
 #include "grammar/lark.h"
-#include "grammar/parts.h"
+#include "grammar/part_reader.h"
 #include "grammar/regex.h"
 
 namespace weir::grammar {
@@ -66,7 +66,7 @@ Result<ExprId> expression(Grammar& grammar, const GrammarSource& source, Spellin
 Result<ExprId> body_of(Grammar& draft, const GrammarSource& source, LooseSchemas& schemas) {
   if (source.kind != GrammarSource::Kind::kParts)
     return expression(draft, source, Spelling::kPlain);
-  return parts(draft, source.text, &expression, schemas);
+  return read_parts(draft, source.text, &expression, schemas);
 }
 
 Result<std::unique_ptr<Automaton>> compile_once(const GrammarSource& source, LooseSchemas& schemas,
