@@ -225,7 +225,7 @@ struct Pair {
 // The product of two automata: what `a` accepts and, as `want_b` says, `b` does or does not.
 Result<Dfa> product(const Dfa& a, const Dfa& b, bool want_b, Budget& budget) {
   if (a.empty()) return Dfa{};
-  if (b.empty()) return want_b ? Dfa{} : a;
+  if (b.empty()) return want_b ? Dfa{} : trim(a);
   std::vector<Pair> pairs{{0, 0}};
   std::unordered_map<uint64_t, int32_t> numbers{{0, 0}};
   Dfa result;
