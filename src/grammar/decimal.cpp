@@ -13,6 +13,8 @@ namespace {
 
 // A double has at most 309 digits before the point and 324 behind.
 constexpr int64_t kDigitsMax = 400;
+// No exponent beyond it leaves so few digits of a number that has so few itself.
+constexpr int64_t kExponentMax = 2 * kDigitsMax;
 // Digits that nothing asks for, before the point and behind: what a 64-bit integer and a double
 // hold. More would be a model that has lost its way, and many parsers refuse them.
 constexpr int32_t kFreeWholeMax = 18;
@@ -133,7 +135,10 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
   if (const size_t e = text.find_first_of("eE"); e != std::string_view::npos) {
     std::string_view digits = text.substr(e + 1);
     if (digits.starts_with('+')) digits.remove_prefix(1);
-    std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    if (error != std::errc() || exponent < -kExponentMax || exponent > kExponentMax)
+      return std::nullopt;
     text = text.substr(0, e);
   }
   const size_t point = std::min(text.find('.'), text.size());
