@@ -33,7 +33,7 @@ void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
       exchange,
       [this, input](const std::string& body) mutable {
         input.body = body;
-        return prepare_answer(config, budget, input);
+        return prepare_answer(serving, budget, input);
       },
       [this, exchange](Result<PreparedAnswer> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
@@ -95,7 +95,7 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare)
       exchange,
       [this, input, prepare](const std::string& body) mutable {
         input.body = body;
-        return prepare(config, budget, input);
+        return prepare(serving, budget, input);
       },
       [this, exchange](Result<PreparedBatch> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
@@ -130,7 +130,7 @@ void Api::Impl::answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare)
       exchange,
       [this, input, prepare](const std::string& body) mutable {
         input.body = body;
-        return prepare(config, budget, input);
+        return prepare(serving, budget, input);
       },
       [this, exchange](Result<PreparedLlama> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
@@ -164,7 +164,7 @@ void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) 
       exchange,
       [this, input](const std::string& body) mutable {
         input.prepare.body = body;
-        return prepare_response(config, budget, input);
+        return prepare_response(serving, budget, input);
       },
       [this, exchange](Result<PreparedResponse> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());

@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "api/anthropic/message_error.h"
 #include "api/api_error.h"
 #include "api/api_impl.h"
 #include "api/deadline.h"
@@ -49,15 +48,6 @@ Error unauthorised() {
 // RFC 9110 11.6.1: a 401 says how to do better.
 const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Bearer"};
 
-ApiConfig with_own(ApiConfig config, GrammarStore& grammars, BreakerStore& breakers,
-                   const OutputFormats& outputs) {
-  config.grammars = &grammars;
-  config.breakers = &breakers;
-  config.outputs = &outputs;
-  config.infill = find_infill_tokens(*config.tokenizer);
-  return config;
-}
-
 // One caller's requests get as many threads as there are processors for, and leave one at least to
 // others; one of the pool's is for what is not preparation.
 Preparation::Limits preparation_limits(const ApiConfig& config) {
@@ -92,11 +82,8 @@ Error shutting_down() { return {ErrorCode::kUnavailable, "The server is shutting
 }  // namespace
 
 Api::Impl::Impl(ApiConfig config_in)
-    : outputs(choose_formats(config_in)),
-      grammars(*config_in.tokenizer, config_in.vocab_size, config_in.defaults.eos_ids,
-               config_in.automata_bytes_max, outputs.markers),
-      breakers(*config_in.tokenizer, config_in.vocab_size),
-      config(with_own(std::move(config_in), grammars, breakers, outputs)),
+    : config(std::move(config_in)),
+      serving(config),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s, &refusals},
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
@@ -286,10 +273,7 @@ void Api::handle(net::HttpRequest&& request, net::HttpResponderPtr responder) {
 
 std::pair<std::string, std::string> Api::error_body(int status, std::string_view message,
                                                     const net::HttpRequest& request) {
-  const Error error = error_of_status(status, std::string(message));
-  return {"application/json", anthropic::speaks_anthropic(request)
-                                  ? anthropic::error_json(error, {})
-                                  : error_json(error)};
+  return Exchange::error_body(status, message, request);
 }
 
 net::HttpResponder::Headers Api::error_headers(int status, const net::HttpRequest& request) const {

@@ -18,19 +18,17 @@
 #include "api/api.h"
 #include "api/api_stats.h"
 #include "api/batch_answer.h"
-#include "api/breaker_store.h"
 #include "api/exchange.h"
-#include "api/grammar_store.h"
 #include "api/keys.h"
 #include "api/llama_completion.h"
 #include "api/memory_cost.h"
-#include "api/output_plan.h"
 #include "api/preparation.h"
 #include "api/prepare.h"
 #include "api/queue_room.h"
 #include "api/refusal_turns.h"
 #include "api/response_store.h"
 #include "api/responses.h"
+#include "api/serving_context.h"
 #include "api/stream.h"
 #include "base/background_thread.h"
 #include "net/routes.h"
@@ -90,10 +88,10 @@ struct Api::Impl {
   PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
   std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
-  using LlamaPreparer = Result<PreparedLlama> (*)(const ApiConfig&, MemoryBudget&,
+  using LlamaPreparer = Result<PreparedLlama> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
   void answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare);
-  using BatchPreparer = Result<PreparedBatch> (*)(const ApiConfig&, MemoryBudget&,
+  using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
   void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);
   void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
@@ -124,10 +122,8 @@ struct Api::Impl {
   void reap();
   int32_t tokens_max() const;
 
-  const OutputFormats outputs;
-  GrammarStore grammars;
-  BreakerStore breakers;
   const ApiConfig config;
+  const ServingContext serving;
   const Exchange::Policy policy;
   ApiStats stats;
   RefusalTurns refusals{stats.held_refusals};

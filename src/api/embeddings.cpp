@@ -47,20 +47,21 @@ Result<std::string_view> instruction_of(const card::EmbeddingSettings& config,
                           std::string(shown(name)) + "\"");
 }
 
-Result<PromptList> tokenise_inputs(const ApiConfig& config, const PrepareInput& in,
+Result<PromptList> tokenise_inputs(const ServingContext& serving, const PrepareInput& in,
                                    const EmbeddingRequest& request) {
-  WEIR_ASSIGN(const std::string_view instruction, instruction_of(config.embedding, request));
+  WEIR_ASSIGN(const std::string_view instruction,
+              instruction_of(serving.config.embedding, request));
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
   PromptList prompts;
   if (request.chat) {
-    WEIR_ASSIGN(const std::string text, render_chat(config, *request.chat, in.now));
+    WEIR_ASSIGN(const std::string text, render_chat(serving, *request.chat, in.now));
     WEIR_ASSIGN(std::vector<int32_t> prompt,
-                tokenise(config, "messages", uncut_max, text,
+                tokenise(serving.config, "messages", uncut_max, text,
                          {.add_special = false, .parse_special = true}));
     truncate(request.truncation, in.tokens_max, prompt);
     if (prompt.empty())
       return out_of_range("messages", "expected at least one token, found an empty text");
-    WEIR_TRY(check_prompt_length(config, "messages", std::ssize(prompt), 0, in.tokens_max));
+    WEIR_TRY(check_prompt_length(serving.config, "messages", std::ssize(prompt), 0, in.tokens_max));
     prompts.add(prompt);
   }
   for (size_t i = 0; i < request.inputs.size(); ++i) {
@@ -69,7 +70,7 @@ Result<PromptList> tokenise_inputs(const ApiConfig& config, const PrepareInput& 
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
       prompt = *ids;
     } else {
-      WEIR_ASSIGN(prompt, tokenise(config, "input", uncut_max,
+      WEIR_ASSIGN(prompt, tokenise(serving.config, "input", uncut_max,
                                    std::string(instruction) + std::get<std::string>(input),
                                    {.add_special = true, .parse_special = true}));
     }
@@ -77,7 +78,7 @@ Result<PromptList> tokenise_inputs(const ApiConfig& config, const PrepareInput& 
     if (prompt.empty())
       return out_of_range(request.inputs.size() > 1 ? "input[" + std::to_string(i) + "]" : "input",
                           "expected at least one token, found an empty text");
-    WEIR_TRY(check_prompt_length(config, "input", std::ssize(prompt), 0, in.tokens_max));
+    WEIR_TRY(check_prompt_length(serving.config, "input", std::ssize(prompt), 0, in.tokens_max));
     prompts.add(prompt);
   }
   return prompts;
@@ -151,25 +152,26 @@ void EmbeddingTask::append_item(std::string& out, size_t item) const {
 
 }  // namespace
 
-Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBudget& budget,
                                          const PrepareInput& in) {
   WEIR_ASSIGN(const EmbeddingRequest request,
-              parse_embedding(in.body, config.hidden_size, RequestLimits{config.vocab_size}));
-  WEIR_TRY(check_model(config, request.model));
-  if (!config.embedding.refusal.empty())
+              parse_embedding(in.body, serving.config.hidden_size,
+                              RequestLimits{serving.config.vocab_size}));
+  WEIR_TRY(check_model(serving.config, request.model));
+  if (!serving.config.embedding.refusal.empty())
     return weir::fail(ErrorCode::kUnsupported,
-                      "Unsupported: this model's embeddings (" + config.embedding.refusal +
+                      "Unsupported: this model's embeddings (" + serving.config.embedding.refusal +
                           "; --pooling overrules it).",
                       "model", "unsupported_endpoint");
-  WEIR_ASSIGN(PromptList prompts, tokenise_inputs(config, in, request));
+  WEIR_ASSIGN(PromptList prompts, tokenise_inputs(serving, in, request));
 
   const Form form{
       .base64 = request.base64,
-      .dimensions = static_cast<size_t>(request.dimensions.value_or(config.hidden_size)),
-      .norm = request.norm.value_or(config.embedding.normalise ? kNormEuclid : kNormNone)};
+      .dimensions = static_cast<size_t>(request.dimensions.value_or(serving.config.hidden_size)),
+      .norm = request.norm.value_or(serving.config.embedding.normalise ? kNormEuclid : kNormNone)};
   PreparedBatch batch;
   batch.ignored = request.ignored;
-  batch.request_bytes = pooled_request_bytes(static_cast<size_t>(config.hidden_size));
+  batch.request_bytes = pooled_request_bytes(static_cast<size_t>(serving.config.hidden_size));
   batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
   const size_t computing = prompts.memory_bytes() + batch.lent_bytes;
   const size_t whole = vectors_bytes(prompts.size(), form.dimensions, form.base64);
@@ -177,7 +179,7 @@ Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& 
   WEIR_ASSIGN(batch.whole, lease(budget, in.caller, computing + whole));
   batch.computing = batch.whole.part(computing);
   batch.priority = in.priority_min;
-  batch.task = std::make_unique<EmbeddingTask>(config, form, prompts.size());
+  batch.task = std::make_unique<EmbeddingTask>(serving.config, form, prompts.size());
   batch.prompts = std::move(prompts);
   return batch;
 }

@@ -13,7 +13,7 @@
 namespace weir::api {
 
 // `in.endpoint` is not looked at.
-Result<PreparedBatch> prepare_embeddings(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBudget& budget,
                                          const PrepareInput& in);
 
 // Gives a vector the norm of 1 that `norm` says (kNormEuclid), in place.

@@ -88,6 +88,14 @@ net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
   return headers;
 }
 
+std::pair<std::string, std::string> Exchange::error_body(int status, std::string_view message,
+                                                         const net::HttpRequest& request) {
+  const Error error = error_of_status(status, std::string(message));
+  return {"application/json", anthropic::speaks_anthropic(request)
+                                  ? anthropic::error_json(error, {})
+                                  : error_json(error)};
+}
+
 Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& request,
                    net::HttpResponderPtr responder)
     : policy_(policy),

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/api_stats.h"
 #include "api/cors.h"
@@ -89,9 +90,12 @@ class Exchange {
   // Its answers have Anthropic's forms.
   bool speaks_anthropic() const { return anthropic_; }
 
-  // The headers that every answer has; also for answers that HttpServer gives itself.
+  // The headers that every answer has, and the type and text of an error; also for answers that
+  // HttpServer gives itself.
   static net::HttpResponder::Headers common_headers(const Policy& policy,
                                                     const net::HttpRequest& request, int status);
+  static std::pair<std::string, std::string> error_body(int status, std::string_view message,
+                                                        const net::HttpRequest& request);
 
  private:
   void answer_error(const Error& error, net::HttpResponder::Headers headers);

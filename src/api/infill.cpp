@@ -68,12 +68,12 @@ Result<GenerateRequest> parse_infill(std::string_view body, const RequestLimits&
   return request;
 }
 
-Result<PreparedLlama> prepare_infill(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedLlama> prepare_infill(const ServingContext& serving, MemoryBudget& budget,
                                      const PrepareInput& in) {
-  WEIR_ASSIGN(const GenerateRequest request, parse_infill(in.body, {config.vocab_size}));
-  if (!config.infill)
+  WEIR_ASSIGN(const GenerateRequest request, parse_infill(in.body, {serving.config.vocab_size}));
+  if (!serving.infill)
     return unsupported("input_suffix", "this model's vocabulary has no fill-in-the-middle tokens");
-  return prepare_llama(config, budget, in, request);
+  return prepare_llama(serving, budget, in, request);
 }
 
 std::vector<FieldDoc> infill_fields() {

@@ -18,7 +18,7 @@ inline constexpr size_t kInfillFilesMax = 256;
 Result<GenerateRequest> parse_infill(std::string_view body, const RequestLimits& limits);
 
 // `in.endpoint` is kCompletions. Refused where the model has no fill-in-the-middle tokens.
-Result<PreparedLlama> prepare_infill(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedLlama> prepare_infill(const ServingContext& serving, MemoryBudget& budget,
                                      const PrepareInput& in);
 
 // For the reference.

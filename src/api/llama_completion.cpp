@@ -98,14 +98,14 @@ Result<GenerateRequest> parse_llama_completion(std::string_view body, const Requ
   return request;
 }
 
-Result<PreparedLlama> prepare_llama(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedLlama> prepare_llama(const ServingContext& serving, MemoryBudget& budget,
                                     const PrepareInput& in, const GenerateRequest& request) {
   PreparedLlama prepared;
-  WEIR_ASSIGN(prepared.answer, prepare_request(config, budget, in, request));
+  WEIR_ASSIGN(prepared.answer, prepare_request(serving, budget, in, request));
   prepared.answer.options.logprob_style.form = LogprobStyle::Form::kLlama;
   prepared.facts = {
-      .model = config.model_id,
-      .tokenizer = config.tokenizer,
+      .model = serving.config.model_id,
+      .tokenizer = serving.config.tokenizer,
       .settings = generation_settings(request, *prepared.answer.requests.front().request),
       .stream = request.stream,
       .list = prepared.answer.requests.size() > 1,
@@ -113,10 +113,11 @@ Result<PreparedLlama> prepare_llama(const ApiConfig& config, MemoryBudget& budge
   return prepared;
 }
 
-Result<PreparedLlama> prepare_llama_completion(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedLlama> prepare_llama_completion(const ServingContext& serving, MemoryBudget& budget,
                                                const PrepareInput& in) {
-  WEIR_ASSIGN(const GenerateRequest request, parse_llama_completion(in.body, {config.vocab_size}));
-  return prepare_llama(config, budget, in, request);
+  WEIR_ASSIGN(const GenerateRequest request,
+              parse_llama_completion(in.body, {serving.config.vocab_size}));
+  return prepare_llama(serving, budget, in, request);
 }
 
 std::vector<FieldDoc> llama_completion_fields() {

@@ -21,10 +21,10 @@ struct PreparedLlama {
 Result<GenerateRequest> parse_llama_completion(std::string_view body, const RequestLimits& limits);
 
 // `in.endpoint` is kCompletions.
-Result<PreparedLlama> prepare_llama_completion(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedLlama> prepare_llama_completion(const ServingContext& serving, MemoryBudget& budget,
                                                const PrepareInput& in);
 // Of a request that has been parsed.
-Result<PreparedLlama> prepare_llama(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedLlama> prepare_llama(const ServingContext& serving, MemoryBudget& budget,
                                     const PrepareInput& in, const GenerateRequest& request);
 
 // For the reference.

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "api/api.h"
-
 namespace weir::api {
 
 LoadingAnswers::LoadingAnswers(std::vector<std::string> cors_origins)
@@ -18,7 +16,7 @@ void LoadingAnswers::answer(const net::HttpRequest& request, net::HttpResponder&
     return responder.respond(status, headers, {});
   }
   const auto [type, body] =
-      Api::error_body(status, "The model is still loading; try again later.", request);
+      Exchange::error_body(status, "The model is still loading; try again later.", request);
   headers.emplace_back("Content-Type", type);
   responder.respond(status, headers, body);
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/api.h"
+#include "api/api_config.h"
 #include "api/output/call_grammar.h"
 #include "base/log.h"
 #include "grammar/parts.h"
@@ -204,9 +204,9 @@ OutputFormats choose_formats(const ApiConfig& config) {
   return formats;
 }
 
-OutputPlan plan_output(const ApiConfig& config, const GenerateRequest& request,
+OutputPlan plan_output(const OutputFormats& formats, const GenerateRequest& request,
                        std::string_view prompt, bool inputs_bound) {
-  return Planner(*config.outputs, request, prompt, inputs_bound).plan();
+  return Planner(formats, request, prompt, inputs_bound).plan();
 }
 
 }  // namespace weir::api

@@ -46,7 +46,7 @@ struct OutputPlan {
 };
 
 // Of the answer to a prompt. `inputs_bound`: the formats of custom tools bind their inputs.
-OutputPlan plan_output(const ApiConfig& config, const GenerateRequest& request,
+OutputPlan plan_output(const OutputFormats& formats, const GenerateRequest& request,
                        std::string_view prompt, bool inputs_bound = true);
 
 }  // namespace weir::api

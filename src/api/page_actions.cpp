@@ -34,7 +34,7 @@ void Api::Impl::response_tokens(const ExchangePtr& exchange, const net::RoutePar
   respond_from_pool(exchange,
                     [this, input = responses_input(*exchange)](const std::string& body) mutable {
                       input.prepare.body = body;
-                      return count_response_tokens(config, input);
+                      return count_response_tokens(serving, input);
                     });
 }
 
@@ -84,7 +84,7 @@ void Api::Impl::response_input(const ExchangePtr& exchange, const net::RoutePara
 void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(
       exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
-        return anthropic::count_tokens(config, body, now, tokens);
+        return anthropic::count_tokens(serving, body, now, tokens);
       });
 }
 
@@ -175,13 +175,13 @@ void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
 void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(
       exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
-        return tokenize(config, body, now, tokens);
+        return tokenize(serving, body, now, tokens);
       });
 }
 
 void Api::Impl::apply_template(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(exchange, [this, now = std::time(nullptr)](const std::string& body) {
-    return weir::api::apply_template(config, body, now);
+    return weir::api::apply_template(serving, body, now);
   });
 }
 

@@ -123,21 +123,21 @@ Result<std::vector<std::pair<int32_t, float>>> biases_of(const ApiConfig& config
   return std::move(biases).take();
 }
 
-Result<sample::SamplingParams> sampling_of(const ApiConfig& config, const GenerateRequest& request,
-                                           uint64_t seed) {
-  sample::SamplingParams params = config.defaults.sampling;
+Result<sample::SamplingParams> sampling_of(const ServingContext& serving,
+                                           const GenerateRequest& request, uint64_t seed) {
+  sample::SamplingParams params = serving.config.defaults.sampling;
   apply_asked(request, params);
-  if (params.has_dry()) params.dry_breakers = config.breakers->get(request.dry_sequence_breakers);
+  if (params.has_dry()) params.dry_breakers = serving.breakers.get(request.dry_sequence_breakers);
   params.seed = seed;
-  WEIR_ASSIGN(params.logit_bias, biases_of(config, request));
+  WEIR_ASSIGN(params.logit_bias, biases_of(serving.config, request));
   params.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
   params.prompt_top_logprobs = prompt_top_of(request);
   params.min_tokens = static_cast<int32_t>(request.min_tokens.value_or(0));
-  if (!request.ignore_eos) params.stop_token_ids = config.defaults.eos_ids;
-  if (!request.ignore_eos && request.infill && config.infill)
-    params.stop_token_ids.insert(params.stop_token_ids.end(), config.infill->ends.begin(),
-                                 config.infill->ends.end());
+  if (!request.ignore_eos) params.stop_token_ids = serving.config.defaults.eos_ids;
+  if (!request.ignore_eos && request.infill && serving.infill)
+    params.stop_token_ids.insert(params.stop_token_ids.end(), serving.infill->ends.begin(),
+                                 serving.infill->ends.end());
   params.stop_token_ids.insert(params.stop_token_ids.end(), request.stop_token_ids.begin(),
                                request.stop_token_ids.end());
   return params;
@@ -291,11 +291,11 @@ int32_t priority_of(const GenerateRequest& request, const PrepareInput& in, Igno
   return std::max(asked, in.priority_min);
 }
 
-Result<std::unique_ptr<grammar::Matcher>> matcher_of(const ApiConfig& config,
-                                                     const OutputPlan& plan, bool begins_text,
-                                                     grammar::Interrupt* interrupt) {
+Result<std::unique_ptr<grammar::Matcher>> matcher_of(
+    const ServingContext& serving, const OutputPlan& plan, bool begins_text,
+    grammar::Interrupt* interrupt) {
   auto matcher =
-      config.grammars->matcher(*plan.grammar, begins_text, plan.parser != nullptr, interrupt);
+      serving.grammars.matcher(*plan.grammar, begins_text, plan.parser != nullptr, interrupt);
   if (matcher || matcher.error().code == ErrorCode::kCancelled) return matcher;
   const bool unsupported = matcher.error().code == ErrorCode::kUnsupported;
   return fail(matcher.error().code, std::move(matcher.error().message), plan.grammar_field,
@@ -304,27 +304,25 @@ Result<std::unique_ptr<grammar::Matcher>> matcher_of(const ApiConfig& config,
 
 // How the answer is taken apart (`plan`), and the position at which its grammar begins. What of the
 // schemas could not be enforced, and need not be, is noted.
-Result<std::unique_ptr<grammar::Matcher>> plan_answer(const ApiConfig& config,
-                                                      const PrepareInput& in,
-                                                      const GenerateRequest& request,
-                                                      std::string_view chat_end,
-                                                      AnswerOptions& options, OutputPlan& plan) {
+Result<std::unique_ptr<grammar::Matcher>> plan_answer(
+    const ServingContext& serving, const PrepareInput& in, const GenerateRequest& request,
+    std::string_view chat_end, AnswerOptions& options, OutputPlan& plan) {
   if (options.endpoint != Endpoint::kCompletions) {
-    plan = plan_output(config, request, chat_end);
+    plan = plan_output(serving.outputs, request, chat_end);
   } else {
     plan.grammar = request.grammar;
     plan.grammar_field = request.grammar_field;
   }
   options.parser = plan.parser;
   options.short_call_ids = plan.short_call_ids;
-  if (plan.parser) options.markers = config.outputs->markers;
+  if (plan.parser) options.markers = serving.outputs.markers;
   if (!plan.grammar) return nullptr;
-  auto matcher = matcher_of(config, plan, options.begins_text, in.interrupt.get());
+  auto matcher = matcher_of(serving, plan, options.begins_text, in.interrupt.get());
   const bool binds_input = std::ranges::any_of(
       request.functions, [](const ToolFunction& function) { return function.input.has_value(); });
   if (!matcher && matcher.error().code != ErrorCode::kCancelled && binds_input) {
-    plan = plan_output(config, request, chat_end, /*inputs_bound=*/false);
-    matcher = matcher_of(config, plan, options.begins_text, in.interrupt.get());
+    plan = plan_output(serving.outputs, request, chat_end, /*inputs_bound=*/false);
+    matcher = matcher_of(serving, plan, options.begins_text, in.interrupt.get());
     if (matcher) options.ignored.add("tools: the formats of custom tools");
   }
   if (!matcher) return matcher;
@@ -447,14 +445,15 @@ Result<void> check_model(const ApiConfig& config, std::string_view model) {
               "model", "model_not_found");
 }
 
-Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& request,
+Result<std::string> render_chat(const ServingContext& serving, const GenerateRequest& request,
                                 int64_t now) {
   const bool with_tools = request.may_call();
-  const text::ChatTemplate* chat_template =
-      with_tools && config.tool_use_template ? config.tool_use_template : config.chat_template;
+  const text::ChatTemplate* chat_template = with_tools && serving.config.tool_use_template
+                                                ? serving.config.tool_use_template
+                                                : serving.config.chat_template;
   std::optional<text::ChatTemplate> own;
   if (request.chat_template) {
-    WEIR_ASSIGN(own, template_of(config, *request.chat_template));
+    WEIR_ASSIGN(own, template_of(serving.config, *request.chat_template));
     chat_template = &*own;
   }
   if (!chat_template)
@@ -462,13 +461,13 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
                 "This model has no chat template: use /v1/completions, or start the server with "
                 "one.",
                 "messages", "unsupported_endpoint");
-  TemplateTools writes = with_tools ? config.outputs->tool_use_writes : config.outputs->chat_writes;
-  if (own) writes = probe_template(*own, config.special_tokens);
+  TemplateTools writes = with_tools ? serving.outputs.tool_use_writes : serving.outputs.chat_writes;
+  if (own) writes = probe_template(*own, serving.config.special_tokens);
   std::string variables;
   JsonWriter json(variables);
   json.begin_object();
   if ((with_tools && !writes.tools) || !writes.calls || !writes.results) {
-    const output::CallFormat* const calls = config.outputs->calls;
+    const output::CallFormat* const calls = serving.outputs.calls;
     WEIR_ASSIGN(const std::string messages,
                 write_tools_into(request.messages, with_tools ? request.tools : std::string(),
                                  writes, calls ? *calls : output::described_calls()));
@@ -480,8 +479,8 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
   // To continue the last message, the turn must not be followed by the opening of another.
   json.field("add_generation_prompt",
              request.add_generation_prompt.value_or(!request.continue_final_message));
-  for (const auto& [name, text] : config.special_tokens) json.field(name, text);
-  write_thinking(config, request, json);
+  for (const auto& [name, text] : serving.config.special_tokens) json.field(name, text);
+  write_thinking(serving.config, request, json);
   if (!request.template_kwargs.empty()) WEIR_TRY(write_kwargs(request.template_kwargs, json));
   json.end_object();
 
@@ -494,40 +493,41 @@ Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& 
   return prompt;
 }
 
-Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedAnswer> prepare_answer(const ServingContext& serving, MemoryBudget& budget,
                                       const PrepareInput& in) {
-  const RequestLimits limits{config.vocab_size};
+  const RequestLimits limits{serving.config.vocab_size};
   WEIR_ASSIGN(const GenerateRequest request, in.endpoint == Endpoint::kMessages
                                                  ? anthropic::parse_message_request(in.body, limits)
                                                  : parse_generate(in.endpoint, in.body, limits));
-  return prepare_request(config, budget, in, request);
+  return prepare_request(serving, budget, in, request);
 }
 
-Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudget& budget,
                                        const PrepareInput& in, const GenerateRequest& request) {
-  WEIR_TRY(check_model(config, request.model));
+  WEIR_TRY(check_model(serving.config, request.model));
   std::string chat_end;
-  WEIR_ASSIGN(const auto prompts, tokenise_prompts(config, in, request, chat_end));
+  WEIR_ASSIGN(const auto prompts, tokenise_prompts(serving, in, request, chat_end));
 
-  WEIR_ASSIGN(const std::vector<int32_t> limits, output_limits(config, in, request, prompts));
+  WEIR_ASSIGN(const std::vector<int32_t> limits,
+              output_limits(serving.config, in, request, prompts));
 
   PreparedAnswer answer;
-  AnswerOptions& options = answer.options = answer_options(config, in.endpoint, request);
+  AnswerOptions& options = answer.options = answer_options(serving.config, in.endpoint, request);
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
-  WEIR_ASSIGN(const sample::SamplingParams sampling, sampling_of(config, request, seed));
+  WEIR_ASSIGN(const sample::SamplingParams sampling, sampling_of(serving, request, seed));
   options.remembers = sampling.has_dry();
   options.biases = sampling.logit_bias.size();
   if (request.shows_prompt) options.settings_bytes = settings_bytes(request.stop, options.biases);
   const AnswerCost cost = cost_of(options, prompts, limits);
-  WEIR_TRY(check_ever_fits(config, budget, options, prompts.size(), cost));
+  WEIR_TRY(check_ever_fits(serving.config, budget, options, prompts.size(), cost));
   WEIR_ASSIGN(answer.whole, lease(budget, in.caller, cost.whole + cost.requests));
 
   OutputPlan plan;
   WEIR_ASSIGN(const std::unique_ptr<grammar::Matcher> matcher,
-              plan_answer(config, in, request, chat_end, options, plan));
-  const auto bounds = bounds_of(config, request);
-  const auto reasoning = reasoning_limit(config, request, plan);
-  if (request.reasoning_budget.value_or(-1) > 0 && !config.outputs->reasoning)
+              plan_answer(serving, in, request, chat_end, options, plan));
+  const auto bounds = bounds_of(serving.config, request);
+  const auto reasoning = reasoning_limit(serving.config, request, plan);
+  if (request.reasoning_budget.value_or(-1) > 0 && !serving.outputs.reasoning)
     options.ignored.add("reasoning_budget");
   const int32_t priority = priority_of(request, in, options.ignored);
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "api/api.h"
 #include "api/generate_request.h"
 #include "api/logprob_list.h"
 #include "api/memory_lease.h"
 #include "api/output/output_parser.h"
+#include "api/serving_context.h"
 #include "grammar/interrupt.h"
 #include "sched/request.h"
 
@@ -86,17 +86,17 @@ struct PrepareInput {
   std::shared_ptr<grammar::Interrupt> interrupt{};
 };
 
-Result<PreparedAnswer> prepare_answer(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedAnswer> prepare_answer(const ServingContext& serving, MemoryBudget& budget,
                                       const PrepareInput& in);
 // The same of a request that has been parsed; what protocols beside chat and completions end in.
-Result<PreparedAnswer> prepare_request(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudget& budget,
                                        const PrepareInput& in, const GenerateRequest& request);
 
 // kNotFound, code model_not_found, unless `model` is this server's. Empty is whatever is served.
 Result<void> check_model(const ApiConfig& config, std::string_view model);
 
 // The chat as the model reads it, by the model's template.
-Result<std::string> render_chat(const ApiConfig& config, const GenerateRequest& request,
+Result<std::string> render_chat(const ServingContext& serving, const GenerateRequest& request,
                                 int64_t now);
 
 // --- Parts that other endpoints prepare their requests with. `field` names the prompt in errors.

@@ -15,22 +15,23 @@ constexpr int32_t kTruncatedContexts = 16;
 constexpr size_t kChatEndBytes = 256;
 
 // Prompts with a suffix. Texts too long are refused before they are tokenised to their ends.
-Result<std::vector<std::vector<int32_t>>> tokenise_infills(const ApiConfig& config,
+Result<std::vector<std::vector<int32_t>>> tokenise_infills(const ServingContext& serving,
                                                            int32_t tokens_max,
                                                            const GenerateRequest& request) {
-  if (!config.infill)
+  if (!serving.infill)
     return unsupported("suffix", "this model's vocabulary has no fill-in-the-middle tokens");
   std::vector<std::vector<int32_t>> prompts;
-  WEIR_TRY(
-      check_text_length(config, "suffix", tokens_max, request.suffix, {.parse_special = false}));
+  WEIR_TRY(check_text_length(serving.config, "suffix", tokens_max, request.suffix,
+                             {.parse_special = false}));
   for (const InfillFile& file : request.infill_files)
-    WEIR_TRY(
-        check_text_length(config, "input_extra", tokens_max, file.text, {.parse_special = false}));
+    WEIR_TRY(check_text_length(serving.config, "input_extra", tokens_max, file.text,
+                               {.parse_special = false}));
   for (const Prompt& prompt : request.prompts) {
     const std::string& prefix = std::get<std::string>(prompt);
-    WEIR_TRY(check_text_length(config, "prompt", tokens_max, prefix, {.parse_special = false}));
-    prompts.push_back(infill_prompt(*config.tokenizer, *config.infill, prefix, request.suffix,
-                                    request.infill_files));
+    WEIR_TRY(
+        check_text_length(serving.config, "prompt", tokens_max, prefix, {.parse_special = false}));
+    prompts.push_back(infill_prompt(*serving.config.tokenizer, *serving.infill, prefix,
+                                    request.suffix, request.infill_files));
   }
   return prompts;
 }
@@ -74,22 +75,23 @@ std::string field_of(Endpoint endpoint) {
   return {};
 }
 
-Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ApiConfig& config,
+Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ServingContext& serving,
                                                            const PrepareInput& in,
                                                            const GenerateRequest& request,
                                                            std::string& chat_end) {
   std::vector<std::vector<int32_t>> prompts;
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
   if (in.endpoint != Endpoint::kCompletions) {
-    WEIR_ASSIGN(const std::string text, render_chat(config, request, in.now));
+    WEIR_ASSIGN(const std::string text, render_chat(serving, request, in.now));
     chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
     // Templates write the BOS token themselves.
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise(config, field_of(in.endpoint), uncut_max, text,
-                                                 {.add_special = false, .parse_special = true}));
+    WEIR_ASSIGN(prompts.emplace_back(),
+                tokenise(serving.config, field_of(in.endpoint), uncut_max, text,
+                         {.add_special = false, .parse_special = true}));
   }
-  if (request.infill) return tokenise_infills(config, in.tokens_max, request);
+  if (request.infill) return tokenise_infills(serving, in.tokens_max, request);
   for (const Prompt& prompt : request.prompts) {
-    WEIR_ASSIGN(prompts.emplace_back(), tokenise_prompt(config, uncut_max, prompt));
+    WEIR_ASSIGN(prompts.emplace_back(), tokenise_prompt(serving.config, uncut_max, prompt));
   }
   const int32_t room =
       in.tokens_max - answer_room(request.token_limit().value_or(1), in.tokens_max);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "api/api.h"
+#include "api/api_config.h"
 #include "api/generate_request.h"
 #include "api/output_plan.h"
 #include "sample/reasoning_budget.h"

@@ -85,53 +85,55 @@ std::string first_tokens(const ApiConfig& config, const std::string& text, int64
 }
 
 // The prompt of one document, and where it has more than `tokens_max` tokens that of a shorter one.
-Result<std::vector<int32_t>> fitting_prompt(const ApiConfig& config, const PrepareInput& in,
+Result<std::vector<int32_t>> fitting_prompt(const ServingContext& serving, const PrepareInput& in,
                                             const RerankRequest& request, size_t index,
                                             const std::string& field, int64_t tokens_max) {
   std::string document = request.documents[index];
   const bool cuts = request.prompt_tokens_max.has_value();
   const Truncation any_length{cuts ? request.prompt_tokens_max : std::nullopt, false};
-  WEIR_TRY(check_text_length(config, field, uncut_tokens_max(any_length, in.tokens_max), document,
-                             {.parse_special = false}));
+  WEIR_TRY(check_text_length(serving.config, field, uncut_tokens_max(any_length, in.tokens_max),
+                             document, {.parse_special = false}));
   if (request.document_tokens_max)
-    document = first_tokens(config, document, *request.document_tokens_max);
+    document = first_tokens(serving.config, document, *request.document_tokens_max);
   GenerateRequest chat;
   chat.enable_thinking = false;  // The next token is the answer.
   const auto encode = [&]() -> Result<std::vector<int32_t>> {
-    chat.messages = messages_of(config, request, request.query_of(index), document);
-    WEIR_ASSIGN(const std::string text, render_chat(config, chat, in.now));
-    return tokenise(config, field, uncut_tokens_max(any_length, in.tokens_max), text,
+    chat.messages = messages_of(serving.config, request, request.query_of(index), document);
+    WEIR_ASSIGN(const std::string text, render_chat(serving, chat, in.now));
+    return tokenise(serving.config, field, uncut_tokens_max(any_length, in.tokens_max), text,
                     {.add_special = false, .parse_special = true});
   };
   WEIR_ASSIGN(std::vector<int32_t> prompt, encode());
   if (!cuts || std::ssize(prompt) <= tokens_max) return prompt;
-  const auto whole = std::ssize(config.tokenizer->encode(document, {.parse_special = false}));
-  document =
-      first_tokens(config, document, whole - (std::ssize(prompt) - tokens_max) - kSeamTokens);
+  const auto whole =
+      std::ssize(serving.config.tokenizer->encode(document, {.parse_special = false}));
+  document = first_tokens(serving.config, document,
+                          whole - (std::ssize(prompt) - tokens_max) - kSeamTokens);
   return encode();
 }
 
-Result<std::vector<int32_t>> prompt_of(const ApiConfig& config, const PrepareInput& in,
+Result<std::vector<int32_t>> prompt_of(const ServingContext& serving, const PrepareInput& in,
                                        const RerankRequest& request, size_t document) {
   const std::string field = request.document_field + "[" + std::to_string(document) + "]";
   const int64_t room = in.tokens_max - 1;
   const int64_t asked = request.prompt_tokens_max.value_or(-1);
   WEIR_ASSIGN(std::vector<int32_t> prompt,
-              fitting_prompt(config, in, request, document, field, asked > 0 ? asked : room));
+              fitting_prompt(serving, in, request, document, field, asked > 0 ? asked : room));
   if (prompt.empty()) return out_of_range(field, "expected at least one token, found none");
-  WEIR_TRY(check_prompt_length(config, field, std::ssize(prompt), 1, in.tokens_max));
+  WEIR_TRY(check_prompt_length(serving.config, field, std::ssize(prompt), 1, in.tokens_max));
   return prompt;
 }
 
 // Memory is taken as the prompts appear: each may be as long as the context. `whole` is taken.
-Result<void> add_prompts(const ApiConfig& config, MemoryBudget& budget, const PrepareInput& in,
-                         const RerankRequest& request, PreparedBatch& batch) {
+Result<void> add_prompts(const ServingContext& serving, MemoryBudget& budget,
+                         const PrepareInput& in, const RerankRequest& request,
+                         PreparedBatch& batch) {
   batch.ignored = request.ignored;
   batch.priority = in.priority_min;
   batch.request_bytes = request_bytes(0, 1, kJudgedTokens);
   WEIR_ASSIGN(batch.computing, lease(budget, in.caller, 0));
   for (size_t i = 0; i < request.documents.size(); ++i) {
-    WEIR_ASSIGN(const std::vector<int32_t> prompt, prompt_of(config, in, request, i));
+    WEIR_ASSIGN(const std::vector<int32_t> prompt, prompt_of(serving, in, request, i));
     PromptList& prompts = batch.prompts;
     prompts.add(prompt);
     batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
@@ -289,14 +291,14 @@ class ScoreTask final : public JudgementTask {
   const int64_t created_;
 };
 
-Result<PreparedBatch> prepare_ranking(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_ranking(const ServingContext& serving, MemoryBudget& budget,
                                       const PrepareInput& in, const RerankRequest& request) {
-  WEIR_TRY(check_model(config, request.model));
-  WEIR_TRY(check_reranks(config));
+  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_TRY(check_reranks(serving.config));
   RankingFacts facts{.form = request.form,
                      .raw_scores = request.raw_scores,
                      .id = "rerank-" + in.answer_id,
-                     .model = config.model_id,
+                     .model = serving.config.model_id,
                      .top_n = kDocumentsMax,
                      .documents = {}};
   if (request.top_n > 0) facts.top_n = static_cast<size_t>(request.top_n);
@@ -314,37 +316,37 @@ Result<PreparedBatch> prepare_ranking(const ApiConfig& config, MemoryBudget& bud
   WEIR_TRY(check_growing_memory(budget, request.document_field, bytes, "fewer documents"));
   PreparedBatch batch;
   WEIR_ASSIGN(batch.whole, lease(budget, in.caller, bytes));
-  batch.task = std::make_unique<RankingTask>(config, std::move(facts), documents);
-  WEIR_TRY(add_prompts(config, budget, in, request, batch));
+  batch.task = std::make_unique<RankingTask>(serving.config, std::move(facts), documents);
+  WEIR_TRY(add_prompts(serving, budget, in, request, batch));
   return batch;
 }
 
 }  // namespace
 
-Result<PreparedBatch> prepare_rerank(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_rerank(const ServingContext& serving, MemoryBudget& budget,
                                      const PrepareInput& in) {
   WEIR_ASSIGN(const RerankRequest request, parse_rerank(in.body));
-  return prepare_ranking(config, budget, in, request);
+  return prepare_ranking(serving, budget, in, request);
 }
 
-Result<PreparedBatch> prepare_cohere_rerank(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_cohere_rerank(const ServingContext& serving, MemoryBudget& budget,
                                             const PrepareInput& in) {
   WEIR_ASSIGN(const RerankRequest request, parse_cohere_rerank(in.body));
-  return prepare_ranking(config, budget, in, request);
+  return prepare_ranking(serving, budget, in, request);
 }
 
-Result<PreparedBatch> prepare_score(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_score(const ServingContext& serving, MemoryBudget& budget,
                                     const PrepareInput& in) {
   WEIR_ASSIGN(const RerankRequest request, parse_score(in.body));
-  WEIR_TRY(check_model(config, request.model));
-  WEIR_TRY(check_reranks(config));
+  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_TRY(check_reranks(serving.config));
   const size_t documents = request.documents.size();
   const size_t text_bytes = documents * kResultBytes;
   PreparedBatch batch;
   WEIR_ASSIGN(batch.whole,
               lease(budget, in.caller, text_bytes + batch_text_bytes(text_bytes, kResultBytes)));
-  batch.task = std::make_unique<ScoreTask>(config, in, documents);
-  WEIR_TRY(add_prompts(config, budget, in, request, batch));
+  batch.task = std::make_unique<ScoreTask>(serving.config, in, documents);
+  WEIR_TRY(add_prompts(serving, budget, in, request, batch));
   return batch;
 }
 

@@ -10,11 +10,11 @@
 namespace weir::api {
 
 // `in.endpoint` is not looked at.
-Result<PreparedBatch> prepare_rerank(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_rerank(const ServingContext& serving, MemoryBudget& budget,
                                      const PrepareInput& in);
-Result<PreparedBatch> prepare_cohere_rerank(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_cohere_rerank(const ServingContext& serving, MemoryBudget& budget,
                                             const PrepareInput& in);
-Result<PreparedBatch> prepare_score(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedBatch> prepare_score(const ServingContext& serving, MemoryBudget& budget,
                                     const PrepareInput& in);
 
 }  // namespace weir::api

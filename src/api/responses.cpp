@@ -113,14 +113,14 @@ class Conversation {
 };
 
 // With truncation "auto": leaves out the fewest of the oldest messages.
-Result<PreparedAnswer> prepare_truncated(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedAnswer> prepare_truncated(const ServingContext& serving, MemoryBudget& budget,
                                          const PrepareInput& in, GenerateRequest& request) {
   const Conversation conversation(request.messages);
   PrepareInput narrow = in;
   narrow.tokens_max -= answer_room(request.token_limit().value_or(kTruncatedRoom), in.tokens_max);
   const auto attempt = [&](const PrepareInput& with, size_t dropped) {
     request.messages = conversation.without(dropped);
-    return prepare_request(config, budget, with, request);
+    return prepare_request(serving, budget, with, request);
   };
   size_t low = 0, high = conversation.dropped_max();
   Result<PreparedAnswer> fits = attempt(narrow, high);
@@ -155,13 +155,13 @@ std::string_view id_of(JsonValue item) {
 
 }  // namespace
 
-Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedResponse> prepare_response(const ServingContext& serving, MemoryBudget& budget,
                                           const ResponsesInput& in) {
-  WEIR_ASSIGN(ResponsesRequest request, parse(config, in));
+  WEIR_ASSIGN(ResponsesRequest request, parse(serving.config, in));
   PreparedResponse prepared;
-  Result<PreparedAnswer> answer = prepare_request(config, budget, in.prepare, request.generate);
+  Result<PreparedAnswer> answer = prepare_request(serving, budget, in.prepare, request.generate);
   if (!answer && answer.error().code == ErrorCode::kContextLength && request.truncation == "auto")
-    answer = prepare_truncated(config, budget, in.prepare, request.generate);
+    answer = prepare_truncated(serving, budget, in.prepare, request.generate);
   if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
   prepared.answer = std::move(*answer);
   ResponseFacts& facts = prepared.facts;
@@ -169,10 +169,10 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
   facts.created = in.prepare.now;
   facts.stream = request.generate.stream;
   facts.summary = request.summary;
-  sample::SamplingParams sampling = config.defaults.sampling;
+  sample::SamplingParams sampling = serving.config.defaults.sampling;
   apply_asked(request.generate, sampling);
   facts.settings =
-      response_settings(request, config.model_id, sampling.temperature, sampling.top_p);
+      response_settings(request, serving.config.model_id, sampling.temperature, sampling.top_p);
   facts.items_before = request.items;
   size_t tool_bytes = 0;
   for (const ToolFunction& function : request.generate.functions) {
@@ -193,12 +193,12 @@ Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget&
   return prepared;
 }
 
-Result<std::string> count_response_tokens(const ApiConfig& config, const ResponsesInput& in) {
-  WEIR_ASSIGN(const ResponsesRequest request, parse(config, in));
-  WEIR_TRY(check_model(config, request.generate.model));
-  WEIR_ASSIGN(const std::string prompt, render_chat(config, request.generate, in.prepare.now));
+Result<std::string> count_response_tokens(const ServingContext& serving, const ResponsesInput& in) {
+  WEIR_ASSIGN(const ResponsesRequest request, parse(serving.config, in));
+  WEIR_TRY(check_model(serving.config, request.generate.model));
+  WEIR_ASSIGN(const std::string prompt, render_chat(serving, request.generate, in.prepare.now));
   WEIR_ASSIGN(const std::vector<int32_t> ids,
-              tokenise(config, "input", in.prepare.tokens_max, prompt,
+              tokenise(serving.config, "input", in.prepare.tokens_max, prompt,
                        {.add_special = false, .parse_special = true}));
   std::string out;
   JsonWriter(out)

@@ -28,11 +28,11 @@ struct ResponsesInput {
 };
 
 // `budget`: for open requests.
-Result<PreparedResponse> prepare_response(const ApiConfig& config, MemoryBudget& budget,
+Result<PreparedResponse> prepare_response(const ServingContext& serving, MemoryBudget& budget,
                                           const ResponsesInput& in);
 
 // The tokens that the prompt of such a request has. For the pool.
-Result<std::string> count_response_tokens(const ApiConfig& config, const ResponsesInput& in);
+Result<std::string> count_response_tokens(const ServingContext& serving, const ResponsesInput& in);
 
 // Stored responses of `owner`. Errors are kNotFound.
 Result<std::string> response_page(ResponseStore& store, std::string_view id, std::string_view owner,

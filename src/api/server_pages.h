@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/api.h"
+#include "api/api_config.h"
 #include "sched/request.h"
 
 namespace weir::api {

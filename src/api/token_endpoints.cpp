@@ -36,17 +36,17 @@ struct Text {
   text::EncodeOptions options;
 };
 
-Result<Text> text_of(const ApiConfig& config, JsonObject object, int64_t now) {
+Result<Text> text_of(const ServingContext& serving, JsonObject object, int64_t now) {
   Text result;
   if (const auto messages = json_get(object, "messages")) {
     GenerateRequest request;
-    const RequestLimits limits{config.vocab_size};
+    const RequestLimits limits{serving.config.vocab_size};
     WEIR_TRY(parse_messages({"messages", *messages, limits}, request));
     if (const auto tools = json_get(object, "tools"))
       WEIR_TRY(parse_tools({"tools", *tools, limits}, request));
     WEIR_ASSIGN(request.add_generation_prompt, flag(object, "add_generation_prompt", true));
     WEIR_ASSIGN(result.options.add_special, flag(object, "add_special_tokens", false));
-    WEIR_ASSIGN(result.text, render_chat(config, request, now));
+    WEIR_ASSIGN(result.text, render_chat(serving, request, now));
     return result;
   }
   const bool is_prompt = json_get(object, "prompt").has_value();
@@ -78,12 +78,12 @@ void write_piece(JsonWriter& json, std::string_view piece) {
 
 }  // namespace
 
-Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int64_t now,
+Result<std::string> tokenize(const ServingContext& serving, std::string_view body, int64_t now,
                              int32_t tokens_max) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
-  WEIR_TRY(check_optional_model(config, object));
-  WEIR_ASSIGN(const Text text, text_of(config, object, now));
+  WEIR_TRY(check_optional_model(serving.config, object));
+  WEIR_ASSIGN(const Text text, text_of(serving, object, now));
   WEIR_ASSIGN(const bool with_pieces, flag(object, "with_pieces", false));
   WEIR_ASSIGN(const bool with_strings, flag(object, "return_token_strs", false));
   // 16 bytes a token: more than any prompt that fits has.
@@ -92,7 +92,7 @@ Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int
     return out_of_range(text.field, "expected at most " + std::to_string(bytes_max) +
                                         " bytes of text, found " +
                                         std::to_string(text.text.size()));
-  const std::vector<int32_t> ids = config.tokenizer->encode(text.text, text.options);
+  const std::vector<int32_t> ids = serving.config.tokenizer->encode(text.text, text.options);
 
   std::string out;
   JsonWriter json(out);
@@ -105,24 +105,25 @@ Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int
       continue;
     }
     json.begin_object().field("id", id).key("piece");
-    write_piece(json, config.tokenizer->piece(id));
+    write_piece(json, serving.config.tokenizer->piece(id));
     json.end_object();
   }
   json.end_array();
   if (with_strings) {
     json.key("token_strs").begin_array();
-    for (const int32_t id : ids) json.value(config.tokenizer->piece(id));
+    for (const int32_t id : ids) json.value(serving.config.tokenizer->piece(id));
     json.end_array();
   }
   json.end_object();
   return out;
 }
 
-Result<std::string> apply_template(const ApiConfig& config, std::string_view body, int64_t now) {
+Result<std::string> apply_template(const ServingContext& serving, std::string_view body,
+                                   int64_t now) {
   WEIR_ASSIGN(const GenerateRequest request,
-              parse_generate(Endpoint::kChat, body, RequestLimits{config.vocab_size}));
-  WEIR_TRY(check_model(config, request.model));
-  WEIR_ASSIGN(const std::string prompt, render_chat(config, request, now));
+              parse_generate(Endpoint::kChat, body, RequestLimits{serving.config.vocab_size}));
+  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_ASSIGN(const std::string prompt, render_chat(serving, request, now));
   std::string out;
   JsonWriter(out).begin_object().field("prompt", prompt).end_object();
   return out;

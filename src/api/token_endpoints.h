@@ -7,17 +7,19 @@
 #include <string>
 #include <string_view>
 
-#include "api/api.h"
+#include "api/endpoint_table.h"
+#include "api/serving_context.h"
 
 namespace weir::api {
 
 // {"content"} (llama.cpp: add_special, parse_special, with_pieces), or {"prompt"} or {"messages"}
 // (vLLM: add_special_tokens, return_token_strs) to {"tokens", "count", "max_model_len"}.
-Result<std::string> tokenize(const ApiConfig& config, std::string_view body, int64_t now,
+Result<std::string> tokenize(const ServingContext& serving, std::string_view body, int64_t now,
                              int32_t tokens_max);
 
 // A chat's body to {"prompt"}, the text that the model would read.
-Result<std::string> apply_template(const ApiConfig& config, std::string_view body, int64_t now);
+Result<std::string> apply_template(const ServingContext& serving, std::string_view body,
+                                   int64_t now);
 
 // {"tokens"} to {"content", "prompt"}.
 Result<std::string> detokenize(const ApiConfig& config, std::string_view body, int32_t tokens_max);

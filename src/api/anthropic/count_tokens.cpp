@@ -6,14 +6,14 @@
 
 namespace weir::api::anthropic {
 
-Result<std::string> count_tokens(const ApiConfig& config, std::string_view body, int64_t now,
+Result<std::string> count_tokens(const ServingContext& serving, std::string_view body, int64_t now,
                                  int32_t tokens_max) {
   WEIR_ASSIGN(const GenerateRequest request,
-              parse_count_request(body, RequestLimits{config.vocab_size}));
-  WEIR_TRY(check_model(config, request.model));
-  WEIR_ASSIGN(const std::string prompt, render_chat(config, request, now));
+              parse_count_request(body, RequestLimits{serving.config.vocab_size}));
+  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_ASSIGN(const std::string prompt, render_chat(serving, request, now));
   WEIR_ASSIGN(const std::vector<int32_t> ids,
-              tokenise(config, "messages", tokens_max, prompt,
+              tokenise(serving.config, "messages", tokens_max, prompt,
                        {.add_special = false, .parse_special = true}));
   std::string out;
   JsonWriter(out)

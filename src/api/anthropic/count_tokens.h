@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "api/api.h"
+#include "api/serving_context.h"
 
 namespace weir::api::anthropic {
 
 // {"input_tokens"}. `now` is what a template is told that asks for the date.
-Result<std::string> count_tokens(const ApiConfig& config, std::string_view body, int64_t now,
+Result<std::string> count_tokens(const ServingContext& serving, std::string_view body, int64_t now,
                                  int32_t tokens_max);
 
 }  // namespace weir::api::anthropic

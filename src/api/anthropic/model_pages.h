@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/api.h"
+#include "api/api_config.h"
 
 namespace weir::api::anthropic {
 
