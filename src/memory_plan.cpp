@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <limits>
 
-#include "api/embedding_request.h"
 #include "api/memory_cost.h"
+#include "api/vectors/embedding_request.h"
 #include "base/cgroup.h"
 #include "base/fair_budget.h"
 #include "base/meminfo.h"
@@ -273,9 +273,10 @@ MemoryPlan Planner::without_kv(int32_t context) const {
 void Planner::add_requests(MemoryPlan& plan) const {
   // One request with all its context and alternatives must fit, whatever the queue, and one for as
   // many embeddings as there may be.
-  const size_t largest = std::max(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax),
-                                  api::embeddings_bytes(api::kEmbeddingInputsMax, kEmbeddingTokens,
-                                                        static_cast<size_t>(model_.hidden_size)));
+  const size_t largest =
+      std::max(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax),
+               api::embeddings_bytes(api::vectors::kEmbeddingInputsMax, kEmbeddingTokens,
+                                     static_cast<size_t>(model_.hidden_size)));
   plan.request_bytes =
       std::max(kRequestBytes * options_.queue, static_cast<int64_t>(FairBudget::size_for(largest)));
   const int32_t parallel = options_.parallel > 0 ? options_.parallel : kParallelDefaultMax;

@@ -158,6 +158,62 @@ TEST(Tidy, TheArchitectureNamesEveryFolder) {
   }
 }
 
+// docs/answers.md, "The folders of src/api": a folder of src/api, and what else of it may be
+// included there; "api" is what all protocols share, the files of src/api itself.
+const std::map<std::string, std::set<std::string>> kApiMayInclude = {
+    {"api", {"output"}},
+    {"output", {}},
+    {"reference", {"api"}},
+    {"pages", {"api"}},
+    {"anthropic", {"api"}},
+    {"openai", {"api"}},
+    {"llama", {"api", "openai"}},
+    {"responses", {"api", "openai"}},
+    {"vectors", {"api", "openai"}},
+};
+
+// The table of endpoints and what its rows call: these know every protocol. Errors and the way in
+// still compare endpoints in exchange.cpp and prepare.cpp.
+const std::set<std::string> kEndpointFiles = {
+    "src/api/api_impl.h",       "src/api/api_table.cpp",      "src/api/answer_actions.cpp",
+    "src/api/page_actions.cpp", "src/api/endpoint_table.cpp", "src/api/exchange.cpp",
+    "src/api/prepare.cpp"};
+
+// "api/x.h" is of "api", "api/openai/x.h" of "openai".
+std::string api_folder_of(const std::string& target) {
+  const size_t first = target.find('/') + 1, second = target.find('/', first);
+  return second == std::string::npos ? "api" : target.substr(first, second - first);
+}
+
+TEST(Tidy, ProtocolsDoNotKnowEachOther) {
+  size_t includes = 0;
+  for (const Source& source : sources()) {
+    if (folder_of(source.path) != "api" || kEndpointFiles.contains(source.path)) continue;
+    const std::string folder = api_folder_of(source.path.substr(4));
+    ASSERT_TRUE(kApiMayInclude.contains(folder)) << source.path;
+    for (const std::string& line : source.lines) {
+      const std::string target = included(line);
+      if (!target.starts_with("api/")) continue;
+      const std::string other = api_folder_of(target);
+      EXPECT_TRUE(other == folder || kApiMayInclude.at(folder).contains(other))
+          << source.path << " may not include " << target;
+      ++includes;
+    }
+  }
+  EXPECT_GT(includes, 200u) << "the rule that finds includes finds too few";
+}
+
+// The Api is made of the folder's files: one that needed it would stand in a circle.
+TEST(Tidy, OnlyTheApiIncludesItself) {
+  for (const Source& source : sources()) {
+    if (folder_of(source.path) != "api" || source.path == "src/api/api.cpp" ||
+        source.path == "src/api/api_impl.h")
+      continue;
+    for (const std::string& line : source.lines)
+      EXPECT_NE(included(line), "api/api.h") << source.path;
+  }
+}
+
 TEST(Tidy, SchedSeesOnlyTheModelsInterface) {
   for (const Source& source : sources()) {
     if (folder_of(source.path) != "sched") continue;

@@ -5,12 +5,12 @@
 
 #include "api/anthropic/message_shape.h"
 #include "api/api_impl.h"
-#include "api/chat_shape.h"
-#include "api/embeddings.h"
-#include "api/infill.h"
-#include "api/llama_completion.h"
-#include "api/rerank.h"
-#include "api/responses.h"
+#include "api/llama/completion.h"
+#include "api/llama/infill.h"
+#include "api/openai/chat_shape.h"
+#include "api/responses/responses.h"
+#include "api/vectors/embeddings.h"
+#include "api/vectors/rerank.h"
 
 namespace weir::api {
 
@@ -49,7 +49,7 @@ std::unique_ptr<AnswerShape> Api::Impl::shape_of(const PreparedAnswer& prepared)
   if (options.endpoint == Endpoint::kMessages)
     return anthropic::make_message_shape(
         {random_id("msg_"), config.model_id, options.stream, options.show_reasoning});
-  ChatFacts facts;
+  openai::ChatFacts facts;
   facts.endpoint = options.endpoint;
   facts.id = random_id(options.endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
   facts.model = config.model_id;
@@ -60,7 +60,7 @@ std::unique_ptr<AnswerShape> Api::Impl::shape_of(const PreparedAnswer& prepared)
   facts.include_usage = options.include_usage;
   facts.continuous_usage = options.continuous_usage;
   facts.legacy_functions = options.legacy_functions;
-  return make_chat_shape(facts);
+  return openai::make_chat_shape(facts);
 }
 
 void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
@@ -126,30 +126,30 @@ void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&
 
 void Api::Impl::answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare) {
   PrepareInput input = prepare_input(Endpoint::kCompletions, *exchange);
-  in_pool<PreparedLlama>(
+  in_pool<llama::PreparedLlama>(
       exchange,
       [this, input, prepare](const std::string& body) mutable {
         input.body = body;
         return prepare(serving, budget, input);
       },
-      [this, exchange](Result<PreparedLlama> prepared) {
+      [this, exchange](Result<llama::PreparedLlama> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
         begin_stream(exchange, std::move(prepared->answer),
-                     make_llama_shape(std::move(prepared->facts)));
+                     llama::make_llama_shape(std::move(prepared->facts)));
       },
       input.interrupt);
 }
 
 void Api::Impl::infill(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_llama(exchange, &prepare_infill);
+  answer_llama(exchange, &llama::prepare_infill);
 }
 
 void Api::Impl::llama_completion(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_llama(exchange, &prepare_llama_completion);
+  answer_llama(exchange, &llama::prepare_llama_completion);
 }
 
-ResponsesInput Api::Impl::responses_input(const Exchange& exchange) {
-  ResponsesInput input;
+responses::ResponsesInput Api::Impl::responses_input(const Exchange& exchange) {
+  responses::ResponsesInput input;
   input.prepare = prepare_input(Endpoint::kResponses, exchange);
   input.id = random_id("resp_");
   input.owner = exchange.owner();
@@ -159,17 +159,17 @@ ResponsesInput Api::Impl::responses_input(const Exchange& exchange) {
 }
 
 void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
-  ResponsesInput input = responses_input(*exchange);
-  in_pool<PreparedResponse>(
+  responses::ResponsesInput input = responses_input(*exchange);
+  in_pool<responses::PreparedResponse>(
       exchange,
       [this, input](const std::string& body) mutable {
         input.prepare.body = body;
-        return prepare_response(serving, budget, input);
+        return responses::prepare_response(serving, budget, input);
       },
-      [this, exchange](Result<PreparedResponse> prepared) {
+      [this, exchange](Result<responses::PreparedResponse> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
         begin_stream(exchange, std::move(prepared->answer),
-                     make_responses_shape(std::move(prepared->facts)));
+                     responses::make_responses_shape(std::move(prepared->facts)));
       },
       input.prepare.interrupt);
 }
@@ -179,19 +179,19 @@ void Api::Impl::messages(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_batch(exchange, &prepare_embeddings);
+  answer_batch(exchange, &vectors::prepare_embeddings);
 }
 
 void Api::Impl::rerank(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_batch(exchange, &prepare_rerank);
+  answer_batch(exchange, &vectors::prepare_rerank);
 }
 
 void Api::Impl::cohere_rerank(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_batch(exchange, &prepare_cohere_rerank);
+  answer_batch(exchange, &vectors::prepare_cohere_rerank);
 }
 
 void Api::Impl::score(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_batch(exchange, &prepare_score);
+  answer_batch(exchange, &vectors::prepare_score);
 }
 
 }  // namespace weir::api

@@ -20,14 +20,14 @@
 #include "api/batch_answer.h"
 #include "api/exchange.h"
 #include "api/keys.h"
-#include "api/llama_completion.h"
+#include "api/llama/completion.h"
 #include "api/memory_cost.h"
 #include "api/preparation.h"
 #include "api/prepare.h"
 #include "api/queue_room.h"
 #include "api/refusal_turns.h"
-#include "api/response_store.h"
-#include "api/responses.h"
+#include "api/responses/responses.h"
+#include "api/responses/store.h"
 #include "api/serving_context.h"
 #include "api/stream.h"
 #include "base/background_thread.h"
@@ -83,13 +83,13 @@ struct Api::Impl {
   void apply_template(const ExchangePtr& exchange, const net::RouteParams& params);
   void detokenize_ids(const ExchangePtr& exchange, const net::RouteParams& params);
 
-  ResponsesInput responses_input(const Exchange& exchange);
-  StoredQuery stored_query(const Exchange& exchange, const net::RouteParams& params);
+  responses::ResponsesInput responses_input(const Exchange& exchange);
+  responses::StoredQuery stored_query(const Exchange& exchange, const net::RouteParams& params);
   PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
   void generate(Endpoint endpoint, const ExchangePtr& exchange);
   std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
-  using LlamaPreparer = Result<PreparedLlama> (*)(const ServingContext&, MemoryBudget&,
-                                                  const PrepareInput&);
+  using LlamaPreparer = Result<llama::PreparedLlama> (*)(const ServingContext&, MemoryBudget&,
+                                                         const PrepareInput&);
   void answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare);
   using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
@@ -129,7 +129,7 @@ struct Api::Impl {
   RefusalTurns refusals{stats.held_refusals};
   MemoryBudget budget;       // For token logs.
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
-  ResponseStore response_store;
+  responses::ResponseStore response_store;
   net::Routes routes;
   Keyring keys;
   QueueShare queue_share;

@@ -7,12 +7,12 @@
 #include "api/anthropic/count_tokens.h"
 #include "api/anthropic/message_request.h"
 #include "api/api_impl.h"
-#include "api/embeddings.h"
-#include "api/infill.h"
-#include "api/llama_completion.h"
-#include "api/rerank_request.h"
-#include "api/responses.h"
-#include "api/token_endpoints.h"
+#include "api/llama/completion.h"
+#include "api/llama/infill.h"
+#include "api/llama/token_endpoints.h"
+#include "api/responses/responses.h"
+#include "api/vectors/embeddings.h"
+#include "api/vectors/rerank_request.h"
 
 namespace weir::api {
 
@@ -23,18 +23,19 @@ struct Api::Impl::Table {
        &Impl::chat_completions},
       {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
        &Impl::completions},
-      {{"POST", "/completion", "Continues a text (llama.cpp).", kApi, &llama_completion_fields},
+      {{"POST", "/completion", "Continues a text (llama.cpp).", kApi,
+        &llama::llama_completion_fields},
        &Impl::llama_completion},
-      {{"POST", "/completions", "The same.", kApi, &llama_completion_fields},
+      {{"POST", "/completions", "The same.", kApi, &llama::llama_completion_fields},
        &Impl::llama_completion},
       {{"POST", "/infill", "Writes what stands between two texts (llama.cpp).", kApi,
-        &infill_fields},
+        &llama::infill_fields},
        &Impl::infill},
       {{"POST", "/v1/responses", "Answers a conversation in items, and keeps it.", kApi,
-        &responses_fields},
+        &responses::responses_fields},
        &Impl::responses},
       {{"POST", "/v1/responses/input_tokens", "The tokens that such a prompt has.", kApi,
-        &responses_fields},
+        &responses::responses_fields},
        &Impl::response_tokens},
       {{"GET", "/v1/responses/{id}",
         "A stored response; with ?stream=true its events, those after the number starting_after.",
@@ -54,15 +55,15 @@ struct Api::Impl::Table {
       {{"POST", "/v1/messages/count_tokens", "The tokens that such a prompt has.", kApi,
         &anthropic::count_fields},
        &Impl::count_tokens},
-      {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &embedding_fields},
+      {{"POST", "/v1/embeddings", "Vectors for texts.", kApi, &vectors::embedding_fields},
        &Impl::embeddings},
       {{"POST", "/v1/rerank", "Orders documents by how well they fit a query, for rerankers.", kApi,
-        &rerank_fields},
+        &vectors::rerank_fields},
        &Impl::rerank},
-      {{"POST", "/v2/rerank", "The same, in Cohere's words.", kApi, &cohere_rerank_fields},
+      {{"POST", "/v2/rerank", "The same, in Cohere's words.", kApi, &vectors::cohere_rerank_fields},
        &Impl::cohere_rerank},
       {{"POST", "/v1/score", "How well texts fit one another, in their order (vLLM).", kApi,
-        &score_fields},
+        &vectors::score_fields},
        &Impl::score},
       {{"GET", "/v1/models",
         "The model that is served, in a list; in Anthropic's form if the request has "
@@ -72,12 +73,13 @@ struct Api::Impl::Table {
       {{"GET", "/v1/models/{id}", "The model, by its id or an alias; in Anthropic's form likewise.",
         kAnyKey},
        &Impl::model},
-      {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &tokenize_fields},
+      {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &llama::tokenize_fields},
        &Impl::tokenize_text},
       {{"POST", "/apply-template", "Messages as the text that the model reads (llama.cpp).", kApi,
         &chat_fields},
        &Impl::apply_template},
-      {{"POST", "/detokenize", "Tokens to text.", kApi, &detokenize_fields}, &Impl::detokenize_ids},
+      {{"POST", "/detokenize", "Tokens to text.", kApi, &llama::detokenize_fields},
+       &Impl::detokenize_ids},
       {{"GET", "/", "What the server is, for people.", kOpen}, &Impl::front_page},
       {{"GET", "/health",
         "200 unless the server is loading or shutting down, or its model's files were changed.",

@@ -27,8 +27,8 @@
 namespace weir::api {
 
 // kMessages is Anthropic's, whose table is its own (anthropic/message_request.h). kInfill
-// (infill.h) and kLlama, llama-server's /completion (llama_completion.h), are only parsed as such,
-// then they are completions.
+// (llama/infill.h) and kLlama, llama-server's /completion (llama/completion.h), are only parsed as
+// such, then they are completions.
 enum class Endpoint : uint8_t {
   kChat = 1,
   kCompletions = 2,

@@ -6,10 +6,10 @@
 #include "api/anthropic/count_tokens.h"
 #include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
-#include "api/front_page.h"
-#include "api/responses.h"
-#include "api/server_pages.h"
-#include "api/token_endpoints.h"
+#include "api/llama/token_endpoints.h"
+#include "api/pages/front_page.h"
+#include "api/pages/server_pages.h"
+#include "api/responses/responses.h"
 #include "base/json.h"
 
 namespace weir::api {
@@ -34,16 +34,17 @@ void Api::Impl::response_tokens(const ExchangePtr& exchange, const net::RoutePar
   respond_from_pool(exchange,
                     [this, input = responses_input(*exchange)](const std::string& body) mutable {
                       input.prepare.body = body;
-                      return count_response_tokens(serving, input);
+                      return responses::count_response_tokens(serving, input);
                     });
 }
 
 void Api::Impl::cancel_response(const ExchangePtr& exchange, const net::RouteParams& params) {
   exchange->respond_error(
-      cancel_error(response_store, params["id"], exchange->owner(), std::time(nullptr)));
+      responses::cancel_error(response_store, params["id"], exchange->owner(), std::time(nullptr)));
 }
 
-StoredQuery Api::Impl::stored_query(const Exchange& exchange, const net::RouteParams& params) {
+responses::StoredQuery Api::Impl::stored_query(const Exchange& exchange,
+                                               const net::RouteParams& params) {
   return {.store = &response_store,
           .preparing = &body_budget,
           .caller = exchange.caller(),
@@ -54,30 +55,30 @@ StoredQuery Api::Impl::stored_query(const Exchange& exchange, const net::RoutePa
 }
 
 void Api::Impl::response(const ExchangePtr& exchange, const net::RouteParams& params) {
-  const Result<bool> events = wants_events(exchange->request().query);
+  const Result<bool> events = responses::wants_events(exchange->request().query);
   if (!events) return exchange->respond_error(events.error());
   if (*events)
     return in_pool<std::string>(
         exchange,
         [in = stored_query(*exchange, params)](const std::string&) {
-          return response_events_page(in);
+          return responses::response_events_page(in);
         },
         [exchange](const Result<std::string>& page) {
           if (!page) return exchange->respond_error(page.error());
           exchange->respond(200, "text/event-stream; charset=utf-8", *page);
         });
-  respond_page(*exchange,
-               response_page(response_store, params["id"], exchange->owner(), std::time(nullptr)));
+  respond_page(*exchange, responses::response_page(response_store, params["id"], exchange->owner(),
+                                                   std::time(nullptr)));
 }
 
 void Api::Impl::delete_response(const ExchangePtr& exchange, const net::RouteParams& params) {
-  respond_page(*exchange, delete_response_page(response_store, params["id"], exchange->owner(),
-                                               std::time(nullptr)));
+  respond_page(*exchange, responses::delete_response_page(response_store, params["id"],
+                                                          exchange->owner(), std::time(nullptr)));
 }
 
 void Api::Impl::response_input(const ExchangePtr& exchange, const net::RouteParams& params) {
   respond_from_pool(exchange, [in = stored_query(*exchange, params)](const std::string&) {
-    return input_items_page(in);
+    return responses::input_items_page(in);
   });
 }
 
@@ -91,19 +92,20 @@ void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
   exchange->respond_json(exchange->speaks_anthropic()
                              ? anthropic::models_page(config, exchange->request().query)
-                             : models_page(config, tokens_max()));
+                             : pages::models_page(config, tokens_max()));
 }
 
 void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
   const std::string& id = params["id"];
   if (const Result<void> known = check_model(config, id); !known)
     return exchange->respond_error(known.error());
-  exchange->respond_json(exchange->speaks_anthropic() ? anthropic::model_page(config, id)
-                                                      : model_page(config, id, tokens_max()));
+  exchange->respond_json(exchange->speaks_anthropic()
+                             ? anthropic::model_page(config, id)
+                             : pages::model_page(config, id, tokens_max()));
 }
 
 void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond_json(props_page(config, tokens_max()));
+  exchange->respond_json(pages::props_page(config, tokens_max()));
 }
 
 void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -115,18 +117,18 @@ void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
   const sched::Clock::time_point now = sched::Clock::now();
   for (const std::shared_ptr<Stream>& stream : streams) stream->list_open(open, now);
   for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->list_open(open, now);
-  exchange->respond_json(slots_page(config, tokens_max(), std::move(open)));
+  exchange->respond_json(pages::slots_page(config, tokens_max(), std::move(open)));
 }
 
 void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams&) {
-  FrontPage page;
+  pages::FrontPage page;
   page.version = config.version;
   if (keys.empty()) page.model = config.model_id;
   page.has_chat = config.chat_template != nullptr;
   const net::HttpResponder::Headers vary{{"Vary", "Accept"}};
-  if (!wants_html(exchange->request().header("accept")))
-    return exchange->respond(200, "text/plain; charset=utf-8", front_page_text(page), vary);
-  exchange->respond(200, "text/html; charset=utf-8", front_page_html(page),
+  if (!pages::wants_html(exchange->request().header("accept")))
+    return exchange->respond(200, "text/plain; charset=utf-8", pages::front_page_text(page), vary);
+  exchange->respond(200, "text/html; charset=utf-8", pages::front_page_html(page),
                     {vary.front(),
                      {"X-Content-Type-Options", "nosniff"},
                      {"Content-Security-Policy",
@@ -175,19 +177,19 @@ void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
 void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(
       exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
-        return tokenize(serving, body, now, tokens);
+        return llama::tokenize(serving, body, now, tokens);
       });
 }
 
 void Api::Impl::apply_template(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(exchange, [this, now = std::time(nullptr)](const std::string& body) {
-    return weir::api::apply_template(serving, body, now);
+    return llama::apply_template(serving, body, now);
   });
 }
 
 void Api::Impl::detokenize_ids(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(exchange, [this, tokens = tokens_max()](const std::string& body) {
-    return detokenize(config, body, tokens);
+    return llama::detokenize(config, body, tokens);
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "api/llama_shape.h"
+#include "api/llama/shape.h"
 #include "api/memory_cost.h"
 #include "api/test_api.h"
 
@@ -62,7 +62,7 @@ TEST(BiasList, IsLeasedForEachChoice) {
   params.logit_bias.assign(200, {151'643, -99.99999f});
   const sched::Request request({65}, params, 1, /*logprobs=*/false);
   const size_t bound = settings_bytes(asked.stop, 200);
-  EXPECT_LE(generation_settings(asked, request).size(), bound);
+  EXPECT_LE(llama::generation_settings(asked, request).size(), bound);
 
   TestOptions options;
   options.config.log_bytes_max = 4 * kAnswerCopies * bound;

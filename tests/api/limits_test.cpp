@@ -1,9 +1,9 @@
 // Limits that all requests share: the queue, the memory of logs and of bodies being prepared.
 #include <gtest/gtest.h>
 
+#include "api/llama/token_endpoints.h"
 #include "api/memory_cost.h"
 #include "api/test_api.h"
-#include "api/token_endpoints.h"
 
 namespace weir::api {
 namespace {
@@ -39,13 +39,13 @@ TEST(Bodies, OfTheTokenEndpointsHaveBoundsOfTheirOwn) {
   const auto text = [&](size_t bytes) {
     return server.post("/tokenize", R"({"content":")" + std::string(bytes, 'x') + "\"}");
   };
-  EXPECT_EQ(text(kTokenizeBytesMax).status, 200);
-  const auto refused = text(kTokenizeBytesMax + 1);
+  EXPECT_EQ(text(llama::kTokenizeBytesMax).status, 200);
+  const auto refused = text(llama::kTokenizeBytesMax + 1);
   EXPECT_EQ(refused.status, 400);
   EXPECT_NE(refused.body.find(R"("param":"content")"), std::string::npos) << refused.body;
   EXPECT_EQ(server
                 .post("/tokenize", R"({"messages":[{"role":"user","content":")" +
-                                       std::string(kTokenizeBytesMax, 'x') + "\"}]}")
+                                       std::string(llama::kTokenizeBytesMax, 'x') + "\"}]}")
                 .status,
             400);
   const auto ids = [&](size_t count) {
@@ -53,8 +53,8 @@ TEST(Bodies, OfTheTokenEndpointsHaveBoundsOfTheirOwn) {
     for (size_t i = 1; i < count; ++i) list += ",65";
     return server.post("/detokenize", R"({"tokens":[)" + list + "]}").status;
   };
-  EXPECT_EQ(ids(kDetokenizeIdsMax), 200);
-  EXPECT_EQ(ids(kDetokenizeIdsMax + 1), 400);
+  EXPECT_EQ(ids(llama::kDetokenizeIdsMax), 200);
+  EXPECT_EQ(ids(llama::kDetokenizeIdsMax + 1), 400);
 }
 
 TEST(Bodies, CountValuesWhereverTheyBegin) {

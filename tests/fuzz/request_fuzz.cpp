@@ -5,8 +5,8 @@
 
 #include "api/anthropic/message_request.h"
 #include "api/generate_request.h"
-#include "api/infill.h"
-#include "api/responses_request.h"
+#include "api/llama/infill.h"
+#include "api/responses/request.h"
 #include "base/check.h"
 
 namespace {
@@ -42,14 +42,14 @@ void check_items(const std::string& items) {
 void check_response(std::string_view body) {
   constexpr std::string_view kFirst = "resp_00000000000000000000000000000001";
   constexpr std::string_view kSecond = "resp_00000000000000000000000000000002";
-  weir::api::ResponseStore store(1 << 20);
-  weir::api::ResponsesContext context{.limits = kLimits,
-                                      .id = kFirst,
-                                      .owner = {},
-                                      .now = 1,
-                                      .store = &store,
-                                      .preparing = nullptr};
-  const auto request = weir::api::parse_responses(body, context);
+  weir::api::responses::ResponseStore store(1 << 20);
+  weir::api::responses::ResponsesContext context{.limits = kLimits,
+                                                 .id = kFirst,
+                                                 .owner = {},
+                                                 .now = 1,
+                                                 .store = &store,
+                                                 .preparing = nullptr};
+  const auto request = weir::api::responses::parse_responses(body, context);
   if (!request) {
     CHECK(!request.error().message.empty());
     return;
@@ -65,7 +65,7 @@ void check_response(std::string_view body) {
              .turn = request->turn,
              .lease = {}});
   context.id = kSecond;
-  const auto next = weir::api::parse_responses(
+  const auto next = weir::api::responses::parse_responses(
       R"({"input":"and then?","previous_response_id":")" + std::string(kFirst) + "\"}", context);
   CHECK(next);
   check_accepted(next->generate);
@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   for (const auto endpoint : {weir::api::Endpoint::kChat, weir::api::Endpoint::kCompletions})
     check(weir::api::parse_generate(endpoint, body, kLimits));
-  check(weir::api::parse_infill(body, kLimits));
+  check(weir::api::llama::parse_infill(body, kLimits));
   check(weir::api::anthropic::parse_message_request(body, kLimits));
   check(weir::api::anthropic::parse_count_request(body, kLimits));
   check_response(body);

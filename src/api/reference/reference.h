@@ -1,7 +1,7 @@
 // What the reference says beside the tables that parse: the names that generated clients use, how
 // answers look, and examples. Data; endpoint_table.cpp makes docs/api.md of it, openapi.cpp
-// /openapi.json. tests/api/examples_test.cpp sends every example to a server and holds what comes
-// back against the schemas, so an answer cannot get a member that is not described here.
+// /openapi.json. tests/api/reference/examples_test.cpp sends every example to a server and holds
+// what comes back against the schemas, so an answer cannot get a member that is not described here.
 //
 // Threads: any; constant data.
 //

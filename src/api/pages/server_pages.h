@@ -1,0 +1,28 @@
+// What the server says about itself as JSON: its model, its properties, its open requests; in the
+// shapes that OpenAI's, vLLM's and llama.cpp's clients read.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/api_config.h"
+#include "api/open_request.h"
+
+namespace weir::api::pages {
+
+// `tokens_max`: of one sequence, prompt and output.
+std::string model_page(const ApiConfig& config, std::string_view id, int32_t tokens_max);
+std::string models_page(const ApiConfig& config, int32_t tokens_max);
+
+// llama.cpp's /props.
+std::string props_page(const ApiConfig& config, int32_t tokens_max);
+
+// llama.cpp's /slots: an entry for each place, taken or free, then one for each request that waits.
+// Shows lengths and ages, never anybody's text or parameters.
+std::string slots_page(const ApiConfig& config, int32_t tokens_max, std::vector<OpenRequest> open);
+
+}  // namespace weir::api::pages

@@ -1,0 +1,200 @@
+#include "api/vectors/embeddings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "api/memory_cost.h"
+#include "api/prompt_tokens.h"
+#include "base/base64.h"
+#include "base/json.h"
+
+namespace weir::api::vectors {
+
+namespace {
+
+// What becomes of the pooled states.
+struct Form {
+  bool base64 = false;
+  size_t dimensions = 0;
+  int32_t norm = kNormEuclid;
+};
+
+sched::Pooling pooling_of(card::Pooling pooling) {
+  switch (pooling) {
+    case card::Pooling::kLast:
+      return sched::Pooling::kLast;
+    case card::Pooling::kMean:
+      return sched::Pooling::kMean;
+    case card::Pooling::kCls:
+      return sched::Pooling::kCls;
+  }
+  return sched::Pooling::kNone;
+}
+
+// The instruction before each input.
+Result<std::string_view> instruction_of(const card::EmbeddingSettings& config,
+                                        const EmbeddingRequest& request) {
+  const std::string& name = request.prompt_name.value_or(config.default_prompt);
+  if (name.empty()) return std::string_view();
+  for (const auto& [known, text] : config.prompts)
+    if (known == name) return std::string_view(text);
+  if (!request.prompt_name) return std::string_view();
+  return out_of_range("prompt_name",
+                      "expected a prompt that config_sentence_transformers.json "
+                      "names, found \"" +
+                          std::string(shown(name)) + "\"");
+}
+
+Result<PromptList> tokenise_inputs(const ServingContext& serving, const PrepareInput& in,
+                                   const EmbeddingRequest& request) {
+  WEIR_ASSIGN(const std::string_view instruction,
+              instruction_of(serving.config.embedding, request));
+  const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
+  PromptList prompts;
+  if (request.chat) {
+    WEIR_ASSIGN(const std::string text, render_chat(serving, *request.chat, in.now));
+    WEIR_ASSIGN(std::vector<int32_t> prompt,
+                tokenise(serving.config, "messages", uncut_max, text,
+                         {.add_special = false, .parse_special = true}));
+    truncate(request.truncation, in.tokens_max, prompt);
+    if (prompt.empty())
+      return out_of_range("messages", "expected at least one token, found an empty text");
+    WEIR_TRY(check_prompt_length(serving.config, "messages", std::ssize(prompt), 0, in.tokens_max));
+    prompts.add(prompt);
+  }
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const Prompt& input = request.inputs[i];
+    std::vector<int32_t> prompt;
+    if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
+      prompt = *ids;
+    } else {
+      WEIR_ASSIGN(prompt, tokenise(serving.config, "input", uncut_max,
+                                   std::string(instruction) + std::get<std::string>(input),
+                                   {.add_special = true, .parse_special = true}));
+    }
+    truncate(request.truncation, in.tokens_max, prompt);
+    if (prompt.empty())
+      return out_of_range(request.inputs.size() > 1 ? "input[" + std::to_string(i) + "]" : "input",
+                          "expected at least one token, found an empty text");
+    WEIR_TRY(check_prompt_length(serving.config, "input", std::ssize(prompt), 0, in.tokens_max));
+    prompts.add(prompt);
+  }
+  return prompts;
+}
+
+class EmbeddingTask final : public BatchTask {
+ public:
+  EmbeddingTask(const ApiConfig& config, const Form& form, size_t inputs)
+      : model_(config.model_id),
+        form_(form),
+        pooling_(pooling_of(config.embedding.pooling)),
+        width_(static_cast<size_t>(config.hidden_size)),
+        vectors_(inputs * form.dimensions) {}
+
+  std::unique_ptr<sched::Request> request(std::vector<int32_t> prompt) const override {
+    auto request = std::make_unique<sched::Request>(std::move(prompt), sample::SamplingParams(),
+                                                    /*max_tokens=*/0, /*logprobs=*/false);
+    request->pooling = pooling_;
+    request->pooled.resize(width_);
+    return request;
+  }
+  void keep(size_t index, const sched::Request& finished) override {
+    std::ranges::copy(std::span(finished.pooled).first(form_.dimensions), vector(index).begin());
+  }
+
+  Result<size_t> finish() override {
+    const size_t count = vectors_.size() / form_.dimensions;
+    for (size_t i = 0; i < count; ++i) normalise(vector(i), form_.norm);
+    if (!std::ranges::all_of(vectors_, [](float x) { return std::isfinite(x); }))
+      return fail(ErrorCode::kIo, "The model gave a hidden state that is not finite.");
+    return count;
+  }
+  void append_head(std::string& out) const override { out += R"({"object":"list","data":[)"; }
+  void append_item(std::string& out, size_t item) const override;
+  void append_tail(std::string& out, int64_t prompt_tokens) const override {
+    out += "],";
+    JsonWriter json(out);
+    json.field("model", model_).key("usage").begin_object();
+    json.field("prompt_tokens", prompt_tokens);
+    json.field("total_tokens", prompt_tokens).end_object().end_object();
+  }
+
+ private:
+  std::span<float> vector(size_t index) {
+    return std::span(vectors_).subspan(index * form_.dimensions, form_.dimensions);
+  }
+
+  const std::string model_;
+  const Form form_;
+  const sched::Pooling pooling_;
+  const size_t width_;
+  std::vector<float> vectors_;  // form_.dimensions of each input.
+};
+
+void EmbeddingTask::append_item(std::string& out, size_t item) const {
+  const auto vector = std::span(vectors_).subspan(item * form_.dimensions, form_.dimensions);
+  JsonWriter json(out);
+  json.begin_object().field("object", "embedding");
+  json.field("index", static_cast<int64_t>(item)).key("embedding");
+  if (form_.base64) {
+    out += '"';
+    append_base64(out, std::as_bytes(vector));  // Little-endian, as x86 has it.
+    out += '"';
+  } else {
+    json.begin_array();
+    for (const float x : vector) json.value(x);
+    json.end_array();
+  }
+  json.end_object();
+}
+
+}  // namespace
+
+Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBudget& budget,
+                                         const PrepareInput& in) {
+  WEIR_ASSIGN(const EmbeddingRequest request,
+              parse_embedding(in.body, serving.config.hidden_size,
+                              RequestLimits{serving.config.vocab_size}));
+  WEIR_TRY(check_model(serving.config, request.model));
+  if (!serving.config.embedding.refusal.empty())
+    return weir::fail(ErrorCode::kUnsupported,
+                      "Unsupported: this model's embeddings (" + serving.config.embedding.refusal +
+                          "; --pooling overrules it).",
+                      "model", "unsupported_endpoint");
+  WEIR_ASSIGN(PromptList prompts, tokenise_inputs(serving, in, request));
+
+  const Form form{
+      .base64 = request.base64,
+      .dimensions = static_cast<size_t>(request.dimensions.value_or(serving.config.hidden_size)),
+      .norm = request.norm.value_or(serving.config.embedding.normalise ? kNormEuclid : kNormNone)};
+  PreparedBatch batch;
+  batch.ignored = request.ignored;
+  batch.request_bytes = pooled_request_bytes(static_cast<size_t>(serving.config.hidden_size));
+  batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
+  const size_t computing = prompts.memory_bytes() + batch.lent_bytes;
+  const size_t whole = vectors_bytes(prompts.size(), form.dimensions, form.base64);
+  WEIR_TRY(check_memory(budget, "input", computing + whole, "fewer inputs"));
+  WEIR_ASSIGN(batch.whole, lease(budget, in.caller, computing + whole));
+  batch.computing = batch.whole.part(computing);
+  batch.priority = in.priority_min;
+  batch.task = std::make_unique<EmbeddingTask>(serving.config, form, prompts.size());
+  batch.prompts = std::move(prompts);
+  return batch;
+}
+
+void normalise(std::span<float> vector, int32_t norm) {
+  if (norm == kNormNone) return;
+  double length = 0;
+  for (const float x : vector) {
+    const double size = std::abs(double{x});
+    length = norm == kNormMax ? std::max(length, size / 32760)
+                              : length + (norm == kNormEuclid ? size * size : std::pow(size, norm));
+  }
+  if (norm > 1) length = std::pow(length, 1.0 / norm);
+  if (!(length > 0)) return;
+  for (float& x : vector) x = static_cast<float>(x / length);
+}
+
+}  // namespace weir::api::vectors
