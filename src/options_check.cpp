@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "api/cors.h"
-#include "api/generate_request.h"
 #include "api/guard.h"
+#include "api/openai/request_fields.h"
 #include "api/output/call_format.h"
 #include "base/check.h"
 #include "options.h"
@@ -71,8 +71,9 @@ Result<void> check_hosts(const std::string& hosts) {
 // A default of requests may be what a request may say.
 Result<void> in_range_of_field(const SamplingOption& option) {
   if (!option.value) return {};
-  const auto field = std::ranges::find(api::generate_fields(), option.field, &api::Field::name);
-  CHECK(field != api::generate_fields().end());
+  const auto field = std::ranges::find(api::openai::request_fields(), option.field,
+                                       &api::openai::RequestField::name);
+  CHECK(field != api::openai::request_fields().end());
   return in_range(option.flag, *option.value, field->min, field->max);
 }
 

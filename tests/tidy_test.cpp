@@ -172,12 +172,10 @@ const std::map<std::string, std::set<std::string>> kApiMayInclude = {
     {"vectors", {"api", "openai"}},
 };
 
-// The table of endpoints and what its rows call: these know every protocol. Errors and the way in
-// still compare endpoints in exchange.cpp and prepare.cpp.
+// The table of endpoints and what its rows call: these know every protocol.
 const std::set<std::string> kEndpointFiles = {
-    "src/api/api_impl.h",       "src/api/api_table.cpp",      "src/api/answer_actions.cpp",
-    "src/api/page_actions.cpp", "src/api/endpoint_table.cpp", "src/api/exchange.cpp",
-    "src/api/prepare.cpp"};
+    "src/api/api_impl.h", "src/api/api_table.cpp", "src/api/answer_actions.cpp",
+    "src/api/page_actions.cpp", "src/api/endpoint_table.cpp"};
 
 // "api/x.h" is of "api", "api/openai/x.h" of "openai".
 std::string api_folder_of(const std::string& target) {

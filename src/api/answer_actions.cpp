@@ -3,20 +3,18 @@
 #include <ctime>
 #include <utility>
 
-#include "api/anthropic/message_shape.h"
+#include "api/anthropic/protocol.h"
 #include "api/api_impl.h"
-#include "api/llama/completion.h"
-#include "api/llama/infill.h"
-#include "api/openai/chat_shape.h"
+#include "api/llama/protocol.h"
+#include "api/openai/protocol.h"
 #include "api/responses/responses.h"
 #include "api/vectors/embeddings.h"
 #include "api/vectors/rerank.h"
 
 namespace weir::api {
 
-PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchange) const {
+PrepareInput Api::Impl::prepare_input(const Exchange& exchange) const {
   PrepareInput input;
-  input.endpoint = endpoint;
   input.arrived = exchange.arrived();
   input.now = std::time(nullptr);
   input.random_seed = random_bits();
@@ -27,40 +25,20 @@ PrepareInput Api::Impl::prepare_input(Endpoint endpoint, const Exchange& exchang
   return input;
 }
 
-void Api::Impl::generate(Endpoint endpoint, const ExchangePtr& exchange) {
-  PrepareInput input = prepare_input(endpoint, *exchange);
+void Api::Impl::generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange) {
+  PrepareInput input = prepare_input(*exchange);
   in_pool<PreparedAnswer>(
       exchange,
-      [this, input](const std::string& body) mutable {
+      [this, input, protocol](const std::string& body) mutable {
         input.body = body;
-        return prepare_answer(serving, budget, input);
+        return protocol->prepare(serving, budget, input);
       },
-      [this, exchange](Result<PreparedAnswer> prepared) {
+      [this, exchange, protocol](Result<PreparedAnswer> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
-        auto shape = shape_of(*prepared);
+        auto shape = protocol->shape(*prepared);
         begin_stream(exchange, std::move(*prepared), std::move(shape));
       },
       input.interrupt);
-}
-
-// Of the answer to a chat, a completion or Anthropic's messages.
-std::unique_ptr<AnswerShape> Api::Impl::shape_of(const PreparedAnswer& prepared) const {
-  const AnswerOptions& options = prepared.options;
-  if (options.endpoint == Endpoint::kMessages)
-    return anthropic::make_message_shape(
-        {random_id("msg_"), config.model_id, options.stream, options.show_reasoning});
-  openai::ChatFacts facts;
-  facts.endpoint = options.endpoint;
-  facts.id = random_id(options.endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
-  facts.model = config.model_id;
-  facts.created = std::time(nullptr);
-  facts.stream = options.stream;
-  facts.choices = static_cast<int32_t>(prepared.requests.size());
-  facts.choices_per_prompt = options.choices_per_prompt;
-  facts.include_usage = options.include_usage;
-  facts.continuous_usage = options.continuous_usage;
-  facts.legacy_functions = options.legacy_functions;
-  return openai::make_chat_shape(facts);
 }
 
 void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
@@ -89,7 +67,7 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
 }
 
 void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare) {
-  PrepareInput input = prepare_input(Endpoint::kCompletions, *exchange);
+  PrepareInput input = prepare_input(*exchange);
   input.answer_id = random_id({});
   in_pool<PreparedBatch>(
       exchange,
@@ -117,65 +95,34 @@ void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare)
 }
 
 void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RouteParams&) {
-  generate(Endpoint::kChat, exchange);
+  generate(openai::make_protocol(openai::Endpoint::kChat), exchange);
 }
 
 void Api::Impl::completions(const ExchangePtr& exchange, const net::RouteParams&) {
-  generate(Endpoint::kCompletions, exchange);
-}
-
-void Api::Impl::answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare) {
-  PrepareInput input = prepare_input(Endpoint::kCompletions, *exchange);
-  in_pool<llama::PreparedLlama>(
-      exchange,
-      [this, input, prepare](const std::string& body) mutable {
-        input.body = body;
-        return prepare(serving, budget, input);
-      },
-      [this, exchange](Result<llama::PreparedLlama> prepared) {
-        if (!prepared) return exchange->respond_error(prepared.error());
-        begin_stream(exchange, std::move(prepared->answer),
-                     llama::make_llama_shape(std::move(prepared->facts)));
-      },
-      input.interrupt);
+  generate(openai::make_protocol(openai::Endpoint::kCompletions), exchange);
 }
 
 void Api::Impl::infill(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_llama(exchange, &llama::prepare_infill);
+  generate(llama::make_infill_protocol(), exchange);
 }
 
 void Api::Impl::llama_completion(const ExchangePtr& exchange, const net::RouteParams&) {
-  answer_llama(exchange, &llama::prepare_llama_completion);
+  generate(llama::make_completion_protocol(), exchange);
 }
 
 responses::ResponsesInput Api::Impl::responses_input(const Exchange& exchange) {
-  responses::ResponsesInput input;
-  input.prepare = prepare_input(Endpoint::kResponses, exchange);
-  input.id = random_id("resp_");
-  input.owner = exchange.owner();
-  input.store = &response_store;
-  input.preparing = &body_budget;
-  return input;
+  return {.id = random_id("resp_"),
+          .owner = exchange.owner(),
+          .store = &response_store,
+          .preparing = &body_budget};
 }
 
 void Api::Impl::responses(const ExchangePtr& exchange, const net::RouteParams&) {
-  responses::ResponsesInput input = responses_input(*exchange);
-  in_pool<responses::PreparedResponse>(
-      exchange,
-      [this, input](const std::string& body) mutable {
-        input.prepare.body = body;
-        return responses::prepare_response(serving, budget, input);
-      },
-      [this, exchange](Result<responses::PreparedResponse> prepared) {
-        if (!prepared) return exchange->respond_error(prepared.error());
-        begin_stream(exchange, std::move(prepared->answer),
-                     responses::make_responses_shape(std::move(prepared->facts)));
-      },
-      input.prepare.interrupt);
+  generate(responses::make_protocol(responses_input(*exchange)), exchange);
 }
 
 void Api::Impl::messages(const ExchangePtr& exchange, const net::RouteParams&) {
-  generate(Endpoint::kMessages, exchange);
+  generate(anthropic::make_protocol(), exchange);
 }
 
 void Api::Impl::embeddings(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -114,4 +114,9 @@ std::string error_json(const Error& error) {
   return out;
 }
 
+std::string prompt_too_long(int64_t tokens, int64_t tokens_max) {
+  return std::string(kPromptTooLong) + std::to_string(tokens) + " tokens > " +
+         std::to_string(tokens_max) + " maximum";
+}
+
 }  // namespace weir::api

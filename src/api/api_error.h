@@ -28,4 +28,9 @@ std::string error_json(const Error& error);
 // True where the client should come back later: 429 and 503 carry Retry-After.
 bool is_temporary(ErrorCode code);
 
+// How Anthropic says that a prompt is beyond the context, and what that begins with. Claude Code
+// reads it and compacts the conversation.
+inline constexpr std::string_view kPromptTooLong = "prompt is too long: ";
+std::string prompt_too_long(int64_t tokens, int64_t tokens_max);
+
 }  // namespace weir::api

@@ -20,10 +20,10 @@
 #include "api/batch_answer.h"
 #include "api/exchange.h"
 #include "api/keys.h"
-#include "api/llama/completion.h"
 #include "api/memory_cost.h"
 #include "api/preparation.h"
 #include "api/prepare.h"
+#include "api/protocol.h"
 #include "api/queue_room.h"
 #include "api/refusal_turns.h"
 #include "api/responses/responses.h"
@@ -85,12 +85,8 @@ struct Api::Impl {
 
   responses::ResponsesInput responses_input(const Exchange& exchange);
   responses::StoredQuery stored_query(const Exchange& exchange, const net::RouteParams& params);
-  PrepareInput prepare_input(Endpoint endpoint, const Exchange& exchange) const;
-  void generate(Endpoint endpoint, const ExchangePtr& exchange);
-  std::unique_ptr<AnswerShape> shape_of(const PreparedAnswer& prepared) const;
-  using LlamaPreparer = Result<llama::PreparedLlama> (*)(const ServingContext&, MemoryBudget&,
-                                                         const PrepareInput&);
-  void answer_llama(const ExchangePtr& exchange, LlamaPreparer prepare);
+  PrepareInput prepare_input(const Exchange& exchange) const;
+  void generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange);
   using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
   void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);

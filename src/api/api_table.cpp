@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "api/anthropic/count_tokens.h"
+#include "api/anthropic/message_error.h"
 #include "api/anthropic/message_request.h"
 #include "api/api_impl.h"
 #include "api/llama/completion.h"
 #include "api/llama/infill.h"
 #include "api/llama/token_endpoints.h"
+#include "api/openai/request_fields.h"
 #include "api/responses/responses.h"
 #include "api/vectors/embeddings.h"
 #include "api/vectors/rerank_request.h"
@@ -19,9 +21,9 @@ namespace weir::api {
 struct Api::Impl::Table {
   using enum Access;
   static inline const std::array kRows = std::to_array<Row>({
-      {{"POST", "/v1/chat/completions", "Answers a conversation.", kApi, &chat_fields},
+      {{"POST", "/v1/chat/completions", "Answers a conversation.", kApi, &openai::chat_fields},
        &Impl::chat_completions},
-      {{"POST", "/v1/completions", "Continues a text.", kApi, &completion_fields},
+      {{"POST", "/v1/completions", "Continues a text.", kApi, &openai::completion_fields},
        &Impl::completions},
       {{"POST", "/completion", "Continues a text (llama.cpp).", kApi,
         &llama::llama_completion_fields},
@@ -76,7 +78,7 @@ struct Api::Impl::Table {
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &llama::tokenize_fields},
        &Impl::tokenize_text},
       {{"POST", "/apply-template", "Messages as the text that the model reads (llama.cpp).", kApi,
-        &chat_fields},
+        &openai::chat_fields},
        &Impl::apply_template},
       {{"POST", "/detokenize", "Tokens to text.", kApi, &llama::detokenize_fields},
        &Impl::detokenize_ids},
@@ -123,6 +125,10 @@ void Api::Impl::add_routes() {
     });
     if (!taken) add_route(bare, row);
   }
+}
+
+const ErrorShape& error_shape_of(const net::HttpRequest& request) {
+  return anthropic::speaks_anthropic(request) ? anthropic::message_errors() : openai_errors();
 }
 
 std::vector<EndpointDoc> Api::endpoints() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/generate_request.h"
+#include "api/json_fields.h"
 
 namespace weir::api {
 

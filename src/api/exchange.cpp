@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/anthropic/message_error.h"
 #include "api/api_error.h"
+#include "api/error_shape.h"
 #include "base/check.h"
 #include "base/log.h"
 
@@ -80,9 +80,8 @@ net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
   headers.reserve(4);  // One or two more are to come, mostly.
   const std::string_view id = request.header("x-request-id");
   headers.emplace_back("x-request-id", is_sane_id(id) ? std::string(id) : random_id("req_"));
-  // Anthropic's clients look for it by its own name.
-  if (anthropic::speaks_anthropic(request))
-    headers.emplace_back("request-id", headers.front().second);
+  if (const std::string_view name = error_shape_of(request).id_header(); !name.empty())
+    headers.emplace_back(name, headers.front().second);
   policy.cors.add_headers(request, headers);
   if (status == 429 || status == 503) append_retry_after(headers, policy.retry_after_s);
   return headers;
@@ -91,9 +90,7 @@ net::HttpResponder::Headers Exchange::common_headers(const Policy& policy,
 std::pair<std::string, std::string> Exchange::error_body(int status, std::string_view message,
                                                          const net::HttpRequest& request) {
   const Error error = error_of_status(status, std::string(message));
-  return {"application/json", anthropic::speaks_anthropic(request)
-                                  ? anthropic::error_json(error, {})
-                                  : error_json(error)};
+  return {"application/json", error_shape_of(request).json(error, {})};
 }
 
 Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& request,
@@ -103,7 +100,7 @@ Exchange::Exchange(const Policy& policy, ApiStats& stats, net::HttpRequest&& req
       request_(std::move(request)),
       responder_(std::move(responder)),
       common_(common_headers(policy, request_, 0)),
-      anthropic_(anthropic::speaks_anthropic(request_)) {}
+      errors_(error_shape_of(request_)) {}
 
 void Exchange::respond(int status, std::string_view content_type, std::string_view body,
                        net::HttpResponder::Headers headers) {
@@ -124,11 +121,8 @@ void Exchange::respond_error(const Error& error, net::HttpResponder::Headers hea
 }
 
 void Exchange::answer_error(const Error& error, net::HttpResponder::Headers headers) {
-  if (!anthropic_)
-    return respond(http_status(error.code), "application/json", error_json(error),
-                   std::move(headers));
-  const std::string body = anthropic::error_json(error, common_.front().second);
-  respond(anthropic::http_status(error), "application/json", body, std::move(headers));
+  const std::string body = errors_.json(error, common_.front().second);
+  respond(errors_.http_status(error), "application/json", body, std::move(headers));
 }
 
 void Exchange::respond_refusal(const Key::Refusal& refusal) {

@@ -1,5 +1,5 @@
-// Exchange: one HTTP request and its answer: the headers that every answer has, errors in OpenAI's
-// shape or, where its endpoints are asked, in Anthropic's, one line in the access log.
+// Exchange: one HTTP request and its answer: the headers that every answer has, errors in the shape
+// of the protocol that is asked, one line in the access log.
 //
 // Threads: the loop's. Shared by whoever works on the answer.
 #pragma once
@@ -13,6 +13,7 @@
 
 #include "api/api_stats.h"
 #include "api/cors.h"
+#include "api/error_shape.h"
 #include "api/ignored.h"
 #include "api/keys.h"
 #include "api/refusal_turns.h"
@@ -87,9 +88,6 @@ class Exchange {
   // For the log; to be set before the answer ends.
   void set_figures(const AnswerFigures& figures) { figures_ = figures; }
 
-  // Its answers have Anthropic's forms.
-  bool speaks_anthropic() const { return anthropic_; }
-
   // The headers that every answer has, and the type and text of an error; also for answers that
   // HttpServer gives itself.
   static net::HttpResponder::Headers common_headers(const Policy& policy,
@@ -109,7 +107,7 @@ class Exchange {
   net::HttpResponderPtr responder_;
   net::HttpResponder::Headers common_;  // The request's id first.
   const sched::Clock::time_point arrived_ = sched::Clock::now();
-  const bool anthropic_;  // Errors in its shape.
+  const ErrorShape& errors_;
   AnswerFigures figures_;
   std::string ignored_;  // For the log.
   std::shared_ptr<Key> key_;

@@ -29,6 +29,11 @@ std::optional<int64_t> exact_integer(JsonValue value) {
 
 std::string_view shown(std::string_view text) { return text.substr(0, 64); }
 
+bool is_number(JsonValue value) {
+  return value.type() == JsonType::INT64 || value.type() == JsonType::UINT64 ||
+         value.type() == JsonType::DOUBLE;
+}
+
 tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected,
                                  JsonValue found) {
   return fail(ErrorCode::kInvalid,

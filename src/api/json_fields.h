@@ -15,6 +15,9 @@ namespace weir::api {
 // A client's text within an error message: its beginning.
 std::string_view shown(std::string_view text);
 
+// Of any type of number.
+bool is_number(JsonValue value);
+
 // Errors about a field.
 tl::unexpected<Error> wrong_type(std::string_view path, std::string_view expected, JsonValue found);
 tl::unexpected<Error> out_of_range(std::string_view path, const std::string& message);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/anthropic/count_tokens.h"
+#include "api/anthropic/message_error.h"
 #include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
 #include "api/llama/token_endpoints.h"
@@ -32,9 +33,10 @@ void Api::Impl::respond_from_pool(
 
 void Api::Impl::response_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(exchange,
-                    [this, input = responses_input(*exchange)](const std::string& body) mutable {
-                      input.prepare.body = body;
-                      return responses::count_response_tokens(serving, input);
+                    [this, in = prepare_input(*exchange),
+                     input = responses_input(*exchange)](const std::string& body) mutable {
+                      in.body = body;
+                      return responses::count_response_tokens(serving, in, input);
                     });
 }
 
@@ -90,7 +92,7 @@ void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams
 }
 
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond_json(exchange->speaks_anthropic()
+  exchange->respond_json(anthropic::speaks_anthropic(exchange->request())
                              ? anthropic::models_page(config, exchange->request().query)
                              : pages::models_page(config, tokens_max()));
 }
@@ -99,7 +101,7 @@ void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& param
   const std::string& id = params["id"];
   if (const Result<void> known = check_model(config, id); !known)
     return exchange->respond_error(known.error());
-  exchange->respond_json(exchange->speaks_anthropic()
+  exchange->respond_json(anthropic::speaks_anthropic(exchange->request())
                              ? anthropic::model_page(config, id)
                              : pages::model_page(config, id, tokens_max()));
 }

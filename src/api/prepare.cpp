@@ -4,8 +4,7 @@
 #include <array>
 #include <functional>
 
-#include "api/anthropic/message_error.h"
-#include "api/anthropic/message_request.h"
+#include "api/api_error.h"
 #include "api/bias_list.h"
 #include "api/breaker_store.h"
 #include "api/grammar_store.h"
@@ -18,9 +17,6 @@
 namespace weir::api {
 
 namespace {
-
-// OpenAI's default of /v1/completions.
-constexpr int32_t kCompletionTokensDefault = 16;
 
 // Variables of ours, which chat_template_kwargs cannot replace.
 constexpr std::array<std::string_view, 3> kReservedVariables = {"messages", "tools",
@@ -145,13 +141,13 @@ Result<sample::SamplingParams> sampling_of(const ServingContext& serving,
 
 // What max_tokens becomes: never more than the context leaves, which is at least 1 unless 0 is
 // asked.
-int32_t output_limit(const ApiConfig& config, Endpoint endpoint, const GenerateRequest& request,
-                     int32_t left) {
+int32_t output_limit(const ApiConfig& config, const ProtocolTraits& protocol,
+                     const GenerateRequest& request, int32_t left) {
   int64_t limit = left;
   if (const auto asked = request.token_limit())
     limit = *asked;
-  else if (endpoint == Endpoint::kCompletions)
-    limit = kCompletionTokensDefault;
+  else if (protocol.max_tokens_default > 0)
+    limit = protocol.max_tokens_default;
   else if (config.max_tokens_default > 0)
     limit = config.max_tokens_default;
   return static_cast<int32_t>(std::min<int64_t>(limit, left));
@@ -159,45 +155,30 @@ int32_t output_limit(const ApiConfig& config, Endpoint endpoint, const GenerateR
 
 // How much each prompt's choices may say; a prompt that is too long is refused.
 Result<std::vector<int32_t>> output_limits(const ApiConfig& config, const PrepareInput& in,
+                                           const ProtocolTraits& protocol,
                                            const GenerateRequest& request,
                                            const std::vector<std::vector<int32_t>>& prompts) {
   std::vector<int32_t> limits;
   for (const std::vector<int32_t>& prompt : prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
     const int32_t output_min = request.token_limit() == 0 ? 0 : 1;
-    WEIR_TRY(check_prompt_length(config, field_of(in.endpoint), length, output_min, in.tokens_max));
+    WEIR_TRY(check_prompt_length(config, std::string(protocol.prompt_field), length, output_min,
+                                 in.tokens_max));
     limits.push_back(
-        output_limit(config, in.endpoint, request, in.tokens_max - static_cast<int32_t>(length)));
+        output_limit(config, protocol, request, in.tokens_max - static_cast<int32_t>(length)));
   }
   return limits;
 }
 
-// Anthropic's clients get thinking that they, or the server, have asked for.
-bool shows_reasoning(const ApiConfig& config, const GenerateRequest& request) {
-  if (request.hide_reasoning) return false;
-  if (request.enable_thinking) return *request.enable_thinking;
-  return config.thinking.value_or(request.thinking_unasked.value_or(true));
-}
-
-LogprobStyle::Form form_of(Endpoint endpoint) {
-  using enum LogprobStyle::Form;
-  if (endpoint == Endpoint::kCompletions) return kCompletions;
-  return endpoint == Endpoint::kResponses ? kResponses : kChat;
-}
-
-AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
-                             const GenerateRequest& request) {
+AnswerOptions answer_options(const ProtocolTraits& protocol, const GenerateRequest& request) {
   AnswerOptions options;
-  options.endpoint = endpoint;
   options.stream = request.stream;
-  options.collected = !request.stream || endpoint == Endpoint::kResponses;
-  options.include_usage = request.include_usage;
-  options.continuous_usage = request.continuous_usage;
+  options.collected = !request.stream || protocol.repeats_answer;
   options.timings_per_token = request.stream && request.timings_per_token;
   options.logprobs = request.logprobs;
   options.top_logprobs =
       request.logprobs ? static_cast<int32_t>(request.top_logprobs.value_or(0)) : 0;
-  options.logprob_style = {form_of(endpoint), request.tokens_by_id};
+  options.logprob_style = {protocol.logprobs, request.tokens_by_id};
   options.return_token_ids = request.return_token_ids;
   if (request.prompt_logprobs)
     options.prompt_logprobs = static_cast<int32_t>(*request.prompt_logprobs);
@@ -209,19 +190,15 @@ AnswerOptions answer_options(const ApiConfig& config, Endpoint endpoint,
       (!request.add_generation_prompt.value_or(true) || request.last_role == "assistant"))
     options.preamble = request.last_content;
   options.skip_special_tokens = request.skip_special_tokens;
-  options.begins_text = endpoint != Endpoint::kCompletions && !request.continue_final_message;
+  options.begins_text = protocol.is_chat && !request.continue_final_message;
   options.include_stop = request.include_stop_str_in_output;
   options.stop = request.stop;
   options.choices_per_prompt = request.candidates_per_prompt();
   options.shown_per_prompt = request.choices_per_prompt();
   options.echo = request.echo;
-  options.legacy_functions = request.legacy_functions;
   options.may_call = request.may_call();
   options.ignored = request.ignored;
-  if (endpoint == Endpoint::kMessages) {
-    options.call_id_prefix = "toolu_";
-    options.show_reasoning = shows_reasoning(config, request);
-  }
+  options.call_id_prefix = protocol.call_id_prefix;
   return options;
 }
 
@@ -305,9 +282,10 @@ Result<std::unique_ptr<grammar::Matcher>> matcher_of(
 // How the answer is taken apart (`plan`), and the position at which its grammar begins. What of the
 // schemas could not be enforced, and need not be, is noted.
 Result<std::unique_ptr<grammar::Matcher>> plan_answer(
-    const ServingContext& serving, const PrepareInput& in, const GenerateRequest& request,
-    std::string_view chat_end, AnswerOptions& options, OutputPlan& plan) {
-  if (options.endpoint != Endpoint::kCompletions) {
+    const ServingContext& serving, const PrepareInput& in, const ProtocolTraits& protocol,
+    const GenerateRequest& request, std::string_view chat_end, AnswerOptions& options,
+    OutputPlan& plan) {
+  if (protocol.is_chat) {
     plan = plan_output(serving.outputs, request, chat_end);
   } else {
     plan.grammar = request.grammar;
@@ -340,8 +318,7 @@ Error context_error(const std::string& field, int64_t tokens_max, int64_t tokens
                    (counted_all ? "" : "at least ") + std::to_string(tokens) +
                    " tokens, which exceeds the context window (context_length_exceeded). Please "
                    "reduce the length of the " +
-                   field + ". The " +
-                   anthropic::prompt_too_long(tokens, std::min(tokens_max, tokens - 1)),
+                   field + ". The " + prompt_too_long(tokens, std::min(tokens_max, tokens - 1)),
                field, "context_length_exceeded"};
 }
 
@@ -373,8 +350,7 @@ Result<void> check_prompt_length(const ApiConfig& config, const std::string& fie
     return fail(ErrorCode::kContextLength,
                 "Input tokens exceed the configured limit of " + std::to_string(config.prompt_max) +
                     " tokens: this prompt has " + std::to_string(length) +
-                    " (context_length_exceeded). The " +
-                    anthropic::prompt_too_long(length, config.prompt_max),
+                    " (context_length_exceeded). The " + prompt_too_long(length, config.prompt_max),
                 field);
   return {};
 }
@@ -493,26 +469,18 @@ Result<std::string> render_chat(const ServingContext& serving, const GenerateReq
   return prompt;
 }
 
-Result<PreparedAnswer> prepare_answer(const ServingContext& serving, MemoryBudget& budget,
-                                      const PrepareInput& in) {
-  const RequestLimits limits{serving.config.vocab_size};
-  WEIR_ASSIGN(const GenerateRequest request, in.endpoint == Endpoint::kMessages
-                                                 ? anthropic::parse_message_request(in.body, limits)
-                                                 : parse_generate(in.endpoint, in.body, limits));
-  return prepare_request(serving, budget, in, request);
-}
-
 Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudget& budget,
-                                       const PrepareInput& in, const GenerateRequest& request) {
+                                       const PrepareInput& in, const ProtocolTraits& protocol,
+                                       const GenerateRequest& request) {
   WEIR_TRY(check_model(serving.config, request.model));
   std::string chat_end;
-  WEIR_ASSIGN(const auto prompts, tokenise_prompts(serving, in, request, chat_end));
+  WEIR_ASSIGN(const auto prompts, tokenise_prompts(serving, in, protocol, request, chat_end));
 
   WEIR_ASSIGN(const std::vector<int32_t> limits,
-              output_limits(serving.config, in, request, prompts));
+              output_limits(serving.config, in, protocol, request, prompts));
 
   PreparedAnswer answer;
-  AnswerOptions& options = answer.options = answer_options(serving.config, in.endpoint, request);
+  AnswerOptions& options = answer.options = answer_options(protocol, request);
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
   WEIR_ASSIGN(const sample::SamplingParams sampling, sampling_of(serving, request, seed));
   options.remembers = sampling.has_dry();
@@ -524,7 +492,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
 
   OutputPlan plan;
   WEIR_ASSIGN(const std::unique_ptr<grammar::Matcher> matcher,
-              plan_answer(serving, in, request, chat_end, options, plan));
+              plan_answer(serving, in, protocol, request, chat_end, options, plan));
   const auto bounds = bounds_of(serving.config, request);
   const auto reasoning = reasoning_limit(serving.config, request, plan);
   if (request.reasoning_budget.value_or(-1) > 0 && !serving.outputs.reasoning)

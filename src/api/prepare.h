@@ -1,4 +1,4 @@
-// From a body to engine requests: parse, apply the chat template, tokenise, check against the
+// From a parsed request to engine requests: apply the chat template, tokenise, check against the
 // context. Everything here is slow work for a pool thread and reads only what never changes.
 //
 // Threads: any, at once.
@@ -14,6 +14,7 @@
 #include "api/logprob_list.h"
 #include "api/memory_lease.h"
 #include "api/output/output_parser.h"
+#include "api/protocol_traits.h"
 #include "api/serving_context.h"
 #include "grammar/interrupt.h"
 #include "sched/request.h"
@@ -28,11 +29,8 @@ struct OwnedRequest {
 
 // What answering needs, besides the engine's requests.
 struct AnswerOptions {
-  Endpoint endpoint = Endpoint::kChat;
   bool stream = false;
   bool collected = false;  // Also what is streamed is kept until the end.
-  bool include_usage = false;
-  bool continuous_usage = false;  // In every event.
   bool timings_per_token = false;
   bool remembers = false;     // The sampler keeps what has been said, for DRY.
   size_t biases = 0;          // Tokens in each choice's logit_bias.
@@ -57,11 +55,9 @@ struct AnswerOptions {
   std::vector<int32_t> markers;  // Special tokens whose text the parser needs.
   bool short_call_ids = false;   // Nine letters or digits.
   std::string_view call_id_prefix = "call_";
-  bool show_reasoning = true;     // Where the protocol shows it only to those who ask.
-  bool drop_reasoning = false;    // Nothing of it is sent.
-  bool legacy_functions = false;  // `function_call` instead of `tool_calls`.
-  bool may_call = false;          // A call may be held back until it is whole.
-  Ignored ignored;                // What the answer does not do of what was asked.
+  bool drop_reasoning = false;  // Nothing of it is sent.
+  bool may_call = false;        // A call may be held back until it is whole.
+  Ignored ignored;              // What the answer does not do of what was asked.
 };
 
 struct PreparedAnswer {
@@ -71,7 +67,6 @@ struct PreparedAnswer {
 };
 
 struct PrepareInput {
-  Endpoint endpoint = Endpoint::kChat;
   std::string_view body;
   sched::Clock::time_point arrived{};
   int64_t now = 0;           // Seconds since the epoch; templates ask for the date.
@@ -86,11 +81,10 @@ struct PrepareInput {
   std::shared_ptr<grammar::Interrupt> interrupt{};
 };
 
-Result<PreparedAnswer> prepare_answer(const ServingContext& serving, MemoryBudget& budget,
-                                      const PrepareInput& in);
-// The same of a request that has been parsed; what protocols beside chat and completions end in.
+// What every protocol's Protocol::prepare() ends in.
 Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudget& budget,
-                                       const PrepareInput& in, const GenerateRequest& request);
+                                       const PrepareInput& in, const ProtocolTraits& protocol,
+                                       const GenerateRequest& request);
 
 // kNotFound, code model_not_found, unless `model` is this server's. Empty is whatever is served.
 Result<void> check_model(const ApiConfig& config, std::string_view model);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/fim.h"
+#include "api/json_fields.h"
 
 namespace weir::api {
 
@@ -60,34 +61,20 @@ Result<std::vector<int32_t>> tokenise_prompt(const ApiConfig& config, int32_t to
 
 }  // namespace
 
-std::string field_of(Endpoint endpoint) {
-  switch (endpoint) {
-    case Endpoint::kChat:
-    case Endpoint::kMessages:
-      return "messages";
-    case Endpoint::kCompletions:
-    case Endpoint::kInfill:
-    case Endpoint::kLlama:
-      return "prompt";
-    case Endpoint::kResponses:
-      return "input";
-  }
-  return {};
-}
-
 Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ServingContext& serving,
                                                            const PrepareInput& in,
+                                                           const ProtocolTraits& protocol,
                                                            const GenerateRequest& request,
                                                            std::string& chat_end) {
   std::vector<std::vector<int32_t>> prompts;
+  const std::string field(protocol.prompt_field);
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
-  if (in.endpoint != Endpoint::kCompletions) {
+  if (protocol.is_chat) {
     WEIR_ASSIGN(const std::string text, render_chat(serving, request, in.now));
     chat_end = text.substr(text.size() - std::min(text.size(), kChatEndBytes));
     // Templates write the BOS token themselves.
-    WEIR_ASSIGN(prompts.emplace_back(),
-                tokenise(serving.config, field_of(in.endpoint), uncut_max, text,
-                         {.add_special = false, .parse_special = true}));
+    WEIR_ASSIGN(prompts.emplace_back(), tokenise(serving.config, field, uncut_max, text,
+                                                 {.add_special = false, .parse_special = true}));
   }
   if (request.infill) return tokenise_infills(serving, in.tokens_max, request);
   for (const Prompt& prompt : request.prompts) {
@@ -97,8 +84,7 @@ Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ServingContext&
       in.tokens_max - answer_room(request.token_limit().value_or(1), in.tokens_max);
   for (std::vector<int32_t>& prompt : prompts) {
     if (prompt.empty())
-      return out_of_range(field_of(in.endpoint),
-                          "expected at least one token, found an empty text");
+      return out_of_range(field, "expected at least one token, found an empty text");
     truncate(request.truncation, room, prompt);
   }
   return prompts;

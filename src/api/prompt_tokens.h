@@ -14,13 +14,11 @@
 
 namespace weir::api {
 
-// The field that the prompt comes from, for errors.
-std::string field_of(Endpoint endpoint);
-
 // A prompt for each of the request's; errors name the field. `chat_end`: the end of a chat's
 // prompt; enough of it to see what it has opened.
 Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ServingContext& serving,
                                                            const PrepareInput& in,
+                                                           const ProtocolTraits& protocol,
                                                            const GenerateRequest& request,
                                                            std::string& chat_end);
 

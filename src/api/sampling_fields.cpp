@@ -7,7 +7,7 @@ namespace weir::api {
 namespace {
 
 using P = sample::SamplingParams;
-using G = GenerateRequest;
+using G = SamplingFields;
 using M = card::GenerationSettings;
 
 constexpr auto kNumbers = std::to_array<SamplingNumber>({
@@ -50,7 +50,7 @@ void set_value(const SamplingNumber& number, double value, P& params) {
     params.*std::get<int32_t P::*>(number.value) = static_cast<int32_t>(value);
 }
 
-void apply_asked(const GenerateRequest& request, P& params) {
+void apply_asked(const SamplingFields& request, P& params) {
   for (const SamplingNumber& number : kNumbers)
     std::visit(
         [&](auto member) {

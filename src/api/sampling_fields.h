@@ -21,7 +21,7 @@ namespace weir::api {
 struct SamplingNumber {
   std::string_view name;  // In requests, /props and the log: llama-server's.
   std::variant<float sample::SamplingParams::*, int32_t sample::SamplingParams::*> value;
-  std::variant<std::optional<double> GenerateRequest::*, std::optional<int64_t> GenerateRequest::*>
+  std::variant<std::optional<double> SamplingFields::*, std::optional<int64_t> SamplingFields::*>
       asked;
   // What the model's makers may say; null: nothing.
   std::optional<double> card::GenerationSettings::*made = nullptr;
@@ -35,7 +35,7 @@ void write_value(JsonWriter& json, const SamplingNumber& number,
 void set_value(const SamplingNumber& number, double value, sample::SamplingParams& params);
 
 // What a request leaves out stays as it is.
-void apply_asked(const GenerateRequest& request, sample::SamplingParams& params);
+void apply_asked(const SamplingFields& request, sample::SamplingParams& params);
 
 // The defaults with where they come from, but for those that do nothing.
 std::string describe(const GenerationDefaults& defaults);

@@ -1,8 +1,7 @@
-// The fields that bind an answer to a form: response_format as OpenAI has it, guided_* and
-// structured_outputs as vLLM spells them, `grammar` and `json_schema` as llama.cpp does.
+#include "api/structured_output.h"
+
 #include <string>
 
-#include "api/generate_request.h"
 #include "grammar/parts.h"
 
 namespace weir::api {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "api/anthropic/message_request.h"
-#include "api/generate_request.h"
 #include "api/llama/infill.h"
+#include "api/openai/request_fields.h"
 #include "api/responses/request.h"
 #include "base/check.h"
 
@@ -82,8 +82,9 @@ void check(const weir::Result<weir::api::GenerateRequest>& request) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  for (const auto endpoint : {weir::api::Endpoint::kChat, weir::api::Endpoint::kCompletions})
-    check(weir::api::parse_generate(endpoint, body, kLimits));
+  for (const auto endpoint :
+       {weir::api::openai::Endpoint::kChat, weir::api::openai::Endpoint::kCompletions})
+    check(weir::api::openai::parse_generate(endpoint, body, kLimits));
   check(weir::api::llama::parse_infill(body, kLimits));
   check(weir::api::anthropic::parse_message_request(body, kLimits));
   check(weir::api::anthropic::parse_count_request(body, kLimits));

@@ -322,7 +322,7 @@ Result<void> add_message(const std::string& path, JsonValue element, Turns& turn
 
 }  // namespace
 
-Result<void> parse_system(const FieldInput& in, GenerateRequest& out) {
+Result<void> parse_system(const FieldInput& in, MessageRequest& out) {
   JsonArray blocks;
   if (in.value.get(blocks) != simdjson::SUCCESS) {
     WEIR_ASSIGN(const std::string text, plain_text(std::string(in.path), in.value));
@@ -340,7 +340,7 @@ Result<void> parse_system(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-Result<void> parse_conversation(const FieldInput& in, GenerateRequest& out) {
+Result<void> parse_conversation(const FieldInput& in, MessageRequest& out) {
   WEIR_ASSIGN(const JsonArray messages, as_array(in.path, in.value));
   if (messages.size() == 0)
     return out_of_range(in.path, "expected at least one message, found none");

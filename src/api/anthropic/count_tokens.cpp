@@ -8,7 +8,7 @@ namespace weir::api::anthropic {
 
 Result<std::string> count_tokens(const ServingContext& serving, std::string_view body, int64_t now,
                                  int32_t tokens_max) {
-  WEIR_ASSIGN(const GenerateRequest request,
+  WEIR_ASSIGN(const MessageRequest request,
               parse_count_request(body, RequestLimits{serving.config.vocab_size}));
   WEIR_TRY(check_model(serving.config, request.model));
   WEIR_ASSIGN(const std::string prompt, render_chat(serving, request, now));

@@ -9,7 +9,6 @@ namespace {
 
 // Every path of the API is answered without its version, too.
 constexpr std::string_view kVersion = "/v1", kMessages = "/messages", kModels = "/models";
-constexpr std::string_view kTooLong = "prompt is too long: ";
 constexpr int kOverloaded = 529;
 
 bool is_below(std::string_view root, std::string_view path) {
@@ -60,15 +59,10 @@ int http_status(const Error& error) {
   }
 }
 
-std::string prompt_too_long(int64_t tokens, int64_t tokens_max) {
-  return std::string(kTooLong) + std::to_string(tokens) + " tokens > " +
-         std::to_string(tokens_max) + " maximum";
-}
-
 std::string error_json(const Error& error, std::string_view request_id) {
   std::string_view message = error.message;
   // The message has a wording for every protocol, this one's last.
-  if (const size_t begin = message.rfind(kTooLong);
+  if (const size_t begin = message.rfind(kPromptTooLong);
       error.code == ErrorCode::kContextLength && begin != std::string_view::npos)
     message.remove_prefix(begin);
   std::string out;
@@ -78,6 +72,25 @@ std::string error_json(const Error& error, std::string_view request_id) {
   if (!request_id.empty()) json.field("request_id", request_id);
   json.end_object();
   return out;
+}
+
+namespace {
+
+class MessageErrors final : public ErrorShape {
+ public:
+  int http_status(const Error& error) const override { return anthropic::http_status(error); }
+  std::string json(const Error& error, std::string_view request_id) const override {
+    return error_json(error, request_id);
+  }
+  // Anthropic's clients look for it by its own name.
+  std::string_view id_header() const override { return "request-id"; }
+};
+
+}  // namespace
+
+const ErrorShape& message_errors() {
+  static const MessageErrors errors;
+  return errors;
 }
 
 }  // namespace weir::api::anthropic

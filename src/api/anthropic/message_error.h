@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/error_shape.h"
 #include "base/result.h"
 #include "net/http.h"
 
@@ -24,8 +25,7 @@ int http_status(const Error& error);
 // `request_id`: empty where there is none to name.
 std::string error_json(const Error& error, std::string_view request_id);
 
-// How Anthropic says that a prompt is beyond the context. Claude Code reads this and compacts the
-// conversation.
-std::string prompt_too_long(int64_t tokens, int64_t tokens_max);
+// These as a shape.
+const ErrorShape& message_errors();
 
 }  // namespace weir::api::anthropic

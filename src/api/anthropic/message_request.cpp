@@ -3,6 +3,9 @@
 #include <array>
 #include <limits>
 
+#include "api/request_values.h"
+#include "api/structured_output.h"
+
 namespace weir::api::anthropic {
 
 namespace {
@@ -14,7 +17,7 @@ Result<void> parse_stop_sequences(const FieldInput& in, GenerateRequest& out) {
 
 // Thinking that nobody has asked for is not thought, where the model can do without: clients read
 // content[0].text.
-Result<void> parse_thinking(const FieldInput& in, GenerateRequest& out) {
+Result<void> parse_thinking(const FieldInput& in, MessageRequest& out) {
   WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   WEIR_ASSIGN(const std::string_view type, required_string(in.path, object, "type"));
   if (type != "enabled" && type != "disabled" && type != "adaptive")
@@ -62,12 +65,12 @@ Result<void> parse_output_config(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-using G = GenerateRequest;
+using G = MessageRequest;
 constexpr uint8_t kAnswer = 1, kCount = 2, kBoth = kAnswer | kCount;
 constexpr double kCountMax = std::numeric_limits<int32_t>::max();
 
 // In the order in which they are read: `system` stands before the messages.
-constexpr auto kFields = std::to_array<Field>({
+constexpr auto kFields = std::to_array<Field<MessageRequest>>({
     {"model", "string", &G::model, "The model's id or one of its aliases.", 0, 0, kBoth},
     {"system", "string or array", &parse_system, "Instructions: a text, or blocks of text.", 0, 0,
      kBoth},
@@ -111,26 +114,26 @@ constexpr auto kFields = std::to_array<Field>({
     {"speed", "string", {}, "Accepted.", 0, 0, kBoth},
 });
 
-Result<GenerateRequest> parse(uint8_t endpoint, const std::vector<FieldDoc>& known,
-                              std::string_view body, const RequestLimits& limits) {
+Result<MessageRequest> parse(uint8_t endpoint, const std::vector<FieldDoc>& known,
+                             std::string_view body, const RequestLimits& limits) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
-  GenerateRequest request;
+  MessageRequest request;
   request.thinking_unasked = false;
   WEIR_TRY(read_fields(kFields, endpoint, object, limits, request));
   request.ignored.add_unknown(object, known);
-  WEIR_TRY(check_tool_choice(request));
+  WEIR_TRY(check_tool_choice("tool_choice", request));
   return request;
 }
 
 }  // namespace
 
-Result<GenerateRequest> parse_message_request(std::string_view body, const RequestLimits& limits) {
+Result<MessageRequest> parse_message_request(std::string_view body, const RequestLimits& limits) {
   static const std::vector<FieldDoc> kKnown = message_fields();
   return parse(kAnswer, kKnown, body, limits);
 }
 
-Result<GenerateRequest> parse_count_request(std::string_view body, const RequestLimits& limits) {
+Result<MessageRequest> parse_count_request(std::string_view body, const RequestLimits& limits) {
   static const std::vector<FieldDoc> kKnown = count_fields();
   return parse(kCount, kKnown, body, limits);
 }

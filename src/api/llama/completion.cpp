@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/llama/fields.h"
+#include "api/request_values.h"
 
 namespace weir::api::llama {
 
@@ -68,11 +69,12 @@ Result<void> parse_llama_prompt(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-using G = GenerateRequest;
+using openai::Endpoint;
+using G = openai::Request;
 constexpr uint8_t kLlama = static_cast<uint8_t>(Endpoint::kLlama);
 
 // Besides what it shares with others.
-constexpr auto kFields = std::to_array<Field>({
+constexpr auto kFields = std::to_array<openai::RequestField>({
     {"prompt", "string or array or object", &parse_llama_prompt,
      "Text, token ids, both in one list, an object with a prompt_string; or several of these.", 0,
      0, kLlama, true},
@@ -83,14 +85,14 @@ constexpr auto kFields = std::to_array<Field>({
 
 }  // namespace
 
-Result<GenerateRequest> parse_llama_completion(std::string_view body, const RequestLimits& limits) {
+Result<openai::Request> parse_llama_completion(std::string_view body, const RequestLimits& limits) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
-  GenerateRequest request;
+  openai::Request request;
   request.max_tokens = INT32_MAX;
   WEIR_TRY(read_fields(kFields, kLlama, object, limits, request));
   WEIR_TRY(read_fields(llama_fields(), kLlama, object, limits, request));
-  WEIR_TRY(parse_fields(Endpoint::kLlama, object, limits, request));
+  WEIR_TRY(openai::parse_fields(Endpoint::kLlama, object, limits, request));
   WEIR_TRY(check_choices(request));
   complete_llama_request(request);
   static const std::vector<FieldDoc> kKnown = llama_completion_fields();
@@ -98,32 +100,10 @@ Result<GenerateRequest> parse_llama_completion(std::string_view body, const Requ
   return request;
 }
 
-Result<PreparedLlama> prepare_llama(const ServingContext& serving, MemoryBudget& budget,
-                                    const PrepareInput& in, const GenerateRequest& request) {
-  PreparedLlama prepared;
-  WEIR_ASSIGN(prepared.answer, prepare_request(serving, budget, in, request));
-  prepared.answer.options.logprob_style.form = LogprobStyle::Form::kLlama;
-  prepared.facts = {
-      .model = serving.config.model_id,
-      .tokenizer = serving.config.tokenizer,
-      .settings = generation_settings(request, *prepared.answer.requests.front().request),
-      .stream = request.stream,
-      .list = prepared.answer.requests.size() > 1,
-      .choices = static_cast<int32_t>(prepared.answer.requests.size())};
-  return prepared;
-}
-
-Result<PreparedLlama> prepare_llama_completion(const ServingContext& serving, MemoryBudget& budget,
-                                               const PrepareInput& in) {
-  WEIR_ASSIGN(const GenerateRequest request,
-              parse_llama_completion(in.body, {serving.config.vocab_size}));
-  return prepare_llama(serving, budget, in, request);
-}
-
 std::vector<FieldDoc> llama_completion_fields() {
   std::vector<FieldDoc> docs = field_docs(kFields, kLlama);
   for (const std::vector<FieldDoc>& more :
-       {field_docs(llama_fields(), kLlama), fields_of(Endpoint::kLlama)})
+       {field_docs(llama_fields(), kLlama), openai::fields_of(Endpoint::kLlama)})
     docs.insert(docs.end(), more.begin(), more.end());
   return docs;
 }

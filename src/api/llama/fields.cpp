@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "api/request_values.h"
 #include "sched/request.h"
 
 namespace weir::api::llama {
@@ -74,11 +75,12 @@ Result<void> parse_biases(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-using G = GenerateRequest;
+using openai::Endpoint;
+using G = openai::Request;
 constexpr uint8_t kBoth =
     static_cast<uint8_t>(Endpoint::kLlama) | static_cast<uint8_t>(Endpoint::kInfill);
 
-constexpr auto kFields = std::to_array<Field>({
+constexpr auto kFields = std::to_array<openai::RequestField>({
     {"n_predict", "integer", &parse_length,
      "Most tokens; 0 only fills the prefix cache; -1: as many as there is room for.", -2, INT32_MAX,
      kBoth},
@@ -103,9 +105,9 @@ constexpr auto kFields = std::to_array<Field>({
 
 }  // namespace
 
-std::span<const Field> llama_fields() { return kFields; }
+std::span<const openai::RequestField> llama_fields() { return kFields; }
 
-void complete_llama_request(GenerateRequest& request) {
+void complete_llama_request(openai::Request& request) {
   request.shows_prompt = true;
   if (request.stream) request.return_token_ids = true;
 }

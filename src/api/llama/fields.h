@@ -6,14 +6,14 @@
 
 #include <span>
 
-#include "api/generate_request.h"
+#include "api/openai/request_fields.h"
 
 namespace weir::api::llama {
 
-// Of Endpoint::kLlama and Endpoint::kInfill.
-std::span<const Field> llama_fields();
+// Of openai::Endpoint::kLlama and kInfill.
+std::span<const openai::RequestField> llama_fields();
 
 // What every such request asks for without saying so.
-void complete_llama_request(GenerateRequest& request);
+void complete_llama_request(openai::Request& request);
 
 }  // namespace weir::api::llama

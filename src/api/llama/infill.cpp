@@ -40,10 +40,11 @@ Result<void> parse_files(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
+using openai::Endpoint;
 constexpr uint8_t kInfill = static_cast<uint8_t>(Endpoint::kInfill);
 
 // Besides what it shares with the other endpoints.
-constexpr auto kFields = std::to_array<Field>({
+constexpr auto kFields = std::to_array<openai::RequestField>({
     {"input_prefix", "string", &parse_prefix, "The text before.", 0, 0, kInfill, true},
     {"input_suffix", "string", &GenerateRequest::suffix, "The text behind.", 0, 0, kInfill, true},
     {"input_extra", "array", &parse_files, "Other files of the project: text and filename.", 0, 0,
@@ -53,33 +54,25 @@ constexpr auto kFields = std::to_array<Field>({
 
 }  // namespace
 
-Result<GenerateRequest> parse_infill(std::string_view body, const RequestLimits& limits) {
+Result<openai::Request> parse_infill(std::string_view body, const RequestLimits& limits) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
-  GenerateRequest request;
+  openai::Request request;
   request.infill = true;
   request.max_tokens = INT32_MAX;
   WEIR_TRY(read_fields(kFields, kInfill, object, limits, request));
   WEIR_TRY(read_fields(llama_fields(), kInfill, object, limits, request));
-  WEIR_TRY(parse_fields(Endpoint::kInfill, object, limits, request));
+  WEIR_TRY(openai::parse_fields(Endpoint::kInfill, object, limits, request));
   complete_llama_request(request);
   static const std::vector<FieldDoc> kKnown = infill_fields();
   request.ignored.add_unknown(object, kKnown);
   return request;
 }
 
-Result<PreparedLlama> prepare_infill(const ServingContext& serving, MemoryBudget& budget,
-                                     const PrepareInput& in) {
-  WEIR_ASSIGN(const GenerateRequest request, parse_infill(in.body, {serving.config.vocab_size}));
-  if (!serving.infill)
-    return unsupported("input_suffix", "this model's vocabulary has no fill-in-the-middle tokens");
-  return prepare_llama(serving, budget, in, request);
-}
-
 std::vector<FieldDoc> infill_fields() {
   std::vector<FieldDoc> docs = field_docs(kFields, kInfill);
   for (const std::vector<FieldDoc>& more :
-       {field_docs(llama_fields(), kInfill), fields_of(Endpoint::kInfill)})
+       {field_docs(llama_fields(), kInfill), openai::fields_of(Endpoint::kInfill)})
     docs.insert(docs.end(), more.begin(), more.end());
   return docs;
 }

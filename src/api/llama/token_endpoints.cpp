@@ -4,8 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include "api/generate_request.h"
 #include "api/json_fields.h"
+#include "api/openai/chat_messages.h"
+#include "api/openai/request_fields.h"
+#include "api/openai/tool_fields.h"
 #include "api/prepare.h"
 #include "base/json.h"
 
@@ -41,9 +43,9 @@ Result<Text> text_of(const ServingContext& serving, JsonObject object, int64_t n
   if (const auto messages = json_get(object, "messages")) {
     GenerateRequest request;
     const RequestLimits limits{serving.config.vocab_size};
-    WEIR_TRY(parse_messages({"messages", *messages, limits}, request));
+    WEIR_TRY(openai::parse_messages({"messages", *messages, limits}, request));
     if (const auto tools = json_get(object, "tools"))
-      WEIR_TRY(parse_tools({"tools", *tools, limits}, request));
+      WEIR_TRY(openai::parse_tools({"tools", *tools, limits}, request));
     WEIR_ASSIGN(request.add_generation_prompt, flag(object, "add_generation_prompt", true));
     WEIR_ASSIGN(result.options.add_special, flag(object, "add_special_tokens", false));
     WEIR_ASSIGN(result.text, render_chat(serving, request, now));
@@ -120,8 +122,9 @@ Result<std::string> tokenize(const ServingContext& serving, std::string_view bod
 
 Result<std::string> apply_template(const ServingContext& serving, std::string_view body,
                                    int64_t now) {
-  WEIR_ASSIGN(const GenerateRequest request,
-              parse_generate(Endpoint::kChat, body, RequestLimits{serving.config.vocab_size}));
+  WEIR_ASSIGN(const openai::Request request,
+              openai::parse_generate(openai::Endpoint::kChat, body,
+                                     RequestLimits{serving.config.vocab_size}));
   WEIR_TRY(check_model(serving.config, request.model));
   WEIR_ASSIGN(const std::string prompt, render_chat(serving, request, now));
   std::string out;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "api/answer_shape.h"
-#include "api/generate_request.h"
+#include "api/openai/request_fields.h"
 
 namespace weir::api::openai {
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/openai/chat_messages.h"
 #include "api/responses/tools.h"
 
 namespace weir::api::responses {
@@ -79,7 +80,7 @@ Result<void> ResponseItems::add_message(std::string_view path, JsonObject item) 
   // An answer that was cut at once has no part.
   const bool empty = content->get(parts) == simdjson::SUCCESS && parts.size() == 0;
   if (!empty || role != "assistant") {
-    WEIR_ASSIGN(text, content_text(join(path, "content"), *content));
+    WEIR_ASSIGN(text, openai::content_text(join(path, "content"), *content));
   }
   if (role == "assistant") {
     add_assistant(std::move(text));
@@ -142,7 +143,7 @@ Result<void> ResponseItems::add_call(std::string_view path, JsonObject item, boo
   if (custom)
     json.key("arguments").raw(custom_arguments(input));
   else
-    WEIR_TRY(write_arguments(join(path, key), *arguments, json));
+    WEIR_TRY(openai::write_arguments(join(path, key), *arguments, json));
   json.end_object().end_object();
   return {};
 }
@@ -151,7 +152,7 @@ Result<void> ResponseItems::add_call_output(std::string_view path, JsonObject it
   WEIR_ASSIGN(const std::string_view id, string_member(path, item, "call_id"));
   const auto output = json_get(item, "output");
   if (!output) return missing(join(path, "output"));
-  WEIR_ASSIGN(const std::string text, content_text(join(path, "output"), *output));
+  WEIR_ASSIGN(const std::string text, openai::content_text(join(path, "output"), *output));
   close();
   write("tool", text, id);
   return {};

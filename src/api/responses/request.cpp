@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "api/memory_cost.h"
+#include "api/openai/request_fields.h"
 #include "api/responses/items.h"
 #include "api/responses/tools.h"
+#include "api/structured_output.h"
 #include "base/check.h"
 
 namespace weir::api::responses {
@@ -375,7 +377,8 @@ Result<ResponsesRequest> parse_responses(std::string_view body, const ResponsesC
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   ResponsesRequest request;
-  WEIR_TRY(parse_fields(Endpoint::kResponses, object, context.limits, request.generate));
+  WEIR_TRY(
+      openai::parse_fields(openai::Endpoint::kResponses, object, context.limits, request.generate));
   WEIR_TRY(parse_response_tools(object, request.generate));
   if (const auto tools = json_get(object, "tools")) request.tools = json_of(*tools);
   for (const OwnField& field : kOwnFields) {
@@ -385,7 +388,7 @@ Result<ResponsesRequest> parse_responses(std::string_view body, const ResponsesC
   }
   static const std::vector<FieldDoc> kKnown = responses_fields();
   request.generate.ignored.add_unknown(object, kKnown);
-  WEIR_TRY(check_tool_choice(request.generate));
+  WEIR_TRY(check_tool_choice("tool_choice", request.generate));
   if (!context.store || !context.store->enabled()) request.store = false;
   WEIR_TRY(InputReader(context, request).read(object));
   return request;
@@ -393,7 +396,7 @@ Result<ResponsesRequest> parse_responses(std::string_view body, const ResponsesC
 
 std::vector<FieldDoc> responses_fields() {
   std::vector<FieldDoc> docs;
-  const std::vector<FieldDoc> shared = fields_of(Endpoint::kResponses);
+  const std::vector<FieldDoc> shared = openai::fields_of(openai::Endpoint::kResponses);
   docs.push_back(shared.front());  // The model.
   for (const OwnField& field : kOwnFields)
     docs.push_back({field.name, field.type, field.help,

@@ -12,15 +12,16 @@
 #include <vector>
 
 #include "api/endpoint_table.h"
-#include "api/generate_request.h"
 #include "api/memory_lease.h"
+#include "api/openai/request.h"
+#include "api/request_field.h"
 #include "api/responses/store.h"
 #include "base/result.h"
 
 namespace weir::api::responses {
 
 struct ResponsesRequest {
-  GenerateRequest generate;
+  openai::Request generate;
   std::shared_ptr<ResponseTurn> turn;  // This request's input, behind what it continues.
   size_t items = 0;                    // Of the input, with ids of ours.
   bool store = true;

@@ -16,6 +16,9 @@ namespace weir::api::responses {
 
 namespace {
 
+constexpr ProtocolTraits kTraits{
+    .prompt_field = "input", .logprobs = LogprobStyle::Form::kResponses, .repeats_answer = true};
+
 // OpenAI's default and limit of a list.
 constexpr int64_t kListDefault = 20;
 constexpr int64_t kListMax = 100;
@@ -120,7 +123,7 @@ Result<PreparedAnswer> prepare_truncated(const ServingContext& serving, MemoryBu
   narrow.tokens_max -= answer_room(request.token_limit().value_or(kTruncatedRoom), in.tokens_max);
   const auto attempt = [&](const PrepareInput& with, size_t dropped) {
     request.messages = conversation.without(dropped);
-    return prepare_request(serving, budget, with, request);
+    return prepare_request(serving, budget, with, kTraits, request);
   };
   size_t low = 0, high = conversation.dropped_max();
   Result<PreparedAnswer> fits = attempt(narrow, high);
@@ -136,14 +139,15 @@ Result<PreparedAnswer> prepare_truncated(const ServingContext& serving, MemoryBu
   return attempt(in, high);
 }
 
-Result<ResponsesRequest> parse(const ApiConfig& config, const ResponsesInput& in) {
-  return parse_responses(in.prepare.body, {.limits = {config.vocab_size},
-                                           .id = in.id,
-                                           .owner = in.owner,
-                                           .caller = in.prepare.caller,
-                                           .now = in.prepare.now,
-                                           .store = in.store,
-                                           .preparing = in.preparing});
+Result<ResponsesRequest> parse(const ApiConfig& config, const PrepareInput& in,
+                               const ResponsesInput& input) {
+  return parse_responses(in.body, {.limits = {config.vocab_size},
+                                   .id = input.id,
+                                   .owner = input.owner,
+                                   .caller = in.caller,
+                                   .now = in.now,
+                                   .store = input.store,
+                                   .preparing = input.preparing});
 }
 
 std::string_view id_of(JsonValue item) {
@@ -155,24 +159,46 @@ std::string_view id_of(JsonValue item) {
 
 }  // namespace
 
-Result<PreparedResponse> prepare_response(const ServingContext& serving, MemoryBudget& budget,
-                                          const ResponsesInput& in) {
-  WEIR_ASSIGN(ResponsesRequest request, parse(serving.config, in));
-  PreparedResponse prepared;
-  Result<PreparedAnswer> answer = prepare_request(serving, budget, in.prepare, request.generate);
-  if (!answer && answer.error().code == ErrorCode::kContextLength && request.truncation == "auto")
-    answer = prepare_truncated(serving, budget, in.prepare, request.generate);
-  if (!answer) return tl::unexpected<Error>(std::move(answer.error()));
-  prepared.answer = std::move(*answer);
-  ResponseFacts& facts = prepared.facts;
-  facts.id = in.id;
-  facts.created = in.prepare.now;
+namespace {
+
+class ResponsesProtocol final : public Protocol {
+ public:
+  explicit ResponsesProtocol(ResponsesInput input) : input_(std::move(input)) {}
+
+  Result<PreparedAnswer> prepare(const ServingContext& serving, MemoryBudget& budget,
+                                 const PrepareInput& in) override {
+    WEIR_ASSIGN(ResponsesRequest request, parse(serving.config, in, input_));
+    Result<PreparedAnswer> answer = prepare_request(serving, budget, in, kTraits, request.generate);
+    if (!answer && answer.error().code == ErrorCode::kContextLength && request.truncation == "auto")
+      answer = prepare_truncated(serving, budget, in, request.generate);
+    if (!answer) return answer;
+    WEIR_TRY(collect_facts(serving.config, budget, in, request));
+    return answer;
+  }
+
+  std::unique_ptr<AnswerShape> shape(const PreparedAnswer&) override {
+    return make_responses_shape(std::move(facts_));
+  }
+
+ private:
+  Result<void> collect_facts(const ApiConfig& config, MemoryBudget& budget, const PrepareInput& in,
+                             ResponsesRequest& request);
+
+  const ResponsesInput input_;
+  ResponseFacts facts_;
+};
+
+Result<void> ResponsesProtocol::collect_facts(const ApiConfig& config, MemoryBudget& budget,
+                                              const PrepareInput& in, ResponsesRequest& request) {
+  ResponseFacts facts;
+  facts.id = input_.id;
+  facts.created = in.now;
   facts.stream = request.generate.stream;
   facts.summary = request.summary;
-  sample::SamplingParams sampling = serving.config.defaults.sampling;
+  sample::SamplingParams sampling = config.defaults.sampling;
   apply_asked(request.generate, sampling);
   facts.settings =
-      response_settings(request, serving.config.model_id, sampling.temperature, sampling.top_p);
+      response_settings(request, config.model_id, sampling.temperature, sampling.top_p);
   facts.items_before = request.items;
   size_t tool_bytes = 0;
   for (const ToolFunction& function : request.generate.functions) {
@@ -183,22 +209,30 @@ Result<PreparedResponse> prepare_response(const ServingContext& serving, MemoryB
   // The settings, their event and its copy that is sent; what is kept of the input, stored or not.
   const size_t bytes = 3 * facts.settings.size() + request.turn->input.size() + tool_bytes;
   WEIR_TRY(check_memory(budget, "input", bytes, "shorter items, tools or schemas"));
-  WEIR_ASSIGN(facts.lease, lease(budget, in.prepare.caller, bytes));
+  WEIR_ASSIGN(facts.lease, lease(budget, in.caller, bytes));
   if (request.store) {
-    facts.store = in.store;
-    facts.owner = in.owner;
-    facts.caller = in.prepare.caller;
+    facts.store = input_.store;
+    facts.owner = input_.owner;
+    facts.caller = in.caller;
     facts.turn = std::move(request.turn);
   }
-  return prepared;
+  facts_ = std::move(facts);
+  return {};
 }
 
-Result<std::string> count_response_tokens(const ServingContext& serving, const ResponsesInput& in) {
-  WEIR_ASSIGN(const ResponsesRequest request, parse(serving.config, in));
+}  // namespace
+
+std::unique_ptr<Protocol> make_protocol(ResponsesInput input) {
+  return std::make_unique<ResponsesProtocol>(std::move(input));
+}
+
+Result<std::string> count_response_tokens(const ServingContext& serving, const PrepareInput& in,
+                                          const ResponsesInput& input) {
+  WEIR_ASSIGN(const ResponsesRequest request, parse(serving.config, in, input));
   WEIR_TRY(check_model(serving.config, request.generate.model));
-  WEIR_ASSIGN(const std::string prompt, render_chat(serving, request.generate, in.prepare.now));
+  WEIR_ASSIGN(const std::string prompt, render_chat(serving, request.generate, in.now));
   WEIR_ASSIGN(const std::vector<int32_t> ids,
-              tokenise(serving.config, "input", in.prepare.tokens_max, prompt,
+              tokenise(serving.config, "input", in.tokens_max, prompt,
                        {.add_special = false, .parse_special = true}));
   std::string out;
   JsonWriter(out)

@@ -1,38 +1,33 @@
-// /v1/responses: from a body to engine requests and the facts of the answer; and the pages about
-// stored responses.
+// /v1/responses as a Protocol, and the pages about stored responses.
 //
-// Threads: prepare_response() and input_items_page() are for the pool, the other pages for the
-// loop.
+// Threads: as Protocol; input_items_page() and count_response_tokens() are for the pool, the other
+// pages for the loop.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "api/prepare.h"
+#include "api/protocol.h"
 #include "api/responses/shape.h"
 #include "base/result.h"
 
 namespace weir::api::responses {
 
-struct PreparedResponse {
-  PreparedAnswer answer;
-  ResponseFacts facts;
-};
-
+// What a response needs beside what any answer does.
 struct ResponsesInput {
-  PrepareInput prepare;
   std::string id{};     // The response's.
   std::string owner{};  // The key's id, or empty.
   ResponseStore* store = nullptr;
   MemoryBudget* preparing = nullptr;
 };
 
-// `budget`: for open requests.
-Result<PreparedResponse> prepare_response(const ServingContext& serving, MemoryBudget& budget,
-                                          const ResponsesInput& in);
+std::unique_ptr<Protocol> make_protocol(ResponsesInput input);
 
 // The tokens that the prompt of such a request has. For the pool.
-Result<std::string> count_response_tokens(const ServingContext& serving, const ResponsesInput& in);
+Result<std::string> count_response_tokens(const ServingContext& serving, const PrepareInput& in,
+                                          const ResponsesInput& input);
 
 // Stored responses of `owner`. Errors are kNotFound.
 Result<std::string> response_page(ResponseStore& store, std::string_view id, std::string_view owner,

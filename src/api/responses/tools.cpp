@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "api/openai/tool_fields.h"
+
 namespace weir::api::responses {
 
 namespace {
@@ -54,7 +56,7 @@ class ToolsReader {
     WEIR_ASSIGN(const JsonObject object, as_object(path, element));
     WEIR_ASSIGN(const std::string_view type, required_string(path, object, "type"));
     if (type == "function" || type == "custom") {
-      WEIR_ASSIGN(ToolFunction parsed, function_of(path, element));
+      WEIR_ASSIGN(ToolFunction parsed, openai::function_of(path, element));
       return type == "custom" ? custom(path, object, space, std::move(parsed))
                               : function(path, object, space, std::move(parsed));
     }
@@ -232,7 +234,7 @@ Result<void> parse_response_choice(const FieldInput& in, GenerateRequest& out) {
     }
     return functions_named(out, space, name);
   };
-  return parse_choice(in, names_of, out);
+  return openai::parse_choice(in, names_of, out);
 }
 
 std::string name_in_space(std::string_view space, std::string_view name) {

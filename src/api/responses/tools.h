@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/generate_request.h"
+#include "api/request_field.h"
 
 namespace weir::api::responses {
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "api/openai/request_fields.h"
+#include "api/request_values.h"
 #include "base/json.h"
 
 namespace weir::api::vectors {
@@ -39,11 +41,11 @@ constexpr auto kChatFields = std::to_array<std::string_view>(
     {"messages", "chat_template", "chat_template_kwargs", "add_generation_prompt"});
 constexpr auto kTruncationFields =
     std::to_array<std::string_view>({"truncate_prompt_tokens", "truncation_side"});
-constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
+constexpr uint8_t kChat = static_cast<uint8_t>(openai::Endpoint::kChat);
 
-std::vector<Field> chat_fields_named(std::span<const std::string_view> names) {
-  std::vector<Field> fields;
-  for (const Field& field : generate_fields())
+std::vector<openai::RequestField> chat_fields_named(std::span<const std::string_view> names) {
+  std::vector<openai::RequestField> fields;
+  for (const openai::RequestField& field : openai::request_fields())
     if ((field.endpoints & kChat) && std::ranges::find(names, field.name) != names.end())
       fields.push_back(field);
   return fields;
@@ -51,7 +53,7 @@ std::vector<Field> chat_fields_named(std::span<const std::string_view> names) {
 
 // vLLM: the conversation as the template writes it, its last turn closed.
 Result<void> parse_chat(JsonObject object, const RequestLimits& limits, EmbeddingRequest& out) {
-  GenerateRequest& chat = out.chat.emplace();
+  openai::Request& chat = out.chat.emplace();
   chat.add_generation_prompt = false;
   return read_fields(chat_fields_named(kChatFields), kChat, object, limits, chat);
 }
@@ -83,7 +85,7 @@ Result<EmbeddingRequest> parse_embedding(std::string_view body, int32_t width,
   } else {
     return missing("input");
   }
-  GenerateRequest cut;
+  openai::Request cut;
   WEIR_TRY(read_fields(chat_fields_named(kTruncationFields), kChat, object, limits, cut));
   request.truncation = cut.truncation;
   if (const auto format = json_get(object, "encoding_format"))

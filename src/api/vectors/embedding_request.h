@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "api/endpoint_table.h"
-#include "api/generate_request.h"
 #include "api/ignored.h"
+#include "api/openai/request.h"
+#include "api/request_field.h"
 #include "base/result.h"
 
 namespace weir::api::vectors {
@@ -28,7 +29,7 @@ inline constexpr int32_t kNormHighest = 64;  // Norms p beyond that are the larg
 struct EmbeddingRequest {
   std::string model;
   std::vector<Prompt> inputs;           // At least one, or none where there is
-  std::optional<GenerateRequest> chat;  // a conversation.
+  std::optional<openai::Request> chat;  // a conversation.
   Truncation truncation;
   bool base64 = false;  // Else a list of numbers.
   std::optional<int64_t> dimensions;

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "api/json_fields.h"
 #include "api/memory_cost.h"
 #include "api/prompt_tokens.h"
 #include "api/vectors/rerank_request.h"

@@ -1,6 +1,5 @@
 #include "api/vectors/rerank_request.h"
 
-#include "api/generate_request.h"
 #include "api/json_fields.h"
 #include "base/json.h"
 

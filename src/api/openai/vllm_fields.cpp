@@ -1,10 +1,10 @@
-// Fields of vLLM that bound which tokens are written, shorten the prompt, or show it.
-#include <algorithm>
+#include "api/openai/vllm_fields.h"
 
-#include "api/generate_request.h"
+#include "api/json_fields.h"
+#include "api/request_values.h"
 #include "sched/request.h"
 
-namespace weir::api {
+namespace weir::api::openai {
 
 Result<void> parse_bad_words(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonArray array, as_array(in.path, in.value));
@@ -65,4 +65,4 @@ Result<void> check_vllm_fields(const GenerateRequest& request) {
   return {};
 }
 
-}  // namespace weir::api
+}  // namespace weir::api::openai

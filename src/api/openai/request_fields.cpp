@@ -1,67 +1,18 @@
-#include "api/generate_request.h"
+#include "api/openai/request_fields.h"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <limits>
+#include <cstdint>
+#include <string>
+#include <utility>
 
+#include "api/openai/chat_messages.h"
+#include "api/openai/tool_fields.h"
+#include "api/openai/vllm_fields.h"
+#include "api/request_values.h"
+#include "api/structured_output.h"
 #include "sched/request.h"
 
-namespace weir::api {
-
-namespace {
-
-bool is_number(JsonValue value) {
-  return value.type() == JsonType::INT64 || value.type() == JsonType::UINT64 ||
-         value.type() == JsonType::DOUBLE;
-}
-
-}  // namespace
-
-Result<int32_t> parse_token_id(std::string_view path, JsonValue value,
-                               const RequestLimits& limits) {
-  WEIR_ASSIGN(const int64_t id, integer_of(path, value));
-  if (id < 0 || id >= limits.vocab_size)
-    return out_of_range(path, "expected a token id below " + std::to_string(limits.vocab_size) +
-                                  ", found " + std::to_string(id));
-  return static_cast<int32_t>(id);
-}
-
-Result<void> parse_token_ids(std::string_view path, JsonArray array, const RequestLimits& limits,
-                             std::vector<int32_t>& out) {
-  out.reserve(array.size());
-  size_t index = 0;
-  for (const JsonValue value : array) {
-    WEIR_ASSIGN(const int32_t id, parse_token_id(at(path, index++), value, limits));
-    out.push_back(id);
-  }
-  return {};
-}
-
-Result<void> parse_logit_bias(const FieldInput& in, GenerateRequest& out) {
-  JsonObject object;
-  if (in.value.get(object) != simdjson::SUCCESS)
-    return wrong_type(in.path, "an object of token ids and numbers", in.value);
-  if (object.size() > kLogitBiasMax)
-    return out_of_range(in.path, "expected at most " + std::to_string(kLogitBiasMax) +
-                                     " entries, found " + std::to_string(object.size()));
-  for (const auto [key, value] : object) {
-    const std::string path = std::string(in.path) + "." + std::string(key.substr(0, 32));
-    int32_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size() || id < 0 ||
-        id >= in.limits.vocab_size)
-      return out_of_range(path, "expected a token id below " +
-                                    std::to_string(in.limits.vocab_size) + " as the key");
-    double bias = 0;
-    if (!is_number(value) || value.get(bias) != simdjson::SUCCESS)
-      return wrong_type(path, "a number", value);
-    WEIR_TRY(check_range(path, bias, -100, 100));
-    out.logit_bias.emplace_back(id, static_cast<float>(bias));
-  }
-  return {};
-}
+namespace weir::api::openai {
 
 namespace {
 
@@ -75,7 +26,7 @@ Result<void> parse_stop_token_ids(const FieldInput& in, GenerateRequest& out) {
   return parse_token_ids(in.path, array, in.limits, out.stop_token_ids);
 }
 
-Result<void> parse_stream_options(const FieldInput& in, GenerateRequest& out) {
+Result<void> parse_stream_options(const FieldInput& in, Request& out) {
   WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   out.has_stream_options = true;
   const auto read = [&](std::string_view key, bool& flag) -> Result<void> {
@@ -122,30 +73,6 @@ Result<void> parse_template_kwargs(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-}  // namespace
-
-bool is_empty_value(JsonValue value) {
-  switch (value.type()) {
-    case JsonType::STRING:
-      return value.get_string().value_unsafe().empty();
-    case JsonType::ARRAY:
-      return value.get_array().value_unsafe().size() == 0;
-    case JsonType::OBJECT:
-      return value.get_object().value_unsafe().size() == 0;
-    case JsonType::BOOL:
-      return !value.get_bool().value_unsafe();
-    default:
-      return false;
-  }
-}
-
-Result<void> refuse(const FieldInput& in, GenerateRequest&) {
-  if (is_empty_value(in.value)) return {};
-  return unsupported(in.path, "this server does not do that yet");
-}
-
-namespace {
-
 Result<void> parse_breakers(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const JsonArray array, as_array(in.path, in.value));
   if (array.size() > kBreakersMax)
@@ -181,7 +108,7 @@ Result<void> parse_reasoning_format(const FieldInput& in, GenerateRequest& out) 
   return {};
 }
 
-using G = GenerateRequest;
+using G = Request;
 constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
 constexpr uint8_t kCompletions = static_cast<uint8_t>(Endpoint::kCompletions);
 constexpr uint8_t kResponses = static_cast<uint8_t>(Endpoint::kResponses);
@@ -190,7 +117,7 @@ constexpr uint8_t kLlama = static_cast<uint8_t>(Endpoint::kLlama);
 constexpr double kCountMax = INT32_MAX;
 constexpr double kSeedMax = 0x1p63;
 
-constexpr auto kFields = std::to_array<Field>({
+constexpr auto kFields = std::to_array<RequestField>({
     // OpenAI requires it; who types a request by hand has one model and leaves it out.
     {"model", "string", &G::model, "The model's id or one of its aliases."},
     {"messages", "array", &parse_messages, "The conversation.", 0, 0, kChat, true},
@@ -376,54 +303,11 @@ constexpr auto kFields = std::to_array<Field>({
     {"safety_identifier", "string", {}, "Accepted.", 0, 0, kChat | kCompletions},
 });
 
-// Puts a value where its field says.
-struct Store {
-  const Field& field;
-  const FieldInput& in;
-  GenerateRequest& out;
-
-  Result<void> operator()(std::monostate) const { return {}; }
-  Result<void> operator()(FieldParser parser) const { return parser(in, out); }
-  Result<void> operator()(bool G::*member) const {
-    if (in.value.get(out.*member) != simdjson::SUCCESS)
-      return wrong_type(in.path, "a boolean", in.value);
-    return {};
-  }
-  Result<void> operator()(std::optional<bool> G::*member) const {
-    bool flag = false;
-    if (in.value.get(flag) != simdjson::SUCCESS) return wrong_type(in.path, "a boolean", in.value);
-    out.*member = flag;
-    return {};
-  }
-  Result<void> operator()(std::optional<double> G::*member) const {
-    double number = 0;
-    if (!is_number(in.value) || in.value.get(number) != simdjson::SUCCESS)
-      return wrong_type(in.path, "a number", in.value);
-    out.*member = number;
-    return check_range(in.path, number, field.min, field.max);
-  }
-  Result<void> operator()(std::optional<int64_t> G::*member) const {
-    WEIR_ASSIGN(const int64_t number, integer_of(in.path, in.value));
-    out.*member = number;
-    return check_range(in.path, static_cast<double>(number), field.min, field.max);
-  }
-  Result<void> operator()(std::string G::*member) const {
-    WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
-    out.*member = std::string(text);
-    return {};
-  }
-  Result<void> operator()(std::optional<std::string> G::*member) const {
-    WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
-    out.*member = std::string(text);
-    return {};
-  }
-};
-
 // Rules between fields.
-Result<void> check_chat(GenerateRequest& request) {
+Result<void> check_chat(Request& request) {
   if (request.top_logprobs.value_or(0) > 0 && !request.logprobs)
     return out_of_range("top_logprobs", "expected logprobs to be true beside it");
-  WEIR_TRY(check_tool_choice(request));
+  WEIR_TRY(check_tool_choice(request.legacy_functions ? "function_call" : "tool_choice", request));
   if (request.continue_final_message && request.add_generation_prompt.value_or(false))
     return out_of_range("add_generation_prompt",
                         "expected false beside continue_final_message: the prompt ends either in "
@@ -435,7 +319,7 @@ Result<void> check_chat(GenerateRequest& request) {
   return {};
 }
 
-Result<void> check_completions(const GenerateRequest& request) {
+Result<void> check_completions(const Request& request) {
   const int32_t n = request.choices_per_prompt(), candidates = request.candidates_per_prompt();
   if (request.best_of.value_or(0) > 0 && *request.best_of < n)
     return out_of_range("best_of", "expected at least n, " + std::to_string(n) + ", found " +
@@ -455,7 +339,7 @@ Result<void> check_completions(const GenerateRequest& request) {
   return check_choices(request);
 }
 
-Result<void> check_both(const GenerateRequest& request) {
+Result<void> check_both(const Request& request) {
   WEIR_TRY(check_vllm_fields(request));
   if (request.has_stream_options && !request.stream)
     return out_of_range("stream_options", "expected stream to be true beside it");
@@ -468,95 +352,7 @@ Result<void> check_both(const GenerateRequest& request) {
 
 }  // namespace
 
-Result<void> check_choices(const GenerateRequest& request) {
-  const size_t choices =
-      request.prompts.size() * static_cast<size_t>(request.candidates_per_prompt());
-  if (choices > kChoicesMax)
-    return out_of_range("n", "expected at most " + std::to_string(kChoicesMax) +
-                                 " choices of all prompts together, found " +
-                                 std::to_string(choices));
-  return {};
-}
-
-Result<void> parse_stop(const FieldInput& in, GenerateRequest& out) {
-  const auto add = [&](std::string_view path, JsonValue value) -> Result<void> {
-    std::string_view text;
-    if (value.get(text) != simdjson::SUCCESS)
-      return wrong_type(path, "a string or an array of strings", value);
-    if (text.size() > kStopBytesMax)
-      return out_of_range(path, "expected at most " + std::to_string(kStopBytesMax) +
-                                    " bytes, found " + std::to_string(text.size()));
-    // An empty string comes from an empty input field and stops nothing.
-    if (!text.empty()) out.stop.emplace_back(text);
-    return {};
-  };
-  JsonArray array;
-  if (in.value.get(array) != simdjson::SUCCESS) return add(in.path, in.value);
-  if (array.size() > kStopStringsMax)
-    return out_of_range(in.path, "expected at most " + std::to_string(kStopStringsMax) +
-                                     " strings, found " + std::to_string(array.size()));
-  size_t index = 0;
-  for (const JsonValue value : array) WEIR_TRY(add(at(in.path, index++), value));
-  return {};
-}
-
-Result<void> parse_prompts(std::string_view path, JsonValue value, size_t prompts_max,
-                           const RequestLimits& limits, std::vector<Prompt>& out) {
-  constexpr std::string_view kExpected =
-      "a string, an array of strings, an array of token ids, or an array of such arrays";
-  std::string_view text;
-  if (value.get(text) == simdjson::SUCCESS) {
-    out.emplace_back(std::string(text));
-    return {};
-  }
-  JsonArray array;
-  if (value.get(array) != simdjson::SUCCESS) return wrong_type(path, kExpected, value);
-  if (array.size() == 0) return out_of_range(path, "expected at least one prompt, found none");
-  if (is_number(*array.begin())) {
-    WEIR_TRY(parse_token_ids(path, array, limits,
-                             std::get<1>(out.emplace_back(std::vector<int32_t>()))));
-    return {};
-  }
-  if (array.size() > prompts_max)
-    return out_of_range(path, "expected at most " + std::to_string(prompts_max) +
-                                  " prompts, found " + std::to_string(array.size()));
-  size_t index = 0;
-  for (const JsonValue element : array) {
-    const std::string each = at(path, index++);
-    JsonArray ids;
-    if (element.get(text) == simdjson::SUCCESS) {
-      out.emplace_back(std::string(text));
-    } else if (element.get(ids) == simdjson::SUCCESS) {
-      if (ids.size() == 0) return out_of_range(each, "expected at least one token, found none");
-      WEIR_TRY(parse_token_ids(each, ids, limits,
-                               std::get<1>(out.emplace_back(std::vector<int32_t>()))));
-    } else {
-      return wrong_type(each, "a string or an array of token ids", element);
-    }
-  }
-  return {};
-}
-
-std::span<const Field> generate_fields() { return kFields; }
-
-namespace {
-
-Treatment treatment_of(const Field& field) {
-  if (std::holds_alternative<std::monostate>(field.target)) return Treatment::kIgnored;
-  const auto* parser = std::get_if<FieldParser>(&field.target);
-  return parser && *parser == &refuse ? Treatment::kRefused : Treatment::kHonoured;
-}
-
-}  // namespace
-
-std::vector<FieldDoc> field_docs(std::span<const Field> fields, uint8_t endpoints) {
-  std::vector<FieldDoc> docs;
-  for (const Field& field : fields)
-    if (field.endpoints & endpoints)
-      docs.push_back({field.name, field.type, field.help, treatment_of(field), field.min, field.max,
-                      field.required});
-  return docs;
-}
+std::span<const RequestField> request_fields() { return kFields; }
 
 std::vector<FieldDoc> fields_of(Endpoint endpoint) {
   return field_docs(kFields, static_cast<uint8_t>(endpoint));
@@ -565,28 +361,15 @@ std::vector<FieldDoc> chat_fields() { return fields_of(Endpoint::kChat); }
 std::vector<FieldDoc> completion_fields() { return fields_of(Endpoint::kCompletions); }
 
 Result<void> parse_fields(Endpoint endpoint, JsonObject body, const RequestLimits& limits,
-                          GenerateRequest& out) {
+                          Request& out) {
   return read_fields(kFields, static_cast<uint8_t>(endpoint), body, limits, out);
 }
 
-Result<void> read_fields(std::span<const Field> fields, uint8_t endpoints, JsonObject body,
-                         const RequestLimits& limits, GenerateRequest& out) {
-  for (const Field& field : fields) {
-    if (!(field.endpoints & endpoints)) continue;
-    const std::optional<JsonValue> value = json_get(body, field.name);
-    if (value)
-      WEIR_TRY(std::visit(Store{field, FieldInput{field.name, *value, limits}, out}, field.target));
-    else if (field.required)
-      return missing(field.name);
-  }
-  return {};
-}
-
-Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
-                                       const RequestLimits& limits) {
+Result<Request> parse_generate(Endpoint endpoint, std::string_view body,
+                               const RequestLimits& limits) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
-  GenerateRequest request;
+  Request request;
   WEIR_TRY(parse_fields(endpoint, object, limits, request));
   static const std::vector<FieldDoc> kChatFields = chat_fields();
   static const std::vector<FieldDoc> kCompletionFields = completion_fields();
@@ -598,4 +381,4 @@ Result<GenerateRequest> parse_generate(Endpoint endpoint, std::string_view body,
   return request;
 }
 
-}  // namespace weir::api
+}  // namespace weir::api::openai

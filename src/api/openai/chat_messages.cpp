@@ -1,12 +1,11 @@
-// Messages and tools of a chat: what clients send, checked, and rewritten as chat templates expect
-// it. What templates expect is a convention of transformers: content a string, tool arguments an
-// object.
+#include "api/openai/chat_messages.h"
+
 #include <algorithm>
 #include <array>
 
-#include "api/generate_request.h"
+#include "api/json_fields.h"
 
-namespace weir::api {
+namespace weir::api::openai {
 
 namespace {
 
@@ -199,4 +198,4 @@ Result<void> parse_messages(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-}  // namespace weir::api
+}  // namespace weir::api::openai

@@ -1,5 +1,5 @@
 // What bodies the endpoints accept and refuse, and which field an error names.
-#include "api/generate_request.h"
+#include "api/openai/request_fields.h"
 
 #include <gtest/gtest.h>
 
@@ -7,25 +7,25 @@
 
 #include "api/sampling_fields.h"
 
-namespace weir::api {
+namespace weir::api::openai {
 namespace {
 
 constexpr RequestLimits kLimits{1000};
 
-Result<GenerateRequest> chat(const std::string& more) {
+Result<Request> chat(const std::string& more) {
   return parse_generate(Endpoint::kChat,
                         R"({"model":"m","messages":[{"role":"user","content":"Hi"}])" +
                             (more.empty() ? "" : "," + more) + "}",
                         kLimits);
 }
 
-Result<GenerateRequest> completion(const std::string& more) {
+Result<Request> completion(const std::string& more) {
   return parse_generate(Endpoint::kCompletions,
                         R"({"model":"m","prompt":"Once")" + (more.empty() ? "" : "," + more) + "}",
                         kLimits);
 }
 
-Result<GenerateRequest> messages(const std::string& array) {
+Result<Request> messages(const std::string& array) {
   return parse_generate(Endpoint::kChat, R"({"model":"m","messages":)" + array + "}", kLimits);
 }
 
@@ -35,7 +35,7 @@ std::string json_quoted(std::string_view text) {
   return out;
 }
 
-void expect_refused(const Result<GenerateRequest>& result, const std::string& param,
+void expect_refused(const Result<Request>& result, const std::string& param,
                     const std::string& kind, const std::string& what) {
   ASSERT_FALSE(result.has_value()) << what;
   EXPECT_EQ(result.error().param, param) << what;
@@ -142,7 +142,7 @@ TEST(GenerateRequest, EndsThePromptInOnePlace) {
 }
 
 TEST(GenerateRequest, TakesAnExplicitNullForAbsent) {
-  for (const Field& field : generate_fields()) {
+  for (const RequestField& field : request_fields()) {
     if (field.required) continue;
     const std::string text = json_quoted(field.name) + ":null";
     if (field.endpoints & static_cast<uint8_t>(Endpoint::kChat)) {
@@ -161,7 +161,7 @@ TEST(GenerateRequest, RefusesEveryWrongTypeByName) {
                                                                    {"string", "\"x\""},
                                                                    {"array", "[true]"},
                                                                    {"object", "{\"a\":true}"}};
-  for (const Field& field : generate_fields()) {
+  for (const RequestField& field : request_fields()) {
     if (std::holds_alternative<std::monostate>(field.target)) continue;
     for (const auto& [type, value] : values) {
       if (std::string(field.type).find(type) != std::string::npos) continue;
@@ -439,7 +439,7 @@ TEST(GenerateRequest, RefusesBodiesThatAreNoJsonObject) {
 
 TEST(GenerateRequest, HasOneFieldOfEachNameAndEndpoint) {
   std::set<std::pair<std::string_view, int>> seen;
-  for (const Field& field : generate_fields()) {
+  for (const RequestField& field : request_fields()) {
     EXPECT_FALSE(field.help.empty() || field.type.empty()) << field.name;
     for (const int endpoint : {1, 2})
       if (field.endpoints & endpoint) {
@@ -449,4 +449,4 @@ TEST(GenerateRequest, HasOneFieldOfEachNameAndEndpoint) {
 }
 
 }  // namespace
-}  // namespace weir::api
+}  // namespace weir::api::openai

@@ -1,23 +1,10 @@
-// The fields that speak of functions: tools and tool_choice, and their older names functions and
-// function_call.
-#include <algorithm>
-#include <string>
+#include "api/openai/tool_fields.h"
 
-#include "api/generate_request.h"
+#include <utility>
 
-namespace weir::api {
+namespace weir::api::openai {
 
 namespace {
-
-constexpr size_t kNameBytesMax = 256;
-
-// Names stand within markers and JSON strings, as they are.
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && name.size() <= kNameBytesMax && std::ranges::none_of(name, [](char c) {
-    return static_cast<uint8_t>(c) <= ' ' || c == 127 ||
-           std::string_view("\"\\<>[](){}|=,;'`").find(c) != std::string_view::npos;
-  });
-}
 
 // {"type": "function", "function": {"name": ...}}, also without the inner object.
 Result<std::string> chosen_name(const std::string& path, JsonObject object) {
@@ -74,19 +61,6 @@ Result<void> parse_choice_word(const FieldInput& in, std::string_view word, Gene
 }
 
 }  // namespace
-
-Result<void> check_tool_count(std::string_view path, size_t count) {
-  if (count <= kToolsMax) return {};
-  return out_of_range(path, "expected at most " + std::to_string(kToolsMax) + " tools, found " +
-                                std::to_string(count));
-}
-
-Result<void> check_function_name(std::string_view path, std::string_view name) {
-  if (is_plain_name(name)) return {};
-  return out_of_range(path, "expected from 1 to " + std::to_string(kNameBytesMax) +
-                                " letters, digits, _ or -, found \"" + std::string(shown(name)) +
-                                "\"");
-}
 
 Result<ToolFunction> function_of(const std::string& path, JsonValue value) {
   WEIR_ASSIGN(const JsonObject object, as_object(path, value));
@@ -158,7 +132,7 @@ Result<void> parse_tool_choice(const FieldInput& in, GenerateRequest& out) {
   return parse_choice(in, names_of, out);
 }
 
-Result<void> parse_functions(const FieldInput& in, GenerateRequest& out) {
+Result<void> parse_functions(const FieldInput& in, Request& out) {
   WEIR_ASSIGN(const JsonArray functions, as_array(in.path, in.value));
   if (functions.size() == 0) return {};
   if (!out.functions.empty())
@@ -189,17 +163,4 @@ Result<void> parse_function_call(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
-Result<void> check_tool_choice(GenerateRequest& request) {
-  const std::string field = request.legacy_functions ? "function_call" : "tool_choice";
-  if (request.functions.empty() && request.tool_choice == ToolChoice::kRequired)
-    request.ignored.add(field);
-  if (request.functions.empty() && !request.callable.empty())
-    return out_of_range(field, "a named function needs tools");
-  for (const std::string& name : request.callable)
-    if (std::ranges::find(request.functions, name, &ToolFunction::name) == request.functions.end())
-      return out_of_range(field, "expected the name of one of the tools, found \"" +
-                                     std::string(shown(name)) + "\"");
-  return {};
-}
-
-}  // namespace weir::api
+}  // namespace weir::api::openai

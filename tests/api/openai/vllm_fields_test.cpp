@@ -6,7 +6,7 @@
 #include "api/prompt_logprobs.h"
 #include "api/test_api.h"
 
-namespace weir::api {
+namespace weir::api::openai {
 namespace {
 
 JsonDoc post(const TestApi& server, const std::string& path, const std::string& body) {
@@ -369,4 +369,4 @@ TEST(Embeddings, OfAConversation) {
 }
 
 }  // namespace
-}  // namespace weir::api
+}  // namespace weir::api::openai

@@ -1,0 +1,26 @@
+// Messages of a chat: what clients send, checked, and rewritten as chat templates expect it. What
+// templates expect is a convention of transformers: content a string, tool arguments an object.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/generate_request.h"
+#include "api/request_field.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace weir::api::openai {
+
+// Text parts joined, `developer` as `system`, tool arguments as objects. Fills messages, last_role
+// and last_content.
+Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
+
+// Parts of messages: a string or text parts; and a call's arguments, a string of JSON, as the
+// object that templates want.
+Result<std::string> content_text(std::string_view path, JsonValue content);
+Result<void> write_arguments(std::string_view path, JsonValue arguments, JsonWriter& json);
+
+}  // namespace weir::api::openai
