@@ -5,6 +5,7 @@
 
 #include "api/api_error.h"
 #include "api/deadline.h"
+#include "api/timings.h"
 
 namespace weir::api {
 
@@ -13,10 +14,6 @@ namespace {
 // Requests of one answer that the engine has at once, at most: twice what a step of 512 tokens
 // holds of sentences with four.
 constexpr size_t kOpenMax = 256;
-
-double seconds(sched::Clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
 
 }  // namespace
 

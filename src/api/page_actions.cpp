@@ -8,6 +8,7 @@
 #include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
 #include "api/llama/token_endpoints.h"
+#include "api/model_name.h"
 #include "api/pages/front_page.h"
 #include "api/pages/server_pages.h"
 #include "api/responses/responses.h"

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "api/chat_prompt.h"
 #include "api/fim.h"
 #include "api/json_fields.h"
+#include "api/prompt_limits.h"
 
 namespace weir::api {
 

@@ -88,6 +88,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void prefetch(size_t step) const;
 
  private:
+  // What one look at a stream may make of a prompt's JSON (less than a millisecond), and send:
+  // other streams, and connections, come in between.
+  static constexpr size_t kMadePerPoll = 32 << 10;
+  static constexpr size_t kSentPerPoll = 1 << 20;
+
   // Of a choice whose text is not all content.
   struct Parts {
     std::unique_ptr<output::OutputParser> parser;

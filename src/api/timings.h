@@ -3,10 +3,16 @@
 // Threads: a plain value; pure functions.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
 namespace weir::api {
+
+inline double seconds(std::chrono::duration<double> duration) { return duration.count(); }
+inline double milliseconds(std::chrono::duration<double> duration) {
+  return 1000 * duration.count();
+}
 
 struct Timings {
   int64_t cached = 0;    // Tokens of the prompt that were in the prefix cache,

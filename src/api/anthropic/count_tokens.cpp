@@ -1,7 +1,9 @@
 #include "api/anthropic/count_tokens.h"
 
 #include "api/anthropic/message_request.h"
-#include "api/prepare.h"
+#include "api/chat_prompt.h"
+#include "api/model_name.h"
+#include "api/prompt_limits.h"
 #include "base/json.h"
 
 namespace weir::api::anthropic {

@@ -5,8 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "api/chat_prompt.h"
 #include "api/memory_cost.h"
+#include "api/model_name.h"
+#include "api/prompt_limits.h"
 #include "api/prompt_tokens.h"
+#include "api/request_memory.h"
 #include "api/responses/events.h"
 #include "api/sampling_fields.h"
 #include "base/check.h"

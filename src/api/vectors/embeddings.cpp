@@ -5,8 +5,12 @@
 #include <span>
 #include <utility>
 
+#include "api/chat_prompt.h"
 #include "api/memory_cost.h"
+#include "api/model_name.h"
+#include "api/prompt_limits.h"
 #include "api/prompt_tokens.h"
+#include "api/request_memory.h"
 #include "base/base64.h"
 #include "base/json.h"
 
