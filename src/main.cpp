@@ -10,7 +10,7 @@
 #include "commands/info.h"
 #include "commands/pack.h"
 #include "commands/perplexity.h"
-#include "options.h"
+#include "program/options.h"
 #include "server.h"
 
 namespace {

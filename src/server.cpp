@@ -14,30 +14,30 @@
 #include <thread>
 #include <vector>
 
-#include "allocator.h"
 #include "api/api.h"
 #include "api/guard.h"
 #include "api/loading.h"
 #include "api/sampling_fields.h"
 #include "base/log.h"
+#include "base/memory_pressure.h"
 #include "base/thread_team.h"
-#include "commit.h"
 #include "exec/cpu_executor.h"
-#include "expert_metrics.h"
-#include "expert_streaming.h"
-#include "key_file.h"
 #include "kv/kv_cache.h"
-#include "memory_plan.h"
-#include "memory_pressure.h"
-#include "model_choice.h"
 #include "net/file_limit.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "net/tls.h"
+#include "program/allocator.h"
+#include "program/commit.h"
+#include "program/expert_streaming.h"
+#include "program/key_file.h"
+#include "program/memory_plan.h"
+#include "program/model_choice.h"
+#include "program/weight_watch.h"
 #include "sched/engine.h"
 #include "ssd/calibration.h"
-#include "vocabulary_check.h"
-#include "weight_watch.h"
+#include "ssd/expert_metrics.h"
+#include "text/vocabulary_check.h"
 
 namespace weir {
 
@@ -415,7 +415,7 @@ Result<void> Server::load(ThreadTeam& team) {
   plan_ = std::move(*plan);
   model_ = std::move(*model);
   WEIR_ASSIGN(const std::string lacking,
-              check_vocabulary(*text->tokenizer, model_->spec().vocab_size));
+              text::check_vocabulary(*text->tokenizer, model_->spec().vocab_size));
   if (!lacking.empty()) log::warn("model " + lacking);
 
   WEIR_ASSIGN(kv::MemoryLayout layout,
@@ -511,12 +511,12 @@ void Server::become_ready(TextParts text) {
 void Server::watch_experts() {
   const auto calibration = ssd::load_calibration(model_->expert_catalogue()->main_file());
   api_->set_more_metrics(
-      [page = ExpertPage(*model_->experts(), calibration ? calibration->bytes_per_second : 0)](
+      [page = ssd::ExpertPage(*model_->experts(), calibration ? calibration->bytes_per_second : 0)](
           std::string& text) mutable { page.render(text); });
   loop_.every(kNoticeMs, [this] {
     while (const auto notice = model_->experts()->take_notice()) log::warn("experts " + *notice);
   });
-  loop_.every(kExpertLineMs, [this, minute = std::make_shared<ExpertMinute>()] {
+  loop_.every(kExpertLineMs, [this, minute = std::make_shared<ssd::ExpertMinute>()] {
     if (const std::string line = minute->line(*model_->experts()); !line.empty())
       log::info("experts " + line);
   });

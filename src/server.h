@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "base/trace.h"
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "model_choice.h"
+#include "program/model_choice.h"
 #include "swarm.h"
 #include "weir_bed.h"
 

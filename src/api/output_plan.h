@@ -32,7 +32,8 @@ struct OutputFormats {
   TemplateTools chat_writes, tool_use_writes;
 };
 
-// By the names that the config has (options_check.cpp knows which there are), or by the template.
+// By the names that the config has (program/options_check.cpp knows which there are), or by the
+// template.
 OutputFormats choose_formats(const ApiConfig& config);
 
 struct OutputPlan {

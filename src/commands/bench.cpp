@@ -14,12 +14,12 @@
 #include "base/thread_team.h"
 #include "commands/bench_trace.h"
 #include "commands/expert_figures.h"
-#include "expert_streaming.h"
 #include "kernels/machine_limits.h"
 #include "kv/kv_cache.h"
-#include "memory_plan.h"
 #include "model/batch_builder.h"
-#include "model_choice.h"
+#include "program/expert_streaming.h"
+#include "program/memory_plan.h"
+#include "program/model_choice.h"
 
 namespace weir {
 

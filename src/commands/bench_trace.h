@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "expert_forecast.h"
 #include "kernels/machine_limits.h"
-#include "model_choice.h"
+#include "program/model_choice.h"
 #include "ssd/calibration.h"
+#include "ssd/expert_forecast.h"
 
 namespace weir {
 
@@ -54,7 +54,7 @@ Result<void> calibrate_machine(const Options& options) {
               kernels::measure_limits(choice.isa, choice.threads));
   std::printf("  read %.1f GB/s, int8 %.2f TOPS\n", limits.read_gb_s, limits.int8_tops);
   WEIR_TRY(ssd::save_calibration(path, disk));
-  WEIR_TRY(save_memory_speed(limits.read_gb_s * 1e9));
+  WEIR_TRY(ssd::save_memory_speed(limits.read_gb_s * 1e9));
   WEIR_ASSIGN(const std::string file, ssd::calibration_file(path));
   std::printf("kept in %s\n", file.c_str());
   return {};

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <string>
 
-#include "expert_streaming.h"
-#include "memory_plan.h"
-#include "model_choice.h"
+#include "program/expert_streaming.h"
+#include "program/memory_plan.h"
+#include "program/model_choice.h"
 
 namespace weir {
 

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "memory_plan.h"
 #include "model/expert_pack.h"
-#include "model_choice.h"
+#include "program/memory_plan.h"
+#include "program/model_choice.h"
 
 namespace weir {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 

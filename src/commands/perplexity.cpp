@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/thread_team.h"
-#include "expert_streaming.h"
 #include "model/session.h"
-#include "model_choice.h"
+#include "program/expert_streaming.h"
+#include "program/model_choice.h"
 #include "ssd/expert_catalogue.h"
 #include "text/tokenizer.h"
-#include "vocabulary_check.h"
+#include "text/vocabulary_check.h"
 
 namespace weir {
 
@@ -84,7 +84,7 @@ Result<void> measure_perplexity(const Options& options) {
     return fail(ErrorCode::kConfig, "--ctx: expected 2 to " + std::to_string(model->context_max()) +
                                         "; found " + std::to_string(window));
   const std::vector<int32_t> ids = tokenizer->encode(text);
-  WEIR_TRY(check_tokens(ids, *tokenizer, model->spec().vocab_size));
+  WEIR_TRY(text::check_tokens(ids, *tokenizer, model->spec().vocab_size));
   if (ids.size() < 2)
     return fail(ErrorCode::kConfig, options.file +
                                         ": expected a text of at least 2 tokens; found " +

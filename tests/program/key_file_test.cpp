@@ -1,4 +1,4 @@
-#include "key_file.h"
+#include "program/key_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

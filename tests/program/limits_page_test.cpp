@@ -10,8 +10,8 @@
 
 #include "api/memory_lease.h"
 #include "base/fair_budget.h"
-#include "memory_plan.h"
 #include "net/http.h"
+#include "program/memory_plan.h"
 
 namespace weir {
 namespace {

@@ -1,4 +1,4 @@
-#include "memory_plan.h"
+#include "program/memory_plan.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Reading the kernel's pressure files, and what is made of them.
-#include "memory_pressure.h"
+#include "base/memory_pressure.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // The page of /metrics beside the list of the reference (expert-streaming, 11.8), name by name.
-#include "expert_metrics.h"
+#include "ssd/expert_metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,8 @@
 
 #include "ssd/small_store.h"
 
-namespace weir {
+namespace weir::ssd {
 namespace {
-
-using ssd::SmallStore;
 
 // By name and labels.
 std::map<std::string, double> samples_of(ExpertPage& page) {
@@ -28,7 +26,7 @@ std::map<std::string, double> samples_of(ExpertPage& page) {
   return samples;
 }
 
-std::unique_ptr<ssd::Disk> any_disk() { return std::move(*ssd::Disk::create({.uring = false})); }
+std::unique_ptr<Disk> any_disk() { return std::move(*Disk::create({.uring = false})); }
 
 class ExpertMetrics : public testing::Test {
  protected:
@@ -91,7 +89,7 @@ TEST_F(ExpertMetrics, TheUnionIsCountedInExpertsOfOneToken) {
 TEST_F(ExpertMetrics, TheOracleFindsMore) {
   EXPECT_FALSE(samples_of(page_).contains("weir_moe_oracle_ratio")) << "nothing was asked for";
   run();
-  const ssd::OracleWindow::Rates rates = small_.store().oracle();
+  const OracleWindow::Rates rates = small_.store().oracle();
   EXPECT_GT(rates.demands, 50);
   EXPECT_GT(rates.oracle, rates.found);
   ExpertPage page(small_.store(), 0);
@@ -121,4 +119,4 @@ TEST_F(ExpertMetrics, TheLineOfAMinuteIsOneReadableLine) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::ssd

@@ -1,4 +1,4 @@
-#include "allocator.h"
+#include "program/allocator.h"
 
 #include <dlfcn.h>
 #include <malloc.h>

@@ -1,4 +1,4 @@
-#include "key_file.h"
+#include "program/key_file.h"
 
 #include <sys/stat.h>
 

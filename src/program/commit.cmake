@@ -19,7 +19,7 @@ endif()
 if(NOT commit MATCHES "^[A-Za-z0-9._+/-]+$")
   set(commit unknown)
 endif()
-file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT "#include \"commit.h\"
+file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT "#include \"program/commit.h\"
 
 namespace weir {
 

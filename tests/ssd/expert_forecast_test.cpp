@@ -1,8 +1,8 @@
-#include "expert_forecast.h"
+#include "ssd/expert_forecast.h"
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::ssd {
 namespace {
 
 // Qwen3-30B-A3B at 4 bits: 17 GB of experts, 1.1 GB of them for a token.
@@ -52,4 +52,4 @@ TEST(ExpertForecast, SaysHowToMeasureWhatIsNotKnown) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::ssd

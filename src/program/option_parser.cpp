@@ -12,9 +12,9 @@
 #include "base/byte_size.h"
 #include "base/file.h"
 #include "base/near_name.h"
-#include "commit.h"
-#include "foreign_options.h"
-#include "option_table.h"
+#include "program/commit.h"
+#include "program/foreign_options.h"
+#include "program/option_table.h"
 
 namespace weir {
 

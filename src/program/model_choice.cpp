@@ -1,4 +1,4 @@
-#include "model_choice.h"
+#include "program/model_choice.h"
 
 #include "base/thread_team.h"
 #include "card/default_model.h"

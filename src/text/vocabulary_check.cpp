@@ -1,24 +1,24 @@
-#include "vocabulary_check.h"
+#include "text/vocabulary_check.h"
 
 #include <algorithm>
 
 #include "base/concat.h"
 
-namespace weir {
+namespace weir::text {
 
 namespace {
 
 // A token's text is as long as a file chose it.
 constexpr size_t kShownBytesMax = 64;
 
-std::string shown(const text::Tokenizer& tokenizer, int32_t id) {
+std::string shown(const Tokenizer& tokenizer, int32_t id) {
   return concat({"token ", std::to_string(id), " '",
                  tokenizer.decode(std::span(&id, 1), false).substr(0, kShownBytesMax), "'"});
 }
 
 }  // namespace
 
-Result<void> check_tokens(std::span<const int32_t> ids, const text::Tokenizer& tokenizer,
+Result<void> check_tokens(std::span<const int32_t> ids, const Tokenizer& tokenizer,
                           int32_t vocab_size) {
   const auto wrong = std::ranges::find_if(ids, [=](int32_t id) { return id >= vocab_size; });
   if (wrong == ids.end()) return {};
@@ -27,7 +27,7 @@ Result<void> check_tokens(std::span<const int32_t> ids, const text::Tokenizer& t
                       "model's vocab_size ", std::to_string(vocab_size)}));
 }
 
-Result<std::string> check_vocabulary(const text::Tokenizer& tokenizer, int32_t vocab_size) {
+Result<std::string> check_vocabulary(const Tokenizer& tokenizer, int32_t vocab_size) {
   const std::vector<int32_t> ids = tokenizer.surrounding_ids();
   if (auto surrounding = check_tokens(ids, tokenizer, vocab_size); !surrounding)
     return fail(ErrorCode::kConfig, concat({surrounding.error().message,
@@ -44,4 +44,4 @@ Result<std::string> check_vocabulary(const text::Tokenizer& tokenizer, int32_t v
                  "; prompts that have them are refused"});
 }
 
-}  // namespace weir
+}  // namespace weir::text

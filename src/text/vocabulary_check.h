@@ -10,14 +10,14 @@
 #include "base/result.h"
 #include "text/tokenizer.h"
 
-namespace weir {
+namespace weir::text {
 
 // An error that names the first token that the model lacks.
-Result<void> check_tokens(std::span<const int32_t> ids, const text::Tokenizer& tokenizer,
+Result<void> check_tokens(std::span<const int32_t> ids, const Tokenizer& tokenizer,
                           int32_t vocab_size);
 
 // The tokenizer as a whole: an error if it surrounds texts by a token that the model lacks, because
 // then no text can be encoded; else what to warn of, empty if every token has its row.
-Result<std::string> check_vocabulary(const text::Tokenizer& tokenizer, int32_t vocab_size);
+Result<std::string> check_vocabulary(const Tokenizer& tokenizer, int32_t vocab_size);
 
-}  // namespace weir
+}  // namespace weir::text

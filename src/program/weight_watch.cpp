@@ -1,4 +1,4 @@
-#include "weight_watch.h"
+#include "program/weight_watch.h"
 
 #include "base/log.h"
 

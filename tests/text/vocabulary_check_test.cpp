@@ -1,4 +1,4 @@
-#include "vocabulary_check.h"
+#include "text/vocabulary_check.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,11 @@
 
 #include "base/concat.h"
 
-namespace weir {
+namespace weir::text {
 namespace {
 
-std::unique_ptr<text::Tokenizer> tokenizer_with(std::string_view parts) {
-  auto tokenizer = text::Tokenizer::load(concat(
+std::unique_ptr<Tokenizer> tokenizer_with(std::string_view parts) {
+  auto tokenizer = Tokenizer::load(concat(
       {R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, )", parts, "}"}));
   EXPECT_TRUE(tokenizer) << tokenizer.error().message;
   return tokenizer ? std::move(*tokenizer) : nullptr;
@@ -56,4 +56,4 @@ TEST(VocabularyCheck, WarnsOfTokensThatNoTextMayHave) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::text

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace weir {
+namespace weir::ssd {
 
 // What `weir calibrate` measures and keeps in the user's cache folder.
 struct MachineSpeed {
@@ -36,4 +36,4 @@ double expected_tokens_per_second(const ExpertLoad& load, const MachineSpeed& sp
 // and 4.8"
 std::string forecast_text(const ExpertLoad& load, const std::optional<MachineSpeed>& speed);
 
-}  // namespace weir
+}  // namespace weir::ssd

@@ -1,4 +1,4 @@
-#include "memory_plan.h"
+#include "program/memory_plan.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,7 +11,7 @@
 #include "base/meminfo.h"
 #include "kernels/ops.h"
 #include "kv/checkpoints.h"
-#include "kv_cost.h"
+#include "kv/kv_cost.h"
 #include "sched/engine.h"
 #include "ssd/expert_store.h"
 
@@ -232,7 +232,7 @@ class Planner {
   const Options& options_;
   const MemoryLimit& limit_;
   const ModelFootprint& model_;
-  const KvCost kv_cost_;
+  const kv::KvCost kv_cost_;
 };
 
 void add(MemoryPlan& plan, std::string what, int64_t taken, int64_t bytes, std::string note) {

@@ -6,7 +6,7 @@
 
 #include "api/keys.h"
 #include "base/result.h"
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 

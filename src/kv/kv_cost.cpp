@@ -1,9 +1,9 @@
-#include "kv_cost.h"
+#include "kv/kv_cost.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace weir {
+namespace weir::kv {
 
 namespace {
 
@@ -14,7 +14,7 @@ constexpr int64_t kPageTableBytes = 256;
 // entries of the spine, eight times as many at the most, a number each (4).
 constexpr int64_t kWindowTableBytes = 72;
 // The positions of one sequence are numbers of 32 bits.
-constexpr int32_t kBlocksMax = std::numeric_limits<int32_t>::max() / kv::kPageTokens;
+constexpr int32_t kBlocksMax = std::numeric_limits<int32_t>::max() / kPageTokens;
 
 }  // namespace
 
@@ -42,4 +42,4 @@ int32_t KvCost::blocks_within(int64_t bytes, int32_t running) const {
   return static_cast<int32_t>(fits);
 }
 
-}  // namespace weir
+}  // namespace weir::kv

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 

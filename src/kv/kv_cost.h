@@ -10,12 +10,12 @@
 
 #include "kv/layout.h"
 
-namespace weir {
+namespace weir::kv {
 
 class KvCost {
  public:
   // `state_bytes`: of one sequence, in all layers; `rows_max`: tokens that are computed at once.
-  KvCost(std::vector<kv::MemoryLayout::Group> groups, int64_t state_bytes, int32_t rows_max)
+  KvCost(std::vector<MemoryLayout::Group> groups, int64_t state_bytes, int32_t rows_max)
       : groups_(std::move(groups)), state_bytes_(state_bytes), rows_max_(rows_max) {}
 
   // Of `blocks` blocks of 32 tokens, where `running` sequences decode at once.
@@ -28,9 +28,9 @@ class KvCost {
   int64_t bytes_of(size_t group, int32_t pages) const;
 
  private:
-  std::vector<kv::MemoryLayout::Group> groups_;
+  std::vector<MemoryLayout::Group> groups_;
   int64_t state_bytes_;
   int32_t rows_max_;
 };
 
-}  // namespace weir
+}  // namespace weir::kv

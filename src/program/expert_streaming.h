@@ -5,9 +5,9 @@
 
 #include "base/result.h"
 #include "card/model_card.h"
-#include "memory_plan.h"
 #include "model/model.h"
-#include "options.h"
+#include "program/memory_plan.h"
+#include "program/options.h"
 #include "ssd/route_trace.h"
 #include "ssd/routing_table.h"
 #include "ssd/store_plan.h"

@@ -1,11 +1,11 @@
-#include "expert_metrics.h"
+#include "ssd/expert_metrics.h"
 
 #include <cstdio>
 #include <utility>
 
 #include "base/metrics.h"
 
-namespace weir {
+namespace weir::ssd {
 
 namespace {
 
@@ -22,8 +22,8 @@ void render_value(std::string& out, std::string_view name, std::string_view help
   render(out, name, help, MetricType::kGauge, value, labels);
 }
 
-void render_requests(std::string& out, const ssd::ExpertStore& store) {
-  const ssd::StoreStats& s = store.stats();
+void render_requests(std::string& out, const ExpertStore& store) {
+  const StoreStats& s = store.stats();
   constexpr std::string_view kName = "weir_moe_expert_requests_total";
   render(out, kName, "Experts that steps asked for, by where they were", s.ready,
          metric_label("result", "ready"));
@@ -52,19 +52,19 @@ void render_requests(std::string& out, const ssd::ExpertStore& store) {
   }
 }
 
-void render_reads(std::string& out, const ssd::ExpertStore& store, double disk_bytes_per_second) {
-  const ssd::ReadStats& r = store.reads();
+void render_reads(std::string& out, const ExpertStore& store, double disk_bytes_per_second) {
+  const ReadStats& r = store.reads();
   const auto each_class = [&](std::string_view name, std::string_view help, const auto& values) {
-    for (int c = 0; c < ssd::kReadClasses; ++c)
+    for (int c = 0; c < kReadClasses; ++c)
       render(out, name, c == 0 ? help : "", values[static_cast<size_t>(c)],
-             metric_label("class", name_of(static_cast<ssd::ReadClass>(c))));
+             metric_label("class", name_of(static_cast<ReadClass>(c))));
   };
   each_class("weir_moe_disk_read_bytes_total", "Bytes read from disk, by who asked", r.bytes);
   each_class("weir_moe_disk_reads_total", "Reads, by who asked", r.reads);
-  for (int c = 0; c < ssd::kReadClasses; ++c)
+  for (int c = 0; c < kReadClasses; ++c)
     render(out, "weir_moe_read_latency_ms", c == 0 ? "From asking for a read to its end" : "",
            r.latency[static_cast<size_t>(c)],
-           metric_label("class", name_of(static_cast<ssd::ReadClass>(c))), 1000);
+           metric_label("class", name_of(static_cast<ReadClass>(c))), 1000);
   uint64_t bytes = 0;
   for (const Counter& counter : r.bytes) bytes += counter.value();
   const double busy = static_cast<double>(r.busy_ns.value()) * 1e-9;
@@ -80,10 +80,10 @@ void render_reads(std::string& out, const ssd::ExpertStore& store, double disk_b
                "threads",
                gb > 0 ? cpu.count() / gb : 0);
   render(out, "weir_moe_inflight_bytes", "Bytes of reads in the kernel", r.in_flight_bytes);
-  for (int e = 0; e < ssd::kReadErrors; ++e)
+  for (int e = 0; e < kReadErrors; ++e)
     render(out, "weir_moe_io_errors_total", e == 0 ? "Errors of reads, cured or not" : "",
            r.errors[static_cast<size_t>(e)],
-           metric_label("errno", name_of(static_cast<ssd::ReadError>(e))));
+           metric_label("errno", name_of(static_cast<ReadError>(e))));
   render(out, "weir_moe_short_reads_total", "Reads of which the rest was asked for again",
          r.short_reads);
   render(out, "weir_moe_read_retries_total", "Reads sent again after an error", r.retries);
@@ -95,12 +95,12 @@ void render_reads(std::string& out, const ssd::ExpertStore& store, double disk_b
                metric_label("mode", store.mode()));
 }
 
-void render_steps(std::string& out, const ssd::ExpertStore& store) {
-  const ssd::StoreStats& s = store.stats();
-  const ssd::ReadStats& r = store.reads();
+void render_steps(std::string& out, const ExpertStore& store) {
+  const StoreStats& s = store.stats();
+  const ReadStats& r = store.reads();
   const uint64_t tokens = s.tokens.value();
-  const uint64_t decode_bytes = r.bytes[static_cast<size_t>(ssd::ReadClass::kDemand)].value() +
-                                r.bytes[static_cast<size_t>(ssd::ReadClass::kSpeculative)].value();
+  const uint64_t decode_bytes = r.bytes[static_cast<size_t>(ReadClass::kDemand)].value() +
+                                r.bytes[static_cast<size_t>(ReadClass::kSpeculative)].value();
   render_value(out, "weir_moe_bytes_per_token", "Bytes read for a generated token",
                ratio(decode_bytes, tokens));
   render_value(out, "weir_moe_stall_ms_per_token", "Waiting for the disk, by generated token",
@@ -137,24 +137,24 @@ void render_steps(std::string& out, const ssd::ExpertStore& store) {
 }
 
 // One metric's samples stand together.
-void render_guesses(std::string& out, const ssd::Prefetcher& prefetcher) {
+void render_guesses(std::string& out, const Prefetcher& prefetcher) {
   const auto each = [&](std::string_view name, std::string_view help, auto&& value) {
-    for (size_t i = 0; i < ssd::kGuessSources; ++i) {
-      const auto source = static_cast<ssd::GuessSource>(i);
+    for (size_t i = 0; i < kGuessSources; ++i) {
+      const auto source = static_cast<GuessSource>(i);
       render_value(out, name, i == 0 ? help : "",
                    static_cast<double>(value(prefetcher.stats(source))),
                    metric_label("source", name_of(source)));
     }
   };
   const auto total = [&](std::string_view name, std::string_view help,
-                         Counter ssd::SourceStats::*counter) {
-    for (size_t i = 0; i < ssd::kGuessSources; ++i) {
-      const auto source = static_cast<ssd::GuessSource>(i);
+                         Counter SourceStats::*counter) {
+    for (size_t i = 0; i < kGuessSources; ++i) {
+      const auto source = static_cast<GuessSource>(i);
       render(out, name, i == 0 ? help : "", prefetcher.stats(source).*counter,
              metric_label("source", name_of(source)));
     }
   };
-  using Stats = ssd::SourceStats;
+  using Stats = SourceStats;
   each("weir_moe_spec_on", "1: guesses of this source are read",
        [](const Stats& s) { return s.on.value(); });
   each("weir_moe_pred_precision", "Guesses that came true",
@@ -193,35 +193,35 @@ void ExpertPage::render_oracle(std::string& out) {
                oracle_.ratio());
 }
 
-ExpertMinute::Sums ExpertMinute::sums(const ssd::ExpertStore& store) {
-  const ssd::StoreStats& s = store.stats();
-  const ssd::ReadStats& r = store.reads();
-  const auto bytes = [&r](ssd::ReadClass c) { return r.bytes[static_cast<size_t>(c)].value(); };
+ExpertMinute::Sums ExpertMinute::sums(const ExpertStore& store) {
+  const StoreStats& s = store.stats();
+  const ReadStats& r = store.reads();
+  const auto bytes = [&r](ReadClass c) { return r.bytes[static_cast<size_t>(c)].value(); };
   Sums now;
   now.ready = s.ready.value();
   now.asked = now.ready + s.in_flight.value() + s.absent.value();
   now.tokens = s.tokens.value();
-  now.bytes = bytes(ssd::ReadClass::kDemand) + bytes(ssd::ReadClass::kSpeculative);
-  now.prefill_bytes = bytes(ssd::ReadClass::kPrefill);
+  now.bytes = bytes(ReadClass::kDemand) + bytes(ReadClass::kSpeculative);
+  now.prefill_bytes = bytes(ReadClass::kPrefill);
   now.step_ns = s.step_ns.value();
   now.stall_ns = s.stall_ns.value();
   now.busy_ns = r.busy_ns.value();
-  for (size_t i = 0; i < ssd::kGuessSources; ++i) {
-    const ssd::SourceStats& guesses = store.prefetcher().stats(static_cast<ssd::GuessSource>(i));
+  for (size_t i = 0; i < kGuessSources; ++i) {
+    const SourceStats& guesses = store.prefetcher().stats(static_cast<GuessSource>(i));
     now.useful += guesses.used_bytes.value();
     now.wasted += guesses.wasted_bytes.value();
   }
   return now;
 }
 
-std::string ExpertMinute::line(const ssd::ExpertStore& store) {
+std::string ExpertMinute::line(const ExpertStore& store) {
   const Sums now = sums(store);
   const Sums then = std::exchange(last_, now);
   if (now.step_ns == then.step_ns) return {};
   const double seconds = static_cast<double>(now.busy_ns - then.busy_ns) * 1e-9;
   const auto bytes =
       static_cast<double>(now.bytes - then.bytes + now.prefill_bytes - then.prefill_bytes);
-  const ssd::OracleWindow::Rates oracle = store.oracle();
+  const OracleWindow::Rates oracle = store.oracle();
   char text[320];
   std::snprintf(text, sizeof text,
                 "tokens=%llu in_memory=%.1f%% of_oracle=%.2f read_per_token=%.1fMB prompts=%.0fMB "
@@ -237,4 +237,4 @@ std::string ExpertMinute::line(const ssd::ExpertStore& store) {
   return text;
 }
 
-}  // namespace weir
+}  // namespace weir::ssd

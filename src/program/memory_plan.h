@@ -11,7 +11,7 @@
 #include "exec/executor.h"
 #include "kernels/ops.h"
 #include "model/model.h"
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 

@@ -9,7 +9,7 @@
 #include "api/openai/request_fields.h"
 #include "api/output/call_format.h"
 #include "base/check.h"
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 

@@ -8,13 +8,13 @@
 
 #include "ssd/expert_store.h"
 
-namespace weir {
+namespace weir::ssd {
 
 // The page of /metrics.
 class ExpertPage {
  public:
   // disk_bytes_per_second: as calibrated; 0: it was not. `store` outlives the page.
-  ExpertPage(const ssd::ExpertStore& store, double disk_bytes_per_second)
+  ExpertPage(const ExpertStore& store, double disk_bytes_per_second)
       : store_(store), disk_bytes_per_second_(disk_bytes_per_second) {}
 
   void render(std::string& out);
@@ -24,10 +24,10 @@ class ExpertPage {
 
   void render_oracle(std::string& out);
 
-  const ssd::ExpertStore& store_;
+  const ExpertStore& store_;
   const double disk_bytes_per_second_;
   // Not asked again for every reader of the page.
-  ssd::OracleWindow::Rates oracle_;
+  OracleWindow::Rates oracle_;
   Clock::time_point oracle_asked_ = Clock::time_point::min();
 };
 
@@ -35,16 +35,16 @@ class ExpertPage {
 // where nothing was computed.
 class ExpertMinute {
  public:
-  std::string line(const ssd::ExpertStore& store);
+  std::string line(const ExpertStore& store);
 
  private:
   struct Sums {
     uint64_t ready = 0, asked = 0, tokens = 0, bytes = 0, prefill_bytes = 0;
     uint64_t step_ns = 0, stall_ns = 0, busy_ns = 0, useful = 0, wasted = 0;
   };
-  static Sums sums(const ssd::ExpertStore& store);
+  static Sums sums(const ExpertStore& store);
 
   Sums last_{};
 };
 
-}  // namespace weir
+}  // namespace weir::ssd

@@ -1,4 +1,4 @@
-#include "foreign_options.h"
+#include "program/foreign_options.h"
 
 #include <algorithm>
 #include <array>

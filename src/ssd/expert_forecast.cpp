@@ -1,4 +1,4 @@
-#include "expert_forecast.h"
+#include "ssd/expert_forecast.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "ssd/calibration.h"
 
-namespace weir {
+namespace weir::ssd {
 
 namespace {
 
@@ -48,7 +48,7 @@ double load_memory_speed() {
 }  // namespace
 
 std::optional<MachineSpeed> load_machine_speed(const std::string& path) {
-  const std::optional<ssd::Calibration> disk = ssd::load_calibration(path);
+  const std::optional<Calibration> disk = load_calibration(path);
   const double memory = load_memory_speed();
   if (!disk || !(memory > 0)) return std::nullopt;
   return MachineSpeed{memory, disk->bytes_per_second};
@@ -113,4 +113,4 @@ std::string forecast_text(const ExpertLoad& load, const std::optional<MachineSpe
   return text;
 }
 
-}  // namespace weir
+}  // namespace weir::ssd

@@ -1,4 +1,4 @@
-#include "expert_streaming.h"
+#include "program/expert_streaming.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "base/log.h"
-#include "expert_forecast.h"
 #include "model/expert_pack.h"
 #include "ssd/calibration.h"
 #include "ssd/disk.h"
+#include "ssd/expert_forecast.h"
 #include "ssd/expert_store.h"
 
 namespace weir {
@@ -30,7 +30,7 @@ constexpr int64_t kSlabShare = 8;
 // Below, an expert is evicted before the next token can ask for it.
 constexpr double kCyclesLeast = 1.25;
 
-ExpertLoad load_of(const model::Model& model, uint64_t memory) {
+ssd::ExpertLoad load_of(const model::Model& model, uint64_t memory) {
   const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
   return {.bank_bytes = catalogue.bank_bytes(),
           .cycle_bytes = catalogue.cycle_bytes(model.experts_per_token()),
@@ -102,13 +102,14 @@ Result<void> write_route_trace(const ssd::RouteTrace& trace, const std::string& 
 }
 
 std::string expert_summary(const model::Model& model, const ssd::StorePlan& plan) {
-  const ExpertLoad load = load_of(model, plan.slot_memory);
+  const ssd::ExpertLoad load = load_of(model, plan.slot_memory);
   char text[160];
   std::snprintf(
       text, sizeof text, "%lld of %lld in memory (%.0f %%), %.2f of what one token needs; ",
       static_cast<long long>(plan.slots), static_cast<long long>(plan.experts),
       100 * static_cast<double>(plan.slots) / static_cast<double>(plan.experts), plan.cycles());
-  return text + forecast_text(load, load_machine_speed(model.expert_catalogue()->files().front()));
+  return text + ssd::forecast_text(
+                    load, ssd::load_machine_speed(model.expert_catalogue()->files().front()));
 }
 
 std::string expert_source(const model::Model& model) {

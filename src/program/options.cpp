@@ -1,11 +1,11 @@
-#include "options.h"
+#include "program/options.h"
 
 #include <algorithm>
 #include <array>
 
-#include "commit.h"
-#include "foreign_options.h"
-#include "option_table.h"
+#include "program/commit.h"
+#include "program/foreign_options.h"
+#include "program/option_table.h"
 
 namespace weir {
 
@@ -334,7 +334,7 @@ std::string environment_name(std::string_view option) {
 
 std::string options_page() {
   std::string out =
-      "# Options\n\nMade from the table in `src/options.cpp`; a test keeps them equal.\n\n"
+      "# Options\n\nMade from the table in `src/program/options.cpp`; a test keeps them equal.\n\n"
       "The command line wins over the environment, the environment over the config file "
       "(`--config`). "
       "Of an option\ngiven twice the last counts, unless it may be repeated. TOKENS may end in k "

@@ -1,4 +1,4 @@
-#include "memory_pressure.h"
+#include "base/memory_pressure.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -6,7 +6,7 @@
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/model.h"
-#include "options.h"
+#include "program/options.h"
 
 namespace weir {
 
