@@ -18,6 +18,7 @@
 #include "api/guard.h"
 #include "api/loading.h"
 #include "api/sampling_fields.h"
+#include "base/byte_size.h"
 #include "base/log.h"
 #include "base/memory_pressure.h"
 #include "base/thread_team.h"

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 namespace weir {
 
@@ -34,6 +35,19 @@ std::optional<int64_t> parse_byte_size(std::string_view text) {
   const double bytes = number * factor;
   if (bytes > 1e18) return std::nullopt;
   return static_cast<int64_t>(bytes);
+}
+
+std::string human_bytes(int64_t bytes) {
+  char text[32];
+  const double kib = static_cast<double>(bytes) / 1024;
+  if (kib < 1024) {
+    std::snprintf(text, sizeof text, "%.0f KiB", kib);
+  } else if (kib < 1024 * 1024) {
+    std::snprintf(text, sizeof text, "%.0f MiB", kib / 1024);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f GiB", kib / 1024 / 1024);
+  }
+  return text;
 }
 
 }  // namespace weir

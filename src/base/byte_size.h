@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace weir {
@@ -10,5 +11,8 @@ namespace weir {
 // Units K, M, G and T count in 1,024s and may be followed by B or iB. Empty on anything
 // else, and above 1e18.
 std::optional<int64_t> parse_byte_size(std::string_view text);
+
+// "1.4 GiB", "17 MiB", "812 KiB".
+std::string human_bytes(int64_t bytes);
 
 }  // namespace weir

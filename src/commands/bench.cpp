@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_size.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/thread_team.h"

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/byte_size.h"
 #include "program/expert_streaming.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"

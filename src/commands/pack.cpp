@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/byte_size.h"
 #include "model/expert_pack.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/byte_size.h"
 #include "base/log.h"
 #include "model/expert_pack.h"
 #include "ssd/calibration.h"

@@ -1,14 +1,12 @@
 #include "program/memory_plan.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
 #include "api/memory_cost.h"
 #include "api/vectors/embedding_request.h"
-#include "base/cgroup.h"
+#include "base/byte_size.h"
 #include "base/fair_budget.h"
-#include "base/meminfo.h"
 #include "kernels/ops.h"
 #include "kv/checkpoints.h"
 #include "kv/kv_cost.h"
@@ -26,40 +24,11 @@ constexpr int32_t kPageTokens = kernels::kPageTokens;
 // measured at 40 to 70 MiB for vocabularies of 8 to 150 thousand tokens. Lines of the log that wait
 // to be written are at most 1 MiB of it (base/log_writer.h).
 constexpr int64_t kProgramBytes = 72 * kMiB;
-// A connection's buffers while it is idle, its parser included: measured 1.7 KiB. The kernel has
-// 1.5 KiB of it beside that, which the tenth that memory_limit() leaves has room for.
-constexpr int64_t kConnectionBytes = 2048;
-// What OpenSSL holds beside it, measured 17 KiB of an idle session: its state and keys. Buffers are
-// held only while they are used.
-constexpr int64_t kTlsSessionBytes = 18 << 10;
-// Without --max-connections; with TLS so many that they take about the same memory, 40 MiB.
-constexpr int32_t kConnectionsDefault = 16384;
-constexpr int32_t kTlsConnectionsDefault = kConnectionsDefault / 8;
 // A request that waits or runs: prompt ids, token log, stream state. 64 KiB hold a prompt of 4,096
 // ids and as many answered tokens with their log-probabilities.
 constexpr int64_t kRequestBytes = 64 << 10;
 // Tokens of all inputs of one request for embeddings: OpenAI's limit.
 constexpr size_t kEmbeddingTokens = 300'000;
-// Without --max-body: enough for a few photographs in base64, and on small machines a hundredth of
-// the memory, so that all bodies together (see plan_bodies) take a seventh.
-constexpr int64_t kBodyDefaultMax = 32 * kMiB;
-constexpr int64_t kBodyDefaultMin = kMiB;
-constexpr int64_t kBodiesPerLimit = 100;
-// One of the largest arrives beside as much of others: its peer may hold what is left then
-// (FairBudget).
-constexpr int64_t kArrivingBodies = 3;
-// For small bodies beside them, of that.
-constexpr int64_t kSmallBodiesShare = 16, kSmallBodiesMin = kMiB;
-// Heads of requests. Measured of real clients: 1 to 2 KiB, with a browser's cookies 8; of a hostile
-// one up to 150, from which a larger share of more memory would not protect better. As many
-// requests as may wait or run have theirs. With TLS as much for handshakes, which hold 41 KiB each.
-constexpr int64_t kHeadsShare = 128, kHeadsMin = 4 * kMiB, kHeadsMax = 32 * kMiB;
-constexpr int64_t kHeadBytes = 4 << 10;
-// Answers that clients have not taken: streams hold up to 64 KiB before they pause, others all.
-constexpr int64_t kAnswersShare = 128, kAnswersMin = 8 * kMiB, kAnswersMax = 128 * kMiB;
-// Large machines give more to bodies that arrive and are prepared: these shares, up to these sizes.
-constexpr int64_t kArrivingShare = 64, kArrivingMax = 512 * kMiB;
-constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
 // Without --responses-store: conversations of a few hundred turns; less where memory is short.
 constexpr int64_t kResponsesMax = 64 * kMiB;
 constexpr int64_t kResponsesShare = 64;
@@ -95,19 +64,6 @@ constexpr int64_t kKvShareBesideExperts = 8;
 
 }  // namespace
 
-std::string human_bytes(int64_t bytes) {
-  char text[32];
-  const double kib = static_cast<double>(bytes) / 1024;
-  if (kib < 1024) {
-    std::snprintf(text, sizeof text, "%.0f KiB", kib);
-  } else if (kib < 1024 * 1024) {
-    std::snprintf(text, sizeof text, "%.0f MiB", kib / 1024);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f GiB", kib / 1024 / 1024);
-  }
-  return text;
-}
-
 Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type) {
   const model::ModelMemory memory = model.memory();
   const ssd::ExpertCatalogue* experts = model.expert_catalogue();
@@ -128,19 +84,6 @@ Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType k
                           : static_cast<int64_t>(experts->cycle_bytes(model.experts_per_token()))};
 }
 
-MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files) {
-  if (options.mem_limit > 0) return {options.mem_limit, "--mem-limit"};
-  MemoryLimit least{-1, "unknown"};
-  const auto bound = [&least](int64_t free, const char* from) {
-    if (free >= 0 && (least.bytes < 0 || free < least.bytes)) least = {free, from};
-  };
-  bound(memory_available(files), "MemAvailable");
-  bound(cgroup_memory_left(), "cgroup");
-  bound(memory_to_commit(files), "CommitLimit");
-  if (least.bytes < 0) return {std::numeric_limits<int64_t>::max() / 4, least.from};
-  return {least.bytes / 10 * 9, least.from};
-}
-
 Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const MemoryPlan& plan) {
   Result<void> taken =
       executor.take_memory(std::move(layout), plan.kv_page_counts,
@@ -151,35 +94,6 @@ Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const Me
                     ": the system does not let this process reserve so much (a smaller "
                     "--kv-memory helps; see ulimit -v and vm.overcommit_memory)");
   return taken;
-}
-
-BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
-  BodyPlan plan;
-  plan.largest = options.max_body > 0
-                     ? options.max_body
-                     : std::clamp(limit.bytes / kBodiesPerLimit, kBodyDefaultMin, kBodyDefaultMax);
-  plan.arriving = std::max(kArrivingBodies * plan.largest,
-                           std::min(limit.bytes / kArrivingShare, kArrivingMax));
-  plan.small = std::max(plan.arriving / kSmallBodiesShare, kSmallBodiesMin);
-  plan.preparing = std::max(static_cast<int64_t>(FairBudget::size_for(
-                                api::kPreparingPerByte * static_cast<size_t>(plan.largest))),
-                            std::min(limit.bytes / kPreparingShare, kPreparingMax));
-  return plan;
-}
-
-int32_t plan_connections(const Options& options) {
-  if (options.max_connections > 0) return options.max_connections;
-  return options.tls_cert.empty() ? kConnectionsDefault : kTlsConnectionsDefault;
-}
-
-int64_t plan_heads(const Options& options, const MemoryLimit& limit) {
-  const int64_t heads = std::max(std::clamp(limit.bytes / kHeadsShare, kHeadsMin, kHeadsMax),
-                                 kHeadBytes * options.queue);
-  return options.tls_cert.empty() ? heads : 2 * heads;
-}
-
-int64_t plan_answers(const MemoryLimit& limit) {
-  return std::clamp(limit.bytes / kAnswersShare, kAnswersMin, kAnswersMax);
 }
 
 namespace {
@@ -253,9 +167,8 @@ MemoryPlan Planner::without_kv(int32_t context) const {
       "read in place from the file");
   add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
   add_requests(plan);
-  const int64_t each = kConnectionBytes + (options_.tls_cert.empty() ? 0 : kTlsSessionBytes);
-  const int32_t connections = plan_connections(options_);
-  add(plan, "connections", 0, each * connections, std::to_string(connections) + " at most");
+  add(plan, "connections", 0, connection_bytes(options_),
+      std::to_string(plan_connections(options_)) + " at most");
   add(plan, "heads", 0, plan_heads(options_, limit_), "of requests, as they are read");
   add(plan, "answers", 0, plan_answers(limit_), "that clients have not taken yet");
   add(plan, "program", kProgramBytes, kProgramBytes, "code, tokenizer, stacks, allocator");

@@ -6,22 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "base/meminfo.h"
 #include "base/result.h"
 #include "exec/executor.h"
 #include "kernels/ops.h"
 #include "model/model.h"
+#include "program/memory_limit.h"
+#include "program/network_memory.h"
 #include "program/options.h"
 
 namespace weir {
-
-// Requests on their way in. Without --max-body it shrinks with the memory there is.
-struct BodyPlan {
-  int64_t largest = 0;    // One body.
-  int64_t arriving = 0;   // All bodies being received,
-  int64_t small = 0;      // and small ones beside them.
-  int64_t preparing = 0;  // All being parsed and tokenised, with what becomes of them.
-};
 
 // What the plan needs to know of a model.
 struct ModelFootprint {
@@ -73,22 +66,6 @@ struct MemoryPlan {
   int64_t expert_bytes = 0;     // Experts in memory, and buffers to read them.
 };
 
-struct MemoryLimit {
-  int64_t bytes = 0;
-  std::string from;
-};
-
-// What this process may take: the option, else the least of the cgroup's limit (less what it uses),
-// MemAvailable and, where nothing is overcommitted, what may still be reserved; less a tenth. Call
-// before taking any.
-MemoryLimit memory_limit(const Options& options, const MeminfoFiles& files = {});
-
-// The plan's parts that are needed before the model is known.
-BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit);
-int32_t plan_connections(const Options& options);
-int64_t plan_heads(const Options& options, const MemoryLimit& limit);
-int64_t plan_answers(const MemoryLimit& limit);
-
 // Without --ctx-size the context is the model's own, or the longest that fits. An error says what
 // does not fit, by how much, which context would, and which option changes it.
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
@@ -100,8 +77,5 @@ Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const Me
 
 // What a plan that has made the context shorter says of it; empty: it has not.
 std::string context_note(const MemoryPlan& plan);
-
-// "1.4 GiB", "17 MiB", "812 KiB".
-std::string human_bytes(int64_t bytes);
 
 }  // namespace weir

@@ -93,8 +93,8 @@ struct Options {
   std::string tls_cert, tls_key;  // PEM files; both or none.
   std::string cors;
   std::string allowed_hosts;    // Names; several separated by commas.
-  int32_t max_connections = 0;  // 0: what memory_plan.cpp says.
-  int64_t max_body = 0;         // Bytes; 0: what memory_plan.cpp finds fit.
+  int32_t max_connections = 0;  // 0: what network_memory.cpp says.
+  int64_t max_body = 0;         // Bytes; 0: what network_memory.cpp finds fit.
   int32_t idle_timeout = 120;   // Seconds.
   int32_t drain_seconds = 25;
   int32_t drain_delay = 0;  // Seconds.

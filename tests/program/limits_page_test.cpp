@@ -9,6 +9,7 @@
 #include <string>
 
 #include "api/memory_lease.h"
+#include "base/byte_size.h"
 #include "base/fair_budget.h"
 #include "net/http.h"
 #include "program/memory_plan.h"

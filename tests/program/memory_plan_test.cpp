@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/memory_cost.h"
+#include "base/byte_size.h"
 #include "base/fair_budget.h"
 #include "card/default_model.h"
 #include "card/model_card.h"
