@@ -2,12 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,27 +15,26 @@
 #include "api/api.h"
 #include "api/guard.h"
 #include "api/loading.h"
-#include "api/sampling_fields.h"
-#include "base/byte_size.h"
 #include "base/log.h"
-#include "base/memory_pressure.h"
 #include "base/thread_team.h"
-#include "exec/cpu_executor.h"
-#include "kv/kv_cache.h"
+#include "exec/executor.h"
 #include "net/file_limit.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "net/tls.h"
 #include "program/allocator.h"
-#include "program/commit.h"
-#include "program/expert_streaming.h"
+#include "program/api_config.h"
+#include "program/expert_watch.h"
 #include "program/key_file.h"
+#include "program/loaded_model.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
+#include "program/network_memory.h"
+#include "program/pressure_watch.h"
+#include "program/start_report.h"
+#include "program/text_parts.h"
 #include "program/weight_watch.h"
 #include "sched/engine.h"
-#include "ssd/calibration.h"
-#include "ssd/expert_metrics.h"
 #include "text/vocabulary_check.h"
 
 namespace weir {
@@ -55,85 +52,16 @@ constexpr uint64_t kDrainTickMs = 50;
 // of --drain-seconds it ends before Kubernetes kills, 30 s after SIGTERM.
 constexpr auto kLastWordsTime = std::chrono::seconds(3);
 
-// Experts from disk: how often the disk's notices are logged, and what happened is summed up.
-constexpr uint64_t kNoticeMs = 1000, kExpertLineMs = 60'000;
 // Weights that are used from their files: how often these are looked at.
 constexpr uint64_t kWeightLookMs = 1000;
 // The kernel computes its averages of waiting for memory so often.
 constexpr uint64_t kPressureMs = 2000;
-
-size_t power_of_two_above(size_t n) {
-  size_t power = 1;
-  while (power < n) power *= 2;
-  return power;
-}
 
 log::Level level_of(const std::string& name) {
   if (name == "debug") return log::Level::kDebug;
   if (name == "warn") return log::Level::kWarn;
   if (name == "error") return log::Level::kError;
   return log::Level::kInfo;
-}
-
-// Everything that speaks text: loaded on its own thread while the engine thread loads the weights.
-struct TextParts {
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  std::optional<text::ChatTemplate> chat_template;
-  std::optional<text::ChatTemplate> tool_use_template;
-  std::string chat_template_source;  // Empty: there is none.
-  api::GenerationDefaults defaults;
-  card::EmbeddingSettings embedding;
-  api::RerankConfig rerank;
-};
-
-// Unused pages keep their memory for a minute, cached ones longer: never shorter than unused ones.
-kv::PageKeeper::Times keep_times(const Options& options) {
-  kv::PageKeeper::Times times;
-  times.cached = std::chrono::seconds(options.cache_idle);
-  if (options.cache_idle > 0) times.free = std::min(times.free, times.cached);
-  return times;
-}
-
-// What --pooling makes of the model's own.
-card::EmbeddingSettings with_pooling(card::EmbeddingSettings config, const std::string& pooling) {
-  if (pooling == "auto") return config;
-  config.pooling = pooling == "last"   ? card::Pooling::kLast
-                   : pooling == "mean" ? card::Pooling::kMean
-                                       : card::Pooling::kCls;
-  config.refusal.clear();
-  return config;
-}
-
-Result<TextParts> load_text(const card::ModelCard& card, const Options& options) {
-  TextParts parts;
-  WEIR_ASSIGN(const FileView json, card.open_tokenizer());
-  WEIR_ASSIGN(parts.tokenizer, text::Tokenizer::load(json.text()));
-  parts.defaults = api::generation_defaults(card.generation);
-  parts.embedding = with_pooling(card.embedding, options.pooling);
-  std::optional<std::string> source = card.tokenizer.chat_template;
-  if (!options.chat_template.empty()) {
-    WEIR_ASSIGN(source, read_file(options.chat_template, size_t{1} << 20));
-  }
-  if (source) {
-    WEIR_ASSIGN(parts.chat_template, text::ChatTemplate::parse(*source));
-    parts.chat_template_source = std::move(*source);
-  }
-  if (card.tokenizer.tool_use_template) {
-    WEIR_ASSIGN(parts.tool_use_template,
-                text::ChatTemplate::parse(*card.tokenizer.tool_use_template));
-  }
-  WEIR_ASSIGN(parts.rerank, api::rerank_config(card.rerank, *parts.tokenizer,
-                                               parts.chat_template_source, options.reranker));
-  for (const SamplingOption& option : sampling_options(options))
-    if (option.value) parts.defaults.set(option.field, *option.value, api::kFromCommandLine);
-  return parts;
-}
-
-// Of all weights, those of experts on disk too.
-int64_t model_bytes(const model::Model& model) {
-  const ssd::ExpertCatalogue* experts = model.expert_catalogue();
-  return model.memory().packed_weights + model.memory().mapped_weights +
-         (experts == nullptr ? 0 : static_cast<int64_t>(experts->bank_bytes()));
 }
 
 class Server {
@@ -144,8 +72,7 @@ class Server {
         keys_(std::move(keys)),
         hooks_(hooks),
         choice_(std::move(choice)),
-        handle_(options.queue,
-                power_of_two_above(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
+        handle_(options.queue, std::bit_ceil(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
         limit_(memory_limit(options)),
         loading_(split_list(options.cors)),
         guard_({.allowed_hosts = split_list(options.allowed_hosts),
@@ -175,12 +102,8 @@ class Server {
   void engine_main();
   Result<void> load(ThreadTeam& team);
   void become_ready(TextParts text);
-  void watch_experts();
-  void watch_weights();
-  void watch_pressure();
+  void watch();
   void release_freed();
-  void print_plan() const;
-  void print_address() const;
 
   const Options options_;
   std::vector<api::KeySpec> keys_;
@@ -212,17 +135,8 @@ class Server {
 };
 
 Result<void> Server::listen() {
-  net::HttpLimits limits;
-  limits.connections_max = plan_connections(options_);
-  const BodyPlan bodies = plan_bodies(options_, limit_);
-  limits.body_bytes_max = static_cast<size_t>(bodies.largest);
-  limits.arriving_bytes_max = static_cast<size_t>(bodies.arriving);
-  limits.small_bodies_bytes_max = static_cast<size_t>(bodies.small);
-  limits.heads_bytes_max = static_cast<size_t>(plan_heads(options_, limit_));
-  limits.answers_bytes_max = static_cast<size_t>(plan_answers(limit_));
-  limits.idle_timeout_ms = static_cast<uint64_t>(options_.idle_timeout) * 1000;
   http_ = std::make_unique<net::HttpServer>(
-      loop_, limits,
+      loop_, http_limits(options_, limit_),
       [this](net::HttpRequest&& request, net::HttpResponderPtr responder) {
         answer(std::move(request), std::move(responder));
       },
@@ -381,57 +295,18 @@ Result<void> Server::load(ThreadTeam& team) {
   Result<TextParts> text = fail(ErrorCode::kConfig, "not loaded");
   std::thread text_thread([&] { text = load_text(choice_.model_card, options_); });
 
-  model::ModelOptions model_options;
-  model_options.compute = choice_.compute;
-  model_options.rows_max = options_.prefill_size;
-  model_options.context_max = options_.ctx_size;
-  model_options.stream_experts = options_.stream_experts;
-  const kernels::Ops& ops = kernels::ops_for(choice_.isa);
-  Result<std::unique_ptr<model::Model>> model =
-      bind_model(choice_.model_card, model_options, limit_, ops, team.members());
-  const auto plan_for = [this](const std::unique_ptr<model::Model>& bound) -> Result<MemoryPlan> {
-    WEIR_ASSIGN(const ModelFootprint needed, footprint(*bound, choice_.kv_type));
-    return plan_memory(options_, limit_, needed);
-  };
-  Result<MemoryPlan> plan = model.and_then(plan_for);
-  Result<void> opened;
-  std::unique_ptr<exec::Executor> executor;
-  if (plan) {
-    executor = std::make_unique<exec::CpuExecutor>(**model, ops, team);
-    auto printed = steady_clock::now();
-    opened = executor->place_weights([&printed](int64_t done, int64_t total) {
-      const auto now = steady_clock::now();
-      if (now - printed < std::chrono::seconds(1)) return;
-      printed = now;
-      log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
-    });
-    if (opened)
-      opened = open_experts(**model, options_, plan->expert_bytes,
-                            sched::sequences_max(options_.queue, plan->parallel));
-  }
+  Result<LoadedModel> loaded = load_model(options_, choice_, limit_, team);
   text_thread.join();
-  if (!plan) return tl::unexpected(plan.error());
-  WEIR_TRY(std::move(opened));
+  if (!loaded) return tl::unexpected(loaded.error());
   if (!text) return tl::unexpected(text.error());
-  plan_ = std::move(*plan);
-  model_ = std::move(*model);
+  plan_ = std::move(loaded->plan);
+  model_ = std::move(loaded->model);
+  executor_ = std::move(loaded->executor);
   WEIR_ASSIGN(const std::string lacking,
               text::check_vocabulary(*text->tokenizer, model_->spec().vocab_size));
   if (!lacking.empty()) log::warn("model " + lacking);
 
-  WEIR_ASSIGN(kv::MemoryLayout layout,
-              kv::MemoryLayout::make(model_->memory_needs(), choice_.kv_type));
-  WEIR_TRY(take_kv(*executor, std::move(layout), plan_));
-  executor_ = std::move(executor);
-
-  sched::EngineOptions engine_options;
-  engine_options.step_tokens_max = options_.prefill_size;
-  engine_options.step_seconds_max = options_.max_step_ms.value_or(0) / 1000;
-  engine_options.running_max = plan_.parallel;
-  engine_options.queue_max = options_.queue;
-  engine_options.context_max = plan_.context_max;
-  engine_options.prefix_cache = options_.prefix_cache;
-  engine_options.keep = keep_times(options_);
+  sched::EngineOptions engine_options = plan_engine(options_, plan_);
   engine_options.on_rest = [this, &team] {
     team.run([](int) { purge_allocator(); });
     loop_.post([this] { release_freed(); });
@@ -448,103 +323,27 @@ Result<void> Server::load(ThreadTeam& team) {
 
 void Server::become_ready(TextParts text) {
   text_ = std::make_unique<TextParts>(std::move(text));
-  api::ApiConfig config;
-  config.given_names = split_list(options_.alias);
-  config.any_name = std::erase(config.given_names, "*") > 0;
-  config.model_id =
-      config.given_names.empty() ? choice_.model_card.files.name() : config.given_names.front();
-  config.aliases = {choice_.model_card.files.name(), "default"};
-  config.aliases.insert(config.aliases.end(), config.given_names.begin(), config.given_names.end());
-  if (!choice_.model_card.files.folder().empty())
-    config.aliases.push_back(choice_.model_card.files.folder());
-  config.config_overrides = options_.config_override;
-  config.created = std::time(nullptr);
-  config.context_max = plan_.context_max;
-  config.prompt_max = options_.max_prompt_tokens;
-  config.vocab_size = model_->spec().vocab_size;
-  config.hidden_size = model_->spec().hidden_size;
-  config.embedding = text_->embedding;
-  config.rerank = text_->rerank;
-  config.defaults = text_->defaults;
-  config.tokenizer = text_->tokenizer.get();
-  if (text_->chat_template) config.chat_template = &*text_->chat_template;
-  if (text_->tool_use_template) config.tool_use_template = &*text_->tool_use_template;
-  config.special_tokens = choice_.model_card.tokenizer.special_tokens;
-  config.tool_parser = options_.tool_parser;
-  config.reasoning_format = options_.reasoning_format;
-  config.trust_request_template = options_.trust_request_template;
-  if (options_.thinking != "auto") config.thinking = options_.thinking == "on";
-  config.reasoning_budget = options_.reasoning_budget;
-  config.reasoning_budget_message = options_.reasoning_budget_message;
+  api::ApiConfig config = api_config(options_, choice_, *model_, plan_, *text_);
   config.engine = &handle_;
   config.loop = &loop_;
-  config.facts = {.context_trained = model_->spec().context_max,
-                  .hidden_size = model_->spec().hidden_size,
-                  .parameters = model_->memory().parameters,
-                  .bytes = model_bytes(*model_),
-                  .formats = model_->memory().formats};
-  config.chat_template_source = text_->chat_template_source;
-  config.parallel = plan_.parallel;
-  config.queue_timeout_s = options_.queue_timeout;
-  config.request_timeout_s = options_.request_timeout;
   config.api_keys = keys_;
-  config.cors_origins = split_list(options_.cors);
-  config.max_tokens_default = options_.max_tokens;
-  config.log_bytes_max = static_cast<size_t>(plan_.request_bytes);
-  config.responses_bytes_max = static_cast<size_t>(plan_.responses_bytes);
-  config.automata_bytes_max = static_cast<size_t>(plan_.automata_bytes);
-  config.preparing_bytes_max = static_cast<size_t>(plan_.bodies.preparing);
-  config.version = kVersion;
-  config.commit = commit();
-  config.kernels = kernels::isa_name(choice_.isa);
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
-  if (model_->experts() != nullptr) watch_experts();
-  if (!model_->files().in_place.empty()) watch_weights();
-  watch_pressure();
-  print_plan();
+  watch();
+  log_start(options_, choice_, *model_, plan_, *text_);
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
-  print_address();
+  announce(options_, http_->port(), steady_clock::now() - start_, !keys_.empty());
 }
 
-// Experts from disk: figures, what the disk has to say, and a line a minute.
-void Server::watch_experts() {
-  const auto calibration = ssd::load_calibration(model_->expert_catalogue()->main_file());
-  api_->set_more_metrics(
-      [page = ssd::ExpertPage(*model_->experts(), calibration ? calibration->bytes_per_second : 0)](
-          std::string& text) mutable { page.render(text); });
-  loop_.every(kNoticeMs, [this] {
-    while (const auto notice = model_->experts()->take_notice()) log::warn("experts " + *notice);
-  });
-  loop_.every(kExpertLineMs, [this, minute = std::make_shared<ssd::ExpertMinute>()] {
-    if (const std::string line = minute->line(*model_->experts()); !line.empty())
-      log::info("experts " + line);
-  });
-}
-
-void Server::watch_weights() {
-  loop_.every(kWeightLookMs,
-              [watch = WeightWatch(model_->files().in_place, handle_)]() mutable { watch.look(); });
-}
-
-// Experts and pages give memory back while the machine, or this group, waits for it.
-void Server::watch_pressure() {
-  loop_.every(kPressureMs, [this, policy = PressurePolicy()]() mutable {
-    const double pressure = memory_pressure();
-    const int share = policy.share();
-    const PressureAdvice advice = policy.observe(pressure, steady_clock::now());
-    if (advice == PressureAdvice::kNothing || stopped_) return;
-    const bool high = advice == PressureAdvice::kGiveBack;
-    ssd::ExpertStore* const experts = model_->experts();
-    if (experts) experts->allow(policy.share());
-    if (high) engine_->shed_memory();
-    engine_->wake();  // Who has no request gives memory back all the same.
-    // Pressure that lasts is told until the share has come to its end.
-    if (policy.share() == share || (!high && !experts)) return;
-    log::warn("memory pressure=" + std::to_string(pressure) + "%" +
-              (high ? ": unused pages and the oldest prompts go back" : "") +
-              (experts ? " slots_allowed=" + std::to_string(policy.share()) + "%" : ""));
+// Whatever is looked at now and then while requests are served.
+void Server::watch() {
+  if (model_->experts() != nullptr) watch_experts(loop_, *api_, *model_);
+  if (!model_->files().in_place.empty())
+    loop_.every(kWeightLookMs,
+                [watch = WeightWatch(model_->files().in_place, handle_)]() mutable { watch.look(); });
+  loop_.every(kPressureMs, [this, watch = PressureWatch()]() mutable {
+    if (!stopped_) watch.look(*engine_, model_->experts());
   });
 }
 
@@ -554,70 +353,6 @@ void Server::release_freed() {
   // Each of these may have freed what requests took while they were prepared.
   for (int i = 0; i < net::Loop::kPoolThreads; ++i) loop_.run_in_pool(purge_allocator, [] {});
   if (api_) api_->in_background(purge_allocator);
-}
-
-void Server::print_plan() const {
-  const model::ModelSpec& spec = model_->spec();
-  log::info("model " + choice_.model_card.files.name() + " family=" + spec.family + " weights='" +
-            model_->memory().formats + "' layers=" + std::to_string(model::layer_count(spec)) +
-            " width=" + std::to_string(spec.hidden_size) +
-            " vocab=" + std::to_string(spec.vocab_size) +
-            (text_->chat_template ? "" : " (no chat template: only /v1/completions)"));
-  for (const std::string& change : options_.config_override)
-    log::warn("model config.json is overridden: " + change);
-  log::info("kernels isa=" + std::string(kernels::isa_name(choice_.isa)) +
-            " threads=" + std::to_string(choice_.threads) + " compute=" + options_.compute +
-            " kv=" + (choice_.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") +
-            " processor='" + kernels::processor_name() + "' malloc='" + allocator_name() + "'");
-  log::info("sampling " + api::describe(text_->defaults));
-  if (const ssd::ExpertStore* store = model_->experts()) {
-    log::info("experts " + expert_summary(*model_, store->plan()) + " (" +
-              std::string(store->mode()) + ", from " + expert_source(*model_) + ")");
-    const std::string warning = expert_warning(store->plan());
-    if (!warning.empty()) log::warn("experts " + warning);
-  }
-  std::string taken, most;
-  for (const MemoryPlan::Line& line : plan_.lines) {
-    const auto list = [&line](std::string& text, int64_t bytes) {
-      if (bytes > 0) text += (text.empty() ? "" : ", ") + line.what + " " + human_bytes(bytes);
-    };
-    list(taken, line.taken);
-    list(most, line.bytes - line.taken);
-  }
-  log::info("memory taken " + human_bytes(plan_.taken) + " (" + taken + "); at most " +
-            human_bytes(plan_.total) + " of " + human_bytes(plan_.limit) + " (" + plan_.limit_from +
-            "), as it is used: " + most);
-  if (const std::string note = context_note(plan_); !note.empty()) log::info(note);
-  if (plan_.state_bytes > 0 && plan_.checkpoints == 0 && options_.prefix_cache)
-    log::info(
-        "prefix cache: off, because no checkpoints of states fit into a quarter of the memory "
-        "for keys, values and states, or beside a whole context");
-  log::info("limits context=" + std::to_string(plan_.context_max) +
-            " parallel=" + std::to_string(plan_.parallel) +
-            " kv_tokens=" + std::to_string(int64_t{plan_.kv_pages} * kernels::kPageTokens) +
-            " queue=" + std::to_string(options_.queue) +
-            " prefill=" + std::to_string(options_.prefill_size));
-}
-
-void Server::print_address() const {
-  const bool ipv6 = options_.host.find(':') != std::string::npos;
-  const std::string host = ipv6 ? "[" + options_.host + "]" : options_.host;
-  const std::string base =
-      (tls_ ? "https://" : "http://") + host + ":" + std::to_string(http_->port());
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.2f",
-                std::chrono::duration<double>(steady_clock::now() - start_).count());
-  log::info("server ready in " + std::string(seconds) + " s at " + base +
-            (options_.unix_socket.empty() ? "" : " and unix:" + options_.unix_socket));
-  log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
-  const std::string key = keys_.empty() ? "" : " -H 'Authorization: Bearer YOUR_KEY'";
-  std::printf(
-      "\nWeir is ready: %s/v1\n\n"
-      "  curl %s/v1/chat/completions%s -H 'Content-Type: application/json' \\\n"
-      "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a short "
-      "story.\"}]}'\n\n",
-      base.c_str(), base.c_str(), key.c_str());
-  std::fflush(stdout);
 }
 
 Result<void> Server::run() {

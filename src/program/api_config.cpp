@@ -1,0 +1,87 @@
+#include "program/api_config.h"
+
+#include <ctime>
+
+#include "program/commit.h"
+#include "ssd/expert_catalogue.h"
+
+namespace weir {
+
+namespace {
+
+// Of all weights, those of experts on disk too.
+int64_t model_bytes(const model::Model& model) {
+  const ssd::ExpertCatalogue* experts = model.expert_catalogue();
+  return model.memory().packed_weights + model.memory().mapped_weights +
+         (experts == nullptr ? 0 : static_cast<int64_t>(experts->bank_bytes()));
+}
+
+void set_names(api::ApiConfig& config, const Options& options, const card::ModelFiles& files) {
+  config.given_names = split_list(options.alias);
+  config.any_name = std::erase(config.given_names, "*") > 0;
+  config.model_id = config.given_names.empty() ? files.name() : config.given_names.front();
+  config.aliases = {files.name(), "default"};
+  config.aliases.insert(config.aliases.end(), config.given_names.begin(), config.given_names.end());
+  if (!files.folder().empty()) config.aliases.push_back(files.folder());
+}
+
+void set_text(api::ApiConfig& config, const TextParts& text) {
+  config.embedding = text.embedding;
+  config.rerank = text.rerank;
+  config.defaults = text.defaults;
+  config.tokenizer = text.tokenizer.get();
+  if (text.chat_template) config.chat_template = &*text.chat_template;
+  if (text.tool_use_template) config.tool_use_template = &*text.tool_use_template;
+  config.chat_template_source = text.chat_template_source;
+}
+
+void set_thinking(api::ApiConfig& config, const Options& options) {
+  config.tool_parser = options.tool_parser;
+  config.reasoning_format = options.reasoning_format;
+  config.trust_request_template = options.trust_request_template;
+  if (options.thinking != "auto") config.thinking = options.thinking == "on";
+  config.reasoning_budget = options.reasoning_budget;
+  config.reasoning_budget_message = options.reasoning_budget_message;
+}
+
+void set_memory(api::ApiConfig& config, const MemoryPlan& plan) {
+  config.log_bytes_max = static_cast<size_t>(plan.request_bytes);
+  config.responses_bytes_max = static_cast<size_t>(plan.responses_bytes);
+  config.automata_bytes_max = static_cast<size_t>(plan.automata_bytes);
+  config.preparing_bytes_max = static_cast<size_t>(plan.bodies.preparing);
+}
+
+}  // namespace
+
+api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
+                          const model::Model& model, const MemoryPlan& plan,
+                          const TextParts& text) {
+  api::ApiConfig config;
+  set_names(config, options, choice.model_card.files);
+  set_text(config, text);
+  set_thinking(config, options);
+  set_memory(config, plan);
+  config.special_tokens = choice.model_card.tokenizer.special_tokens;
+  config.config_overrides = options.config_override;
+  config.created = std::time(nullptr);
+  config.context_max = plan.context_max;
+  config.prompt_max = options.max_prompt_tokens;
+  config.vocab_size = model.spec().vocab_size;
+  config.hidden_size = model.spec().hidden_size;
+  config.facts = {.context_trained = model.spec().context_max,
+                  .hidden_size = model.spec().hidden_size,
+                  .parameters = model.memory().parameters,
+                  .bytes = model_bytes(model),
+                  .formats = model.memory().formats};
+  config.parallel = plan.parallel;
+  config.queue_timeout_s = options.queue_timeout;
+  config.request_timeout_s = options.request_timeout;
+  config.cors_origins = split_list(options.cors);
+  config.max_tokens_default = options.max_tokens;
+  config.version = kVersion;
+  config.commit = commit();
+  config.kernels = kernels::isa_name(choice.isa);
+  return config;
+}
+
+}  // namespace weir

@@ -1,0 +1,72 @@
+#include "program/loaded_model.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/byte_size.h"
+#include "base/log.h"
+#include "exec/cpu_executor.h"
+#include "program/expert_streaming.h"
+
+namespace weir {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+Result<void> place_weights(exec::Executor& executor) {
+  auto printed = steady_clock::now();
+  return executor.place_weights([&printed](int64_t done, int64_t total) {
+    const auto now = steady_clock::now();
+    if (now - printed < std::chrono::seconds(1)) return;
+    printed = now;
+    log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
+  });
+}
+
+// Unused pages keep their memory for a minute, cached ones longer: never shorter than unused ones.
+kv::PageKeeper::Times keep_times(const Options& options) {
+  kv::PageKeeper::Times times;
+  times.cached = std::chrono::seconds(options.cache_idle);
+  if (options.cache_idle > 0) times.free = std::min(times.free, times.cached);
+  return times;
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,
+                               const MemoryLimit& limit, ThreadTeam& team) {
+  model::ModelOptions model_options;
+  model_options.compute = choice.compute;
+  model_options.rows_max = options.prefill_size;
+  model_options.context_max = options.ctx_size;
+  model_options.stream_experts = options.stream_experts;
+  const kernels::Ops& ops = kernels::ops_for(choice.isa);
+  LoadedModel loaded;
+  WEIR_ASSIGN(loaded.model,
+              bind_model(choice.model_card, model_options, limit, ops, team.members()));
+  WEIR_ASSIGN(const ModelFootprint needed, footprint(*loaded.model, choice.kv_type));
+  WEIR_ASSIGN(loaded.plan, plan_memory(options, limit, needed));
+  loaded.executor = std::make_unique<exec::CpuExecutor>(*loaded.model, ops, team);
+  WEIR_TRY(place_weights(*loaded.executor));
+  WEIR_TRY(open_experts(*loaded.model, options, loaded.plan.expert_bytes,
+                        sched::sequences_max(options.queue, loaded.plan.parallel)));
+  WEIR_ASSIGN(kv::MemoryLayout layout,
+              kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_type));
+  WEIR_TRY(take_kv(*loaded.executor, std::move(layout), loaded.plan));
+  return loaded;
+}
+
+sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan) {
+  sched::EngineOptions engine;
+  engine.step_tokens_max = options.prefill_size;
+  engine.step_seconds_max = options.max_step_ms.value_or(0) / 1000;
+  engine.running_max = plan.parallel;
+  engine.queue_max = options.queue;
+  engine.context_max = plan.context_max;
+  engine.prefix_cache = options.prefix_cache;
+  engine.keep = keep_times(options);
+  return engine;
+}
+
+}  // namespace weir

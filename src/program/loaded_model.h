@@ -1,0 +1,31 @@
+// LoadedModel: a model that is bound, its memory planned and taken, its weights placed and its experts
+// open.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "exec/executor.h"
+#include "model/model.h"
+#include "program/memory_plan.h"
+#include "program/model_choice.h"
+#include "program/options.h"
+#include "sched/engine.h"
+
+namespace weir {
+
+struct LoadedModel {
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<exec::Executor> executor;  // Of the model: it goes first.
+  MemoryPlan plan;
+};
+
+// For serving. Logs how far it is, once a second.
+Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,
+                               const MemoryLimit& limit, ThreadTeam& team);
+
+// What the engine is told of the options and the plan; its callbacks are the caller's.
+sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan);
+
+}  // namespace weir

@@ -1,0 +1,47 @@
+#include "program/text_parts.h"
+
+#include "api/sampling_fields.h"
+#include "base/file.h"
+
+namespace weir {
+
+namespace {
+
+// What --pooling makes of the model's own.
+card::EmbeddingSettings with_pooling(card::EmbeddingSettings config, const std::string& pooling) {
+  if (pooling == "auto") return config;
+  config.pooling = pooling == "last"   ? card::Pooling::kLast
+                   : pooling == "mean" ? card::Pooling::kMean
+                                       : card::Pooling::kCls;
+  config.refusal.clear();
+  return config;
+}
+
+}  // namespace
+
+Result<TextParts> load_text(const card::ModelCard& card, const Options& options) {
+  TextParts parts;
+  WEIR_ASSIGN(const FileView json, card.open_tokenizer());
+  WEIR_ASSIGN(parts.tokenizer, text::Tokenizer::load(json.text()));
+  parts.defaults = api::generation_defaults(card.generation);
+  parts.embedding = with_pooling(card.embedding, options.pooling);
+  std::optional<std::string> source = card.tokenizer.chat_template;
+  if (!options.chat_template.empty()) {
+    WEIR_ASSIGN(source, read_file(options.chat_template, size_t{1} << 20));
+  }
+  if (source) {
+    WEIR_ASSIGN(parts.chat_template, text::ChatTemplate::parse(*source));
+    parts.chat_template_source = std::move(*source);
+  }
+  if (card.tokenizer.tool_use_template) {
+    WEIR_ASSIGN(parts.tool_use_template,
+                text::ChatTemplate::parse(*card.tokenizer.tool_use_template));
+  }
+  WEIR_ASSIGN(parts.rerank, api::rerank_config(card.rerank, *parts.tokenizer,
+                                               parts.chat_template_source, options.reranker));
+  for (const SamplingOption& option : sampling_options(options))
+    if (option.value) parts.defaults.set(option.field, *option.value, api::kFromCommandLine);
+  return parts;
+}
+
+}  // namespace weir

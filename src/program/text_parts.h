@@ -1,0 +1,33 @@
+// TextParts: everything that speaks text: loaded on a thread of its own while the engine's thread
+// loads the weights.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/generation_defaults.h"
+#include "api/rerank_config.h"
+#include "base/result.h"
+#include "card/embedding_settings.h"
+#include "card/model_card.h"
+#include "program/options.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace weir {
+
+struct TextParts {
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::optional<text::ChatTemplate> chat_template;
+  std::optional<text::ChatTemplate> tool_use_template;
+  std::string chat_template_source;  // Empty: there is none.
+  api::GenerationDefaults defaults;
+  card::EmbeddingSettings embedding;
+  api::RerankConfig rerank;
+};
+
+// Reads the files that the card names, and what the options put in their place.
+Result<TextParts> load_text(const card::ModelCard& card, const Options& options);
+
+}  // namespace weir
