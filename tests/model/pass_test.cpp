@@ -19,8 +19,8 @@ constexpr int32_t kColumnsMax = 2'000;
 constexpr int32_t kK = 128;
 constexpr int32_t kGroup = 64;
 
-struct Client final : ForwardClient {
-  void on_logits(int32_t, std::span<float>, int) override {}
+struct Sink final : RowSink {
+  void on_rows(int32_t, int32_t, Rows, int) override {}
 };
 
 class PassTest : public testing::Test {
@@ -38,7 +38,7 @@ class PassTest : public testing::Test {
             .ops = kernels::ops_for(kernels::Isa::kScalar),
             .team = *team_,
             .ws = workspace_,
-            .client = client_,
+            .sink = sink_,
             .reads = nullptr,
             .member = member};
   }
@@ -76,7 +76,7 @@ class PassTest : public testing::Test {
   Result<kv::KvCache> kv_ =
       kv::KvCache::create(std::vector<kv::MemoryNeed>{}, kernels::FloatType::kF16, 1);
   Workspace workspace_;
-  Client client_;
+  Sink sink_;
   // As much as the largest weight may take.
   std::vector<uint8_t> words_ = std::vector<uint8_t>(size_t{kColumnsMax + 16} * (kK << 6));
   std::vector<uint8_t> scales_ =
