@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "measure/routing_model.h"
 #include "ssd/expert_cache.h"
 #include "ssd/prefetcher.h"
-#include "ssd/routing_model.h"
 #include "thread_bench.h"
 
 namespace weir::ssd {
@@ -75,14 +75,14 @@ void bench_cache() {
 
 // The bookkeeping of guesses for one generated token of a model like Qwen3-30B-A3B.
 void bench_prefetcher() {
-  const RoutingParams params;
-  const RoutingModel model(params, 1);
-  std::vector<RoutingStream> tokens;
-  RoutingStream stream(model, 2);
+  const measure::RoutingParams params;
+  const measure::RoutingModel model(params, 1);
+  std::vector<measure::RoutingStream> tokens;
+  measure::RoutingStream stream(model, 2);
   for (int32_t i = 0; i < 32; ++i, stream.next_token()) tokens.push_back(stream);
   Prefetcher prefetcher(params.layers, params.experts, params.top_k, 1, PrefetchMode::kAuto);
   const double token = nanoseconds([&] {
-    for (const RoutingStream& routing : tokens) {
+    for (const measure::RoutingStream& routing : tokens) {
       prefetcher.begin_step();
       for (int32_t layer = 0; layer < params.layers; ++layer) {
         prefetcher.routed(layer, 0, routing.routed(layer));

@@ -29,7 +29,7 @@ double share(const Counter& part, const Counter& whole) {
              : 100 * static_cast<double>(part.value()) / static_cast<double>(whole.value());
 }
 
-void print_caches(const RouteTrace& trace) {
+void print_caches(const measure::RouteTrace& trace) {
   const std::vector<Visit> visits = visits_of(trace);
   const std::vector<int32_t> classes(static_cast<size_t>(trace.layers()), 0);
   std::printf(
@@ -52,8 +52,8 @@ void print_caches(const RouteTrace& trace) {
   }
 }
 
-void print_simulation(const RouteTrace& trace, double cycles, PrefetchMode mode, const char* name,
-                      const SimulatedMachine& machine) {
+void print_simulation(const measure::RouteTrace& trace, double cycles, PrefetchMode mode,
+                      const char* name, const SimulatedMachine& machine) {
   const int32_t slots = static_cast<int32_t>(cycles * trace.layers() * trace.top_k());
   StreamingSimulation simulation(trace, slots, mode, machine);
   simulation.run(100);
@@ -78,7 +78,7 @@ void print_simulation(const RouteTrace& trace, double cycles, PrefetchMode mode,
   std::printf("\n");
 }
 
-void print_modes(const RouteTrace& trace) {
+void print_modes(const measure::RouteTrace& trace) {
   for (const double bandwidth : {2.1e9, 7e9, 14e9}) {
     SimulatedMachine machine;
     machine.disk_bytes_per_second = bandwidth;
@@ -101,8 +101,8 @@ void print_modes(const RouteTrace& trace) {
 
 // Somebody else's long prompt between two stretches of an answer (goal G11), and what the prompt's
 // own answer finds.
-void print_prompts(const RoutingModel& model) {
-  const RoutingParams& p = model.params();
+void print_prompts(const measure::RoutingModel& model) {
+  const measure::RoutingParams& p = model.params();
   const std::vector<Visit> answer = visits_of(modelled_trace(model, 11, 0, 1, 384));
   const std::vector<Visit> other = visits_of(modelled_trace(model, 12, 4096, 512, 64));
   const std::span<const Visit> a(answer), b(other);
@@ -128,7 +128,7 @@ void print_prompts(const RoutingModel& model) {
 }
 
 // From an empty cache, how soon a request finds what it will find later (goal G15).
-void print_cold_start(const RouteTrace& trace) {
+void print_cold_start(const measure::RouteTrace& trace) {
   const std::vector<Visit> visits = visits_of(trace);
   const auto layers = static_cast<size_t>(trace.layers());
   constexpr size_t kWindow = 8;  // Tokens.
@@ -157,8 +157,8 @@ void print_cold_start(const RouteTrace& trace) {
 
 // What several requests at once find, and how many experts they read for a token: what a disk that
 // is busy all the time allows beside one request, whatever else is done.
-void print_requests(const RoutingModel& model, int32_t tokens, bool one_topic) {
-  const RoutingParams& p = model.params();
+void print_requests(const measure::RoutingModel& model, int32_t tokens, bool one_topic) {
+  const measure::RoutingParams& p = model.params();
   std::printf(
       "\nRequests at once, %s: hit rate in %%, and tokens made of an expert read, one request's "
       "being 1\nresidency  requests  union/k    EWMA  Belady    tokens of a read: EWMA  Belady\n",
@@ -190,10 +190,10 @@ void print_requests(const RoutingModel& model, int32_t tokens, bool one_topic) {
 
 int run(const Options& options) {
   if (options.trace.empty()) {
-    const RoutingParams params;
+    const measure::RoutingParams params;
     std::printf("Modelled routing: %d layers, %d of %d experts, %d tokens\n", params.layers,
                 params.top_k, params.experts, options.tokens);
-    const RoutingModel model(params, 1);
+    const measure::RoutingModel model(params, 1);
     print_caches(modelled_trace(model, 21, 64, 64, options.tokens));
     print_prompts(model);
     print_cold_start(modelled_trace(model, 41, 0, 1, options.tokens));
@@ -203,7 +203,7 @@ int run(const Options& options) {
   }
   const auto file = FileView::map(options.trace);
   if (!file) return std::fprintf(stderr, "%s\n", file.error().message.c_str()), 1;
-  const auto trace = RouteTrace::parse(file->text(), options.trace);
+  const auto trace = measure::RouteTrace::parse(file->text(), options.trace);
   if (!trace) return std::fprintf(stderr, "%s\n", trace.error().message.c_str()), 1;
   std::printf("Trace %s: %d layers, %d of %d experts\n", options.trace.c_str(), trace->layers(),
               trace->top_k(), trace->experts());

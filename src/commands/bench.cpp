@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/byte_size.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/thread_team.h"
 #include "commands/bench_trace.h"
 #include "commands/expert_figures.h"
+#include "commands/route_measuring.h"
 #include "kernels/machine_limits.h"
 #include "kv/kv_cache.h"
 #include "model/batch_builder.h"
@@ -228,7 +228,7 @@ void write_budget(JsonWriter& w, const Setting& s, const Budget& b) {
     w.key("experts").begin_object();
     w.field("memory", b.memory).field("slots", b.plan->slots).field("of", b.plan->experts);
     w.field("cycles", b.plan->cycles()).field("cycle_bytes", b.plan->cycle_bytes);
-    w.field("io", b.io).field("overlap", s.options.overlap);
+    w.field("io", b.io);
     w.field("prefetch", s.options.ssd_prefetch);
     w.field("routing", s.routing.empty() ? "the model's own" : s.routing).end_object();
   }
@@ -291,7 +291,7 @@ struct Machine {
   const std::vector<int32_t>& batches;
   const std::vector<int32_t>& depths;
   model::Model& model;
-  ssd::RoutingTable* routing = nullptr;
+  measure::RoutingTable* routing = nullptr;
   int32_t prompt_pages = 0, decode_pages = 0;
 
   std::optional<ExpertFigures> experts_now() const {
@@ -356,31 +356,6 @@ Result<std::vector<Budget>> budgets_of(const Options& options, const model::Mode
   return budgets;
 }
 
-// Routing that takes the place of the model's, for `sequences` of `tokens`.
-Result<std::optional<ssd::RoutingTable>> routing_of(const Options& options,
-                                                    const model::Model& model, int32_t sequences,
-                                                    int32_t tokens) {
-  const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
-  if (options.routing.empty() || catalogue == nullptr) return std::nullopt;
-  const ssd::RoutingTable::Shape shape = {.layers = catalogue->layers(),
-                                          .experts = catalogue->experts(),
-                                          .top_k = model.experts_per_token(),
-                                          .sequences = sequences,
-                                          .tokens = tokens};
-  constexpr uint64_t kSeed = 1;
-  const bool one_topic = options.routing == "modelled-one-topic";
-  if (options.routing == "modelled" || one_topic) {
-    using Topics = ssd::RoutingTable::Topics;
-    WEIR_ASSIGN(ssd::RoutingTable table,
-                ssd::RoutingTable::modelled(shape, kSeed, one_topic ? Topics::kOne : Topics::kOwn));
-    return table;
-  }
-  WEIR_ASSIGN(const FileView file, FileView::map(options.routing));
-  WEIR_ASSIGN(const ssd::RouteTrace trace, ssd::RouteTrace::parse(file.text(), options.routing));
-  WEIR_ASSIGN(ssd::RoutingTable table, ssd::RoutingTable::recorded(shape, trace, options.routing));
-  return table;
-}
-
 }  // namespace
 
 Result<void> run_bench(const Options& options) {
@@ -421,17 +396,12 @@ Result<void> run_bench(const Options& options) {
       kRoutedTokensMax,
       std::max<int64_t>(options.bench_prompt,
                         decode_end + int64_t{options.repetitions + 1} * options.bench_decode));
-  WEIR_ASSIGN(std::optional<ssd::RoutingTable> routing,
-              routing_of(options, *model, batch_max, routed));
-  std::optional<ssd::RouteTrace> trace;
-  if (const auto* c = model->expert_catalogue(); c != nullptr && !options.route_trace.empty())
-    trace.emplace(c->layers(), c->experts(), model->experts_per_token());
+  WEIR_ASSIGN(const RouteMeasuring routes, measure_routes(options, *model, batch_max, routed));
   WEIR_ASSIGN(std::vector<Budget> budgets, budgets_of(options, *model));
-  const Machine machine{options,    batches,     depths, *model, routing ? &*routing : nullptr,
+  const Machine machine{options,    batches,     depths, *model, routes.table.get(),
                         page_count, decode_pages};
   for (Budget& budget : budgets) {
-    WEIR_TRY(open_experts(*model, options, budget.memory, batch_max,
-                          {.routing = machine.routing, .trace = trace ? &*trace : nullptr}));
+    WEIR_TRY(open_experts(*model, options, budget.memory, batch_max));
     if (model->experts() != nullptr) {
       budget.plan = model->experts()->plan();
       budget.io = model->experts()->mode();
@@ -442,9 +412,9 @@ Result<void> run_bench(const Options& options) {
       for (const int32_t batch : batches)
         measure_decode(machine, bench, depth, batch, budget.measured);
   }
-  const Setting setting{options, choice, *model, limits, routing ? routing->name() : ""};
+  const Setting setting{options, choice, *model, limits, routes.table ? routes.table->name() : ""};
   options.json ? print_json(setting, budgets) : print_table(setting, budgets);
-  if (trace) return write_route_trace(*trace, options.route_trace);
+  if (routes.trace) return measure::write_file(*routes.trace, options.route_trace);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/thread_team.h"
+#include "commands/route_measuring.h"
 #include "model/session.h"
 #include "program/expert_streaming.h"
 #include "program/model_choice.h"
@@ -72,12 +73,9 @@ Result<void> measure_perplexity(const Options& options) {
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.model_card, model_options, ops, team));
   WEIR_TRY(choose_bundle(*model));
-  std::optional<ssd::RouteTrace> trace;
-  if (const ssd::ExpertCatalogue* experts = model->expert_catalogue();
-      experts != nullptr && !options.route_trace.empty())
-    trace.emplace(experts->layers(), experts->experts(), model->experts_per_token());
-  WEIR_TRY(open_experts(*model, options, expert_memory(*model, options), /*sequences_max=*/1,
-                        {.trace = trace ? &*trace : nullptr}));
+  WEIR_ASSIGN(const RouteMeasuring routes,
+              measure_routes(options, *model, /*sequences=*/1, /*tokens=*/1));
+  WEIR_TRY(open_experts(*model, options, expert_memory(*model, options), /*sequences_max=*/1));
   const int32_t window =
       options.ctx > 0 ? options.ctx : std::min(kWindowDefault, model->context_max());
   if (window < 2 || window > model->context_max())
@@ -106,7 +104,8 @@ Result<void> measure_perplexity(const Options& options) {
       choice.model_card.files.name().c_str(), static_cast<long long>(total.count), window,
       total.mean(), total.error(), std::exp(total.mean()));
   // As if the text had been generated: that is what replays and caches are about.
-  if (trace) return write_route_trace(ssd::as_generated(*trace), options.route_trace);
+  if (routes.trace)
+    return measure::write_file(measure::as_generated(*routes.trace), options.route_trace);
   return {};
 }
 

@@ -23,11 +23,9 @@
 #include "model/layers/ffn.h"
 #include "model/placer.h"
 
-namespace weir::ssd {
-class RoutingTable;
-}
-
 namespace weir::model {
+
+class RouteHook;
 
 class ExpertBank {
  public:
@@ -71,8 +69,13 @@ class ExpertBank {
   // REQUIRES: reads(). What the router of `layer` made of the input of the layer that runs: experts
   // [rows, top_k], for rows of generated tokens.
   virtual void looked_ahead(const Pass&, int32_t /*layer*/, const int32_t* /*choice*/) {}
-  // Not null: takes the place of what routers choose.
-  virtual const ssd::RoutingTable* routing() const { return nullptr; }
+
+  // Of the layers' routers; null: none. It outlives the bank's use, and is set while no step runs.
+  void set_route_hook(RouteHook* hook) { route_hook_ = hook; }
+  RouteHook* route_hook() const { return route_hook_; }
+
+ private:
+  RouteHook* route_hook_ = nullptr;
 };
 
 }  // namespace weir::model

@@ -133,8 +133,6 @@ Result<void> StreamedBank::use_bundle(const std::string& path) {
 Result<void> StreamedBank::open(std::unique_ptr<ssd::Disk> disk, ssd::StoreOptions options,
                                 int32_t rows_max) {
   options.top_k = top_k_;
-  routing_ = options.routing;
-  trace_ = options.trace;
   store_.reset();  // Its memory first.
   WEIR_ASSIGN(store_, ssd::ExpertStore::create(*catalogue_, std::move(disk), options));
   demands_.reserve(static_cast<size_t>(catalogue_->experts()));
@@ -185,7 +183,6 @@ void StreamedBank::ask(const Pass& pass) {
                        .prompt = prompt,
                        .experts = plan.choice + int64_t{row} * top_k_});
   }
-  if (trace_ != nullptr) record(pass, plan.choice);
   store_->begin_layer(layer_, demands_, rows_);
   wants_lookahead_ = pass.generated(0) && store_->wants_lookahead();
 }
@@ -233,20 +230,8 @@ void StreamedBank::looked_ahead(const Pass& pass, int32_t layer, const int32_t* 
     rows_.push_back(
         {.sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
          .experts = choice + int64_t{row} * top_k_});
-    if (trace_ != nullptr)
-      trace_->add(ssd::RouteKind::kLookahead, traced_step_, layer, rows_.back().sequence,
-                  {rows_.back().experts, static_cast<size_t>(top_k_)});
   }
   store_->looked_ahead(layer, rows_);
-}
-
-void StreamedBank::record(const Pass& pass, const int32_t* choice) {
-  if (layer_ == 0) ++traced_step_;
-  for (int32_t row = 0; row < pass.rows(); ++row)
-    trace_->add(pass.generated(row) ? ssd::RouteKind::kDecode : ssd::RouteKind::kPrompt,
-                traced_step_, layer_,
-                pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence,
-                {choice + int64_t{row} * top_k_, static_cast<size_t>(top_k_)});
 }
 
 int32_t StreamedBank::unpack_units(const ssd::ExpertWave& wave) const {

@@ -24,8 +24,6 @@
 #include "model/slot_placer.h"
 #include "ssd/expert_bundle.h"
 #include "ssd/expert_store.h"
-#include "ssd/route_trace.h"
-#include "ssd/routing_table.h"
 
 namespace weir::model {
 
@@ -61,7 +59,6 @@ class StreamedBank final : public ExpertBank {
     store_->expect(layer, experts);
   }
   void looked_ahead(const Pass& pass, int32_t layer, const int32_t* choice) override;
-  const ssd::RoutingTable* routing() const override { return routing_; }
 
   // Units of work in a wave's unpacking and checking.
   int32_t unpack_units(const ssd::ExpertWave& wave) const;
@@ -83,7 +80,6 @@ class StreamedBank final : public ExpertBank {
   void add_to_catalogue(const SlotForm& form, std::span<const StoredMatrix> matrices,
                         size_t experts);
   void ask(const Pass& pass);
-  void record(const Pass& pass, const int32_t* choice);
   ssd::ExpertWave& wave(int turn) { return waves_[static_cast<size_t>(turn & 1)]; }
   void make_wave(int turn);
   Wave ready(const Pass& pass, int turn);
@@ -95,9 +91,6 @@ class StreamedBank final : public ExpertBank {
   std::vector<StreamedLayer> layers_;
   int32_t top_k_ = 0;
   std::unique_ptr<ssd::ExpertStore> store_;
-  const ssd::RoutingTable* routing_ = nullptr;
-  ssd::RouteTrace* trace_ = nullptr;
-  int32_t traced_step_ = -1;
 
   // The run at hand, the leader's.
   int32_t layer_ = -1;

@@ -1,10 +1,7 @@
 #include "program/expert_streaming.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 
 #include "base/byte_size.h"
 #include "base/log.h"
@@ -67,7 +64,7 @@ Result<std::unique_ptr<model::Model>> bind_model(const card::ModelCard& card,
 }
 
 Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
-                          int32_t sequences_max, const ExpertMeasuring& measuring) {
+                          int32_t sequences_max) {
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
   if (catalogue == nullptr) return {};
   WEIR_ASSIGN(
@@ -77,10 +74,7 @@ Result<void> open_experts(model::Model& model, const Options& options, int64_t m
                          .keep_cached = options.ssd_io == "page-cache"}));
   ssd::StoreOptions store = {.memory = static_cast<uint64_t>(memory),
                              .sequences_max = sequences_max,
-                             .prefetch = prefetch_mode(options.ssd_prefetch),
-                             .overlap = options.overlap,
-                             .routing = measuring.routing,
-                             .trace = measuring.trace};
+                             .prefetch = prefetch_mode(options.ssd_prefetch)};
   if (const auto measured = ssd::load_calibration(catalogue->main_file()))
     store.queue = ssd::limits_for(*measured);
   return model.open_experts(std::move(disk), store);
@@ -90,16 +84,6 @@ int64_t expert_memory(const model::Model& model, const Options& options) {
   if (options.expert_memory > 0 || model.expert_catalogue() == nullptr)
     return options.expert_memory;
   return static_cast<int64_t>(ssd::whole_memory(*model.expert_catalogue()));
-}
-
-Result<void> write_route_trace(const ssd::RouteTrace& trace, const std::string& path) {
-  const std::string text = ssd::to_text(trace);
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (out) return {};
-  return fail(ErrorCode::kIo,
-              path + ": expected a file that can be written, found '" + std::strerror(errno) + "'");
 }
 
 std::string expert_summary(const model::Model& model, const ssd::StorePlan& plan) {

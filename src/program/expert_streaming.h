@@ -8,8 +8,6 @@
 #include "model/model.h"
 #include "program/memory_plan.h"
 #include "program/options.h"
-#include "ssd/route_trace.h"
-#include "ssd/routing_table.h"
 #include "ssd/store_plan.h"
 
 namespace weir {
@@ -23,21 +21,13 @@ Result<std::unique_ptr<model::Model>> bind_model(const card::ModelCard& card,
                                                  model::ModelOptions options,
                                                  const MemoryLimit& limit, const kernels::Ops& ops,
                                                  int members);
-// What a measurement adds (ssd::StoreOptions); serving never does.
-struct ExpertMeasuring {
-  const ssd::RoutingTable* routing = nullptr;
-  ssd::RouteTrace* trace = nullptr;
-};
-
 // Gives the model `memory` bytes for experts, and the disk to read them from. A model that does not
 // stream is left alone. REQUIRES: the bundle is chosen.
 Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
-                          int32_t sequences_max, const ExpertMeasuring& measuring = {});
+                          int32_t sequences_max);
 
 // What commands without a memory plan give: --expert-memory, else room for all experts.
 int64_t expert_memory(const model::Model& model, const Options& options);
-
-Result<void> write_route_trace(const ssd::RouteTrace& trace, const std::string& path);
 
 // Of a model that streams, with a store as planned (ssd::plan_store(): the one that is open, or
 // would be).

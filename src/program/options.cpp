@@ -95,8 +95,6 @@ const std::array kRows = {
         "pread: by threads; buffered: by threads through the page cache; bench also: page-cache, "
         "which leaves them there",
         "auto"},
-    Row{"no-overlap", "", Switch{&Options::overlap, false}, kBenchOnly, "Experts from disk",
-        "Read all experts of a layer before any is computed, to see what overlap gives", "off"},
     Row{"stream-budget", "CYCLES[,CYCLES]", &Options::stream_budget, kBenchOnly,
         "Experts from disk",
         "Instead of --expert-memory: memory for so many times the experts of one token, one after "

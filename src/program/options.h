@@ -53,7 +53,6 @@ struct Options {
   int64_t expert_memory = 0;  // Bytes; 0: what is left.
   std::string ssd_prefetch = "auto";
   std::string ssd_io = "auto";
-  bool overlap = true;        // Of reads with computing.
   std::string routing;        // "modelled[-one-topic]", or a route trace; empty: the model's own.
   std::string route_trace;    // File for what was routed; empty: none.
   std::string stream_budget;  // Numbers of token cycles, instead of expert_memory.

@@ -381,7 +381,7 @@ void ExpertStore::next_wave(ExpertWave& wave) {
   std::swap(retiring_, given_);
   while (true) {
     pump();
-    if (options_.overlap || reads_.reading() == 0 || reads_.has_jobs()) collect(wave);
+    collect(wave);
     wave.last = unfinished_ == 0;
     // An empty wave lets go of what the last one held.
     if (wave.has_work() || wave.last || wave.first || !retiring_.empty()) return;

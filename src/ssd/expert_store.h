@@ -45,9 +45,6 @@
 
 namespace weir::ssd {
 
-class RouteTrace;
-class RoutingTable;
-
 // Whether a layer's reads begin when some of the step's rows are routed; kAuto: where it pays. The
 // others are to test and to measure with.
 enum class EarlyReads : uint8_t { kAuto, kAlways, kNever };
@@ -58,14 +55,7 @@ struct StoreOptions {
   int32_t sequences_max = 0;
   PrefetchMode prefetch = PrefetchMode::kAuto;
   QueueLimits queue{};
-  // False: a layer waits for all of its experts before it computes any; to measure what overlap
-  // gives.
-  bool overlap = true;
   EarlyReads early_reads = EarlyReads::kAuto;
-  // To measure with: routing in the place of the model's own, and a record of what was routed. Both
-  // may be null, and outlive the store.
-  const RoutingTable* routing = nullptr;
-  RouteTrace* trace = nullptr;
 };
 
 // An expert that rows of this step were routed to.

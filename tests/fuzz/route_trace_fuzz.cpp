@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "ssd/route_trace.h"
-#include "ssd/routing_table.h"
+#include "measure/route_trace.h"
+#include "measure/routing_table.h"
 
 namespace {
 
-using namespace weir::ssd;
+using namespace weir::measure;
 
 void require(bool holds) {
   if (!holds) std::abort();

@@ -56,7 +56,7 @@ TEST_F(ResidentBankTest, KeepsEachLayersExpertsWhereTheyAre) {
   for (size_t e = 0; e < 5; ++e) EXPECT_EQ(second.experts[e].spec.width, static_cast<int>(e));
   EXPECT_EQ(&bank_.placer(), &store_);
   EXPECT_FALSE(bank_.reads());
-  EXPECT_EQ(bank_.routing(), nullptr);
+  EXPECT_EQ(bank_.route_hook(), nullptr);
 }
 
 TEST_F(ResidentBankTest, HasOneWaveOfAllActiveExpertsThatABarrierEnds) {

@@ -14,13 +14,14 @@
 
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
+#include "measure/modelled_disk.h"
+#include "measure/route_probe.h"
+#include "measure/route_trace.h"
+#include "measure/routing_table.h"
 #include "model/batch_builder.h"
 #include "model/expert_pack.h"
 #include "model/model.h"
 #include "ssd/expert_store.h"
-#include "ssd/modelled_disk.h"
-#include "ssd/route_trace.h"
-#include "ssd/routing_table.h"
 
 namespace weir::model {
 namespace {
@@ -94,12 +95,10 @@ class Script {
 struct Setting {
   uint64_t memory = 2 << 20;
   ssd::PrefetchMode prefetch = ssd::PrefetchMode::kAuto;
-  bool overlap = true;
   ssd::EarlyReads early_reads = ssd::EarlyReads::kAlways;
-  ssd::DiskModel disk{};
-  std::vector<ssd::DiskFault> faults{};
-  const ssd::RoutingTable* routing = nullptr;
-  ssd::RouteTrace* trace = nullptr;
+  measure::DiskModel disk{};
+  std::vector<measure::DiskFault> faults{};
+  RouteHook* route_hook = nullptr;
   std::string bundle{};               // Empty: experts come from the checkpoint.
   const kernels::Ops* ops = nullptr;  // Null: the processor's best.
 };
@@ -107,8 +106,8 @@ struct Setting {
 class Packed;
 
 // For ever.
-ssd::DiskFault unreadable(const ssd::StoredRange& range) {
-  return {.kind = ssd::DiskFault::Kind::kError,
+measure::DiskFault unreadable(const ssd::StoredRange& range) {
+  return {.kind = measure::DiskFault::Kind::kError,
           .begin = range.offset,
           .end = range.offset + range.bytes,
           .times = -1,
@@ -139,17 +138,15 @@ class Streaming : public testing::Test {
       const Result<void> used = model->streamed_bank()->use_bundle(setting.bundle);
       EXPECT_TRUE(used) << used.error().message;
     }
-    auto disk = std::make_unique<ssd::ModelledDisk>(setting.disk);
-    for (const ssd::DiskFault& fault : setting.faults) disk->add_fault(fault);
+    model->streamed_bank()->set_route_hook(setting.route_hook);
+    auto disk = std::make_unique<measure::ModelledDisk>(setting.disk);
+    for (const measure::DiskFault& fault : setting.faults) disk->add_fault(fault);
     disk_ = disk.get();
     const Result<void> opened =
         model->open_experts(std::move(disk), {.memory = setting.memory,
                                               .sequences_max = kSequences,
                                               .prefetch = setting.prefetch,
-                                              .overlap = setting.overlap,
-                                              .early_reads = setting.early_reads,
-                                              .routing = setting.routing,
-                                              .trace = setting.trace});
+                                              .early_reads = setting.early_reads});
     EXPECT_TRUE(opened) << opened.error().message;
     return model;
   }
@@ -194,7 +191,7 @@ class Streaming : public testing::Test {
     }
   }
   static constexpr int kSteps = 14;
-  ssd::ModelledDisk* disk_ = nullptr;  // Of the model loaded last.
+  measure::ModelledDisk* disk_ = nullptr;  // Of the model loaded last.
 };
 
 TEST_F(Streaming, CountsExpertsAmongTheModelsParametersAndFormats) {
@@ -225,7 +222,7 @@ struct Look {
   int32_t position = 0;
   int32_t reads = 0;  // On their way.
 };
-const ssd::ModelledDisk* looked_at = nullptr;
+const measure::ModelledDisk* looked_at = nullptr;
 std::vector<Look> looks;
 
 void attend_and_look(const kernels::KvPages& pages, const kernels::AttendArgs& args) {
@@ -299,11 +296,10 @@ TEST_F(Streaming, GivesTheSameBitsInWhicheverOrderExpertsLand) {
     expect_same({.disk = {.bytes_per_second = 1e8,
                           .latency = microseconds(50 * together),
                           .completed_together = together}});
-  expect_same({.overlap = false});
 }
 
 TEST_F(Streaming, GivesTheSameBitsWhenReadsFailOnceOrComeShort) {
-  using Kind = ssd::DiskFault::Kind;
+  using Kind = measure::DiskFault::Kind;
   expect_same({.faults = {{.kind = Kind::kError, .times = 3, .error = EIO},
                           {.kind = Kind::kError, .times = 5, .error = EAGAIN},
                           {.kind = Kind::kShort, .times = 7, .bytes = 8192}}});
@@ -524,14 +520,15 @@ TEST_F(Streaming, AModeAskedForByNameReadsAtEveryBudget) {
 // Routing from outside is what is run and what is recorded; another table gives other logits.
 TEST_F(Streaming, RunsTheRoutingThatATableSays) {
   ThreadTeam team(2, /*pin=*/false);
-  const ssd::RoutingTable::Shape shape = {
+  const measure::RoutingTable::Shape shape = {
       .layers = 8, .experts = 16, .top_k = 2, .sequences = kSequences, .tokens = 300};
-  auto table = ssd::RoutingTable::modelled(shape, 3);
-  auto other = ssd::RoutingTable::modelled(shape, 4);
+  auto table = measure::RoutingTable::modelled(shape, 3);
+  auto other = measure::RoutingTable::modelled(shape, 4);
   ASSERT_TRUE(table && other);
-  ssd::RouteTrace trace(8, 16, 2);
-  const auto run = [&](const ssd::RoutingTable* routing, ssd::RouteTrace* record) {
-    const auto model = load_streamed(team, Compute::kFast, {.routing = routing, .trace = record});
+  measure::RouteTrace trace(8, 16, 2);
+  const auto run = [&](const measure::RoutingTable* routing, measure::RouteTrace* record) {
+    measure::RouteProbe probe(routing, record);
+    const auto model = load_streamed(team, Compute::kFast, {.route_hook = &probe});
     Client client;
     return Script(7).run(*model, team, kSteps, client);
   };
@@ -542,9 +539,9 @@ TEST_F(Streaming, RunsTheRoutingThatATableSays) {
   // Positions of a sequence come in order in each layer.
   std::map<std::pair<int32_t, int32_t>, int32_t> position;
   int generated = 0;
-  for (const ssd::RouteRow& row : trace.rows()) {
-    if (row.kind == ssd::RouteKind::kLookahead) continue;
-    generated += row.kind == ssd::RouteKind::kDecode ? 1 : 0;
+  for (const measure::RouteRow& row : trace.rows()) {
+    if (row.kind == measure::RouteKind::kLookahead) continue;
+    generated += row.kind == measure::RouteKind::kDecode ? 1 : 0;
     const std::span<const int16_t> expected =
         table->experts(row.layer, row.sequence, position[{row.layer, row.sequence}]++);
     EXPECT_TRUE(std::ranges::equal(trace.experts_of(row), expected));
@@ -589,8 +586,7 @@ TEST_F(Streaming, GivesTheSameBitsFromABundle) {
   for (const uint64_t memory : {900u << 10, 2u << 20, 32u << 20})
     expect_same({.memory = memory, .bundle = packed.path()});
   expect_same({.bundle = packed.path()}, Compute::kExact, 3);
-  expect_same({.overlap = false, .bundle = packed.path()});
-  using Kind = ssd::DiskFault::Kind;
+  using Kind = measure::DiskFault::Kind;
   expect_same({.faults = {{.kind = Kind::kError, .file = 1, .times = 3, .error = EIO},
                           {.kind = Kind::kShort, .file = 1, .times = 7, .bytes = 8192}},
                .bundle = packed.path()});
@@ -652,7 +648,7 @@ TEST_F(Streaming, FailsAllOfAStepThatHasReadAFileWhichWasWrittenTo) {
 TEST_F(Streaming, GivesTheSameBitsWithoutItsBundle) {
   const Packed packed(*this);
   expect_same({.memory = 1 << 20,
-               .faults = {{.kind = ssd::DiskFault::Kind::kError,
+               .faults = {{.kind = measure::DiskFault::Kind::kError,
                            .file = 1,
                            .begin = 8192,
                            .times = -1,
@@ -666,7 +662,7 @@ TEST_F(Streaming, FailsWhatNeitherTheBundleNorTheCheckpointHas) {
   for (int32_t e = 0; e < 16; ++e) packed.spoil(3, e, 1);
   ThreadTeam team(2, /*pin=*/false);
   const auto streamed = load_streamed(team, Compute::kFast,
-                                      {.faults = {{.kind = ssd::DiskFault::Kind::kError,
+                                      {.faults = {{.kind = measure::DiskFault::Kind::kError,
                                                    .file = 0,
                                                    .begin = 4096,
                                                    .times = -1,
@@ -682,8 +678,9 @@ TEST_F(Streaming, FailsWhatNeitherTheBundleNorTheCheckpointHas) {
 TEST_F(Streaming, SaysWhatMemoryItNeedsAtLeast) {
   ThreadTeam team(1, /*pin=*/false);
   const auto model = load(team, Compute::kFast, true);
-  const Result<void> opened = model->open_experts(
-      std::make_unique<ssd::ModelledDisk>(ssd::DiskModel{}), {.memory = 10, .sequences_max = 1});
+  const Result<void> opened =
+      model->open_experts(std::make_unique<measure::ModelledDisk>(measure::DiskModel{}),
+                          {.memory = 10, .sequences_max = 1});
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, ErrorCode::kCapacity);
   EXPECT_NE(opened.error().message.find("--expert-memory"), std::string::npos);

@@ -12,10 +12,10 @@
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "kv/checkpoints.h"
+#include "measure/modelled_disk.h"
 #include "sched/engine_runner.h"
 #include "sched/fake_model.h"
 #include "ssd/expert_store.h"
-#include "ssd/modelled_disk.h"
 
 namespace weir::sched {
 namespace {
@@ -122,7 +122,7 @@ class Turns : public testing::TestWithParam<Kind> {
     if (!model) return nullptr;
     if (streams) {
       const Result<void> opened =
-          (*model)->open_experts(std::make_unique<ssd::ModelledDisk>(ssd::DiskModel{}),
+          (*model)->open_experts(std::make_unique<measure::ModelledDisk>(measure::DiskModel{}),
                                  {.memory = 1 << 20, .sequences_max = 72});
       EXPECT_TRUE(opened) << opened.error().message;
     }

@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "ssd/modelled_disk.h"
+#include "measure/modelled_disk.h"
 #include "ssd/pread_disk.h"
 #include "ssd/temp_file.h"
 #include "ssd/uring_disk.h"

@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "ssd/modelled_disk.h"
+#include "measure/modelled_disk.h"
 #include "temp_file.h"
 
 namespace weir::ssd {
@@ -29,7 +29,8 @@ class ExpertStoreTest : public testing::TestWithParam<bool> {
     return static_cast<uint64_t>(layer * kExperts + expert) * kExpert;
   }
 
-  void make(uint64_t slots, const DiskModel& model = {}, std::vector<DiskFault> faults = {}) {
+  void make(uint64_t slots, const measure::DiskModel& model = {},
+            std::vector<measure::DiskFault> faults = {}) {
     catalogue_.emplace(kExperts, /*in_slot_form=*/!staged());
     const int32_t file =
         catalogue_->add_file(folder_.write("experts", kSeed, kLayers * kExperts * kExpert));
@@ -41,8 +42,8 @@ class ExpertStoreTest : public testing::TestWithParam<bool> {
             std::array<StoredRange, kParts>{{{file, at, kPart}, {file, at + kPart, kPart}}});
       }
     }
-    auto disk = std::make_unique<ModelledDisk>(model);
-    for (const DiskFault& fault : faults) disk->add_fault(fault);
+    auto disk = std::make_unique<measure::ModelledDisk>(model);
+    for (const measure::DiskFault& fault : faults) disk->add_fault(fault);
     disk_ = disk.get();
     const uint64_t staging = staged() ? 2 * catalogue_->staging_bytes() : 0;
     auto store = ExpertStore::create(*catalogue_, std::move(disk),
@@ -96,7 +97,7 @@ class ExpertStoreTest : public testing::TestWithParam<bool> {
 
   TempFolder folder_;
   std::optional<ExpertCatalogue> catalogue_;
-  ModelledDisk* disk_ = nullptr;
+  measure::ModelledDisk* disk_ = nullptr;
   std::unique_ptr<ExpertStore> store_;
   ExpertWave wave_;
 };
@@ -147,7 +148,7 @@ TEST_P(ExpertStoreTest, KeepsWhatIsExpectedAndThere) {
 // Whatever is expected, asked for or not, and fails or not: no slot stays pinned, or the least of
 // memory would soon have none for the next layer. Only who asks for what cannot be read fails.
 TEST_P(ExpertStoreTest, GivesBackWhatNobodyAsksForThen) {
-  std::vector<DiskFault> faults;
+  std::vector<measure::DiskFault> faults;
   const std::set<int32_t> bad = {3, 4, 9};
   for (const int32_t e : bad)
     faults.push_back({.begin = offset_of(1, e) + kPart,

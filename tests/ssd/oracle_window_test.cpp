@@ -75,8 +75,8 @@ TEST(OracleWindow, ClassesHaveTheirOwnSlots) {
 
 // Six of 48 layers, 400 tokens: within 0.02 of the ratio that knows all of it.
 TEST(OracleWindow, ASampleSaysWhatTheWholeDoes) {
-  const RoutingParams params;
-  const RoutingModel model(params, 1);
+  const measure::RoutingParams params;
+  const measure::RoutingModel model(params, 1);
   const std::vector<Visit> visits = visits_of(modelled_trace(model, 21, 64, 64, 400));
   const std::vector<int32_t> classes(static_cast<size_t>(params.layers), 0);
   for (const double residency : {0.1, 0.2, 0.4}) {
@@ -92,9 +92,9 @@ TEST(OracleWindow, ASampleSaysWhatTheWholeDoes) {
 
 // All layers of a small model: what is left is how the window begins.
 TEST(OracleWindow, ASmallModelIsReplayedWhole) {
-  RoutingParams params;
+  measure::RoutingParams params;
   params.layers = 6;
-  const RoutingModel model(params, 3);
+  const measure::RoutingModel model(params, 3);
   const std::vector<Visit> visits = visits_of(modelled_trace(model, 5, 0, 1, 600));
   const std::vector<int32_t> classes(static_cast<size_t>(params.layers), 0);
   for (const int32_t slots : {60, 150, 300}) {

@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "ssd/modelled_disk.h"
+#include "measure/modelled_disk.h"
 #include "ssd/temp_file.h"
 
 namespace weir::ssd {
@@ -33,8 +33,8 @@ class ReadQueueTest : public testing::Test {
     make_queue();
   }
 
-  static DiskModel model() {
-    DiskModel model;
+  static measure::DiskModel model() {
+    measure::DiskModel model;
     model.bytes_per_second = 1000.0 * kMiB;
     model.latency = 0ns;
     return model;
@@ -87,7 +87,7 @@ class ReadQueueTest : public testing::Test {
     return queue_->stats().errors[static_cast<size_t>(error)].value();
   }
 
-  ModelledDisk disk_;
+  measure::ModelledDisk disk_;
   ReadMemory memory_;
   QueueLimits limits_;
   std::unique_ptr<ReadQueue> queue_;
@@ -226,9 +226,9 @@ TEST_F(ReadQueueTest, AFullPoolRefuses) {
 }
 
 TEST_F(ReadQueueTest, ADiskWithoutRoomKeepsTheOrder) {
-  DiskModel narrow = model();
+  measure::DiskModel narrow = model();
   narrow.depth = 2;
-  ModelledDisk disk(narrow);
+  measure::ModelledDisk disk(narrow);
   disk.add_file("weights", uint64_t{64} << 20,
                 [](uint64_t offset, auto out) { fill_words(kSeed, offset, out); });
   ReadQueue queue(disk, limits_);
@@ -262,8 +262,8 @@ TEST_F(ReadQueueTest, TimesAreCounted) {
 // --- Faults.
 
 TEST_F(ReadQueueTest, AShortReadIsContinuedAtABlock) {
-  DiskFault fault;
-  fault.kind = DiskFault::Kind::kShort;
+  measure::DiskFault fault;
+  fault.kind = measure::DiskFault::Kind::kShort;
   fault.bytes = 5 * kBlock + 100;
   disk_.add_fault(fault);
   add(0, kDemand);
@@ -276,8 +276,8 @@ TEST_F(ReadQueueTest, AShortReadIsContinuedAtABlock) {
 }
 
 TEST_F(ReadQueueTest, ThreeShortReadsAreContinuedAFourthFails) {
-  DiskFault fault;
-  fault.kind = DiskFault::Kind::kShort;
+  measure::DiskFault fault;
+  fault.kind = measure::DiskFault::Kind::kShort;
   fault.bytes = 2 * kBlock;
   fault.times = 3;
   disk_.add_fault(fault);
@@ -323,7 +323,7 @@ TEST_F(ReadQueueTest, AFileThatEndsInsideTheNeededBytesFailsWithItsSizes) {
 }
 
 TEST_F(ReadQueueTest, AnErrorOfTheDeviceIsTriedTwiceMoreAfterPauses) {
-  DiskFault fault;
+  measure::DiskFault fault;
   fault.error = EIO;
   fault.begin = 0;
   fault.end = kBlock;
@@ -346,7 +346,7 @@ TEST_F(ReadQueueTest, AnErrorOfTheDeviceIsTriedTwiceMoreAfterPauses) {
 }
 
 TEST_F(ReadQueueTest, OthersAreReadWhileOneWaitsForItsNextAttempt) {
-  DiskFault fault;
+  measure::DiskFault fault;
   fault.error = EIO;
   fault.end = kBlock;
   fault.times = -1;
@@ -362,7 +362,7 @@ TEST_F(ReadQueueTest, OthersAreReadWhileOneWaitsForItsNextAttempt) {
 }
 
 TEST_F(ReadQueueTest, APausedReadCanBeDroppedOrPromoted) {
-  DiskFault fault;
+  measure::DiskFault fault;
   fault.error = EIO;
   fault.times = 2;
   disk_.add_fault(fault);
@@ -381,7 +381,7 @@ TEST_F(ReadQueueTest, APausedReadCanBeDroppedOrPromoted) {
 
 TEST_F(ReadQueueTest, ShortagesOfTheKernelAreTriedAgainButNotForEver) {
   for (const int error : {EAGAIN, EINTR, ENOMEM}) {
-    DiskFault fault;
+    measure::DiskFault fault;
     fault.error = error;
     fault.times = 9;
     disk_.add_fault(fault);
@@ -390,7 +390,7 @@ TEST_F(ReadQueueTest, ShortagesOfTheKernelAreTriedAgainButNotForEver) {
   }
   EXPECT_EQ(errors(ReadError::kAgain), 18u);
   EXPECT_EQ(errors(ReadError::kMemory), 9u);
-  DiskFault fault;
+  measure::DiskFault fault;
   fault.error = ENOMEM;
   fault.times = -1;
   disk_.add_fault(fault);
@@ -411,7 +411,7 @@ TEST_F(ReadQueueTest, WhereODirectIsRefusedAllReadsInFlightAreMadeAgainThroughTh
   ASSERT_TRUE(notice);
   EXPECT_NE(notice->find("O_DIRECT refused"), std::string::npos) << *notice;
 
-  DiskFault fault;  // An EINVAL that has another reason.
+  measure::DiskFault fault;  // An EINVAL that has another reason.
   fault.error = EINVAL;
   fault.times = -1;
   disk_.add_fault(fault);
@@ -420,8 +420,8 @@ TEST_F(ReadQueueTest, WhereODirectIsRefusedAllReadsInFlightAreMadeAgainThroughTh
 }
 
 TEST_F(ReadQueueTest, ADiskThatIsSilentFor5SecondsStopsSpeculationUntilItAnswers) {
-  DiskFault fault;
-  fault.kind = DiskFault::Kind::kStall;
+  measure::DiskFault fault;
+  fault.kind = measure::DiskFault::Kind::kStall;
   fault.delay = 8s;
   disk_.add_fault(fault);
   add(0, kDemand);
@@ -446,8 +446,8 @@ TEST_F(ReadQueueTest, ADiskThatIsSilentFor5SecondsStopsSpeculationUntilItAnswers
 }
 
 TEST_F(ReadQueueTest, AStuckReadFailsButItsMemoryComesBackOnlyWithTheRead) {
-  DiskFault fault;
-  fault.kind = DiskFault::Kind::kStall;
+  measure::DiskFault fault;
+  fault.kind = measure::DiskFault::Kind::kStall;
   fault.delay = std::chrono::nanoseconds::max();
   fault.times = 4;
   disk_.add_fault(fault);
@@ -476,8 +476,8 @@ TEST_F(ReadQueueTest, AStuckReadFailsButItsMemoryComesBackOnlyWithTheRead) {
 }
 
 TEST_F(ReadQueueTest, OneStuckReadDoesNotKeepOthersWaiting) {
-  DiskFault fault;
-  fault.kind = DiskFault::Kind::kStall;
+  measure::DiskFault fault;
+  fault.kind = measure::DiskFault::Kind::kStall;
   fault.delay = std::chrono::nanoseconds::max();
   fault.end = kBlock;
   disk_.add_fault(fault);
@@ -498,8 +498,8 @@ TEST_F(ReadQueueTest, OneStuckReadDoesNotKeepOthersWaiting) {
 }
 
 TEST_F(ReadQueueTest, ALateErrorOfAStuckReadLandsToo) {
-  DiskFault fault;
-  fault.kind = DiskFault::Kind::kStall;
+  measure::DiskFault fault;
+  fault.kind = measure::DiskFault::Kind::kStall;
   fault.delay = std::chrono::nanoseconds::max();
   disk_.add_fault(fault);
   add(0, kDemand);
@@ -581,7 +581,7 @@ TEST_F(ReadQueueTest, LooksAreCountedAndTheLastGoodOneOfEachFileIsKnown) {
 }
 
 TEST_F(ReadQueueTest, ABurstOfFailuresIsALineAndThenTheirNumber) {
-  DiskFault fault;
+  measure::DiskFault fault;
   fault.error = EIO;
   fault.times = -1;
   disk_.add_fault(fault);
@@ -684,12 +684,12 @@ class RandomQueue : public testing::TestWithParam<uint64_t> {
   static constexpr uint64_t kFileBytes = uint64_t{8} << 20;
 
   RandomQueue() : random_(GetParam()), memory_(kFileBytes) {
-    DiskModel model;
+    measure::DiskModel model;
     model.bytes_per_second = 1e9;
     model.latency = std::chrono::microseconds(random_() % 500);
     model.completed_together = 1 + static_cast<int32_t>(random_() % 4);
     model.depth = 1 << (1 + random_() % 6);
-    disk_ = std::make_unique<ModelledDisk>(model);
+    disk_ = std::make_unique<measure::ModelledDisk>(model);
     disk_->add_file("weights", kFileBytes,
                     [](uint64_t offset, auto out) { fill_words(kSeed, offset, out); });
     limits_.demand_window_bytes = (1 + random_() % 16) * 65536;
@@ -708,7 +708,7 @@ class RandomQueue : public testing::TestWithParam<uint64_t> {
   std::mt19937_64 random_;
   ReadMemory memory_;
   QueueLimits limits_;
-  std::unique_ptr<ModelledDisk> disk_;
+  std::unique_ptr<measure::ModelledDisk> disk_;
   std::unique_ptr<ReadQueue> queue_;
 };
 
@@ -793,8 +793,8 @@ TEST_P(RandomQueue, WithFaultsEveryOwnerLandsOnceAndOnlyWithTheRightBytes) {
   };
   for (int step = 0; step < static_cast<int>(kSteps); ++step) {
     if (random_() % 3 == 0) {
-      DiskFault fault;
-      fault.kind = static_cast<DiskFault::Kind>(random_() % 3);
+      measure::DiskFault fault;
+      fault.kind = static_cast<measure::DiskFault::Kind>(random_() % 3);
       constexpr int kErrnos[] = {EIO, EAGAIN, ENOMEM, EINTR, EINVAL, ENODATA};
       fault.error = kErrnos[random_() % 6];
       fault.times = static_cast<int32_t>(1 + random_() % 4);

@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "measure/route_trace.h"
+#include "measure/routing_model.h"
 #include "ssd/expert_cache.h"
 #include "ssd/oracle_window.h"
-#include "ssd/route_trace.h"
-#include "ssd/routing_model.h"
 
 namespace weir::ssd {
 
@@ -26,11 +26,11 @@ struct Visit {
   std::vector<int32_t> rows;     // How many rows chose each.
 };
 
-inline std::vector<Visit> visits_of(const RouteTrace& trace) {
+inline std::vector<Visit> visits_of(const measure::RouteTrace& trace) {
   std::vector<Visit> visits;
-  for (const RouteRow& row : trace.rows()) {
-    if (row.kind == RouteKind::kLookahead) continue;
-    const bool prompt = row.kind == RouteKind::kPrompt;
+  for (const measure::RouteRow& row : trace.rows()) {
+    if (row.kind == measure::RouteKind::kLookahead) continue;
+    const bool prompt = row.kind == measure::RouteKind::kPrompt;
     if (visits.empty() || visits.back().step != row.step || visits.back().layer != row.layer ||
         visits.back().prompt != prompt)
       visits.push_back({row.step, row.layer, prompt, 0, {}, {}});
@@ -56,11 +56,12 @@ struct HitRate {
 };
 
 // Modelled routing of one request: its prompt's rows in chunks, then generated tokens.
-inline RouteTrace modelled_trace(const RoutingModel& model, uint64_t seed, int32_t prompt_tokens,
-                                 int32_t chunk_tokens, int32_t decode_tokens) {
-  const RoutingParams& p = model.params();
-  RouteTrace trace(p.layers, p.experts, p.top_k);
-  RoutingStream stream(model, seed);
+inline measure::RouteTrace modelled_trace(const measure::RoutingModel& model, uint64_t seed,
+                                          int32_t prompt_tokens, int32_t chunk_tokens,
+                                          int32_t decode_tokens) {
+  const measure::RoutingParams& p = model.params();
+  measure::RouteTrace trace(p.layers, p.experts, p.top_k);
+  measure::RoutingStream stream(model, seed);
   int32_t step = 0;
   for (int32_t done = 0; done < prompt_tokens; done += chunk_tokens, ++step) {
     std::vector<std::vector<int32_t>> rows;  // [tokens in the chunk, layers * top_k]
@@ -74,14 +75,14 @@ inline RouteTrace modelled_trace(const RoutingModel& model, uint64_t seed, int32
     }
     for (int32_t layer = 0; layer < p.layers; ++layer)
       for (const auto& row : rows)
-        trace.add(RouteKind::kPrompt, step, layer, 0,
+        trace.add(measure::RouteKind::kPrompt, step, layer, 0,
                   std::span(row).subspan(static_cast<size_t>(layer * p.top_k),
                                          static_cast<size_t>(p.top_k)));
   }
   for (int32_t token = 0; token < decode_tokens; ++token, ++step) {
     for (int32_t layer = 0; layer < p.layers; ++layer) {
-      trace.add(RouteKind::kLookahead, step, layer, 0, stream.lookahead(layer));
-      trace.add(RouteKind::kDecode, step, layer, 0, stream.routed(layer));
+      trace.add(measure::RouteKind::kLookahead, step, layer, 0, stream.lookahead(layer));
+      trace.add(measure::RouteKind::kDecode, step, layer, 0, stream.routed(layer));
     }
     stream.next_token();
   }
@@ -90,17 +91,17 @@ inline RouteTrace modelled_trace(const RoutingModel& model, uint64_t seed, int32
 
 // Modelled routing of several requests that generate in the same steps, each with its own topic, or
 // all with one.
-inline RouteTrace modelled_batch(const RoutingModel& model, uint64_t seed, int32_t requests,
-                                 int32_t tokens, bool one_topic) {
-  const RoutingParams& p = model.params();
-  RouteTrace trace(p.layers, p.experts, p.top_k);
-  std::vector<RoutingStream> streams;
+inline measure::RouteTrace modelled_batch(const measure::RoutingModel& model, uint64_t seed,
+                                          int32_t requests, int32_t tokens, bool one_topic) {
+  const measure::RoutingParams& p = model.params();
+  measure::RouteTrace trace(p.layers, p.experts, p.top_k);
+  std::vector<measure::RoutingStream> streams;
   for (int32_t i = 0; i < requests; ++i)
     streams.emplace_back(model, seed + static_cast<uint64_t>(i));
   for (int32_t step = 0; step < tokens; ++step) {
     for (int32_t layer = 0; layer < p.layers; ++layer)
       for (int32_t i = 0; i < requests; ++i)
-        trace.add(RouteKind::kDecode, step, layer, i,
+        trace.add(measure::RouteKind::kDecode, step, layer, i,
                   streams[static_cast<size_t>(i)].routed(layer));
     streams[0].next_token();
     for (size_t i = 1; i < streams.size(); ++i) {

@@ -15,17 +15,17 @@ namespace weir::ssd {
 namespace {
 
 // Like Qwen3-30B-A3B, but for fewer layers.
-RoutingParams few_layers(int32_t layers, int32_t top_k) {
-  RoutingParams params;
+measure::RoutingParams few_layers(int32_t layers, int32_t top_k) {
+  measure::RoutingParams params;
   params.layers = layers;
   params.top_k = top_k;
   return params;
 }
 
 // The mean number of distinct experts, over top_k, of a layer's last `window` tokens.
-double union_of_tokens(const RoutingModel& model, size_t window) {
-  const RoutingParams& p = model.params();
-  RoutingStream stream(model, 3);
+double union_of_tokens(const measure::RoutingModel& model, size_t window) {
+  const measure::RoutingParams& p = model.params();
+  measure::RoutingStream stream(model, 3);
   std::vector<std::vector<std::vector<int32_t>>> past(static_cast<size_t>(p.layers));
   double sum = 0, count = 0;
   for (int32_t token = 0; token < 80; ++token) {
@@ -44,25 +44,25 @@ double union_of_tokens(const RoutingModel& model, size_t window) {
   return sum / count;
 }
 
-double union_of_requests(const RoutingModel& model, uint64_t requests) {
-  const RoutingParams& p = model.params();
-  std::vector<RoutingStream> streams;
+double union_of_requests(const measure::RoutingModel& model, uint64_t requests) {
+  const measure::RoutingParams& p = model.params();
+  std::vector<measure::RoutingStream> streams;
   for (uint64_t i = 0; i < requests; ++i) streams.emplace_back(model, 100 + i);
   double sum = 0;
   for (int32_t token = 0; token < 40; ++token) {
     for (int32_t layer = 0; layer < p.layers; ++layer) {
       std::set<int32_t> distinct;
-      for (const RoutingStream& stream : streams)
+      for (const measure::RoutingStream& stream : streams)
         distinct.insert(stream.routed(layer).begin(), stream.routed(layer).end());
       sum += static_cast<double>(distinct.size()) / p.top_k;
     }
-    for (RoutingStream& stream : streams) stream.next_token();
+    for (measure::RoutingStream& stream : streams) stream.next_token();
   }
   return sum / 40 / p.layers;
 }
 
 TEST(RoutingModel, OverlapsAsPublishedTracesDo) {
-  const RoutingModel model(few_layers(8, 6), 1);
+  const measure::RoutingModel model(few_layers(8, 6), 1);
   EXPECT_NEAR(union_of_tokens(model, 2), 1.62, 0.06) << "38 % overlap with the previous token";
   EXPECT_NEAR(union_of_tokens(model, 4), 2.59, 0.15);
   EXPECT_NEAR(union_of_tokens(model, 8), 4.0, 0.4);
@@ -72,8 +72,8 @@ TEST(RoutingModel, OverlapsAsPublishedTracesDo) {
 }
 
 TEST(RoutingModel, LookaheadIsRightAsOftenAsMeasured) {
-  const RoutingModel model(few_layers(8, 8), 1);
-  RoutingStream stream(model, 5);
+  const measure::RoutingModel model(few_layers(8, 8), 1);
+  measure::RoutingStream stream(model, 5);
   int32_t right = 0;
   for (int32_t token = 0; token < 60; ++token, stream.next_token())
     for (int32_t layer = 0; layer < 8; ++layer)
@@ -85,8 +85,8 @@ TEST(RoutingModel, LookaheadIsRightAsOftenAsMeasured) {
 // Goal G4. On published traces EWMA / Belady is .73/.86/.93/.97; the model's distribution has a
 // longer tail than they, which costs a point at 40 %.
 TEST(Replay, EwmaIsCloseToBeladyAndNeverWorseThanLru) {
-  const RoutingParams params = few_layers(8, 6);
-  const RoutingModel model(params, 1);
+  const measure::RoutingParams params = few_layers(8, 6);
+  const measure::RoutingModel model(params, 1);
   const std::vector<std::pair<double, double>> goals = {
       {0.1, 0.72}, {0.2, 0.84}, {0.3, 0.91}, {0.4, 0.95}};
   const std::vector<Visit> visits = visits_of(modelled_trace(model, 9, 60, 60, 240));
@@ -103,8 +103,8 @@ TEST(Replay, EwmaIsCloseToBeladyAndNeverWorseThanLru) {
 
 // Goal G11: somebody else's prompt of 4,096 tokens between two stretches of an answer.
 TEST(Replay, APromptDoesNotWashOutWhatDecodesNeed) {
-  const RoutingParams params = few_layers(4, 8);
-  const RoutingModel model(params, 1);
+  const measure::RoutingParams params = few_layers(4, 8);
+  const measure::RoutingModel model(params, 1);
   const std::vector<Visit> answer = visits_of(modelled_trace(model, 11, 0, 1, 320));
   std::vector<Visit> prompt = visits_of(modelled_trace(model, 12, 4096, 512, 0));
   for (const double residency : {0.1, 0.2, 0.4}) {
@@ -139,8 +139,8 @@ class Simulation : public testing::Test {
 
   int64_t used_bytes = 0;
   int32_t warm_up_tokens_ = 100;
-  const RoutingModel model_{few_layers(kLayers, 8), 1};
-  RouteTrace trace_ = modelled_trace(model_, 7, 0, 1, 700);
+  const measure::RoutingModel model_{few_layers(kLayers, 8), 1};
+  measure::RouteTrace trace_ = modelled_trace(model_, 7, 0, 1, 700);
 };
 
 // Goals of auto: within 2 % of the best mode's time, never 1 % slower than off (G9).

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "measure/route_trace.h"
 #include "ssd/expert_cache.h"
 #include "ssd/prefetcher.h"
-#include "ssd/route_trace.h"
 
 namespace weir::ssd {
 
@@ -39,7 +39,7 @@ struct SimulatedRun {
 
 class StreamingSimulation {
  public:
-  StreamingSimulation(const RouteTrace& trace, int32_t slots, PrefetchMode mode,
+  StreamingSimulation(const measure::RouteTrace& trace, int32_t slots, PrefetchMode mode,
                       const SimulatedMachine& machine)
       : trace_(trace),
         machine_(machine),
@@ -57,7 +57,7 @@ class StreamingSimulation {
   // Runs the steps that are left, `steps` at most, and returns what they took.
   SimulatedRun run(int64_t steps = INT64_MAX) {
     run_ = {};
-    const std::span<const RouteRow> rows = trace_.rows();
+    const std::span<const measure::RouteRow> rows = trace_.rows();
     for (; steps > 0 && at_ < rows.size(); --steps) {
       const double begin = now_, stall_before = run_.stall_seconds;
       prefetcher_.begin_step();
@@ -93,7 +93,7 @@ class StreamingSimulation {
  private:
   // One layer's rows of one step. Returns how many rows decode.
   int32_t run_layer() {
-    const std::span<const RouteRow> rows = trace_.rows();
+    const std::span<const measure::RouteRow> rows = trace_.rows();
     const int32_t step = rows[at_].step, layer = rows[at_].layer;
     layer_now_ = layer;
     pump();
@@ -101,9 +101,9 @@ class StreamingSimulation {
     wanted_.clear();
     int32_t decodes = 0;
     for (; at_ < rows.size() && rows[at_].step == step && rows[at_].layer == layer; ++at_) {
-      if (rows[at_].kind == RouteKind::kLookahead) continue;
+      if (rows[at_].kind == measure::RouteKind::kLookahead) continue;
       const auto experts = trace_.experts_of(rows[at_]);
-      if (rows[at_].kind == RouteKind::kPrompt) continue;
+      if (rows[at_].kind == measure::RouteKind::kPrompt) continue;
       prefetcher_.routed(layer, rows[at_].sequence, experts);
       for (const int32_t expert : experts) {
         cache_.touch({layer, expert}, 1);
@@ -150,9 +150,9 @@ class StreamingSimulation {
   void look_ahead(int32_t step, int32_t layer) {
     if (!prefetcher_.wants_lookahead()) return;
     now_ += machine_.lookahead_seconds;
-    const std::span<const RouteRow> rows = trace_.rows();
+    const std::span<const measure::RouteRow> rows = trace_.rows();
     for (size_t i = at_; i < rows.size() && rows[i].layer == layer + 1 && rows[i].step == step; ++i)
-      if (rows[i].kind == RouteKind::kLookahead)
+      if (rows[i].kind == measure::RouteKind::kLookahead)
         prefetcher_.looked_ahead(layer + 1, rows[i].sequence, trace_.experts_of(rows[i]));
   }
 
@@ -210,7 +210,7 @@ class StreamingSimulation {
     landed_at_[static_cast<size_t>(slot)] = disk_free_at_ + machine_.disk_latency_seconds;
   }
 
-  const RouteTrace& trace_;
+  const measure::RouteTrace& trace_;
   const SimulatedMachine machine_;
   ExpertCache cache_;
   Prefetcher prefetcher_;

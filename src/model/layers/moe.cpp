@@ -5,7 +5,6 @@
 #include <span>
 
 #include "model/layers/router.h"
-#include "ssd/routing_table.h"
 
 namespace weir::model {
 
@@ -106,21 +105,19 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
   for (int64_t row = begin; row < end; ++row, scores += floats)
     choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores,
            to.choice + row * spec_.top_k, to.weight + row * spec_.top_k);
-  if (bank_.routing() != nullptr) substitute(pass, begin, end, to);
+  if (RouteHook* hook = bank_.route_hook()) hook->replace(pass, answers(to), begin, end);
 }
 
-// Routing that is not this router's, in equal parts.
-void MoeLayer::substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
-  const ssd::RoutingTable& table = *bank_.routing();
-  for (int64_t row = begin; row < end; ++row) {
-    const int32_t sequence = pass.batch.slices[static_cast<size_t>(pass.ws.slice[row])].sequence;
-    const std::span<const int16_t> chosen =
-        to.early ? table.lookahead(bound_.number, sequence, pass.ws.position[row])
-                 : table.experts(bound_.number, sequence, pass.ws.position[row]);
-    if (chosen.empty()) continue;
-    std::ranges::copy(chosen, to.choice + row * spec_.top_k);
-    std::fill_n(to.weight + row * spec_.top_k, spec_.top_k, 1 / static_cast<float>(spec_.top_k));
-  }
+Routing MoeLayer::answers(const Routes& routes) const {
+  return {.layer = bound_.number,
+          .top_k = spec_.top_k,
+          .early = routes.early,
+          .choice = routes.choice,
+          .weight = routes.weight};
+}
+
+void MoeLayer::tell(const Pass& pass, const Routes& routes) const {
+  if (RouteHook* hook = bank_.route_hook()) hook->observe(pass, answers(routes));
 }
 
 // The next layer's router on this layer's input: what it would say if this layer changed nothing.
@@ -143,6 +140,7 @@ void MoeLayer::expect(const Pass& pass, const RowRange& rows) const {
 
 void MoeLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
   const ExpertPlan& plan = plan_.make(pass, pass.ws.at(routes_.choice));
+  if (pass.member == 0) tell(pass, routes_.at(pass));
   for (std::optional<ExpertBank::Wave> wave = bank_.begin(pass, bound_.number, plan); wave;
        wave = bank_.next(pass, *wave))
     compute_wave(pass, *wave, wave->last ? after : kernels::NextWeights{});
@@ -160,7 +158,12 @@ void MoeLayer::compute_wave(const Pass& pass, const ExpertBank::Wave& wave,
     activate(pass, first);
     pass.team.barrier(pass.member);
   }
-  if (leader && looks) bank_.looked_ahead(pass, next_->bound_.number, pass.ws.at(seen_.choice));
+  if (leader && looks) {
+    Routes seen = seen_.at(pass);
+    seen.early = true;
+    next_->tell(pass, seen);
+    bank_.looked_ahead(pass, next_->bound_.number, seen.choice);
+  }
   project_down(pass, {.places = wave.down, .shared = shared}, after);
 }
 

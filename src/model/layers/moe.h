@@ -12,6 +12,7 @@
 #include <span>
 
 #include "model/expert_bank.h"
+#include "model/route_hook.h"
 
 namespace weir::model {
 
@@ -44,7 +45,8 @@ class MoeLayer final : public Layer {
   void route(const Pass& pass, int32_t begin, int32_t end) const;
   void choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
   void look_ahead(const Pass& pass) const;
-  void substitute(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
+  Routing answers(const Routes& routes) const;
+  void tell(const Pass& pass, const Routes& routes) const;
   // Some of the active experts, by their places in the plan, and the shared one.
   struct Group {
     std::span<const int32_t> places{};

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "api/test_api.h"
-#include "api/vectors/base64.h"
+#include "base/base64.h"
 
 namespace weir::api::vectors {
 namespace {

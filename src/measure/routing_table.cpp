@@ -1,11 +1,11 @@
 // Filling of routing tables, from the model of routing and from traces.
-#include "ssd/routing_table.h"
+#include "measure/routing_table.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 namespace {
 
 // Where the rows of one token of a trace are: by layer, -1 where there is none.
@@ -148,4 +148,4 @@ Result<RoutingTable> RoutingTable::recorded(const Shape& shape, const RouteTrace
   return table;
 }
 
-}  // namespace weir::ssd
+}  // namespace weir::measure

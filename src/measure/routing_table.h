@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ssd/route_trace.h"
-#include "ssd/routing_model.h"
+#include "measure/route_trace.h"
+#include "measure/routing_model.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 
 class RoutingTable {
  public:
@@ -78,4 +78,4 @@ class RoutingTable {
   std::vector<int16_t> early_;   // The same, or nothing.
 };
 
-}  // namespace weir::ssd
+}  // namespace weir::measure

@@ -1,5 +1,5 @@
 // Drawing of popularity, maps, topics and tokens.
-#include "ssd/routing_model.h"
+#include "measure/routing_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 namespace {
 
 // Zipf's law as logits: minus the logarithm of an expert's rank, with mean 0 and variance 1.
@@ -106,4 +106,4 @@ void RoutingStream::choose(std::vector<int32_t>& into, int32_t layer, size_t n) 
               into.begin() + static_cast<ptrdiff_t>(layer * static_cast<int64_t>(n)));
 }
 
-}  // namespace weir::ssd
+}  // namespace weir::measure

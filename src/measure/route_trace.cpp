@@ -1,12 +1,15 @@
 // Reading and writing of route traces.
-#include "ssd/route_trace.h"
+#include "measure/route_trace.h"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <fstream>
 
 #include "base/check.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 namespace {
 
 constexpr std::string_view kMagic = "weir-route-trace";
@@ -171,4 +174,14 @@ std::string to_text(const RouteTrace& trace) {
   return out;
 }
 
-}  // namespace weir::ssd
+Result<void> write_file(const RouteTrace& trace, const std::string& path) {
+  const std::string text = to_text(trace);
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (out) return {};
+  return fail(ErrorCode::kIo,
+              path + ": expected a file that can be written, found '" + std::strerror(errno) + "'");
+}
+
+}  // namespace weir::measure

@@ -1,6 +1,6 @@
-// ModelledDisk: a Disk for tests and benchmarks, of which speed and faults are known. Files' bytes
-// are real or come from a function; time is the model's own, so that the same reads take the same
-// time on every machine, or the real one.
+// ModelledDisk: a Disk for tests and benchmarks, of which speed and faults are known. Files'
+// bytes are real or come from a function; time is the model's own, so that the same reads take the
+// same time on every machine, or the real one.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 #include "ssd/disk.h"
 #include "ssd/file_table.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 
 struct DiskModel {
   double bytes_per_second = 2e9;
@@ -42,7 +42,7 @@ struct DiskFault {
 //
 // The disk transfers reads one after another, in the order in which they were submitted; each
 // completes `latency` after its transfer.
-class ModelledDisk final : public Disk {
+class ModelledDisk final : public ssd::Disk {
  public:
   // Fills `out` with the bytes of the file at `offset`.
   using Contents = std::function<void(uint64_t offset, std::span<std::byte> out)>;
@@ -60,13 +60,13 @@ class ModelledDisk final : public Disk {
   void advance(std::chrono::nanoseconds time);  // REQUIRES: not real_time.
 
   // Reads taken since the start, in order; for tests to look at and to clear.
-  std::vector<DiskRead>& submitted() { return submitted_; }
+  std::vector<ssd::DiskRead>& submitted() { return submitted_; }
   int32_t in_flight() const { return static_cast<int32_t>(flights_.size()); }
 
-  bool submit(const DiskRead& read) override;
+  bool submit(const ssd::DiskRead& read) override;
   void flush() override {}
-  int32_t poll(std::span<DiskDone> out) override;
-  int32_t wait(std::span<DiskDone> out, std::chrono::nanoseconds timeout) override;
+  int32_t poll(std::span<ssd::DiskDone> out) override;
+  int32_t wait(std::span<ssd::DiskDone> out, std::chrono::nanoseconds timeout) override;
   bool leave_direct(int32_t file) override;
   const std::string& path(int32_t file) const override;
   FileState file_state(int32_t file) const override;
@@ -84,7 +84,7 @@ class ModelledDisk final : public Disk {
     bool refuses_direct = false;
   };
   struct Flight {
-    DiskRead read;
+    ssd::DiskRead read;
     std::chrono::nanoseconds end{0};
     uint64_t group = 0;
     std::optional<DiskFault> fault;
@@ -92,19 +92,19 @@ class ModelledDisk final : public Disk {
 
   File& at(int32_t file);
   const File& at(int32_t file) const;
-  std::optional<DiskFault> take_fault(const DiskRead& read);
+  std::optional<DiskFault> take_fault(const ssd::DiskRead& read);
   std::chrono::nanoseconds visible_at(const Flight& flight) const;
   int32_t finish(const Flight& flight);
 
   const DiskModel model_;
-  FileTable table_;  // Of real files; their numbers there are others.
+  ssd::FileTable table_;  // Of real files; their numbers there are others.
   std::vector<File> files_;
   std::vector<Flight> flights_;
   std::vector<DiskFault> faults_;
-  std::vector<DiskRead> submitted_;
+  std::vector<ssd::DiskRead> submitted_;
   uint64_t submissions_ = 0;
   std::chrono::nanoseconds clock_{0};
   std::chrono::nanoseconds transfer_end_{0};
 };
 
-}  // namespace weir::ssd
+}  // namespace weir::measure

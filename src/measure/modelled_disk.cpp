@@ -1,4 +1,4 @@
-#include "ssd/modelled_disk.h"
+#include "measure/modelled_disk.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
@@ -69,9 +69,10 @@ void ModelledDisk::advance(Nanoseconds time) {
   clock_ += time;
 }
 
-bool ModelledDisk::submit(const DiskRead& read) {
+bool ModelledDisk::submit(const ssd::DiskRead& read) {
   if (in_flight() >= model_.depth) return false;
-  CHECK(read.offset % kBlockBytes == 0 && read.bytes % kBlockBytes == 0 && read.bytes > 0);
+  CHECK(read.offset % ssd::kBlockBytes == 0 && read.bytes % ssd::kBlockBytes == 0 &&
+        read.bytes > 0);
   if (flights_.empty()) submissions_ = 0;  // A new burst, a new group.
   const auto transfer =
       Nanoseconds(static_cast<int64_t>(read.bytes / model_.bytes_per_second * 1e9));
@@ -88,7 +89,7 @@ bool ModelledDisk::submit(const DiskRead& read) {
   return true;
 }
 
-std::optional<DiskFault> ModelledDisk::take_fault(const DiskRead& read) {
+std::optional<DiskFault> ModelledDisk::take_fault(const ssd::DiskRead& read) {
   if (at(read.file).direct && at(read.file).refuses_direct) {
     DiskFault refusal;
     refusal.error = EINVAL;
@@ -115,7 +116,7 @@ Nanoseconds ModelledDisk::visible_at(const Flight& flight) const {
 }
 
 int32_t ModelledDisk::finish(const Flight& flight) {
-  const DiskRead& read = flight.read;
+  const ssd::DiskRead& read = flight.read;
   File& file = at(read.file);
   if (flight.fault && flight.fault->kind == DiskFault::Kind::kError) return -flight.fault->error;
   uint64_t bytes =
@@ -126,7 +127,7 @@ int32_t ModelledDisk::finish(const Flight& flight) {
   return static_cast<int32_t>(bytes);
 }
 
-int32_t ModelledDisk::poll(std::span<DiskDone> out) {
+int32_t ModelledDisk::poll(std::span<ssd::DiskDone> out) {
   const Nanoseconds time = now();
   // Chosen before any is taken out: a group stays whole while it is looked at.
   std::vector<std::pair<Nanoseconds, size_t>> ready;
@@ -151,7 +152,7 @@ int32_t ModelledDisk::poll(std::span<DiskDone> out) {
   return static_cast<int32_t>(ready.size());
 }
 
-int32_t ModelledDisk::wait(std::span<DiskDone> out, Nanoseconds timeout) {
+int32_t ModelledDisk::wait(std::span<ssd::DiskDone> out, Nanoseconds timeout) {
   const Nanoseconds begin = now();
   Nanoseconds next = begin + std::max(timeout, Nanoseconds(0));
   for (const Flight& flight : flights_) next = std::min(next, visible_at(flight));
@@ -172,6 +173,6 @@ FileState ModelledDisk::file_state(int32_t file) const {
   return {f.change, f.bytes, f.opened_bytes};
 }
 
-Nanoseconds ModelledDisk::now() const { return model_.real_time ? Disk::now() : clock_; }
+Nanoseconds ModelledDisk::now() const { return model_.real_time ? ssd::Disk::now() : clock_; }
 
-}  // namespace weir::ssd
+}  // namespace weir::measure

@@ -19,7 +19,7 @@
 
 #include "base/result.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 
 enum class RouteKind : uint8_t { kDecode, kPrompt, kLookahead };
 
@@ -76,5 +76,6 @@ void append_header(std::string& out, int32_t layers, int32_t experts, int32_t to
 void append_row(std::string& out, RouteKind kind, int32_t step, int32_t layer, int32_t sequence,
                 std::span<const int32_t> experts);
 std::string to_text(const RouteTrace& trace);
+Result<void> write_file(const RouteTrace& trace, const std::string& path);
 
-}  // namespace weir::ssd
+}  // namespace weir::measure

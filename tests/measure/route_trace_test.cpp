@@ -1,5 +1,5 @@
 // Route traces: what is written is read again, and whatever else is read is refused by line.
-#include "ssd/route_trace.h"
+#include "measure/route_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "ssd/replay.h"
 
-namespace weir::ssd {
+namespace weir::measure {
 namespace {
 
 RouteTrace small_trace() {
@@ -15,7 +15,7 @@ RouteTrace small_trace() {
   params.layers = 3;
   params.experts = 16;
   params.top_k = 2;
-  return modelled_trace(RoutingModel(params, 1), 2, 5, 3, 4);
+  return ssd::modelled_trace(RoutingModel(params, 1), 2, 5, 3, 4);
 }
 
 std::string problem_of(std::string_view text) {
@@ -96,4 +96,4 @@ TEST(RouteTrace, AChunkOfAPromptBecomesATokenAStep) {
 }
 
 }  // namespace
-}  // namespace weir::ssd
+}  // namespace weir::measure

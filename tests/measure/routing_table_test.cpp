@@ -1,5 +1,5 @@
 // RoutingTable: what it is filled with is what it says, position by position.
-#include "ssd/routing_table.h"
+#include "measure/routing_table.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace weir::ssd {
+namespace weir::measure {
 namespace {
 
 constexpr RoutingTable::Shape kShape = {
@@ -133,4 +133,4 @@ TEST(RoutingTable, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace weir::ssd
+}  // namespace weir::measure

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-namespace weir::ssd {
+namespace weir::measure {
 
 struct RoutingParams {
   int32_t layers = 48;
@@ -91,4 +91,4 @@ class RoutingStream {
   std::vector<int32_t> lookahead_;    // [layers, 2 * top_k]
 };
 
-}  // namespace weir::ssd
+}  // namespace weir::measure
