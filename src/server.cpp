@@ -57,13 +57,6 @@ constexpr uint64_t kWeightLookMs = 1000;
 // The kernel computes its averages of waiting for memory so often.
 constexpr uint64_t kPressureMs = 2000;
 
-log::Level level_of(const std::string& name) {
-  if (name == "debug") return log::Level::kDebug;
-  if (name == "warn") return log::Level::kWarn;
-  if (name == "error") return log::Level::kError;
-  return log::Level::kInfo;
-}
-
 class Server {
  public:
   Server(const Options& options, std::vector<api::KeySpec> keys, const ServeHooks& hooks,
@@ -382,8 +375,7 @@ Result<void> serve(const Options& options) {
 }
 
 Result<void> serve(const Options& options, const ServeHooks& hooks) {
-  log::configure(level_of(options.log_level),
-                 options.log_format == "json" ? log::Format::kJson : log::Format::kText);
+  log::configure(options.log_level, options.log_format);
   if (!hooks.on_ready) net::hold_signal(SIGHUP);  // A command ends with its terminal.
   if (!options.log_file.empty()) WEIR_TRY(log::to_file(options.log_file));
   std::signal(SIGPIPE, SIG_IGN);

@@ -186,7 +186,8 @@ double peak_tops(const Setting& s) {
 void print_table(const Setting& s, const std::vector<Budget>& budgets) {
   std::printf("%s, %s on %s, %d threads, compute %s\n", s.choice.model_card.files.name().c_str(),
               std::string(kernels::isa_name(s.choice.isa)).c_str(),
-              kernels::processor_name().c_str(), s.choice.threads, s.options.compute.c_str());
+              kernels::processor_name().c_str(), s.choice.threads,
+              std::string(word_of(s.choice.compute)).c_str());
   std::printf("limits of this run: read %.1f GB/s (a plain loop %.1f), %s %.2f TOPS\n",
               s.limits.read_gb_s, s.limits.plain_read_gb_s,
               s.choice.compute == model::Compute::kFast ? "int8" : "f32", peak_tops(s));
@@ -229,7 +230,7 @@ void write_budget(JsonWriter& w, const Setting& s, const Budget& b) {
     w.field("memory", b.memory).field("slots", b.plan->slots).field("of", b.plan->experts);
     w.field("cycles", b.plan->cycles()).field("cycle_bytes", b.plan->cycle_bytes);
     w.field("io", b.io);
-    w.field("prefetch", s.options.ssd_prefetch);
+    w.field("prefetch", word_of(s.options.ssd_prefetch));
     w.field("routing", s.routing.empty() ? "the model's own" : s.routing).end_object();
   }
   w.key("prefill").begin_object();
@@ -263,7 +264,7 @@ void print_json(const Setting& s, const std::vector<Budget>& budgets) {
   w.begin_object();
   w.field("model", s.choice.model_card.files.name()).field("processor", kernels::processor_name());
   w.field("isa", kernels::isa_name(s.choice.isa)).field("threads", s.choice.threads);
-  w.field("compute", s.options.compute);
+  w.field("compute", word_of(s.choice.compute));
   w.field("weight_bytes_per_token", s.model.token_work().weight_bytes);
   w.field("macs_per_token", s.model.token_work().macs);
   w.key("limits").begin_object();

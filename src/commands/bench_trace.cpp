@@ -133,7 +133,7 @@ Result<void> trace_serving(const Options& options, const std::vector<int32_t>& b
   server.command = Command::kServe;
   server.host = "127.0.0.1";
   server.port = 0;
-  server.log_level = "warn";
+  server.log_level = log::Level::kWarn;
   server.parallel = *std::ranges::max_element(batches);
 
   trace::Recorder recorder;

@@ -31,7 +31,7 @@ Result<void> show_info(const Options& options) {
               static_cast<double>(model->token_work().macs) / 1e6);
   std::printf("kernels: %s on %s, %d threads, compute %s, kv %s\n\n",
               std::string(kernels::isa_name(choice.isa)).c_str(), kernels::processor_name().c_str(),
-              choice.threads, options.compute.c_str(),
+              choice.threads, std::string(word_of(choice.compute)).c_str(),
               choice.kv_type == kernels::FloatType::kF32 ? "f32" : "f16");
   // A plan that does not fit is an answer too: the error says by how much and what helps.
   WEIR_ASSIGN(const ModelFootprint needed, footprint(*model, choice.kv_type));

@@ -9,6 +9,7 @@
 
 #include "base/byte_size.h"
 #include "model/expert_pack.h"
+#include "program/expert_streaming.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
 
@@ -97,9 +98,7 @@ Result<void> pack_model(const Options& options) {
   const int32_t begun = writer->layers_done();
   if (begun > 0) std::printf("going on behind layer %d\n", begun);
   std::fflush(stdout);
-  WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk,
-              ssd::Disk::create(
-                  {.uring = options.ssd_io == "auto", .direct = options.ssd_io != "buffered"}));
+  WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create(disk_options(options.ssd_io)));
   WEIR_TRY(model->open_experts(
       std::move(disk), {.memory = model::pack_memory(bank.catalogue()), .sequences_max = 1}));
   const auto start = steady_clock::now();

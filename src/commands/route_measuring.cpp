@@ -12,7 +12,7 @@ namespace weir {
 namespace {
 
 // Routing that takes the place of the model's, for `sequences` of `tokens`.
-Result<std::optional<measure::RoutingTable>> routing_of(const Options& options,
+Result<std::optional<measure::RoutingTable>> routing_of(const ExpertOptions& options,
                                                         const model::Model& model,
                                                         int32_t sequences, int32_t tokens) {
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
@@ -41,7 +41,7 @@ Result<std::optional<measure::RoutingTable>> routing_of(const Options& options,
 
 }  // namespace
 
-Result<RouteMeasuring> measure_routes(const Options& options, model::Model& model,
+Result<RouteMeasuring> measure_routes(const ExpertOptions& options, model::Model& model,
                                       int32_t sequences, int32_t tokens) {
   RouteMeasuring measuring;
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();

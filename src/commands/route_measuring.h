@@ -20,7 +20,7 @@ struct RouteMeasuring {
 
 // For `sequences` of `tokens`. Outlives the model's steps. A model that does not stream is left
 // alone.
-Result<RouteMeasuring> measure_routes(const Options& options, model::Model& model,
+Result<RouteMeasuring> measure_routes(const ExpertOptions& options, model::Model& model,
                                       int32_t sequences, int32_t tokens);
 
 }  // namespace weir

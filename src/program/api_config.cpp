@@ -39,7 +39,7 @@ void set_thinking(api::ApiConfig& config, const Options& options) {
   config.tool_parser = options.tool_parser;
   config.reasoning_format = options.reasoning_format;
   config.trust_request_template = options.trust_request_template;
-  if (options.thinking != "auto") config.thinking = options.thinking == "on";
+  config.thinking = options.thinking;
   config.reasoning_budget = options.reasoning_budget;
   config.reasoning_budget_message = options.reasoning_budget_message;
 }

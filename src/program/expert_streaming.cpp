@@ -15,12 +15,6 @@ namespace weir {
 
 namespace {
 
-ssd::PrefetchMode prefetch_mode(const std::string& name) {
-  if (name == "previous-token") return ssd::PrefetchMode::kPreviousToken;
-  if (name == "lookahead") return ssd::PrefetchMode::kLookahead;
-  return name == "off" ? ssd::PrefetchMode::kOff : ssd::PrefetchMode::kAuto;
-}
-
 // Tokens of a slab: prompts of this length read each expert once. Its activations may take an
 // eighth of the memory; below the least a slab is no better than a chunk.
 constexpr int32_t kSlabRowsMax = 4096, kSlabRowsMin = 512;
@@ -63,24 +57,26 @@ Result<std::unique_ptr<model::Model>> bind_model(const card::ModelCard& card,
   }
 }
 
-Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
+ssd::DiskOptions disk_options(ExpertReads reads) {
+  return {.uring = reads == ExpertReads::kAuto,
+          .direct = reads != ExpertReads::kBuffered && reads != ExpertReads::kPageCache,
+          .keep_cached = reads == ExpertReads::kPageCache};
+}
+
+Result<void> open_experts(model::Model& model, const ExpertOptions& options, int64_t memory,
                           int32_t sequences_max) {
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
   if (catalogue == nullptr) return {};
-  WEIR_ASSIGN(
-      std::unique_ptr<ssd::Disk> disk,
-      ssd::Disk::create({.uring = options.ssd_io == "auto",
-                         .direct = options.ssd_io != "buffered" && options.ssd_io != "page-cache",
-                         .keep_cached = options.ssd_io == "page-cache"}));
+  WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create(disk_options(options.ssd_io)));
   ssd::StoreOptions store = {.memory = static_cast<uint64_t>(memory),
                              .sequences_max = sequences_max,
-                             .prefetch = prefetch_mode(options.ssd_prefetch)};
+                             .prefetch = options.ssd_prefetch};
   if (const auto measured = ssd::load_calibration(catalogue->main_file()))
     store.queue = ssd::limits_for(*measured);
   return model.open_experts(std::move(disk), store);
 }
 
-int64_t expert_memory(const model::Model& model, const Options& options) {
+int64_t expert_memory(const model::Model& model, const ExpertOptions& options) {
   if (options.expert_memory > 0 || model.expert_catalogue() == nullptr)
     return options.expert_memory;
   return static_cast<int64_t>(ssd::whole_memory(*model.expert_catalogue()));

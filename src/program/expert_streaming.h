@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "program/memory_plan.h"
 #include "program/options.h"
+#include "ssd/disk.h"
 #include "ssd/store_plan.h"
 
 namespace weir {
@@ -21,13 +22,16 @@ Result<std::unique_ptr<model::Model>> bind_model(const card::ModelCard& card,
                                                  model::ModelOptions options,
                                                  const MemoryLimit& limit, const kernels::Ops& ops,
                                                  int members);
+// The disk that they are read from.
+ssd::DiskOptions disk_options(ExpertReads reads);
+
 // Gives the model `memory` bytes for experts, and the disk to read them from. A model that does not
 // stream is left alone. REQUIRES: the bundle is chosen.
-Result<void> open_experts(model::Model& model, const Options& options, int64_t memory,
+Result<void> open_experts(model::Model& model, const ExpertOptions& options, int64_t memory,
                           int32_t sequences_max);
 
 // What commands without a memory plan give: --expert-memory, else room for all experts.
-int64_t expert_memory(const model::Model& model, const Options& options);
+int64_t expert_memory(const model::Model& model, const ExpertOptions& options);
 
 // Of a model that streams, with a store as planned (ssd::plan_store(): the one that is open, or
 // would be).

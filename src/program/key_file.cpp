@@ -8,7 +8,7 @@
 
 namespace weir {
 
-Result<std::vector<api::KeySpec>> load_keys(const Options& options) {
+Result<std::vector<api::KeySpec>> load_keys(const NetworkOptions& options) {
   std::vector<api::KeySpec> keys;
   if (!options.api_key_file.empty()) {
     const std::string source = "--api-key-file " + options.api_key_file;

@@ -11,7 +11,7 @@
 namespace weir {
 
 // Those of --api-key-file and those of --api-key; read anew at each call.
-Result<std::vector<api::KeySpec>> load_keys(const Options& options);
+Result<std::vector<api::KeySpec>> load_keys(const NetworkOptions& options);
 
 // Of a file that holds secrets: what to tell its owner if every user of the machine can read it,
 // else empty. `option` is what named it.

@@ -42,7 +42,7 @@ constexpr int64_t kArrivingShare = 64, kArrivingMax = 512 * kMiB;
 constexpr int64_t kPreparingShare = 32, kPreparingMax = 1024 * kMiB;
 }  // namespace
 
-BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
+BodyPlan plan_bodies(const NetworkOptions& options, const MemoryLimit& limit) {
   BodyPlan plan;
   plan.largest = options.max_body > 0
                      ? options.max_body
@@ -56,7 +56,7 @@ BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit) {
   return plan;
 }
 
-int32_t plan_connections(const Options& options) {
+int32_t plan_connections(const NetworkOptions& options) {
   if (options.max_connections > 0) return options.max_connections;
   return options.tls_cert.empty() ? kConnectionsDefault : kTlsConnectionsDefault;
 }
@@ -71,7 +71,7 @@ int64_t plan_answers(const MemoryLimit& limit) {
   return std::clamp(limit.bytes / kAnswersShare, kAnswersMin, kAnswersMax);
 }
 
-int64_t connection_bytes(const Options& options) {
+int64_t connection_bytes(const NetworkOptions& options) {
   const int64_t each = kConnectionBytes + (options.tls_cert.empty() ? 0 : kTlsSessionBytes);
   return each * plan_connections(options);
 }

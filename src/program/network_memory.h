@@ -18,12 +18,12 @@ struct BodyPlan {
   int64_t preparing = 0;  // All being parsed and tokenised, with what becomes of them.
 };
 
-BodyPlan plan_bodies(const Options& options, const MemoryLimit& limit);
-int32_t plan_connections(const Options& options);
+BodyPlan plan_bodies(const NetworkOptions& options, const MemoryLimit& limit);
+int32_t plan_connections(const NetworkOptions& options);
 int64_t plan_heads(const Options& options, const MemoryLimit& limit);
 int64_t plan_answers(const MemoryLimit& limit);
 // All connections that may be open.
-int64_t connection_bytes(const Options& options);
+int64_t connection_bytes(const NetworkOptions& options);
 
 // These bounds as the server takes them.
 net::HttpLimits http_limits(const Options& options, const MemoryLimit& limit);

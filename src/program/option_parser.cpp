@@ -54,8 +54,8 @@ std::optional<bool> truth_of(std::string_view text) {
 // Writes one value into its field. `name` is what the place that gave it calls the option.
 class Assign {
  public:
-  Assign(Options& options, const std::string& name, const std::string& value)
-      : options_(options), name_(name), value_(value) {}
+  Assign(Options& options, const Row& row, const std::string& name, const std::string& value)
+      : options_(options), row_(row), name_(name), value_(value) {}
 
   Result<void> operator()(std::string Options::*field) {
     options_.*field = value_;
@@ -106,6 +106,14 @@ class Assign {
     return {};
   }
 
+  Result<void> operator()(Choice choice) {
+    if (choice(options_, value_)) return {};
+    std::string words(row_.value);
+    for (size_t bar = 0; (bar = words.find('|', bar)) != std::string::npos;)
+      words.replace(bar, 1, ", ");
+    return wrong(name_, "one of " + words, in_quotes(value_));
+  }
+
  private:
   Result<void> whole(int32_t& field) {
     const std::optional<int32_t> number = number_of<int32_t>(value_);
@@ -115,6 +123,7 @@ class Assign {
   }
 
   Options& options_;
+  const Row& row_;
   const std::string& name_;
   const std::string& value_;
 };
@@ -205,8 +214,6 @@ Result<Source> read_line(const std::vector<std::string>& words, const CommandRow
   return source;
 }
 
-// An empty variable says nothing, but for keys: whoever writes WEIR_API_KEY= does not want a server
-// that is open to everybody.
 // An empty variable means that nothing is given, but where that would open the server to everybody,
 // or where nothing is a value.
 bool empty_is_given(std::string_view option) {
@@ -244,7 +251,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
 }
 
-// Lines of name=value. A value may stand in quotes.
 // What stands after the equals sign: in quotes as it is, else up to a comment.
 std::string_view value_of(std::string_view text) {
   const auto is_rest = [](std::string_view rest) {
@@ -263,6 +269,7 @@ std::string_view value_of(std::string_view text) {
   return text;
 }
 
+// Lines of name=value. A value may stand in quotes.
 Result<Source> read_file_of_options(const std::string& path, const CommandRow& command) {
   const Result<std::string> text = read_file(path, kConfigBytesMax);
   if (!text) return fail(ErrorCode::kConfig, "--config: " + text.error().message);
@@ -361,7 +368,7 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
   WEIR_ASSIGN(const Source given, read_sources(words, *command));
   for (const auto& [row, option] : given)
     for (const std::string& value : option.values)
-      WEIR_TRY(std::visit(Assign(parsed.options, option.name, value), row->field));
+      WEIR_TRY(std::visit(Assign(parsed.options, *row, option.name, value), row->field));
   grow_prefill(given, parsed.options);
   WEIR_TRY(check_given(given, parsed.options));
   return parsed;

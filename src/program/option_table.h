@@ -42,6 +42,8 @@ struct Switch {
   bool Options::*field;
   bool value = true;
 };
+// One of the words that stand for the value in --help. False: it is another, and nothing is set.
+using Choice = bool (*)(Options& options, std::string_view word);
 // Names separated by commas; given again, it names more of them.
 struct Names {
   std::string Options::*field;
@@ -50,7 +52,7 @@ struct Names {
 using Texts = std::vector<std::string> Options::*;
 using Field =
     std::variant<std::string Options::*, int32_t Options::*, std::optional<int32_t> Options::*,
-                 std::optional<double> Options::*, Bytes, Tokens, Switch, Names, Texts>;
+                 std::optional<double> Options::*, Bytes, Tokens, Switch, Names, Texts, Choice>;
 
 struct Row {
   std::string_view name;   // Without the dashes.

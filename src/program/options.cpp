@@ -11,6 +11,61 @@ namespace weir {
 
 namespace {
 
+// What a word on the command line stands for.
+template <class T>
+struct Word {
+  std::string_view word;
+  T value;
+};
+constexpr std::array kComputeWords = {Word<model::Compute>{"fast", model::Compute::kFast},
+                                      Word<model::Compute>{"exact", model::Compute::kExact}};
+using FloatWord = Word<kernels::FloatType>;
+constexpr std::array kFloatWords = {FloatWord{"f16", kernels::FloatType::kF16},
+                                    FloatWord{"f32", kernels::FloatType::kF32}};
+using ThinkingWord = Word<std::optional<bool>>;
+constexpr std::array kThinkingWords = {ThinkingWord{"on", true}, ThinkingWord{"off", false},
+                                       ThinkingWord{"auto", std::nullopt}};
+using PoolingWord = Word<std::optional<card::Pooling>>;
+constexpr std::array kPoolingWords = {
+    PoolingWord{"auto", std::nullopt}, PoolingWord{"last", card::Pooling::kLast},
+    PoolingWord{"mean", card::Pooling::kMean}, PoolingWord{"cls", card::Pooling::kCls}};
+using IsaWord = Word<kernels::Isa>;
+constexpr std::array kIsaWords = {
+    IsaWord{"scalar", kernels::Isa::kScalar}, IsaWord{"avx2", kernels::Isa::kAvx2},
+    IsaWord{"avx512", kernels::Isa::kAvx512}, IsaWord{"amx", kernels::Isa::kAmx}};
+using PrefetchWord = Word<ssd::PrefetchMode>;
+constexpr std::array kPrefetchWords = {
+    PrefetchWord{"auto", ssd::PrefetchMode::kAuto},
+    PrefetchWord{"previous-token", ssd::PrefetchMode::kPreviousToken},
+    PrefetchWord{"lookahead", ssd::PrefetchMode::kLookahead},
+    PrefetchWord{"off", ssd::PrefetchMode::kOff}};
+using ReadsWord = Word<ExpertReads>;
+constexpr std::array kReadsWords = {ReadsWord{"auto", ExpertReads::kAuto},
+                                    ReadsWord{"pread", ExpertReads::kPread},
+                                    ReadsWord{"buffered", ExpertReads::kBuffered},
+                                    ReadsWord{"page-cache", ExpertReads::kPageCache}};
+using LevelWord = Word<log::Level>;
+constexpr std::array kLevelWords = {
+    LevelWord{"debug", log::Level::kDebug}, LevelWord{"info", log::Level::kInfo},
+    LevelWord{"warn", log::Level::kWarn}, LevelWord{"error", log::Level::kError}};
+constexpr std::array kFormatWords = {Word<log::Format>{"text", log::Format::kText},
+                                     Word<log::Format>{"json", log::Format::kJson}};
+
+template <auto kField, const auto& kWords>
+bool choose(Options& options, std::string_view word) {
+  for (const auto& each : kWords) {
+    if (each.word != word) continue;
+    options.*kField = each.value;
+    return true;
+  }
+  return false;
+}
+
+template <class T, size_t n>
+std::string_view word_for(const std::array<Word<T>, n>& words, T value) {
+  return std::ranges::find(words, value, &Word<T>::value)->word;
+}
+
 // The table. Groups appear in --help in the order of their first row.
 const std::array kRows = {
     Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo | kPackOnly, "Model",
@@ -23,9 +78,9 @@ const std::array kRows = {
     Row{"ctx-size", "TOKENS", Tokens{&Options::ctx_size}, kPlanning, "Model",
         "Longest sequence, prompt and answer together",
         "the model's own, or the longest that fits"},
-    Row{"compute", "fast|exact", &Options::compute, kEvery, "Model",
+    Row{"compute", "fast|exact", Choice{choose<&Options::compute, kComputeWords>}, kEvery, "Model",
         "fast: int8 activations, bf16 for prompts on AMX; exact: float32 throughout", "fast"},
-    Row{"kv-cache", "f16|f32", &Options::kv_cache, kEvery, "Model",
+    Row{"kv-cache", "f16|f32", Choice{choose<&Options::kv_cache, kFloatWords>}, kEvery, "Model",
         "How keys and values are stored", "f16, with --compute exact f32"},
     Row{"config-override", "KEY=VALUE", &Options::config_override,
         kEvery | kCalibrateToo | kPackOnly, "Model",
@@ -45,7 +100,8 @@ const std::array kRows = {
         "name "
         "prints all",
         "auto"},
-    Row{"thinking", "on|off|auto", &Options::thinking, kServeOnly, "Model",
+    Row{"thinking", "on|off|auto", Choice{choose<&Options::thinking, kThinkingWords>}, kServeOnly,
+        "Model",
         "Whether models that can do either think before they answer, unless a request says; auto: "
         "as the chat template has it",
         "auto"},
@@ -60,7 +116,8 @@ const std::array kRows = {
     Row{"reasoning-budget-message", "TEXT", &Options::reasoning_budget_message, kServeOnly, "Model",
         "What closes thoughts that have used up their budget, before the end marker; '' is nothing",
         "'That is enough thinking. I will give the answer now.', on a line of its own"},
-    Row{"pooling", "auto|last|mean|cls", &Options::pooling, kServeOnly, "Model",
+    Row{"pooling", "auto|last|mean|cls", Choice{choose<&Options::pooling, kPoolingWords>},
+        kServeOnly, "Model",
         "Which hidden states become an embedding: the last token's, the mean, the first token's",
         "auto: as the files of sentence-transformers say, else last"},
     Row{"reranker", "auto|yes-no|none", &Options::reranker, kServeOnly, "Model",
@@ -70,8 +127,9 @@ const std::array kRows = {
 
     Row{"threads", "N", &Options::threads, kEvery | kCalibrateToo | kPackOnly, "Machine",
         "Compute threads", "the cores this process may use"},
-    Row{"isa", "scalar|avx2|avx512|amx", &Options::isa, kEvery | kCalibrateToo | kPackOnly,
-        "Machine", "Use these kernels instead of the processor's best", "the best"},
+    Row{"isa", "scalar|avx2|avx512|amx", Choice{choose<&Options::isa, kIsaWords>},
+        kEvery | kCalibrateToo | kPackOnly, "Machine",
+        "Use these kernels instead of the processor's best", "the best"},
     Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning, "Machine",
         "Memory that weights, KV cache and buffers may take (4G, 512M)",
         "what the machine or cgroup has free, less a tenth"},
@@ -85,12 +143,13 @@ const std::array kRows = {
         "off"},
     Row{"expert-memory", "SIZE|auto", Bytes{&Options::expert_memory, true}, kEvery,
         "Experts from disk", "Memory for experts; never more", "auto: what is left"},
-    Row{"ssd-prefetch", "auto|previous-token|lookahead|off", &Options::ssd_prefetch, kEvery,
-        "Experts from disk",
+    Row{"ssd-prefetch", "auto|previous-token|lookahead|off",
+        Choice{choose<&Options::ssd_prefetch, kPrefetchWords>}, kEvery, "Experts from disk",
         "Which guesses are read ahead: what the last token was routed to, what the next layer's "
         "router says, none; auto: what pays",
         "auto"},
-    Row{"ssd-io", "auto|pread|buffered", &Options::ssd_io, kEvery | kPackOnly, "Experts from disk",
+    Row{"ssd-io", "auto|pread|buffered", Choice{choose<&Options::ssd_io, kReadsWords>},
+        kEvery | kPackOnly, "Experts from disk",
         "How experts are read; auto: io_uring and past the page cache, where the system allows it; "
         "pread: by threads; buffered: by threads through the page cache; bench also: page-cache, "
         "which leaves them there",
@@ -232,13 +291,13 @@ const std::array kRows = {
     Row{"ctx", "TOKENS", Tokens{&Options::ctx}, kPerplexityOnly, "Perplexity",
         "Window: the text is cut into pieces of this many tokens", "512"},
 
-    Row{"log-level", "debug|info|warn|error", &Options::log_level, kServeOnly, "Logging",
-        "What is logged", "info"},
+    Row{"log-level", "debug|info|warn|error", Choice{choose<&Options::log_level, kLevelWords>},
+        kServeOnly, "Logging", "What is logged", "info"},
     Row{"log-file", "FILE", &Options::log_file, kServeOnly, "Logging",
         "Write the log to the end of this file; SIGHUP opens it anew, for logrotate",
         "standard error"},
-    Row{"log-format", "text|json", &Options::log_format, kServeOnly, "Logging",
-        "json: an object a line", "text"},
+    Row{"log-format", "text|json", Choice{choose<&Options::log_format, kFormatWords>}, kServeOnly,
+        "Logging", "json: an object a line", "text"},
     Row{"trace", "FILE", &Options::trace, kServeOnly | kBenchOnly, "Logging",
         "At the end write what the threads did last, for Perfetto; bench: of streams over loopback",
         "none"},
@@ -318,6 +377,9 @@ std::string help_text(const CommandRow& command) {
     out += "'weir COMMAND --help' shows the options of the other commands.\n";
   return out;
 }
+
+std::string_view word_of(model::Compute compute) { return word_for(kComputeWords, compute); }
+std::string_view word_of(ssd::PrefetchMode mode) { return word_for(kPrefetchWords, mode); }
 
 std::span<const Row> option_rows() { return kRows; }
 

@@ -8,7 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "base/result.h"
+#include "card/embedding_settings.h"
+#include "kernels/ops.h"
+#include "model/model.h"
+#include "ssd/prefetcher.h"
 
 namespace weir {
 
@@ -22,55 +27,27 @@ enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate, k
 inline constexpr std::string_view kReasoningBudgetMessage =
     "\n\nThat is enough thinking. I will give the answer now.\n";
 
-struct Options {
-  Command command = Command::kServe;
+// How experts on disk are read.
+enum class ExpertReads : uint8_t {
+  kAuto,       // By io_uring and past the page cache, where the system allows it.
+  kPread,      // By threads.
+  kBuffered,   // By threads, through the page cache.
+  kPageCache,  // The same, and they stay there; for `weir bench`.
+};
 
-  // Model.
-  std::string model;     // Folder; empty: the model compiled into the binary.
-  std::string alias;     // Names, separated by commas; "*": any. Empty: the folder's name.
-  int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own, or what fits.
-  std::string compute = "fast";
-  std::string kv_cache;                      // Empty: f16 with --compute fast, f32 with exact.
-  std::vector<std::string> config_override;  // KEY=VALUE each.
-  std::string chat_template;                 // File that replaces the model's template.
-  bool trust_request_template = false;       // Requests may bring a chat template.
-  std::string tool_parser = "auto";
-  std::string thinking = "auto";
-  int32_t reasoning_budget = -1;  // Tokens; -1: any number.
-  std::string reasoning_budget_message{kReasoningBudgetMessage};
-  std::string reasoning_format = "auto";
-  std::string pooling = "auto";
-  std::string reranker = "auto";
-
-  // Machine.
-  int32_t threads = 0;    // 0: the cores that this process may use.
-  std::string isa;        // Empty: the best.
-  int64_t mem_limit = 0;  // Bytes; 0: what the machine or the cgroup has free.
-  int64_t kv_memory = 0;  // Bytes; 0: planned from what is left.
-
-  // Experts from disk.
+// Parts of Options, for those that need no other.
+struct ExpertOptions {
   bool stream_experts = false;
   int64_t expert_memory = 0;  // Bytes; 0: what is left.
-  std::string ssd_prefetch = "auto";
-  std::string ssd_io = "auto";
+  ssd::PrefetchMode ssd_prefetch = ssd::PrefetchMode::kAuto;
+  ExpertReads ssd_io = ExpertReads::kAuto;
   std::string routing;        // "modelled[-one-topic]", or a route trace; empty: the model's own.
   std::string route_trace;    // File for what was routed; empty: none.
   std::string stream_budget;  // Numbers of token cycles, instead of expert_memory.
+};
 
-  // Scheduling.
-  int32_t parallel = 0;  // Sequences that decode at once; 0: what memory holds.
-  int32_t queue = 1024;
-  int32_t queue_timeout = 60;   // Seconds; 0: none.
-  int32_t request_timeout = 0;  // Seconds; 0: none.
-  int32_t prefill_size = 512;
-  std::optional<double> max_step_ms;
-  bool prefix_cache = true;
-  int32_t cache_idle = 1800;  // Seconds; 0: for ever.
-
-  // Sampling defaults; without: generation_config.json's, else the API's.
-  int32_t max_tokens = 2048;
-  int32_t max_prompt_tokens = 0;
-  int64_t responses_store = -1;  // Bytes; 0: off; -1: what memory_plan.cpp finds fit.
+// Defaults of requests; without: generation_config.json's, else the API's.
+struct SamplingOptions {
   std::optional<double> temp;
   std::optional<double> top_p;
   std::optional<int32_t> top_k;
@@ -82,8 +59,9 @@ struct Options {
   std::optional<double> dynatemp_range, dynatemp_exp;
   std::optional<double> dry_multiplier, dry_base;
   std::optional<int32_t> dry_allowed_length, dry_penalty_last_n;
+};
 
-  // Network.
+struct NetworkOptions {
   std::string host = "127.0.0.1";
   int32_t port = 5413;
   std::string unix_socket;
@@ -97,21 +75,63 @@ struct Options {
   int32_t idle_timeout = 120;   // Seconds.
   int32_t drain_seconds = 25;
   int32_t drain_delay = 0;  // Seconds.
+};
 
-  std::string config;  // File with options.
-
-  std::string log_level = "info";
-  std::string log_format = "text";
-  std::string log_file;  // Empty: standard error.
-  std::string trace;     // File for a trace of what the threads did; empty: none.
-
-  // `weir bench`.
+struct BenchOptions {
   int32_t bench_prompt = 512;
   int32_t bench_decode = 128;
   std::string bench_batch = "1,2,4,8,16,32";
   std::string bench_depth = "8";
   int32_t repetitions = 5;
   bool json = false;
+};
+
+struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
+  Command command = Command::kServe;
+
+  // Model.
+  std::string model;     // Folder; empty: the model compiled into the binary.
+  std::string alias;     // Names, separated by commas; "*": any. Empty: the folder's name.
+  int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own, or what fits.
+  model::Compute compute = model::Compute::kFast;
+  std::optional<kernels::FloatType> kv_cache;  // Absent: f16 with --compute fast, f32 with exact.
+  std::vector<std::string> config_override;    // KEY=VALUE each.
+  std::string chat_template;                   // File that replaces the model's template.
+  bool trust_request_template = false;         // Requests may bring a chat template.
+  std::string tool_parser = "auto";
+  std::optional<bool> thinking;   // Absent: as the chat template has it.
+  int32_t reasoning_budget = -1;  // Tokens; -1: any number.
+  std::string reasoning_budget_message{kReasoningBudgetMessage};
+  std::string reasoning_format = "auto";
+  std::optional<card::Pooling> pooling;  // Absent: as the model's files say.
+  std::string reranker = "auto";
+
+  // Machine.
+  int32_t threads = 0;              // 0: the cores that this process may use.
+  std::optional<kernels::Isa> isa;  // Absent: the best.
+  int64_t mem_limit = 0;            // Bytes; 0: what the machine or the cgroup has free.
+  int64_t kv_memory = 0;            // Bytes; 0: planned from what is left.
+
+  // Scheduling.
+  int32_t parallel = 0;  // Sequences that decode at once; 0: what memory holds.
+  int32_t queue = 1024;
+  int32_t queue_timeout = 60;   // Seconds; 0: none.
+  int32_t request_timeout = 0;  // Seconds; 0: none.
+  int32_t prefill_size = 512;
+  std::optional<double> max_step_ms;
+  bool prefix_cache = true;
+  int32_t cache_idle = 1800;  // Seconds; 0: for ever.
+
+  // Answers.
+  int32_t max_tokens = 2048;
+  int32_t max_prompt_tokens = 0;
+  int64_t responses_store = -1;  // Bytes; 0: off; -1: what memory_plan.cpp finds fit.
+  std::string config;            // File with options.
+
+  log::Level log_level = log::Level::kInfo;
+  log::Format log_format = log::Format::kText;
+  std::string log_file;  // Empty: standard error.
+  std::string trace;     // File for a trace of what the threads did; empty: none.
 
   // `weir perplexity`.
   std::string file;
@@ -142,7 +162,11 @@ struct SamplingOption {
   std::string_view field;
   std::optional<double> value;
 };
-std::vector<SamplingOption> sampling_options(const Options& options);
+std::vector<SamplingOption> sampling_options(const SamplingOptions& options);
+
+// As they are written on the command line.
+std::string_view word_of(model::Compute compute);
+std::string_view word_of(ssd::PrefetchMode mode);
 
 // The parts of "a, b": trimmed, empty ones left out.
 std::vector<std::string> split_list(std::string_view list);

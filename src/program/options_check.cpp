@@ -15,12 +15,13 @@ namespace weir {
 
 namespace {
 
+constexpr double kIntMax = 2147483647;
+
 Result<void> one_of(const char* flag, const std::string& value,
                     const std::vector<std::string_view>& allowed) {
   std::string list;
   for (const std::string_view each : allowed) {
     if (value == each) return {};
-    if (each.empty()) continue;
     list += list.empty() ? "" : ", ";
     list += each;
   }
@@ -77,9 +78,46 @@ Result<void> in_range_of_field(const SamplingOption& option) {
   return in_range(option.flag, *option.value, field->min, field->max);
 }
 
+Result<void> check_experts(const ExpertOptions& o, Command command) {
+  if (o.ssd_io == ExpertReads::kPageCache && command != Command::kBench)
+    return fail(ErrorCode::kConfig,
+                "--ssd-io: expected one of auto, pread, buffered; found 'page-cache', which is for "
+                "weir bench");
+  for (const auto& [flag, value] : {std::pair{"--stream-budget", &o.stream_budget},
+                                    {"--routing", &o.routing},
+                                    {"--route-trace", &o.route_trace}})
+    if (!o.stream_experts && !value->empty())
+      return fail(ErrorCode::kConfig, std::string(flag) + ": expected --stream-experts beside it");
+  if (!o.stream_experts && o.expert_memory > 0)
+    return fail(ErrorCode::kConfig, "--expert-memory: expected --stream-experts beside it");
+  return {};
+}
+
+Result<void> check_network(const NetworkOptions& o) {
+  if (o.tls_cert.empty() != o.tls_key.empty())
+    return fail(ErrorCode::kConfig, std::string("--tls-cert and --tls-key: expected both; found ") +
+                                        (o.tls_cert.empty() ? "only a key" : "only a certificate"));
+  WEIR_TRY(in_range("--port", o.port, 0, 65535));
+  WEIR_TRY(in_range("--max-connections", o.max_connections, 0, 1 << 20));
+  WEIR_TRY(in_range("--max-body", static_cast<double>(o.max_body), 0, double{1 << 30}));
+  WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
+  WEIR_TRY(in_range("--drain-seconds", o.drain_seconds, 0, 86400));
+  WEIR_TRY(in_range("--drain-delay", o.drain_delay, 0, 86400));
+  WEIR_TRY(check_origins(o.cors));
+  WEIR_TRY(check_hosts(o.allowed_hosts));
+  return {};
+}
+
+Result<void> check_bench(const BenchOptions& o) {
+  WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
+  WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
+  WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));
+  return {};
+}
+
 }  // namespace
 
-std::vector<SamplingOption> sampling_options(const Options& o) {
+std::vector<SamplingOption> sampling_options(const SamplingOptions& o) {
   return {{"--temp", "temperature", o.temp},
           {"--top-p", "top_p", o.top_p},
           {"--top-k", "top_k", o.top_k},
@@ -112,31 +150,10 @@ std::vector<std::string> split_list(std::string_view list) {
 }
 
 Result<void> check_options(const Options& o) {
-  constexpr double kIntMax = 2147483647;
-  WEIR_TRY(one_of("--compute", o.compute, {"fast", "exact"}));
-  WEIR_TRY(one_of("--thinking", o.thinking, {"on", "off", "auto"}));
   WEIR_TRY(one_of("--reasoning-format", o.reasoning_format, {"auto", "deepseek", "none"}));
   WEIR_TRY(in_range("--reasoning-budget", o.reasoning_budget, -1, kIntMax));
   WEIR_TRY(one_of("--tool-parser", o.tool_parser, tool_parsers()));
-  WEIR_TRY(one_of("--pooling", o.pooling, {"auto", "last", "mean", "cls"}));
   WEIR_TRY(one_of("--reranker", o.reranker, {"auto", "yes-no", "none"}));
-  WEIR_TRY(one_of("--kv-cache", o.kv_cache, {"", "f16", "f32"}));
-  WEIR_TRY(
-      one_of("--ssd-prefetch", o.ssd_prefetch, {"auto", "previous-token", "lookahead", "off"}));
-  if (o.command != Command::kBench || o.ssd_io != "page-cache")
-    WEIR_TRY(one_of("--ssd-io", o.ssd_io, {"auto", "pread", "buffered"}));
-  for (const auto& [flag, value] : {std::pair{"--stream-budget", &o.stream_budget},
-                                    {"--routing", &o.routing},
-                                    {"--route-trace", &o.route_trace}})
-    if (!o.stream_experts && !value->empty())
-      return fail(ErrorCode::kConfig, std::string(flag) + ": expected --stream-experts beside it");
-  if (!o.stream_experts && o.expert_memory > 0)
-    return fail(ErrorCode::kConfig, "--expert-memory: expected --stream-experts beside it");
-  WEIR_TRY(one_of("--log-level", o.log_level, {"debug", "info", "warn", "error"}));
-  WEIR_TRY(one_of("--log-format", o.log_format, {"text", "json"}));
-  if (o.tls_cert.empty() != o.tls_key.empty())
-    return fail(ErrorCode::kConfig, std::string("--tls-cert and --tls-key: expected both; found ") +
-                                        (o.tls_cert.empty() ? "only a key" : "only a certificate"));
   WEIR_TRY(in_range("--threads", o.threads, 0, 1024));
   WEIR_TRY(in_range("--ctx-size", o.ctx_size, 0, kIntMax));
   WEIR_TRY(in_range("--parallel", o.parallel, 0, kPrefillSizeMax / 2));
@@ -154,17 +171,9 @@ Result<void> check_options(const Options& o) {
   for (const SamplingOption& option : sampling_options(o)) WEIR_TRY(in_range_of_field(option));
   WEIR_TRY(in_range("--max-tokens", o.max_tokens, 1, kIntMax));
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
-  WEIR_TRY(in_range("--port", o.port, 0, 65535));
-  WEIR_TRY(in_range("--max-connections", o.max_connections, 0, 1 << 20));
-  WEIR_TRY(in_range("--max-body", static_cast<double>(o.max_body), 0, double{1 << 30}));
-  WEIR_TRY(in_range("--idle-timeout", o.idle_timeout, 1, 86400));
-  WEIR_TRY(in_range("--drain-seconds", o.drain_seconds, 0, 86400));
-  WEIR_TRY(in_range("--drain-delay", o.drain_delay, 0, 86400));
-  WEIR_TRY(check_origins(o.cors));
-  WEIR_TRY(check_hosts(o.allowed_hosts));
-  WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
-  WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
-  WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));
+  WEIR_TRY(check_experts(o, o.command));
+  WEIR_TRY(check_network(o));
+  WEIR_TRY(check_bench(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())
     return fail(ErrorCode::kConfig, "weir perplexity: expected --file TEXT; found none");

@@ -24,8 +24,8 @@ void log_model(const Options& options, const ModelChoice& choice, const model::M
             (text.chat_template ? "" : " (no chat template: only /v1/completions)"));
   for (const std::string& change : options.config_override)
     log::warn("model config.json is overridden: " + change);
-  log::info("kernels isa=" + std::string(kernels::isa_name(choice.isa)) +
-            " threads=" + std::to_string(choice.threads) + " compute=" + options.compute +
+  log::info("kernels isa=" + std::string(kernels::isa_name(choice.isa)) + " threads=" +
+            std::to_string(choice.threads) + " compute=" + std::string(word_of(choice.compute)) +
             " kv=" + (choice.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") + " processor='" +
             kernels::processor_name() + "' malloc='" + allocator_name() + "'");
   log::info("sampling " + api::describe(text.defaults));

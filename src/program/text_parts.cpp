@@ -5,26 +5,16 @@
 
 namespace weir {
 
-namespace {
-
-// What --pooling makes of the model's own.
-card::EmbeddingSettings with_pooling(card::EmbeddingSettings config, const std::string& pooling) {
-  if (pooling == "auto") return config;
-  config.pooling = pooling == "last"   ? card::Pooling::kLast
-                   : pooling == "mean" ? card::Pooling::kMean
-                                       : card::Pooling::kCls;
-  config.refusal.clear();
-  return config;
-}
-
-}  // namespace
-
 Result<TextParts> load_text(const card::ModelCard& card, const Options& options) {
   TextParts parts;
   WEIR_ASSIGN(const FileView json, card.open_tokenizer());
   WEIR_ASSIGN(parts.tokenizer, text::Tokenizer::load(json.text()));
   parts.defaults = api::generation_defaults(card.generation);
-  parts.embedding = with_pooling(card.embedding, options.pooling);
+  parts.embedding = card.embedding;
+  if (options.pooling) {
+    parts.embedding.pooling = *options.pooling;
+    parts.embedding.refusal.clear();
+  }
   std::optional<std::string> source = card.tokenizer.chat_template;
   if (!options.chat_template.empty()) {
     WEIR_ASSIGN(source, read_file(options.chat_template, size_t{1} << 20));

@@ -55,6 +55,20 @@ TEST(Options, RefusesValuesOutOfRangeAndSaysTheRange) {
   }
 }
 
+TEST(Options, WordsStandForValuesAndAWrongOneIsToldAll) {
+  const auto parsed = parse({"--compute", "exact", "--thinking", "off", "--ssd-io", "pread"});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->options.compute, model::Compute::kExact);
+  EXPECT_EQ(parsed->options.thinking, false);
+  EXPECT_EQ(parsed->options.ssd_io, ExpertReads::kPread);
+  EXPECT_FALSE(parsed->options.kv_cache);
+  const auto wrong = parse({"--compute", "slow"});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "--compute: expected one of fast, exact; found 'slow'");
+  EXPECT_FALSE(parse({"--ssd-io", "page-cache"}));
+  EXPECT_TRUE(parse({"bench", "--ssd-io", "page-cache"}));
+}
+
 TEST(Options, TheCommandLineWinsOverTheEnvironment) {
   ::setenv("WEIR_PORT", "7777", 1);
   const auto from_environment = parse({});
