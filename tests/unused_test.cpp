@@ -36,7 +36,8 @@ const std::map<std::string, std::string_view> kForTests = {
     {"class_begin", "a place within ExpertCache that its random test checks"},
     {"compilations", "a count within GrammarCache that says what was kept"},
     {"float_to_bf16", "the inverse of bf16_to_float, beside it"},
-    {"rollback", "of SequenceMemory: drafts that are refused (docs/next-features.md)"},
+    {"rollback", "of SequenceMemory: pages after drafts that were wrong, where memory is short"},
+    {"set_rope_position", "rows whose angles are three numbers, before a family has them"},
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

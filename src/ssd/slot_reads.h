@@ -81,7 +81,6 @@ class SlotReads {
   bool take_distrusted() { return std::exchange(distrusted_, false); }
   // Why what has been computed since the files were last checked may be wrong; empty: it is not.
   std::string take_doubt() { return std::exchange(doubt_, {}); }
-  bool has_jobs() const { return !raw_.empty(); }  // For collect().
   // How many jobs of one kind a wave has at the most.
   size_t unpacks_max() const { return kParts * static_cast<size_t>(staging_); }
   size_t checks_max() const { return catalogue_.packed() ? kPartsMax : 0; }
