@@ -41,6 +41,7 @@ struct Request {
   const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.
   const bool want_logprobs;
   uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
+  int16_t adapter = 0;          // Of the model's, as BatchSlice::adapter; nor do those of others.
   int32_t priority = 0;         // Lower goes first; equal ones by arrival.
   uint64_t caller = 0;          // Whose it is, where callers share something fairly.
   Clock::time_point arrived{};  // When the server had read the request.

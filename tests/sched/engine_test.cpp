@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "sched/random_load.h"
 
 namespace weir::sched {
@@ -92,18 +94,26 @@ TEST(Engine, AFollowUpFindsThePagesOfPromptAndAnswer) {
   EXPECT_TRUE(has_answer(*second, reference_answer(model, *second)));
 }
 
-TEST(Engine, PromptsWithDifferentSaltsShareNothing) {
+TEST(Engine, PromptsWithDifferentSaltsOrAdaptersShareNothing) {
   FakeModel model;
+  std::set<int16_t> adapters;
+  model.on_batch = [&](const model::Batch& batch) {
+    for (const model::BatchSlice& slice : batch.slices) adapters.insert(slice.adapter);
+  };
   std::mt19937 rng(4);
   EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
   const std::vector<int32_t> prompt = random_tokens(rng, 100, 48);
-  for (uint64_t salt = 0; salt < 3; ++salt) {
-    auto request = make_request(prompt, 4);
-    request->cache_salt = salt;
-    ASSERT_TRUE(runner.handle().submit(request.get()));
-    runner.wait(*request);
-    EXPECT_EQ(request->cached_tokens, 0);
-  }
+  for (uint64_t salt = 0; salt < 3; ++salt)
+    for (int16_t adapter = 0; adapter < 2; ++adapter) {
+      auto request = make_request(prompt, 4);
+      request->cache_salt = salt;
+      request->adapter = adapter;
+      ASSERT_TRUE(runner.handle().submit(request.get()));
+      runner.wait(*request);
+      EXPECT_EQ(request->cached_tokens, 0);
+    }
+  runner.stop();
+  EXPECT_EQ(adapters, (std::set<int16_t>{0, 1}));
 }
 
 TEST(Engine, LengthDependentRopeSharesOnlyEqualFrequencies) {
