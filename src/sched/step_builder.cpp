@@ -164,8 +164,9 @@ void StepBuilder::want_scores(StepBuffer& next, const Slice& slice) {
   if (begin >= end) return;
   next.batch.want(Wanted::kScore, begin - slice.first, end - begin);
   const size_t at = next.following.size();
+  // Jobs point into it: it is made for all rows of a step.
+  CHECK(at + static_cast<size_t>(end - begin) <= next.following.capacity());
   for (int32_t i = begin; i < end; ++i) next.following.push_back(seq->token(i + 1));
-  CHECK(next.following.size() <= next.following.capacity());
   next.jobs.emplace_back(exec::Score{.following = next.following.data() + at,
                                      .tops = seq->params.prompt_top_logprobs});
   seq->scored = end;
