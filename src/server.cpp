@@ -292,12 +292,12 @@ Result<void> Server::load(ThreadTeam& team) {
   text_thread.join();
   if (!loaded) return tl::unexpected(loaded.error());
   if (!text) return tl::unexpected(text.error());
+  WEIR_ASSIGN(const std::string lacking,
+              text::check_vocabulary(*text->tokenizer, loaded->model->spec().vocab_size));
+  if (!lacking.empty()) log::warn("model " + lacking);
   plan_ = std::move(loaded->plan);
   model_ = std::move(loaded->model);
   executor_ = std::move(loaded->executor);
-  WEIR_ASSIGN(const std::string lacking,
-              text::check_vocabulary(*text->tokenizer, model_->spec().vocab_size));
-  if (!lacking.empty()) log::warn("model " + lacking);
 
   sched::EngineOptions engine_options = plan_engine(options_, plan_);
   engine_options.on_rest = [this, &team] {

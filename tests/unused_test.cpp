@@ -32,7 +32,6 @@ const std::map<std::string, std::string_view> kForTests = {
     {"release_stalls", "the same"},
     {"set_change", "the same"},
     {"refuse_direct", "the same"},
-    {"callers", "a count within Shares that a test of fairness needs"},
     {"class_begin", "a place within ExpertCache that its random test checks"},
     {"compilations", "a count within GrammarCache that says what was kept"},
     {"float_to_bf16", "the inverse of bf16_to_float, beside it"},

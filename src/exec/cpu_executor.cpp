@@ -45,6 +45,7 @@ void CpuExecutor::begin(Lane lane, const StepWork& work) {
 bool CpuExecutor::advance(Lane lane, int32_t sublayers, const std::function<void()>& meanwhile) {
   Running& running = at(lane);
   CHECK(running.work && sublayers > 0);
+  CHECK(!meanwhile || running.next == 0);
   const int32_t all = model_.sublayers(), begin = running.next;
   running.next = std::min(all - begin, sublayers) + begin;
   work_ = &*running.work;

@@ -3,7 +3,8 @@
 // wherever they lie. CpuExecutor is the one there is.
 //
 // A life: place_weights() and take_memory(), once, in this order; then, for each step or slab,
-// begin() and advance() until that says that it is done.
+// begin() and advance() until that says that it is done. It serves one engine: one that stops may
+// leave a batch in Lane::kSlab.
 //
 // Threads: one, the engine's.
 #pragma once
@@ -56,7 +57,8 @@ class Executor {
   // until it is done; work.results are valid then. REQUIRES: the lane has no batch.
   virtual void begin(Lane lane, const StepWork& work) = 0;
   // Computes so many sublayers of the lane's batch, or those that are left; true when it is done.
-  // `meanwhile` is called once while its first sublayers are computed; may be empty.
+  // `meanwhile` is called once while they are computed; may be empty. REQUIRES: it is, but in the
+  // first call of a batch.
   virtual bool advance(Lane lane, int32_t sublayers, const std::function<void()>& meanwhile) = 0;
 
   // Why the weights are not any more what was placed; empty: they are.

@@ -2,8 +2,8 @@
 // engine fills it before a step and reads the results after it.
 //
 // Threads: while the step runs, the executor's members read the batch and the jobs and write the
-// results of their rows, each exactly once. The next step's batch reads `taken`, so that results
-// stay as they are until that step has ended.
+// results of their rows, each exactly once. The next step's batch reads `taken`, so that it stays
+// as it is until that step has ended; the other results may be taken as soon as the step has.
 #pragma once
 
 #include <cstdint>
@@ -74,8 +74,8 @@ struct StepResults {
   }
 
   // By the first row of an entry of kNext or kVerify: what the next step begins with
-  // (Batch::before), and how many tokens of output came before the first one chosen. So many rows
-  // and one have results as there are drafts taken.
+  // (Batch::before), and how many tokens of output came before the first one chosen. From there on
+  // rows 0 to taken.drafts have results.
   std::vector<model::Taken> taken;
   std::vector<int32_t> outputs_before;
 

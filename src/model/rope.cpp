@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/check.h"
+
 namespace weir::model {
 
 namespace {
@@ -121,6 +123,7 @@ Angles RopeTable::angles(const RopePosition& position, int32_t length, std::span
   const auto n = static_cast<size_t>(half());
   if (position[0] == position[1] && position[0] == position[2])
     return angles(position[0], length, own);
+  CHECK(rope_.sections != decltype(rope_.sections){});  // Or three numbers would mean nothing.
   std::array<float, 2 * kHalfMax> one;
   size_t pair = 0;
   for (size_t axis = 0; axis < position.size(); ++axis) {

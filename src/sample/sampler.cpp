@@ -19,8 +19,8 @@ void nan_to_minus_infinity(std::span<float> row) {
   for (float& x : row) x = x == x ? x : kMinusInfinity;
 }
 
-// What went wrong before the head leaves no finite number in the row, so in almost every row that
-// anybody sees the first logit answers.
+// What went wrong before the head leaves no finite number in the row, so in almost every row
+// that is sampled the first logit answers.
 bool has_numbers(std::span<const float> row) {
   return std::ranges::any_of(row, [](float x) { return std::isfinite(x); });
 }
@@ -74,63 +74,16 @@ Sampler::Sampler(const SamplingParams& params, std::span<const int32_t> prompt, 
                  int32_t output_max)
     : params_(params),
       output_max_(output_max),
-      repeats_(params.has_penalties() && params.repetition_penalty != 1),
-      counts_output_(params.has_penalties()),
       reasoning_(params.reasoning.get()),
       top_(static_cast<size_t>(std::min(params.top_logprobs, vocab_size))) {
   if (params.bounds) past_.reserve(params.bounds->past_max());
+  if (params.has_penalties()) penalties_.emplace(params, prompt, vocab_size, output_max);
   if (params.has_dry()) dry_.emplace(params, prompt, output_max);
-  if (!counts_output_) return;
-  // One more than can be emitted: the row computed after the end is sampled and dropped.
-  size_t distinct = static_cast<size_t>(output_max) + 1 + (repeats_ ? prompt.size() : 0);
-  distinct = std::min(distinct, static_cast<size_t>(vocab_size));
-  counts_.reserve(distinct);
-  slots_.assign(std::bit_ceil(2 * distinct), -1);
-  if (params.repeat_last_n > 0) {
-    const auto last = static_cast<size_t>(params.repeat_last_n);
-    seen_.resize(std::min(last, prompt.size() + static_cast<size_t>(output_max) + 1), -1);
-    prompt = prompt.last(std::min(prompt.size(), seen_.size()));
-  }
-  if (repeats_)
-    for (const int32_t token : prompt)
-      if (token >= 0 && token < vocab_size) count(token, /*of_output=*/false);
-}
-
-Sampler::Count& Sampler::count_of(int32_t token) {
-  const size_t mask = slots_.size() - 1;
-  // Fibonacci hashing: consecutive ids land far apart.
-  size_t slot = (static_cast<uint32_t>(token) * 2654435769u) & mask;
-  while (slots_[slot] >= 0) {
-    Count& count = counts_[static_cast<size_t>(slots_[slot])];
-    if (count.token == token) return count;
-    slot = (slot + 1) & mask;
-  }
-  CHECK(counts_.size() < counts_.capacity());
-  slots_[slot] = static_cast<int32_t>(counts_.size());
-  return counts_.emplace_back(Count{token, 0, 0});
-}
-
-void Sampler::count(int32_t token, bool of_output) {
-  if (!seen_.empty()) {
-    // The place that the token takes is that of the one that leaves.
-    int32_t& place = seen_[seen_count_ % seen_.size()];
-    if (seen_count_ >= seen_.size()) {
-      Count& leaving = count_of(place);
-      --leaving.seen;
-      if (seen_count_ - seen_.size() >= seen_prompt_) --leaving.in_output;
-    }
-    place = token;
-    ++seen_count_;
-    if (!of_output) ++seen_prompt_;
-  }
-  Count& counted = count_of(token);
-  ++counted.seen;
-  if (of_output) ++counted.in_output;
 }
 
 // A token of the output, sampled or forced.
 void Sampler::note(int32_t token) {
-  if (counts_output_) count(token, /*of_output=*/true);
+  if (penalties_) penalties_->add(token);
   if (dry_) dry_->add(token);
   reasoning_.add(token);
   if (!params_.bounds || params_.bounds->past_max() == 0) return;
@@ -148,15 +101,7 @@ bool Sampler::stops(int32_t token) const {
 
 // Penalties, bias and masks, in place.
 void Sampler::adjust(std::span<float> logits, int32_t output_index, SamplerScratch& scratch) {
-  for (const Count& count : counts_) {
-    if (count.seen == 0) continue;
-    float& logit = logits[static_cast<size_t>(count.token)];
-    if (repeats_)
-      logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
-    if (count.in_output > 0)
-      logit -= params_.frequency_penalty * static_cast<float>(count.in_output) +
-               params_.presence_penalty;
-  }
+  if (penalties_) penalties_->apply(logits);
   if (dry_) dry_->apply(logits, scratch);
   const auto in_vocabulary = [&](int32_t token) {
     return token >= 0 && static_cast<size_t>(token) < logits.size();
@@ -215,9 +160,9 @@ Continuation Sampler::go_on(int32_t token, SamplerScratch& scratch) const {
 // False: it cannot follow, or there is no room. A stop token is left to be sampled.
 bool Sampler::force_token(int32_t token, SampledToken& result, SamplerScratch& scratch) {
   if (forced_count_ == kForcedTokensMax || decided_ >= output_max_ || stops(token)) return false;
-  const Continuation behind = matcher_ ? go_on(token, scratch) : Continuation::kOpen;
-  if (behind == Continuation::kStuck) return false;
-  result.continuation = behind;
+  const Continuation after = matcher_ ? go_on(token, scratch) : Continuation::kOpen;
+  if (after == Continuation::kStuck) return false;
+  result.continuation = after;
   forced_[forced_count_++] = token;
   ++decided_;
   note(token);
@@ -294,9 +239,9 @@ SampledToken Sampler::sample(std::span<float> logits, int32_t output_index, bool
   const bool logprobs = want_logprob || !top_.empty();
   SampledToken result;
   if (output_index < decided_) {
-    const auto behind = static_cast<size_t>(decided_ - output_index);
-    CHECK(behind <= forced_count_);
-    result.chosen.token = forced_[forced_count_ - behind];
+    const auto from_end = static_cast<size_t>(decided_ - output_index);
+    CHECK(from_end <= forced_count_);
+    result.chosen.token = forced_[forced_count_ - from_end];
     return result;
   }
   decided_ = output_index + 1;

@@ -15,7 +15,7 @@
 // A grammar comes before all of that: what it does not allow has no chance, and the token drawn is
 // where it goes on. Log-probabilities are those without it.
 //
-// Threads: a Sampler belongs to one sequence; whichever team member has the row calls it, and a
+// Threads: a Sampler belongs to one sequence. The team member that has a row calls it, and a
 // barrier lies between two rows of one sequence. sample() does not allocate: the constructor takes
 // all memory.
 #pragma once
@@ -34,6 +34,7 @@
 #include "sample/reasoning_budget.h"
 #include "sample/sampler_scratch.h"
 #include "sample/sampling_params.h"
+#include "sample/token_penalties.h"
 
 namespace weir::sample {
 
@@ -53,7 +54,7 @@ struct SampledToken {
   TokenLogprob chosen;
   std::span<const TokenLogprob>
       top;  // top_logprobs entries, most likely first or as reported; the sampler's memory.
-  Continuation continuation = Continuation::kOpen;  // Behind `forced`.
+  Continuation continuation = Continuation::kOpen;  // After `forced`.
   // Tokens of output that follow without being sampled; the sampler's memory. They have no
   // log-probabilities, so there are none where those are wanted.
   std::span<const int32_t> forced;
@@ -89,15 +90,6 @@ class Sampler {
                       const kernels::Ops& ops, SamplerScratch& scratch);
 
  private:
-  // A token that penalties may change.
-  struct Count {
-    int32_t token = -1;
-    int32_t in_output = 0;  // Of the tokens that the penalties see.
-    int32_t seen = 0;       // The same, those of the prompt included.
-  };
-
-  Count& count_of(int32_t token);
-  void count(int32_t token, bool of_output);
   // The token is the output's next.
   void note(int32_t token);
   bool is_greedy() const;
@@ -118,14 +110,7 @@ class Sampler {
 
   const SamplingParams& params_;
   const int32_t output_max_;
-  bool repeats_ = false;        // The repetition penalty is on,
-  bool counts_output_ = false;  // or any penalty.
-  std::vector<Count> counts_;   // Dense, in order of appearance.
-  std::vector<int32_t> slots_;  // Open-addressed by token: index into counts_, or -1.
-  // The tokens that the penalties see, where that is not all: the oldest is overwritten.
-  std::vector<int32_t> seen_;
-  size_t seen_prompt_ = 0;  // How many of the prompt's have been in it,
-  size_t seen_count_ = 0;   // and of all.
+  std::optional<TokenPenalties> penalties_;
   std::optional<DryPenalty> dry_;
   ReasoningBudget reasoning_;
   std::vector<TokenLogprob> top_;

@@ -189,8 +189,8 @@ void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
 void Engine::Impl::update_gauges() {
   const kv::SequenceMemory& memory = state.memory;
   EngineStats& stats = state.stats;
-  stats.running.set(static_cast<double>(state.scheduler.running().size()));
-  stats.waiting.set(static_cast<double>(state.scheduler.waiting().size()));
+  stats.running.set(static_cast<double>(state.scheduler.open().running().size()));
+  stats.waiting.set(static_cast<double>(state.scheduler.open().waiting().size()));
   stats.kv_usage.set(static_cast<double>(memory.held()) / memory.blocks());
   stats.pages_cached.set(memory.cached());
   int64_t window_held = 0, window_cached = 0;
@@ -216,7 +216,7 @@ void Engine::Impl::give_back_memory(Clock::time_point now) {
 // Sleeps unless the bell has rung since it stood at `bell`, or there is memory to give back.
 void Engine::Impl::wait_for_work(uint32_t bell) {
   const trace::Scope scope(trace::Kind::kWait, "sleep");
-  CHECK(state.scheduler.idle());
+  CHECK(state.scheduler.open().idle());
 #ifndef NDEBUG
   state.check();
 #endif
@@ -262,7 +262,7 @@ void Engine::shed_memory() {
   wake();
 }
 
-bool Engine::idle() const { return impl_->state.scheduler.idle(); }
+bool Engine::idle() const { return impl_->state.scheduler.open().idle(); }
 
 void Engine::check() const { impl_->state.check(); }
 

@@ -38,7 +38,7 @@ void EngineHandle::give_up(std::string why) {
 Result<void> EngineHandle::submit(Request* request) {
   if (const std::string* why = given_up()) return fail(ErrorCode::kUnavailable, *why);
   WEIR_TRY(check(*request));
-  // The count rises before we look at `draining_`: an engine that stops waits for those who are
+  // The count rises before we look at `draining_`: an engine that stops waits for threads that are
   // between the two.
   const bool full = open_.fetch_add(1, std::memory_order_seq_cst) >= queue_max_;
   if (full || draining_.load(std::memory_order_seq_cst)) {
@@ -89,6 +89,9 @@ Result<void> EngineHandle::check_parts(const Request& request) const {
                                          " places to pool into, found " +
                                          std::to_string(request.max_tokens) + " tokens and " +
                                          std::to_string(request.pooled.size()) + " places");
+  if (pools && request.prompt_log)
+    return fail(ErrorCode::kInvalid,
+                "Expected a vector or the prompt's log-probabilities, found both");
   const std::vector<int32_t>& reported = request.sampling.reported;
   const int32_t vocab_size = vocab_size_.load(std::memory_order_relaxed);
   if (!reported.empty() && std::ssize(reported) != request.sampling.top_logprobs)
@@ -115,7 +118,7 @@ Result<void> EngineHandle::check_parts(const Request& request) const {
 }
 
 void EngineHandle::cancel(Request* request) {
-  // The ring can only be full if somebody cancels the same request over and over.
+  // The ring can only be full if the same request is cancelled over and over.
   while (!inbox_.try_push(Message{.kind = Message::Kind::kCancel, .request = request})) {
     if (open() == 0) return;
     std::this_thread::yield();

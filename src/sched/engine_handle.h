@@ -81,8 +81,8 @@ class EngineHandle {
   // Null: it goes on. Any thread; valid as long as the handle.
   const std::string* given_up() const { return given_up_.load(std::memory_order_acquire); }
 
-  // Submitted and not finished. It falls just before the log finishes, so that whoever has seen the
-  // end of one request may submit the next.
+  // Submitted and not finished. It falls just before the log finishes, so that a thread that has
+  // seen the end of one request may submit the next.
   int32_t open() const { return open_.load(std::memory_order_acquire); }
 
   const EngineStats& stats() const { return stats_; }

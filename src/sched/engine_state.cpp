@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sched/draft_source.h"
 
 namespace weir::sched {
 
@@ -46,6 +47,9 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
   CHECK(context_max > 0);
   CHECK(handle.queue_max_ <= limits.queue_max);
   CHECK(!memory.has_states() || pages.state_slots().running >= limits.running_max);
+  // A slice may stand further on by drafts of the step before. Those and its own rows are at most a
+  // page, so of a window it holds no page more than window_pages_held() counts.
+  static_assert(DraftSource::kDraftsMax + 1 + DraftSource::kDraftsMax <= kv::kPageTokens);
   for (const kv::PageGroup& group : pages.groups())  // No sequence ever waits for a window's page.
     CHECK(group.pages >= memory.blocks() ||
           group.pages >= kv::window_pages_held(group.window, load_of(limits)));
@@ -86,11 +90,11 @@ void EngineState::release(const StepBuffer& step) {
 }
 
 void EngineState::check() const {
-  scheduler.check();
+  scheduler.open().check();
   const auto open = std::ranges::count_if(
       sequences.all(), [](const Sequence& seq) { return seq.request != nullptr; });
   CHECK(open <= handle.open());
-  CHECK(std::ssize(scheduler.running()) + std::ssize(scheduler.waiting()) <= open);
+  CHECK(std::ssize(scheduler.open().running()) + std::ssize(scheduler.open().waiting()) <= open);
 }
 
 }  // namespace weir::sched

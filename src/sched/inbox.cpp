@@ -36,8 +36,8 @@ void Inbox::submit(Request* request) {
 // the same address is submitted later than this message was sent, and is not known here yet. One
 // whose rows are all planned is not found: its log finishes with the step that runs.
 void Inbox::cancel(const Request* request) {
-  const Scheduler& scheduler = state_.scheduler;
-  for (const std::span<Sequence* const> list : {scheduler.running(), scheduler.waiting()}) {
+  const OpenSequences& open = state_.scheduler.open();
+  for (const std::span<Sequence* const> list : {open.running(), open.waiting()}) {
     const auto found = std::ranges::find(list, request, &Sequence::request);
     if (found == list.end()) continue;
     if ((*found)->in_slab) {  // Its memory is being written to.

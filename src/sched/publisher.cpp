@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -64,8 +65,8 @@ void Publisher::publish_failures(StepBuffer& ran) {
       const model::BatchSlice& slice = running->batch.slices()[i];
       if (spoiled.seen_from(slice.memory, slice.first_position)) state_.fail(seq, why);
     }
-  const std::vector<Sequence*> others(state_.scheduler.running().begin(),
-                                      state_.scheduler.running().end());
+  const std::span<Sequence* const> open = state_.scheduler.open().running();
+  const std::vector<Sequence*> others(open.begin(), open.end());
   for (Sequence* seq : others)
     if (std::ranges::find(seen, seq) == seen.end() &&
         spoiled.seen_from(seq->memory.view(), seq->computed))
@@ -112,7 +113,7 @@ void Publisher::publish_scores(StepBuffer& ran, const model::Wanted& wanted, Seq
 void Publisher::publish_tokens(StepBuffer& ran, const model::Wanted& wanted, Sequence* seq) {
   const auto begin = static_cast<size_t>(wanted.row_begin);
   const int32_t taken = ran.results.taken[begin].drafts;
-  state_.scheduler.settle(seq, wanted.rows - 1, taken);
+  Scheduler::settle(seq, wanted.rows - 1, taken);
   for (int32_t i = 0; i <= taken; ++i) {
     const int32_t row = wanted.row_begin + i;
     const bool numbers =

@@ -72,13 +72,14 @@ struct Request {
     return prompt_log || pooling == Pooling::kMean || pooling == Pooling::kCls;
   }
 
-  // How far the prompt is, for whoever asks with `report_progress`: of its tokens, those that are
+  // How far the prompt is, where `report_progress` asks for it: of its tokens, those that are
   // computed or were found in the prefix cache, and the latter alone. They only grow; written by
   // the engine after each step, `prompt_done` last, and all of the prompt before the first token.
   bool report_progress = false;
   std::atomic<int32_t> prompt_done{0}, prompt_cached{0};
 
-  // Some of it is planned: it waits in the queue no more. Written by the engine, read by anybody.
+  // Some of it is planned: it waits in the queue no more. Written by the engine, read by any
+  // thread.
   std::atomic<bool> begun{false};
 
   // Written by the engine before the first token is appended; valid for the reader from then on.

@@ -9,9 +9,9 @@
 // `unsettled` may come on top of it and of `length`, as drafts are taken or not.
 // Steps run in the order in which they were planned, so a plan may treat that as the present.
 //
-// Threads: the engine thread. The executor uses `sampler`, `params` and `pooled` of sequences in
-// the step that runs; the engine touches none of them while a step refers to the sequence (`steps`
-// > 0).
+// Threads: the engine thread. The executor's threads use `sampler`, with the `params` it refers to,
+// and `pooled` of sequences in the step that runs. The engine changes none of the three from the
+// first slice on until no step refers to the sequence (`steps` is 0).
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,7 @@ struct Sequence final : kv::TokenKeys {
   Share* share = nullptr;     // Its caller's, from submission to its end.
   int32_t drafts = 0;         // Most drafts in a slice of it.
   uint64_t turn = 0;          // The plan that had a slice of it last.
+  uint64_t gave_way = 0;      // The plan in which it gave way, if past its prompt; 0: none.
   uint64_t arrival = 0;       // Order of submission; never equal.
   int64_t passed_tokens = 0;  // Prompt tokens of those after it, planned before its own.
   int32_t prefill_end = 0;    // Length when it was admitted: the tokens to compute in chunks.

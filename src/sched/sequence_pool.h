@@ -46,7 +46,7 @@ class SequencePool {
     seq->computed = seq->unsettled = seq->drafts = 0;
     seq->matched_tokens = seq->preemptions = 0;
     seq->priority = request->priority;
-    seq->turn = 0;
+    seq->turn = seq->gave_way = 0;
     seq->scored = 0;
     seq->in_slab = seq->cancelled = false;
     seq->whole_prompt = request->needs_whole_prompt();

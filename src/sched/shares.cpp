@@ -45,35 +45,4 @@ void Shares::leave(Share& share) {
   --open_;
 }
 
-void Shares::begin_step(int32_t prompt_tokens) {
-  prompt_tokens_ = prompt_tokens;
-  decodes_ = expected_ = excess_ = 0;
-}
-
-void Shares::expect_prompt(Share& share, int32_t tokens) {
-  const int32_t within = std::min(tokens, static_cast<int32_t>(credit(share)) - share.expected);
-  if (within <= 0) return;
-  share.expected += within;
-  expected_ += within;
-}
-
-int32_t Shares::decode_rows_max(const Share& share) const {
-  const int32_t others = rows_of_others(share);
-  return others == 0 ? std::numeric_limits<int32_t>::max() : std::max(kRowsLeast, others);
-}
-
-// All callers without credit share what they may have together: a step takes about twice as long
-// with them as without, however many they are.
-int32_t Shares::prompt_tokens_max(const Share& share, int32_t beside) const {
-  const int32_t others = rows_of_others(share);
-  if (others == 0) return std::numeric_limits<int32_t>::max();
-  const int32_t allowed = std::max(kRowsLeast, std::max(beside, others) - share.decode_rows);
-  return std::max({credit_left(share), allowed - excess_, 0});
-}
-
-void Shares::add_prompt(Share& share, int32_t tokens) {
-  excess_ += std::max(0, tokens - credit_left(share));
-  share.prompt_tokens += tokens;
-}
-
 }  // namespace weir::sched

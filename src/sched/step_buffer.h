@@ -12,7 +12,7 @@
 #include "exec/step_work.h"
 #include "model/batch_builder.h"
 #include "sched/request.h"
-#include "sched/scheduler.h"
+#include "sched/step.h"
 
 namespace weir::sched {
 

@@ -57,13 +57,13 @@ StepBuilder::StepBuilder(EngineState& state, const EngineOptions& options)
 void StepBuilder::plan(StepBuffer& next, bool other_runs) {
   const trace::Scope scope(trace::Kind::kEngine, "plan");
   Scheduler& scheduler = state_.scheduler;
-  const uint64_t preemptions = scheduler.preemptions();
+  const uint64_t preemptions = scheduler.open().preemptions();
   next.clear();
   scheduler.next_step(next.step, prompt_tokens());
   planned_decodes_ = next.step.token_count - next.step.prefill_tokens;
   write(next, other_runs);
   state_.stats.prompt_tokens.add(static_cast<uint64_t>(next.step.prefill_tokens));
-  state_.stats.preemptions.add(scheduler.preemptions() - preemptions);
+  state_.stats.preemptions.add(scheduler.open().preemptions() - preemptions);
 }
 
 void StepBuilder::plan_slab(StepBuffer& slab) {
@@ -75,27 +75,25 @@ void StepBuilder::plan_slab(StepBuffer& slab) {
 }
 
 void StepBuilder::learn(const Step& step, double seconds) {
-  StepWork work{.decode_rows = step.token_count - step.prefill_tokens,
+  StepLoad load{.decode_rows = step.token_count - step.prefill_tokens,
                 .prompt_tokens = step.prefill_tokens};
   for (const Slice& slice : std::span(step.slices).subspan(static_cast<size_t>(step.decode_slices)))
-    work.keys_seen += StepCost::keys_seen(slice.first, slice.count);
-  cost_.observe(work, seconds);
+    load.keys_seen += StepCost::keys_seen(slice.first, slice.count);
+  cost_.observe(load, seconds);
 }
 
 Scheduler::PromptTokens StepBuilder::prompt_tokens() const {
   Scheduler::PromptTokens tokens{.max = state_.limits.step_tokens_max};
-  const bool several = state_.scheduler.several_callers();
+  const Scheduler& scheduler = state_.scheduler;
+  const bool several = scheduler.open().shares.several();
   if (step_seconds_max_ <= 0 && !several) return tokens;
-  int32_t decode_rows = 0, position = 0;
-  for (const Sequence* seq : state_.scheduler.running()) {
-    if (seq->prefilling())
-      position = std::max(position, seq->computed);
-    else
-      ++decode_rows;
-  }
+  int32_t position = 0;
+  for (const Sequence* seq : scheduler.open().running())
+    if (seq->prefilling()) position = std::max(position, seq->computed);
   if (step_seconds_max_ > 0)
-    tokens.max =
-        std::min(tokens.max, cost_.tokens_within(step_seconds_max_, decode_rows, position));
+    tokens.max = std::min(
+        tokens.max,
+        cost_.tokens_within(step_seconds_max_, scheduler.decode_rows_expected(), position));
   // Of several callers' decoders not all are in every step: as many as in the last one.
   if (several) tokens.beside_decoders = cost_.tokens_beside(planned_decodes_, position);
   return tokens;
@@ -137,7 +135,8 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
                         .sequence = state_.sequences.index_of(seq)});
   for (int32_t i = slice.first; i < slice.first + slice.count - slice.drafts; ++i) {
     const bool known = i < seq->known && slice.late == 0;
-    CHECK(known || (i >= seq->known && other_runs && seq->slot >= 0));
+    // What is not known is one token: the one that the running step chooses.
+    CHECK(known || (i == slice.first && i >= seq->known && other_runs && seq->slot >= 0));
     if (known)
       next.batch.add_token(seq->token(i));
     else

@@ -14,7 +14,7 @@ constexpr double kFresh = 1.0 / 8;
 // thousand.
 constexpr double kKept = 0.98, kKeptLong = 0.999;
 constexpr double kOldWeight = 0.01;
-// Factors are counted in units that make them alike: a chunk of 64 tokens behind a thousand.
+// Factors are counted in units that make them alike: a chunk of 64 tokens after a thousand.
 constexpr std::array<double, 3> kUnits = {1, 64, 65536};
 // What pulls the terms to 0 before the steps have told them apart, in steps: a token costs
 // something before its chunk does.
@@ -32,8 +32,8 @@ size_t bucket_of(int32_t rows) {
   return rows == 0 ? 0 : static_cast<size_t>(std::bit_width(static_cast<uint32_t>(rows - 1))) + 1;
 }
 
-std::array<double, 3> factors_of(const StepWork& work) {
-  return {1, work.prompt_tokens / kUnits[1], work.keys_seen / kUnits[2]};
+std::array<double, 3> factors_of(const StepLoad& load) {
+  return {1, load.prompt_tokens / kUnits[1], load.keys_seen / kUnits[2]};
 }
 
 // Gauss's elimination; the matrix is symmetric and positive definite, so that no row need move.
@@ -57,16 +57,16 @@ double StepCost::keys_seen(int32_t position, int32_t tokens) {
   return tokens * (position + (tokens + 1) / 2.0);
 }
 
-void StepCost::observe(const StepWork& work, double seconds) {
-  const size_t bucket = std::min<size_t>(bucket_of(work.decode_rows), kBuckets - 1);
-  if (work.prompt_tokens == 0) {
+void StepCost::observe(const StepLoad& load, double seconds) {
+  const size_t bucket = std::min<size_t>(bucket_of(load.decode_rows), kBuckets - 1);
+  if (load.prompt_tokens == 0) {
     double& mean = decode_[bucket];
     mean = mean == 0 ? seconds : mean + kFresh * (seconds - mean);
     return;
   }
-  learn_margin(work, seconds);
-  const double rest = std::max(0.0, seconds - decode_seconds(work.decode_rows));
-  const Terms factors = factors_of(work);
+  learn_margin(load, seconds);
+  const double rest = std::max(0.0, seconds - decode_seconds(load.decode_rows));
+  const Terms factors = factors_of(load);
   recent_.add(factors, rest, kKept);
   old_.add(factors, rest, kKeptLong);
   learnt_ = true;
@@ -92,10 +92,10 @@ double StepCost::decode_seconds(int32_t rows) const {
 }
 
 // A quantile without its samples: where steps up and down balance, kExceeding of all are above.
-void StepCost::learn_margin(const StepWork& work, double seconds) {
+void StepCost::learn_margin(const StepLoad& load, double seconds) {
   if (!learnt_) return;
-  const Terms rate = rates(), factors = factors_of(work);
-  double expected = decode_seconds(work.decode_rows);
+  const Terms rate = rates(), factors = factors_of(load);
+  double expected = decode_seconds(load.decode_rows);
   for (size_t i = 0; i < kTerms; ++i) expected += rate[i] * factors[i];
   const double step = seconds > margin_ * expected ? 1 - kExceeding : -kExceeding;
   margin_ = std::clamp(margin_ * (1 + kMarginStep * step), 1.0, kMarginMax);

@@ -20,7 +20,7 @@
 
 namespace weir::sched {
 
-struct StepWork {
+struct StepLoad {
   int32_t decode_rows = 0;
   int32_t prompt_tokens = 0;
   double keys_seen = 0;  // By all prompt tokens, each those before it and itself.
@@ -31,7 +31,7 @@ class StepCost {
   // How a chunk of `tokens` prompt tokens from `position` on sees keys.
   static double keys_seen(int32_t position, int32_t tokens);
 
-  void observe(const StepWork& work, double seconds);
+  void observe(const StepLoad& load, double seconds);
 
   // The longest chunk of a prompt from `position` on that is expected to keep a step with
   // `decode_rows` within `seconds`. At least kTokensMin, for prompts must get on: the limit may be
@@ -61,7 +61,7 @@ class StepCost {
 
   double decode_seconds(int32_t rows) const;
   Terms rates() const;
-  void learn_margin(const StepWork& work, double seconds);
+  void learn_margin(const StepLoad& load, double seconds);
 
   static constexpr int kBuckets = 16;      // Of rows: 0, 1, 2, 3-4, 5-8, ...
   std::array<double, kBuckets> decode_{};  // 0: none seen.

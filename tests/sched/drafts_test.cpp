@@ -34,6 +34,26 @@ TEST(Drafts, ChangeNoAnswerWherePagesAreFewAndRequestsLeave) {
     }
 }
 
+// What gives way to another caller's is let in again in the same plan, but not before the step that
+// still computes it has said what it took.
+// A sequence that gives way is let in again, but not before the step that still computes it has
+// said which drafts it took and what a grammar has forced.
+TEST(Drafts, ChangeNoAnswerWhereCallersGiveWayToEachOther) {
+  for (uint32_t seed = 1000; seed < 1060; ++seed) {
+    FakeModel model;
+    EngineRunner::Options options =
+        runner_options(2, 10 + static_cast<int>(seed % 12), seed % 2 == 0);
+    options.engine.running_max = static_cast<int32_t>(3 + seed % 9);
+    run_load(model, options,
+             {.seed = seed,
+              .requests = 60,
+              .prompt_max = seed % 3 == 0 ? 40 : 150,
+              .bound_one_in = 1,
+              .callers = static_cast<int32_t>(2 + seed % 4),
+              .drafts = kWays[seed % 4]});
+  }
+}
+
 TEST(Drafts, ChangeNoAnswerOfModelsWithWindowsSlabsAndLengthDependentRope) {
   uint32_t seed = 300;
   for (const Way way : {Way::kAllRight, Way::kRandom})

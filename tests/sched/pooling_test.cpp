@@ -246,6 +246,10 @@ TEST(Pooling, RefusesWhatLacksItsParts) {
   const auto short_log = answering({1, 2, 3}, 3);
   short_log->prompt_log = std::make_unique<TokenLog>(1, 0);
   EXPECT_TRUE(refused(*short_log));
+  const auto with_log = pooling({1, 2, 3}, Pooling::kLast, 8);
+  EXPECT_FALSE(with_log->prompt_log);
+  with_log->prompt_log = std::make_unique<TokenLog>(2, 0);
+  EXPECT_TRUE(refused(*with_log));
 }
 
 TEST(Pooling, SurvivesCancellationsAtAnyTime) {

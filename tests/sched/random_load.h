@@ -112,6 +112,7 @@ struct LoadOptions {
   int32_t cancel_one_in = 0;
   int32_t shared_prefixes = 3;  // Prompts begin with one of so many texts.
   int32_t bound_one_in = 0;     // To a grammar.
+  int32_t callers = 1;
   // Steps have drafts, from none to seven of a request.
   std::optional<MadeUpDrafts::Way> drafts = {};
 };
@@ -134,6 +135,8 @@ inline Requests random_load(const LoadOptions& options, int32_t vocab) {
     requests.push_back(
         make_request(std::move(prompt), outputs, random_params(rng), rng() % 3 == 0));
     requests.back()->id = static_cast<uint64_t>(i);
+    if (options.callers > 1)
+      requests.back()->caller = 1 + rng() % static_cast<unsigned>(options.callers);
     if (options.bound_one_in > 0 && rng() % static_cast<unsigned>(options.bound_one_in) == 0)
       requests.back()->matcher = std::make_unique<grammar::Matcher>(letters_grammar());
   }
@@ -148,9 +151,7 @@ inline void run_load(FakeModel& model, EngineRunner::Options options, const Load
   std::vector<Answer> answers;
   std::vector<std::vector<int32_t>> texts;
   for (const auto& request : requests) {
-    const auto matcher = [&] {
-      return std::make_unique<grammar::Matcher>(letters_grammar());
-    };
+    const auto matcher = [&] { return std::make_unique<grammar::Matcher>(letters_grammar()); };
     answers.push_back(reference_answer(model, *request, request->matcher ? matcher() : nullptr));
     std::vector<int32_t>& text = texts.emplace_back();
     for (const TokenLogprob& token : answers.back().tokens) text.push_back(token.token);

@@ -23,7 +23,7 @@ int32_t rows_of(const Step& step, uint64_t caller) {
 }
 
 int64_t running_of(const World& world, uint64_t caller) {
-  return std::ranges::count_if(world.scheduler().running(), [caller](const Sequence* seq) {
+  return std::ranges::count_if(world.open().running(), [caller](const Sequence* seq) {
     return seq->share->caller == caller;
   });
 }
@@ -53,7 +53,7 @@ TEST(Callers, OneThatHasEveryPlaceGivesOneUp) {
   EXPECT_EQ(flood[7]->state, Sequence::State::kWaiting);  // The last one that ran.
   for (int i = 0; i < 10; ++i) world.next();
   EXPECT_EQ(note->request, nullptr);
-  EXPECT_EQ(world.scheduler().preemptions(), 1u);
+  EXPECT_EQ(world.open().preemptions(), 1u);
   EXPECT_EQ(running_of(world, kGreedy), 8);
 }
 
@@ -67,10 +67,10 @@ TEST(Callers, PlacesComeToBeEqualAndStaySo) {
   EXPECT_EQ(running_of(world, 3), 1);
   EXPECT_GE(running_of(world, kGreedy), 5);
   EXPECT_GE(running_of(world, kModest), 5);
-  const uint64_t preemptions = world.scheduler().preemptions();
+  const uint64_t preemptions = world.open().preemptions();
   EXPECT_LE(preemptions, 7u);
   for (int i = 0; i < 200; ++i) world.next();
-  EXPECT_EQ(world.scheduler().preemptions(), preemptions);
+  EXPECT_EQ(world.open().preemptions(), preemptions);
 }
 
 TEST(Callers, APlaceIsNotTakenFromABetterPriority) {
@@ -98,7 +98,7 @@ TEST(Callers, WhenPagesRunOutTheOneWithMostGivesThemBack) {
   for (int i = 0; i < 3; ++i) world.submit(8 * kPage, 16 * kPage, 0, kGreedy);
   world.next();
   Sequence* const note = world.submit(4 * kPage, 12 * kPage, 0, kModest);
-  for (int32_t steps = 0; world.scheduler().preemptions() == 0; ++steps) {
+  for (int32_t steps = 0; world.open().preemptions() == 0; ++steps) {
     ASSERT_LT(steps, 2000);
     world.next();
   }
@@ -143,7 +143,7 @@ TEST(Callers, GeneratedTokensOfOneAreHeldWhileAnothersPromptIsComputed) {
   Sequence* const question = world.submit(70, 10, 0, kModest);
   const Step& step = world.next();
   EXPECT_EQ(tokens_of(step, question), 70);
-  EXPECT_LE(step.token_count, 70 + 70 / 4 + 1 + Shares::kRowsLeast);
+  EXPECT_LE(step.token_count, 70 + 70 / 4 + 1 + StepShares::kRowsLeast);
 }
 
 TEST(Callers, OneThatWasHeldIsSoForAWhileAfterTheOthersHaveEnded) {
@@ -168,7 +168,7 @@ TEST(Callers, APromptGoesBeforeThoseOfOneThatHasHadEverything) {
     Sequence* const question = world.submit(70, 10, 0, kModest);
     const Step& step = world.next();
     EXPECT_EQ(tokens_of(step, question), 70);
-    EXPECT_LE(step.token_count, steps_before == 4 ? 512 : 70 + 70 / 4 + 1 + Shares::kRowsLeast);
+    EXPECT_LE(step.token_count, steps_before == 4 ? 512 : 70 + 70 / 4 + 1 + StepShares::kRowsLeast);
   }
 }
 
@@ -220,7 +220,7 @@ TEST(Callers, ARowThatIsScoredCountsAsTwo) {
   for (int i = 0; i < 50; ++i) {
     const Step& step = world.next();
     EXPECT_EQ(tokens_of(step, chat), 1);
-    EXPECT_EQ(step.prefill_tokens, Shares::kRowsLeast / Shares::kScoredRow);
+    EXPECT_EQ(step.prefill_tokens, StepShares::kRowsLeast / StepShares::kScoredRow);
   }
 }
 
@@ -286,15 +286,15 @@ struct Crowd {
 
   // A caller is left out only if the step is full, or others have rows in it or had some just now.
   void check_work(const Step& step, int32_t prefill_tokens_max) {
-    if (world.scheduler().idle()) return;
+    if (world.open().idle()) return;
     ASSERT_GT(step.token_count, 0);
     std::set<uint64_t> callers;
-    for (const auto list : {world.scheduler().running(), world.scheduler().waiting()})
+    for (const auto list : {world.open().running(), world.open().waiting()})
       for (const Sequence* seq : list) callers.insert(seq->share->caller);
     alone_for = callers.size() > 1 ? 0 : alone_for + 1;
     if (callers.size() == 1 && alone_for <= Shares::kLinger + 2) return;
     if (step.prefill_tokens >= prefill_tokens_max || step.token_count >= 90) return;
-    for (const Sequence* seq : world.scheduler().running()) {
+    for (const Sequence* seq : world.open().running()) {
       if (tokens_of(step, seq) > 0) continue;
       const bool others = std::ranges::any_of(
           step.slices, [seq](const Slice& slice) { return slice.seq->share != seq->share; });
@@ -303,11 +303,11 @@ struct Crowd {
   }
 
   void run() {
-    for (int32_t steps = 0; arrivals < 60 || !world.scheduler().idle(); ++steps) {
+    for (int32_t steps = 0; arrivals < 60 || !world.open().idle(); ++steps) {
       ASSERT_LT(steps, 20000) << "a sequence waits for ever";
       while (arrivals < 60 && open() < 40 && random(2) == 0) submit();
       const Sequence* const oldest =
-          world.scheduler().running().empty() ? nullptr : world.scheduler().running().front();
+          world.open().running().empty() ? nullptr : world.open().running().front();
       const int32_t prefill_tokens_max = random(4) == 0 ? 20 : 1 << 20;
       const Step& step = world.next(prefill_tokens_max, random(2) == 0);
       ASSERT_FALSE(testing::Test::HasFatalFailure());
@@ -322,13 +322,11 @@ struct Crowd {
     ASSERT_EQ(world.memory().held(), 0);
     // By the number of arrivals, however many steps there are.
     if (page_count == 2000) {
-      ASSERT_LE(world.scheduler().preemptions(), static_cast<uint64_t>(arrivals));
+      ASSERT_LE(world.open().preemptions(), static_cast<uint64_t>(arrivals));
     }
   }
 
-  size_t open() const {
-    return world.scheduler().running().size() + world.scheduler().waiting().size();
-  }
+  size_t open() const { return world.open().running().size() + world.open().waiting().size(); }
 
   std::mt19937 rng;
   const int32_t page_count;
@@ -344,7 +342,7 @@ TEST(Callers, RandomLoadOfSeveralKeepsTheInvariantsAndServesEverybody) {
     Crowd crowd(seed);
     crowd.run();
     if (HasFatalFailure()) return;
-    (crowd.page_count == 2000 ? with_pages : without) += crowd.world.scheduler().preemptions();
+    (crowd.page_count == 2000 ? with_pages : without) += crowd.world.open().preemptions();
   }
   EXPECT_GT(with_pages, 300u);
   EXPECT_GT(without, 300u);

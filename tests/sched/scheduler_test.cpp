@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sched/scheduler_world.h"
+#include "sched/sequence_order.h"
 
 namespace weir::sched {
 namespace {
@@ -169,10 +170,10 @@ TEST(Scheduler, TheYoungestGivesItsPagesBackAndStaysOutOfThatStep) {
   Sequence* book = world.submit(4 * kPage - 20, 2 * kPage);
   Sequence* later = nullptr;
   int32_t steps = 0;
-  while (world.scheduler().preemptions() == 0) {
+  while (world.open().preemptions() == 0) {
     ASSERT_LT(++steps, 200);
     const Step& step = world.next();
-    if (world.scheduler().preemptions() == 0) continue;
+    if (world.open().preemptions() == 0) continue;
     ASSERT_EQ(step.slices.size(), 1u);
     EXPECT_EQ(step.slices[0].seq, chat);
     later = world.submit(1, 1);
@@ -205,7 +206,7 @@ TEST(Scheduler, EqualPromptsSubmittedTogetherAreComputedOnce) {
   for (int i = 0; i < 16; ++i) world.submit(prompt, 3);
   int32_t prefill_tokens = 0;
   for (int i = 0; i < 12; ++i) prefill_tokens += world.next().prefill_tokens;
-  EXPECT_TRUE(world.scheduler().idle());
+  EXPECT_TRUE(world.open().idle());
   EXPECT_EQ(prefill_tokens, 20 * kPage + 5 + 15 * 5);
 }
 
@@ -289,7 +290,7 @@ TEST(Scheduler, WhoComesLaterButFirstInPriorityIsNotPreempted) {
   Sequence* chat = world.submit(3 * kPage, 4 * kPage, 1);
   world.next();
   Sequence* urgent = world.submit(4 * kPage - 20, 2 * kPage, 0);
-  for (int32_t steps = 0; world.scheduler().preemptions() == 0; ++steps) {
+  for (int32_t steps = 0; world.open().preemptions() == 0; ++steps) {
     ASSERT_LT(steps, 200);
     world.next();
   }
@@ -374,7 +375,7 @@ struct Simulation {
   std::vector<Before> look() const {
     std::vector<Before> before;
     for (const bool waiting : {false, true})
-      for (Sequence* seq : waiting ? world.scheduler().waiting() : world.scheduler().running())
+      for (Sequence* seq : waiting ? world.open().waiting() : world.open().running())
         before.push_back(
             {.seq = seq,
              .waiting = waiting,
@@ -402,12 +403,12 @@ struct Simulation {
 
   // Nobody was admitted past one before it for whom there are no pages.
   void check_admission(const std::vector<Before>& before, uint64_t preemptions) const {
-    const auto waiting = world.scheduler().waiting();
+    const auto waiting = world.open().waiting();
     if (waiting.empty()) return;
-    const bool places = std::ssize(world.scheduler().running()) < 6;
+    const bool places = std::ssize(world.open().running()) < 6;
     for (const Before& b : before) {
       if (!b.waiting || b.seq->state != Sequence::State::kRunning) continue;
-      ASSERT_EQ(preemptions, world.scheduler().preemptions());
+      ASSERT_EQ(preemptions, world.open().preemptions());
       if (places) {
         ASSERT_TRUE(precedes(b.seq, waiting.front()));
       }
@@ -416,20 +417,20 @@ struct Simulation {
 
   void run() {
     int32_t arrivals = 40;
-    for (int32_t steps = 0; arrivals > 0 || !world.scheduler().idle(); ++steps) {
+    for (int32_t steps = 0; arrivals > 0 || !world.open().idle(); ++steps) {
       ASSERT_LT(steps, 20000) << "somebody waits for ever";
       while (arrivals > 0 && open.size() < 24 && random(3) == 0) {
         submit();
         --arrivals;
       }
       const std::vector<Before> before = look();
-      const uint64_t preemptions = world.scheduler().preemptions();
+      const uint64_t preemptions = world.open().preemptions();
       const Sequence* oldest =
-          world.scheduler().running().empty() ? nullptr : world.scheduler().running().front();
+          world.open().running().empty() ? nullptr : world.open().running().front();
       const Step& step = world.next(random(4) == 0 ? 20 : 1 << 20, random(2) == 0);
       ASSERT_FALSE(testing::Test::HasFatalFailure());
       ASSERT_LE(step.token_count, 96);
-      if (!world.scheduler().idle()) {
+      if (!world.open().idle()) {
         ASSERT_GT(step.token_count, 0);
       }
       if (oldest != nullptr) {
@@ -446,7 +447,7 @@ struct Simulation {
     }
     world.next();
     world.next();
-    world.scheduler().check();
+    world.open().check();
     ASSERT_EQ(world.memory().held(), 0);
     world.memory().forget_shared();
     for (const kv::PagePool& pool : world.memory().pools())
@@ -470,7 +471,7 @@ TEST(Scheduler, RandomLoadKeepsTheInvariantsAndServesEverybody) {
     Simulation simulation(seed);
     simulation.run();
     if (HasFatalFailure()) return;
-    preemptions += simulation.world.scheduler().preemptions();
+    preemptions += simulation.world.open().preemptions();
   }
   EXPECT_GT(preemptions, 500u);
 }

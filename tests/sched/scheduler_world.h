@@ -80,7 +80,7 @@ class World {
       ++slice.seq->steps;
     }
     expect_kinds_apart(planned.step);
-    if (checked_) scheduler_.check();
+    if (checked_) scheduler_.open().check();
     expect_windows_bounded();
     return planned.step;
   }
@@ -97,7 +97,7 @@ class World {
   }
   void end_slab() {
     scheduler_.end_slab(slab_);
-    scheduler_.check();
+    scheduler_.open().check();
   }
 
   // The client cancels, or a stop token is found.
@@ -108,6 +108,7 @@ class World {
   }
 
   const Scheduler& scheduler() const { return scheduler_; }
+  const OpenSequences& open() const { return scheduler_.open(); }
   kv::SequenceMemory& memory() { return memory_; }
   int64_t computed_rows() const { return computed_rows_; }
 

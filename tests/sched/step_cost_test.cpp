@@ -9,12 +9,12 @@ namespace {
 
 constexpr double kDecodeRow = 0.2e-3, kDecodeStep = 4e-3, kToken = 0.3e-3, kKey = 0.1e-6;
 
-double true_seconds(const StepWork& work) {
-  return (work.decode_rows > 0 ? kDecodeStep + kDecodeRow * work.decode_rows : 0) +
-         kToken * work.prompt_tokens + kKey * work.keys_seen;
+double true_seconds(const StepLoad& load) {
+  return (load.decode_rows > 0 ? kDecodeStep + kDecodeRow * load.decode_rows : 0) +
+         kToken * load.prompt_tokens + kKey * load.keys_seen;
 }
 
-StepWork chunk(int32_t rows, int32_t position, int32_t tokens) {
+StepLoad chunk(int32_t rows, int32_t position, int32_t tokens) {
   return {.decode_rows = rows,
           .prompt_tokens = tokens,
           .keys_seen = StepCost::keys_seen(position, tokens)};
@@ -45,8 +45,8 @@ TEST(StepCost, ChunksFillTheLimitWhateverTheirPosition) {
   std::uniform_real_distribution<double> noise(0.97, 1.03);
   for (int i = 0; i < 100; ++i) {
     cost.observe({.decode_rows = 8}, noise(random) * true_seconds({.decode_rows = 8}));
-    const StepWork work = chunk(8, static_cast<int32_t>(random() % 4000), 16 + random() % 500);
-    cost.observe(work, noise(random) * true_seconds(work));
+    const StepLoad load = chunk(8, static_cast<int32_t>(random() % 4000), 16 + random() % 500);
+    cost.observe(load, noise(random) * true_seconds(load));
   }
   for (const int32_t position : {0, 1000, 4000}) {
     for (const double limit : {0.020, 0.050, 0.150}) {
@@ -63,8 +63,8 @@ TEST(StepCost, FollowsAMachineThatBecomesSlower) {
   for (int i = 0; i < 1000; ++i) {  // The margin rises with the slower steps, and falls again.
     const double factor = i < 100 ? 1 : 3;
     cost.observe({.decode_rows = 4}, factor * true_seconds({.decode_rows = 4}));
-    const StepWork work = chunk(4, i * 37 % 2000, 32 + i % 7 * 64);
-    cost.observe(work, factor * true_seconds(work));
+    const StepLoad load = chunk(4, i * 37 % 2000, 32 + i % 7 * 64);
+    cost.observe(load, factor * true_seconds(load));
   }
   const int32_t tokens = cost.tokens_within(0.1, 4, 500);
   EXPECT_NEAR(3 * true_seconds(chunk(4, 500, tokens)), 0.1, 0.015);
@@ -78,10 +78,10 @@ TEST(StepCost, KeepsAMarginForStepsThatVary) {
   int long_steps = 0, steps = 0;
   for (int i = 0; i < 4000; ++i) {
     const int32_t position = i * 37 % 2000;
-    const StepWork work = chunk(8, position, cost.tokens_within(0.05, 8, position));
-    const double seconds = (random() % 20 == 0 ? 1.5 : 1) * true_seconds(work);
+    const StepLoad load = chunk(8, position, cost.tokens_within(0.05, 8, position));
+    const double seconds = (random() % 20 == 0 ? 1.5 : 1) * true_seconds(load);
     cost.observe({.decode_rows = 8}, true_seconds({.decode_rows = 8}));
-    cost.observe(work, seconds);
+    cost.observe(load, seconds);
     if (i < 1000) continue;
     ++steps;
     long_steps += seconds > 0.05 ? 1 : 0;
@@ -92,9 +92,9 @@ TEST(StepCost, KeepsAMarginForStepsThatVary) {
 TEST(StepCost, AQuietMachineNeedsNoMargin) {
   StepCost cost;
   for (int i = 0; i < 500; ++i) {
-    const StepWork work = chunk(8, i * 37 % 2000, 16 + i % 5 * 100);
+    const StepLoad load = chunk(8, i * 37 % 2000, 16 + i % 5 * 100);
     cost.observe({.decode_rows = 8}, true_seconds({.decode_rows = 8}));
-    cost.observe(work, true_seconds(work));
+    cost.observe(load, true_seconds(load));
   }
   EXPECT_GE(true_seconds(chunk(8, 500, cost.tokens_within(0.05, 8, 500))), 0.047);
 }
@@ -110,10 +110,10 @@ TEST(StepCost, FindsTheChunkBesideAFixedCost) {
   double taken = 0;
   for (int i = 0; i < 2000; ++i) {
     if (i % 50 == 0) cost.observe({.decode_rows = 8}, true_seconds({.decode_rows = 8}));
-    const StepWork work = chunk(8, position, cost.tokens_within(kLimit, 8, position));
-    const double seconds = noise(random) * (true_seconds(work) + kPrompt);
-    cost.observe(work, seconds);
-    position = position > 4000 ? 0 : position + work.prompt_tokens;
+    const StepLoad load = chunk(8, position, cost.tokens_within(kLimit, 8, position));
+    const double seconds = noise(random) * (true_seconds(load) + kPrompt);
+    cost.observe(load, seconds);
+    position = position > 4000 ? 0 : position + load.prompt_tokens;
     if (i >= 1000) taken += seconds / 1000;
   }
   EXPECT_GE(taken, 0.8 * kLimit);

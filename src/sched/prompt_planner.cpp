@@ -1,0 +1,98 @@
+#include "sched/prompt_planner.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "sched/sequence_blocks.h"
+#include "sched/sequence_order.h"
+
+namespace weir::sched {
+
+namespace {
+
+// What a row of the sequence's prompt counts among callers.
+int32_t row_cost(const Sequence* seq) {
+  return seq->request->prompt_log ? StepShares::kScoredRow : 1;
+}
+
+}  // namespace
+
+PromptPlanner::PromptPlanner(OpenSequences& open) : open_(open), shares_(open.shares, 0) {
+  prompts_.reserve(static_cast<size_t>(open.limits.running_max));
+}
+
+void PromptPlanner::plan(Step& step, int32_t tokens_max, int32_t beside) {
+  shares_ = StepShares(open_.shares, tokens_max);
+  choose(step);
+  for (Sequence* seq : prompts_) {
+    if (step.prefill_tokens >= tokens_max) break;
+    match(open_.memory, seq);  // What others have computed since it was admitted.
+    if (computed_in_step(open_.memory, seq, step)) continue;
+    const int32_t left = tokens_left(seq);
+    const int32_t room = std::min(left, tokens_max - step.prefill_tokens);
+    int32_t count = std::min(room, share_of(step, seq, beside));
+    if (count < room) open_.shares.note_bound();
+    if (count == 0) continue;
+    // What a preempted sequence had generated comes in a slice of its own.
+    if (open_.limits.prompts_differ && seq->computed < seq->prompt_length)
+      count = std::min(count, seq->prompt_length - seq->computed);
+    open_.memory.grow(seq->memory, seq->computed + count);
+    if (open_.shares.several()) shares_.add_prompt(*seq->share, count * row_cost(seq));
+    add(step, {.seq = seq, .first = seq->computed, .count = count, .sample = count == left});
+  }
+}
+
+void PromptPlanner::choose(const Step& step) {
+  prompts_.clear();
+  for (Sequence* seq : open_.running())
+    if (seq->prefilling()) prompts_.push_back(seq);
+  if (!open_.shares.several()) {
+    std::ranges::sort(prompts_, goes_first);
+    return;
+  }
+  for (const Slice& slice : step.slices) StepShares::begin(*slice.seq->share);
+  for (const Sequence* seq : prompts_) StepShares::begin(*seq->share);
+  counted_decodes_ = counted_prompts_ = 0;
+  order_by_caller();
+}
+
+void PromptPlanner::order_by_caller() {
+  const Shares& shares = open_.shares;
+  std::ranges::sort(prompts_, [&shares](const Sequence* a, const Sequence* b) {
+    if (a->priority != b->priority || a->share == b->share) return goes_first(a, b);
+    const Share &of_a = *a->share, &of_b = *b->share;
+    const int32_t rank_a = shares.rank(of_a), rank_b = shares.rank(of_b);
+    if (rank_a != rank_b) return rank_a > rank_b;
+    if (rank_a > 0) return goes_first(a, b);
+    return std::tuple(of_a.used, of_a.entered) < std::tuple(of_b.used, of_b.entered);
+  });
+}
+
+// The most tokens that the step may have of this prompt for its caller's sake. What has a worse
+// priority is no reason for fewer.
+int32_t PromptPlanner::share_of(const Step& step, const Sequence* seq, int32_t beside) {
+  if (!open_.shares.several()) return std::numeric_limits<int32_t>::max();
+  for (; counted_decodes_ < static_cast<size_t>(step.decode_slices); ++counted_decodes_) {
+    const Slice& slice = step.slices[counted_decodes_];
+    if (slice.seq->priority > seq->priority) break;
+    shares_.add_decodes(*slice.seq->share, slice.count);
+  }
+  for (; counted_prompts_ < prompts_.size(); ++counted_prompts_) {
+    const Sequence* other = prompts_[counted_prompts_];
+    if (other->priority > seq->priority) break;
+    shares_.expect_prompt(*other->share, tokens_left(other));
+  }
+  const int32_t tokens = shares_.prompt_tokens_max(*seq->share, beside);
+  return tokens / row_cost(seq) + tokens % row_cost(seq);
+}
+
+void PromptPlanner::add(Step& step, const Slice& slice) const {
+  const bool generated = open_.limits.prompts_differ && slice.first >= slice.seq->prompt_length;
+  step.slices.insert(generated ? step.slices.begin() + step.generated_slices++ : step.slices.end(),
+                     slice);
+  step.token_count += slice.count;
+  step.prefill_tokens += slice.count;
+}
+
+}  // namespace weir::sched

@@ -1,0 +1,50 @@
+// PromptPlanner: which tokens of prompts a step or a slab computes, in slices.
+//
+// Prompts take the room that they are given by priority, then fewest tokens left first. A prompt
+// with n tokens left that has let kPatience * n prompt tokens of others that came after it pass is
+// due: it goes before them, so within a priority no prompt waits for ever.
+// A prompt whose next block another prompt computes in this very step is left out of the step, and
+// finds the block in the next one: n equal prompts are computed once. So is one that finds a
+// checkpoint of states then (kv/checkpoints.h). With those, what a prompt shares may reach further
+// than what is computed of it; the rest of it comes in slices like any other.
+//
+// Callers (shares.h), where there are several of one priority. Prompts of callers with more credit
+// go first, by quarters of it (Shares::rank()); of those in debt the least in debt. They have what
+// step_shares.h allows them, or as many as the cost model does. A step becomes at most about twice
+// as long for what one caller asks.
+//
+// Threads: owned by the engine thread. Allocates at construction only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sched/open_sequences.h"
+#include "sched/step_shares.h"
+
+namespace weir::sched {
+
+class PromptPlanner {
+ public:
+  // `open` outlives it.
+  explicit PromptPlanner(OpenSequences& open);
+
+  // Adds slices of at most `tokens_max` tokens to the step. `beside`: how many a caller may have at
+  // least, beside what others have.
+  void plan(Step& step, int32_t tokens_max, int32_t beside);
+
+ private:
+  void choose(const Step& step);
+  void order_by_caller();
+  int32_t share_of(const Step& step, const Sequence* seq, int32_t beside);
+  void add(Step& step, const Slice& slice) const;
+
+  OpenSequences& open_;
+
+  // Scratch of a plan.
+  std::vector<Sequence*> prompts_;
+  StepShares shares_;
+  size_t counted_decodes_ = 0, counted_prompts_ = 0;  // Of what `shares_` knows.
+};
+
+}  // namespace weir::sched

@@ -1,0 +1,55 @@
+// Step: what one forward pass computes, as slices of sequences; and the limits of all steps.
+//
+// Threads: the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sched/sequence.h"
+
+namespace weir::sched {
+
+struct Limits {
+  int32_t step_tokens_max = 512;
+  int32_t running_max = 64;
+  int32_t queue_max = 1024;  // Sequences waiting or running.
+  // Keys and values of a prompt's token differ from those of the same token generated
+  // (Model::prompts_differ()): memory is shared only between tokens of one kind, and a slice has
+  // only one kind.
+  bool prompts_differ = false;
+  int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
+};
+
+// The tokens [first, first + count) of one sequence, run together in one forward pass.
+struct Slice {
+  Sequence* seq = nullptr;
+  int32_t first = 0;
+  int32_t count = 0;
+  bool sample = false;  // The slice ends at the last token: what is wanted of it comes with it.
+  // Its last tokens are drafts (Sequence::drafts): `sample` is of each of them as well.
+  int32_t drafts = 0;
+  // By how much the slice may stand further on, as drafts of the step before are taken.
+  int32_t late = 0;
+
+  // The end of what it may be.
+  int32_t end() const { return first + late + count; }
+};
+
+// Tokens of running sequences, one each but where a grammar has forced some or there are drafts;
+// then slices to prefill. Where the arithmetic of prompts differs, slices of generated tokens come
+// before those of prompts.
+struct Step {
+  std::vector<Slice> slices;
+  int32_t token_count = 0;
+  int32_t prefill_tokens = 0;
+  int32_t decode_slices = 0;     // The first ones.
+  int32_t generated_slices = 0;  // The first ones, where the arithmetic of prompts differs.
+
+  void clear() {
+    slices.clear();
+    token_count = prefill_tokens = decode_slices = generated_slices = 0;
+  }
+};
+
+}  // namespace weir::sched
