@@ -35,7 +35,6 @@ const std::map<std::string, std::string_view> kForTests = {
     {"class_begin", "a place within ExpertCache that its random test checks"},
     {"compilations", "a count within GrammarCache that says what was kept"},
     {"float_to_bf16", "the inverse of bf16_to_float, beside it"},
-    {"rollback", "of SequenceMemory: pages after drafts that were wrong, where memory is short"},
     {"set_rope_position", "rows whose angles are three numbers, before a family has them"},
 };
 

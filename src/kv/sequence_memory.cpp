@@ -227,18 +227,6 @@ void SequenceMemory::share_lacking(Holding& holding, const BlockTokens& tokens) 
   ++holding.shared_;
 }
 
-void SequenceMemory::rollback(Holding& holding, int32_t tokens) {
-  CHECK(tokens >= holding.shared_ * kPageTokens && blocks_for(tokens) <= holding.blocks_);
-  CHECK(!has_states());
-  const int32_t blocks = blocks_for(tokens);
-  for (int32_t g = 0; g < group_count(); ++g) {
-    CHECK(g == 0 || holding.first_block(g) <= first_block_seen(tokens, window(g)));
-    for (int32_t i = std::max(blocks, holding.first_block(g)); i < holding.blocks_; ++i)
-      release_page(g, holding.table(g)[i], SideCache::Way::kEnded);
-  }
-  holding.blocks_ = blocks;
-}
-
 void SequenceMemory::release(Holding& holding) {
   if (holding.shared_ > 0) cache_->touch(holding.key_);
   for (int32_t g = 0; g < group_count(); ++g) {

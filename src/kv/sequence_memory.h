@@ -10,7 +10,6 @@
 //   grow()     before tokens are planned;
 //   plan()     when they are, where layers have states;
 //   share()    then: full blocks are there for others from then on;
-//   rollback() where planned tokens turn out to be none of its;
 //   release()  at its end, or when it gives way.
 //
 // Windows. leave() comes before a plan, not after it: a slab that is planned with a step runs
@@ -22,12 +21,11 @@
 //
 // States. Where layers have states (StateNeed), a sequence holds one slot from begin() to
 // release(), and there are as many slots as sequences run at once, so that begin() never lacks one.
-// A state cannot go back to an earlier token: rollback() is not for such sequences. They go on from
-// the last checkpoint (kv/checkpoints.h) of the blocks that a match takes, and compute what comes
-// after it once more, for the sake of their states alone: those blocks' pages are kept as they are
-// (MemoryView::kept). So what is shared may reach further than what is computed, a sequence goes on
-// sharing after it, and the texts' parting gets a checkpoint. Without room for checkpoints nothing
-// is shared.
+// A state cannot go back to an earlier token. So such sequences go on from the last checkpoint
+// (kv/checkpoints.h) of the blocks that a match takes, and compute what comes after it once more,
+// for the sake of their states alone: those blocks' pages are kept as they are (MemoryView::kept).
+// So what is shared may reach further than what is computed, a sequence goes on sharing after it,
+// and the texts' parting gets a checkpoint. Without room for checkpoints nothing is shared.
 //
 // Threads: owned by the engine thread. Allocates at construction only.
 //
@@ -116,10 +114,6 @@ class SequenceMemory {
   // If another sequence has shared the same tokens, or the chain is broken, this one shares no more
   // blocks for good: to go on after a block that it does not hold would break invariant 2.
   void share(Holding& holding, const TokenKeys& keys, int32_t tokens);
-
-  // Gives back what lies after the first `tokens` tokens. REQUIRES: no more than those is shared,
-  // leave() has not been told of more, and layers have no states.
-  void rollback(Holding& holding, int32_t tokens);
 
   // Gives everything back. What it shared counts as used now.
   void release(Holding& holding);

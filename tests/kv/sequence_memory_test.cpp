@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
-#include <random>
 #include <vector>
 
 #include "kv/sequence_memory_world.h"
@@ -74,22 +72,6 @@ TEST(SequenceMemory, ABeginningThatWasComputedAgainIsKept) {
   memory.check();
 }
 
-TEST(SequenceMemory, RollbackGivesBackWhatLiesAfter) {
-  Memory memory({{0, 64}, {64, 64}});
-  const auto seq = memory.begin(text_of(numbers(0, 10)));
-  memory.compute(*seq, 100);
-  memory.compute(*seq, 150, /*shared=*/100);
-  EXPECT_EQ(memory.memory().held(), 8);
-  memory.rollback(*seq, 101);
-  EXPECT_EQ(memory.memory().held(), 4);
-  EXPECT_EQ(memory.memory().held_pages(1), 4 - first_block_seen(96, 64));
-  for (size_t i = 101; i < seq->text.tokens.size(); ++i) seq->text.tokens[i] = 7;
-  memory.compute(*seq, 100);
-  memory.check();
-  memory.end(*seq);
-  EXPECT_EQ(memory.run(text_of({0, 1, 2}, 1)), 96);
-}
-
 TEST(SequenceMemory, EvictingAnEntryGivesItsWindowsPagesBack) {
   Memory memory({{0, 12}, {64, 12}});
   EXPECT_EQ(memory.run(text_of(numbers(0, 10), 1)), 0);
@@ -101,101 +83,25 @@ TEST(SequenceMemory, EvictingAnEntryGivesItsWindowsPagesBack) {
   EXPECT_EQ(memory.memory().pools()[1].free_count(), 12);
 }
 
-// Sequences come, compute, take back, give way and end in pools as small as the bound lets them be.
-class Simulation {
- public:
-  explicit Simulation(uint32_t seed)
-      : random_(seed), memory_(groups(seed), /*cache=*/seed % 7 != 0) {}
+constexpr Simulation::Crowd kCrowd = {.running = 5, .rows = 90, .blocks = 11};
 
-  void step() {
-    const size_t i = open_.empty() ? 0 : random_() % open_.size();
-    switch (open_.empty() ? 0 : random_() % 10) {
-      case 0:
-        arrive();
-        break;
-      case 1:
-        if (random_() % 40 == 0) {
-          memory_.memory().forget_shared();
-          for (const auto& seq : open_) SequenceMemory::stop_sharing(seq->holding);
-        }
-        break;
-      case 2:
-        end(i);
-        break;
-      case 3:
-        roll_back(*open_[i]);
-        break;
-      default:
-        compute(*open_[i]);
-    }
-    memory_.check();
-  }
-  void finish() {
-    while (!open_.empty()) end(0);
-    memory_.check();
-    memory_.memory().forget_shared();
-    for (const PagePool& pool : memory_.memory().pools())
-      EXPECT_EQ(pool.free_count(), pool.page_count());
-  }
-  int64_t matched() const { return matched_; }
-
- private:
-  static constexpr int32_t kRunning = 5, kRows = 90;
-  static constexpr MemoryLoad kLoad = {.running_max = kRunning, .rows_max = kRunning * kRows};
-
-  static std::vector<PageGroup> groups(uint32_t seed) {
-    const int32_t blocks = 20 + static_cast<int32_t>(seed % 5) * 11;
-    std::vector<PageGroup> groups = {{0, blocks}};
-    for (const int32_t window : seed % 2 == 0 ? std::vector{100, 33} : std::vector{64})
-      groups.push_back({window, static_cast<int32_t>(
-                                    std::min<int64_t>(blocks, window_pages_held(window, kLoad)))});
-    return groups;
-  }
-
-  void arrive() {
-    if (open_.size() == kRunning) return;
-    std::vector<int32_t> blocks(1 + random_() % 11);
-    const size_t same = random_() % 12;
-    for (size_t b = 0; b < blocks.size(); ++b)
-      blocks[b] = b < same ? 0 : static_cast<int32_t>(random_() % 2);
-    open_.push_back(memory_.begin(text_of(blocks, 1 + static_cast<int32_t>(random_() % 31))));
-    matched_ += memory_.match(*open_.back());
-  }
-  void compute(Sequence& seq) {
-    if (random_() % 3 == 0 && seq.computed == seq.holding.shared_blocks() * kPageTokens)
-      matched_ += memory_.match(seq);
-    const int32_t left = Memory::length(seq) - seq.computed;
-    const int32_t count = std::min(left, 1 + static_cast<int32_t>(random_() % kRows));
-    const int32_t missing = blocks_for(seq.computed + count) - seq.holding.blocks();
-    if (count == 0 || missing > memory_.memory().available()) return;
-    // As a plan does: what any window has left goes first.
-    for (const auto& other : open_) memory_.memory().leave(other->holding, other->computed);
-    const bool draft = random_() % 4 == 0;
-    memory_.compute(seq, count, draft ? seq.computed : 1 << 30);
-  }
-  void roll_back(Sequence& seq) {
-    const int32_t least = std::max(seq.holding.shared_blocks() * kPageTokens,
-                                   seq.computed / kPageTokens * kPageTokens);
-    if (seq.computed <= least) return;
-    memory_.rollback(
-        seq, least + static_cast<int32_t>(random_() % static_cast<uint32_t>(seq.computed - least)));
-  }
-  void end(size_t i) {
-    memory_.end(*open_[i]);
-    open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
-  }
-
-  std::mt19937 random_;
-  Memory memory_;
-  std::vector<std::unique_ptr<Sequence>> open_;
-  int64_t matched_ = 0;
-};
+// Pools as small as the bound lets them be.
+Simulation simulation_of(uint32_t seed) {
+  constexpr MemoryLoad kLoad = {.running_max = kCrowd.running,
+                                .rows_max = kCrowd.running * kCrowd.rows};
+  const int32_t blocks = 20 + static_cast<int32_t>(seed % 5) * 11;
+  std::vector<PageGroup> groups = {{0, blocks}};
+  for (const int32_t window : seed % 2 == 0 ? std::vector{100, 33} : std::vector{64})
+    groups.push_back({window, static_cast<int32_t>(
+                                  std::min<int64_t>(blocks, window_pages_held(window, kLoad)))});
+  return {seed, kCrowd, std::move(groups)};
+}
 
 TEST(SequenceMemory, RandomSequencesFindWhatIsTheirs) {
   int64_t matched = 0;
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Simulation simulation(seed);
+    Simulation simulation = simulation_of(seed);
     for (int i = 0; i < 600 && !testing::Test::HasFailure(); ++i) simulation.step();
     simulation.finish();
     if (testing::Test::HasFailure()) return;

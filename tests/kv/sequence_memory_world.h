@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "kv/sequence_memory.h"
@@ -71,11 +72,6 @@ class Memory {
     rows_ += count;
     seq.computed += count;
     memory_.share(seq.holding, seq.text, std::min(seq.computed, shared));
-  }
-  void rollback(Sequence& seq, int32_t tokens) {
-    memory_.rollback(seq.holding, tokens);
-    seq.computed = tokens;
-    expect_seen(seq);
   }
   void end(Sequence& seq) {
     memory_.release(seq.holding);
@@ -164,5 +160,85 @@ inline std::vector<int32_t> numbers(int32_t first, int32_t count) {
   for (int32_t i = 0; i < count; ++i) values.push_back(first + i);
   return values;
 }
+
+// Sequences come, compute, give way and end at random, and share beginnings.
+class Simulation {
+ public:
+  // At most: sequences at once, tokens of one slice, blocks of one text.
+  struct Crowd {
+    int32_t running = 0, rows = 0, blocks = 0;
+  };
+
+  Simulation(uint32_t seed, const Crowd& crowd, std::vector<PageGroup> groups,
+             const StateSlots& slots = {})
+      : crowd_(crowd), random_(seed), memory_(std::move(groups), /*cache=*/seed % 7 != 0, slots) {}
+
+  void step() {
+    const size_t i = open_.empty() ? 0 : random_() % open_.size();
+    switch (open_.empty() ? 0 : random_() % 12) {
+      case 0:
+        arrive();
+        break;
+      case 1:
+        if (random_() % 40 != 0) break;
+        memory_.memory().forget_shared();
+        for (const auto& seq : open_) SequenceMemory::stop_sharing(seq->holding);
+        break;
+      case 2:
+        end(i);
+        break;
+      case 3:
+        if (PrefixCache* cache = memory_.memory().cache()) cache->evict(random_() % 8);
+        break;
+      default:
+        compute(*open_[i]);
+    }
+    memory_.check();
+  }
+  void finish() {
+    while (!open_.empty()) end(0);
+    memory_.check();
+    memory_.memory().forget_shared();
+    for (const PagePool& pool : memory_.memory().pools())
+      EXPECT_EQ(pool.free_count(), pool.page_count());
+  }
+  int64_t matched() const { return matched_; }
+
+ private:
+  int32_t below(int32_t bound) {
+    return static_cast<int32_t>(random_() % static_cast<uint32_t>(bound));
+  }
+
+  void arrive() {
+    if (std::ssize(open_) == crowd_.running) return;
+    std::vector<int32_t> blocks(static_cast<size_t>(1 + below(crowd_.blocks)));
+    const auto same = static_cast<size_t>(below(crowd_.blocks + crowd_.blocks / 5 + 1));
+    for (size_t b = 0; b < blocks.size(); ++b) blocks[b] = b < same ? 0 : below(2);
+    std::vector<int32_t> tokens = text_of(blocks, 1 + below(31));
+    const int32_t prompt = 1 + below(static_cast<int32_t>(tokens.size()));
+    open_.push_back(memory_.begin(std::move(tokens), prompt));
+    matched_ += memory_.match(*open_.back());
+  }
+  void compute(Sequence& seq) {
+    if (random_() % 2 == 0) matched_ += memory_.match(seq);
+    const int32_t left = Memory::length(seq) - seq.computed;
+    const int32_t count = std::min(left, 1 + below(random_() % 2 == 0 ? crowd_.rows : 40));
+    const int32_t missing = blocks_for(seq.computed + count) - seq.holding.blocks();
+    if (count == 0 || missing > memory_.memory().available()) return;
+    // As a plan does: what any window has left goes first.
+    for (const auto& other : open_) memory_.memory().leave(other->holding, other->computed);
+    memory_.compute(seq, count, random_() % 4 == 0 ? seq.computed : 1 << 30);
+  }
+  void end(size_t i) {
+    memory_.end(*open_[i]);
+    open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
+  }
+
+  const Crowd crowd_;
+  std::mt19937 random_;
+  Memory memory_;
+  std::vector<std::unique_ptr<Sequence>> open_;
+  int64_t matched_ = 0;
+};
 
 }  // namespace weir::kv

@@ -2,9 +2,7 @@
 // on from the state that its own tokens have left.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <memory>
-#include <random>
+#include <array>
 #include <vector>
 
 #include "kv/sequence_memory.h"
@@ -29,8 +27,8 @@ std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& 
 
 SideCache& checkpoints_of(Memory& memory) { return memory.memory().cache()->side(1); }
 
-// A slot from begin() to release(). Without checkpoints nothing is shared: nobody has the state
-// that belongs to the end of a shared block.
+// A slot from begin() to release(). Without checkpoints nothing is shared: no sequence has the
+// state that belongs to the end of a shared block.
 TEST(SequenceMemoryStates, WithoutCheckpointsEachSequenceHasASlotAndSharesNothing) {
   const std::vector<PageGroup> groups = {{.pages = 40}};
   SequenceMemory memory(groups, /*prefix_cache=*/true, {.running = 2});
@@ -247,94 +245,24 @@ TEST(SequenceMemoryStates, AnEntryTakesItsCheckpointWithIt) {
   EXPECT_EQ(memory.memory().checkpoints(), 0);
 }
 
-// Sequences come, compute, and end, in few blocks and with few checkpoints.
-class Simulation {
- public:
-  explicit Simulation(uint32_t seed)
-      : random_(seed), memory_(groups(seed), seed % 7 != 0, slots(seed)) {}
-
-  void step() {
-    const size_t i = open_.empty() ? 0 : random_() % open_.size();
-    switch (open_.empty() ? 0 : random_() % 12) {
-      case 0:
-        arrive();
-        break;
-      case 1:
-        if (random_() % 40 != 0) break;
-        memory_.memory().forget_shared();
-        for (const auto& seq : open_) SequenceMemory::stop_sharing(seq->holding);
-        break;
-      case 2:
-        end(i);
-        break;
-      case 3:
-        if (PrefixCache* cache = memory_.memory().cache()) cache->evict(random_() % 8);
-        break;
-      default:
-        compute(*open_[i]);
-    }
-    memory_.check();
-  }
-  void finish() {
-    while (!open_.empty()) end(0);
-    memory_.check();
-    memory_.memory().forget_shared();
-    for (const PagePool& pool : memory_.memory().pools())
-      EXPECT_EQ(pool.free_count(), pool.page_count());
-  }
-  int64_t matched() const { return matched_; }
-
- private:
-  static constexpr int32_t kRunning = 4, kRows = 700;
-
-  static std::vector<PageGroup> groups(uint32_t seed) {
-    const int32_t blocks = 60 + static_cast<int32_t>(seed % 5) * 25;
-    std::vector<PageGroup> groups = {{0, blocks}};
-    if (seed % 3 == 0) groups.push_back({100, blocks});
-    return groups;
-  }
-  static StateSlots slots(uint32_t seed) {
-    constexpr std::array<int32_t, 6> kSlots = {1, 2, 3, 5, 8, kMany};
-    return {.running = kRunning, .checkpoints = kSlots[seed % kSlots.size()]};
-  }
-
-  void arrive() {
-    if (open_.size() == kRunning) return;
-    std::vector<int32_t> blocks(1 + random_() % 50);
-    const size_t same = random_() % 60;
-    for (size_t b = 0; b < blocks.size(); ++b)
-      blocks[b] = b < same ? 0 : static_cast<int32_t>(random_() % 2);
-    std::vector<int32_t> tokens = text_of(blocks, 1 + static_cast<int32_t>(random_() % 31));
-    const auto prompt = static_cast<int32_t>(1 + random_() % tokens.size());
-    open_.push_back(memory_.begin(std::move(tokens), prompt));
-    matched_ += memory_.match(*open_.back());
-  }
-  void compute(Sequence& seq) {
-    if (random_() % 2 == 0) matched_ += memory_.match(seq);
-    const int32_t left = Memory::length(seq) - seq.computed;
-    const int32_t most = random_() % 2 == 0 ? kRows : 40;
-    const int32_t count = std::min(left, 1 + static_cast<int32_t>(random_() % most));
-    const int32_t missing = blocks_for(seq.computed + count) - seq.holding.blocks();
-    if (count == 0 || missing > memory_.memory().available()) return;
-    for (const auto& other : open_) memory_.memory().leave(other->holding, other->computed);
-    memory_.compute(seq, count, random_() % 4 == 0 ? seq.computed : 1 << 30);
-  }
-  void end(size_t i) {
-    memory_.end(*open_[i]);
-    open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
-  }
-
-  std::mt19937 random_;
-  Memory memory_;
-  std::vector<std::unique_ptr<Sequence>> open_;
-  int64_t matched_ = 0;
-};
+// Few blocks, and few checkpoints.
+Simulation simulation_of(uint32_t seed) {
+  constexpr Simulation::Crowd kCrowd = {.running = 4, .rows = 700, .blocks = 50};
+  constexpr std::array<int32_t, 6> kSlots = {1, 2, 3, 5, 8, kMany};
+  const int32_t blocks = 60 + static_cast<int32_t>(seed % 5) * 25;
+  std::vector<PageGroup> groups = {{0, blocks}};
+  if (seed % 3 == 0) groups.push_back({100, blocks});
+  return {seed,
+          kCrowd,
+          std::move(groups),
+          {.running = kCrowd.running, .checkpoints = kSlots[seed % kSlots.size()]}};
+}
 
 TEST(SequenceMemoryStates, RandomSequencesFindTheirStates) {
   int64_t matched = 0;
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Simulation simulation(seed);
+    Simulation simulation = simulation_of(seed);
     for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) simulation.step();
     simulation.finish();
     if (testing::Test::HasFailure()) return;
