@@ -1,30 +1,28 @@
 #include "grammar/gbnf.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/concat.h"
+#include "grammar/named_rules.h"
 #include "grammar/text_reader.h"
 
 namespace weir::grammar {
 
 namespace {
 
-constexpr int kDepthMax = 100;
-constexpr int32_t kRepeatMax = 1'000'000;
-
 class GbnfParser {
  public:
-  GbnfParser(Grammar& grammar, std::string_view text) : grammar_(grammar), in_(text) {}
+  GbnfParser(Grammar& grammar, std::string_view text)
+      : grammar_(grammar), in_(text), rules_(grammar) {}
 
   Result<void> parse() {
     skip_space();
     while (!in_.done()) WEIR_TRY(rule());
     const auto root = rules_.find("root");
-    if (root == rules_.end())
+    if (!root)
       return fail(ErrorCode::kInvalid, "The grammar has no rule 'root'; expected 'root ::= ...'.");
-    grammar_.root = root->second;
+    grammar_.root = *root;
     return {};
   }
 
@@ -46,12 +44,6 @@ class GbnfParser {
     return found;
   }
 
-  RuleId rule_of(std::string_view name) {
-    const auto [found, fresh] = rules_.try_emplace(std::string(name), -1);
-    if (fresh) found->second = grammar_.add_rule(name);
-    return found->second;
-  }
-
   Result<void> rule() {
     const std::string_view name = in_.name();
     if (name.empty()) return in_.error("expected the name of a rule");
@@ -59,8 +51,8 @@ class GbnfParser {
     if (!in_.take("::="))
       return in_.error(concat({"expected '::=' behind '", name.substr(0, 64), "'"}));
     skip_space();
-    const RuleId id = rule_of(name);
-    if (grammar_.rules()[static_cast<size_t>(id)].body != kNoExpr)
+    const RuleId id = rules_.of(name);
+    if (rules_.is_defined(id))
       return in_.error(concat({"the rule '", name.substr(0, 64), "' is defined twice"}));
     WEIR_ASSIGN(const ExprId body, alternatives());
     if (!in_.done() && !at_rule()) return in_.error("expected the end of the rule");
@@ -69,7 +61,7 @@ class GbnfParser {
   }
 
   Result<ExprId> alternatives() {
-    if (++depth_ > kDepthMax) return in_.error("groups are nested too deeply");
+    if (++depth_ > kGroupDepthMax) return in_.error("groups are nested too deeply");
     std::vector<ExprId> ways;
     do {
       skip_space();
@@ -105,7 +97,7 @@ class GbnfParser {
       return in_.error("tokens by name are not supported");
     const std::string_view name = in_.name();
     if (name.empty()) return in_.error("expected a literal, a class, a group or a rule's name");
-    return grammar_.rule(rule_of(name));
+    return grammar_.rule(rules_.of(name));
   }
 
   // Characters from here on, one UTF-8 literal.
@@ -180,17 +172,14 @@ class GbnfParser {
 
   Grammar& grammar_;
   TextReader in_;
-  std::map<std::string, RuleId> rules_;
+  NamedRules rules_;
   int depth_ = 0;
 };
 
 }  // namespace
 
 Result<void> gbnf(Grammar& grammar, std::string_view text) {
-  if (text.size() > kGrammarBytesMax || !valid_utf8(text))
-    return fail(ErrorCode::kInvalid, "The grammar cannot be read: expected at most " +
-                                         std::to_string(kGrammarBytesMax) +
-                                         " bytes of valid UTF-8.");
+  WEIR_TRY(TextReader::check(text));
   return GbnfParser(grammar, text).parse();
 }
 

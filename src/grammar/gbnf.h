@@ -11,8 +11,6 @@
 
 namespace weir::grammar {
 
-inline constexpr size_t kGrammarBytesMax = 256 << 10;
-
 // Fills the grammar and sets its root.
 Result<void> gbnf(Grammar& grammar, std::string_view text);
 

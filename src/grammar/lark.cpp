@@ -1,20 +1,16 @@
 #include "grammar/lark.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/concat.h"
-#include "grammar/gbnf.h"
+#include "grammar/named_rules.h"
 #include "grammar/regex.h"
 #include "grammar/text_reader.h"
 
 namespace weir::grammar {
 
 namespace {
-
-constexpr int kDepthMax = 100;
-constexpr int32_t kRepeatMax = 1'000'000;
 
 struct CommonTerminal {
   std::string_view name, pattern;
@@ -52,7 +48,8 @@ class LarkParser {
       : grammar_(grammar),
         in_(text),
         spelling_(spelling),
-        ignored_(grammar.add_rule("ignored", /*keep=*/true)) {}
+        ignored_(grammar.add_rule("ignored", /*keep=*/true)),
+        rules_(grammar) {}
 
   Result<void> parse() {
     skip_lines();
@@ -65,13 +62,13 @@ class LarkParser {
       skip_lines();
     }
     const auto start = rules_.find("start");
-    if (start == rules_.end())
+    if (!start)
       return fail(ErrorCode::kInvalid,
                   "The grammar has no rule 'start' (Lark) and no 'root ::=' (GBNF); expected one.");
     grammar_.define(ignored_, grammar_.repeat(grammar_.any(ignores_), 0, kUnbounded));
     grammar_.root = grammar_.add_rule("output");
     grammar_.define(grammar_.root,
-                    grammar_.concat({grammar_.rule(ignored_), grammar_.rule(start->second)}));
+                    grammar_.concat({grammar_.rule(ignored_), grammar_.rule(*start)}));
     return {};
   }
 
@@ -102,15 +99,9 @@ class LarkParser {
     return letter != std::string_view::npos && name[letter] >= 'A' && name[letter] <= 'Z';
   }
 
-  RuleId rule_of(std::string_view name) {
-    const auto [found, fresh] = rules_.try_emplace(std::string(name), -1);
-    if (fresh) found->second = grammar_.add_rule(name);
-    return found->second;
-  }
-
   Result<void> define(std::string_view name, ExprId body) {
-    const RuleId id = rule_of(name);
-    if (grammar_.rules()[static_cast<size_t>(id)].body != kNoExpr)
+    const RuleId id = rules_.of(name);
+    if (rules_.is_defined(id))
       return in_.error(concat({"'", name.substr(0, 64), "' is defined twice"}));
     grammar_.define(id, body);
     return {};
@@ -162,7 +153,7 @@ class LarkParser {
   }
 
   Result<ExprId> alternatives() {
-    if (++depth_ > kDepthMax) return in_.error("groups are nested too deeply");
+    if (++depth_ > kGroupDepthMax) return in_.error("groups are nested too deeply");
     std::vector<ExprId> ways;
     do {
       skip_within();
@@ -212,7 +203,7 @@ class LarkParser {
     const std::string_view name = in_.name();
     if (name.empty()) return in_.error("expected a string, a regex, a group or a name");
     if (in_.peek() == '{') return in_.error("templates are not supported");
-    const ExprId rule = grammar_.rule(rule_of(name));
+    const ExprId rule = grammar_.rule(rules_.of(name));
     return is_terminal(name) ? terminal(rule) : rule;
   }
 
@@ -283,7 +274,7 @@ class LarkParser {
   const Spelling spelling_;
   const RuleId ignored_;
   std::vector<ExprId> ignores_;
-  std::map<std::string, RuleId> rules_;
+  NamedRules rules_;
   bool in_terminal_ = false;
   int depth_ = 0;
 };
@@ -291,10 +282,7 @@ class LarkParser {
 }  // namespace
 
 Result<void> lark(Grammar& grammar, std::string_view text, Spelling spelling) {
-  if (text.size() > kGrammarBytesMax || !valid_utf8(text))
-    return fail(ErrorCode::kInvalid, "The grammar cannot be read: expected at most " +
-                                         std::to_string(kGrammarBytesMax) +
-                                         " bytes of valid UTF-8.");
+  WEIR_TRY(TextReader::check(text));
   return LarkParser(grammar, text, spelling).parse();
 }
 

@@ -12,9 +12,21 @@
 
 namespace weir::grammar {
 
+// Limits of every notation.
+inline constexpr size_t kGrammarBytesMax = 256 << 10;
+inline constexpr int kGroupDepthMax = 100;
+inline constexpr int32_t kRepeatMax = 1'000'000;
+
 class TextReader {
  public:
-  // REQUIRES: `text` is valid UTF-8.
+  static Result<void> check(std::string_view text) {
+    if (text.size() <= kGrammarBytesMax && valid_utf8(text)) return {};
+    return fail(ErrorCode::kInvalid, "The grammar cannot be read: expected at most " +
+                                         std::to_string(kGrammarBytesMax) +
+                                         " bytes of valid UTF-8.");
+  }
+
+  // REQUIRES: `text` has passed check().
   explicit TextReader(std::string_view text) : text_(text) {}
 
   bool done() const { return at_ == text_.size(); }
