@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/concat.h"
 #include "jinja/interpreter.h"
 #include "jinja/repr.h"
 
@@ -198,7 +199,7 @@ bool Interpreter::fill_defaults(const Macro& macro, Scope& scope) {
       if (value.is_error()) return false;
       to = value;
     } else {
-      const std::string hint = message("parameter '", parts.names[i], "' was not provided");
+      const std::string hint = weir::concat({"parameter '", parts.names[i], "' was not provided"});
       to = rt_.undefined(rt_.arena().copy(std::string_view(hint)));
     }
   }

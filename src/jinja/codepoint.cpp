@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/unicode.h"
+#include "base/utf8.h"
 
 namespace weir::jinja {
 
@@ -234,25 +235,6 @@ size_t codepoint_offset(std::string_view text, size_t index) {
   size_t offset = 0;
   for (; index > 0 && offset < text.size(); --index) offset += sequence_bytes(text[offset]);
   return offset;
-}
-
-void append_utf8(std::string& out, char32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-    return;
-  }
-  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
-  if (c < 0x800) {
-    out += static_cast<char>(0xc0 | (c >> 6));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xe0 | (c >> 12));
-    tail(6);
-  } else {
-    out += static_cast<char>(0xf0 | (c >> 18));
-    tail(12);
-    tail(6);
-  }
-  tail(0);
 }
 
 bool is_space(char32_t c) {

@@ -11,7 +11,7 @@
 
 namespace weir::jinja {
 
-// REQUIRES: `at` is at the start of a sequence. Moves it behind the sequence.
+// REQUIRES: `at` is at the start of a sequence. Moves it past the sequence.
 inline char32_t next_codepoint(const char*& at) {
   const auto lead = static_cast<uint8_t>(*at++);
   if (lead < 0x80) return lead;
@@ -38,7 +38,6 @@ inline size_t sequence_bytes(char lead) {
 size_t count_codepoints(std::string_view text);
 // Byte offset of code point `index`, or text.size() if there are fewer.
 size_t codepoint_offset(std::string_view text, size_t index);
-void append_utf8(std::string& out, char32_t codepoint);
 
 // As str.isspace(), isalpha(), isdecimal(), isdigit(), isnumeric(), isprintable(), islower(),
 // isupper() say of one character. isnumeric leaves out the 83 ideographs that mean numbers.

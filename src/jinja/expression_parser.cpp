@@ -1,11 +1,11 @@
 // ExpressionParser: operators, literals and targets, by recursive descent as jinja2.parser does it;
 // what follows a value is in postfix.cpp.
 #include "jinja/expression_parser.h"
+#include "base/concat.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "jinja/message.h"
 #include "jinja/number.h"
 
 namespace weir::jinja {
@@ -229,7 +229,7 @@ Expr* ExpressionParser::number() {
   }
   int64_t value = 0;
   if (parse_int(token.text, 0, value) != IntParse::kOk)
-    return in_.fail(message("integer ", token.text.substr(0, 40), " is beyond 64 bits"),
+    return in_.fail(concat({"integer ", token.text.substr(0, 40), " is beyond 64 bits"}),
                     token.line);
   return constant(Value::of(value), token.line);
 }
@@ -262,7 +262,7 @@ Expr* ExpressionParser::primary() {
     case Kind::kLeftBrace:
       return dict();
     default:
-      return in_.fail(message("unexpected ", describe(token)));
+      return in_.fail(concat({"unexpected ", describe(token)}));
   }
 }
 
@@ -298,7 +298,7 @@ Expr* ExpressionParser::tuple(const TupleStyle& style) {
   }
   if (!is_tuple && !items.empty()) return items[0];
   if (!is_tuple && !style.explicit_parentheses)
-    return in_.fail(message("expected an expression, found ", describe(in_.current())));
+    return in_.fail(concat({"expected an expression, found ", describe(in_.current())}));
   Expr* expr = make(ExprKind::kTuple, line);
   expr->items = arena_.copy(items);
   return finish(expr);
@@ -354,22 +354,22 @@ Expr* ExpressionParser::target(std::string_view end_name) {
 Expr* ExpressionParser::set_target() {
   if (in_.ahead().kind != Kind::kDot) return target({});
   if (!in_.at(Kind::kName))
-    return in_.fail(message("expected a name, found ", describe(in_.current())));
+    return in_.fail(concat({"expected a name, found ", describe(in_.current())}));
   Expr* expr = make(ExprKind::kNamespaceRef, in_.current().line);
   expr->name = str(in_.take().text);
   in_.take();
   if (!in_.at(Kind::kName))
-    return in_.fail(message("expected a name, found ", describe(in_.current())));
+    return in_.fail(concat({"expected a name, found ", describe(in_.current())}));
   expr->attribute = str(in_.take().text);
   return expr;
 }
 
 const Token* ExpressionParser::plain_name() {
   if (!in_.at(Kind::kName))
-    return in_.fail(message("expected a name, found ", describe(in_.current())));
+    return in_.fail(concat({"expected a name, found ", describe(in_.current())}));
   const Token& token = in_.take();
   for (const char* literal : {"true", "false", "none", "True", "False", "None"})
-    if (token.text == literal) return in_.fail(message("can't assign to ", token.text));
+    if (token.text == literal) return in_.fail(concat({"can't assign to ", token.text}));
   return &token;
 }
 

@@ -1,6 +1,7 @@
 // str.format.
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "jinja/codepoint.h"
 #include "jinja/format.h"
 #include "jinja/format_spec.h"

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/concat.h"
+#include "base/utf8.h"
 #include "jinja/codepoint.h"
 #include "jinja/format.h"
 #include "jinja/format_spec.h"
@@ -65,7 +67,7 @@ class PercentFormatter {
     format.remove_prefix(end);
     if (!rt_.charge_bytes(key.size())) return false;
     const Value* found = values_.dict->find(key);
-    if (!found) return fail(message("no key '", key, "' for the format string"));
+    if (!found) return fail(concat({"no key '", key, "' for the format string"}));
     value = *found;
     keyed_ = true;
     return true;
@@ -149,8 +151,8 @@ class PercentFormatter {
       case 'x':
       case 'X':
         if (!value.is_integral())
-          return fail(message("%", std::string_view(&spec.type, 1),
-                              " format: an integer is required, not ", type_name(value.type)));
+          return fail(concat({"%", std::string_view(&spec.type, 1),
+                              " format: an integer is required, not ", type_name(value.type)}));
         return out_.add(format_int(value.as_integer(), spec));
       case 'e':
       case 'E':
@@ -159,11 +161,11 @@ class PercentFormatter {
       case 'g':
       case 'G':
         if (!value.is_number())
-          return fail(message("must be real number, not ", type_name(value.type)));
+          return fail(concat({"must be real number, not ", type_name(value.type)}));
         return out_.add(format_float(value.as_double(), spec));
       default:
         return fail(
-            message("unsupported format character '", std::string_view(&spec.type, 1), "'"));
+            concat({"unsupported format character '", std::string_view(&spec.type, 1), "'"}));
     }
   }
 
@@ -192,7 +194,7 @@ class PercentFormatter {
   bool add_int(const Value& value, const FormatSpec& spec) {
     if (value.is_integral()) return out_.add(format_int(value.as_integer(), spec));
     if (!value.is(Type::kFloat))
-      return fail(message("%d format: a real number is required, not ", type_name(value.type)));
+      return fail(concat({"%d format: a real number is required, not ", type_name(value.type)}));
     if (!(std::fabs(value.number) < 0x1p63)) return fail("cannot convert float to integer");
     return out_.add(format_int(static_cast<int64_t>(value.number), spec));
   }

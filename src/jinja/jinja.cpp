@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/concat.h"
 #include "base/json.h"
 #include "jinja/ast.h"
 #include "jinja/codepoint.h"
@@ -34,14 +35,14 @@ std::string Template::Parsed::place(int32_t line) const {
   constexpr size_t kShown = 100;  // Code points.
   const bool cut = codepoint_offset(text, kShown) < text.size();
   text = text.substr(0, codepoint_offset(text, kShown));
-  return message(", line ", std::to_string(line), " `", text, cut ? "...`" : "`");
+  return concat({", line ", std::to_string(line), " `", text, cut ? "...`" : "`"});
 }
 
 Result<Template> Template::parse(std::string source) {
   if (source.size() > kSourceBytesMax)
     return fail(ErrorCode::kConfig,
-                message("chat template: expected at most ", std::to_string(kSourceBytesMax),
-                        " bytes, found ", std::to_string(source.size())));
+                concat({"chat template: expected at most ", std::to_string(kSourceBytesMax),
+                        " bytes, found ", std::to_string(source.size())}));
   if (!simdjson::validate_utf8(source.data(), source.size()))
     return fail(ErrorCode::kConfig, "chat template: expected UTF-8, found other bytes");
   auto made = std::make_unique<Parsed>();
@@ -53,7 +54,7 @@ Result<Template> Template::parse(std::string source) {
       !jinja::parse(tokens, made->arena, made->tree, error) ||
       !resolve(made->arena, made->tree, error))
     return fail(ErrorCode::kConfig,
-                message("chat template", made->place(error.line), ": ", error.message));
+                concat({"chat template", made->place(error.line), ": ", error.message}));
   return Template(std::move(made));
 }
 
@@ -69,12 +70,12 @@ Result<std::string> Template::render(std::string_view variables, int64_t now,
   Runtime rt(limits, now);
   const Result<JsonDoc> doc = JsonDoc::parse(variables);
   if (!doc)
-    return fail(ErrorCode::kInvalid, message("chat template variables: ", doc.error().message));
+    return fail(ErrorCode::kInvalid, concat({"chat template variables: ", doc.error().message}));
   const Value values = value_of_json(rt, *doc);
   if (!values.is_error() && !values.is(Type::kDict))
     return fail(ErrorCode::kInvalid,
-                message("chat template variables: expected a JSON object, found a ",
-                        type_name(values.type)));
+                concat({"chat template variables: expected a JSON object, found a ",
+                        type_name(values.type)}));
   std::string out;
   if (!values.is_error()) {
     Interpreter interpreter(rt, *values.dict);
@@ -82,7 +83,7 @@ Result<std::string> Template::render(std::string_view variables, int64_t now,
     if (!rt.raised())
       return fail(
           ErrorCode::kInvalid,
-          message("chat template", parsed_->place(interpreter.error_line()), ": ", rt.message()));
+          concat({"chat template", parsed_->place(interpreter.error_line()), ": ", rt.message()}));
   }
   return fail(ErrorCode::kInvalid, rt.message());
 }

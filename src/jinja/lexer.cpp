@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/concat.h"
+#include "base/utf8.h"
 #include "jinja/codepoint.h"
-#include "jinja/message.h"
 
 namespace weir::jinja {
 
@@ -295,7 +296,7 @@ class Lexer {
       return name();
     for (const Operator& op : kOperators)
       if (looking_at(op.text)) return operation(op);
-    return fail(message("unexpected char '", std::string_view(&c, 1), "'"), at_);
+    return fail(concat({"unexpected char '", std::string_view(&c, 1), "'"}), at_);
   }
 
   bool operation(const Operator& op) {
@@ -303,10 +304,10 @@ class Lexer {
     if (c == '{' || c == '(' || c == '[') {
       open_ += c == '{' ? '}' : c == '(' ? ')' : ']';
     } else if (c == '}' || c == ')' || c == ']') {
-      if (open_.empty()) return fail(message("unexpected '", std::string_view(&c, 1), "'"), at_);
+      if (open_.empty()) return fail(concat({"unexpected '", std::string_view(&c, 1), "'"}), at_);
       if (open_.back() != c)
-        return fail(message("unexpected '", std::string_view(&c, 1), "', expected '",
-                            std::string_view(&open_.back(), 1), "'"),
+        return fail(concat({"unexpected '", std::string_view(&c, 1), "', expected '",
+                            std::string_view(&open_.back(), 1), "'"}),
                     at_);
       open_.pop_back();
     }
@@ -391,7 +392,7 @@ class Lexer {
       ++end;
     }
     if (end >= source_.size())
-      return fail(message("unexpected char '", std::string_view(&quote, 1), "'"), at_);
+      return fail(concat({"unexpected char '", std::string_view(&quote, 1), "'"}), at_);
     std::string_view text = source_.substr(at_ + 1, end - at_ - 1);
     if (escapes) {
       std::string plain, message;

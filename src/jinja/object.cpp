@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/concat.h"
 #include "jinja/codepoint.h"
 #include "jinja/operators.h"
 #include "jinja/repr.h"
@@ -20,8 +21,8 @@ Value missing_attribute(Runtime& rt, const Value& value, const Value& name) {
 }
 
 Value unsafe_attribute(Runtime& rt, const Value& value, std::string_view name) {
-  const std::string hint = message("access to attribute '", name, "' of '", type_name(value.type),
-                                   "' object is unsafe.");
+  const std::string hint = concat(
+      {"access to attribute '", name, "' of '", type_name(value.type), "' object is unsafe."});
   return rt.undefined(rt.arena().copy(std::string_view(hint)));
 }
 

@@ -1,11 +1,11 @@
 // Parser: statements, as jinja2.parser does them; expressions are the ExpressionParser's.
 #include "jinja/parser.h"
+#include "base/concat.h"
 
 #include <algorithm>
 #include <initializer_list>
 
 #include "jinja/expression_parser.h"
-#include "jinja/message.h"
 #include "jinja/token_reader.h"
 
 namespace weir::jinja {
@@ -67,7 +67,7 @@ class Parser {
       std::string names;
       for (const std::string_view name : ends)
         names += (names.empty() ? "" : " or ") + std::string(name);
-      in_.fail(message("the template ends where ", names, " is missing"));
+      in_.fail(concat({"the template ends where ", names, " is missing"}));
       return false;
     }
     body = arena_.copy(list);
@@ -88,7 +88,7 @@ class Parser {
 
   Statement* statement(Names ends) {
     if (!in_.at(Kind::kName))
-      return in_.fail(message("tag name expected, found ", describe(in_.current())));
+      return in_.fail(concat({"tag name expected, found ", describe(in_.current())}));
     const Token& tag = in_.current();
     const std::string_view name = tag.text;
     if (name == "for") return for_loop();
@@ -102,7 +102,7 @@ class Parser {
     if (name == "generation") return generation();
     if (name == "break" || name == "continue") {
       in_.take();
-      if (loop_depth_ == 0) return in_.fail(message(name, " outside of a loop"), tag.line);
+      if (loop_depth_ == 0) return in_.fail(concat({name, " outside of a loop"}), tag.line);
       return make(name == "break" ? StatementKind::kBreak : StatementKind::kContinue, tag.line);
     }
     if (name == "include" || name == "import" || name == "from" || name == "extends") {
@@ -112,10 +112,10 @@ class Parser {
       return made;
     }
     if (name == "block" || name == "autoescape")
-      return in_.fail(message("{% ", name, " %} is not supported"));
-    std::string complaint = message("Encountered unknown tag '", name, "'");
+      return in_.fail(concat({"{% ", name, " %} is not supported"}));
+    std::string complaint = concat({"Encountered unknown tag '", name, "'"});
     for (const std::string_view end : ends)
-      complaint += message(end == *ends.begin() ? "; looking for " : " or ", end);
+      complaint += concat({end == *ends.begin() ? "; looking for " : " or ", end});
     return in_.fail(std::move(complaint));
   }
 
@@ -194,7 +194,7 @@ class Parser {
       const Token* name = exprs_.plain_name();
       if (!name) return false;
       if (std::find(names.begin(), names.end(), name->text) != names.end())
-        return in_.fail(message("duplicate argument '", name->text, "'")) != nullptr;
+        return in_.fail(concat({"duplicate argument '", name->text, "'"})) != nullptr;
       if (names.size() == kKeywordsMax) return in_.fail("too many parameters") != nullptr;
       names.push_back(name->text);
       if (in_.take_if(Kind::kAssign)) {

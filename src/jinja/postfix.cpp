@@ -1,8 +1,8 @@
 // ExpressionParser: what follows a value: attributes, subscripts, calls, filters and tests.
 #include <vector>
 
+#include "base/concat.h"
 #include "jinja/expression_parser.h"
-#include "jinja/message.h"
 #include "jinja/number.h"
 
 namespace weir::jinja {
@@ -131,7 +131,7 @@ bool ExpressionParser::call_arguments(Expr* expr) {
       if (!ensure(!expr->star_star)) return false;
       for (const KeywordExpr& other : keywords)
         if (other.name == name)
-          return in_.fail(message("keyword argument repeated: ", name), line) != nullptr;
+          return in_.fail(concat({"keyword argument repeated: ", name}), line) != nullptr;
       keywords.push_back({name, expression()});
       if (!keywords.back().value) return false;
     } else {
@@ -155,14 +155,14 @@ Expr* ExpressionParser::call(Expr* of) {
 // A name with dots in it.
 const Str* ExpressionParser::dotted_name() {
   if (!in_.at(Kind::kName))
-    return in_.fail(message("expected a name, found ", describe(in_.current())));
+    return in_.fail(concat({"expected a name, found ", describe(in_.current())}));
   std::string_view text = in_.take().text;
   if (!in_.at(Kind::kDot)) return str(text);
   std::string joined(text);
   while (in_.take_if(Kind::kDot)) {
     if (!in_.at(Kind::kName))
-      return in_.fail(message("expected a name, found ", describe(in_.current())));
-    joined += message(".", in_.take().text);
+      return in_.fail(concat({"expected a name, found ", describe(in_.current())}));
+    joined += concat({".", in_.take().text});
   }
   return str(arena_.copy(std::string_view(joined)));
 }

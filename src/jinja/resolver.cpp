@@ -1,12 +1,12 @@
 // Resolver, in two parts that take turns as in Jinja: analysing which names a frame loads and
 // stores, then visiting its code to bind each name to a slot.
 #include "jinja/resolver.h"
+#include "base/concat.h"
 
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "jinja/message.h"
 #include "jinja/symbols.h"
 
 namespace weir::jinja {
@@ -183,7 +183,7 @@ class Resolver {
     }
     const bool is_filter = expr->kind == ExprKind::kFilter;
     if ((is_filter || expr->kind == ExprKind::kTest) && !expr->builtin && !soft)
-      fail(message("No ", (is_filter ? "filter" : "test"), " named '", expr->name->view(), "'."),
+      fail(concat({"No ", (is_filter ? "filter" : "test"), " named '", expr->name->view(), "'."}),
            expr->line);
     soft = soft || expr->kind == ExprKind::kCondition;
     for_children(expr, [&](Expr* child) { visit(child, symbols, function, soft); });

@@ -1,5 +1,6 @@
 // Runtime: the budget, and making values.
 #include "jinja/runtime.h"
+#include "base/concat.h"
 
 #include <algorithm>
 
@@ -69,7 +70,7 @@ Value Runtime::fail_undefined(const Value& value) {
   const std::string name = short_repr(*this, why.name);
   if (why.object.is_missing()) return fail(name, " is undefined");
   const std::string object =
-      why.object.is(Type::kNone) ? "None" : jinja::message(type_name(why.object.type), " object");
+      why.object.is(Type::kNone) ? "None" : weir::concat({type_name(why.object.type), " object"});
   if (!why.name.is(Type::kStr)) return fail(object, " has no element ", name);
   return fail("'", object, "' has no attribute ", name);
 }

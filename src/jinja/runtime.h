@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/concat.h"
 #include "jinja/jinja.h"
-#include "jinja/message.h"
 #include "jinja/value.h"
 
 namespace weir::jinja {
@@ -37,7 +37,7 @@ class Runtime {
   // Keeps the first message; returns the error value.
   template <class... Parts>
   Value fail(const Parts&... parts) {
-    return fail_with(jinja::message(parts...));
+    return fail_with(weir::concat({parts...}));
   }
   // The same for raise_exception: the message is the template's, shown without its line.
   Value raise(std::string_view message) {

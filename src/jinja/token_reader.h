@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/concat.h"
 #include "jinja/lexer.h"
-#include "jinja/message.h"
 
 namespace weir::jinja {
 
@@ -53,12 +53,12 @@ class TokenReader {
 
   bool expect(TokenKind kind, const char* what) {
     if (take_if(kind)) return true;
-    fail(message("expected ", what, ", found ", describe(current())));
+    fail(concat({"expected ", what, ", found ", describe(current())}));
     return false;
   }
   bool expect_name(std::string_view name) {
     if (take_name(name)) return true;
-    fail(message("expected ", name, ", found ", describe(current())));
+    fail(concat({"expected ", name, ", found ", describe(current())}));
     return false;
   }
 
