@@ -269,7 +269,7 @@ void Server::finish_when_idle() {
 
 void Server::engine_main() {
   pthread_setname_np(pthread_self(), "weir-engine");
-  ThreadTeam team(choice_.threads, false);
+  ThreadTeam team(choice_.threads);
   if (Result<void> loaded = load(team); !loaded) {
     failure_ = loaded.error();
     loop_.stop();
@@ -333,8 +333,9 @@ void Server::become_ready(TextParts text) {
 void Server::watch() {
   if (model_->experts() != nullptr) watch_experts(loop_, *api_, *model_);
   if (!model_->files().in_place.empty())
-    loop_.every(kWeightLookMs,
-                [watch = WeightWatch(model_->files().in_place, handle_)]() mutable { watch.look(); });
+    loop_.every(kWeightLookMs, [watch = WeightWatch(model_->files().in_place, handle_)]() mutable {
+      watch.look();
+    });
   loop_.every(kPressureMs, [this, watch = PressureWatch()]() mutable {
     if (!stopped_) watch.look(*engine_, model_->experts());
   });

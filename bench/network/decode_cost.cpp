@@ -132,7 +132,7 @@ Result<DecodeCost> measure_decode_cost(const std::string& folder, int32_t stream
   model_options.compute = choice.compute;
   model_options.rows_max = kRowsMax;
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
-  ThreadTeam team(choice.threads, false);
+  ThreadTeam team(choice.threads);
   WEIR_ASSIGN(std::unique_ptr<model::Model> model,
               model::Model::load(choice.model_card, model_options, ops, team));
   WEIR_ASSIGN(const FileView json, choice.model_card.open_tokenizer());

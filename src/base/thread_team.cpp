@@ -26,44 +26,28 @@ void flush_denormals() {
 #endif
 }
 
-std::vector<int> allowed_cores() {
+int allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) cores.push_back(i);
-  }
-  return cores;
-}
-
-void pin_to(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // Advice: refusal is no error.
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
 }  // namespace
 
 int ThreadTeam::usable_cores() {
-  const int allowed = std::max<int>(1, static_cast<int>(allowed_cores().size()));
+  const int allowed = allowed_cores();
   const double quota = cgroup_cores();
   // Rounded up: with 1.5 cores' time two threads finish sooner than one.
   return quota > 0 ? std::clamp(static_cast<int>(std::ceil(quota)), 1, allowed) : allowed;
 }
 
-ThreadTeam::ThreadTeam(int members, bool pin)
+ThreadTeam::ThreadTeam(int members)
     : members_(members), shares_(std::make_unique<Counter[]>(2 * static_cast<size_t>(members))) {
   CHECK(members >= 1);
-  const std::vector<int> cores = allowed_cores();
-  const bool pinned = pin && static_cast<int>(cores.size()) >= members;
-  if (pinned) pin_to(cores[0]);
   flush_denormals();
   for (int member = 1; member < members; ++member) {
-    threads_.emplace_back([this, member, pinned, cores] {
+    threads_.emplace_back([this, member] {
       pthread_setname_np(pthread_self(), ("weir-team-" + std::to_string(member)).c_str());
-      if (pinned) pin_to(cores[static_cast<size_t>(member)]);
       flush_denormals();
       work(member);
     });

@@ -25,8 +25,7 @@ class ThreadTeam {
   // How many cores this process may use: affinity mask and cgroup quota, at least 1.
   static int usable_cores();
 
-  // `pin`: bind member i to the i-th usable core.
-  ThreadTeam(int members, bool pin);
+  explicit ThreadTeam(int members);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;

@@ -368,7 +368,7 @@ Result<void> run_bench(const Options& options) {
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   WEIR_ASSIGN(const kernels::MachineLimits limits,
               kernels::measure_limits(choice.isa, choice.threads));
-  ThreadTeam team(choice.threads, false);
+  ThreadTeam team(choice.threads);
   const int32_t batch_max = *std::ranges::max_element(batches);
   model::ModelOptions model_options;
   model_options.compute = choice.compute;

@@ -76,7 +76,7 @@ bool is_there(const std::string& path, const ssd::SourceHash& source) {
 Result<void> pack_model(const Options& options) {
   std::signal(SIGXFSZ, SIG_IGN);  // A limit on files' sizes is an error like a full disk.
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
-  ThreadTeam team(choice.threads, false);
+  ThreadTeam team(choice.threads);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::bind(choice.model_card, {.rows_max = 1, .stream_experts = true},
                                  kernels::ops_for(choice.isa), team.members()));

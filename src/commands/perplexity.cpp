@@ -65,7 +65,7 @@ Result<void> measure_perplexity(const Options& options) {
   WEIR_ASSIGN(const FileView json, choice.model_card.open_tokenizer());
   WEIR_ASSIGN(const std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(json.text()));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
-  ThreadTeam team(choice.threads, false);
+  ThreadTeam team(choice.threads);
   model::ModelOptions model_options;
   model_options.compute = choice.compute;
   model_options.stream_experts = options.stream_experts;

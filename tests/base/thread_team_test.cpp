@@ -10,7 +10,7 @@ namespace {
 class Teams : public testing::TestWithParam<int> {};
 
 TEST_P(Teams, EveryMemberRunsOncePerRun) {
-  ThreadTeam team(GetParam(), false);
+  ThreadTeam team(GetParam());
   std::vector<int> runs(static_cast<size_t>(GetParam()), 0);
   for (int i = 0; i < 200; ++i) team.run([&](int member) { ++runs[static_cast<size_t>(member)]; });
   for (const int count : runs) EXPECT_EQ(count, 200);
@@ -20,7 +20,7 @@ TEST_P(Teams, EveryMemberRunsOncePerRun) {
 // all, or a barrier that opens early, gives a wrong sum (and a race under ThreadSanitizer).
 TEST_P(Teams, BarriersSeparatePhasesAndResetTheWork) {
   constexpr int kBlocks = 37, kPhases = 500;
-  ThreadTeam team(GetParam(), false);
+  ThreadTeam team(GetParam());
   std::vector<int64_t> even(kBlocks, 1), odd(kBlocks, 0);
   team.run([&](int member) {
     for (int phase = 0; phase < kPhases; ++phase) {
@@ -37,7 +37,7 @@ TEST_P(Teams, BarriersSeparatePhasesAndResetTheWork) {
 // The same of shares, over several runs, which may end after an odd number of phases.
 TEST_P(Teams, SharesAreClaimedOnceByWhomeverAndResetByBarriers) {
   constexpr int32_t kBlocks = 11, kRuns = 30;
-  ThreadTeam team(GetParam(), false);
+  ThreadTeam team(GetParam());
   const auto blocks = static_cast<size_t>(kBlocks * GetParam());
   std::vector<int64_t> even(blocks, 1), odd(blocks, 0);
   int64_t phases = 0;
@@ -62,7 +62,7 @@ TEST_P(Teams, SharesAreClaimedOnceByWhomeverAndResetByBarriers) {
 
 // Whoever finds its own share empty helps the others.
 TEST_P(Teams, OneMemberCanDoAllShares) {
-  ThreadTeam team(GetParam(), false);
+  ThreadTeam team(GetParam());
   std::vector<int> claimed(static_cast<size_t>(3 * GetParam()));
   team.run([&](int member) {
     int32_t share = 0, block = 0;
@@ -73,7 +73,7 @@ TEST_P(Teams, OneMemberCanDoAllShares) {
 }
 
 TEST_P(Teams, WorkersWakeAfterSleeping) {
-  ThreadTeam team(GetParam(), false);
+  ThreadTeam team(GetParam());
   std::atomic<int> total{0};
   for (int i = 0; i < 3; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // Long enough to fall asleep.

@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(!model.error().message.empty() && model.error().message.size() < 2000);
     return 0;
   }
-  weir::ThreadTeam team(1, false);
+  weir::ThreadTeam team(1);
   (*model)->pack(team, {});
   CHECK(!(*model)->memory().formats.empty());
   CHECK((*model)->token_work().weight_bytes > 0 && (*model)->token_work().macs > 0);

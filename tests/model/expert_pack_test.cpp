@@ -62,7 +62,7 @@ class Pack : public testing::Test {
     EXPECT_TRUE(writer) << writer.error().message;
     const int32_t begun = (*writer)->layers_done();
     open(*model);
-    ThreadTeam team(2, /*pin=*/false);
+    ThreadTeam team(2);
     const Result<void> packed = pack_experts(bank, **writer, team, [last](int32_t done, int32_t) {
       if (done == last) ::kill(::getpid(), SIGKILL);
     });

@@ -38,7 +38,7 @@ class FamilyTest : public testing::TestWithParam<std::string> {
     return model ? std::move(*model) : nullptr;
   }
   static void check(const std::string& folder, Compute compute, kernels::Isa isa, int threads) {
-    ThreadTeam team(threads, /*pin=*/false);
+    ThreadTeam team(threads);
     auto fixture = check::FamilyFixture::open(folder);
     ASSERT_TRUE(fixture) << fixture.error().message;
     const std::unique_ptr<Model> model = load(folder, compute, isa, team);

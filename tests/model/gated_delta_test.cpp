@@ -57,7 +57,7 @@ class GatedDeltaTest : public testing::TestWithParam<Compute> {
     return logits;
   }
 
-  ThreadTeam team_{2, /*pin=*/false};
+  ThreadTeam team_{2};
   std::unique_ptr<Model> model_;
   std::optional<Session> session_;
 };

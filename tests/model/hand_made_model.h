@@ -142,7 +142,7 @@ struct HandMade {
 inline std::vector<float> logits_of(
     const ModelSpec& spec, const Weights& weights, std::span<const float> vectors = {},
     Mask mask = {}, const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa())) {
-  ThreadTeam team(2, false);
+  ThreadTeam team(2);
   const HandMade model(spec, weights, ops, team);
   if (!model.decoder) return {};
   auto session = Session::create(*model.decoder, team, {.kv_type = kernels::FloatType::kF32});

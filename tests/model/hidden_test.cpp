@@ -93,7 +93,7 @@ TEST_P(HiddenTest, TimesTheHeadIsTheLogits) {
   const auto card = card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/" +
                                                  std::string(GetParam().folder));
   ASSERT_TRUE(card) << card.error().message;
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto model =
       Model::load(*card, {.compute = Compute::kExact, .rows_max = 64, .context_max = 64},
                   kernels::ops_for(kernels::detect_isa()), team);
@@ -125,7 +125,7 @@ TEST_P(HiddenTest, DoesNotDependOnChunksOrOnWhatElseIsWanted) {
                                                  std::string(GetParam().folder));
   ASSERT_TRUE(card) << card.error().message;
   for (const Compute compute : {Compute::kExact, Compute::kFast}) {
-    ThreadTeam team(2, /*pin=*/false);
+    ThreadTeam team(2);
     const auto model = Model::load(*card, {.compute = compute, .rows_max = 64, .context_max = 64},
                                    kernels::ops_for(kernels::detect_isa()), team);
     ASSERT_TRUE(model) << model.error().message;

@@ -54,7 +54,7 @@ class InvarianceTest : public testing::TestWithParam<Compute> {};
 TEST_P(InvarianceTest, LogitsAreTheSameOnAnyNumberOfThreads) {
   std::vector<float> one;
   for (const int threads : {1, 2, 3}) {
-    ThreadTeam team(threads, /*pin=*/false);
+    ThreadTeam team(threads);
     const auto model = load_default(team, GetParam(), kernels::detect_isa());
     ASSERT_NE(model, nullptr);
     const std::vector<float> logits = last_logits(*model, team, {0, 1, 2, 3});
@@ -64,14 +64,14 @@ TEST_P(InvarianceTest, LogitsAreTheSameOnAnyNumberOfThreads) {
 }
 
 TEST_P(InvarianceTest, LogitsAreTheSameWhereverThePagesLie) {
-  ThreadTeam team(1, /*pin=*/false);
+  ThreadTeam team(1);
   const auto model = load_default(team, GetParam(), kernels::detect_isa());
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(last_logits(*model, team, {0, 1, 2, 3}), last_logits(*model, team, {11, 2, 15, 7}));
 }
 
 TEST_P(InvarianceTest, LogitsAreTheSameAfterScratchMemoryWentBack) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto model = load_default(team, GetParam(), kernels::detect_isa());
   ASSERT_NE(model, nullptr);
   const std::vector<float> before = last_logits(*model, team, {0, 1, 2, 3});
@@ -99,7 +99,7 @@ TEST(DefaultModel, GivesTheRecordedGreedyAnswer) {
   const std::vector<int32_t> expected = ids("greedy_ids");
   ASSERT_GE(expected.size(), 8u);
 
-  ThreadTeam team(1, /*pin=*/false);
+  ThreadTeam team(1);
   const auto model = load_default(team, Compute::kExact, kernels::detect_isa());
   ASSERT_NE(model, nullptr);
   auto session = Session::create(*model, team, {.kv_type = kernels::FloatType::kF32});

@@ -28,7 +28,7 @@ class PassTest : public testing::Test {
   // Sets the number of members and of rows that passes have from now on.
   void begin(int members, int32_t rows) {
     if (team_ == nullptr || team_->members() != members)
-      team_ = std::make_unique<ThreadTeam>(members, /*pin=*/false);
+      team_ = std::make_unique<ThreadTeam>(members);
     tokens_.assign(static_cast<size_t>(rows), 0);
     batch_.tokens = tokens_;
   }

@@ -98,7 +98,7 @@ class PlacerTest : public testing::Test {
   std::vector<float> floats_;
   std::vector<uint8_t> codes_;
   FileView float_file_, code_file_;
-  ThreadTeam team_{2, /*pin=*/false};
+  ThreadTeam team_{2};
 };
 
 TEST_F(PlacerTest, TheStoreLeavesFloatsInTheirFile) {

@@ -42,7 +42,7 @@ class ResidentBankTest : public testing::Test {
   Batch batch_;
   Result<kv::KvCache> kv_ =
       kv::KvCache::create(std::vector<kv::MemoryNeed>{}, kernels::FloatType::kF16, 1);
-  ThreadTeam team_{2, /*pin=*/false};
+  ThreadTeam team_{2};
   Workspace workspace_;
   Sink sink_;
 };

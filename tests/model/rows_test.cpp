@@ -202,7 +202,7 @@ std::vector<float> logits_at(const TwoLayers& tested, const std::vector<RopePosi
     }
     std::vector<float> logits = std::vector<float>(size_t{kTokens} * kVocab);
   } keep;
-  ThreadTeam team(2, false);
+  ThreadTeam team(2);
   const HandMade made(tested.spec(), tested.weights, kernels::ops_for(kernels::detect_isa()), team);
   Decoder* const model = made.decoder.get();
   auto cache = kv::KvCache::create(model->memory_needs(), kernels::FloatType::kF32, 2);
@@ -256,7 +256,7 @@ TEST(Rows, MayStandWhereTheStepBeforeLeavesThem) {
     std::vector<float> logits;
   };
   const TwoLayers tested(7);
-  ThreadTeam team(2, false);
+  ThreadTeam team(2);
   const HandMade made(tested.spec(), tested.weights, kernels::ops_for(kernels::detect_isa()), team);
   Decoder* const model = made.decoder.get();
   ASSERT_NE(model, nullptr);

@@ -167,7 +167,7 @@ class Streaming : public testing::Test {
   }
   // Streamed against resident, over the same steps.
   void expect_same(const Setting& setting, Compute compute = Compute::kFast, int threads = 2) {
-    ThreadTeam team(threads, /*pin=*/false);
+    ThreadTeam team(threads);
     const auto resident = load(team, compute, false);
     const auto streamed = load_streamed(team, compute, setting);
     Client client;
@@ -195,7 +195,7 @@ class Streaming : public testing::Test {
 };
 
 TEST_F(Streaming, CountsExpertsAmongTheModelsParametersAndFormats) {
-  ThreadTeam team(1, false);
+  ThreadTeam team(1);
   const auto resident = load(team, Compute::kExact, false);
   const auto streamed = load(team, Compute::kExact, true);
   EXPECT_GT(resident->memory().parameters, 1'000'000);
@@ -233,7 +233,7 @@ void attend_and_look(const kernels::KvPages& pages, const kernels::AttendArgs& a
 // Four sequences, told apart by where they stand, generate on a disk whose reads land only when
 // somebody waits for them: while the last two attend, what the first two lack is on its way.
 TEST_F(Streaming, ReadsForTheFirstRowsWhileTheOthersAttend) {
-  ThreadTeam team(1, /*pin=*/false);  // `looks` has no lock.
+  ThreadTeam team(1);  // `looks` has no lock.
   kernels::Ops ops = best_ops();
   ops.attend = attend_and_look;
   for (const auto early : {ssd::EarlyReads::kAlways, ssd::EarlyReads::kNever}) {
@@ -308,7 +308,7 @@ TEST_F(Streaming, GivesTheSameBitsWhenReadsFailOnceOrComeShort) {
 // A part of the file that can never be read: who needs an expert there fails, the others' bits are
 // those of the resident model.
 TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto resident = load(team, Compute::kFast, false);
   auto probe = load(team, Compute::kFast, true);
   // Expert 3 of layer 5: a sixteenth of what is routed there.
@@ -347,7 +347,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadAndNoOthers) {
 
 // The same of four rows at once, of which the first two ask before the others have been routed.
 TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadEarly) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto resident = load(team, Compute::kFast, false);
   Setting setting = {.memory = 1 << 20};
   for (const int32_t expert : {3, 8}) {
@@ -389,7 +389,7 @@ TEST_F(Streaming, FailsTheRowsThatNeedWhatCannotBeReadEarly) {
 // The first read of a guess waits for its next attempt while its others are in the kernel: then it
 // is contradicted.
 TEST_F(Streaming, GoesOnWhereGuessesFailHalfway) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto probe = load(team, Compute::kFast, true);
   for (const auto mode : {ssd::PrefetchMode::kPreviousToken, ssd::PrefetchMode::kLookahead}) {
     Setting setting = {.memory = 900 << 10, .prefetch = mode};
@@ -411,7 +411,7 @@ TEST_F(Streaming, GoesOnWhereGuessesFailHalfway) {
 
 // Under pressure: slots go, with what they hold, and come back, between any steps.
 TEST_F(Streaming, GivesTheSameBitsWhileMemoryIsGivenBackAndTakenAgain) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto resident = load(team, Compute::kFast, false);
   for (const uint64_t memory : {2u << 20, 6u << 20}) {
     const auto streamed = load_streamed(team, Compute::kFast, {.memory = memory});
@@ -439,7 +439,7 @@ TEST_F(Streaming, GivesTheSameBitsWhileMemoryIsGivenBackAndTakenAgain) {
 
 // A prompt a layer at a time, while another sequence's tokens are generated in between.
 TEST_F(Streaming, GivesTheSameBitsInASlab) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto resident = load(team, Compute::kFast, false);
   const auto streamed = load_streamed(team, Compute::kFast, {.memory = 1 << 20});
   std::vector<int32_t> prompt(150), pages(16);
@@ -502,7 +502,7 @@ TEST_F(Streaming, AModeAskedForByNameReadsAtEveryBudget) {
        {std::pair{ssd::PrefetchMode::kPreviousToken, ssd::GuessSource::kPreviousToken},
         {ssd::PrefetchMode::kLookahead, ssd::GuessSource::kLookahead}})
     for (const double cycles : {0.5, 0.75, 1.0}) {
-      ThreadTeam team(1, /*pin=*/false);
+      ThreadTeam team(1);
       const auto probe = load(team, Compute::kFast, true);
       const auto model =
           load_streamed(team, Compute::kFast,
@@ -519,7 +519,7 @@ TEST_F(Streaming, AModeAskedForByNameReadsAtEveryBudget) {
 
 // Routing from outside is what is run and what is recorded; another table gives other logits.
 TEST_F(Streaming, RunsTheRoutingThatATableSays) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const measure::RoutingTable::Shape shape = {
       .layers = 8, .experts = 16, .top_k = 2, .sequences = kSequences, .tokens = 300};
   auto table = measure::RoutingTable::modelled(shape, 3);
@@ -556,7 +556,7 @@ class Packed {
     std::string name = std::string(WEIR_BUILD_DIR) + "/pack_test_XXXXXX";
     folder_ = ::mkdtemp(name.data());
     path_ = folder_ + "/" + kBundleName;
-    ThreadTeam team(2, /*pin=*/false);
+    ThreadTeam team(2);
     test.pack(path_, team);
   }
   ~Packed() { std::filesystem::remove_all(folder_); }
@@ -600,7 +600,7 @@ TEST_F(Streaming, ReadsFromTheCheckpointWhatABundleHasLost) {
     packed.spoil(4, e, 0);
     packed.spoil(4, e, 1);
   }
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto resident = load(team, Compute::kFast, false);
   for (const uint64_t memory : {900u << 10, 2u << 20}) {
     const auto streamed =
@@ -624,7 +624,7 @@ TEST_F(Streaming, ReadsFromTheCheckpointWhatABundleHasLost) {
 // Nobody knows what came of the bytes that the step has read: all of its slices fail, and the next
 // step reads what it needs again.
 TEST_F(Streaming, FailsAllOfAStepThatHasReadAFileWhichWasWrittenTo) {
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto resident = load(team, Compute::kFast, false);
   const auto streamed = load_streamed(team, Compute::kFast, {.memory = 900u << 10});
   Client client;
@@ -660,7 +660,7 @@ TEST_F(Streaming, GivesTheSameBitsWithoutItsBundle) {
 TEST_F(Streaming, FailsWhatNeitherTheBundleNorTheCheckpointHas) {
   Packed packed(*this);
   for (int32_t e = 0; e < 16; ++e) packed.spoil(3, e, 1);
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   const auto streamed = load_streamed(team, Compute::kFast,
                                       {.faults = {{.kind = measure::DiskFault::Kind::kError,
                                                    .file = 0,
@@ -676,7 +676,7 @@ TEST_F(Streaming, FailsWhatNeitherTheBundleNorTheCheckpointHas) {
 }
 
 TEST_F(Streaming, SaysWhatMemoryItNeedsAtLeast) {
-  ThreadTeam team(1, /*pin=*/false);
+  ThreadTeam team(1);
   const auto model = load(team, Compute::kFast, true);
   const Result<void> opened =
       model->open_experts(std::make_unique<measure::ModelledDisk>(measure::DiskModel{}),

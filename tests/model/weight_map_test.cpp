@@ -69,7 +69,7 @@ class ExpertTensorsTest : public testing::Test {
   card::Checkpoint checkpoint_{"file"};
   ModelSpec spec_;
   const card::WeightFormat format_;
-  ThreadTeam team_{1, /*pin=*/false};
+  ThreadTeam team_{1};
 };
 
 TEST_F(ExpertTensorsTest, RowByRowAreUsedInPlaceOrFromASlot) {

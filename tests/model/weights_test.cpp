@@ -49,7 +49,7 @@ class WeightsTest : public testing::Test {
               {"model.safetensors", std::as_bytes(std::span(weights_))}}));
   }
   std::string error() {
-    ThreadTeam team(1, false);
+    ThreadTeam team(1);
     const auto model = load(team);
     return model ? "" : model.error().message;
   }
@@ -141,7 +141,7 @@ TEST_F(WeightsTest, TiesTheHeadUnlessStored) {
 
 // Only where a weight is used from its file does it matter what becomes of that.
 TEST(MappedFiles, AreThoseThatWeightsAreUsedFrom) {
-  ThreadTeam team(1, false);
+  ThreadTeam team(1);
   const auto mapped_of = [&](const std::string& family) {
     const auto card =
         card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/" + family);
@@ -164,7 +164,7 @@ TEST(MappedFiles, AreThoseThatWeightsAreUsedFrom) {
 
 TEST_F(WeightsTest, CountsBytesAndMultiplyAdds) {
   open("mlx_qwen3_moe_q4_g64");
-  ThreadTeam team(2, false);
+  ThreadTeam team(2);
   int64_t done = 0, total = 0;
   const auto card = open_card();
   ASSERT_TRUE(card) << card.error().message;
@@ -204,7 +204,7 @@ class CountingSink final : public RowSink {
 
 TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
   open("llama");
-  ThreadTeam team(2, false);
+  ThreadTeam team(2);
   const auto model = load(team);
   ASSERT_TRUE(model) << model.error().message;
   auto cache = kv::KvCache::create((*model)->memory_needs(), kernels::FloatType::kF32, 2);
@@ -234,7 +234,7 @@ TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
 
 TEST_F(WeightsTest, GivesEachEntryAtOnceAndAsksOnceToPlan) {
   open("llama");
-  ThreadTeam team(2, false);
+  ThreadTeam team(2);
   const auto model = load(team);
   ASSERT_TRUE(model) << model.error().message;
   auto cache = kv::KvCache::create((*model)->memory_needs(), kernels::FloatType::kF16, 2);

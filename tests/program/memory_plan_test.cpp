@@ -427,7 +427,7 @@ TEST(MemoryPlan, CheckpointsOfStatesAreALineOfThePlan) {
 TEST(MemoryPlan, ACacheThatTheSystemRefusesNamesTheOption) {
   // 2 MiB a page, 4 PiB in all: more than there are addresses.
   const kernels::Ops& ops = kernels::ops_for(kernels::Isa::kScalar);
-  ThreadTeam team(1, /*pin=*/false);
+  ThreadTeam team(1);
   const auto model =
       model::Model::bind(*card::ModelCard::open(card::default_model()), {}, ops, team.members());
   ASSERT_TRUE(model) << model.error().message;

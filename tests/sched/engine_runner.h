@@ -36,7 +36,7 @@ class EngineRunner {
     std::promise<Engine*> ready;
     std::future<Engine*> engine = ready.get_future();
     thread_ = std::thread([this, &model, &ops, options, &ready] {
-      ThreadTeam team(options.members, /*pin=*/false);
+      ThreadTeam team(options.members);
       exec::CpuExecutor executor(model, ops, team);
       CHECK(take_memory(executor, model, options).has_value());
       Engine runs(options.engine, executor, handle_, [this] {

@@ -73,7 +73,7 @@ class Exactness : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     ops_ = &kernels::ops_for(kernels::detect_isa());
-    ThreadTeam team(GetParam().members, /*pin=*/false);
+    ThreadTeam team(GetParam().members);
     Result<std::unique_ptr<model::Model>> model = model::Model::load(
         model_of(GetParam()), {.compute = GetParam().compute, .rows_max = 256, .context_max = 1024},
         *ops_, team);

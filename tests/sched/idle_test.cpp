@@ -142,7 +142,7 @@ TEST(Idle, AStreamedModelShedsMemoryWithoutARequest) {
   const auto card = card::ModelCard::open_folder(WEIR_SOURCE_DIR "/models/weir-tiny-moe");
   ASSERT_TRUE(card) << card.error().message;
   const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
-  ThreadTeam team(1, /*pin=*/false);
+  ThreadTeam team(1);
   auto model = model::Model::load(
       *card, {.rows_max = 64, .context_max = 128, .stream_experts = true}, ops, team);
   ASSERT_TRUE(model) << model.error().message;

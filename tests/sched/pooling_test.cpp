@@ -281,7 +281,7 @@ class RealPooling : public testing::TestWithParam<model::Compute> {};
 TEST_P(RealPooling, DoesNotDependOnWhatRunsBeside) {
   const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
   constexpr int kMembers = 2;
-  ThreadTeam team(kMembers, /*pin=*/false);
+  ThreadTeam team(kMembers);
   Result<std::unique_ptr<model::Model>> loaded =
       model::Model::load(*card::ModelCard::open(card::default_model()),
                          {.compute = GetParam(), .rows_max = 128, .context_max = 512}, ops, team);
@@ -323,7 +323,7 @@ TEST_P(RealPooling, DoesNotDependOnWhatRunsBeside) {
 // the same.
 TEST(PromptScores, AreThoseOfTheSameTextGenerated) {
   const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
-  ThreadTeam team(2, /*pin=*/false);
+  ThreadTeam team(2);
   Result<std::unique_ptr<model::Model>> loaded = model::Model::load(
       *card::ModelCard::open(card::default_model()),
       {.compute = model::Compute::kExact, .rows_max = 64, .context_max = 512}, ops, team);

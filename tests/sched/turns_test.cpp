@@ -109,7 +109,7 @@ class Turns : public testing::TestWithParam<Kind> {
     const auto card =
         card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/qwen3_next");
     EXPECT_TRUE(card) << card.error().message;
-    ThreadTeam team(2, /*pin=*/false);
+    ThreadTeam team(2);
     const bool streams = GetParam().slab_rows > 0;
     auto model = model::Model::load(*card,
                                     {.compute = GetParam().compute,

@@ -14,7 +14,7 @@ Result<Runtime> Runtime::create(const CheckOptions& options) {
   WEIR_ASSIGN(const kernels::Isa isa, kernels::choose_isa(options.isa));
   r.ops = &kernels::ops_for(isa);
   const int threads = options.threads > 0 ? options.threads : ThreadTeam::usable_cores();
-  r.team = std::make_unique<ThreadTeam>(threads, /*pin=*/false);
+  r.team = std::make_unique<ThreadTeam>(threads);
   r.compute = options.compute.value_or(model::Compute::kExact);
   const bool exact = r.compute == model::Compute::kExact;
   r.kv_type = options.kv_type.value_or(exact ? kernels::FloatType::kF32 : kernels::FloatType::kF16);

@@ -242,7 +242,7 @@ TEST_P(HotPath, TakesNoLockAndAllocatesNothing) {
 
 TEST_P(HotPath, TakesNoLockAndAllocatesNothingWithARealModel) {
   const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
-  ThreadTeam team(GetParam(), /*pin=*/false);
+  ThreadTeam team(GetParam());
   model::ModelOptions options;
   options.rows_max = 512;
   options.context_max = 1024;
