@@ -153,9 +153,10 @@ Result<void> Server::listen() {
 
 void Server::warn_of_exposure() const {
   if (http_->is_public() && keys_.empty())
-    log::warn("server listens on " + options_.host +
-              " without keys: whoever reaches this machine may use it (--api-key-file asks for "
-              "keys, --host 127.0.0.1 keeps it to this machine)");
+    log::warn(
+        "server listens on " + options_.host +
+        " without keys: every client that reaches this machine may use it (--api-key-file asks for "
+        "keys, --host 127.0.0.1 keeps it to this machine)");
   for (const auto& [option, file] :
        {std::pair{"--api-key-file", &options_.api_key_file}, {"--tls-key", &options_.tls_key}})
     if (const std::string text = exposure(option, *file); !text.empty())
@@ -247,7 +248,7 @@ void Server::hurry_drain() {
   if (!cancelled_) {
     cancelled_ = true;
     log::warn("server cancels what is still open=" + std::to_string(handle_.open()));
-    handle_.drain();  // Before: nothing may be submitted behind the last cancellation.
+    handle_.drain();  // Before: nothing may be submitted after the last cancellation.
     api_->cancel_all();
     http_->close_unfinished_requests();
   }

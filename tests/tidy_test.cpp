@@ -1,9 +1,10 @@
 // Reads the sources as text and fails on what style cannot leave to opinion: an include that points
 // the wrong way or past a folder's public headers, a third-party library outside its folder, a file
-// too long, a word that promises work without an issue.
+// too long, a word that promises work without an issue, a comment's word that has a plainer one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -335,6 +336,51 @@ TEST(Tidy, NoPromisesInsteadOfWork) {
         EXPECT_EQ(source.lines[i].find(word), std::string::npos)
             << source.path << ":" << i + 1 << " says " << word;
   }
+}
+
+// A comment's words: order is "before" and "after", and what acts has a name.
+const std::map<std::string, std::string> kPlainWords = {
+    {"behind", "after"},
+    {"in front of", "before"},
+    {"nobody", "no caller, no thread, nothing"},
+    {"somebody", "a caller, a thread, a client"},
+    {"whoever", "the caller, the thread, the client that"},
+};
+
+// Folders whose comments are still to be read, and one file.
+const std::vector<std::string> kUnreadComments = {"src/exec/", "src/sample/", "src/sched/",
+                                                  "src/program/memory_plan.h"};
+
+bool has_word(const std::string& text, const std::string& word) {
+  const auto letter = [&](size_t i) {
+    return i < text.size() && std::isalpha(static_cast<unsigned char>(text[i])) != 0;
+  };
+  for (size_t i = text.find(word); i != std::string::npos; i = text.find(word, i + 1))
+    if ((i == 0 || !letter(i - 1)) && !letter(i + word.size())) return true;
+  return false;
+}
+
+TEST(Tidy, CommentsUsePlainWords) {
+  size_t comments = 0;
+  for (const Source& source : sources()) {
+    if (!source.path.starts_with("src/") ||
+        std::ranges::any_of(kUnreadComments, [&](const std::string& unread) {
+          return source.path.starts_with(unread);
+        }))
+      continue;
+    for (size_t i = 0; i < source.lines.size(); ++i) {
+      const size_t begin = source.lines[i].find("//");
+      if (begin == std::string::npos) continue;
+      ++comments;
+      std::string comment = source.lines[i].substr(begin);
+      std::ranges::transform(comment, comment.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      for (const auto& [word, instead] : kPlainWords)
+        EXPECT_FALSE(has_word(comment, word))
+            << source.path << ":" << i + 1 << " says " << word << "; write " << instead;
+    }
+  }
+  EXPECT_GT(comments, 1000u) << "the rule that finds comments finds too few";
 }
 
 }  // namespace

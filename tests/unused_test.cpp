@@ -1,8 +1,8 @@
 // Reads the sources as text and fails on a function that a header of src/ declares and no program
 // calls: what only tests call, or nothing, is a second thing to understand and to keep right.
 //
-// Names are all that is compared, so a dead function hides behind another of the same name; what
-// is reported is dead for certain. Constructors and operators have no name of their own here.
+// Names are all that is compared, so a dead function is not seen beside another of the same name;
+// what is reported is dead for certain. Constructors and operators have no name of their own here.
 #include <gtest/gtest.h>
 
 #include <cctype>

@@ -44,8 +44,8 @@ struct Finish {
 // The choice that something belongs to.
 struct ChoiceRef {
   int32_t index = 0;
-  // Of the tokens up to here that are not yet written; null: not asked for. Who writes them takes
-  // them out.
+  // Of the tokens up to here that are not yet written; null: not asked for. The shape takes out
+  // what it writes.
   LogprobList* logprobs = nullptr;
   // The ids of these tokens, in the same way; null: not asked for.
   std::vector<int32_t>* tokens = nullptr;

@@ -154,7 +154,7 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
                                    "insufficient_permissions"});
       return false;
     }
-    // What only looks is not counted: a limit must not blind whoever watches it.
+    // What only looks is not counted: a limit must not blind the monitor that watches it.
     if (request.method == "POST") {
       if (const auto refusal = key->begin(sched::Clock::now())) {
         exchange.respond_refusal(*refusal);
@@ -280,7 +280,7 @@ net::HttpResponder::Headers Api::error_headers(int status, const net::HttpReques
   return Exchange::common_headers(impl_->policy, request, status);
 }
 
-// Nobody's memory is taken for a request that its key, path or method refuses: handle() says why.
+// No memory is taken for a request that its key, path or method refuses: handle() says why.
 bool Api::wants_body(const net::HttpRequest& request) const {
   if (request.method != "POST" || impl_->routes.match(request.method, request.path).status != 200)
     return false;

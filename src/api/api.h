@@ -48,7 +48,7 @@ class Api {
   void set_keys(std::vector<KeySpec> keys);
 
   // From now on /health and /ready say 503. What has been accepted is served, also what is still
-  // arriving or being prepared: whoever drains takes no new connections.
+  // arriving or being prepared: the caller takes no new connections meanwhile.
   void begin_drain();
 
   // Cancels every open answer; each ends with an error event or response, also what is still being

@@ -30,7 +30,7 @@ Result<void> write_kwargs(const std::string& kwargs, JsonWriter& json) {
 }
 
 // A template is a program: the interpreter's limits bound it, but that a client may send one at all
-// is for whoever runs the server to say.
+// is an option of the server (--trust-request-template).
 Result<text::ChatTemplate> template_of(const ApiConfig& config, const std::string& source) {
   if (!config.trust_request_template)
     return unsupported("chat_template",

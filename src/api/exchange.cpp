@@ -183,7 +183,7 @@ void Exchange::finish(int status) {
   use_ = {};
 }
 
-// Who has not come to the engine has no figures, and pays nothing.
+// A request that has not come to the engine has no figures, and pays nothing.
 void Exchange::settle() {
   if (!key_ || std::exchange(settled_, true)) return;
   key_->settle(taken_tokens_, figures_.prompt_tokens + figures_.output_tokens, sched::Clock::now());

@@ -1,7 +1,7 @@
 // Exchange: one HTTP request and its answer: the headers that every answer has, errors in the shape
 // of the protocol that is asked, one line in the access log.
 //
-// Threads: the loop's. Shared by whoever works on the answer.
+// Threads: the loop's. Shared by all that works on the answer.
 #pragma once
 
 #include <chrono>
@@ -67,7 +67,7 @@ class Exchange {
   // what the figures say that the answer used.
   void set_key(std::shared_ptr<Key> key) { key_ = std::move(key); }
   const Key* key() const { return key_.get(); }
-  // The one that sees what this request stores: whoever has its key.
+  // What this request stores is seen by requests of the same owner: those with its key.
   std::string owner() const { return key_ ? std::to_string(key_->id()) : std::string(); }
   // Whose requests these are, where callers share something fairly: the key, or without one the
   // address. Numbers of keys and of addresses never meet: either all callers have keys or none.
@@ -79,7 +79,7 @@ class Exchange {
   // One request more of an answer that needs many (Key::lend()).
   bool lend_place() { return use_.lend(); }
   void give_back_places(int32_t places) { use_.give_back(places); }
-  // Who has tokens to be computed asks first; a refusal is the answer.
+  // To be asked before tokens are computed; a refusal is the answer.
   std::optional<Key::Refusal> take_prompt_tokens(int64_t tokens);
 
   // The answer names it in a header, and the log does. To be called before the answer begins.
@@ -119,7 +119,7 @@ class Exchange {
 
 using ExchangePtr = std::shared_ptr<Exchange>;
 
-// Random hexadecimal digits that nobody can guess, whatever other ids are known; for request and
+// Random hexadecimal digits that cannot be guessed, whatever other ids are known; for request and
 // answer ids. The loop's thread.
 std::string random_id(std::string_view prefix);
 uint64_t random_bits();

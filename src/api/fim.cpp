@@ -33,7 +33,7 @@ constexpr auto kNames = std::to_array<Names>({
     {"[PREFIX]", "[SUFFIX]", "", true},                            // Codestral
 });
 
-// Besides the three, what such models write behind a middle.
+// Besides the three, what such models write after a middle.
 constexpr auto kEnds = std::to_array<std::string_view>(
     {"<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|endoftext|>", "<|file_separator|>",
      "<file_sep>", "<fim_pad>", "<fim-pad>", "<|endoffile|>", "\xe2\x96\x81<EOT>", "<EOT>"});
@@ -54,7 +54,7 @@ int32_t first_of(const text::Tokenizer& tokenizer, std::span<const std::string_v
   return -1;
 }
 
-// Where a tokenizer puts a space before every text, a suffix must not get one: it is encoded behind
+// Where a tokenizer puts a space before every text, a suffix must not get one: it is encoded after
 // a line feed, whose tokens are then taken away.
 std::vector<int32_t> encode_within(const text::Tokenizer& tokenizer, std::string_view text) {
   constexpr text::EncodeOptions kText = {.add_special = false, .parse_special = false};
@@ -113,10 +113,10 @@ std::vector<int32_t> infill_prompt(const text::Tokenizer& tokenizer, const Infil
   if (!files.empty() && tokens.file >= 0) add(tokens.file, encode_within(tokenizer, kFileName));
   const std::vector<int32_t> before =
       tokenizer.encode(prefix, {.add_special = false, .parse_special = false});
-  const std::vector<int32_t> behind = encode_within(tokenizer, suffix);
-  if (tokens.suffix_first) add(tokens.suffix, behind);
+  const std::vector<int32_t> after = encode_within(tokenizer, suffix);
+  if (tokens.suffix_first) add(tokens.suffix, after);
   add(tokens.prefix, before);
-  if (!tokens.suffix_first) add(tokens.suffix, behind);
+  if (!tokens.suffix_first) add(tokens.suffix, after);
   if (tokens.middle >= 0) ids.push_back(tokens.middle);
   return ids;
 }

@@ -33,7 +33,7 @@ struct InfillFile {
 // By the tokens' names; none: the model cannot.
 std::optional<InfillTokens> find_infill_tokens(const text::Tokenizer& tokenizer);
 
-// The prompt behind which the model writes the middle. `files` come first.
+// The prompt after which the model writes the middle. `files` come first.
 std::vector<int32_t> infill_prompt(const text::Tokenizer& tokenizer, const InfillTokens& tokens,
                                    std::string_view prefix, std::string_view suffix,
                                    std::span<const InfillFile> files = {});

@@ -1,6 +1,6 @@
-// GenerationDefaults: how tokens are sampled where a request does not say. Where nobody does, as
-// llama-server samples; what the model's makers name in generation_config.json overrules that, and
-// the command line overrules them.
+// GenerationDefaults: how tokens are sampled where a request does not say. By itself the server
+// samples as llama-server does; what the model's makers name in generation_config.json overrules
+// that, and the command line overrules them.
 //
 // Threads: a plain value.
 #pragma once

@@ -44,8 +44,9 @@ std::string host_name(std::string_view host) {
   return lower(name);
 }
 
-// IPv4 with four numbers, or IPv6 in brackets. Whoever uses one has asked no name server, so nobody
-// has lied to it: any will do, because ports are forwarded to addresses that we do not know of.
+// IPv4 with four numbers, or IPv6 in brackets. A client that uses one has asked no name
+// server, so none has lied to it: any will do, because ports are forwarded to addresses that we do
+// not know of.
 bool is_address(const std::string& name) {
   in6_addr address;
   if (name.starts_with('['))
@@ -55,8 +56,8 @@ bool is_address(const std::string& name) {
 }
 
 // What never leads to another machine by a name server's word (RFC 6761), and the names that
-// containers have for their host: host.docker.internal, host.containers.internal, ... Nobody can
-// register a name below .internal.
+// containers have for their host: host.docker.internal, host.containers.internal, ... No name
+// below .internal can be registered.
 bool is_local(std::string_view name) {
   return name == "localhost" || name.ends_with(".localhost") ||
          (name.starts_with("host.") && name.ends_with(".internal"));

@@ -101,7 +101,7 @@ Result<KeySpec> parse_line(std::string_view line) {
     const size_t equals = word.find('=');
     // Never repeated: what stands here may be a key.
     if (equals == std::string_view::npos)
-      return fail(ErrorCode::kConfig, "expected attribute=value behind the key");
+      return fail(ErrorCode::kConfig, "expected attribute=value after the key");
     const std::string_view name = word.substr(0, equals);
     if (const auto set = set_attribute(name, word.substr(equals + 1), key); !set)
       return fail(ErrorCode::kConfig, (is_name(name) ? std::string(name) : "an attribute") + ": " +
@@ -238,7 +238,7 @@ std::optional<Key::Refusal> Key::begin(Clock::time_point now) {
     figures_.refused.add();
     return refusal(per_minute(requests_.limit(), "requests"), wait);
   }
-  // Somebody in debt for tokens need not have a prompt prepared to learn of it.
+  // A key in debt for tokens need not have a prompt prepared to learn of it.
   if (const double wait = tokens_.seconds_until(1, now); wait > 0) {
     figures_.refused.add();
     return refusal(per_minute(tokens_.limit(), "tokens"), wait);
@@ -374,7 +374,7 @@ std::shared_ptr<Key> Keyring::find(const net::HttpRequest& request) const {
 }
 
 std::string duration_text(double seconds) {
-  // Rounded up: who waits that long is not refused again.
+  // Rounded up: a client that waits that long is not refused again.
   const auto ms = static_cast<int64_t>(std::ceil(std::max(seconds, 0.0) * 1e3 - 1e-6));
   if (ms < 1000) return std::to_string(ms) + "ms";
   const int64_t minutes = ms / 60'000, rest = ms % 60'000;

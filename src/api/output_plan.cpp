@@ -24,7 +24,7 @@ std::string_view template_with_tools(const ApiConfig& config) {
 bool in_reasoning_markers(const ReasoningFormat& format, std::string_view text) {
   return text.size() > 1 && (format.open.find(text) != std::string_view::npos ||
                              format.close.find(text) != std::string_view::npos ||
-                             format.behind.find(text) != std::string_view::npos ||
+                             format.after.find(text) != std::string_view::npos ||
                              format.before_content.find(text) != std::string_view::npos);
 }
 
@@ -140,7 +140,7 @@ class Planner {
     return part + "}," + form + "]}";
   }
 
-  // What the answer may be behind its reasoning, as a part; empty: anything.
+  // What the answer may be after its reasoning, as a part; empty: anything.
   std::string answer() const {
     if (request_.must_call()) return calls_part(true);
     if (request_.grammar) {

@@ -142,7 +142,7 @@ void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams&)
 void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
   if (draining || config.engine->draining())
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-  // Without the names of files: nobody has shown a key.
+  // Without the names of files: a probe has shown no key.
   if (config.engine->given_up() != nullptr)
     return exchange->respond_error(
         Error{ErrorCode::kUnavailable,

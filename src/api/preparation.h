@@ -5,7 +5,7 @@
 // There are two lanes. The pool's threads prepare, and compile what is compiled soon. A grammar
 // that takes longer is interrupted, and its request goes to the other lane, a thread of lower
 // priority that does the whole work once more: so the longest compilations, hundreds of
-// milliseconds for what is refused in the end, delay nobody but one another. In both lanes callers
+// milliseconds for what is refused in the end, delay only one another. In both lanes callers
 // share the threads by the CPU time that their work took (FairQueue).
 //
 // Threads: the loop's; a job's work runs on the lanes' threads.

@@ -123,9 +123,9 @@ int32_t priority_of(const GenerateRequest& request, const PrepareInput& in, Igno
   return std::max(asked, in.priority_min);
 }
 
-Result<std::unique_ptr<grammar::Matcher>> matcher_of(
-    const ServingContext& serving, const OutputPlan& plan, bool begins_text,
-    grammar::Interrupt* interrupt) {
+Result<std::unique_ptr<grammar::Matcher>> matcher_of(const ServingContext& serving,
+                                                     const OutputPlan& plan, bool begins_text,
+                                                     grammar::Interrupt* interrupt) {
   auto matcher =
       serving.grammars.matcher(*plan.grammar, begins_text, plan.parser != nullptr, interrupt);
   if (matcher || matcher.error().code == ErrorCode::kCancelled) return matcher;
@@ -136,10 +136,12 @@ Result<std::unique_ptr<grammar::Matcher>> matcher_of(
 
 // How the answer is taken apart (`plan`), and the position at which its grammar begins. What of the
 // schemas could not be enforced, and need not be, is noted.
-Result<std::unique_ptr<grammar::Matcher>> plan_answer(
-    const ServingContext& serving, const PrepareInput& in, const ProtocolTraits& protocol,
-    const GenerateRequest& request, std::string_view chat_end, AnswerOptions& options,
-    OutputPlan& plan) {
+Result<std::unique_ptr<grammar::Matcher>> plan_answer(const ServingContext& serving,
+                                                      const PrepareInput& in,
+                                                      const ProtocolTraits& protocol,
+                                                      const GenerateRequest& request,
+                                                      std::string_view chat_end,
+                                                      AnswerOptions& options, OutputPlan& plan) {
   if (protocol.is_chat) {
     plan = plan_output(serving.outputs, request, chat_end);
   } else {
@@ -209,8 +211,8 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
       WEIR_TRY(
           extend(budget, owned.lease,
                  (matcher ? matcher_bytes(*matcher) : 0) + (bounds ? bounds->memory_bytes() : 0)));
-      // Who scores a text asks for one token more than it has and leaves that out: it must be
-      // there, also if it is an end token.
+      // A client that scores a text asks for one token more than it has and leaves that out: it
+      // must be there, also if it is an end token.
       if (request.echo && request.logprobs && limits[i] <= 1) params.stop_token_ids.clear();
       const bool ranked = options.choices_per_prompt > options.shown_per_prompt;
       owned.request = std::make_unique<sched::Request>(prompts[i], std::move(params), limits[i],

@@ -25,7 +25,7 @@ Result<void> check_text_length(const ApiConfig& config, const std::string& field
 Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const std::string& field,
                                       int32_t tokens_max, std::string_view text,
                                       const text::EncodeOptions& options);
-// `output_min`: tokens for which the context must leave room behind the prompt.
+// `output_min`: tokens for which the context must leave room after the prompt.
 Result<void> check_prompt_length(const ApiConfig& config, const std::string& field, int64_t length,
                                  int32_t output_min, int32_t tokens_max);
 

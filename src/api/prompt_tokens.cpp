@@ -14,7 +14,7 @@ namespace {
 // A prompt that is to be cut may be so many contexts long.
 constexpr int32_t kTruncatedContexts = 16;
 
-// Longer than any marker, with the white space behind it.
+// Longer than any marker, with the white space after it.
 constexpr size_t kChatEndBytes = 256;
 
 // Prompts with a suffix. Texts too long are refused before they are tokenised to their ends.

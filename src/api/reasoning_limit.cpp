@@ -21,11 +21,11 @@ std::shared_ptr<const sample::ReasoningLimit> reasoning_limit(const ApiConfig& c
   limit->begun = plan.reasoning_begun;
   limit->anywhere = format.messages;
   const text::Tokenizer& tokenizer = *config.tokenizer;
-  // Who may not think at all has nothing to break off.
+  // An answer that may not think at all has nothing to break off.
   if (budget > 0)
     tokenizer.encode(request.reasoning_budget_message.value_or(config.reasoning_budget_message),
                      {.add_special = false, .parse_special = false}, limit->closing);
-  tokenizer.encode(std::string(format.close).append(format.behind),
+  tokenizer.encode(std::string(format.close).append(format.after),
                    {.add_special = false, .parse_special = true}, limit->closing);
   limit->text_of = [&tokenizer](int32_t token) { return tokenizer.piece(token); };
   return limit;

@@ -214,7 +214,8 @@ Usage Stream::usage() const {
   return usage;
 }
 
-// What the engine has begun. Who was sent away from the queue, or left it, has used nothing.
+// What the engine has begun. A choice that was sent away from the queue, or left it, has used
+// nothing.
 int64_t Stream::begun_prompt_tokens() const {
   int64_t tokens = 0;
   const auto per_prompt = options_.choices_per_prompt;
@@ -270,7 +271,7 @@ void Stream::fail(const Error& error, net::HttpResponder::Headers headers) {
     return exchange_->respond_error(error, std::move(headers));
   }
   ending_ = true;
-  if (unsent_) return shape_->fail(unsent_->text(), error);  // Behind what waits.
+  if (unsent_) return shape_->fail(unsent_->text(), error);  // After what waits.
   shape_->fail(host_.out.text(), error);
   const sched::Clock::time_point now = sched::Clock::now();
   flush(now);

@@ -118,7 +118,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::vector<int32_t> tokens;                      // As they wait to be sent, if asked for.
     std::unique_ptr<Echo> echo;                       // Until the prompt is shown.
     std::unique_ptr<PromptLogprobs> prompt_logprobs;  // Until they are shown.
-    text::Detokenizer::Place answer_begin;            // Behind the prompt, if that is shown.
+    text::Detokenizer::Place answer_begin;            // After the prompt, if that is shown.
     double logprob_sum = 0;                           // Of the tokens read.
     text::Detokenizer detokenizer;
     std::unique_ptr<Parts> parts;  // If there is anything to find.

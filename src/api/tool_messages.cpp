@@ -140,7 +140,7 @@ class MessageWriter {
     text += more;
   }
 
-  // A message of the user, behind what waits for one.
+  // A message of the user, after what waits for one.
   std::string with_waiting(std::string_view own_text) {
     std::string text = std::exchange(description_, {});
     append(text, std::exchange(results_, {}));

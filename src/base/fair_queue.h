@@ -114,7 +114,7 @@ class FairQueue {
 
   void leave() {
     if (--present_ > 0) return;
-    callers_.clear();  // Nobody is here to be compared with.
+    callers_.clear();  // No other caller is here to be compared with.
     level_ = 0;
   }
 

@@ -1,6 +1,6 @@
 // MappingGuard: keeps the process alive where a mapped file loses its end, or cannot be read, while
 // it is in use. The kernel answers a read of such a page with SIGBUS; in a guarded mapping the rest
-// of the mapping becomes zeros and is marked as lost. Who reads goes on with zeros, and throws away
+// of the mapping becomes zeros and is marked as lost. A reader goes on with zeros, and throws away
 // what came of them once lost() says so.
 //
 // Threads: any. The handler of the signal reads the table of guarded mappings wherever a thread may

@@ -391,7 +391,7 @@ Result<void> run_bench(const Options& options) {
   WEIR_ASSIGN(const kv::KvCache cache, kv::KvCache::create(model->memory_needs(), choice.kv_type,
                                                            page_count, {.running = batch_max}));
 
-  // As many tokens as are generated one behind another, and a prompt, but not without bound.
+  // As many tokens as are generated one after another, and a prompt, but not without bound.
   constexpr int32_t kRoutedTokensMax = 8192;
   const int32_t routed = std::min<int64_t>(
       kRoutedTokensMax,

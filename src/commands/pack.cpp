@@ -96,7 +96,7 @@ Result<void> pack_model(const Options& options) {
               ssd::BundleWriter::create(path, std::move(plan),
                                         static_cast<uint64_t>(options.disk_reserve)));
   const int32_t begun = writer->layers_done();
-  if (begun > 0) std::printf("going on behind layer %d\n", begun);
+  if (begun > 0) std::printf("going on after layer %d\n", begun);
   std::fflush(stdout);
   WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create(disk_options(options.ssd_io)));
   WEIR_TRY(model->open_experts(

@@ -36,7 +36,7 @@ constexpr Multibyte kMultibyte[] = {
     {{{0xf4, 0xf4}, {0x80, 0x8f}, {0x80, 0xbf}, {0x80, 0xbf}}, 4},
 };
 
-// Collects the states behind every byte of a range; false if some byte leads nowhere.
+// Collects the states after every byte of a range; false if some byte leads nowhere.
 bool add_targets(const Dfa& dfa, int32_t state, ByteRange bytes, std::vector<int32_t>& out) {
   uint32_t next = bytes.first;
   for (const Dfa::Range& range : dfa.ranges_of(state)) {
@@ -51,12 +51,12 @@ bool add_targets(const Dfa& dfa, int32_t state, ByteRange bytes, std::vector<int
 
 bool add_multibyte(const Dfa& dfa, int32_t state, std::span<const ByteRange> bytes,
                    std::vector<int32_t>& out) {
-  std::vector<int32_t> behind;
-  if (!add_targets(dfa, state, bytes.front(), behind)) return false;
+  std::vector<int32_t> after;
+  if (!add_targets(dfa, state, bytes.front(), after)) return false;
   if (bytes.size() > 1)
     return std::ranges::all_of(
-        behind, [&](int32_t next) { return add_multibyte(dfa, next, bytes.subspan(1), out); });
-  for (const int32_t next : behind)
+        after, [&](int32_t next) { return add_multibyte(dfa, next, bytes.subspan(1), out); });
+  for (const int32_t next : after)
     if (std::ranges::find(out, next) == out.end()) out.push_back(next);
   return true;
 }
@@ -76,7 +76,7 @@ std::span<const ByteRange> ascii_of(CharClass which) {
   return runs_of_class[static_cast<size_t>(which)];
 }
 
-// The states behind every character of the class; false if some character leads nowhere.
+// The states after every character of the class; false if some character leads nowhere.
 bool behind_class(const Dfa& dfa, int32_t state, CharClass which, std::vector<int32_t>& out) {
   out.clear();
   for (const ByteRange run : ascii_of(which))
@@ -87,17 +87,17 @@ bool behind_class(const Dfa& dfa, int32_t state, CharClass which, std::vector<in
   });
 }
 
-// In the order of their runs: all texts end in a final state if those behind each character do,
+// In the order of their runs: all texts end in a final state if those after each character do,
 // with a run one shorter. `back` is sorted; `queue` has every state with a finite run, shorter ones
 // first.
 void mark_ends(const std::vector<std::pair<int32_t, int32_t>>& back,
                const std::vector<int32_t>& queue, size_t c, std::vector<CharRuns>& runs) {
-  std::vector<int32_t> behind(runs.size(), 0), ending(runs.size(), 0);
-  for (const auto& [target, source] : back) ++behind[static_cast<size_t>(source)];
+  std::vector<int32_t> after(runs.size(), 0), ending(runs.size(), 0);
+  for (const auto& [target, source] : back) ++after[static_cast<size_t>(source)];
   for (const int32_t state : queue) {
     CharRun& run = runs[static_cast<size_t>(state)][c];
-    if (behind[static_cast<size_t>(state)] > 0)
-      run.to_end = ending[static_cast<size_t>(state)] == behind[static_cast<size_t>(state)];
+    if (after[static_cast<size_t>(state)] > 0)
+      run.to_end = ending[static_cast<size_t>(state)] == after[static_cast<size_t>(state)];
     if (!run.to_end) continue;
     auto it = std::ranges::lower_bound(back, std::pair(state, INT32_MIN));
     for (; it != back.end() && it->first == state; ++it)
@@ -140,7 +140,7 @@ bool in_class(CharClass which, uint8_t ascii) {
   return false;
 }
 
-// A state's run is one more than the shortest among the states behind the class, or what one of its
+// A state's run is one more than the shortest among the states after the class, or what one of its
 // calls takes, whichever is longer; states that lack a character have only the latter, perhaps 0.
 // So shortest distances along the edges backwards: runs in ascending order settle those before
 // them.

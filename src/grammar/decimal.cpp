@@ -11,11 +11,11 @@ namespace weir::grammar {
 
 namespace {
 
-// A double has at most 309 digits before the point and 324 behind.
+// A double has at most 309 digits before the point and 324 after it.
 constexpr int64_t kDigitsMax = 400;
 // No exponent beyond it leaves so few digits of a number that has so few itself.
 constexpr int64_t kExponentMax = 2 * kDigitsMax;
-// Digits that nothing asks for, before the point and behind: what a 64-bit integer and a double
+// Digits that nothing asks for, before the point and after it: what a 64-bit integer and a double
 // hold. More would be a model that has lost its way, and many parsers refuse them.
 constexpr int32_t kFreeWholeMax = 18;
 constexpr int32_t kFreeFractionMax = 17;

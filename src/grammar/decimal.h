@@ -13,7 +13,7 @@ namespace weir::grammar {
 struct Decimal {
   bool negative = false;    // Never of zero.
   std::string whole = "0";  // No zeros in front but a single one.
-  std::string fraction;     // No zeros behind.
+  std::string fraction;     // Without zeros at its end.
 
   // As JSON spells numbers, exponents too; nothing if it has more than some 400 digits.
   static std::optional<Decimal> parse(std::string_view text);

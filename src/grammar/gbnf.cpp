@@ -49,7 +49,7 @@ class GbnfParser {
     if (name.empty()) return in_.error("expected the name of a rule");
     skip_space();
     if (!in_.take("::="))
-      return in_.error(concat({"expected '::=' behind '", name.substr(0, 64), "'"}));
+      return in_.error(concat({"expected '::=' after '", name.substr(0, 64), "'"}));
     skip_space();
     const RuleId id = rules_.of(name);
     if (rules_.is_defined(id))
@@ -151,7 +151,7 @@ class GbnfParser {
     }
   }
 
-  // Behind '{': m}, m,} or m,n}.
+  // After '{': m}, m,} or m,n}.
   Result<ExprId> bounded(ExprId part) {
     skip_space();
     const std::optional<int32_t> min = in_.number();

@@ -22,7 +22,7 @@ class Interrupt {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  // Nobody waits for the request.
+  // Nothing waits for the request any more.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 

@@ -1,7 +1,7 @@
 // JSON Schema (draft 2020-12, with what earlier drafts call the same) to a grammar of JSON texts.
 //
 // Members come in the order in which the schema names them, as OpenAI has it; members of other
-// names, where they are allowed, behind them. Between tokens there may be nothing, one space, or a
+// names, where they are allowed, after them. Between tokens there may be nothing, one space, or a
 // line end with an indentation as deep as the schema (json_value.h): enough for the usual ways to
 // lay out JSON, and no room to go on for ever. Nothing comes before or after the value.
 //
@@ -20,7 +20,7 @@ namespace weir::grammar {
 enum class SchemaReading : uint8_t {
   // As people mean their schemas: an object with `properties` has no others unless it says so; a
   // schema with keywords for objects only, or arrays only, describes an object, or an array, even
-  // if it does not say `type`; behind prefixItems there is nothing unless `items` says so.
+  // if it does not say `type`; after prefixItems there is nothing unless `items` says so.
   kAsMeant,
   kAsWritten,  // To the letter of the specification.
 };

@@ -25,7 +25,7 @@ class JsonParts {
   explicit JsonParts(Grammar& grammar, int levels = kFreeLevels);
 
   ExprId space() const { return space_; }
-  ExprId comma() const { return comma_; }          // With the white space behind it.
+  ExprId comma() const { return comma_; }          // With the white space after it.
   ExprId character() const { return character_; }  // Of a string, in any spelling.
   ExprId text() const { return text_; }            // Any string.
   ExprId value();                                  // Anything.

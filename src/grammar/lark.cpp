@@ -144,8 +144,7 @@ class LarkParser {
     if (in_.take(".")) in_.number();  // A priority.
     if (in_.peek() == '{') return in_.error("templates are not supported");
     skip_blanks();
-    if (!in_.take(":"))
-      return in_.error(concat({"expected ':' behind '", name.substr(0, 64), "'"}));
+    if (!in_.take(":")) return in_.error(concat({"expected ':' after '", name.substr(0, 64), "'"}));
     in_terminal_ = is_terminal(name);
     WEIR_ASSIGN(const ExprId body, alternatives());
     if (!in_.done() && in_.peek() != '\n') return in_.error("expected the end of the line");
@@ -241,7 +240,7 @@ class LarkParser {
     return grammar_.concat(parts);
   }
 
-  // Behind the first slash.
+  // After the first slash.
   Result<ExprId> pattern() {
     const size_t begin = in_.at();
     while (!in_.done() && in_.peek() != '/' && in_.peek() != '\n') {

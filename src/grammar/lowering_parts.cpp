@@ -38,7 +38,7 @@ void Lowering::lower_repeat(const Grammar::Expr& expr, int32_t from, int32_t to)
     lower_many(expr.a, expr.min, expr.max, from, to);
 }
 
-// Written out: copies one behind the other, and ways out between those that may be missing.
+// Written out: copies one after the other, and ways out between those that may be missing.
 void Lowering::lower_copies(ExprId id, int32_t min, int32_t max, int32_t from, int32_t to) {
   int32_t at = from;
   for (int32_t i = 0; i < min && !grammar_.budget.exhausted(); ++i) {
@@ -65,7 +65,7 @@ void Lowering::lower_copies(ExprId id, int32_t min, int32_t max, int32_t from, i
 
 // Counted by calls. x{m,n} of something small is, with blocks b = x{B}: first b{m/B} x{m%B}, then
 // of the n-m = c*B + d left either b{0,c-1} x{0,B-1} or b{c} x{0,d}. Only blocks are called: a
-// called x{0,d} could end, and return, behind every character.
+// called x{0,d} could end, and return, after every character.
 void Lowering::lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int32_t to) {
   const int64_t block_copies = kBlockSize / std::max<int64_t>(1, size(id));
   const auto call_repeat = [&](ExprId body, int32_t least, int32_t most, int32_t a, int32_t b) {
@@ -113,64 +113,64 @@ ExprId Lowering::block_of(ExprId id, int32_t copies) {
   return found->second;
 }
 
-// before[i]: no item yet, and item i is the next that may come; behind[i]: likewise after some
+// before[i]: no item yet, and item i is the next that may come; after[i]: likewise after some
 // item. An item is lowered once, whichever of the two leads to it.
 void Lowering::lower_list(const List& list, int32_t from, int32_t to) {
   if (list.min > 0 || list.max != kUnbounded) {
     lower_counted_list(list, from, to);
     return;
   }
-  int32_t before = from, behind = -1;
+  int32_t before = from, after = -1;
   for (const ListItem& item : list.items) {
     const int32_t begin = nfa_.add_state(), end = nfa_.add_state();
     lower(item.expr, begin, end);
     if (before >= 0) nfa_.add_empty(before, begin);
-    if (behind >= 0) {
-      lower(list.separator, behind, begin);
-      if (!item.required) nfa_.add_empty(behind, end);
+    if (after >= 0) {
+      lower(list.separator, after, begin);
+      if (!item.required) nfa_.add_empty(after, end);
     }
     if (item.required) before = -1;
-    behind = end;
+    after = end;
   }
   if (list.rest != kNoExpr) {
     const int32_t begin = nfa_.add_state(), end = nfa_.add_state();
     lower(list.rest, begin, end);
     if (before >= 0) nfa_.add_empty(before, begin);
-    if (behind >= 0) lower(list.separator, behind, begin);
+    if (after >= 0) lower(list.separator, after, begin);
     lower(list.separator, end, begin);
     nfa_.add_empty(end, to);
   }
   if (before >= 0 && !list.not_empty) nfa_.add_empty(before, to);
-  if (behind >= 0) nfa_.add_empty(behind, to);
+  if (after >= 0) nfa_.add_empty(after, to);
 }
 
-// The same with a state for each number of items so far. behind[n]: n items are there.
+// The same with a state for each number of items so far. after[n]: n items are there.
 void Lowering::lower_counted_list(const List& list, int32_t from, int32_t to) {
   const auto items = static_cast<int32_t>(list.items.size());
   const int32_t most = std::min(list.max, items);
-  std::vector<int32_t> behind(static_cast<size_t>(most) + 1, -1);
-  behind[0] = from;
+  std::vector<int32_t> after(static_cast<size_t>(most) + 1, -1);
+  after[0] = from;
   for (const ListItem& item : list.items) {
-    std::vector<int32_t> next(behind.size(), -1);
-    for (size_t n = 0; n < behind.size(); ++n) {
-      if (behind[n] < 0) continue;
-      if (n + 1 < behind.size()) {
-        const int32_t begin = n == 0 ? behind[0] : nfa_.add_state();
-        if (n > 0) lower(list.separator, behind[n], begin);
+    std::vector<int32_t> next(after.size(), -1);
+    for (size_t n = 0; n < after.size(); ++n) {
+      if (after[n] < 0) continue;
+      if (n + 1 < after.size()) {
+        const int32_t begin = n == 0 ? after[0] : nfa_.add_state();
+        if (n > 0) lower(list.separator, after[n], begin);
         if (next[n + 1] < 0) next[n + 1] = nfa_.add_state();
         lower(item.expr, begin, next[n + 1]);
       }
       if (item.required) continue;
       if (next[n] < 0) next[n] = nfa_.add_state();
-      nfa_.add_empty(behind[n], next[n]);
+      nfa_.add_empty(after[n], next[n]);
     }
-    behind = std::move(next);
+    after = std::move(next);
     if (grammar_.budget.exhausted()) return;
   }
-  for (size_t n = 0; n < behind.size(); ++n) {
-    if (behind[n] < 0) continue;
+  for (size_t n = 0; n < after.size(); ++n) {
+    if (after[n] < 0) continue;
     const auto count = static_cast<int32_t>(n);
-    if (count >= list.min && (count > 0 || !list.not_empty)) nfa_.add_empty(behind[n], to);
+    if (count >= list.min && (count > 0 || !list.not_empty)) nfa_.add_empty(after[n], to);
     if (list.rest == kNoExpr || list.max == count || count + 1 < list.min) continue;
     // One more, then pairs of a separator and one more.
     const int32_t more = list.max == kUnbounded ? kUnbounded : list.max - count - 1;
@@ -178,7 +178,7 @@ void Lowering::lower_counted_list(const List& list, int32_t from, int32_t to) {
     const ExprId tail =
         grammar_.concat({n == 0 ? list.rest : next, grammar_.repeat(next, 0, more)});
     expr_size_.resize(grammar_.expr_count(), -1);
-    lower(tail, behind[n], to);
+    lower(tail, after[n], to);
   }
 }
 

@@ -15,7 +15,7 @@ Dfa without_ends(const Dfa& dfa) {
   if (dfa.empty()) return {};
   const int32_t start = dfa.next(0, kBegin);
   if (start < 0) return {};
-  // A copy whose first state is the one behind kBegin; the old first state becomes a copy too.
+  // A copy whose first state is the one after kBegin; the old first state becomes a copy too.
   Dfa result;
   const auto add = [&](int32_t state) {
     Dfa::State copy;

@@ -124,8 +124,8 @@ void Matcher::add_edge(int32_t node, Edge edge) {
   edges_.push_back(edge);
 }
 
-// What `node` called has come to its end: back to those callers for whom it has run often enough,
-// and once more for those who may want it.
+// What `node` called has come to its end: back to those callers for which it has run often enough,
+// and once more for those that may want it.
 void Matcher::go_back(int32_t node, MatchScratch& s) {
   const Node at = nodes_[static_cast<size_t>(node)];
   s.spend(kClosureWork + static_cast<int64_t>(s.opened_.size()) / 4);

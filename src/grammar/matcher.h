@@ -7,7 +7,8 @@
 // two ways back (a graph-structured stack, Tomita 1985). All sizes are bounded: configurations
 // beyond a limit are dropped, which only makes the language smaller.
 //
-// Threads: belongs to one sequence; whoever has its row uses it. Copying copies the position.
+// Threads: belongs to one sequence; the thread that has its row uses it. Copying copies the
+// position.
 #pragma once
 
 #include <array>
@@ -47,7 +48,7 @@ class MatchScratch {
  private:
   friend class Matcher;
 
-  // The configurations behind the bytes of a trie's path, and the stack's size there.
+  // The configurations after the bytes of a trie's path, and the stack's size there.
   struct Level {
     uint32_t begin = 0, end = 0;
     uint32_t nodes = 0, edges = 0;
@@ -91,7 +92,7 @@ class MatchScratch {
   uint32_t level_number_ = 0;
   std::vector<Level> levels_;
   std::vector<States> states_;                 // By depth.
-  std::vector<Configuration> configurations_;  // Those of deeper levels behind.
+  std::vector<Configuration> configurations_;  // Those of deeper levels come after.
   uint32_t used_ = 0;
   uint32_t first_new_ = 0;  // Of the level that is being made.
   int32_t old_nodes_ = 0;   // Nodes that were there before it.
@@ -107,7 +108,7 @@ class Matcher {
   static constexpr int64_t kMaskWorkMax = 450'000;
 
   // Both are shared by many requests and kept alive by each: the last position to go may be the
-  // engine's, after whoever asked has left.
+  // engine's, after the caller has left.
   Matcher(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const TokenTrie> trie);
 
   // Sets the bits of the tokens that may come next and clears the others. Which may be none: only
@@ -119,7 +120,7 @@ class Matcher {
   // It may end here, and nothing can follow.
   bool must_end() const;
 
-  // Goes on behind a token, or some bytes. False, and no change, if they may not come.
+  // Goes on after a token, or some bytes. False, and no change, if they may not come.
   bool accept(int32_t token, MatchScratch& scratch);
   bool accept(std::string_view bytes, MatchScratch& scratch);
 
@@ -180,7 +181,7 @@ class Matcher {
   void call(const Automaton::CallEdge& edge, int32_t stack, MatchScratch& s);
   void go_back(int32_t node, MatchScratch& s);
   void add_edge(int32_t node, Edge edge);
-  // Adds the configurations behind `byte` of those in [begin, end); true if there are any.
+  // Adds the configurations after `byte` of those in [begin, end); true if there are any.
   bool step(uint32_t begin, uint32_t end, uint8_t byte, MatchScratch& s);
   void load_top(MatchScratch& s) const;
   template <size_t kCount>
@@ -196,7 +197,7 @@ class Matcher {
                                   MatchScratch& s) const;
   void walk(const TokenTrie::Forest& forest, size_t i, size_t end, std::span<uint64_t> mask,
             MatchScratch& s, uint16_t top = 0);
-  // Sets the level behind one byte and returns true if nothing but bytes is involved.
+  // Sets the level after one byte and returns true if nothing but bytes is involved.
   bool step_plainly(const MatchScratch::Level& above, uint8_t byte, MatchScratch::Level& level,
                     MatchScratch& s) const;
   void walk_behind_spaces(std::span<uint64_t> mask, MatchScratch& s);

@@ -20,7 +20,7 @@ constexpr uint32_t kTokensPerWork = 4;
 // Up to so many configurations are moved on without ado.
 constexpr uint32_t kFewConfigurations = 4;
 
-// -1: no token. Without a branch, which nobody could predict.
+// -1: no token. Without a branch, which no processor could predict.
 void allow(int32_t token, std::span<uint64_t> mask) {
   const auto place = static_cast<uint32_t>(std::max(token, 0));
   mask[place / 64] |= static_cast<uint64_t>(token >= 0) << (place % 64);
@@ -173,7 +173,7 @@ size_t Matcher::walk_plainly(const TokenTrie::Forest& forest, size_t i, size_t e
     ++i;
   }
   s.work_left_ -= work;
-  // Somebody else goes on: above that node there are levels for them.
+  // Other configurations go on: above that node there are levels for them.
   const size_t deepest = i < end ? trie[i].depth - top : floor;
   if (s.configurations_.size() < parent.end + kCount * deepest)
     s.configurations_.resize(2 * (parent.end + kCount * deepest));
@@ -203,8 +203,8 @@ size_t Matcher::walk_plainly(const TokenTrie::Forest& forest, size_t i, size_t e
   }
 }
 
-// If the node begins a bush all of which may come behind `above`, allows it and gives the node
-// behind it.
+// If the node begins a bush all of which may come after `above`, allows it and gives the node
+// after it.
 std::optional<size_t> Matcher::take_bush(const TokenTrie::Forest& forest,
                                          const TokenTrie::Node& node,
                                          const MatchScratch::Level& above, std::span<uint64_t> mask,
@@ -233,8 +233,8 @@ void Matcher::walk(const TokenTrie::Forest& forest, size_t i, size_t end, std::s
     const TokenTrie::Node& node = forest.nodes[i];
     const size_t depth = node.depth - top;
     const MatchScratch::Level above = s.levels_[depth - 1];
-    if (const auto behind = take_bush(forest, node, above, mask, s)) {
-      i = *behind;
+    if (const auto after = take_bush(forest, node, above, mask, s)) {
+      i = *after;
       continue;
     }
     MatchScratch::Level& level = s.levels_[depth];
@@ -266,7 +266,7 @@ size_t Matcher::run_length(Configuration at, CharClass char_class) const {
   const auto c = static_cast<size_t>(char_class);
   const CharRun run = automaton_->state(at.state).runs[c];
   if (run.length == kEndlessRun || !run.to_end || at.stack < 0) return run.length;
-  // Behind the end of what was called it may run again, so many times, and then its caller goes on.
+  // After the end of what was called it may run again, so many times, and then its caller goes on.
   const Node& node = nodes_[static_cast<size_t>(at.stack)];
   const CharRun again = automaton_->state(node.start).runs[c];
   size_t longest = run.length;
@@ -278,10 +278,10 @@ size_t Matcher::run_length(Configuration at, CharClass char_class) const {
       longest = std::max<size_t>(longest, run.length + again.length);
       continue;
     }
-    const size_t behind = automaton_->state(edge.back_to).runs[c].length;
-    if (behind == kEndlessRun) return kEndlessRun;
+    const size_t after = automaton_->state(edge.back_to).runs[c].length;
+    if (after == kEndlessRun) return kEndlessRun;
     longest =
-        std::max(longest, run.length + static_cast<size_t>(left) * size_t{again.length} + behind);
+        std::max(longest, run.length + static_cast<size_t>(left) * size_t{again.length} + after);
   }
   return std::min<size_t>(longest, kEndlessRun - 1);
 }
@@ -293,8 +293,8 @@ bool Matcher::takes(const TokenTrie::Slice& slice) const {
     };
     if (slice.space != LeadingSpace::kAlways && !runs(at.state)) return false;
     if (slice.space == LeadingSpace::kNone) return true;
-    const uint32_t behind = automaton_->next(at.state, ' ');
-    return behind != Automaton::kNowhere && runs(behind);
+    const uint32_t after = automaton_->next(at.state, ' ');
+    return after != Automaton::kNowhere && runs(after);
   });
 }
 

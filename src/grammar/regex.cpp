@@ -209,7 +209,7 @@ class RegexParser {
       if (take(':')) {
       } else if (next_is("P<") || (next_is("<") && !next_is("<=") && !next_is("<!"))) {
         const size_t close = text_.find('>', at_);
-        if (close == std::string_view::npos) return error("expected '>' behind a group's name");
+        if (close == std::string_view::npos) return error("expected '>' after a group's name");
         at_ = close + 1;
       } else if (next_is("=") || next_is("!") || next_is("<")) {
         return error("lookahead and lookbehind are not supported");
@@ -227,7 +227,7 @@ class RegexParser {
     return grammar_.any(alternatives);
   }
 
-  // Behind '['.
+  // After '['.
   Result<ExprId> char_class() {
     const bool negated = take('^');
     CharSet set;
@@ -268,9 +268,9 @@ class RegexParser {
     return CharSet{{c, c}};
   }
 
-  // Behind a backslash.
+  // After a backslash.
   Result<CharSet> escape(bool in_class) {
-    if (done()) return error("expected a character behind the backslash");
+    if (done()) return error("expected a character after the backslash");
     const char32_t c = decode_utf8(text_, at_);
     const auto single = [](char32_t x) { return CharSet{{x, x}}; };
     switch (c) {
@@ -313,7 +313,7 @@ class RegexParser {
       case 'P':
         return error("Unicode properties are not supported");
       case 'c': {
-        if (done()) return error("expected a letter behind \\c");
+        if (done()) return error("expected a letter after \\c");
         return single(static_cast<char32_t>(text_[at_++]) % 32);
       }
       default:
@@ -386,16 +386,16 @@ Result<ExprId> regex(Grammar& grammar, std::string_view pattern, Spelling spelli
   std::vector<ExprId> results;
   for (const Alternative& alternative : alternatives) {
     ExprId before = alternative.at_begin || !search ? grammar.empty() : anything;
-    ExprId behind = alternative.at_end || !search ? grammar.empty() : anything;
+    ExprId after = alternative.at_end || !search ? grammar.empty() : anything;
     if (parser.inner_anchors()) {
       // The text's ends are symbols, which an anchor reads.
       before = alternative.at_begin
                    ? begin
                    : grammar.any({grammar.concat({begin, before}), grammar.empty()});
-      behind =
-          alternative.at_end ? end : grammar.any({grammar.concat({behind, end}), grammar.empty()});
+      after =
+          alternative.at_end ? end : grammar.any({grammar.concat({after, end}), grammar.empty()});
     }
-    results.push_back(grammar.concat({before, alternative.expr, behind}));
+    results.push_back(grammar.concat({before, alternative.expr, after}));
   }
   const ExprId whole = grammar.any(results);
   if (!parser.inner_anchors()) return whole;

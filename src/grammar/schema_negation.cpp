@@ -37,7 +37,7 @@ tl::unexpected<Error> SchemaReader::not_negatable(NodeId schema) const {
   for (NodeId at = schema; tree_.node(at).parent >= 0; at = tree_.node(at).parent)
     if (negates(at))
       return unsupported(at, "what is not to hold is more than this server can exclude");
-  // Behind a reference: what leads there is not known, so nothing can be left out.
+  // After a reference: what leads there is not known, so nothing can be left out.
   const auto failed = unsupported(schema, "it is not to hold, which this server cannot exclude");
   drops_.forgive();
   return failed;

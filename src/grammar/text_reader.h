@@ -68,9 +68,9 @@ class TextReader {
                 "The grammar cannot be read: " + what + " (line " + std::to_string(line) + ").");
   }
 
-  // Behind a backslash: \n \r \t \\ \" \' \/ \[ \] \xHH \uHHHH \UHHHHHHHH.
+  // After a backslash: \n \r \t \\ \" \' \/ \[ \] \xHH \uHHHH \UHHHHHHHH.
   Result<char32_t> escape() {
-    if (done()) return error("expected a character behind the backslash");
+    if (done()) return error("expected a character after the backslash");
     const char c = text_[at_++];
     switch (c) {
       case 'n':

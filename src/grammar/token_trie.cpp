@@ -66,7 +66,7 @@ class BushFinder {
 
   void run() {
     std::vector<TokenTrie::Node>& nodes = forest_.nodes;
-    for (size_t i = nodes.size(); i-- > 0;) judge(i);  // What is below a node stands behind it.
+    for (size_t i = nodes.size(); i-- > 0;) judge(i);  // What is below a node stands after it.
     std::vector<uint32_t> tokens_before(nodes.size() + 1, 0);
     for (size_t i = 0; i < nodes.size(); ++i)
       tokens_before[i + 1] = tokens_before[i] + (nodes[i].token >= 0);

@@ -25,7 +25,7 @@ class TokenTrie {
  public:
   struct Node {
     int32_t token = -1;  // That ends here, or -1.
-    uint32_t end = 0;    // The first node behind this one's subtree; of a bush, its number.
+    uint32_t end = 0;    // The first node after this one's subtree; of a bush, its number.
     uint16_t depth = 0;  // Bytes up to here: 1 at the top.
     uint8_t byte = 0;
     bool is_bush = false;

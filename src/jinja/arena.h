@@ -22,7 +22,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Never fails. Whoever lets untrusted input choose `bytes` checks used() before.
+  // Never fails. A caller that lets untrusted input choose `bytes` checks used() before.
   void* allocate(size_t bytes) {
     bytes = (bytes + kAlign - 1) & ~(kAlign - 1);
     if (bytes > static_cast<size_t>(end_ - next_)) return allocate_slow(bytes);

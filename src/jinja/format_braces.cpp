@@ -74,7 +74,7 @@ class BracesFormatter {
     return false;
   }
 
-  // At the text behind "{": takes it up to its "}".
+  // At the text after "{": takes it up to its "}".
   bool add_field(std::string_view& format, TextBuilder& out, int depth) {
     size_t end = 0;
     for (int open = 1; end < format.size(); ++end) {

@@ -24,7 +24,7 @@ bool read_number(std::string_view& text, int& number) {
 
 namespace {
 
-// Pads to the width; `prefix_bytes` (sign, 0x) stay in front of '=' padding.
+// Pads to the width; `prefix_bytes` (sign, 0x) stay before '=' padding.
 std::string pad(const std::string& body, size_t prefix_bytes, const FormatSpec& spec, char align) {
   const size_t length = count_codepoints(body);
   if (length >= static_cast<size_t>(spec.width)) return body;

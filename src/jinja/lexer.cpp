@@ -71,7 +71,7 @@ class Unescaper {
     if (const size_t letter = kLetters.find(c); letter != kNotFound) {
       out += kMeanings[letter];
     } else if (c == '\n') {
-      // A line end behind a backslash is no part of the string.
+      // A line end after a backslash is no part of the string.
     } else if (c >= '0' && c <= '7') {
       char32_t value = static_cast<char32_t>(c - '0');
       for (int i = 0; i < 2 && at_ < text_.size() && is_digit_in(text_[at_], 8); ++i)
@@ -238,7 +238,7 @@ class Lexer {
     return true;
   }
 
-  // Behind `{%` and its sign: the end of a `raw` or `endraw` tag, or kNotFound.
+  // After `{%` and its sign: the end of a `raw` or `endraw` tag, or kNotFound.
   size_t raw_tag(size_t inside, std::string_view name, bool is_end) const {
     size_t at = skip_spaces(source_, inside);
     if (!source_.substr(at).starts_with(name)) return kNotFound;

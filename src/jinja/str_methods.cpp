@@ -194,8 +194,8 @@ Value partition(const Call& call) {
   return call.rt.tuple(items);
 }
 
-// The part of the text that start and end arguments (at `first` and behind it) select, in bytes.
-// `exists` is false if start lies behind the end of the text.
+// The part of the text that start and end arguments (at `first` and after it) select, in bytes.
+// `exists` is false if start lies after the end of the text.
 bool window(const Call& call, size_t first, size_t& begin, size_t& end, bool& exists) {
   const std::string_view text = self_text(call);
   begin = 0;

@@ -51,7 +51,7 @@ class Symbols {
 
   int level() const { return level_; }
   const std::unordered_map<std::string_view, NameState>& names() const { return names_; }
-  // In this frame or one around it; null if nobody mentions the name.
+  // In this frame or one around it; null if none mentions the name.
   const Place* find(std::string_view name) const;
 
   // The name is used, is assigned, is a parameter.

@@ -1,5 +1,5 @@
-// PageMemory: the memory of pages and states as the one who keeps its books sees it: how much there
-// is of what, and that some of it may go back. Where it lies is its owner's business.
+// PageMemory: the memory of pages and states as its books see it: how much there is of what, and
+// that some of it may go back. Where it lies is its owner's business.
 //
 // Threads: the engine thread.
 #pragma once

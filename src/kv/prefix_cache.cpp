@@ -59,7 +59,7 @@ PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, std::span<const 
   std::copy(tokens.begin(), tokens.end(), added.tokens.begin());
   pool_.retain(page);
   add_slot(page);
-  // Behind its parent, so that a growing sequence need not touch its whole chain at each page.
+  // It follows its parent, so that a growing sequence need not touch its whole chain at each page.
   if (parent_page < 0) {
     link_newest(page);
   } else {

@@ -14,7 +14,7 @@
 namespace weir::model {
 
 // Describes the model of a config.json. An unknown architecture is kUnsupported; a key with an
-// unexpected value, or one that nobody reads, is kConfig.
+// unexpected value, or one that no reader asks for, is kConfig.
 Result<ModelSpec> spec_from_config(JsonValue config);
 
 bool family_known(std::string_view architecture);

@@ -159,7 +159,7 @@ class Model {
 
   // REQUIRES: called by every member with the same arguments; as many rows as the lane has room
   // for at most; every slice's memory covers it. Between two calls for one batch it is the same,
-  // and nobody else writes to its sequences' memory.
+  // and nothing else writes to its sequences' memory.
   virtual void forward(const Forward& pass, int member) = 0;
   // The whole of a pass.
   void forward(const Batch& batch, const kv::KvCache& kv, RowSink& sink, ThreadTeam& team,

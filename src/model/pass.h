@@ -143,7 +143,7 @@ struct ColumnRange {
 
 // How the columns of a phase's weights, side by side, are shared out. Each member's share is cut
 // into blocks, then, where members begin to wait for one another, about one such block into
-// quarters: the largest piece that somebody can still hold when the others find nothing left.
+// quarters: the largest piece that a member can still hold when the others find nothing left.
 // Everything is counted in units of columns that belong together.
 template <size_t kCount>
 class ColumnShares {

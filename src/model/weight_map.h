@@ -101,7 +101,7 @@ class WeightBinder {
   }
   // Something was wrong: what else would be bound, and the memory it takes, is of no use.
   bool failed() const { return error_.has_value(); }
-  // The first error; else the first tensor that nobody bound.
+  // The first error; else the first tensor that nothing has bound.
   Result<void> finish() const;
   // What has been bound so far.
   const WeightTally& tally() const { return tally_; }

@@ -306,13 +306,13 @@ void HttpClient::Impl::Connection::on_sealed_bytes(size_t count) {
 }
 
 void HttpClient::Impl::Connection::on_bytes(size_t count) {
-  if (!client->in_flight) return fail("the server sent bytes that nobody asked for");
+  if (!client->in_flight) return fail("the server sent bytes without a request");
   has_bytes = true;
   const llhttp_errno_t code = llhttp_execute(&parser, buffer, count);
   if (client == nullptr) return;  // A callback called close().
   if (is_complete) {
     if (llhttp_get_error_pos(&parser) != buffer + count)
-      return fail("the server sent bytes behind its response");
+      return fail("the server sent bytes after its response");
     return complete();
   }
   if (code != HPE_OK) fail(std::string("malformed response: ") + llhttp_get_error_reason(&parser));

@@ -180,7 +180,7 @@ void HttpConnection::on_sealed_bytes(std::string_view bytes) {
   }
 }
 
-// Whoever has typed http:// is told, as it would not understand an alert.
+// A client that speaks plain HTTP is told so in HTTP, as it would not understand an alert.
 void HttpConnection::fail_tls(bool plain_http) {
   server_.stats.tls_failures.add();
   if (state_ != State::kReading) return close();

@@ -168,7 +168,7 @@ class HttpConnection final : private BodyMemory {
   ReadTurns::Ticket turn_ = 0;  // Not 0: it waits for its peer's next turn.
 
   uint64_t sent_bytes_ = 0;      // Given to send() since the connection began.
-  std::string queue_, sending_;  // Behind sending_; with uv_write.
+  std::string queue_, sending_;  // What follows sending_; what uv_write has.
   Pace write_pace_;              // Of what the client takes.
   uv_write_t write_request_;
   uv_shutdown_t shutdown_request_;

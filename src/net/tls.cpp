@@ -63,7 +63,7 @@ Result<void> check_readable(const char* option, const std::string& file) {
               std::string(option) + ": expected a regular file, found " + kind + ": " + file);
 }
 
-// Nobody is there to type one; without this OpenSSL would ask the terminal.
+// A server has no one at its terminal, which OpenSSL would ask without this.
 int refuse_passphrase(char*, int, int, void*) { return -1; }
 
 // HTTP/1.1 is what is spoken here; a client that offers other protocols only is told so (RFC 7301).

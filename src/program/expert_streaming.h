@@ -13,8 +13,9 @@
 
 namespace weir {
 
-// Experts come from a bundle from now on, if there is a good one: for who binds a model by himself,
-// before he plans memory by expert_catalogue(). A model that does not stream is left alone.
+// Experts come from a bundle from now on, if there is a good one: for a caller that binds a model
+// by itself, before it plans memory by expert_catalogue(). A model that does not stream is left
+// alone.
 Result<void> choose_bundle(model::Model& model);
 // Model::bind(), with as large a slab for prompts as memory allows where experts are streamed: each
 // expert is read once for all of a slab. The bundle is chosen.

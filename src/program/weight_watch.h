@@ -32,7 +32,7 @@ class WeightWatch {
   sched::EngineHandle* engine_;
   size_t next_ = 0;
   std::set<const FileView*> replaced_;  // Of which the log knows.
-  bool told_ = false;                   // That the engine has given up, whoever found out.
+  bool told_ = false;                   // That the engine has given up, wherever that was found.
 };
 
 }  // namespace weir

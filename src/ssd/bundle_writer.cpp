@@ -58,7 +58,7 @@ Result<void> BundleWriter::open() {
   if (fd_ < 0) return failed("cannot be written", errno);
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorCode::kIo, part_path_ + ": another 'weir pack' is writing it");
-  // Who held it until now may have finished it, and given it its name.
+  // The process that held it until now may have finished it, and given it its name.
   struct stat held {};
   struct stat named {};
   if (::fstat(fd_, &held) != 0 || ::stat(part_path_.c_str(), &named) != 0 ||

@@ -98,7 +98,7 @@ void SlotMemory::fault_in() {
     const uint64_t before = total;
     for (SlotClass& cls : classes_) more = fault_some(cls, &total) || more;
     if (more && total == before) std::this_thread::sleep_for(kWaitStep);  // No more is allowed now.
-    // Behind the first, out of the way of what computes.
+    // What comes after the first is out of the way of what computes.
     if (total > kFaultedFirst && !std::exchange(lowered, true))
       (void)::setpriority(PRIO_PROCESS, 0, 10);
   }

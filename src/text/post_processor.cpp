@@ -60,7 +60,7 @@ class Reader {
     const JsonArray cls = fields.array("cls"), sep = fields.array("sep");
     WEIR_TRY(fields.status());
     for (const auto& [pair, ids] :
-         {std::pair{cls, &result_.before}, std::pair{sep, &result_.behind}}) {
+         {std::pair{cls, &result_.before}, std::pair{sep, &result_.after}}) {
       JsonValue value;
       if (pair.size() != 2 || pair.at(1).get(value) != simdjson::SUCCESS)
         return tl::unexpected(wrong(": expected cls and sep as [token, id]"));
@@ -74,23 +74,22 @@ class Reader {
     JsonFields fields(json, "tokenizer.json: post_processor");
     const JsonArray single = fields.array("single");
     WEIR_TRY(fields.status());
-    bool behind = false;
+    bool seen = false;
     for (const JsonValue piece : single) {
       JsonFields parts(piece, "tokenizer.json: post_processor.single");
       if (const auto sequence = parts.value("Sequence")) {
         JsonFields which(*sequence, "tokenizer.json: post_processor.single.Sequence");
         const std::string_view name = which.text("id");
         WEIR_TRY(which.status());
-        if (name != "A" || behind)
-          return tl::unexpected(wrong(".single: expected sequence A once"));
-        behind = true;
+        if (name != "A" || seen) return tl::unexpected(wrong(".single: expected sequence A once"));
+        seen = true;
         continue;
       }
       const JsonObject token = parts.object("SpecialToken");
       WEIR_TRY(parts.status());
-      WEIR_TRY(add_token(fields, token, behind ? result_.behind : result_.before));
+      WEIR_TRY(add_token(fields, token, seen ? result_.after : result_.before));
     }
-    if (!behind) return tl::unexpected(wrong(".single: expected sequence A once"));
+    if (!seen) return tl::unexpected(wrong(".single: expected sequence A once"));
     return {};
   }
 

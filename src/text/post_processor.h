@@ -15,7 +15,7 @@ namespace weir::text {
 
 struct PostProcessor {
   std::vector<int32_t> before;
-  std::vector<int32_t> behind;
+  std::vector<int32_t> after;
 
   static Result<PostProcessor> parse(std::optional<JsonValue> json);
 };

@@ -181,7 +181,7 @@ void Tokenizer::encode(std::string_view text, const EncodeOptions& options,
       impl_->encode_segment(part.begin == 0, options.parse_special, scratch, ids);
     }
   }
-  if (options.add_special) ids.insert(ids.end(), around.behind.begin(), around.behind.end());
+  if (options.add_special) ids.insert(ids.end(), around.after.begin(), around.after.end());
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
@@ -223,7 +223,7 @@ int32_t Tokenizer::vocab_size() const { return impl_->id_end; }
 
 std::vector<int32_t> Tokenizer::surrounding_ids() const {
   std::vector<int32_t> ids = impl_->post_processor.before;
-  ids.insert(ids.end(), impl_->post_processor.behind.begin(), impl_->post_processor.behind.end());
+  ids.insert(ids.end(), impl_->post_processor.after.begin(), impl_->post_processor.after.end());
   return ids;
 }
 

@@ -1,5 +1,5 @@
 // Where a tokenizer's ids meet the model's vocabulary: an id at or above it has no row in the
-// embedding. Files that disagree are common (tokens added behind a vocabulary that was not
+// embedding. Files that disagree are common (tokens added after a vocabulary that was not
 // enlarged), so this is the world's error and not ours.
 #pragma once
 

@@ -47,7 +47,7 @@ TEST(KeyFile, ErrorsNameTheLineAndNeverTheKey) {
            {"secret name=", "name: expected 1 to 64 letters"},
            {"secret name=a\"b", "name: expected 1 to 64 letters"},
            {"secret frobs=3", "frobs: unknown; expected name, scope"},
-           {"name secret", "expected attribute=value behind the key"},
+           {"name secret", "expected attribute=value after the key"},
            {"se,cret", "printable ASCII"},
            {"s\xc3\xa9secret", "printable ASCII"},
            {std::string(513, 's') + "ecret", "1 to 512"}}) {

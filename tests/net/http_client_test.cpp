@@ -125,7 +125,7 @@ TEST(HttpClient, SaysWhatWentWrong) {
             "200 |short|error: the server closed the connection\n"
             "|error: malformed response: Expected HTTP/\n"
             "|error: the server closed the connection\n"
-            "200 |a|error: the server sent bytes behind its response\n");
+            "200 |a|error: the server sent bytes after its response\n");
 }
 
 TEST(HttpClient, SaysThatNobodyListens) {

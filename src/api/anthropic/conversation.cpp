@@ -96,7 +96,7 @@ Result<void> append_members(const std::string& path, JsonObject object,
   return {};
 }
 
-// A document whose text is in the request, behind its title.
+// A document whose text is in the request, after its title.
 Result<std::string> document_text(const std::string& path, JsonObject block) {
   WEIR_ASSIGN(const JsonValue source_value, required_member(path, block, "source"));
   const std::string source_path = join(path, "source");
@@ -115,7 +115,7 @@ Result<std::string> document_text(const std::string& path, JsonObject block) {
   return text;
 }
 
-// What a search has found, behind its title and where it is from.
+// What a search has found, after its title and where it is from.
 Result<std::string> search_text(const std::string& path, JsonObject block) {
   std::string text;
   WEIR_TRY(append_members(path, block, {"title", "source"}, text));
@@ -200,7 +200,7 @@ class Turns {
   }
 
   void finish() {
-    // An assistant's turn without words is what an empty answer leaves behind: nothing to continue.
+    // An assistant's turn without words is what an empty answer becomes: nothing to continue.
     const bool continues = open_ && role_ == Role::kAssistant && calls_.empty();
     if (continues && text_.find_first_not_of(" \t\r\n") == std::string::npos)
       open_ = false;

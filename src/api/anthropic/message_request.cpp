@@ -15,8 +15,8 @@ Result<void> parse_stop_sequences(const FieldInput& in, GenerateRequest& out) {
   return parse_stop(in, out);
 }
 
-// Thinking that nobody has asked for is not thought, where the model can do without: clients read
-// content[0].text.
+// Thinking that the request has not asked for is left out, where the model can do without: clients
+// read content[0].text.
 Result<void> parse_thinking(const FieldInput& in, MessageRequest& out) {
   WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
   WEIR_ASSIGN(const std::string_view type, required_string(in.path, object, "type"));

@@ -1,5 +1,5 @@
 // The body of Anthropic's /v1/messages and /v1/messages/count_tokens as a GenerateRequest: the same
-// values that a chat completion becomes, so that everything behind it is one way for all APIs.
+// values that a chat completion becomes, so that everything after it is one way for all APIs.
 //
 // Threads: pure functions.
 #pragma once

@@ -89,7 +89,7 @@ class MessageEvents final : public AnswerShape {
 
  private:
   void add(std::string& out, BlockKind kind, std::string_view text);
-  // The members of the block behind its type; ends with what closes them all.
+  // The members of the block after its type; ends with what closes them all.
   void open_block(std::string& out, BlockKind kind, std::string_view members);
   void append_delta(std::string& out, std::string_view head, std::string_view text);
   void close_block(std::string& out);
@@ -148,7 +148,7 @@ void MessageEvents::begin_call(std::string& out, ChoiceRef, const CallRef& call)
   open_block(out, BlockKind::kToolUse, members);
 }
 
-// Thinking is signed; there is nobody here to check it, but clients wait for the signature.
+// Thinking is signed; no server here checks it, but clients wait for the signature.
 void MessageEvents::close_block(std::string& out) {
   if (!std::exchange(open_, false)) return;
   if (kind_ == BlockKind::kThinking) append_delta(out, R"("signature_delta","signature":)", "");
@@ -249,7 +249,7 @@ void WholeMessage::end(std::string& out, const Usage& usage) {
   write_facts(json, facts_);
   json.key("content").begin_array();
   for (Block& block : blocks_) {
-    // A call that the limit of tokens has cut is no JSON, and nobody is to make it.
+    // A call that the limit of tokens has cut is no JSON, and no client is to make it.
     if (block.kind != BlockKind::kToolUse || block.complete) write(json, block);
     std::string().swap(block.text);  // What stands in the body is not held twice.
   }

@@ -15,7 +15,7 @@ std::string& prefix_of(GenerateRequest& request) {
   return std::get<std::string>(request.prompts.front());
 }
 
-// The prefix, and `prompt`, which comes behind it.
+// The prefix, and `prompt`, which comes after it.
 Result<void> parse_prefix(const FieldInput& in, GenerateRequest& out) {
   WEIR_ASSIGN(const std::string_view text, as_string(in.path, in.value));
   prefix_of(out) += text;
@@ -46,10 +46,11 @@ constexpr uint8_t kInfill = static_cast<uint8_t>(Endpoint::kInfill);
 // Besides what it shares with the other endpoints.
 constexpr auto kFields = std::to_array<openai::RequestField>({
     {"input_prefix", "string", &parse_prefix, "The text before.", 0, 0, kInfill, true},
-    {"input_suffix", "string", &GenerateRequest::suffix, "The text behind.", 0, 0, kInfill, true},
+    {"input_suffix", "string", &GenerateRequest::suffix, "The text after the middle.", 0, 0,
+     kInfill, true},
     {"input_extra", "array", &parse_files, "Other files of the project: text and filename.", 0, 0,
      kInfill},
-    {"prompt", "string", &parse_prefix, "Comes behind the prefix.", 0, 0, kInfill},
+    {"prompt", "string", &parse_prefix, "Text after the prefix.", 0, 0, kInfill},
 });
 
 }  // namespace

@@ -25,7 +25,8 @@ Result<std::string> apply_template(const ServingContext& serving, std::string_vi
 Result<std::string> detokenize(const ApiConfig& config, std::string_view body, int32_t tokens_max);
 
 // These endpoints hold no place in the engine's queue, so their work and their answers have bounds
-// of their own: whatever may become a prompt here, and somewhat more for those who cut documents.
+// of their own: whatever may become a prompt here, and somewhat more for clients that cut
+// documents.
 inline constexpr size_t kTokenizeBytesMax = 1 << 20;
 inline constexpr size_t kDetokenizeIdsMax = 1 << 17;
 

@@ -300,7 +300,7 @@ class WholeChat final : public AnswerShape {
   struct Choice {
     std::string text, reasoning;
     std::vector<Call> calls;
-    std::string json;  // Of the finished choice, behind its index.
+    std::string json;  // Of the finished choice, after its index.
   };
   // Of a prompt, where the request asks for it.
   struct PromptShown {

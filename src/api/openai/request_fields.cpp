@@ -118,7 +118,7 @@ constexpr double kCountMax = INT32_MAX;
 constexpr double kSeedMax = 0x1p63;
 
 constexpr auto kFields = std::to_array<RequestField>({
-    // OpenAI requires it; who types a request by hand has one model and leaves it out.
+    // OpenAI requires it; requests that are typed by hand leave it out, for there is one model.
     {"model", "string", &G::model, "The model's id or one of its aliases."},
     {"messages", "array", &parse_messages, "The conversation.", 0, 0, kChat, true},
     {"prompt", "string or array", &parse_prompt, "Text or token ids, one or several.", 0, 0,
@@ -267,7 +267,7 @@ constexpr auto kFields = std::to_array<RequestField>({
     {"truncation_side", "string", &parse_truncation_side,
      "left, or right: then the first tokens are kept (vLLM).", 0, 0, kChat | kCompletions},
     {"suffix", "string", &G::suffix,
-     "The text behind the answer, for models with fill-in-the-middle tokens.", 0, 0, kCompletions},
+     "The text after the answer, for models with fill-in-the-middle tokens.", 0, 0, kCompletions},
 
     {"cache_salt", "string", &G::cache_salt, "Prompts of different salts share no cache."},
     {"priority", "integer", &G::priority,

@@ -33,7 +33,7 @@ struct CallFormat {
   std::span<const std::string_view> begins{};  // Markers; none begins with another one.
   // First bytes of calls without a marker, at the beginning of the content.
   std::string_view bare{};
-  // For a marker (empty: none) and the first byte behind it that is no white space; null: no call.
+  // For a marker (empty: none) and the first byte after it that is no white space; null: no call.
   CallReaderPtr (*reader)(std::string_view marker, char first) = nullptr;
   CallGrammar grammar{};
   // The grammar is the form in which the model itself writes calls, and begins with a marker: so
@@ -51,7 +51,7 @@ std::span<const CallFormat> call_formats();
 const CallFormat* detect_calls(std::string_view chat_template);
 // Null if there is none of the name.
 const CallFormat* find_calls(std::string_view name);
-// JSON without markers, for whoever knows no format.
+// JSON without markers, for models of which no format is known.
 const CallFormat& generic_calls();
 // The form in which models are told to write calls whose template says nothing of them.
 const CallFormat& described_calls();

@@ -302,7 +302,7 @@ std::string behind_reasoning(const ReasoningFormat& reasoning, bool begun,
   // Mostly two line feeds.
   write_space(json);
   write_space(json);
-  if (!reasoning.behind.empty()) write_text(json, reasoning.behind);
+  if (!reasoning.after.empty()) write_text(json, reasoning.after);
   json.end_array().end_object();
   json.field("min", begun ? 1 : 0).field("max", 1).end_object();
   json.raw(answer);

@@ -44,7 +44,7 @@ std::string write_calls(const CallFormat& format, std::span<const WrittenCall> c
 
 // Both return a part as grammar/parts.h reads it.
 std::string calls_part(const CallBinding& binding);
-// `answer`, behind reasoning: which is there if the prompt has opened it, and else may be.
+// `answer`, after reasoning: which is there if the prompt has opened it, and else may be.
 std::string behind_reasoning(const ReasoningFormat& reasoning, bool begun, std::string_view answer);
 
 }  // namespace weir::api::output

@@ -19,7 +19,7 @@ class CallReader {
   enum class Step : uint8_t {
     kMore,
     kDone,        // The calls are over with this byte,
-    kDoneBefore,  // or before it: it is read as what comes behind them.
+    kDoneBefore,  // or before it: it is read as what comes after them.
     kFail,        // This byte cannot be: what has come since the last whole call is content.
   };
 

@@ -25,7 +25,7 @@ constexpr auto kHeaders = std::to_array<string_view>({kChannel, kStart, kMessage
 constexpr size_t kHeaderBytesMax = 1024;
 constexpr size_t kSpaceMax = 64;  // Before a header.
 
-// The word behind a key, up to white space or a marker.
+// The word after a key, up to white space or a marker.
 string_view word_behind(string_view header, string_view key) {
   const size_t at = header.find(key);
   if (at == string_view::npos) return {};
@@ -145,7 +145,7 @@ size_t HarmonyParser::call(string_view text, Pieces& out) {
   return text.size();
 }
 
-// White space before the marker behind a call belongs to the marker.
+// White space before the marker after a call belongs to the marker.
 size_t HarmonyParser::call_end(string_view text) {
   const size_t space = static_cast<size_t>(std::ranges::find_if_not(text, is_space) - text.begin());
   if (space < text.size()) {

@@ -12,7 +12,7 @@
 namespace weir::api::output {
 
 struct JsonCallForm {
-  std::string_view close{};      // The marker behind the calls; empty: none.
+  std::string_view close{};      // The marker after the calls; empty: none.
   bool needs_arguments = false;  // Without a marker before it, an object with a name is no call.
 };
 

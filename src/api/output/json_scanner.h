@@ -1,6 +1,6 @@
 // JsonScanner: finds where a JSON value ends, byte by byte, and the first byte with which it is
-// none. Numbers and words are not looked at closely: who needs to be sure parses the value once it
-// is whole.
+// none. Numbers and words are not looked at closely: a caller that needs to be sure parses the
+// value once it is whole.
 //
 // Threads: a plain value.
 #pragma once

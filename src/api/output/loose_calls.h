@@ -12,11 +12,11 @@ namespace weir::api::output {
 
 struct GemmaCallForm {
   std::string_view quote{};  // Around strings.
-  std::string_view close{};  // The marker behind the call.
+  std::string_view close{};  // The marker after the call.
 };
 
 CallReaderPtr gemma_calls(const GemmaCallForm& form);
-// `close`: the marker behind the list; empty: none.
+// `close`: the marker after the list; empty: none.
 CallReaderPtr python_calls(std::string_view close);
 
 }  // namespace weir::api::output

@@ -149,7 +149,7 @@ LooseJson::Step LooseJson::end_value() {
   return at_top() ? Step::kDone : Step::kMore;
 }
 
-// A comma is written before what follows it: the last one may have nothing behind it.
+// A comma is written before what follows it: the last one may have nothing after it.
 void LooseJson::separate(std::string& json) {
   if (comma_) json += ", ";
   first_ = comma_ = false;

@@ -36,7 +36,7 @@ class NamedCalls final : public CallReader {
   }
 
   bool finish(CallGate& gate, Pieces& out) override {
-    if (state_ == State::kEnd) return gate.end(out);  // The marker behind the call is not missed.
+    if (state_ == State::kEnd) return gate.end(out);  // The marker after the call is not missed.
     return state_ == State::kBegin && calls_ > 0;
   }
 

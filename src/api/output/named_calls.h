@@ -14,7 +14,7 @@ struct NamedCallForm {
   std::string_view call_begin{};   // Empty: the format's marker begins the call itself.
   std::string_view name_end{};     // Between name and arguments.
   std::string_view call_end{};     // Empty: none.
-  std::string_view section_end{};  // Behind all calls; empty: there is no section.
+  std::string_view section_end{};  // After all calls; empty: there is no section.
   std::string_view id_begin{};     // Between name and id, if the format has ids.
   bool kimi_names = false;         // functions.NAME:INDEX, which is the call's id too.
 };

@@ -13,7 +13,7 @@ constexpr auto kFormats = std::to_array<ReasoningFormat>({
      .open = "<|channel|>analysis<|message|>",
      .close = "<|end|>",
      .in_template = "<|channel|>",
-     .behind = "<|start|>assistant",
+     .after = "<|start|>assistant",
      .before_content = "<|channel|>final<|message|>",
      .messages = true},
     {"seed", "<seed:think>", "</seed:think>", "<seed:think>"},

@@ -13,7 +13,7 @@ struct ReasoningFormat {
   std::string_view name;
   std::string_view open, close;
   std::string_view in_template;       // What templates that use it hold.
-  std::string_view behind{};          // Between its end and the answer,
+  std::string_view after{};           // Between its end and the answer,
   std::string_view before_content{};  // and before an answer that is no call.
   bool messages = false;              // HarmonyParser reads the whole output.
 };

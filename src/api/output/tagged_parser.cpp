@@ -13,7 +13,7 @@ namespace weir::api::output {
 namespace {
 
 // White space before a marker belongs to the marker, up to this much: it is held back until the
-// text behind it is known.
+// text after it is known.
 constexpr size_t kHeldSpaceMax = 64;
 
 // Where the white space that ends before `end` begins.

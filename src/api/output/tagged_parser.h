@@ -1,5 +1,5 @@
 // TaggedParser: outputs that are content but for what stands between markers: reasoning at the
-// beginning, calls anywhere behind it. All formats but gpt-oss's, whose outputs are made of
+// beginning, calls anywhere after it. All formats but gpt-oss's, whose outputs are made of
 // messages.
 //
 // Threads: as OutputParser.
@@ -37,7 +37,7 @@ class TaggedParser final : public OutputParser {
 
   const ParserOptions& options_;
   State state_ = State::kContent;
-  bool skip_space_ = false;  // What comes next stands behind a marker.
+  bool skip_space_ = false;  // What comes next stands after a marker.
   bool bare_ = true;         // A call without a marker may begin here.
   std::string held_;
   std::string again_;  // The beginning of a marker that came with an earlier text.

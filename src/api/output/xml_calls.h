@@ -18,9 +18,9 @@ struct XmlCallForm {
   std::string_view function_end{};
   std::string_view key_begin{};    // Up to the key.
   std::string_view key_end{};      // Between key and value.
-  std::string_view value_begin{};  // Behind key_end and white space; empty: none.
+  std::string_view value_begin{};  // After key_end and white space; empty: none.
   std::string_view value_end{};
-  std::string_view section_end{};  // Behind all functions; empty: there is one.
+  std::string_view section_end{};  // After all functions; empty: there is one.
   bool in_function = false;        // function_begin has been read already.
 };
 

@@ -1,5 +1,5 @@
-// The answer at `/`: what this server is, for somebody who has typed its address into a browser or
-// into curl.
+// The answer at `/`: what this server is, for a reader that has typed its address into a browser
+// or into curl.
 //
 // Threads: pure functions.
 #pragma once

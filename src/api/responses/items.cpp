@@ -102,7 +102,7 @@ Result<void> ResponseItems::add_message(std::string_view path, JsonObject item) 
 }
 
 void ResponseItems::add_assistant(std::string text) {
-  // A text behind another is another turn; one behind calls is the same turn's.
+  // A text after another is another turn; one after calls is the same turn's.
   if (turn_.has_content && turn_.calls.empty()) close();
   turn_.open = turn_.has_content = true;
   turn_.content += text;

@@ -22,7 +22,7 @@ namespace weir::api::responses {
 
 struct ResponsesRequest {
   openai::Request generate;
-  std::shared_ptr<ResponseTurn> turn;  // This request's input, behind what it continues.
+  std::shared_ptr<ResponseTurn> turn;  // This request's input, after what it continues.
   size_t items = 0;                    // Of the input, with ids of ours.
   bool store = true;
   bool summary = false;  // Reasoning is shown as a summary, which some clients ask for.

@@ -92,7 +92,7 @@ class ResponsesShape final : public AnswerShape {
   void append_part(std::string& out, std::string_view text_json) const;
   void append_item(std::string& out, Status status, std::string_view text_json) const;
 
-  // --- The response object: what stands before the members of `output`, and behind them.
+  // --- The response object: what stands before the members of `output`, and after them.
   void append_head(std::string& out, Status status, const Error* error) const;
   static void append_tail(std::string& out, const Usage* usage);
   void store(std::string head, std::string tail);

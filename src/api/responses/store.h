@@ -1,12 +1,12 @@
 // ResponseStore: responses that clients may read again and continue (`previous_response_id`), in
 // memory, within a budget. One caller alone may fill it. Where several do, the caller that holds
-// most loses its oldest first, so that nobody can drop the responses of others by making many.
+// most loses its oldest first, so that no caller can drop the responses of others by making many.
 //
 // Threads: any; one lock, never held for long. What find() returns does not change.
 //
 // Invariants:
 // (1) A conversation is a chain of turns; each is held by its own response, if that is still here,
-//     and by the turns behind it. So what continues a response can be continued, and counts, even
+//     and by the turns after it. So what continues a response can be continued, and counts, even
 //     when the response itself is gone.
 // (2) The bytes of all responses and turns together are at most bytes_max.
 #pragma once
@@ -45,10 +45,10 @@ struct ResponseTurn {
 
 struct StoredResponse {
   std::string id;
-  std::string owner;       // The key's id; nobody else sees it.
+  std::string owner;       // The key's id; requests with other keys do not see it.
   uint64_t caller = 0;     // Exchange::caller(): whose share of the store it takes.
   int64_t created = 0;     // Seconds since the epoch.
-  std::string head, tail;  // The response's JSON, before and behind the members of its output.
+  std::string head, tail;  // The response's JSON, before and after the members of its output.
   std::shared_ptr<ResponseTurn> turn;
   MemoryLease lease;
 };

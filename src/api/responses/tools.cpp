@@ -61,7 +61,7 @@ class ToolsReader {
                               : function(path, object, space, std::move(parsed));
     }
     if (type == "namespace" && !space) return name_space(path, object);
-    // Of a kind that nobody knows, what describes a function is one that was misspelled.
+    // Of an unknown kind, what describes a function is one that was misspelled.
     if (!is_vendor_tool(type) && (json_get(object, "parameters") || type == "namespace"))
       return unsupported(join(path, "type"),
                          "expected \"function\", \"custom\" or \"namespace\", found \"" +

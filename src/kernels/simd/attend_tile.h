@@ -182,9 +182,9 @@ void add_tile_values(const Tiles<V>& tiles, int32_t block, const float* weights,
   if (!shared) return;
   tile_values_all<V, M>(tiles, weights, common, sums);
   for (int m = 0; m < M; ++m) {
-    const Span<V> behind{common.end, seen_in(queries[m], block).end};
-    if (behind.begin < behind.end)
-      tile_values_all<V, 1>(tiles, weights + m * kBlockTokens, behind,
+    const Span<V> after{common.end, seen_in(queries[m], block).end};
+    if (after.begin < after.end)
+      tile_values_all<V, 1>(tiles, weights + m * kBlockTokens, after,
                             sums + int64_t{m} * tiles.v_stride);
   }
 }

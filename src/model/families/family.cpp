@@ -60,7 +60,7 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
   const std::string type = r.string_or("rope_type", r.string_or("type", ""));
   r.ignore("type");
   out.scaling = parse_scaling(c, type);
-  if (out.scaling == Rope::kNone) {  // Then nobody asks how far.
+  if (out.scaling == Rope::kNone) {  // Then it does not matter how far.
     r.ignore("factor");
     r.ignore("original_max_position_embeddings");
     return;
