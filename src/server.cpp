@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "api/access/guard.h"
 #include "api/api.h"
-#include "api/guard.h"
-#include "api/loading.h"
+#include "api/exchange/loading.h"
 #include "base/log.h"
 #include "base/thread_team.h"
 #include "exec/executor.h"

@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "api/api_error.h"
 #include "api/api_impl.h"
-#include "api/deadline.h"
+#include "api/exchange/api_error.h"
+#include "api/stream/deadline.h"
 #include "base/ascii.h"
 #include "base/check.h"
 #include "base/trace.h"

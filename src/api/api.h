@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/api_config.h"
-#include "api/endpoint_table.h"
-#include "api/keys.h"
+#include "api/access/keys.h"
+#include "api/reference/endpoint_table.h"
+#include "api/serving/api_config.h"
 #include "net/http.h"
 
 namespace weir::api {

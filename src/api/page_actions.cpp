@@ -8,10 +8,10 @@
 #include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
 #include "api/llama/token_endpoints.h"
-#include "api/model_name.h"
 #include "api/pages/front_page.h"
 #include "api/pages/server_pages.h"
 #include "api/responses/responses.h"
+#include "api/serving/model_name.h"
 #include "base/json.h"
 
 namespace weir::api {

@@ -23,7 +23,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "api/deadline.h"
+#include "api/stream/deadline.h"
 #include "base/fair_queue.h"
 #include "base/metrics.h"
 #include "base/result.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/access/queue_room.h"
 #include "api/api_impl.h"
-#include "api/deadline.h"
-#include "api/queue_room.h"
+#include "api/stream/deadline.h"
 
 namespace weir::api {
 

@@ -11,7 +11,7 @@
 
 namespace weir {
 
-// What kind of thing went wrong. api/api_error.cpp maps each to an HTTP status.
+// What kind of thing went wrong. api/exchange/api_error.cpp maps each to an HTTP status.
 enum class ErrorCode : uint8_t {
   kInvalid,        // Malformed or out of range: 400.
   kContextLength,  // The prompt does not fit the context: 400, code context_length_exceeded.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "api/keys.h"
+#include "api/access/keys.h"
 #include "base/result.h"
 #include "program/options.h"
 

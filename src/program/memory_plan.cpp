@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/memory_cost.h"
+#include "api/memory/memory_cost.h"
 #include "api/vectors/embedding_request.h"
 #include "base/byte_size.h"
 #include "base/fair_budget.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/memory_cost.h"
+#include "api/memory/memory_cost.h"
 #include "base/fair_budget.h"
 
 namespace weir {

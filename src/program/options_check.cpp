@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "api/cors.h"
-#include "api/guard.h"
+#include "api/access/cors.h"
+#include "api/access/guard.h"
 #include "api/openai/request_fields.h"
 #include "api/output/call_format.h"
 #include "base/check.h"

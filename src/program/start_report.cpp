@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "api/sampling_fields.h"
+#include "api/request/sampling_fields.h"
 #include "base/byte_size.h"
 #include "base/log.h"
 #include "program/allocator.h"

@@ -1,6 +1,6 @@
 #include "program/text_parts.h"
 
-#include "api/sampling_fields.h"
+#include "api/request/sampling_fields.h"
 #include "base/file.h"
 
 namespace weir {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "api/generation_defaults.h"
-#include "api/rerank_config.h"
+#include "api/request/generation_defaults.h"
+#include "api/serving/rerank_config.h"
 #include "base/result.h"
 #include "card/embedding_settings.h"
 #include "card/model_card.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "api/llama/token_endpoints.h"
-#include "api/memory_cost.h"
+#include "api/memory/memory_cost.h"
 #include "api/test_api.h"
 
 namespace weir::api {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/keys.h"
+#include "api/access/keys.h"
 #include "base/check.h"
 #include "net/tls.h"
 

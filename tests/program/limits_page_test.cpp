@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "api/memory_lease.h"
+#include "api/memory/memory_lease.h"
 #include "base/byte_size.h"
 #include "base/fair_budget.h"
 #include "net/http.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "api/memory_cost.h"
+#include "api/memory/memory_cost.h"
 #include "base/byte_size.h"
 #include "base/fair_budget.h"
 #include "card/default_model.h"

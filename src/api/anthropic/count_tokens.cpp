@@ -1,9 +1,9 @@
 #include "api/anthropic/count_tokens.h"
 
 #include "api/anthropic/message_request.h"
-#include "api/chat_prompt.h"
-#include "api/model_name.h"
-#include "api/prompt_limits.h"
+#include "api/prompt/chat_prompt.h"
+#include "api/prompt/prompt_limits.h"
+#include "api/serving/model_name.h"
 #include "base/json.h"
 
 namespace weir::api::anthropic {

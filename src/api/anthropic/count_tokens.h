@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/serving_context.h"
+#include "api/serving/serving_context.h"
 
 namespace weir::api::anthropic {
 

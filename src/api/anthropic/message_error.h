@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/error_shape.h"
+#include "api/exchange/error_shape.h"
 #include "base/result.h"
 #include "net/http.h"
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <limits>
 
-#include "api/request_values.h"
-#include "api/structured_output.h"
+#include "api/request/request_values.h"
+#include "api/request/structured_output.h"
 
 namespace weir::api::anthropic {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/generate_request.h"
-#include "api/request_field.h"
+#include "api/request/generate_request.h"
+#include "api/request/request_field.h"
 
 namespace weir::api::anthropic {
 

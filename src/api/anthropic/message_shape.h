@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "api/answer_shape.h"
+#include "api/answer/answer_shape.h"
 
 namespace weir::api::anthropic {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/api_config.h"
+#include "api/serving/api_config.h"
 
 namespace weir::api::anthropic {
 

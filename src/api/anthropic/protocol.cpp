@@ -2,7 +2,7 @@
 
 #include "api/anthropic/message_request.h"
 #include "api/anthropic/message_shape.h"
-#include "api/exchange.h"
+#include "api/exchange/exchange.h"
 
 namespace weir::api::anthropic {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "api/protocol.h"
+#include "api/prompt/protocol.h"
 
 namespace weir::api::anthropic {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/llama/fields.h"
-#include "api/request_values.h"
+#include "api/request/request_values.h"
 
 namespace weir::api::llama {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/openai/request.h"
-#include "api/request_field.h"
+#include "api/request/request_field.h"
 
 namespace weir::api::llama {
 

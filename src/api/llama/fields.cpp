@@ -3,7 +3,7 @@
 #include <array>
 #include <limits>
 
-#include "api/request_values.h"
+#include "api/request/request_values.h"
 #include "sched/request.h"
 
 namespace weir::api::llama {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "api/json_fields.h"
 #include "api/llama/completion.h"
 #include "api/llama/infill.h"
 #include "api/llama/shape.h"
+#include "api/request/json_fields.h"
 
 namespace weir::api::llama {
 

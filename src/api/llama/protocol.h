@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "api/protocol.h"
+#include "api/prompt/protocol.h"
 
 namespace weir::api::llama {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/api_error.h"
-#include "api/sampling_fields.h"
+#include "api/exchange/api_error.h"
+#include "api/request/sampling_fields.h"
 #include "base/json.h"
 
 namespace weir::api::llama {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "api/answer_shape.h"
-#include "api/generate_request.h"
+#include "api/answer/answer_shape.h"
+#include "api/request/generate_request.h"
 #include "sched/request.h"
 #include "text/tokenizer.h"
 

@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "api/chat_prompt.h"
-#include "api/json_fields.h"
-#include "api/model_name.h"
 #include "api/openai/chat_messages.h"
 #include "api/openai/request_fields.h"
 #include "api/openai/tool_fields.h"
+#include "api/prompt/chat_prompt.h"
+#include "api/request/json_fields.h"
+#include "api/serving/model_name.h"
 #include "base/json.h"
 
 namespace weir::api::llama {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "api/endpoint_table.h"
-#include "api/serving_context.h"
+#include "api/reference/endpoint_table.h"
+#include "api/serving/serving_context.h"
 
 namespace weir::api::llama {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "api/json_fields.h"
+#include "api/request/json_fields.h"
 
 namespace weir::api::openai {
 

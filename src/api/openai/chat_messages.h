@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "api/generate_request.h"
-#include "api/request_field.h"
+#include "api/request/generate_request.h"
+#include "api/request/request_field.h"
 #include "base/json.h"
 #include "base/result.h"
 

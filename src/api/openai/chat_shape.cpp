@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/api_error.h"
+#include "api/exchange/api_error.h"
 #include "base/json.h"
 
 namespace weir::api::openai {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "api/answer_shape.h"
+#include "api/answer/answer_shape.h"
 #include "api/openai/request_fields.h"
 
 namespace weir::api::openai {

@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-#include "api/exchange.h"
+#include "api/exchange/exchange.h"
 #include "api/openai/chat_shape.h"
 
 namespace weir::api::openai {

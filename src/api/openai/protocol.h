@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "api/openai/request_fields.h"
-#include "api/protocol.h"
+#include "api/prompt/protocol.h"
 
 namespace weir::api::openai {
 

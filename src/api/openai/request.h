@@ -4,7 +4,7 @@
 // Threads: a plain value.
 #pragma once
 
-#include "api/generate_request.h"
+#include "api/request/generate_request.h"
 
 namespace weir::api::openai {
 

@@ -8,8 +8,8 @@
 #include "api/openai/chat_messages.h"
 #include "api/openai/tool_fields.h"
 #include "api/openai/vllm_fields.h"
-#include "api/request_values.h"
-#include "api/structured_output.h"
+#include "api/request/request_values.h"
+#include "api/request/structured_output.h"
 #include "sched/request.h"
 
 namespace weir::api::openai {

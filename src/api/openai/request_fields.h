@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "api/endpoint_table.h"
 #include "api/openai/request.h"
-#include "api/request_field.h"
+#include "api/reference/endpoint_table.h"
+#include "api/request/request_field.h"
 #include "base/json.h"
 #include "base/result.h"
 

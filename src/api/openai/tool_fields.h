@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/openai/request.h"
-#include "api/request_field.h"
+#include "api/request/request_field.h"
 #include "base/json.h"
 #include "base/result.h"
 

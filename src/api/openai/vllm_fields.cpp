@@ -1,7 +1,7 @@
 #include "api/openai/vllm_fields.h"
 
-#include "api/json_fields.h"
-#include "api/request_values.h"
+#include "api/request/json_fields.h"
+#include "api/request/request_values.h"
 #include "sched/request.h"
 
 namespace weir::api::openai {

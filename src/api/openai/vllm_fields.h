@@ -3,8 +3,8 @@
 // Threads: pure functions.
 #pragma once
 
-#include "api/generate_request.h"
-#include "api/request_field.h"
+#include "api/request/generate_request.h"
+#include "api/request/request_field.h"
 #include "base/result.h"
 
 namespace weir::api::openai {

@@ -349,8 +349,8 @@ constexpr auto kFormats = std::to_array<CallFormat>({
                  .after_name = "\", \"parameters\": ",
                  .call_end = "}",
                  .between = "; "}},
-    {.name =
-         "described",  // As tool_messages.h describes them; Hermes' form, which many models know.
+    // As serving/tool_messages.h describes them: Hermes' form, which many models know.
+    {.name = "described",
      .begins = kToolCall,
      .reader = &tool_call_tag,
      .grammar = in_tags("<tool_call>", "\v</tool_call>"),

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "api/breaker_store.h"
-#include "api/sampling_fields.h"
+#include "api/request/sampling_fields.h"
+#include "api/serving/breaker_store.h"
 #include "base/json.h"
 
 namespace weir::api::pages {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/api_config.h"
-#include "api/open_request.h"
+#include "api/serving/api_config.h"
+#include "api/stream/open_request.h"
 
 namespace weir::api::pages {
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "api/endpoint_table.h"
+#include "api/reference/endpoint_table.h"
 #include "api/reference/reference.h"
 #include "base/check.h"
 #include "base/json.h"

@@ -4,11 +4,11 @@
 #include <array>
 #include <utility>
 
-#include "api/memory_cost.h"
+#include "api/memory/memory_cost.h"
 #include "api/openai/request_fields.h"
+#include "api/request/structured_output.h"
 #include "api/responses/items.h"
 #include "api/responses/tools.h"
-#include "api/structured_output.h"
 #include "base/check.h"
 
 namespace weir::api::responses {
@@ -163,7 +163,8 @@ struct OwnField {
   bool required = false;
 };
 
-// The fields that chats do not have, or not so. Those that they share: generate_request.cpp.
+// The fields that chats do not have, or not so; openai/request_fields.cpp has those that they
+// share.
 constexpr auto kOwnFields = std::to_array<OwnField>({
     {"input", "string or array", nullptr,
      "A text, or items: messages, function_call, function_call_output, custom_tool_call, "

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "api/endpoint_table.h"
-#include "api/memory_lease.h"
+#include "api/memory/memory_lease.h"
 #include "api/openai/request.h"
-#include "api/request_field.h"
+#include "api/reference/endpoint_table.h"
+#include "api/request/request_field.h"
 #include "api/responses/store.h"
 #include "base/result.h"
 

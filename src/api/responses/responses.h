@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "api/prepare.h"
-#include "api/protocol.h"
+#include "api/prompt/prepare.h"
+#include "api/prompt/protocol.h"
 #include "api/responses/shape.h"
 #include "base/result.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/api_error.h"
+#include "api/exchange/api_error.h"
 #include "api/responses/events.h"
 #include "api/responses/tools.h"
 #include "base/json.h"

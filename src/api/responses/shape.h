@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/answer_shape.h"
+#include "api/answer/answer_shape.h"
 #include "api/responses/request.h"
 #include "api/responses/store.h"
 

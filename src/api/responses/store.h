@@ -21,7 +21,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "api/memory_lease.h"
+#include "api/memory/memory_lease.h"
 
 namespace weir::api::responses {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "api/openai/request_fields.h"
-#include "api/request_values.h"
+#include "api/request/request_values.h"
 #include "base/json.h"
 
 namespace weir::api::vectors {

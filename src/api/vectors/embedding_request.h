@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "api/endpoint_table.h"
-#include "api/ignored.h"
 #include "api/openai/request.h"
-#include "api/request_field.h"
+#include "api/reference/endpoint_table.h"
+#include "api/request/ignored.h"
+#include "api/request/request_field.h"
 #include "base/result.h"
 
 namespace weir::api::vectors {

@@ -5,12 +5,12 @@
 #include <span>
 #include <utility>
 
-#include "api/chat_prompt.h"
-#include "api/memory_cost.h"
-#include "api/model_name.h"
-#include "api/prompt_limits.h"
-#include "api/prompt_tokens.h"
-#include "api/request_memory.h"
+#include "api/memory/memory_cost.h"
+#include "api/memory/request_memory.h"
+#include "api/prompt/chat_prompt.h"
+#include "api/prompt/prompt_limits.h"
+#include "api/prompt/prompt_tokens.h"
+#include "api/serving/model_name.h"
 #include "base/base64.h"
 #include "base/json.h"
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "api/batch_answer.h"
+#include "api/stream/batch_answer.h"
 #include "api/vectors/embedding_request.h"
 
 namespace weir::api::vectors {

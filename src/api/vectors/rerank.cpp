@@ -6,13 +6,13 @@
 #include <span>
 #include <utility>
 
-#include "api/chat_prompt.h"
-#include "api/json_fields.h"
-#include "api/memory_cost.h"
-#include "api/model_name.h"
-#include "api/prompt_limits.h"
-#include "api/prompt_tokens.h"
-#include "api/request_memory.h"
+#include "api/memory/memory_cost.h"
+#include "api/memory/request_memory.h"
+#include "api/prompt/chat_prompt.h"
+#include "api/prompt/prompt_limits.h"
+#include "api/prompt/prompt_tokens.h"
+#include "api/request/json_fields.h"
+#include "api/serving/model_name.h"
 #include "api/vectors/rerank_request.h"
 #include "base/json.h"
 

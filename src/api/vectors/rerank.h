@@ -5,7 +5,7 @@
 // Threads: pure functions, for the pool.
 #pragma once
 
-#include "api/batch_answer.h"
+#include "api/stream/batch_answer.h"
 
 namespace weir::api::vectors {
 

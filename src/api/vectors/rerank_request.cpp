@@ -1,6 +1,6 @@
 #include "api/vectors/rerank_request.h"
 
-#include "api/json_fields.h"
+#include "api/request/json_fields.h"
 #include "base/json.h"
 
 namespace weir::api::vectors {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "api/endpoint_table.h"
-#include "api/ignored.h"
+#include "api/reference/endpoint_table.h"
+#include "api/request/ignored.h"
 #include "base/result.h"
 
 namespace weir::api::vectors {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/anthropic/message_error.h"
-#include "api/api_error.h"
+#include "api/exchange/api_error.h"
 #include "base/json.h"
 
 namespace weir::api::anthropic {

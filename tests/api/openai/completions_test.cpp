@@ -1,7 +1,7 @@
 // What only text completions have: echo with the prompt's log-probabilities, best_of, suffix.
 #include <gtest/gtest.h>
 
-#include "api/fim.h"
+#include "api/request/fim.h"
 #include "api/test_api.h"
 
 namespace weir::api::openai {

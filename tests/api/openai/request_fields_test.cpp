@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "api/sampling_fields.h"
+#include "api/request/sampling_fields.h"
 
 namespace weir::api::openai {
 namespace {

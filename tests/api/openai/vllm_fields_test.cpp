@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "api/prompt_logprobs.h"
+#include "api/answer/prompt_logprobs.h"
 #include "api/test_api.h"
 
 namespace weir::api::openai {

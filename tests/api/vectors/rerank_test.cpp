@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/rerank_config.h"
+#include "api/serving/rerank_config.h"
 #include "api/test_api.h"
 #include "api/vectors/rerank_request.h"
 

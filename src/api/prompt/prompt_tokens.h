@@ -1,0 +1,33 @@
+// A request's prompts as tokens: the chat template's text, texts, ids, texts with a hole in them;
+// cut where the request asks for it.
+//
+// Threads: any; slow work for a pool thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/prompt/prepare.h"
+#include "api/request/generate_request.h"
+#include "base/result.h"
+
+namespace weir::api {
+
+// A prompt for each of the request's; errors name the field. `chat_end`: the end of a chat's
+// prompt; enough of it to see what it has opened.
+Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ServingContext& serving,
+                                                           const PrepareInput& in,
+                                                           const ProtocolTraits& protocol,
+                                                           const GenerateRequest& request,
+                                                           std::string& chat_end);
+
+// How long a prompt may be before it is cut: reading all of a text whose end is wanted is work.
+int32_t uncut_tokens_max(const Truncation& truncation, int32_t tokens_max);
+// What a prompt that is cut to the context leaves to an answer of `asked` tokens: at most a quarter
+// of the context, as answers may be asked to be longer than all of it.
+int32_t answer_room(int64_t asked, int32_t tokens_max);
+// `room`: what -1 leaves.
+void truncate(const Truncation& truncation, int64_t room, std::vector<int32_t>& prompt);
+
+}  // namespace weir::api

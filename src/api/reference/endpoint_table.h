@@ -1,0 +1,53 @@
+// The endpoints as data. One table (api_table.cpp) routes requests, says who may ask, and is what
+// /openapi.json and docs/api.md are made of: a new endpoint is one row with its fields.
+//
+// Threads: any; constant data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::api {
+
+// Who may use an endpoint, where the server has keys (access/keys.h).
+enum class Access : uint8_t {
+  kOpen,     // Everybody: probes.
+  kAnyKey,   // Every key: what the server is.
+  kMonitor,  // Figures about the server: keys of scope all or monitor.
+  kApi,      // Keys of scope all or api.
+};
+
+// What becomes of a field of a body. Fields that no table names are ignored, and named
+// in the answer (request/ignored.h).
+enum class Treatment : uint8_t {
+  kHonoured,
+  kIgnored,  // On purpose: accepted whatever its value, without effect.
+  kRefused,  // A value that asks for something is a 400 that names the field.
+};
+
+struct FieldDoc {
+  std::string_view name;
+  std::string_view type;  // "string", "integer", "array", "string or array" ...
+  std::string_view help;
+  Treatment treatment = Treatment::kHonoured;
+  double min = 0, max = 0;  // Of numbers, inclusive; equal: no range.
+  bool required = false;
+};
+
+struct EndpointDoc {
+  std::string_view method, path;
+  std::string_view summary;
+  Access access = Access::kApi;
+  // Of the body, or null where there is none.
+  std::vector<FieldDoc> (*fields)() = nullptr;
+};
+
+// docs/api.md.
+std::string api_page(const std::vector<EndpointDoc>& endpoints);
+
+// /openapi.json, OpenAPI 3.1.
+std::string openapi_json(const std::vector<EndpointDoc>& endpoints, std::string_view version);
+
+}  // namespace weir::api

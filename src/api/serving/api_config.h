@@ -1,0 +1,93 @@
+// ApiConfig: what the composition root knows of the model, the machinery and the policy. It is
+// complete when the Api gets it, and nothing of it changes afterwards; what the Api makes of it is
+// a ServingContext.
+//
+// Threads: any; a plain value, const from the Api's construction on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/access/keys.h"
+#include "api/request/generation_defaults.h"
+#include "api/serving/rerank_config.h"
+#include "card/embedding_settings.h"
+#include "net/loop.h"
+#include "sched/engine_handle.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace weir::api {
+
+// What the pages about the model show.
+struct ModelFacts {
+  int32_t context_trained = 0;  // Positions that the model was made for.
+  int32_t hidden_size = 0;
+  int64_t parameters = 0;
+  int64_t bytes = 0;      // Of the weights in memory.
+  std::string formats{};  // "4-bit g32 79 %, 8-bit g32 21 %"
+};
+
+// What the composition root knows. Pointers are borrowed and outlive the Api.
+struct ApiConfig {
+  // --- The model.
+  std::string model_id{};              // As /v1/models names it.
+  std::vector<std::string> aliases{};  // Other names that requests may use.
+  // Of model_id and aliases those that a person gave it (--alias): pages and errors show them.
+  std::vector<std::string> given_names{};
+  bool any_name = false;                // Requests may call it as they like.
+  int64_t created = 0;                  // Seconds since the epoch.
+  int32_t context_max = 0;              // Positions of one sequence, prompt and output.
+  int32_t vocab_size = 0;               // Rows of logits; ids beyond are refused.
+  int32_t hidden_size = 0;              // Of an embedding.
+  card::EmbeddingSettings embedding{};  // The model's, or as --pooling says.
+  RerankConfig rerank{};                // The model's, or as --reranker says.
+  ModelFacts facts{};
+  GenerationDefaults defaults{};  // Merged with the command line; eos_ids included.
+  const text::Tokenizer* tokenizer = nullptr;
+  const text::ChatTemplate* chat_template = nullptr;      // Nullptr: /v1/chat/completions refuses.
+  const text::ChatTemplate* tool_use_template = nullptr;  // For conversations with tools, if any.
+  std::string chat_template_source{};                     // For /props.
+  std::vector<std::string> config_overrides{};            // For /props: "KEY=VALUE" each.
+  // `bos_token` and friends: variables of every template.
+  std::vector<std::pair<std::string, std::string>> special_tokens{};
+
+  // How the model writes calls and reasoning: names of formats, or what the template says.
+  std::string tool_parser = "auto";        // Also "none".
+  std::string reasoning_format = "auto";   // Also "none" and "deepseek".
+  bool trust_request_template = false;     // Requests may bring a chat template.
+  std::optional<bool> thinking{};          // Of requests that do not say; absent: the template's.
+  int32_t reasoning_budget = -1;           // Of requests that do not say: tokens; -1: any number.
+  std::string reasoning_budget_message{};  // What closes thinking that has used them up.
+
+  // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
+  sched::EngineHandle* engine = nullptr;
+  net::Loop* loop = nullptr;
+
+  // --- Policy.
+  int32_t parallel = 0;             // Sequences that run at once, for pages.
+  double queue_timeout_s = 0;       // A request that has waited so long is refused; 0: never.
+  double request_timeout_s = 0;     // An answer that takes so long ends with an error; 0: never.
+  std::vector<KeySpec> api_keys{};  // Empty: everybody may.
+  std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
+  // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
+  int32_t max_tokens_default = 0;
+  int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.
+  int32_t preparing_max = 1024;            // Requests waiting to be prepared and being prepared,
+  size_t preparing_bytes_max = 256 << 20;  // and their memory (memory/memory_cost.h).
+  size_t log_bytes_max = size_t{1} << 30;  // Memory for the token logs of all open requests.
+  size_t responses_bytes_max = 64 << 20;   // Stored responses; 0: none are stored.
+  size_t automata_bytes_max = 64 << 20;    // Compiled grammars, kept for the next request.
+  size_t stream_pause_bytes = 64 << 10;    // As HttpLimits.
+  uint64_t keep_alive_ms = 15'000;         // Silence after which a stream gets a comment.
+  int32_t retry_after_s = 1;               // What 429 and 503 advise.
+  std::string version{};                   // "0.1.0"
+  std::string commit{};                    // What it was built from, as git describes it.
+  std::string kernels{};                   // The instruction set in use: "avx512"
+};
+
+}  // namespace weir::api

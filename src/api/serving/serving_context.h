@@ -1,0 +1,33 @@
+// ServingContext: the config, and beside it what the Api makes of it once and every request is
+// prepared with.
+//
+// Threads: any, at once: the config, the formats and the tokens never change, the stores lock.
+#pragma once
+
+#include <optional>
+
+#include "api/request/fim.h"
+#include "api/serving/api_config.h"
+#include "api/serving/breaker_store.h"
+#include "api/serving/grammar_store.h"
+#include "api/serving/output_plan.h"
+
+namespace weir::api {
+
+struct ServingContext {
+  explicit ServingContext(const ApiConfig& config_in)
+      : config(config_in),
+        outputs(choose_formats(config)),
+        grammars(*config.tokenizer, config.vocab_size, config.defaults.eos_ids,
+                 config.automata_bytes_max, outputs.markers),
+        breakers(*config.tokenizer, config.vocab_size),
+        infill(find_infill_tokens(*config.tokenizer)) {}
+
+  const ApiConfig& config;
+  const OutputFormats outputs;  // Of calls and of reasoning.
+  mutable GrammarStore grammars;
+  mutable BreakerStore breakers;
+  const std::optional<InfillTokens> infill;  // If the model can fill in the middle.
+};
+
+}  // namespace weir::api

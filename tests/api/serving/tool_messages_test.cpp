@@ -1,0 +1,154 @@
+// What a chat template leaves out of tools, and how it gets into the prompt all the same.
+#include "api/serving/tool_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/json.h"
+
+namespace weir::api {
+namespace {
+
+TemplateTools probe(const std::string& source) {
+  auto parsed = text::ChatTemplate::parse(source);
+  EXPECT_TRUE(parsed) << parsed.error().message;
+  return probe_template(*parsed, {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
+}
+
+constexpr const char* kPlain =
+    "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}";
+
+TEST(ToolMessages, ProbesSeeWhatATemplateWrites) {
+  const TemplateTools plain = probe(kPlain);
+  EXPECT_FALSE(plain.tools);
+  EXPECT_FALSE(plain.calls);
+  EXPECT_TRUE(plain.results);
+  EXPECT_TRUE(plain.system);
+  const TemplateTools full = probe(
+      "{{ bos_token }}{% if tools %}{{ tools | tojson }}{% endif %}"
+      "{% for m in messages %}{{ m['content'] }}{% for c in m['tool_calls'] or [] %}"
+      "{{ c['function'] | tojson }}{% endfor %}{% endfor %}");
+  EXPECT_TRUE(full.tools);
+  EXPECT_TRUE(full.calls);
+  EXPECT_TRUE(full.results);
+  // Tools stand in the system message, or nowhere.
+  EXPECT_TRUE(probe("{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] }}"
+                    "{{ tools | tojson }}{% endif %}x")
+                  .tools);
+  const TemplateTools strict = probe(
+      "{% for m in messages %}{% if m['role'] not in ['user', 'assistant'] %}"
+      "{{ raise_exception('no such role') }}{% endif %}{{ m['content'] }}{% endfor %}");
+  EXPECT_FALSE(strict.tools);
+  EXPECT_FALSE(strict.calls);
+  EXPECT_FALSE(strict.results);
+  EXPECT_FALSE(strict.system);
+  // One that cannot be rendered is left alone.
+  const TemplateTools broken = probe("{{ raise_exception('never') }}");
+  EXPECT_TRUE(broken.tools && broken.calls && broken.results && broken.system);
+}
+
+std::string letters(const TemplateTools& written) {
+  return std::string(written.tools ? "T" : "-") + (written.calls ? "C" : "-") +
+         (written.results ? "R" : "-") + (written.system ? "S" : "-");
+}
+
+TEST(ToolMessages, OfKnownTemplates) {
+  const char* fixtures = std::getenv("WEIR_FIXTURES");
+  const std::filesystem::path folder =
+      std::filesystem::path(fixtures ? fixtures : WEIR_SOURCE_DIR "/../shared/fixtures") /
+      "chat_templates/templates";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no templates: WEIR_FIXTURES is not set";
+  // Kimi's change a list in calls, which the sandbox of templates does not allow; SmolLM3's knows
+  // tools by names of its own.
+  const std::map<std::string, std::string> expected = {
+      {"HuggingFaceTB-SmolLM3-3B", "--RS"},
+      {"Kimi-K2-Instruct", "T-RS"},
+      {"Kimi-K2-Thinking", "T-RS"},
+      {"LFM2-8B-A1B", "T-RS"},
+      {"MiroThinker", "---S"},
+      {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "--RS"},
+      {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "-CRS"},
+      {"deepseek-ai-DeepSeek-V3.1", "-CRS"},
+      {"gemma3n", "---S"},
+      {"google-gemma-2-2b-it", "----"},
+      {"ibm-granite-granite-3.3-2B-Instruct", "T-RS"},
+      {"llama-cpp-rwkv-world", "---S"},
+      {"microsoft-Phi-3.5-mini-instruct", "---S"},
+      {"tokenizer-llama3_1", "--RS"},
+  };
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    std::stringstream source;
+    source << file.rdbuf();
+    const auto found = expected.find(entry.path().stem());
+    EXPECT_EQ(letters(probe(source.str())), found == expected.end() ? "TCRS" : found->second)
+        << entry.path();
+  }
+}
+
+constexpr const char* kTools =
+    R"([{"type":"function","function":{"name":"add","description":"Adds."}}])";
+const std::string kDescription =
+    "You can call functions. These are there, each as JSON:\n\n"
+    "{\"name\":\"add\",\"description\":\"Adds.\"}\n\n"
+    "To call one, write its name and its arguments, a JSON object, in exactly this form:\n\n"
+    "<tool_call>\n{\"name\": \"NAME\", \"arguments\": {\"PARAMETER\": \"VALUE\"}}\n</tool_call>\n\n"
+    "Then end your turn: the next message has the result. Call a function when the answer needs "
+    "it; otherwise answer in plain text.";
+
+std::string written(const std::string& messages, const TemplateTools& writes,
+                    const char* tools = kTools) {
+  const auto out = write_tools_into(messages, tools, writes, output::described_calls());
+  return out ? *out : out.error().message;
+}
+
+std::string json_of(std::string_view text) {
+  std::string json;
+  append_json_string(json, text);
+  return json;
+}
+
+TEST(ToolMessages, DescriptionsStandInTheSystemMessage) {
+  const TemplateTools none{.tools = false, .calls = false, .results = false, .system = true};
+  EXPECT_EQ(written(R"([{"role":"user","content":"Hi"}])", none),
+            R"([{"role":"system","content":)" + json_of(kDescription) +
+                R"(},{"role":"user","content":"Hi"}])");
+  EXPECT_EQ(
+      written(R"([{"role":"system","content":"Be kind."},{"role":"user","content":"Hi"}])", none),
+      R"([{"role":"system","content":)" + json_of("Be kind.\n\n" + kDescription) +
+          R"(},{"role":"user","content":"Hi"}])");
+  const TemplateTools no_system{.tools = false, .calls = false, .results = false, .system = false};
+  EXPECT_EQ(
+      written(R"([{"role":"user","content":"Hi","name":"Bo"}])", no_system),
+      R"([{"role":"user","content":)" + json_of(kDescription + "\n\nHi") + R"(,"name":"Bo"}])");
+}
+
+TEST(ToolMessages, CallsAndResultsAreTexts) {
+  const std::string history =
+      R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Well.","tool_calls":[)"
+      R"({"id":"a","type":"function","function":{"name":"add","arguments":{"a":1}}},)"
+      R"({"id":"b","type":"function","function":{"name":"add","arguments":{"a":2}}}]},)"
+      R"({"role":"tool","content":"1","tool_call_id":"a"},)"
+      R"({"role":"tool","content":"2","tool_call_id":"b"},{"role":"user","content":"And?"}])";
+  const TemplateTools none{.tools = true, .calls = false, .results = false, .system = true};
+  EXPECT_EQ(
+      written(history, none, ""),
+      R"([{"role":"user","content":"Hi"},{"role":"assistant","content":)" +
+          json_of(
+              "Well.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\":1}}\n</tool_call>\n"
+              "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\":2}}\n</tool_call>") +
+          R"(},{"role":"user","content":)" +
+          json_of("<tool_response>\n1\n</tool_response>\n\n<tool_response>\n2\n</tool_response>\n\n"
+                  "And?") +
+          "}]");
+  // Results at the end, where the model's turn is next.
+  EXPECT_EQ(written(R"([{"role":"tool","content":"7","tool_call_id":"a"}])", none, ""),
+            R"([{"role":"user","content":"<tool_response>\n7\n</tool_response>"}])");
+}
+
+}  // namespace
+}  // namespace weir::api
