@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/byte_size.h"
-#include "base/json.h"
 #include "base/thread_team.h"
+#include "commands/bench_report.h"
 #include "commands/bench_trace.h"
-#include "commands/expert_figures.h"
 #include "commands/route_measuring.h"
-#include "kernels/machine_limits.h"
 #include "kv/kv_cache.h"
 #include "model/batch_builder.h"
 #include "program/expert_streaming.h"
@@ -31,10 +27,6 @@ using std::chrono::steady_clock;
 double seconds_since(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
 }
-
-struct Spread {
-  double median = 0, low = 0, high = 0;
-};
 
 Spread spread(std::vector<double> values) {
   std::ranges::sort(values);
@@ -144,148 +136,6 @@ Result<std::vector<int32_t>> parse_list(const std::string& name, const std::stri
   return numbers;
 }
 
-struct Measured {
-  Spread prefill;  // Tokens a second.
-  std::optional<ExpertFigures> prefill_experts;
-  struct Decode {
-    int32_t depth = 0, batch = 0;
-    Spread speed;
-    std::optional<ExpertFigures> experts;
-  };
-  std::vector<Decode> decode;
-};
-
-// Memory for experts, and what was measured with it; one without streaming.
-struct Budget {
-  int64_t memory = 0;
-  std::optional<ssd::StorePlan> plan = {};
-  std::string io = {};
-  Measured measured = {};
-};
-
-// What a run reports beside the speeds.
-struct Setting {
-  const Options& options;
-  const ModelChoice& choice;
-  const model::Model& model;
-  kernels::MachineLimits limits;
-  std::string routing;  // Where it is not the model's own: what it is.
-};
-
-double gb_per_s(const Setting& s, double tokens_per_second) {
-  return static_cast<double>(s.model.token_work().weight_bytes) * tokens_per_second / 1e9;
-}
-double tops(const Setting& s, double tokens_per_second) {
-  return 2 * static_cast<double>(s.model.token_work().macs) * tokens_per_second / 1e12;
-}
-// The arithmetic that bounds this run: int8 in fast mode, float32 in exact.
-double peak_tops(const Setting& s) {
-  return s.choice.compute == model::Compute::kFast ? s.limits.int8_tops : s.limits.f32_tflops;
-}
-
-void print_table(const Setting& s, const std::vector<Budget>& budgets) {
-  std::printf("%s, %s on %s, %d threads, compute %s\n", s.choice.model_card.files.name().c_str(),
-              std::string(kernels::isa_name(s.choice.isa)).c_str(),
-              kernels::processor_name().c_str(), s.choice.threads,
-              std::string(word_of(s.choice.compute)).c_str());
-  std::printf("limits of this run: read %.1f GB/s (a plain loop %.1f), %s %.2f TOPS\n",
-              s.limits.read_gb_s, s.limits.plain_read_gb_s,
-              s.choice.compute == model::Compute::kFast ? "int8" : "f32", peak_tops(s));
-  std::printf("bytes of weights per token: %s; multiply-adds per token: %.1f M\n\n",
-              human_bytes(s.model.token_work().weight_bytes).c_str(),
-              static_cast<double>(s.model.token_work().macs) / 1e6);
-  std::printf("%-14s %12s %22s %18s %18s\n", "", "tokens/s", "low .. high", "of memory read",
-              "of peak");
-  const auto row = [&](const std::string& name, const Spread& speed, int32_t batch) {
-    // Weights are read once a step, for all sequences of the batch.
-    const double gb = batch > 0 ? gb_per_s(s, speed.median / batch) : 0;
-    const double t = tops(s, speed.median);
-    std::printf("%-14s %12.1f %10.1f ..%10.1f", name.c_str(), speed.median, speed.low, speed.high);
-    if (batch > 0) {
-      std::printf(" %10.1f %5.1f %%", gb, 100 * gb / s.limits.read_gb_s);
-    } else {
-      std::printf(" %18s", "");
-    }
-    std::printf(" %10.3f %5.1f %%\n", t, 100 * t / peak_tops(s));
-  };
-  for (const Budget& b : budgets) {
-    if (b.plan)
-      std::printf("\nexperts: %s for %.2f token cycles (%lld of %lld), %s%s%s\n",
-                  human_bytes(b.memory).c_str(), b.plan->cycles(),
-                  static_cast<long long>(b.plan->slots), static_cast<long long>(b.plan->experts),
-                  b.io.c_str(), s.routing.empty() ? "" : ", ", s.routing.c_str());
-    const Measured& m = b.measured;
-    row("prefill " + std::to_string(s.options.bench_prompt), m.prefill, 0);
-    for (const Measured::Decode& d : m.decode) {
-      row("decode x" + std::to_string(d.batch) + " @" + std::to_string(d.depth), d.speed, d.batch);
-      if (d.experts) std::printf("%s", d.experts->text().c_str());
-    }
-  }
-}
-
-void write_budget(JsonWriter& w, const Setting& s, const Budget& b) {
-  const Measured& m = b.measured;
-  if (b.plan) {
-    w.key("experts").begin_object();
-    w.field("memory", b.memory).field("slots", b.plan->slots).field("of", b.plan->experts);
-    w.field("cycles", b.plan->cycles()).field("cycle_bytes", b.plan->cycle_bytes);
-    w.field("io", b.io);
-    w.field("prefetch", word_of(s.options.ssd_prefetch));
-    w.field("routing", s.routing.empty() ? "the model's own" : s.routing).end_object();
-  }
-  w.key("prefill").begin_object();
-  w.field("prompt", s.options.bench_prompt).field("tokens_per_second", m.prefill.median);
-  w.field("low", m.prefill.low).field("high", m.prefill.high);
-  w.field("tops", tops(s, m.prefill.median));
-  if (m.prefill_experts) w.field("prompt_bytes", m.prefill_experts->prompt_bytes());
-  w.field("share_of_peak", tops(s, m.prefill.median) / peak_tops(s)).end_object();
-  w.key("decode").begin_array();
-  for (const Measured::Decode& d : m.decode) {
-    const double gb = gb_per_s(s, d.speed.median / d.batch);
-    w.begin_object().field("depth", d.depth).field("batch", d.batch);
-    w.field("tokens_per_second", d.speed.median);
-    w.field("low", d.speed.low).field("high", d.speed.high).field("weights_gb_s", gb);
-    w.field("share_of_read", gb / s.limits.read_gb_s);
-    w.field("share_of_plain_read", gb / s.limits.plain_read_gb_s);
-    w.field("share_of_peak", tops(s, d.speed.median) / peak_tops(s));
-    if (d.experts) {
-      w.key("experts").begin_object();
-      d.experts->write(w);
-      w.end_object();
-    }
-    w.end_object();
-  }
-  w.end_array();
-}
-
-void print_json(const Setting& s, const std::vector<Budget>& budgets) {
-  std::string out;
-  JsonWriter w(out);
-  w.begin_object();
-  w.field("model", s.choice.model_card.files.name()).field("processor", kernels::processor_name());
-  w.field("isa", kernels::isa_name(s.choice.isa)).field("threads", s.choice.threads);
-  w.field("compute", word_of(s.choice.compute));
-  w.field("weight_bytes_per_token", s.model.token_work().weight_bytes);
-  w.field("macs_per_token", s.model.token_work().macs);
-  w.key("limits").begin_object();
-  w.field("read_gb_s", s.limits.read_gb_s);
-  w.field("plain_read_gb_s", s.limits.plain_read_gb_s).field("int8_tops", s.limits.int8_tops);
-  w.field("f32_tflops", s.limits.f32_tflops).end_object();
-  if (budgets.size() == 1) {
-    write_budget(w, s, budgets[0]);
-  } else {
-    w.key("budgets").begin_array();
-    for (const Budget& budget : budgets) {
-      w.begin_object();
-      write_budget(w, s, budget);
-      w.end_object();
-    }
-    w.end_array();
-  }
-  w.end_object();
-  std::printf("%s\n", out.c_str());
-}
-
 // What a run measures with; the model's experts may be opened anew for each budget.
 struct Machine {
   const Options& options;
@@ -305,7 +155,7 @@ struct Machine {
   }
 };
 
-void measure_prefill(const Machine& m, Bench& bench, Measured& measured) {
+void measure_prefill(const Machine& m, Bench& bench, BenchFigures& measured) {
   const int32_t tokens = m.options.bench_prompt;
   std::vector<double> speeds;
   bench.prefill(1, tokens, m.prompt_pages);  // Warm: pages, caches, clocks.
@@ -321,7 +171,7 @@ void measure_prefill(const Machine& m, Bench& bench, Measured& measured) {
 }
 
 void measure_decode(const Machine& m, Bench& bench, int32_t depth, int32_t batch,
-                    Measured& measured) {
+                    BenchFigures& measured) {
   const int32_t steps = m.options.bench_decode;
   std::vector<double> speeds;
   bench.prefill(batch, depth, m.decode_pages);
@@ -339,9 +189,9 @@ void measure_decode(const Machine& m, Bench& bench, int32_t depth, int32_t batch
   measured.decode.push_back({depth, batch, spread(speeds), m.experts_since(before)});
 }
 
-Result<std::vector<Budget>> budgets_of(const Options& options, const model::Model& model) {
+Result<std::vector<BenchBudget>> budgets_of(const Options& options, const model::Model& model) {
   const ssd::ExpertCatalogue* catalogue = model.expert_catalogue();
-  std::vector<Budget> budgets;
+  std::vector<BenchBudget> budgets;
   for (const std::string& text : split_list(options.stream_budget)) {
     double cycles = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cycles);
@@ -398,10 +248,10 @@ Result<void> run_bench(const Options& options) {
       std::max<int64_t>(options.bench_prompt,
                         decode_end + int64_t{options.repetitions + 1} * options.bench_decode));
   WEIR_ASSIGN(const RouteMeasuring routes, measure_routes(options, *model, batch_max, routed));
-  WEIR_ASSIGN(std::vector<Budget> budgets, budgets_of(options, *model));
+  WEIR_ASSIGN(std::vector<BenchBudget> budgets, budgets_of(options, *model));
   const Machine machine{options,    batches,     depths, *model, routes.table.get(),
                         page_count, decode_pages};
-  for (Budget& budget : budgets) {
+  for (BenchBudget& budget : budgets) {
     WEIR_TRY(open_experts(*model, options, budget.memory, batch_max));
     if (model->experts() != nullptr) {
       budget.plan = model->experts()->plan();
@@ -413,8 +263,9 @@ Result<void> run_bench(const Options& options) {
       for (const int32_t batch : batches)
         measure_decode(machine, bench, depth, batch, budget.measured);
   }
-  const Setting setting{options, choice, *model, limits, routes.table ? routes.table->name() : ""};
-  options.json ? print_json(setting, budgets) : print_table(setting, budgets);
+  const BenchSetting setting{options, choice, *model, limits,
+                             routes.table ? routes.table->name() : ""};
+  options.json ? print_bench_json(setting, budgets) : print_bench_table(setting, budgets);
   if (routes.trace) return measure::write_file(*routes.trace, options.route_trace);
   return {};
 }

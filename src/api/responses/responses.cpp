@@ -12,6 +12,7 @@
 #include "api/prompt/prompt_tokens.h"
 #include "api/request/sampling_fields.h"
 #include "api/responses/events.h"
+#include "api/responses/response_object.h"
 #include "api/serving/model_name.h"
 #include "base/check.h"
 #include "base/json.h"

@@ -5,6 +5,7 @@
 
 #include "api/exchange/api_error.h"
 #include "api/responses/events.h"
+#include "api/responses/response_object.h"
 #include "api/responses/tools.h"
 #include "base/json.h"
 
@@ -24,32 +25,6 @@ std::string json_string(std::string_view text) {
   std::string json;
   append_json_string(json, text);
   return json;
-}
-
-void append_usage(std::string& out, const Usage& usage) {
-  JsonWriter json(out);
-  json.begin_object().field("input_tokens", usage.prompt_tokens);
-  json.key("input_tokens_details").begin_object().field("cached_tokens", usage.cached_tokens);
-  json.end_object().field("output_tokens", usage.completion_tokens);
-  json.key("output_tokens_details").begin_object();
-  json.field("reasoning_tokens", usage.reasoning_tokens).end_object();
-  json.field("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
-}
-
-enum class Status : uint8_t { kInProgress, kCompleted, kIncomplete, kFailed };
-
-std::string_view name_of(Status status) {
-  switch (status) {
-    case Status::kInProgress:
-      return "in_progress";
-    case Status::kCompleted:
-      return "completed";
-    case Status::kIncomplete:
-      return "incomplete";
-    case Status::kFailed:
-      return "failed";
-  }
-  return {};
 }
 
 // One choice; its pieces become items. The items are collected whether they are streamed or not:
@@ -80,26 +55,24 @@ class ResponsesShape final : public AnswerShape {
   }
   void open_part_event(std::string& out, std::string_view type);
   static void close_event(std::string& out) { ResponseEvents::close(out); }
-  void response_event(std::string& out, Status status, const Usage* usage, const Error* error);
+  void response_event(std::string& out, ResponseStatus status, const Usage* usage,
+                      const Error* error);
 
   // --- Items.
   bool is_call() const { return item_ == Item::kCall || item_ == Item::kCustomCall; }
   void open_item(std::string& out, Item kind, std::string_view letters);
   void open_message(std::string& out);
   void open_reasoning(std::string& out);
-  void close_item(std::string& out, Status status);
+  void close_item(std::string& out, ResponseStatus status);
   void close_part(std::string& out, const std::string& text);
   void append_part(std::string& out, std::string_view text_json) const;
-  void append_item(std::string& out, Status status, std::string_view text_json) const;
+  void append_item(std::string& out, ResponseStatus status, std::string_view text_json) const;
 
-  // --- The response object: what stands before the members of `output`, and after them.
-  void append_head(std::string& out, Status status, const Error* error) const;
-  static void append_tail(std::string& out, const Usage* usage);
   void store(std::string head, std::string tail);
 
   const ResponseFacts facts_;
   ResponseEvents events_;
-  Status status_ = Status::kInProgress;
+  ResponseStatus status_ = ResponseStatus::kInProgress;
 
   // The open item.
   Item item_ = Item::kNone;
@@ -120,39 +93,13 @@ void ResponsesShape::open_part_event(std::string& out, std::string_view type) {
   events_.open_text(out, type, item_index_, item_id_, is_call() ? std::string_view() : index_key);
 }
 
-void ResponsesShape::append_head(std::string& out, Status status, const Error* error) const {
-  JsonWriter json(out);
-  json.begin_object().field("id", facts_.id).field("object", "response");
-  json.field("created_at", facts_.created).field("status", name_of(status));
-  json.field("background", false).key("error");
-  if (error)
-    json.begin_object().field("code", "server_error").field("message", error->message).end_object();
-  else
-    json.null();
-  json.key("incomplete_details");
-  if (status == Status::kIncomplete)
-    json.begin_object().field("reason", "max_output_tokens").end_object();
-  else
-    json.null();
-  out.append(",").append(facts_.settings).append(",\"output\":[");
-}
-
-void ResponsesShape::append_tail(std::string& out, const Usage* usage) {
-  out.append("],\"usage\":");
-  if (usage)
-    append_usage(out, *usage);
-  else
-    out.append("null");
-  out.append("}");
-}
-
-void ResponsesShape::response_event(std::string& out, Status status, const Usage* usage,
+void ResponsesShape::response_event(std::string& out, ResponseStatus status, const Usage* usage,
                                     const Error* error) {
   open_event(out, "response." + std::string(name_of(status)));
   out.append(",\"response\":");
-  append_head(out, status, error);
+  append_response_head(out, facts_, status, error);
   out.append(output_);
-  append_tail(out, usage);
+  append_response_tail(out, usage);
   close_event(out);
 }
 
@@ -160,22 +107,22 @@ void ResponsesShape::begin(std::string& out, const Usage&) {
   if (!facts_.stream) return;
   open_event(out, "response.created");
   out.append(",\"response\":");
-  append_head(out, Status::kInProgress, nullptr);
-  append_tail(out, nullptr);
+  append_response_head(out, facts_, ResponseStatus::kInProgress, nullptr);
+  append_response_tail(out, nullptr);
   close_event(out);
-  response_event(out, Status::kInProgress, nullptr, nullptr);
+  response_event(out, ResponseStatus::kInProgress, nullptr, nullptr);
 }
 
 // Ends the item before, and announces this one.
 void ResponsesShape::open_item(std::string& out, Item kind, std::string_view letters) {
-  close_item(out, Status::kCompleted);
+  close_item(out, ResponseStatus::kCompleted);
   item_ = kind;
   ++item_index_;
   item_id_ = item_id(letters, facts_.id, facts_.items_before + static_cast<size_t>(item_index_));
   if (!facts_.stream) return;
   open_item_event(out, "response.output_item.added");
   out.append(",\"item\":");
-  append_item(out, Status::kInProgress, {});
+  append_item(out, ResponseStatus::kInProgress, {});
   close_event(out);
 }
 
@@ -227,7 +174,7 @@ void ResponsesShape::reasoning(std::string& out, ChoiceRef choice, std::string_v
 }
 
 void ResponsesShape::begin_call(std::string& out, ChoiceRef choice, const CallRef& call) {
-  close_item(out, Status::kCompleted);
+  close_item(out, ResponseStatus::kCompleted);
   if (choice.logprobs) choice.logprobs->clear();
   call_id_ = call.id;
   const auto renamed = std::ranges::find(facts_.tools, call.name, &RenamedTool::name);
@@ -249,7 +196,7 @@ void ResponsesShape::call_arguments(std::string& out, ChoiceRef choice, int32_t,
 }
 
 void ResponsesShape::end_call(std::string& out, ChoiceRef, int32_t) {
-  close_item(out, Status::kCompleted);
+  close_item(out, ResponseStatus::kCompleted);
 }
 
 // The part of the open item, around its text.
@@ -262,13 +209,13 @@ void ResponsesShape::append_part(std::string& out, std::string_view text_json) c
 }
 
 // The open item; in progress it has no text yet.
-void ResponsesShape::append_item(std::string& out, Status status,
+void ResponsesShape::append_item(std::string& out, ResponseStatus status,
                                  std::string_view text_json) const {
   const auto append_status = [&] {
     out.append(",\"status\":\"").append(name_of(status)).append("\"");
   };
   const auto append_own_part = [&](bool here) {
-    if (here && status != Status::kInProgress) append_part(out, text_json);
+    if (here && status != ResponseStatus::kInProgress) append_part(out, text_json);
   };
   out.append("{\"id\":\"").append(item_id_).append("\",");
   switch (item_) {
@@ -334,7 +281,7 @@ void ResponsesShape::close_part(std::string& out, const std::string& text) {
   close_event(out);
 }
 
-void ResponsesShape::close_item(std::string& out, Status status) {
+void ResponsesShape::close_item(std::string& out, ResponseStatus status) {
   if (item_ == Item::kNone) return;
   const std::string text = json_string(item_ == Item::kCustomCall ? custom_input(text_) : text_);
   std::string().swap(text_);
@@ -353,7 +300,8 @@ void ResponsesShape::close_item(std::string& out, Status status) {
 }
 
 void ResponsesShape::finish(std::string& out, ChoiceRef choice, const Finish& finish) {
-  status_ = finish.kind == FinishKind::kLength ? Status::kIncomplete : Status::kCompleted;
+  status_ =
+      finish.kind == FinishKind::kLength ? ResponseStatus::kIncomplete : ResponseStatus::kCompleted;
   // An answer without a word is a message, too. So are the last log-probabilities, of tokens whose
   // text was held back and is empty.
   if (item_index_ < 0) open_message(out);
@@ -364,8 +312,8 @@ void ResponsesShape::finish(std::string& out, ChoiceRef choice, const Finish& fi
 
 void ResponsesShape::end(std::string& out, const Usage& usage) {
   std::string head, tail;
-  append_head(head, status_, nullptr);
-  append_tail(tail, &usage);
+  append_response_head(head, facts_, status_, nullptr);
+  append_response_tail(tail, &usage);
   if (facts_.stream) {
     open_event(out, "response." + std::string(name_of(status_)));
     out.append(",\"response\":");
@@ -401,48 +349,11 @@ void ResponsesShape::fail(std::string& out, const Error& error) {
   out.append(",\"message\":").append(json_string(error.message)).append(",\"param\":null,");
   out.append(object);
   close_event(out);
-  close_item(out, Status::kIncomplete);
-  response_event(out, Status::kFailed, nullptr, &error);
+  close_item(out, ResponseStatus::kIncomplete);
+  response_event(out, ResponseStatus::kFailed, nullptr, &error);
 }
 
 }  // namespace
-
-std::string response_settings(const ResponsesRequest& request, std::string_view model,
-                              float temperature, float top_p) {
-  const GenerateRequest& generate = request.generate;
-  std::string out;
-  JsonWriter json(out);
-  const auto number_or_null = [&](std::string_view name, std::optional<int64_t> number) {
-    json.key(name);
-    if (number)
-      json.value(*number);
-    else
-      json.null();
-  };
-  json.begin_object().field("model", model);
-  json.key("instructions").raw(request.instructions);
-  number_or_null("max_output_tokens", generate.max_completion_tokens);
-  number_or_null("max_tool_calls", request.max_tool_calls);
-  json.key("metadata").raw(request.metadata);
-  json.field("parallel_tool_calls", generate.parallel_tool_calls);
-  json.key("previous_response_id");
-  if (request.previous_response_id)
-    json.value(*request.previous_response_id);
-  else
-    json.null();
-  json.key("prompt_cache_key").raw(request.prompt_cache_key);
-  json.key("reasoning").raw(request.reasoning);
-  json.key("safety_identifier").raw(request.safety_identifier);
-  json.field("service_tier", "default").field("store", request.store);
-  json.field("temperature", temperature);
-  json.key("text").raw(request.text);
-  json.key("tool_choice").raw(request.tool_choice);
-  json.key("tools").raw(request.tools);
-  json.field("top_logprobs", generate.top_logprobs.value_or(0)).field("top_p", top_p);
-  json.field("truncation", request.truncation);
-  json.key("user").raw(request.user);
-  return out.substr(1);  // Without the brace: members only.
-}
 
 std::unique_ptr<AnswerShape> make_responses_shape(ResponseFacts facts) {
   return std::make_unique<ResponsesShape>(std::move(facts));

@@ -38,10 +38,6 @@ struct ResponseFacts {
   std::shared_ptr<ResponseTurn> turn{};
 };
 
-// `temperature` and `top_p`: as they are in effect.
-std::string response_settings(const ResponsesRequest& request, std::string_view model,
-                              float temperature, float top_p);
-
 std::unique_ptr<AnswerShape> make_responses_shape(ResponseFacts facts);
 
 }  // namespace weir::api::responses
