@@ -11,7 +11,7 @@
 
 namespace weir {
 
-// With padding, without line breaks.
+// Writes padding, and no line breaks.
 void append_base64(std::string& out, std::span<const std::byte> bytes);
 
 // The bytes, or nothing where a character is no digit. Padding may be left out.

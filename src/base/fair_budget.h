@@ -45,7 +45,7 @@ class FairBudget {
     const size_t reserve = bytes_max_ - most_of_one(bytes_max_);
     return held == 0 && free > reserve ? std::max(share, free - reserve) : share;
   }
-  // As far as there is room at all: for what already holds a share and must not stop halfway.
+  // Takes bytes as long as any are left: for what holds a share and must not stop halfway.
   bool take_more(uint64_t holder, size_t bytes) {
     if (bytes > bytes_max_ - used_) return false;
     if (bytes == 0) return true;

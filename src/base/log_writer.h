@@ -38,8 +38,8 @@ class LogWriter {
 
   // Never blocks on the descriptor. `line` ends with a newline.
   void push(std::string_view line);
-  // From now on `fd`, which becomes the writer's own. A file before that does not take its lines
-  // loses them.
+  // From now on lines go to `fd`, which becomes the writer's own. Lines that the file before it
+  // does not take are lost.
   void write_to(int fd);
   // Waits until all lines that were pushed are written. False if that takes longer than `most`.
   bool flush(std::chrono::milliseconds most);

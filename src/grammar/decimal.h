@@ -22,7 +22,7 @@ struct Decimal {
   bool is_whole() const { return fraction.empty(); }
   // Less than 0, 0 or greater, as *this is less than, equal to or greater than `other`.
   int compare(const Decimal& other) const;
-  // Of magnitudes.
+  // Compares magnitudes in the same way.
   int compare_magnitude(const Decimal& other) const;
 };
 

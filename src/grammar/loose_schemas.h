@@ -32,7 +32,7 @@ class LooseSchemas {
 
   // What was left out by the last attempt, in the order of the grammar.
   std::vector<std::string> left_out() const;
-  // Before another attempt.
+  // Begins another attempt.
   void begin() { schemas_.clear(); }
 
  private:

@@ -18,13 +18,13 @@ class KvCost {
   KvCost(std::vector<MemoryLayout::Group> groups, int64_t state_bytes, int32_t rows_max)
       : groups_(std::move(groups)), state_bytes_(state_bytes), rows_max_(rows_max) {}
 
-  // Of `blocks` blocks of 32 tokens, where `running` sequences decode at once.
+  // The memory of `blocks` blocks of 32 tokens, where `running` sequences decode at once.
   int64_t bytes(int32_t blocks, int32_t running) const;
-  // The most blocks that do not take more.
+  // The most blocks that take no more than `bytes`.
   int32_t blocks_within(int64_t bytes, int32_t running) const;
   // The pages of each group.
   std::vector<int32_t> page_counts(int32_t blocks, int32_t running) const;
-  // Of so many pages of a group.
+  // The memory of so many pages of a group.
   int64_t bytes_of(size_t group, int32_t pages) const;
 
  private:

@@ -17,7 +17,7 @@ class Pace {
     since_ns_ = now_ms * kNsPerMs;
     bytes_ = bytes;
   }
-  // So many bytes in all, now.
+  // `bytes` in all have been transferred by `now_ms`.
   void move(uint64_t now_ms, uint64_t bytes, uint64_t bytes_per_s) {
     if (bytes <= bytes_) return;
     const uint64_t earned_ns = (bytes - bytes_) * kNsPerS / bytes_per_s;

@@ -42,7 +42,7 @@ class PeerShares {
   // The share holds so much from now on, more or less than before; false, and all is as it was, if
   // that were more than its peer's part.
   bool hold(PeerShare& share, size_t amount);
-  // The same as far as there is room at all.
+  // Does the same as far as there is room at all, beyond the peer's part.
   bool hold_any(PeerShare& share, size_t amount);
   // A share that holds nothing never yields.
   void set_yield(PeerShare& share, uint64_t from_ms);

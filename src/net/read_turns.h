@@ -43,7 +43,7 @@ class ReadTurns {
   static constexpr int32_t kAccepts = 16;
 
   void count(PeerId peer, size_t cost) { peers_[peer].used += cost; }
-  // The same of a read: what the peer's next ones are expected to cost follows it.
+  // Counts a read in the same way: what the peer's next ones are expected to cost follows it.
   void count_read(PeerId peer, size_t cost);
   // The peer has had its part of this turn.
   bool had_part(PeerId peer) const;

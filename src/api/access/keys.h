@@ -29,7 +29,7 @@ using Clock = sched::Clock;
 
 enum class KeyScope : uint8_t { kAll, kApi, kMonitor };
 
-// As the command line or a key file says it.
+// A key as the command line or a key file says it.
 struct KeySpec {
   std::string secret{};
   std::string name{};
@@ -65,10 +65,10 @@ class TokenBucket {
   bool limited() const { return per_minute_ > 0; }
   int64_t limit() const { return per_minute_; }
   int64_t remaining(Clock::time_point now);
-  // Until `amount` can be taken; of more than the bucket holds, until it is full.
+  // The time until `amount` can be taken; if that is more than the bucket holds, until it is full.
   double seconds_until(int64_t amount, Clock::time_point now);
   double seconds_until_full(Clock::time_point now) { return seconds_until(per_minute_, now); }
-  // Less than nothing is given back.
+  // An amount below 0 is given back.
   void take(int64_t amount, Clock::time_point now);
   // The same share of the new limit is left as was of the old one; all, if there was none.
   void set_limit(int64_t per_minute, Clock::time_point now);
@@ -86,7 +86,7 @@ class Key {
  public:
   // `id`: never another key's, also when names and secrets are changed.
   Key(KeySpec spec, uint64_t id);
-  // Keeps the figures and what is used.
+  // Changes what the key may do; its figures and what is used of it stay.
   void update(KeySpec spec, Clock::time_point now);
 
   uint64_t id() const { return id_; }
@@ -168,8 +168,8 @@ class Keyring {
  public:
   explicit Keyring(std::vector<KeySpec> specs);
 
-  // From now on these. A key of before with the same secret, or else with the same given name, is
-  // the same key.
+  // From now on these count. A key of before with the same secret, or else with the same given
+  // name, is the same key.
   void replace(std::vector<KeySpec> specs, Clock::time_point now);
 
   // Without keys everybody may do everything.

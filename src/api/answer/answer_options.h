@@ -61,7 +61,7 @@ struct AnswerCost {
   size_t whole = 0;     // Until the answer is sent.
 };
 
-// Of one choice.
+// The memory of one choice.
 size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens);
 // `limits`: the most tokens of each prompt's answers.
 AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<int32_t>>& prompts,

@@ -87,7 +87,7 @@ class AnswerShape {
   // Before begin_choice(), where the request asks to see the prompt.
   virtual void prompt(ChoiceRef /*choice*/, PromptRef /*prompt*/) {}
   virtual void begin_choice(std::string& out, ChoiceRef choice) = 0;
-  // While the prompt is computed, if asked for.
+  // How far the prompt is computed, if the request asks for it.
   virtual void progress(std::string& /*out*/, ChoiceRef /*choice*/, const PromptProgress&) {}
   // The text may be empty, where log-probabilities have waited for long.
   virtual void text(std::string& out, ChoiceRef choice, std::string_view text) = 0;

@@ -19,7 +19,7 @@ int http_status(ErrorCode code);
 // An error for a status that another folder has decided on (HTTP's own errors).
 Error error_of_status(int status, std::string message);
 
-// Of a request that the engine has finished with kError; `thing`: what it was about ("answer").
+// The error of a request that ended with kError; `thing`: what it was about ("answer").
 Error engine_error(const sched::Request& request, std::string_view thing);
 
 // {"error":{"message","type","param","code"}}; param and code are strings or null.

@@ -26,7 +26,7 @@ class ErrorShape {
 // OpenAI's, which all speak that have no other.
 const ErrorShape& openai_errors();
 
-// In which a request is answered, by its path and headers; api_table.cpp knows.
+// The shape in which a request is answered, by its path and headers; api_table.cpp defines it.
 const ErrorShape& error_shape_of(const net::HttpRequest& request);
 
 }  // namespace weir::api

@@ -75,7 +75,7 @@ class MemoryBudget final : private Lender {
     return MemoryLease(*this, caller, bytes);
   }
 
-  // For what turns out to be needed, within the caller's share. REQUIRES: the lease is this
+  // Adds what turns out to be needed, within the caller's share. REQUIRES: the lease is this
   // budget's.
   bool grow(MemoryLease& lease, size_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -83,7 +83,7 @@ class MemoryBudget final : private Lender {
     lease.bytes_ += bytes;
     return true;
   }
-  // The same of whatever is free.
+  // Adds in the same way, of whatever is free.
   bool extend(MemoryLease& lease, size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (!budget_.take_more(lease.caller_, bytes)) return false;

@@ -17,7 +17,7 @@ namespace weir::api {
 // what would need less memory.
 Result<void> check_memory(const MemoryBudget& budget, const std::string& field, size_t bytes,
                           const std::string& expected);
-// The same of what a request takes bit by bit.
+// Checks in the same way what a request takes bit by bit.
 Result<void> check_growing_memory(const MemoryBudget& budget, const std::string& field,
                                   size_t bytes, const std::string& expected);
 // kOverloaded when the budget is used up.

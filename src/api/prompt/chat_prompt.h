@@ -12,7 +12,7 @@
 
 namespace weir::api {
 
-// By the model's template, or by the request's own.
+// Renders the conversation by the model's template, or by the request's own.
 Result<std::string> render_chat(const ServingContext& serving, const GenerateRequest& request,
                                 int64_t now);
 

@@ -21,7 +21,7 @@ Error context_error(const std::string& field, int64_t tokens_max, int64_t tokens
 Result<void> check_text_length(const ApiConfig& config, const std::string& field,
                                int32_t tokens_max, std::string_view text,
                                const text::EncodeOptions& options);
-// After that check.
+// Makes tokens of a text that check_text_length() has passed.
 Result<std::vector<int32_t>> tokenise(const ApiConfig& config, const std::string& field,
                                       int32_t tokens_max, std::string_view text,
                                       const text::EncodeOptions& options);

@@ -40,7 +40,7 @@ struct EndpointDoc {
   std::string_view method, path;
   std::string_view summary;
   Access access = Access::kApi;
-  // Of the body, or null where there is none.
+  // The fields of the body; null where there is no body.
   std::vector<FieldDoc> (*fields)() = nullptr;
 };
 

@@ -30,7 +30,7 @@ struct InfillFile {
   std::string name, text;
 };
 
-// By the tokens' names; none: the model cannot.
+// Finds them by the tokens' names; none: the model cannot fill in.
 std::optional<InfillTokens> find_infill_tokens(const text::Tokenizer& tokenizer);
 
 // The prompt after which the model writes the middle. `files` come first.

@@ -16,7 +16,7 @@
 
 namespace weir::api {
 
-// Of requests that name none: llama.cpp's.
+// What requests have that name none: llama.cpp's.
 const std::vector<std::string>& default_breakers();
 
 class BreakerStore {
@@ -25,7 +25,7 @@ class BreakerStore {
   BreakerStore(const text::Tokenizer& tokenizer, int32_t vocab_size)
       : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 
-  // Absent: the defaults.
+  // Finds the tokens of `texts`; absent: of the defaults.
   std::shared_ptr<const sample::SequenceBreakers> get(
       const std::optional<std::vector<std::string>>& texts);
 

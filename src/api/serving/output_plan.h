@@ -32,8 +32,8 @@ struct OutputFormats {
   TemplateTools chat_writes, tool_use_writes;
 };
 
-// By the names that the config has (program/options_check.cpp knows which there are), or by the
-// template.
+// Finds them by the names that the config has (program/options_check.cpp knows which there are), or
+// by the template.
 OutputFormats choose_formats(const ApiConfig& config);
 
 struct OutputPlan {
@@ -46,7 +46,7 @@ struct OutputPlan {
   bool reasoning_begun = false;  // By the prompt.
 };
 
-// Of the answer to a prompt. `inputs_bound`: the formats of custom tools bind their inputs.
+// Plans the answer to a prompt. `inputs_bound`: the formats of custom tools bind their inputs.
 OutputPlan plan_output(const OutputFormats& formats, const GenerateRequest& request,
                        std::string_view prompt, bool inputs_bound = true);
 

@@ -72,9 +72,9 @@ class BatchAnswer : public std::enable_shared_from_this<BatchAnswer> {
   void poll();
   // Ends the answer if it has waited or taken too long.
   void expire(sched::Clock::time_point now);
-  // Since it arrived, if the engine has begun none of its requests; else 0.
+  // The time since it arrived, if the engine has begun none of its requests; else 0.
   double waiting_seconds(sched::Clock::time_point now) const;
-  // Those that the engine has.
+  // Adds the requests that the engine has.
   void list_open(std::vector<OpenRequest>& list, sched::Clock::time_point now) const;
   // Nothing happens to an answer that the client has begun to read.
   void fail(const Error& error, net::HttpResponder::Headers headers = {});
