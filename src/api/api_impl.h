@@ -100,7 +100,7 @@ struct Api::Impl {
                std::shared_ptr<grammar::Interrupt> interrupt = nullptr);
   std::optional<MemoryLease> lease_body(const ExchangePtr& exchange, const std::string& body);
   void hand_over(const ExchangePtr& exchange, Preparation::Job job);
-  // Of a page that is made in the pool.
+  // Answers with a page that is made in the pool.
   void respond_from_pool(const ExchangePtr& exchange,
                          std::function<Result<std::string>(const std::string& body)> work);
 

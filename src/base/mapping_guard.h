@@ -33,7 +33,7 @@ class MappingGuard {
 
   // Some of the mapping's pages are gone.
   bool lost() const;
-  // The same of any mapping, gone ones too: one relaxed load.
+  // Pages of some mapping are gone, or were while it was guarded: one relaxed load.
   static bool any_lost();
 
  private:

@@ -48,7 +48,7 @@ class ThreadTeam {
   // its own count of blocks.
   int32_t claim() { return work_.value.fetch_add(1, std::memory_order_relaxed); }
 
-  // The same of work that lies in shares, one a member, of at most `blocks` blocks each: the next
+  // Claims work that lies in shares, one a member, of at most `blocks` blocks each: the next
   // block of the member's own share, or, when that is done, of another member's. False when none is
   // left. Counts apart from claim().
   bool claim_share(int member, int32_t blocks, int32_t& share, int32_t& block);

@@ -47,7 +47,7 @@ class ModelFiles {
   // A small file of text, whole; nullopt where there is none.
   Result<std::optional<std::string>> read_text(std::string_view file,
                                                size_t bytes_max = kSettingsBytesMax) const;
-  // The same as JSON (parse_config()). An error names the file.
+  // A small file as JSON (parse_config()). An error names the file.
   Result<std::optional<JsonDoc>> read_json(std::string_view file) const;
 
  private:

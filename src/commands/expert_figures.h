@@ -16,7 +16,7 @@ class ExpertFigures {
   static ExpertFigures now(const ssd::ExpertStore& store);
   ExpertFigures since(const ExpertFigures& before) const;
 
-  // Of generated tokens, under a line of speeds.
+  // What generated tokens have read, to stand under a line of speeds.
   std::string text() const;
   // Fields of the object at hand.
   void write(JsonWriter& json) const;

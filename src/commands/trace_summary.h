@@ -27,7 +27,7 @@ struct TraceSummary {
   int32_t steps = 0;
   double step_seconds = 0;     // Median.
   double outside_kernels = 0;  // Waiting, engine, claims and launching.
-  // The same of the median step: what other processes do to some steps does not count.
+  // That of the median step: what other processes do to some steps does not count.
   double outside_kernels_median = 0;
   double idle_between = 0;     // From a member's end of a forward pass to its next begin.
   double network_seconds = 0;  // Of the network loop, per step.

@@ -32,7 +32,7 @@ constexpr bool in_class(CharClass which, char32_t character) {
 
 inline constexpr uint8_t kEndlessRun = 255;
 
-// Of one state and one class.
+// The run of one state and one class.
 struct CharRun {
   uint8_t length = 0;   // The longest run within this automaton and its calls; kEndlessRun: any.
   bool to_end = false;  // Every text of that length ends in a final state.

@@ -67,7 +67,7 @@ class Grammar {
     bool keep = false;  // Never copied into its users.
   };
 
-  // Of one grammar: far beyond any schema that a model could follow, about 50 MB.
+  // Limits of one grammar: far beyond any schema that a model could follow, about 50 MB.
   static constexpr size_t kExprsMax = 1 << 20;
   static constexpr size_t kTextBytesMax = 16 << 20;
 

@@ -36,7 +36,7 @@ class Interrupt {
   bool postponed() const { return postponed_; }
   void postpone() { fired_ = postponed_ = true; }
 
-  // Of the calling thread, that it has used.
+  // Processor time that the calling thread has used.
   static Duration thread_time() {
     timespec now{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -39,7 +39,7 @@ class JsonParts {
   ExprId bracketed(char open, ExprId content, char close, bool or_empty = false);
   // A member of an object.
   ExprId member(ExprId name, ExprId value) { return grammar_.concat({name, colon_, value}); }
-  // Of `item`, between `min` and `max`, with commas.
+  // Between `min` and `max` times `item`, with commas.
   ExprId items(ExprId item, int32_t min, int32_t max);
 
  private:

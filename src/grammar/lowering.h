@@ -62,7 +62,7 @@ class Lowering {
   void lower_repeat(const Grammar::Expr& expr, int32_t from, int32_t to);
   void lower_copies(ExprId id, int32_t min, int32_t max, int32_t from, int32_t to);
   void lower_many(ExprId id, int32_t min, int32_t max, int32_t from, int32_t to);
-  // So many copies; their number is the same whenever the expression is.
+  // An expression of so many copies; its number is the same whenever the expression is.
   ExprId block_of(ExprId id, int32_t copies);
   void lower_list(const List& list, int32_t from, int32_t to);
   void lower_counted_list(const List& list, int32_t from, int32_t to);

@@ -79,7 +79,7 @@ class MatchScratch {
   // Twice as many as a level has configurations at most, a power of two.
   static constexpr uint32_t kPlaces = 2048;
 
-  // Of the configurations of a level, where they are few.
+  // The states of a level's configurations, where they are few.
   using States = std::array<uint32_t, 3>;
 
   void spend(int64_t work) {

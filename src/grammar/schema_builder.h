@@ -44,7 +44,7 @@ class SchemaBuilder {
   // What holds in each of a choice's ways.
   Result<std::vector<Schemas>> ways_of(const SchemaChoice& choice);
   ExprId constant(NodeId value);
-  // Of the types that are possible, without choices and listed values.
+  // Values of the types that are possible, without choices and listed values.
   Result<ExprId> typed(const SchemaFacts& facts);
   unsigned types_of(const SchemaFacts& facts) const;
 
@@ -67,7 +67,7 @@ class SchemaBuilder {
 
   // Names of members that the schemas speak of, in order.
   std::vector<std::string_view> member_names(const SchemaFacts& facts) const;
-  // Those that propertyNames lists.
+  // Adds the names that propertyNames lists.
   Result<void> add_listed_names(const SchemaFacts& facts, std::vector<std::string_view>& names);
   // What holds for a member of that name.
   Result<Schemas> member_schemas(const SchemaFacts& facts, std::string_view name);

@@ -82,15 +82,15 @@ class SchemaReader {
   Result<SchemaFacts> read(const std::vector<NodeId>& schemas,
                            const std::vector<SchemaChoice>& settled = {}) const;
 
-  // Of a schema's part: it is blamed, so that it may be left out.
+  // An error about a schema's part, which is blamed, so that it may be left out.
   tl::unexpected<Error> error(NodeId at, const std::string& what) const;
   tl::unexpected<Error> unsupported(NodeId keyword, const std::string& why = "") const;
-  // The same of a schema whose negation cannot be enforced: its `not`, `if` or `oneOf` is blamed.
+  // The negation of a schema cannot be enforced: its `not`, `if` or `oneOf` is blamed.
   tl::unexpected<Error> not_negatable(NodeId schema) const;
 
   // A schema's keyword, unless it is left out.
   std::optional<NodeId> keyword(NodeId schema, std::string_view name) const;
-  // The same of the first schema that was read and has it.
+  // The keyword of the first schema that was read and has it.
   std::optional<NodeId> find(const SchemaFacts& facts, std::string_view name) const;
 
  private:

@@ -69,7 +69,7 @@ std::span<const Builtin> cycler_methods();
 
 // An int argument. False, with the error set, if it is none.
 bool to_int(const Call& call, const Value& value, int64_t& number);
-// The same, where a missing or None argument leaves `number` as it is.
+// An int argument, where a missing or None one leaves `number` as it is.
 bool to_optional_int(const Call& call, const Value& value, int64_t& number);
 
 struct Method {

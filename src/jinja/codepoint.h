@@ -61,7 +61,7 @@ std::string to_lower(std::string_view text);
 std::string to_swapped_case(std::string_view text);
 // First character in title case, the rest in lower case.
 std::string to_capitalized(std::string_view text);
-// The same for every run of cased characters.
+// Capitalizes every run of cased characters.
 std::string to_title(std::string_view text);
 
 std::string_view strip_left(std::string_view text);

@@ -28,7 +28,7 @@ struct Limits {
   int64_t steps = 20'000'000;
   // A prompt of a million tokens has 4 to 5 MB.
   size_t output_bytes = 32 << 20;
-  // Of values; some twenty times such a prompt.
+  // Memory of values; some twenty times such a prompt.
   size_t memory_bytes = 128 << 20;
   // Nodes being evaluated inside one another: 200 to 300 calls of a macro; Python gives up at about
   // 170. A level costs up to 600 bytes of stack, 2 KB with sanitizers.

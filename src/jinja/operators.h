@@ -30,7 +30,7 @@ Value subtract(Runtime& rt, const Value& a, const Value& b);
 Value multiply(Runtime& rt, const Value& a, const Value& b);
 Value divide(Runtime& rt, const Value& a, const Value& b);
 Value floor_divide(Runtime& rt, const Value& a, const Value& b);
-// Also a string's printf-style formatting.
+// The remainder, or a string's printf-style formatting.
 Value modulo(Runtime& rt, const Value& a, const Value& b);
 Value power(Runtime& rt, const Value& a, const Value& b);
 Value negate(Runtime& rt, const Value& a);

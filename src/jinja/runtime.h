@@ -39,7 +39,7 @@ class Runtime {
   Value fail(const Parts&... parts) {
     return fail_with(weir::concat({parts...}));
   }
-  // The same for raise_exception: the message is the template's, shown without its line.
+  // Fails as raise_exception does: the message is the template's, shown without its line.
   Value raise(std::string_view message) {
     raised_ = !failed_;
     return fail(message);

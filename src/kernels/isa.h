@@ -56,7 +56,7 @@ namespace amx {
 void fill_gemm(Ops& ops);
 void fill_gemm_bf16(Ops& ops);
 void fill_attention(Ops& ops);
-// The same products with tiles emulated in memory, for tests on processors with AVX-512 alone.
+// They fill in products with tiles emulated in memory, for tests on processors with AVX-512 alone.
 void fill_gemm_emulated(Ops& ops);
 void fill_gemm_bf16_emulated(Ops& ops);
 void fill_peaks(PeakLoops& loops);

@@ -297,7 +297,7 @@ struct Ops {
   void (*store_values)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
                        const float* v);
   void (*attend)(const KvPages& kv, const AttendArgs& args);
-  // The same for rows of a prompt. Where prompts_in_bf16, queries, keys, values and the
+  // Attention for rows of a prompt. Where prompts_in_bf16, queries, keys, values and the
   // exponentials (of at most 1 each, whose sum takes them unrounded) are rounded to bf16 before
   // they are multiplied; else, and where values are in keys, it is `attend`. A value that is not
   // finite may spoil rows of the call that do not see it.

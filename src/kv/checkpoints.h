@@ -71,7 +71,7 @@ class Checkpoints {
   // Its next slice is planned, with positions [begin, end): marks for what it leaves, as far as
   // there are slots. `entries`: those that the cache has of the sequence already.
   void plan(Use& use, int32_t begin, int32_t end, std::span<const PageId> entries);
-  // The same, but it leaves none.
+  // Its next slice is planned, and leaves none.
   void plan_without(Use& use);
   // Marks at the end of one of these entries become the entries'.
   void attach(Use& use, std::span<const PageId> entries);

@@ -34,7 +34,7 @@ class PagePool {
   // REQUIRES: `page` is held.
   void retain(PageId page);
   void release(PageId page) { release(page, now_); }
-  // The same of a page that no sequence has used after `unused_since`.
+  // Releases a page that no sequence has used after `unused_since`.
   void release(PageId page, Clock::time_point unused_since);
   int32_t refs(PageId page) const;
 

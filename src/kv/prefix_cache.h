@@ -76,7 +76,7 @@ class PrefixCache {
   // Gives up to `pages` pages back to the pool, least recently used first, among those that no
   // sequence but the cache references. Returns how many.
   int32_t evict(int32_t pages);
-  // The same, of those that no sequence has used after `since`. REQUIRES: `since` lies before now.
+  // Gives back pages that no sequence has used after `since`. REQUIRES: `since` lies before now.
   int32_t evict_unused(Clock::time_point since, int32_t pages);
   // When the least recently used entry was used. REQUIRES: page_count() > 0.
   Clock::time_point oldest_use() const { return node(oldest_).used; }

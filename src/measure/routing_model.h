@@ -61,7 +61,7 @@ class RoutingStream {
 
   // Draws the next token. A new topic, if asked for, replaces the old one at once.
   void next_token(bool new_topic = false);
-  // The same, about what `other` is about: requests that share a topic and are independent beside
+  // Draws it about what `other` is about: requests that share a topic and are independent beside
   // it, which is how the union growth of published traces was computed.
   void next_token_about(const RoutingStream& other);
   // The experts of a layer for the current token, best first. [top_k]

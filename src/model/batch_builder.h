@@ -35,10 +35,10 @@ class BatchBuilder {
   // row of the batch.
   void set_rope_position(const RopePosition& position) { rope_positions_.push_back(position); }
 
-  // Of rows [first, first + rows) of the open slice, counted from its beginning; returns the
-  // entry's index in Batch::wanted.
+  // Wants something of rows [first, first + rows) of the open slice, counted from its beginning;
+  // returns the entry's index in Batch::wanted.
   int32_t want(Wanted::Kind kind, int32_t first, int32_t rows);
-  // Of its last row.
+  // Wants the next token, of its last row.
   int32_t want_next();
 
   // As Batch::tokens has it.

@@ -22,7 +22,7 @@ class Decoder final : public Model {
   static Result<std::unique_ptr<Decoder>> bind(const card::ModelCard& card,
                                                const ModelOptions& options, const kernels::Ops& ops,
                                                int members);
-  // The same for a spec that is the caller's. REQUIRES: check_spec() finds nothing wrong with it.
+  // Binds to a spec that is the caller's. REQUIRES: check_spec() finds nothing wrong with it.
   static Result<std::unique_ptr<Decoder>> bind(const card::ModelCard& card, ModelSpec spec,
                                                const ModelOptions& options, const kernels::Ops& ops,
                                                int members);

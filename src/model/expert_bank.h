@@ -70,7 +70,8 @@ class ExpertBank {
   // [rows, top_k], for rows of generated tokens.
   virtual void looked_ahead(const Pass&, int32_t /*layer*/, const int32_t* /*choice*/) {}
 
-  // Of the layers' routers; null: none. It outlives the bank's use, and is set while no step runs.
+  // The hook of the layers' routers; null: none. It outlives the bank's use, and is set while no
+  // step runs.
   void set_route_hook(RouteHook* hook) { route_hook_ = hook; }
   RouteHook* route_hook() const { return route_hook_; }
 

@@ -89,7 +89,7 @@ struct Activations {
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch);
 
-// The same for float activations, rows of which are x_stride apart.
+// Multiplies float activations, rows of which are x_stride apart, in the same way.
 void multiply_floats(const kernels::Ops& ops, const Linear& weight, const float* x,
                      int64_t x_stride, const kernels::GemmRange& range, void* scratch);
 

@@ -109,8 +109,8 @@ struct TokenWork {
 // The files that weights come from.
 struct WeightFiles {
   std::span<const FileView> all;
-  // Those that some weight is used from in place: what is computed is right as long as these do not
-  // change. Empty where all weights were packed or copied.
+  // The files that some weight is used from in place: what is computed is right as long as these do
+  // not change. Empty where all weights were packed or copied.
   std::span<const FileView* const> in_place;
 
   // After pack(): an error if a file has been changed since bind(), and so may have been read as it
@@ -170,8 +170,8 @@ class Model {
   // REQUIRES: no pass is begun.
   virtual void give_back_scratch() {}
 
-  // Of the bank's: where experts are, and how large; how many one token needs in a layer; those
-  // that are open. Null, or 0: there is none.
+  // What the bank says: where experts are, and how large; how many one token needs in a layer;
+  // those that are open. Null, or 0: there is none.
   const ssd::ExpertCatalogue* expert_catalogue() const;
   int32_t experts_per_token() const;
   ssd::ExpertStore* experts() const;

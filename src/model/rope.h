@@ -29,7 +29,7 @@ class RopeTable {
   // `own` [dim] takes the angles that are not tabulated.
   Angles angles(int32_t position, int32_t length, std::span<float> own) const;
 
-  // The same for a row whose position is three numbers.
+  // The angles of a row whose position is three numbers.
   Angles angles(const RopePosition& position, int32_t length, std::span<float> own) const;
 
   const Rope& rope() const { return rope_; }

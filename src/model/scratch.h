@@ -67,7 +67,7 @@ class ScratchPlan {
     int64_t bytes = 0;
   };
   Layout lay_out(int64_t rows, int64_t members) const;
-  // Those of FormsBuffers, by number, in memory that is laid out so for `rows` rows.
+  // The forms of FormsBuffers, by number, in memory that is laid out so for `rows` rows.
   std::vector<ActivationForms> place_forms(const Layout& layout, std::byte* memory,
                                            int64_t rows) const;
 

@@ -142,7 +142,7 @@ class WeightBinder {
   template <class F>
   void for_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k, bool bias,
                    F&& fn);
-  // The same of experts in_tensors().
+  // Does it for experts in_tensors().
   template <class F>
   void for_tensor_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
                           bool bias, F&& fn);

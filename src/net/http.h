@@ -52,7 +52,7 @@ class HttpResponder {
   // Writes `bytes` (one or more whole events) at once. Never blocks: what the socket does not take
   // is kept, see queued_bytes(). REQUIRES: start_stream().
   virtual void write(std::string_view bytes) = 0;
-  // The same without a copy, for what is written often; clears `buffer`.
+  // Writes without a copy, for what is written often; clears `buffer`.
   virtual void write(StreamBuffer& buffer) = 0;
   // Ends the stream; the connection is kept if the client allows.
   virtual void end_stream() = 0;

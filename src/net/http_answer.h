@@ -33,7 +33,7 @@ class HttpAnswer final : public HttpResponder {
   bool closed() const override;
   void prefetch() const override;
 
-  // By the connection: the answer is complete; the connection has gone.
+  // The connection tells that the answer is complete, or that it has gone itself.
   void complete();
   void lose();
   void call_drained();

@@ -44,11 +44,11 @@ class HttpConnection final : private BodyMemory {
   // of uv.
   static int accept(ServerState& server, uv_stream_t* listener, Transport transport);
 
-  // At once; pending answers learn of it in the next turn of the loop.
+  // Closes at once; pending answers learn of it in the next turn of the loop.
   void close();
   // For a drain: closes now if no request has begun, else after the answer.
   void close_when_idle();
-  // Also if a request has begun.
+  // Closes also if a request has begun, but not while it is answered.
   void close_if_reading();
   // Drops the application's callbacks without calling them.
   void forget_callbacks();

@@ -54,8 +54,8 @@ class Loop {
   // Calls `call` when the process gets this signal, instead of its default action. When the loop
   // has ended the default action is back.
   void on_signal(int signal_number, std::function<void(int)> call);
-  // The same for a signal that must never act by itself, not before the loop runs and not after.
-  // REQUIRES: hold_signal(signal_number) was called.
+  // Calls `call` for a signal that must never act by itself, not before the loop runs and not
+  // after. REQUIRES: hold_signal(signal_number) was called.
   void on_held_signal(int signal_number, std::function<void()> call);
   // Milliseconds of the loop's clock, which it looks at once a turn.
   uint64_t now_ms() const;

@@ -47,7 +47,7 @@ class ReadTurns {
   void count_read(PeerId peer, size_t cost);
   // The peer has had its part of this turn.
   bool had_part(PeerId peer) const;
-  // The same, or connections of it wait already: a further one is to wait after them.
+  // It has, or connections of it wait already: a further one is to wait after them.
   bool must_wait(PeerId peer) const;
 
   using Ticket = uint64_t;  // 0 is none.
@@ -63,7 +63,7 @@ class ReadTurns {
  private:
   struct Peer {
     size_t used = 0;
-    // Of a read: an average of the last ones, at first that of a short request.
+    // What a read costs: an average of the last ones, at first that of a short request.
     size_t expected = kReadCostMin + kRequestCost;
     std::map<Ticket, HttpConnection*> waiting;
   };

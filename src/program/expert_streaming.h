@@ -34,8 +34,8 @@ Result<void> open_experts(model::Model& model, const ExpertOptions& options, int
 // What commands without a memory plan give: --expert-memory, else room for all experts.
 int64_t expert_memory(const model::Model& model, const ExpertOptions& options);
 
-// Of a model that streams, with a store as planned (ssd::plan_store(): the one that is open, or
-// would be).
+// What the log says of a model that streams, with a store as planned (ssd::plan_store(): the one
+// that is open, or would be).
 //
 // "412 of 6144 in memory (7 %), 0.9 of what one token needs; expected: ..."
 std::string expert_summary(const model::Model& model, const ssd::StorePlan& plan);

@@ -10,11 +10,11 @@
 
 namespace weir {
 
-// Those of --api-key-file and those of --api-key; read anew at each call.
+// The keys of --api-key-file and of --api-key, read anew at each call.
 Result<std::vector<api::KeySpec>> load_keys(const NetworkOptions& options);
 
-// Of a file that holds secrets: what to tell its owner if every user of the machine can read it,
-// else empty. `option` is what named it.
+// What to tell the owner of a file with secrets if every user of the machine can read it, else
+// empty. `option` is what named it.
 std::string exposure(const std::string& option, const std::string& file);
 
 }  // namespace weir

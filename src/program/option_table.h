@@ -25,7 +25,7 @@ enum : uint8_t {
   kCalibrateToo = 16,
   kPackOnly = 32
 };
-// Those that run a model, or plan it.
+// The commands that run a model, and those that plan it.
 inline constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
 inline constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
 

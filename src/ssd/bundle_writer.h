@@ -25,7 +25,7 @@ class BundleWriter {
   BundleWriter(const BundleWriter&) = delete;
   BundleWriter& operator=(const BundleWriter&) = delete;
 
-  // Those that an earlier writer has left, and since.
+  // The layers that an earlier writer has left, and those written since.
   int32_t layers_done() const { return static_cast<int32_t>(plan_.head.layers_done); }
   const std::string& path() const { return path_; }
 

@@ -50,7 +50,7 @@ struct ExpertBundle {
   // its beginning, as much as there is; all that is needed lies in the first head_bytes_max(). An
   // error says what is wrong, without the file's name. An unfinished bundle is no error.
   static Result<ExpertBundle> parse(std::span<const std::byte> bytes, uint64_t file_bytes);
-  // The same of a file; errors name it.
+  // Parses the beginning of a file; errors name it.
   static Result<ExpertBundle> open(const std::string& path);
 };
 

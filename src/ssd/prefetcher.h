@@ -75,7 +75,7 @@ class Prefetcher {
   // Layer `layer` was routed for a decode row of `sequence`, best expert first. Learns, settles
   // what was guessed for this layer, and guesses for the layers ahead.
   void routed(int32_t layer, int32_t sequence, std::span<const int32_t> experts);
-  // The same for a row of a prompt: learns only what sequence `sequence` chose last.
+  // The layer was routed for a row of a prompt: learns only what sequence `sequence` chose last.
   void routed_prompt(int32_t layer, int32_t sequence, std::span<const int32_t> experts);
   // Layer `layer`'s router, applied early to a hidden state of `sequence`, best first; more than
   // top_k entries are welcome. REQUIRES: after routed() of the layer before, for the same row.

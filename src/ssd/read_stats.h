@@ -26,7 +26,7 @@ inline constexpr int kReadErrors = 8;
 std::string_view name_of(ReadError error);
 
 struct ReadStats {
-  // By the class that a read has when it lands.
+  // What has landed, by the class that a read has then.
   std::array<Counter, kReadClasses> bytes;
   std::array<Counter, kReadClasses> reads;
   std::array<Histogram, kReadClasses> latency;  // From add(), or promote(), to landing.

@@ -25,8 +25,8 @@ struct GuardConfig {
   // "*": any.
   std::vector<std::string> allowed_hosts{};
   std::vector<std::string> own_names{};  // Of this machine and of what it listens on; the same.
-  // Of all TCP connections. A page whose name was made to lead here has no certificate from us: its
-  // browser does not get as far as a request, whatever the name.
+  // All TCP connections speak TLS. A page whose name was made to lead here has no certificate from
+  // us: its browser does not get as far as a request, whatever the name.
   bool tls = false;
 };
 

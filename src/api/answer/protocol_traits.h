@@ -16,7 +16,7 @@ struct ProtocolTraits {
   // The prompt is a conversation, which the chat template writes; its answer begins a text of its
   // own, and may hold calls and reasoning. Else the answer goes on with the prompt's text.
   bool is_chat = true;
-  // Of a request that names no limit; 0: as the server is configured.
+  // The limit of a request that names none; 0: as the server is configured.
   int32_t max_tokens_default = 0;
   LogprobStyle::Form logprobs = LogprobStyle::Form::kChat;
   std::string_view call_id_prefix = "call_";

@@ -21,7 +21,7 @@ struct MessageRequest : GenerateRequest {
 // Errors name the field (`messages[0].content[1].text`). An explicit null counts as absent; unknown
 // fields are ignored.
 Result<MessageRequest> parse_message_request(std::string_view body, const RequestLimits& limits);
-// The same without what only an answer needs.
+// Reads a request without what only an answer needs.
 Result<MessageRequest> parse_count_request(std::string_view body, const RequestLimits& limits);
 
 // Their fields, for the reference.

@@ -10,7 +10,7 @@
 
 namespace weir::api::llama {
 
-// Of openai::Endpoint::kLlama and kInfill.
+// The fields of openai::Endpoint::kLlama and kInfill.
 std::span<const openai::RequestField> llama_fields();
 
 // What every such request asks for without saying so.

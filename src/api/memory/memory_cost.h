@@ -17,11 +17,11 @@
 
 namespace weir::api {
 
-// Of each byte of a body: itself, simdjson's padded copy and its strings, the fields of the
+// What each byte of a body takes: itself, simdjson's padded copy and its strings, the fields of the
 // request, the template's variables (a JSON document again) and the prompt. Measured with bodies of
 // 30 MiB: a chat of one long text peaks at 7 to 8.6 bytes, a completion at 5.
 inline constexpr size_t kPreparingPerByte = 9;
-// Of each JSON value beside its bytes: simdjson's index and tape (24), and an id or an element of
+// What each JSON value takes beside: simdjson's index and tape (24), and an id or an element of
 // the template's variables (16). Measured: 18 to 40.
 inline constexpr size_t kPreparingPerValue = 40;
 
@@ -107,8 +107,8 @@ inline size_t embeddings_bytes(size_t inputs, size_t tokens, size_t width) {
          pooled_request_bytes(width) + tokens * sizeof(int32_t) + kLentBytes;
 }
 
-// Of each token of an answer that is sent whole: its text, and the JSON of each log-probability
-// (in chats, the longer shape, 70 to 80 bytes for a word).
+// What each token takes of an answer that is sent whole: its text, and the JSON of each
+// log-probability (in chats, the longer shape, 70 to 80 bytes for a word).
 inline constexpr size_t kTextPerToken = 8;
 inline constexpr size_t kLogprobJson = 80;
 // What a parser holds of a call until it is whole, and its arguments once more.

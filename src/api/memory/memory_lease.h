@@ -63,8 +63,8 @@ class MemoryLease {
   size_t bytes_ = 0;
 };
 
-// Of requests, shared fairly by callers (Exchange::caller()). A request takes at once what it will
-// need, and parts of that go to what it is made of.
+// Memory of requests, shared fairly by callers (Exchange::caller()). A request takes at once what
+// it will need, and parts of that go to what it is made of.
 class MemoryBudget final : private Lender {
  public:
   explicit MemoryBudget(size_t bytes_max) : budget_(bytes_max, kFactor), bytes_max_(bytes_max) {}
@@ -115,8 +115,8 @@ class MemoryBudget final : private Lender {
   const size_t bytes_max_;
 };
 
-// Of what is stored: all of it to each caller, for what is stored can be dropped. It knows what
-// each holds, so that the one that has most can be the one that loses some.
+// Memory of what is stored: all of it to each caller, for what is stored can be dropped. It knows
+// what each holds, so that the one that has most can be the one that loses some.
 class StoreBudget final : private Lender {
  public:
   explicit StoreBudget(size_t bytes_max) : budget_(bytes_max) {}

@@ -32,7 +32,7 @@ using RequestField = Field<Request>;
 // answer.
 std::span<const RequestField> request_fields();
 
-// The same of one endpoint, for the reference.
+// The fields of one endpoint, for the reference.
 std::vector<FieldDoc> fields_of(Endpoint endpoint);
 std::vector<FieldDoc> chat_fields();
 std::vector<FieldDoc> completion_fields();

@@ -17,8 +17,8 @@ namespace weir::api::output {
 
 class CallGate {
  public:
-  // Of one call that is not certain: as long as any answer to speak of, and a bound on what a
-  // hostile one makes a stream hold.
+  // The most held of a call that is not certain: as long as any answer to speak of, and a bound on
+  // what a hostile one makes a stream hold.
   static constexpr size_t kHeldBytesMax = 256 << 10;
 
   explicit CallGate(const ParserOptions& options) : options_(options) {}

@@ -22,7 +22,7 @@ struct BoundFunction {
   std::string parameters;  // A JSON schema; empty: none.
   bool strict = false;  // What of the schema cannot be enforced is an error; else it is left out,
   std::string field{};  // and named after the field that the schema stands in.
-  // Of a function whose one argument `input` is a text: what binds the text.
+  // Where a function's one argument `input` is a text: what binds the text.
   std::optional<grammar::GrammarSource> input{};
 };
 

@@ -6,7 +6,8 @@
 // Threads: any; constant data.
 //
 // Invariants, all of them checked by tests:
-// (1) Every endpoint has an operation and, unless it refuses everything, at least one example; every
+// (1) Every endpoint has an operation and, unless it refuses everything, at least one example;
+// every
 //     operation has an endpoint.
 // (2) Every `json` is a JSON Schema, whose $refs point to components/schemas.
 // (3) Schemas of answers name every member. They leave additionalProperties out: a client must
@@ -67,7 +68,7 @@ std::span<const Example> conversation_examples();
 std::span<const Example> vector_examples();
 std::span<const Example> server_examples();
 
-// Of all of these.
+// The operation's examples, of all of these.
 std::vector<const Example*> examples_of(const Operation& operation);
 bool asks_for_stream(const Example& example);
 

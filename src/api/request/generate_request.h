@@ -41,7 +41,7 @@ struct MixedPrompt {
 // A text to tokenise, or tokens.
 using Prompt = std::variant<std::string, std::vector<int32_t>, MixedPrompt>;
 
-// Of a prompt that is longer only so many tokens are used.
+// How many tokens are used of a prompt that is longer.
 struct Truncation {
   std::optional<int64_t> tokens_max;  // -1: what the context has room for.
   bool keep_beginning = false;        // The first ones are, else the last.

@@ -15,7 +15,7 @@ namespace weir::api {
 // A client's text within an error message: its beginning.
 std::string_view shown(std::string_view text);
 
-// Of any type of number.
+// The value is a number, of any type.
 bool is_number(JsonValue value);
 
 // Errors about a field.

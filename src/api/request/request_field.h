@@ -122,7 +122,7 @@ FieldDoc field_doc(const Field<Request>& field) {
   return {field.name, field.type, field.help, treatment, field.min, field.max, field.required};
 }
 
-// The same rows for the reference.
+// The table's rows for the reference.
 template <class Fields>
 std::vector<FieldDoc> field_docs(const Fields& fields, uint8_t endpoints) {
   std::vector<FieldDoc> docs;

@@ -16,15 +16,15 @@ class ResponseEvents {
  public:
   // An event is opened, then gets its own members (each begins with a comma), then is closed.
   void open(std::string& out, std::string_view type);
-  // Of an item, by its place in the output,
+  // Opens one of an item, by its place in the output,
   void open_item(std::string& out, std::string_view type, int32_t output_index);
-  // and of its text: in a part that `index_key` names ("content_index"), or of the item itself
+  // and one of its text: in a part that `index_key` names ("content_index"), or of the item itself
   // (empty).
   void open_text(std::string& out, std::string_view type, int32_t output_index,
                  std::string_view item_id, std::string_view index_key, int32_t index = 0);
   static void close(std::string& out) { out.append("}\n\n"); }
 
-  // Of the next event.
+  // The next event's number.
   int64_t number() const { return number_; }
 
  private:

@@ -33,7 +33,7 @@ class GrammarStore {
                                                     bool begins_text, bool with_markers = false,
                                                     grammar::Interrupt* interrupt = nullptr);
 
-  // Of automata, and of what is remembered of grammars that were refused.
+  // Memory of automata, and of what is remembered of grammars that were refused.
   size_t automata_bytes() const { return plain_.automata.bytes() + marked_.automata.bytes(); }
 
  private:

@@ -93,7 +93,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   static constexpr size_t kMadePerPoll = 32 << 10;
   static constexpr size_t kSentPerPoll = 1 << 20;
 
-  // Of a choice whose text is not all content.
+  // What takes a choice's text apart that is not all content.
   struct Parts {
     std::unique_ptr<output::OutputParser> parser;
     output::Pieces pieces;           // Just found.

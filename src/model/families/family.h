@@ -62,7 +62,7 @@ float softcap(const ConfigReader& c, std::string_view key, float fallback);
 // that or full_attention, else by `otherwise`.
 std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
                                  const std::function<bool(int)>& otherwise);
-// Of type sliding_attention.
+// Which layers are of type sliding_attention.
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
 ModelSpec deepseek_v2(const ConfigReader& c);

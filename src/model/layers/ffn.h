@@ -52,7 +52,7 @@ struct FfnWeights {
   kernels::NextWeights first_weights(const ColumnRange& columns) const;
 
  private:
-  // The same to out.y, as floats; `spare` has its shape.
+  // Writes the activated columns to out.y, as floats; `spare` has its shape.
   void activate_range(const Pass& pass, const Activations& in, const kernels::GemmRange& out,
                       const kernels::NextWeights& after, float* spare) const;
 };

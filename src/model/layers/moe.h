@@ -27,8 +27,8 @@ class MoeLayer final : public Layer {
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& all,
                const kernels::NextWeights& after) const override;
-  // By the leader, where LayerFacts::reads: these rows, all of them generated tokens, have entered;
-  // others will later.
+  // The leader tells, where LayerFacts::reads, that these rows, all of them generated tokens, have
+  // entered; others will later.
   void expect(const Pass& pass, const RowRange& rows) const;
   kernels::NextWeights first_weights(const Pass&) const override { return {}; }
   void leave(const Pass& pass, int32_t begin, int32_t end) const override;

@@ -53,7 +53,7 @@ struct SublayerOutput {
   // What this member most likely multiplies by first in project().
   static kernels::NextWeights first_weights(const Pass& pass, const Linear& weight);
   void add_rows(const Pass& pass, int32_t begin, int32_t end) const;
-  // The same for one row that the caller has, [hidden]; overwrites it.
+  // Adds to one row what the caller has, [hidden], and overwrites that.
   void add_row(const Pass& pass, float* delta, int32_t row) const;
 
  private:
