@@ -202,6 +202,8 @@ void Decoder::forward(const Forward& run, int member) {
   const Pass pass = make_pass(run, member);
   if (run.begin == 0) begin_rows(pass);
   if (pass.reads) begin_step(pass, *pass.reads);
+  // All members look at the groups of rows that begin_step() has planned.
+  if (experts() != nullptr) pass.team.barrier(member);
   if (run.begin == 0) {
     enter(pass, 0, pass.all_rows());
     // The others claim the first layer's work meanwhile.
