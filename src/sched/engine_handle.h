@@ -9,36 +9,12 @@
 #include <string>
 
 #include "base/bell.h"
-#include "base/metrics.h"
 #include "base/result.h"
 #include "base/ring.h"
+#include "sched/engine_stats.h"
 #include "sched/request.h"
 
 namespace weir::sched {
-
-// What the engine publishes about itself: relaxed counters, written by the engine thread only.
-struct EngineStats {
-  Gauge running;                                 // Sequences with pages.
-  Gauge waiting;                                 // Submitted, not started, or preempted.
-  Gauge kv_usage;                                // Share of the pages held by sequences, 0..1.
-  Gauge pages_cached;                            // Pages that only the prefix cache holds.
-  Gauge kv_taken;                                // Bytes of pages that have memory.
-  Gauge window_pages_held, window_pages_cached;  // The same of pages of windows.
-  Gauge checkpoints;                             // Copies of states, for the prefix cache.
-  // Of the KV cache; they do not change.
-  Gauge pages, page_tokens, kv_bytes, window_pages, checkpoint_slots, state_bytes;
-  Counter steps;
-  Counter prompt_tokens;  // Computed, cached ones not counted.
-  Counter generated_tokens;
-  Counter forced_tokens;   // Of those, the ones that a grammar left no choice about.
-  Counter prefix_queries;  // Prompt tokens looked up in the prefix cache,
-  Counter prefix_hits;     // and found.
-  Counter preemptions;
-  Counter wakes;         // Wakes of the network loop.
-  Histogram queue_time;  // From arrival to the first planned slice.
-  Histogram step_time;
-  Histogram step_tokens{Histogram::Scale::kCounts};  // Of prompts and of answers together.
-};
 
 struct Message {
   enum class Kind : uint8_t { kNone, kSubmit, kCancel } kind = Kind::kNone;

@@ -1,5 +1,7 @@
 #include "api/exchange/api_stats.h"
 
+#include <variant>
+
 #include "base/log.h"
 #include "base/process_usage.h"
 
@@ -7,45 +9,13 @@ namespace weir::api {
 
 namespace {
 
+// Their names are the engine's, the rest is as Prometheus has it.
 void render_engine(std::string& out, const sched::EngineStats& engine) {
-  render(out, "weir_requests_running", "Sequences with KV pages.", engine.running);
-  render(out, "weir_requests_waiting", "Requests without KV pages.", engine.waiting);
-  render(out, "weir_kv_pages", "KV pages that there are.", engine.pages);
-  render(out, "weir_kv_page_tokens", "Tokens of a KV page.", engine.page_tokens);
-  render(out, "weir_kv_bytes", "Memory of all KV pages, once they have been used.",
-         engine.kv_bytes);
-  render(out, "weir_kv_usage", "Share of KV pages held by sequences.", engine.kv_usage);
-  render(out, "weir_kv_pages_cached", "KV pages that only the prefix cache holds.",
-         engine.pages_cached);
-  render(out, "weir_kv_window_pages", "KV pages of layers that see a window only.",
-         engine.window_pages);
-  render(out, "weir_kv_window_pages_held", "Of those, pages that sequences hold.",
-         engine.window_pages_held);
-  render(out, "weir_kv_window_pages_cached", "Of those, pages that only the prefix cache holds.",
-         engine.window_pages_cached);
-  render(out, "weir_state_bytes", "Memory of the states of one sequence, or of one checkpoint.",
-         engine.state_bytes);
-  render(out, "weir_state_checkpoint_slots", "Checkpoints of states that there is room for.",
-         engine.checkpoint_slots);
-  render(out, "weir_state_checkpoints", "Checkpoints of states, for the prefix cache.",
-         engine.checkpoints);
-  render(out, "weir_kv_bytes_taken", "Memory of KV pages now; what is unused goes back.",
-         engine.kv_taken);
-  render(out, "weir_steps_total", "Forward passes.", engine.steps);
-  render(out, "weir_prompt_tokens_computed_total", "Prompt tokens computed, cached ones left out.",
-         engine.prompt_tokens);
-  render(out, "weir_generated_tokens_total", "Tokens of answers.", engine.generated_tokens);
-  render(out, "weir_forced_tokens_total", "Of those, the ones that a grammar left no choice about.",
-         engine.forced_tokens);
-  render(out, "weir_prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
-         engine.prefix_queries);
-  render(out, "weir_prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
-         engine.prefix_hits);
-  render(out, "weir_preemptions_total", "Sequences that gave their pages back for a while.",
-         engine.preemptions);
-  render(out, "weir_loop_wakes_total", "Wakes of the network loop by the engine.", engine.wakes);
-  render(out, "weir_queue_seconds", "From arrival to the first planned slice.", engine.queue_time);
-  render(out, "weir_step_seconds", "Duration of a forward pass.", engine.step_time);
+  for (const sched::NamedFigure& figure : engine.figures()) {
+    const bool counts = std::holds_alternative<const Counter*>(figure.value);
+    const std::string name = "weir_" + std::string(figure.name) + (counts ? "_total" : "");
+    std::visit([&](const auto* value) { render(out, name, figure.help, *value); }, figure.value);
+  }
 }
 
 void render_api(std::string& out, const ApiStats& api) {

@@ -9,7 +9,7 @@
 #include "api/access/keys.h"
 #include "base/metrics.h"
 #include "net/http.h"
-#include "sched/engine_handle.h"
+#include "sched/engine_stats.h"
 
 namespace weir::api {
 

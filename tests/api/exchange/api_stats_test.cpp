@@ -18,36 +18,8 @@ std::string page_of(const sched::EngineStats& stats) {
   return metrics_page(ApiStats(), stats, nullptr, facts);
 }
 
-// Names, help texts and their order are what dashboards were made with.
-TEST(MetricsPage, ShowsTheEnginesFiguresByTheirNames) {
-  sched::EngineStats stats;
-  stats.running.set(1);
-  stats.waiting.set(2);
-  stats.pages.set(3);
-  stats.page_tokens.set(4);
-  stats.kv_bytes.set(5);
-  stats.kv_usage.set(6);
-  stats.pages_cached.set(7);
-  stats.window_pages.set(8);
-  stats.window_pages_held.set(9);
-  stats.window_pages_cached.set(10);
-  stats.state_bytes.set(11);
-  stats.checkpoint_slots.set(12);
-  stats.checkpoints.set(13);
-  stats.kv_taken.set(14);
-  stats.steps.add(15);
-  stats.prompt_tokens.add(16);
-  stats.generated_tokens.add(17);
-  stats.forced_tokens.add(18);
-  stats.prefix_queries.add(19);
-  stats.prefix_hits.add(20);
-  stats.preemptions.add(21);
-  stats.wakes.add(22);
-  stats.queue_time.observe(2);
-  stats.step_time.observe(3);
-  const std::string page = page_of(stats);
-  EXPECT_EQ(between(page, "# HELP weir_requests_running ", "# HELP weir_queue_seconds "),
-            R"(# HELP weir_requests_running Sequences with KV pages.
+// Of an engine whose figures are 1, 2, 3 and so on.
+constexpr const char* kShown = R"(# HELP weir_requests_running Sequences with KV pages.
 # TYPE weir_requests_running gauge
 weir_requests_running 1
 # HELP weir_requests_waiting Requests without KV pages.
@@ -113,7 +85,37 @@ weir_preemptions_total 21
 # HELP weir_loop_wakes_total Wakes of the network loop by the engine.
 # TYPE weir_loop_wakes_total counter
 weir_loop_wakes_total 22
-)");
+)";
+
+// Names, help texts and their order are what dashboards were made with.
+TEST(MetricsPage, ShowsTheEnginesFiguresByTheirNames) {
+  sched::EngineStats stats;
+  stats.running.set(1);
+  stats.waiting.set(2);
+  stats.pages.set(3);
+  stats.page_tokens.set(4);
+  stats.kv_bytes.set(5);
+  stats.kv_usage.set(6);
+  stats.pages_cached.set(7);
+  stats.window_pages.set(8);
+  stats.window_pages_held.set(9);
+  stats.window_pages_cached.set(10);
+  stats.state_bytes.set(11);
+  stats.checkpoint_slots.set(12);
+  stats.checkpoints.set(13);
+  stats.kv_taken.set(14);
+  stats.steps.add(15);
+  stats.prompt_tokens.add(16);
+  stats.generated_tokens.add(17);
+  stats.forced_tokens.add(18);
+  stats.prefix_queries.add(19);
+  stats.prefix_hits.add(20);
+  stats.preemptions.add(21);
+  stats.wakes.add(22);
+  stats.queue_time.observe(2);
+  stats.step_time.observe(3);
+  const std::string page = page_of(stats);
+  EXPECT_EQ(between(page, "# HELP weir_requests_running ", "# HELP weir_queue_seconds "), kShown);
   const std::string times =
       between(page, "# HELP weir_queue_seconds ", "# HELP weir_http_answers_total ");
   EXPECT_TRUE(

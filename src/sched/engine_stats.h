@@ -1,0 +1,94 @@
+// EngineStats: what the engine publishes about itself. A figure is declared once, with its name and
+// what it says; pages of figures go through figures(), so another figure is another member.
+//
+// Threads: written by the engine thread only, with relaxed stores; read by any thread. The list is
+// made with the object and never changes.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/metrics.h"
+
+namespace weir::sched {
+
+// A figure as a page sees it. The name has neither the program's name before it nor an ending that
+// tells counters from gauges: `value` is one or the other.
+struct NamedFigure {
+  std::string_view name, help;
+  std::variant<const Counter*, const Gauge*, const Histogram*> value;
+};
+
+// The figures of an object, in the order of their declaration. It points to them, so it stays where
+// it is, as they do.
+class FigureList {
+ public:
+  FigureList() = default;
+  FigureList(const FigureList&) = delete;
+  FigureList& operator=(const FigureList&) = delete;
+
+  std::span<const NamedFigure> figures() const { return figures_; }
+
+ protected:
+  // A member that is in the list. REQUIRES: texts that live as long as the program.
+  template <typename Value>
+  struct Figure : Value {
+    Figure(FigureList& list, std::string_view name, std::string_view help) {
+      list.figures_.push_back({name, help, static_cast<const Value*>(this)});
+    }
+  };
+
+ private:
+  std::vector<NamedFigure> figures_;
+};
+
+struct EngineStats : FigureList {
+  Figure<Gauge> running{*this, "requests_running", "Sequences with KV pages."};
+  // Submitted and not started, or preempted.
+  Figure<Gauge> waiting{*this, "requests_waiting", "Requests without KV pages."};
+
+  // Of the KV cache. Sizes do not change.
+  Figure<Gauge> pages{*this, "kv_pages", "KV pages that there are."};
+  Figure<Gauge> page_tokens{*this, "kv_page_tokens", "Tokens of a KV page."};
+  Figure<Gauge> kv_bytes{*this, "kv_bytes", "Memory of all KV pages, once they have been used."};
+  Figure<Gauge> kv_usage{*this, "kv_usage", "Share of KV pages held by sequences."};  // 0..1.
+  Figure<Gauge> pages_cached{*this, "kv_pages_cached",
+                             "KV pages that only the prefix cache holds."};
+  Figure<Gauge> window_pages{*this, "kv_window_pages",
+                             "KV pages of layers that see a window only."};
+  Figure<Gauge> window_pages_held{*this, "kv_window_pages_held",
+                                  "Of those, pages that sequences hold."};
+  Figure<Gauge> window_pages_cached{*this, "kv_window_pages_cached",
+                                    "Of those, pages that only the prefix cache holds."};
+  Figure<Gauge> state_bytes{*this, "state_bytes",
+                            "Memory of the states of one sequence, or of one checkpoint."};
+  Figure<Gauge> checkpoint_slots{*this, "state_checkpoint_slots",
+                                 "Checkpoints of states that there is room for."};
+  Figure<Gauge> checkpoints{*this, "state_checkpoints",
+                            "Checkpoints of states, for the prefix cache."};
+  Figure<Gauge> kv_taken{*this, "kv_bytes_taken",
+                         "Memory of KV pages now; what is unused goes back."};
+
+  Figure<Counter> steps{*this, "steps", "Forward passes."};
+  Figure<Counter> prompt_tokens{*this, "prompt_tokens_computed",
+                                "Prompt tokens computed, cached ones left out."};
+  Figure<Counter> generated_tokens{*this, "generated_tokens", "Tokens of answers."};
+  Figure<Counter> forced_tokens{*this, "forced_tokens",
+                                "Of those, the ones that a grammar left no choice about."};
+  Figure<Counter> prefix_queries{*this, "prefix_cache_queries",
+                                 "Prompt tokens looked up in the prefix cache."};
+  Figure<Counter> prefix_hits{*this, "prefix_cache_hits",
+                              "Prompt tokens found in the prefix cache."};
+  Figure<Counter> preemptions{*this, "preemptions",
+                              "Sequences that gave their pages back for a while."};
+  Figure<Counter> wakes{*this, "loop_wakes", "Wakes of the network loop by the engine."};
+  Figure<Histogram> queue_time{*this, "queue_seconds", "From arrival to the first planned slice."};
+  Figure<Histogram> step_time{*this, "step_seconds", "Duration of a forward pass."};
+
+  // Of prompts and of answers together. Not in the list: pages show it by another name only.
+  Histogram step_tokens{Histogram::Scale::kCounts};
+};
+
+}  // namespace weir::sched
