@@ -24,11 +24,11 @@ void Inbox::drain() {
 void Inbox::submit(Request* request) {
   Sequence* seq = state_.sequences.take(request);
   seq->params = request->sampling;
-  seq->salt = kv::PrefixCache::salt({.adapter = static_cast<uint64_t>(request->adapter),
-                                     .length_class = length_class_.of(seq->prompt_length),
-                                     .cache_salt = request->cache_salt,
-                                     .format = static_cast<uint32_t>(state_.pages.type()),
-                                     .arithmetic = static_cast<uint32_t>(state_.facts.compute)});
+  kv::PrefixIdentity identity = request->shared_by();
+  identity.length_class = length_class_.of(seq->prompt_length);
+  identity.format = static_cast<uint32_t>(state_.pages.type());
+  identity.arithmetic = static_cast<uint32_t>(state_.facts.compute);
+  seq->salt = kv::PrefixCache::salt(identity);
   state_.scheduler.submit(seq);
 }
 

@@ -17,6 +17,7 @@
 #include "base/token_log.h"
 #include "exec/step_work.h"
 #include "grammar/matcher.h"
+#include "kv/prefix_identity.h"
 #include "sample/sampling_params.h"
 
 namespace weir::sched {
@@ -66,6 +67,12 @@ struct Request {
   // As long as that log, where the tokens' ranks in the vocabulary are wanted (1: the likeliest);
   // an entry is valid once the log has it. Else empty.
   std::vector<int32_t> prompt_ranks;
+
+  // What its pages depend on beside the tokens, as far as the request says it; the engine adds what
+  // it computes with.
+  kv::PrefixIdentity shared_by() const {
+    return {.adapter = static_cast<uint64_t>(adapter), .cache_salt = cache_salt};
+  }
 
   // The result needs every position of the prompt computed: none may come from the prefix cache.
   bool needs_whole_prompt() const {
