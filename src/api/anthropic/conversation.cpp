@@ -1,10 +1,13 @@
 // `system` and `messages` of Anthropic's API as chat templates expect a conversation. A message is
 // a list of blocks there: what a tool has answered stands in a message of the user's, between
 // texts.
+#include <array>
+#include <span>
 #include <string>
 #include <unordered_map>
 
 #include "api/anthropic/message_request.h"
+#include "api/prompt/content_part.h"
 
 namespace weir::api::anthropic {
 
@@ -42,9 +45,10 @@ void append_line(std::string& text, std::string_view line) {
   text += line;
 }
 
-Result<std::string_view> text_of_block(const std::string& path, JsonObject block) {
-  return required_string(path, block, "text");
-}
+constexpr auto kPartTypes = std::to_array<PartType>({{"text"}, {"image", PartKind::kImage}});
+// Where a document's text comes from: a part, too, as far as it lies in the request.
+constexpr auto kSourceTypes =
+    std::to_array<PartType>({{"text", PartKind::kText, "data"}, {"image", PartKind::kImage}});
 
 struct Block {
   JsonObject object;
@@ -58,15 +62,16 @@ Result<Block> block_of(const std::string& path, JsonValue element) {
   return block;
 }
 
-tl::unexpected<Error> refused(const std::string& path, std::string_view type,
-                              std::string_view expected) {
-  const std::string type_path = join(path, "type");
-  if (type == "image") return unsupported(type_path, "this model does not support images");
-  return unsupported(type_path, "expected " + std::string(expected) + ", found \"" +
-                                    std::string(shown(type)) + "\"");
+// A block that is a content part. `expected`: what may stand there.
+Result<std::string> text_of_block(const std::string& path, const Block& block,
+                                  std::span<const PartType> types, std::string_view expected) {
+  if (const PartType* known = part_type(types, block.type))
+    return part_text(path, block.object, *known);
+  return unsupported(join(path, "type"), "expected " + std::string(expected) + ", found \"" +
+                                             std::string(shown(block.type)) + "\"");
 }
 
-// A string, or blocks of text and nothing else.
+// A string, or blocks that are content parts and nothing else.
 Result<std::string> plain_text(const std::string& path, JsonValue content) {
   std::string_view whole;
   if (content.get(whole) == simdjson::SUCCESS) return std::string(whole);
@@ -78,8 +83,7 @@ Result<std::string> plain_text(const std::string& path, JsonValue content) {
   for (const JsonValue element : blocks) {
     const std::string block_path = at(path, index++);
     WEIR_ASSIGN(const Block block, block_of(block_path, element));
-    if (block.type != "text") return refused(block_path, block.type, "\"text\"");
-    WEIR_ASSIGN(const std::string_view text, text_of_block(block_path, block.object));
+    WEIR_ASSIGN(const std::string text, text_of_block(block_path, block, kPartTypes, "\"text\""));
     append_line(joined, text);
   }
   return joined;
@@ -103,12 +107,12 @@ Result<std::string> document_text(const std::string& path, JsonObject block) {
   WEIR_ASSIGN(const Block source, block_of(source_path, source_value));
   std::string text;
   WEIR_TRY(append_members(path, block, {"title", "context"}, text));
-  if (source.type == "text") {
-    WEIR_ASSIGN(const std::string_view data, required_string(source_path, source.object, "data"));
+  if (source.type != "content") {
+    WEIR_ASSIGN(const std::string data,
+                text_of_block(source_path, source, kSourceTypes, "\"text\" or \"content\""));
     append_line(text, data);
     return text;
   }
-  if (source.type != "content") return refused(source_path, source.type, "\"text\" or \"content\"");
   WEIR_ASSIGN(const JsonValue content, required_member(source_path, source.object, "content"));
   WEIR_ASSIGN(const std::string inner, plain_text(join(source_path, "content"), content));
   append_line(text, inner);
@@ -130,9 +134,7 @@ Result<std::string> shown_text(const std::string& path, const Block& block,
                                std::string_view expected) {
   if (block.type == "document") return document_text(path, block.object);
   if (block.type == "search_result") return search_text(path, block.object);
-  if (block.type != "text") return refused(path, block.type, expected);
-  WEIR_ASSIGN(const std::string_view text, text_of_block(path, block.object));
-  return std::string(text);
+  return text_of_block(path, block, kPartTypes, expected);
 }
 
 struct ToolResult {
@@ -263,10 +265,7 @@ Result<void> add_user_block(const std::string& path, const Block& block, Turns& 
 }
 
 Result<void> add_assistant_block(const std::string& path, const Block& block, Turns& turns) {
-  if (block.type == "text") {
-    WEIR_ASSIGN(const std::string_view text, text_of_block(path, block.object));
-    turns.say(Role::kAssistant, text);
-  } else if (block.type == "thinking") {
+  if (block.type == "thinking") {
     WEIR_ASSIGN(const std::string_view text, required_string(path, block.object, "thinking"));
     turns.think(text);
   } else if (block.type == "tool_use") {
@@ -276,7 +275,9 @@ Result<void> add_assistant_block(const std::string& path, const Block& block, Tu
     WEIR_TRY(as_object(join(path, "input"), input));
     turns.call(id, name, input);
   } else if (block.type != "redacted_thinking") {  // Which only its author can read.
-    return refused(path, block.type, "text, thinking or tool_use");
+    WEIR_ASSIGN(const std::string text,
+                text_of_block(path, block, kPartTypes, "text, thinking or tool_use"));
+    turns.say(Role::kAssistant, text);
   }
   return {};
 }
@@ -333,8 +334,7 @@ Result<void> parse_system(const FieldInput& in, MessageRequest& out) {
   for (const JsonValue element : blocks) {
     const std::string path = at(in.path, index++);
     WEIR_ASSIGN(const Block block, block_of(path, element));
-    if (block.type != "text") return refused(path, block.type, "\"text\"");
-    WEIR_ASSIGN(const std::string_view text, text_of_block(path, block.object));
+    WEIR_ASSIGN(const std::string text, text_of_block(path, block, kPartTypes, "\"text\""));
     append_line(out.system, without_billing_header(text));
   }
   return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/prompt/content_part.h"
 #include "api/request/json_fields.h"
 
 namespace weir::api::openai {
@@ -12,26 +13,28 @@ namespace {
 constexpr std::array<std::string_view, 6> kRoles = {"developer", "system", "user",
                                                     "assistant", "tool",   "function"};
 
-// The text of one content part; anything but text is refused by name.
-Result<std::string_view> part_text(std::string_view path, JsonValue part) {
+constexpr auto kPartTypes = std::to_array<PartType>({{"text"},
+                                                     {"input_text"},
+                                                     {"output_text"},
+                                                     {"refusal", PartKind::kText, "refusal"},
+                                                     {"image_url", PartKind::kImage},
+                                                     {"input_image", PartKind::kImage},
+                                                     {"input_audio", PartKind::kAudio},
+                                                     {"file", PartKind::kOther},
+                                                     {"input_file", PartKind::kOther},
+                                                     {"video_url", PartKind::kOther}});
+
+Result<std::string> text_of_part(std::string_view path, JsonValue part) {
   WEIR_ASSIGN(const JsonObject object, as_object(path, part));
   WEIR_ASSIGN(const std::string_view type, required_string(path, object, "type"));
-  if (type == "text" || type == "input_text" || type == "output_text")
-    return required_string(path, object, "text");
-  if (type == "refusal") return required_string(path, object, "refusal");
-  const std::string type_path = join(path, "type");
-  if (type == "image_url" || type == "input_image")
-    return unsupported(type_path, "this model does not support images");
-  if (type == "input_audio") return unsupported(type_path, "this model does not support audio");
-  if (type == "file" || type == "input_file" || type == "video_url")
-    return unsupported(type_path,
-                       "this model does not support parts of type " + std::string(shown(type)));
-  return out_of_range(type_path, "expected \"text\", found \"" + std::string(shown(type)) + "\"");
+  if (const PartType* known = part_type(kPartTypes, type)) return part_text(path, object, *known);
+  return out_of_range(join(path, "type"),
+                      "expected \"text\", found \"" + std::string(shown(type)) + "\"");
 }
 
 }  // namespace
 
-// A string, or the text parts joined by line feeds.
+// A string, or the parts joined by line feeds.
 Result<std::string> content_text(std::string_view path, JsonValue content) {
   std::string_view text;
   if (content.get(text) == simdjson::SUCCESS) return std::string(text);
@@ -42,9 +45,9 @@ Result<std::string> content_text(std::string_view path, JsonValue content) {
   std::string joined;
   size_t index = 0;
   for (const JsonValue part : parts) {
-    WEIR_ASSIGN(const std::string_view piece, part_text(at(path, index), part));
+    WEIR_ASSIGN(const std::string piece, text_of_part(at(path, index), part));
     if (index > 0) joined += '\n';
-    joined.append(piece);
+    joined += piece;
     ++index;
   }
   return joined;
