@@ -5,6 +5,7 @@
 
 #include "base/byte_size.h"
 #include "program/expert_streaming.h"
+#include "program/loaded_model.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
 
@@ -42,8 +43,7 @@ Result<void> show_info(const Options& options) {
     std::printf("  %-18s %10s %10s   %s\n", what.c_str(), human_bytes(taken).c_str(),
                 human_bytes(bytes).c_str(), note.c_str());
   };
-  for (const MemoryPlan::Line& line : plan.lines)
-    print(line.what, line.taken, line.bytes, line.note);
+  for (const MemoryLine& line : plan.lines) print(line.what, line.taken, line.bytes, line.note);
   print("total", plan.taken, plan.total,
         "of " + human_bytes(plan.limit) + " (" + plan.limit_from + "): it fits");
   std::printf("\n");

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "exec/cpu_executor.h"
 #include "program/expert_streaming.h"
+#include "ssd/expert_store.h"
 
 namespace weir {
 
@@ -33,6 +34,28 @@ kv::PageKeeper::Times keep_times(const Options& options) {
 }
 
 }  // namespace
+
+Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type) {
+  const model::ModelMemory memory = model.memory();
+  const ssd::ExpertCatalogue* experts = model.expert_catalogue();
+  WEIR_ASSIGN(const kv::MemoryLayout layout, kv::MemoryLayout::make(model.memory_needs(), kv_type));
+  return ModelFootprint{
+      .parts = {{"weights, packed", memory.packed_weights, memory.packed_weights,
+                 "anonymous memory, kernel layout"},
+                {"weights, mapped", memory.mapped_weights, memory.mapped_weights,
+                 "read in place from the file"},
+                {"step scratch", 0, memory.scratch, "activations and logits of one step"}},
+      .kv_groups = {layout.groups().begin(), layout.groups().end()},
+      .state_bytes = layout.state_bytes(),
+      .slab_rows = model.slab_rows(),
+      .context_max = model.spec().context_max,
+      .vocab_size = model.spec().vocab_size,
+      .hidden_size = model.spec().hidden_size,
+      .experts = experts == nullptr ? 0 : static_cast<int64_t>(ssd::whole_memory(*experts)),
+      .expert_cycle = experts == nullptr
+                          ? 0
+                          : static_cast<int64_t>(experts->cycle_bytes(model.experts_per_token()))};
+}
 
 Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,
                                const MemoryLimit& limit, ThreadTeam& team) {

@@ -1,5 +1,5 @@
-// LoadedModel: a model that is bound, its memory planned and taken, its weights placed and its experts
-// open.
+// LoadedModel: a model that is bound, its memory planned and taken, its weights placed and its
+// experts open.
 #pragma once
 
 #include <memory>
@@ -20,6 +20,10 @@ struct LoadedModel {
   std::unique_ptr<exec::Executor> executor;  // Of the model: it goes first.
   MemoryPlan plan;
 };
+
+// What a model takes, part by part: with all that load_model() makes of it. It is bound; its
+// weights need not be packed yet.
+Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type);
 
 // For serving. Logs how far it is, once a second.
 Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,

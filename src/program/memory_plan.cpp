@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "api/memory/memory_cost.h"
 #include "api/vectors/embedding_request.h"
@@ -63,26 +64,6 @@ constexpr int64_t kExpertTableBytes = 24 * kMiB;
 constexpr int64_t kKvShareBesideExperts = 8;
 
 }  // namespace
-
-Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type) {
-  const model::ModelMemory memory = model.memory();
-  const ssd::ExpertCatalogue* experts = model.expert_catalogue();
-  WEIR_ASSIGN(const kv::MemoryLayout layout, kv::MemoryLayout::make(model.memory_needs(), kv_type));
-  return ModelFootprint{
-      .packed_weights = memory.packed_weights,
-      .mapped_weights = memory.mapped_weights,
-      .scratch = memory.scratch,
-      .kv_groups = {layout.groups().begin(), layout.groups().end()},
-      .state_bytes = layout.state_bytes(),
-      .slab_rows = model.slab_rows(),
-      .context_max = model.spec().context_max,
-      .vocab_size = model.spec().vocab_size,
-      .hidden_size = model.spec().hidden_size,
-      .experts = experts == nullptr ? 0 : static_cast<int64_t>(ssd::whole_memory(*experts)),
-      .expert_cycle = experts == nullptr
-                          ? 0
-                          : static_cast<int64_t>(experts->cycle_bytes(model.experts_per_token()))};
-}
 
 Result<void> take_kv(exec::Executor& executor, kv::MemoryLayout layout, const MemoryPlan& plan) {
   Result<void> taken =
@@ -149,10 +130,14 @@ class Planner {
   const kv::KvCost kv_cost_;
 };
 
+void add(MemoryPlan& plan, MemoryLine line) {
+  plan.taken += line.taken;
+  plan.total += line.bytes;
+  plan.lines.push_back(std::move(line));
+}
+
 void add(MemoryPlan& plan, std::string what, int64_t taken, int64_t bytes, std::string note) {
-  plan.taken += taken;
-  plan.total += bytes;
-  plan.lines.push_back({std::move(what), taken, bytes, std::move(note)});
+  add(plan, MemoryLine{std::move(what), taken, bytes, std::move(note)});
 }
 
 // All but keys and values, and experts that get what those leave.
@@ -161,11 +146,7 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   plan.limit = limit_.bytes;
   plan.limit_from = limit_.from;
   plan.context_max = context;
-  add(plan, "weights, packed", model_.packed_weights, model_.packed_weights,
-      "anonymous memory, kernel layout");
-  add(plan, "weights, mapped", model_.mapped_weights, model_.mapped_weights,
-      "read in place from the file");
-  add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
+  for (const MemoryLine& part : model_.parts) add(plan, part);
   add_requests(plan);
   add(plan, "connections", 0, connection_bytes(options_),
       std::to_string(plan_connections(options_)) + " at most");

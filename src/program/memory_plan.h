@@ -1,5 +1,5 @@
 // MemoryPlan: where all memory goes, added up in one place with one line per consumer, before any
-// of it is taken. Whoever adds a consumer adds a line.
+// of it is taken. Another consumer is another line.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,16 @@
 
 namespace weir {
 
-// What the plan needs to know of a model.
+struct MemoryLine {
+  std::string what;
+  int64_t taken = 0;  // From the start on, whether it is used or not;
+  int64_t bytes = 0;  // at most, that included.
+  std::string note;
+};
+
+// What the plan needs to know of a model; loaded_model.h says it.
 struct ModelFootprint {
-  int64_t packed_weights = 0;  // Anonymous memory, repacked at load.
-  int64_t mapped_weights = 0;  // Read in place from the file.
-  int64_t scratch = 0;         // Activations and logits of one step.
+  std::vector<MemoryLine> parts;  // What it takes beside memory for sequences, and experts.
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
@@ -32,17 +37,8 @@ struct ModelFootprint {
   int64_t expert_cycle = 0;  // Those that one token needs.
 };
 
-// Of a model that is bound; its weights need not be packed yet.
-Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type);
-
 struct MemoryPlan {
-  struct Line {
-    std::string what;
-    int64_t taken = 0;  // From the start on, whether it is used or not;
-    int64_t bytes = 0;  // at most, that included.
-    std::string note;
-  };
-  std::vector<Line> lines;
+  std::vector<MemoryLine> lines;
   int64_t taken = 0;
   int64_t total = 0;  // At most.
   int64_t limit = 0;

@@ -42,7 +42,7 @@ void log_experts(const model::Model& model) {
 
 void log_memory(const MemoryPlan& plan) {
   std::string taken, most;
-  for (const MemoryPlan::Line& line : plan.lines) {
+  for (const MemoryLine& line : plan.lines) {
     const auto list = [&line](std::string& text, int64_t bytes) {
       if (bytes > 0) text += (text.empty() ? "" : ", ") + line.what + " " + human_bytes(bytes);
     };

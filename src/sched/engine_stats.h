@@ -77,6 +77,8 @@ struct EngineStats : FigureList {
   Figure<Counter> generated_tokens{*this, "generated_tokens", "Tokens of answers."};
   Figure<Counter> forced_tokens{*this, "forced_tokens",
                                 "Of those, the ones that a grammar left no choice about."};
+  Figure<Counter> drafts{*this, "drafts", "Drafts of answers' tokens that steps have verified."};
+  Figure<Counter> drafts_taken{*this, "drafts_taken", "Of those, the ones that were right."};
   Figure<Counter> prefix_queries{*this, "prefix_cache_queries",
                                  "Prompt tokens looked up in the prefix cache."};
   Figure<Counter> prefix_hits{*this, "prefix_cache_hits",

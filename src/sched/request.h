@@ -27,17 +27,21 @@ using Clock = std::chrono::steady_clock;
 using exec::kTopLogprobsMax;
 using exec::Pooling;
 
+// What the first rows of a sequence are made of: token ids. Its size is how many.
+using Prompt = std::vector<int32_t>;
+// The memory that it takes.
+inline size_t prompt_bytes(const Prompt& prompt) { return prompt.size() * sizeof(int32_t); }
+
 struct Request {
-  Request(std::vector<int32_t> prompt_tokens, sample::SamplingParams params, int32_t max_tokens_in,
-          bool logprobs)
+  Request(Prompt prompt_tokens, sample::SamplingParams params, int32_t max_tokens_in, bool logprobs)
       : prompt(std::move(prompt_tokens)),
         sampling(std::move(params)),
         max_tokens(max_tokens_in),
         want_logprobs(logprobs),
         log(max_tokens_in, sampling.top_logprobs) {}
 
-  uint64_t id = 0;                    // Unique in this process; for logs.
-  const std::vector<int32_t> prompt;  // Not empty.
+  uint64_t id = 0;      // Unique in this process; for logs.
+  const Prompt prompt;  // Not empty.
   const sample::SamplingParams sampling;
   const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.
   const bool want_logprobs;

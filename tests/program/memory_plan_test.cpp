@@ -23,10 +23,12 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
+std::vector<MemoryLine> parts(int64_t weights, int64_t scratch) {
+  return {{"weights", weights, weights, ""}, {"scratch", 0, scratch, ""}};
+}
+
 ModelFootprint small_model() {
-  return {.packed_weights = 90 * kMiB,
-          .mapped_weights = 10 * kMiB,
-          .scratch = 40 * kMiB,
+  return {.parts = parts(100 * kMiB, 40 * kMiB),
           .kv_groups = {{.page_bytes = 720 << 10}},
           .context_max = 8192};
 }
@@ -36,7 +38,7 @@ TEST(MemoryPlan, TheTotalIsTheSumOfItsLinesAndWithinTheLimit) {
     const auto plan = plan_memory({}, {limit_mib * kMiB, "test"}, small_model());
     ASSERT_TRUE(plan) << plan.error().message;
     int64_t sum = 0, taken = 0;
-    for (const MemoryPlan::Line& line : plan->lines) {
+    for (const MemoryLine& line : plan->lines) {
       sum += line.bytes;
       taken += line.taken;
       EXPECT_LE(line.taken, line.bytes) << line.what;
@@ -76,25 +78,21 @@ struct KnownModel {
 constexpr int64_t kGiB = int64_t{1} << 30;
 const KnownModel kKnownModels[] = {
     {.name = "Llama-3.1-8B, 4-bit, 24 GB",
-     .model = {.packed_weights = 4'517'400'000,
-               .scratch = 96 * kMiB,
+     .model = {.parts = parts(4'517'400'000, 96 * kMiB),
                .kv_groups = {{.page_bytes = 4 * kMiB}},
                .context_max = 131072,
                .vocab_size = 128256},
      .limit = 24'000'000'000,
      .context_least = 65536},
     {.name = "Qwen3-8B, 4-bit, 7 GB",
-     .model = {.packed_weights = 4'607'800'000,
-               .scratch = 100 * kMiB,
+     .model = {.parts = parts(4'607'800'000, 100 * kMiB),
                .kv_groups = {{.page_bytes = 4608 << 10}},
                .context_max = 40960,
                .vocab_size = 151936},
      .limit = 7'000'000'000,
      .context_least = 4096},
     {.name = "DeepSeek-R1-Distill-Qwen-1.5B, bf16, 16 GiB",
-     .model = {.packed_weights = kMiB,
-               .mapped_weights = 3'553'600'000,
-               .scratch = 98 * kMiB,
+     .model = {.parts = parts(3'553'600'000 + kMiB, 98 * kMiB),
                .kv_groups = {{.page_bytes = 896 << 10}},
                .context_max = 131072,
                .vocab_size = 151936},
@@ -243,9 +241,9 @@ TEST(MemoryPlan, HonoursWhatTheUserAsksFor) {
 TEST(MemoryPlan, PlansFewerConnectionsWithTls) {
   const auto planned = [](const Options& options) {
     const auto plan = plan_memory(options, {5000 * kMiB, "test"}, small_model());
-    for (const MemoryPlan::Line& line : plan.value().lines)
+    for (const MemoryLine& line : plan.value().lines)
       if (line.what == "connections") return line;
-    return MemoryPlan::Line{};
+    return MemoryLine{};
   };
   Options plain, tls;
   tls.tls_cert = tls.tls_key = "file";
@@ -263,7 +261,7 @@ TEST(MemoryPlan, CountsGrammarsAndTheVocabularysTries) {
     ModelFootprint model = small_model();
     model.vocab_size = vocab_size;
     auto plan = plan_memory({}, {limit, "test"}, model);
-    const auto line = std::ranges::find(plan.value().lines, "grammars", &MemoryPlan::Line::what);
+    const auto line = std::ranges::find(plan.value().lines, "grammars", &MemoryLine::what);
     EXPECT_NE(line, plan->lines.end());
     EXPECT_EQ(line->bytes,
               plan->automata_bytes + static_cast<int64_t>(api::trie_bytes(vocab_size)));
@@ -343,7 +341,7 @@ TEST(MemoryPlan, WindowsLeaveTheirMemoryToLongerContexts) {
     ASSERT_EQ(plan->kv_page_counts.size(), 2u);
     EXPECT_EQ(plan->kv_page_counts[0], plan->kv_pages);
     EXPECT_LE(plan->kv_page_counts[1], plan->kv_pages);
-    const auto line = std::ranges::find(plan->lines, "KV windows", &MemoryPlan::Line::what);
+    const auto line = std::ranges::find(plan->lines, "KV windows", &MemoryLine::what);
     ASSERT_NE(line, plan->lines.end());
     EXPECT_GE(line->bytes, plan->kv_page_counts[1] * (int64_t{600} << 10));
     EXPECT_GE(plan->context_max, before->context_max);
@@ -372,14 +370,14 @@ TEST(MemoryPlan, StatesOfRunningSequencesAreALineOfThePlan) {
   model.state_bytes = 70 * kMiB;
   const auto plan = plan_memory({}, {4000 * kMiB, "test"}, model);
   ASSERT_TRUE(plan && without);
-  const auto line = std::ranges::find(plan->lines, "states", &MemoryPlan::Line::what);
+  const auto line = std::ranges::find(plan->lines, "states", &MemoryLine::what);
   ASSERT_NE(line, plan->lines.end());
   EXPECT_EQ(line->bytes, plan->parallel * 70 * kMiB);
   EXPECT_LE(plan->total, plan->limit);
   EXPECT_LT(plan->parallel, without->parallel);
   EXPECT_GE(plan->parallel, 8);
   EXPECT_GE(plan->kv_pages * 32, plan->context_max);
-  EXPECT_EQ(std::ranges::count(without->lines, "states", &MemoryPlan::Line::what), 0);
+  EXPECT_EQ(std::ranges::count(without->lines, "states", &MemoryLine::what), 0);
 
   Options many;
   many.parallel = 100;
@@ -395,7 +393,7 @@ TEST(MemoryPlan, CheckpointsOfStatesAreALineOfThePlan) {
   model.kv_groups = {{.page_bytes = 120 << 10}};
   model.state_bytes = 70 * kMiB;
   const auto checkpoints_line = [](const MemoryPlan& plan) {
-    const auto line = std::ranges::find(plan.lines, "checkpoints", &MemoryPlan::Line::what);
+    const auto line = std::ranges::find(plan.lines, "checkpoints", &MemoryLine::what);
     return line == plan.lines.end() ? 0 : line->bytes;
   };
   for (const int64_t mib : {2000, 4000, 20'000, 400'000}) {
@@ -405,7 +403,7 @@ TEST(MemoryPlan, CheckpointsOfStatesAreALineOfThePlan) {
     EXPECT_GE(plan->kv_pages * 32, plan->context_max);
     EXPECT_EQ(checkpoints_line(*plan), plan->checkpoints * 70 * kMiB);
     int64_t all = 0;
-    for (const MemoryPlan::Line& line : plan->lines)
+    for (const MemoryLine& line : plan->lines)
       if (line.what == "KV cache" || line.what == "states" || line.what == "checkpoints")
         all += line.bytes;
     EXPECT_LE(plan->checkpoints * 70 * kMiB, (mib < 400'000 ? all : mib * kMiB) / 4 + 70 * kMiB);
@@ -467,7 +465,7 @@ TEST(MemoryPlan, GivesBodiesASeventhUnlessToldTheirSize) {
     EXPECT_GE(plan->bodies.small, kMiB);
     EXPECT_GE(plan->bodies.preparing,
               static_cast<int64_t>(api::preparing_bytes(std::string(1 << 20, 'x'))) * mib);
-    const auto line = std::ranges::find(plan->lines, "bodies", &MemoryPlan::Line::what);
+    const auto line = std::ranges::find(plan->lines, "bodies", &MemoryLine::what);
     ASSERT_NE(line, plan->lines.end());
     EXPECT_EQ(line->bytes, plan->bodies.arriving + plan->bodies.small + plan->bodies.preparing);
   }
@@ -475,7 +473,7 @@ TEST(MemoryPlan, GivesBodiesASeventhUnlessToldTheirSize) {
 
 TEST(MemoryPlan, CountsHeadsAndAnswersOfAllConnections) {
   const auto bytes_of = [](const MemoryPlan& plan, std::string_view what) {
-    const auto line = std::ranges::find(plan.lines, what, &MemoryPlan::Line::what);
+    const auto line = std::ranges::find(plan.lines, what, &MemoryLine::what);
     return line == plan.lines.end() ? 0 : line->bytes;
   };
   for (const int64_t mib : {700, 24'000, 200'000}) {

@@ -80,6 +80,7 @@ TEST(Drafts, ThatAreRightSaveSteps) {
   std::vector<int32_t> text;
   for (const TokenLogprob& token : reference_answer(model, *request).tokens)
     text.push_back(token.token);
+  uint64_t verified = 0, taken = 0;
   const auto steps_with = [&](int32_t most, Way way) {
     MadeUpDrafts drafts(
         way, model.spec().vocab_size,
@@ -93,14 +94,21 @@ TEST(Drafts, ThatAreRightSaveSteps) {
     runner.wait(*again);
     runner.stop();
     EXPECT_TRUE(has_answer(*again, reference_answer(model, *again)));
+    verified = runner.handle().stats().drafts.value();
+    taken = runner.handle().stats().drafts_taken.value();
     return runner.handle().stats().steps.value();
   };
   EXPECT_EQ(steps_with(0, Way::kAllRight), 81u);
+  EXPECT_EQ(verified, 0u);
   // The prompt's step gives the first token; then eight a step, and the last few where the answer
   // may have come to its end already: a step waits for what the one before has taken.
   EXPECT_LE(steps_with(7, Way::kAllRight), 16u);
+  EXPECT_GT(taken, 60u);
+  EXPECT_EQ(taken, verified);
   EXPECT_LE(steps_with(7, Way::kLastWrong), 18u);
   EXPECT_GE(steps_with(7, Way::kNoneRight), 81u);
+  EXPECT_GT(verified, 400u);
+  EXPECT_EQ(taken, 0u);
 }
 
 }  // namespace

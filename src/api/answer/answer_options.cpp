@@ -39,10 +39,11 @@ AnswerOptions answer_options(const ProtocolTraits& protocol, const GenerateReque
   return options;
 }
 
-size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens) {
+size_t choice_bytes(const AnswerOptions& options, const sched::Prompt& prompt, int32_t max_tokens) {
+  const size_t prompt_tokens = prompt.size();
   const int32_t echo_top = options.echo && options.logprobs ? options.top_logprobs : -1;
   const int32_t prompt_top = std::max(echo_top, options.prompt_logprobs.value_or(-1));
-  return request_bytes(prompt_tokens, max_tokens, options.top_logprobs) +
+  return request_bytes(sched::prompt_bytes(prompt), max_tokens, options.top_logprobs) +
          options.biases * sizeof(std::pair<int32_t, float>) +
          (prompt_top >= 0 ? prompt_log_bytes(prompt_tokens, prompt_top) : 0) +
          (options.may_call ? held_call_bytes(max_tokens) : 0) +
@@ -64,12 +65,12 @@ size_t shown_request_bytes(const AnswerOptions& options, size_t prompt_tokens, i
 
 }  // namespace
 
-AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<int32_t>>& prompts,
+AnswerCost cost_of(const AnswerOptions& options, const std::vector<sched::Prompt>& prompts,
                    const std::vector<int32_t>& limits) {
   AnswerCost cost;
   const auto choices = static_cast<size_t>(options.choices_per_prompt);
   for (size_t i = 0; i < prompts.size(); ++i) {
-    cost.requests += choices * choice_bytes(options, prompts[i].size(), limits[i]);
+    cost.requests += choices * choice_bytes(options, prompts[i], limits[i]);
     if (options.collected)
       cost.whole += choices * answer_bytes(limits[i], options.logprobs, options.top_logprobs);
     if (options.collected && options.stream) cost.whole += choices * last_events_bytes(limits[i]);

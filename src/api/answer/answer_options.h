@@ -17,6 +17,7 @@
 #include "api/output/output_parser.h"
 #include "api/request/generate_request.h"
 #include "api/request/ignored.h"
+#include "sched/request.h"
 
 namespace weir::api {
 
@@ -62,9 +63,9 @@ struct AnswerCost {
 };
 
 // The memory of one choice.
-size_t choice_bytes(const AnswerOptions& options, size_t prompt_tokens, int32_t max_tokens);
+size_t choice_bytes(const AnswerOptions& options, const sched::Prompt& prompt, int32_t max_tokens);
 // `limits`: the most tokens of each prompt's answers.
-AnswerCost cost_of(const AnswerOptions& options, const std::vector<std::vector<int32_t>>& prompts,
+AnswerCost cost_of(const AnswerOptions& options, const std::vector<sched::Prompt>& prompts,
                    const std::vector<int32_t>& limits);
 
 }  // namespace weir::api

@@ -34,8 +34,8 @@ inline size_t preparing_bytes(std::string_view body) {
 }
 
 // One choice, from its submission to its end.
-inline size_t request_bytes(size_t prompt_tokens, int32_t max_tokens, int32_t top_logprobs) {
-  return sizeof(sched::Request) + prompt_tokens * sizeof(int32_t) +
+inline size_t request_bytes(size_t prompt_bytes, int32_t max_tokens, int32_t top_logprobs) {
+  return sizeof(sched::Request) + prompt_bytes +
          static_cast<size_t>(max_tokens) * sizeof(TokenLogprob) *
              (1 + static_cast<size_t>(top_logprobs));
 }

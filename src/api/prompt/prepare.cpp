@@ -88,9 +88,9 @@ int32_t output_limit(const ApiConfig& config, const ProtocolTraits& protocol,
 Result<std::vector<int32_t>> output_limits(const ApiConfig& config, const PrepareInput& in,
                                            const ProtocolTraits& protocol,
                                            const GenerateRequest& request,
-                                           const std::vector<std::vector<int32_t>>& prompts) {
+                                           const std::vector<sched::Prompt>& prompts) {
   std::vector<int32_t> limits;
-  for (const std::vector<int32_t>& prompt : prompts) {
+  for (const sched::Prompt& prompt : prompts) {
     const auto length = static_cast<int64_t>(prompt.size());
     const int32_t output_min = request.token_limit() == 0 ? 0 : 1;
     WEIR_TRY(check_prompt_length(config, std::string(protocol.prompt_field), length, output_min,
@@ -207,7 +207,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
       params.bounds = bounds;
       params.reasoning = reasoning;
       OwnedRequest owned;
-      owned.lease = answer.whole.part(choice_bytes(options, prompts[i].size(), limits[i]));
+      owned.lease = answer.whole.part(choice_bytes(options, prompts[i], limits[i]));
       WEIR_TRY(
           extend(budget, owned.lease,
                  (matcher ? matcher_bytes(*matcher) : 0) + (bounds ? bounds->memory_bytes() : 0)));

@@ -18,12 +18,12 @@ constexpr int32_t kTruncatedContexts = 16;
 constexpr size_t kChatEndBytes = 256;
 
 // Prompts with a suffix. Texts too long are refused before they are tokenised to their ends.
-Result<std::vector<std::vector<int32_t>>> tokenise_infills(const ServingContext& serving,
-                                                           int32_t tokens_max,
-                                                           const GenerateRequest& request) {
+Result<std::vector<sched::Prompt>> tokenise_infills(const ServingContext& serving,
+                                                    int32_t tokens_max,
+                                                    const GenerateRequest& request) {
   if (!serving.infill)
     return unsupported("suffix", "this model's vocabulary has no fill-in-the-middle tokens");
-  std::vector<std::vector<int32_t>> prompts;
+  std::vector<sched::Prompt> prompts;
   WEIR_TRY(check_text_length(serving.config, "suffix", tokens_max, request.suffix,
                              {.parse_special = false}));
   for (const InfillFile& file : request.infill_files)
@@ -63,12 +63,12 @@ Result<std::vector<int32_t>> tokenise_prompt(const ApiConfig& config, int32_t to
 
 }  // namespace
 
-Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ServingContext& serving,
-                                                           const PrepareInput& in,
-                                                           const ProtocolTraits& protocol,
-                                                           const GenerateRequest& request,
-                                                           std::string& chat_end) {
-  std::vector<std::vector<int32_t>> prompts;
+Result<std::vector<sched::Prompt>> tokenise_prompts(const ServingContext& serving,
+                                                    const PrepareInput& in,
+                                                    const ProtocolTraits& protocol,
+                                                    const GenerateRequest& request,
+                                                    std::string& chat_end) {
+  std::vector<sched::Prompt> prompts;
   const std::string field(protocol.prompt_field);
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
   if (protocol.is_chat) {

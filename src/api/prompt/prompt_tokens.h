@@ -16,11 +16,11 @@ namespace weir::api {
 
 // A prompt for each of the request's; errors name the field. `chat_end`: the end of a chat's
 // prompt; enough of it to see what it has opened.
-Result<std::vector<std::vector<int32_t>>> tokenise_prompts(const ServingContext& serving,
-                                                           const PrepareInput& in,
-                                                           const ProtocolTraits& protocol,
-                                                           const GenerateRequest& request,
-                                                           std::string& chat_end);
+Result<std::vector<sched::Prompt>> tokenise_prompts(const ServingContext& serving,
+                                                    const PrepareInput& in,
+                                                    const ProtocolTraits& protocol,
+                                                    const GenerateRequest& request,
+                                                    std::string& chat_end);
 
 // How long a prompt may be before it is cut: reading all of a text whose end is wanted is work.
 int32_t uncut_tokens_max(const Truncation& truncation, int32_t tokens_max);

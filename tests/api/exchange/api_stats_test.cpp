@@ -73,6 +73,12 @@ weir_generated_tokens_total 17
 # HELP weir_forced_tokens_total Of those, the ones that a grammar left no choice about.
 # TYPE weir_forced_tokens_total counter
 weir_forced_tokens_total 18
+# HELP weir_drafts_total Drafts of answers' tokens that steps have verified.
+# TYPE weir_drafts_total counter
+weir_drafts_total 31
+# HELP weir_drafts_taken_total Of those, the ones that were right.
+# TYPE weir_drafts_taken_total counter
+weir_drafts_taken_total 30
 # HELP weir_prefix_cache_queries_total Prompt tokens looked up in the prefix cache.
 # TYPE weir_prefix_cache_queries_total counter
 weir_prefix_cache_queries_total 19
@@ -108,6 +114,8 @@ TEST(MetricsPage, ShowsTheEnginesFiguresByTheirNames) {
   stats.prompt_tokens.add(16);
   stats.generated_tokens.add(17);
   stats.forced_tokens.add(18);
+  stats.drafts.add(31);
+  stats.drafts_taken.add(30);
   stats.prefix_queries.add(19);
   stats.prefix_hits.add(20);
   stats.preemptions.add(21);
