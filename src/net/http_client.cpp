@@ -24,7 +24,9 @@ Result<HttpTarget> HttpTarget::tcp(const std::string& host, uint16_t port) {
   if (error != 0)
     return fail(ErrorCode::kConfig, "the host " + host + " is unknown: " + gai_strerror(error));
   HttpTarget target;
-  target.address_.assign(reinterpret_cast<const char*>(found->ai_addr), found->ai_addrlen);
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next)
+    target.addresses_.emplace_back(reinterpret_cast<const char*>(entry->ai_addr),
+                                   entry->ai_addrlen);
   freeaddrinfo(found);
   return target;
 }
@@ -35,7 +37,7 @@ Result<HttpTarget> HttpTarget::unix_socket(const std::string& path) {
                                         std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
                                         " bytes, found " + std::to_string(path.size()));
   HttpTarget target;
-  target.address_ = path;
+  target.addresses_ = {path};
   target.is_unix_ = true;
   return target;
 }
@@ -69,7 +71,8 @@ struct HttpClient::Impl {
         waiting;  // Of the bytes for the socket: being written, to be written next.
     std::string error;
     std::unique_ptr<TlsSession> tls;
-    bool is_open = false;  // TLS included.
+    bool is_reached = false;  // The address answers.
+    bool is_open = false;     // TLS included.
     bool is_closing = false;
     bool is_writing = false;
     bool was_used = false;   // A response came over it before.
@@ -113,6 +116,8 @@ struct HttpClient::Impl {
   Callbacks callbacks;
   uint64_t closer = 0;
   Connection* connection = nullptr;
+  size_t address = 0;    // Of the target's: the one that is connected to.
+  size_t unreached = 0;  // How many have been tried in vain since one was reached.
   bool in_flight = false;
   bool only_connect = false;
   bool is_head = false;
@@ -138,6 +143,9 @@ void HttpClient::Impl::Connection::fail(std::string message) {
 void HttpClient::Impl::Connection::on_connected(int status) {
   if (is_closing) return;
   if (status != 0) return fail(std::string("cannot connect: ") + uv_strerror(status));
+  is_reached = true;
+  client->unreached = 0;
+  ++client->connections;
   if (!client->target.is_unix_) uv_tcp_nodelay(&handle.tcp, 1);
   uv_read_start(
       stream(),
@@ -336,7 +344,7 @@ void HttpClient::Impl::connect() {
   Connection& c = *connection;
   c.client = this;
   c.handle.base.data = nullptr;
-  ++connections;
+  const std::string& to = target.addresses_[address];
   if (target.is_unix_) {
     CHECK(uv_pipe_init(&loop.uv, &c.handle.pipe, 0) == 0);
   } else {
@@ -348,11 +356,10 @@ void HttpClient::Impl::connect() {
     static_cast<Connection*>(connecting->data)->on_connected(status);
   };
   if (target.is_unix_) {
-    uv_pipe_connect(&c.connecting, &c.handle.pipe, target.address_.c_str(), connected);
+    uv_pipe_connect(&c.connecting, &c.handle.pipe, to.c_str(), connected);
   } else {
-    const int error =
-        uv_tcp_connect(&c.connecting, &c.handle.tcp,
-                       reinterpret_cast<const sockaddr*>(target.address_.data()), connected);
+    const int error = uv_tcp_connect(&c.connecting, &c.handle.tcp,
+                                     reinterpret_cast<const sockaddr*>(to.data()), connected);
     if (error != 0) c.fail(std::string("cannot connect: ") + uv_strerror(error));
   }
 }
@@ -368,6 +375,11 @@ void HttpClient::Impl::drop() {
 void HttpClient::Impl::on_closed(Connection& closed) {
   connection = nullptr;
   if (!in_flight) return;  // An idle connection: the next request makes a new one.
+  if (!closed.is_reached && !loop.ended && ++unreached < target.addresses_.size()) {
+    address = (address + 1) % target.addresses_.size();
+    return connect();
+  }
+  unreached = 0;
   if (closed.was_used && !closed.has_bytes && std::exchange(may_retry, false) && !loop.ended)
     return connect();
   in_flight = only_connect = false;

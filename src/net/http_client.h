@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "net/loop.h"
@@ -24,7 +25,7 @@ namespace weir::net {
 // Where to connect; a name is looked up once.
 class HttpTarget {
  public:
-  // `host` is an address or a name.
+  // `host` is an address or a name; of several addresses of a name each is tried, in their order.
   static Result<HttpTarget> tcp(const std::string& host, uint16_t port);
   static Result<HttpTarget> unix_socket(const std::string& path);
   // Speaks TLS with a server that `trust` believes to be `host`.
@@ -32,7 +33,7 @@ class HttpTarget {
 
  private:
   friend class HttpClient;
-  std::string address_;  // The bytes of a sockaddr; a unix socket's path.
+  std::vector<std::string> addresses_;  // The bytes of a sockaddr each; a unix socket's path.
   bool is_unix_ = false;
   std::shared_ptr<TlsTrust> trust_;  // Null: no TLS.
   std::string host_;
