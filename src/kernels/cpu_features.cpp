@@ -53,6 +53,12 @@ std::string brand_string() {
   return name.substr(std::min(name.find_first_not_of(' '), name.size()));
 }
 
+bool made_by_amd() {
+  const Registers r = cpuid(0, 0);
+  const std::array<uint32_t, 3> words = {r.ebx, r.edx, r.ecx};
+  return std::memcmp(words.data(), "AuthenticAMD", sizeof words) == 0;
+}
+
 CpuFeatures detect() {
   constexpr uint64_t kYmmState = 0x6, kZmmState = 0xe6, kTileState = 0x60000;
   CpuFeatures found;
@@ -67,6 +73,7 @@ CpuFeatures detect() {
   const uint32_t vnni = bit(11);
   found.avx512 = found.avx2 && all_set(states, kZmmState) && all_set(extended.ebx, f_dq_bw_vl) &&
                  all_set(extended.ecx, vnni);
+  found.four_pipes = found.avx512 && made_by_amd();
   const uint32_t amx_bf16_tile_int8 = bit(22) | bit(24) | bit(25);
   const uint32_t avx512_bf16 = bit(5);
   found.amx = found.avx512 && all_set(states, kTileState) &&

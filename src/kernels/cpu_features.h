@@ -12,7 +12,10 @@ struct CpuFeatures {
   bool avx2 = false;    // AVX2, FMA, F16C, BMI2: what the files in avx2/ are compiled for.
   bool avx512 = false;  // F, BW, VL, DQ, VNNI on top.
   bool amx = false;     // AMX-TILE, INT8, BF16 and AVX512-BF16 on top, tiles permitted.
-  std::string name;     // "Intel(R) Xeon(R) ..."
+  // 512-bit arithmetic has four pipes, of which two multiply (AMD since Zen 4, in two halves
+  // there); Intel has two for everything.
+  bool four_pipes = false;
+  std::string name;  // "Intel(R) Xeon(R) ..."
 };
 
 const CpuFeatures& cpu_features();

@@ -31,6 +31,7 @@ Ops fill(Isa isa) {
   }
   if (isa >= Isa::kAvx512) {
     avx512::fill_gemm(ops);
+    if (cpu_features().four_pipes) avx512::fill_gemm_four_pipes(ops);
     avx512::fill_rows(ops);
     avx512::fill_attention(ops);
     avx512::fill_logits(ops);

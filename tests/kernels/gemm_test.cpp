@@ -2,11 +2,13 @@
 // scalar, and the promise of batch invariance.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <tuple>
 
 #include "kernels/cpu_ops.h"
+#include "kernels/isa.h"
 #include "kernels/quant_weights.h"
 
 namespace weir::kernels {
@@ -86,6 +88,10 @@ struct Layer {
   }
 
   void run(Isa isa, Output& out, int32_t begin, int32_t end, const int32_t* index = nullptr) const {
+    run(ops_for(isa), out, begin, end, index);
+  }
+  void run(const Ops& ops, Output& out, int32_t begin, int32_t end,
+           const int32_t* index = nullptr) const {
     GemmRange range;
     range.index = index;
     range.rows = out.rows;
@@ -93,7 +99,6 @@ struct Layer {
     range.end = end;
     range.y = out.y();
     range.y_stride = out.stride;
-    const Ops& ops = ops_for(isa);
     if (kind == Kind::kInt8)
       ops.gemm_quant_int8(weights.packed(), q.rows(), range, scratch().data());
     else if (kind == Kind::kBf16)
@@ -295,6 +300,36 @@ TEST_P(GemmIsa, ARowsBitsDependNeitherOnTheBatchNorOnTheColumnsAsked) {
                 << kind_name(kind) << " n " << shape.n << " k " << shape.k << " group "
                 << shape.group << " rows " << rows << " columns " << begin << ".." << end << " at "
                 << m << "," << c;
+      }
+    }
+  }
+}
+
+// What is faster on one processor is right on all of them.
+TEST(Gemm, TilesOfOneBlockOfColumnsAndOfTwoHaveScalarsBits) {
+  if (!isa_available(Isa::kAvx512)) GTEST_SKIP() << "no AVX-512";
+  std::array<Ops, 2> tables = {ops_for(Isa::kAvx512), ops_for(Isa::kAvx512)};
+  avx512::fill_gemm(tables[0]);
+  avx512::fill_gemm_four_pipes(tables[1]);
+  for (const QuantShape& shape : shapes()) {
+    const Layer layer(Layer::Kind::kInt8, shape, 79, 29);
+    Output whole(79, shape.n);
+    layer.run(Isa::kScalar, whole, 0, shape.n);
+    std::mt19937 random(5);
+    for (int32_t rows = 1; rows <= 79; ++rows) {
+      std::vector<int32_t> index(static_cast<size_t>(rows));
+      for (int32_t& row : index) row = static_cast<int32_t>(random() % 79);
+      const int32_t blocks = (shape.n + 15) / 16;
+      const int32_t begin = static_cast<int32_t>(random() % static_cast<uint32_t>(blocks)) * 16;
+      for (const Ops& ops : tables) {
+        Output out(rows, shape.n);
+        layer.run(ops, out, begin, shape.n, index.data());
+        ASSERT_TRUE(out.untouched_outside(begin, shape.n));
+        for (int32_t m = 0; m < rows; ++m)
+          for (int32_t c = begin; c < shape.n; ++c)
+            ASSERT_TRUE(same_bits(out.at(m, c), whole.at(index[static_cast<size_t>(m)], c)))
+                << " n " << shape.n << " k " << shape.k << " bits " << shape.bits << " rows "
+                << rows << " from " << begin << " at " << m << "," << c;
       }
     }
   }

@@ -11,4 +11,6 @@ void fill_gemm(Ops& ops) {
   ops.gemm_float_f32 = gemm_float_f32;
 }
 
+void fill_gemm_four_pipes(Ops& ops) { ops.gemm_quant_int8 = gemm_quant_int8_pairs; }
+
 }  // namespace weir::kernels::avx512

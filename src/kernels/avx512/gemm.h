@@ -5,9 +5,18 @@
 
 namespace weir::kernels::avx512 {
 
+struct GroupScales;
+
 void quantise_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, QuantRows out);
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch);
+// The same of rows that lie side by side, for gemm_int8_pairs.cpp. `panel`: place for the scales of
+// one block. REQUIRES: no index.
+void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                  GroupScales* panel);
+// gemm_quant_int8 with two blocks of columns at once, for processors with four vector pipes.
+void gemm_quant_int8_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                           void* scratch);
 void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,
                     void* scratch);
 void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,

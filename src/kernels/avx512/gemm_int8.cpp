@@ -9,6 +9,7 @@
 // the bound; 2 columns by 6 rows would unpack twice as often, 24 integer accumulators would spill.
 #include <immintrin.h>
 
+#include "kernels/avx512/adjacent_rows.h"
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
 #include "kernels/simd/next_fetch.h"
@@ -17,11 +18,6 @@ namespace weir::kernels::avx512 {
 namespace {
 
 constexpr int kTileRows = 12;
-// Parts of the scratch: scales of one block, then gathered rows.
-constexpr int64_t kPanelBytes = int64_t{kMaxLayerK} / 32 * int64_t{sizeof(GroupScales)};
-constexpr int64_t kGatherBytes = kScratchBytes - kPanelBytes - 64;
-static_assert(kGatherBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / 32 * 8));
-
 // One tile's operands. Rows of q are `q_stride` bytes apart, of scale and sum `groups` floats.
 struct Tile {
   const uint8_t* words;
@@ -175,9 +171,11 @@ void run_scaled(Scaling scaling, int32_t rows, const Tile& tile, NextFetch& next
   }
 }
 
-// Rows that lie side by side; y is the first one's.
-void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const GemmRange& range,
-               float* y, GroupScales* panel) {
+}  // namespace
+
+void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                  GroupScales* panel) {
+  const int32_t rows = range.rows;
   const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
   const int32_t tiles = (rows + kTileRows - 1) / kTileRows;
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
@@ -205,7 +203,7 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
       tile.next_q = x.q + (t + 1 < tiles ? first + count : 0) * w.k;
       tile.scale = x.scale + first * tile.groups;
       tile.sum = x.sum + first * tile.groups;
-      tile.y = y + first * range.y_stride + column;
+      tile.y = range.y + first * range.y_stride + column;
       const Scaling scaling = stored  ? Scaling::kStoredF16
                               : magic ? Scaling::kPanelMagic
                                       : Scaling::kPanelConverted;
@@ -216,35 +214,9 @@ void gemm_rows(const QuantMatrix& w, const QuantRows& x, int32_t rows, const Gem
   }
 }
 
-}  // namespace
-
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch) {
-  auto* panel = static_cast<GroupScales*>(scratch);
-  if (range.index == nullptr) {
-    gemm_rows(w, x, range.rows, range, range.y, panel);
-    return;
-  }
-  const int32_t groups = w.k / w.group;
-  const int64_t row_bytes = int64_t{w.k} + groups * 8;
-  const int32_t chunk = static_cast<int32_t>(kGatherBytes / row_bytes / kTileRows * kTileRows);
-  for (int32_t first = 0; first < range.rows; first += chunk) {
-    const int32_t rows = range.rows - first < chunk ? range.rows - first : chunk;
-    QuantRows gathered = x;
-    gathered.q = static_cast<int8_t*>(scratch) + kPanelBytes;
-    gathered.scale = reinterpret_cast<float*>(gathered.q + int64_t{rows} * w.k);
-    gathered.sum = gathered.scale + int64_t{rows} * groups;
-    gather_rows(x.q, range.index + first, rows, w.k, gathered.q);
-    for (int32_t m = 0; m < rows; ++m) {
-      const int64_t from = int64_t{range.index[first + m]} * groups, to = int64_t{m} * groups;
-      for (int32_t g = 0; g < groups; ++g) {
-        gathered.scale[to + g] = x.scale[from + g];
-        gathered.sum[to + g] = x.sum[from + g];
-      }
-    }
-    asm volatile("" : : : "memory");  // The tiles' assembly reads what was just written.
-    gemm_rows(w, gathered, rows, range, range.y + first * range.y_stride, panel);
-  }
+  for_adjacent_rows(w, x, range, scratch, gemm_columns);
 }
 
 }  // namespace weir::kernels::avx512

@@ -1,0 +1,186 @@
+// gemm_quant_int8 for processors with four vector pipes of which two multiply (AMD): tiles of two
+// blocks of 16 columns by 1 to 6 rows.
+//
+// Unpacking and the conversion of a dot to a float are free there, beside dots and multiply-adds.
+// What tiles of 16 by 12 lack is loads: each of their dots reads an activation, two a cycle, which
+// is all that there is, and scales come on top. Here one load serves two dots. Per group of 32 a
+// tile costs 96 dots and 36 multiply-adds, so 8/11 of the dots' peak is the bound; 12 integer and
+// 12 float accumulators, two lines or halves, one broadcast and the mask are 28 of 32 registers.
+#include <immintrin.h>
+
+#include "kernels/avx512/adjacent_rows.h"
+#include "kernels/avx512/gemm.h"
+#include "kernels/avx512/panel.h"
+#include "kernels/simd/next_fetch.h"
+
+namespace weir::kernels::avx512 {
+namespace {
+
+constexpr int kTileRows = 6;
+
+// One tile's operands. Rows of q are `q_stride` bytes apart, of scale and sum `groups` floats.
+struct PairTile {
+  const uint8_t* words[2];
+  const uint8_t* scales[2];
+  const int8_t* q;
+  int64_t q_stride;
+  const float* scale;
+  const float* sum;
+  int32_t groups;
+  int32_t steps;  // Of 32 elements in a group.
+  float* y;
+  int64_t y_stride;
+  __mmask16 columns[2];
+};
+
+// acc0 and acc1 += the four products of each lane of u0 and u1 with the four bytes at `at`.
+WEIR_INLINE void dot_pair(__m512i& acc0, __m512i& acc1, __m512i u0, __m512i u1, const int8_t* at) {
+  int32_t bytes;
+  __builtin_memcpy(&bytes, at, sizeof bytes);
+  const __m512i q = _mm512_set1_epi32(bytes);
+  acc0 = _mm512_dpbusd_epi32(acc0, u0, q);
+  acc1 = _mm512_dpbusd_epi32(acc1, u1, q);
+}
+
+template <int kRows, bool kWide, FloatType kType>
+void run_pair(const PairTile& tile, NextFetch& next_weights) {
+  constexpr int kLines = kWide ? 8 : 4;  // Of 32 elements.
+  constexpr int64_t kScaleLine = kBlockRows * (kType == FloatType::kF32 ? 4 : 2);
+  const int64_t stride = tile.q_stride;
+  const int8_t* q = tile.q;
+  const uint8_t *words0 = tile.words[0], *words1 = tile.words[1];
+  const uint8_t *scales0 = tile.scales[0], *scales1 = tile.scales[1];
+  NextFetch fetch = next_weights;
+  const __m512i low = _mm512_set1_epi8(15);
+  __m512 c0[kRows], c1[kRows];
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c0[m] = c1[m] = _mm512_setzero_ps(); });
+
+  for (int32_t g = 0; g < tile.groups; ++g) {
+    __m512i acc0[kRows], acc1[kRows];
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { acc0[m] = acc1[m] = _mm512_setzero_si512(); });
+    for (int32_t step = 0; step < tile.steps; ++step) {
+      repeat<kLines>([&](auto line) WEIR_INLINE_LAMBDA {
+        if constexpr (line.value % 2 == 0) fetch.words();
+        const __m512i x0 = _mm512_load_si512(words0 + 64 * line);
+        const __m512i x1 = _mm512_load_si512(words1 + 64 * line);
+        if constexpr (kWide) {
+          repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+            dot_pair(acc0[m], acc1[m], x0, x1, q + m * stride + 4 * line);
+          });
+        } else {
+          const __m512i even0 = _mm512_and_si512(x0, low), even1 = _mm512_and_si512(x1, low);
+          repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+            dot_pair(acc0[m], acc1[m], even0, even1, q + m * stride + 8 * line);
+          });
+          const __m512i odd0 = _mm512_and_si512(_mm512_srli_epi32(x0, 4), low);
+          const __m512i odd1 = _mm512_and_si512(_mm512_srli_epi32(x1, 4), low);
+          repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+            dot_pair(acc0[m], acc1[m], odd0, odd1, q + m * stride + 8 * line + 4);
+          });
+        }
+      });
+      words0 += 64 * kLines;
+      words1 += 64 * kLines;
+      q += 32;
+    }
+    fetch.scales();
+    fetch.scales();
+    const __m512 scale0 = widen16(kType, scales0), scale1 = widen16(kType, scales1);
+    const __m512 bias0 = widen16(kType, scales0 + kScaleLine);
+    const __m512 bias1 = widen16(kType, scales1 + kScaleLine);
+    scales0 += 2 * kScaleLine;
+    scales1 += 2 * kScaleLine;
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      const int64_t at = int64_t{m} * tile.groups + g;
+      const __m512 scale = _mm512_set1_ps(tile.scale[at]), sum = _mm512_set1_ps(tile.sum[at]);
+      const __m512 scaled0 = _mm512_mul_ps(_mm512_cvtepi32_ps(acc0[m]), scale0);
+      const __m512 scaled1 = _mm512_mul_ps(_mm512_cvtepi32_ps(acc1[m]), scale1);
+      c0[m] = _mm512_fmadd_ps(bias0, sum, _mm512_fmadd_ps(scaled0, scale, c0[m]));
+      c1[m] = _mm512_fmadd_ps(bias1, sum, _mm512_fmadd_ps(scaled1, scale, c1[m]));
+    });
+  }
+  const __m512 zero = _mm512_setzero_ps();
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    float* y = tile.y + m * tile.y_stride;
+    _mm512_mask_storeu_ps(y, tile.columns[0], _mm512_add_ps(c0[m], zero));
+    _mm512_mask_storeu_ps(y + kBlockRows, tile.columns[1], _mm512_add_ps(c1[m], zero));
+  });
+  next_weights = fetch;
+}
+
+using Run = void (*)(const PairTile&, NextFetch&);
+
+template <bool kWide, FloatType kType>
+Run run_of(int32_t rows) {
+  static constexpr Run kRun[kTileRows] = {run_pair<1, kWide, kType>, run_pair<2, kWide, kType>,
+                                          run_pair<3, kWide, kType>, run_pair<4, kWide, kType>,
+                                          run_pair<5, kWide, kType>, run_pair<6, kWide, kType>};
+  return kRun[rows - 1];
+}
+
+template <bool kWide>
+Run run_of(FloatType type, int32_t rows) {
+  switch (type) {
+    case FloatType::kF16:
+      return run_of<kWide, FloatType::kF16>(rows);
+    case FloatType::kBF16:
+      return run_of<kWide, FloatType::kBF16>(rows);
+    case FloatType::kF32:
+      break;
+  }
+  return run_of<kWide, FloatType::kF32>(rows);
+}
+
+// Fewer rows read their weights from memory, which one stream of words is known to serve; from 64
+// on a step computes.
+constexpr int32_t kPairRowsMin = 64;
+
+void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                GroupScales* panel) {
+  const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
+  if (range.rows < kPairRowsMin || blocks < 2) return gemm_columns(w, x, range, panel);
+  const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
+  const int32_t tiles = (range.rows + kTileRows - 1) / kTileRows;
+  const int32_t single =
+      range.end - (blocks % 2) * ((range.end - range.begin - 1) % kBlockRows + 1);
+  NextFetch next(range.next, blocks * word_bytes), none;
+  for (int32_t column = range.begin; column < single; column += 2 * kBlockRows) {
+    const int64_t block = column / kBlockRows;
+    PairTile tile;
+    for (int i = 0; i < 2; ++i) {
+      tile.words[i] = w.words + (block + i) * word_bytes;
+      tile.scales[i] = w.scales + (block + i) * scale_bytes;
+      tile.columns[i] = column_mask(column + i * kBlockRows, range.end);
+    }
+    tile.q_stride = w.k;
+    tile.groups = w.k / w.group;
+    tile.steps = w.group / 32;
+    tile.y_stride = range.y_stride;
+    for (int32_t t = 0; t < tiles; ++t) {
+      // Balanced: sizes differ by one at most. The first fetches what comes next while it computes.
+      const int64_t first = int64_t{range.rows} * t / tiles;
+      const int32_t count = static_cast<int32_t>(int64_t{range.rows} * (t + 1) / tiles - first);
+      tile.q = x.q + first * w.k;
+      tile.scale = x.scale + first * tile.groups;
+      tile.sum = x.sum + first * tile.groups;
+      tile.y = range.y + first * range.y_stride + column;
+      const Run run =
+          w.bits == 8 ? run_of<true>(w.scale_type, count) : run_of<false>(w.scale_type, count);
+      run(tile, t == 0 ? next : none);
+    }
+  }
+  if (single == range.end) return;
+  GemmRange last = range;
+  last.begin = single;
+  last.next = {};
+  gemm_columns(w, x, last, panel);
+}
+
+}  // namespace
+
+void gemm_quant_int8_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                           void* scratch) {
+  for_adjacent_rows(w, x, range, scratch, gemm_pairs);
+}
+
+}  // namespace weir::kernels::avx512
