@@ -151,7 +151,8 @@ int32_t DecodePlanner::hold(std::span<Slice> group, const Share& caller, int32_t
 // prompts are not to be had.
 void DecodePlanner::make_room(Step& step) {
   const auto lacks = [&] {
-    return blocks_missing(step) > open_.memory.available() - blocks_reserved(open_.running());
+    const int32_t missing = blocks_missing(step);
+    return missing > 0 && missing > open_.memory.available() - blocks_reserved(open_.running());
   };
   if (!lacks()) return;
   for (Slice& slice : step.slices) slice.count -= std::exchange(slice.drafts, 0);

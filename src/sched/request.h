@@ -2,9 +2,9 @@
 // the API on a pool thread, never changed once submitted; the engine writes only its TokenLog and
 // the figures beside it.
 //
-// Threads and lifetime: submit() lends the Request to the engine until its log is finished(). Who
-// submitted it keeps it alive until then, also when the client is gone: cancel() is a message, the
-// finished log is the answer to it.
+// Threads and lifetime: submit() lends the Request to the engine until its log is finished(). The
+// thread that submitted it keeps it alive until then, also when the client is gone: cancel() is a
+// message, the finished log is the answer to it.
 #pragma once
 
 #include <atomic>

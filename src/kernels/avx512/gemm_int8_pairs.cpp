@@ -1,5 +1,5 @@
 // gemm_quant_int8 for processors with four vector pipes of which two multiply (AMD): tiles of two
-// blocks of 16 columns by 1 to 6 rows.
+// blocks of 16 columns by 5 or 6 rows.
 //
 // Unpacking and the conversion of a dot to a float are free there, beside dots and multiply-adds.
 // What tiles of 16 by 12 lack is loads: each of their dots reads an activation, two a cycle, which
@@ -112,10 +112,8 @@ using Run = void (*)(const PairTile&, NextFetch&);
 
 template <bool kWide, FloatType kType>
 Run run_of(int32_t rows) {
-  static constexpr Run kRun[kTileRows] = {run_pair<1, kWide, kType>, run_pair<2, kWide, kType>,
-                                          run_pair<3, kWide, kType>, run_pair<4, kWide, kType>,
-                                          run_pair<5, kWide, kType>, run_pair<6, kWide, kType>};
-  return kRun[rows - 1];
+  return rows == kTileRows ? run_pair<kTileRows, kWide, kType>
+                           : run_pair<kTileRows - 1, kWide, kType>;
 }
 
 template <bool kWide>
@@ -134,6 +132,8 @@ Run run_of(FloatType type, int32_t rows) {
 // Fewer rows read their weights from memory, which one stream of words is known to serve; from 64
 // on a step computes.
 constexpr int32_t kPairRowsMin = 64;
+// Balanced tiles of so many rows have kTileRows or one less: the others are not compiled.
+static_assert(kPairRowsMin >= (kTileRows - 1) * (kTileRows - 2));
 
 void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                 GroupScales* panel) {
