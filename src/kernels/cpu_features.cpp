@@ -74,6 +74,7 @@ CpuFeatures detect() {
   found.avx512 = found.avx2 && all_set(states, kZmmState) && all_set(extended.ebx, f_dq_bw_vl) &&
                  all_set(extended.ecx, vnni);
   found.four_pipes = found.avx512 && made_by_amd();
+  found.fetch_in_order = made_by_amd();
   const uint32_t amx_bf16_tile_int8 = bit(22) | bit(24) | bit(25);
   const uint32_t avx512_bf16 = bit(5);
   found.amx = found.avx512 && all_set(states, kTileState) &&

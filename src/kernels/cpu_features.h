@@ -15,6 +15,9 @@ struct CpuFeatures {
   // 512-bit arithmetic has four pipes, of which two multiply (AMD since Zen 4, in two halves
   // there); Intel has two for everything.
   bool four_pipes = false;
+  // Memory gives a core the most where weights are fetched in the order in which they are read
+  // (AMD); Intel's cores are given more when they fetch several pages at a time.
+  bool fetch_in_order = false;
   std::string name;  // "Intel(R) Xeon(R) ..."
 };
 

@@ -24,6 +24,7 @@ Ops fill(Isa isa) {
   scalar::fill_states(ops);
   if (isa >= Isa::kAvx2) {
     avx2::fill_gemm(ops);
+    if (cpu_features().fetch_in_order) avx2::fill_gemm_in_order(ops);
     avx2::fill_rows(ops);
     avx2::fill_attention(ops);
     avx2::fill_logits(ops);

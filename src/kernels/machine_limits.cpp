@@ -104,7 +104,7 @@ MachineLimits measure_thread(const PeakLoops& loops, std::span<std::byte> part,
   PeakLoops plain{};
   scalar::fill_peaks(plain);
   limits.plain_read_gb_s = read_rate(plain.read);
-  limits.read_gb_s = read_rate(loops.read);
+  limits.read_gb_s = std::max(limits.plain_read_gb_s, read_rate(loops.read));
   CHECK(seen != 0);
   together();
   limits.int8_tops =

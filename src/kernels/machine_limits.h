@@ -13,8 +13,8 @@ namespace weir::kernels {
 // Sums over the threads. Each thread counts its own processor time, so that a neighbour on the
 // same core does not lower the figure; bandwidth that a neighbour takes does.
 struct MachineLimits {
-  double read_gb_s = 0;        // From memory, fetched ahead as products do it; 10^9 bytes a second.
-  double plain_read_gb_s = 0;  // The same by a plain loop, one stream a thread.
+  double read_gb_s = 0;        // From memory, the best that a loop gets; 10^9 bytes a second.
+  double plain_read_gb_s = 0;  // By a plain loop, one stream a thread.
   double int8_tops = 0;        // int8 multiply-adds from registers (AMX tiles on kAmx), times two.
   double f32_tflops = 0;       // float32 fused multiply-adds from registers, times two.
   double bf16_tflops = 0;      // bf16 tiles, times two; 0 where prompts are not computed in bf16.

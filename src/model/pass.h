@@ -152,8 +152,8 @@ class ColumnShares {
 
   ColumnShares(const Pass& pass, const Weights& weights, int32_t multiple)
       : weights_(weights), members_(pass.team.members()) {
-    // Many rows go through the tiles of two 16-column blocks.
-    unit_ = std::max(multiple, pass.rows() > 16 ? 32 : 16);
+    // Many rows go through tiles of two 16-column blocks.
+    unit_ = std::max(multiple, pass.rows() >= 16 ? 32 : 16);
     int64_t columns = 0;
     for (size_t i = 0; i < kCount; ++i) {
       first_[i] = units_;

@@ -184,7 +184,8 @@ void gemm_tiles(const QuantMatrix& w, const Rows& rows, int32_t count, int32_t h
   Tiles tiles(shapes);
   const int64_t word_bytes = avx512::block_word_bytes(w);
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
-  NextFetch next(next_weights, blocks * word_bytes), none;
+  NextFetch none;
+  NextFetch next(FetchOrder::kByPages, next_weights, {.bytes = blocks * word_bytes});
   Product p;
   const bool wide = w.bits == 8;
   p.spread = scratch;

@@ -13,4 +13,6 @@ void fill_gemm(Ops& ops) {
   ops.widen_row = widen_row;
 }
 
+void fill_gemm_in_order(Ops& ops) { ops.gemm_quant_int8 = gemm_quant_int8_in_order; }
+
 }  // namespace weir::kernels::avx2

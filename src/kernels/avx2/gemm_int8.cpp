@@ -107,18 +107,19 @@ constexpr Run kRun[2][kTileRows + 1] = {
     {nullptr, run_tile<1, false>, run_tile<2, false>, run_tile<3, false>, run_tile<4, false>},
     {nullptr, run_tile<1, true>, run_tile<2, true>, run_tile<3, true>, run_tile<4, true>}};
 
-}  // namespace
-
-void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, void*) {
+void gemm(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, FetchOrder order) {
   const int32_t tiles = (range.rows + kTileRows - 1) / kTileRows;
   Tile tile;
   tile.scale_type = w.scale_type;
   tile.groups = w.k / w.group;
   tile.steps = w.group / 32;
   tile.y_stride = range.y_stride;
-  // The second half of a block finds its lines in the cache, and fetches none.
+  // The second half of a block finds its lines in the cache, and fetches none; so do later tiles.
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
-  NextFetch next(range.next, blocks * block_word_bytes(w)), none;
+  NextFetch none;
+  NextFetch next(order, range.next,
+                 {.words = w.words + range.begin / kBlockRows * block_word_bytes(w),
+                  .bytes = blocks * block_word_bytes(w)});
   for (int32_t column = range.begin; column < range.end; column += kLanes) {
     const int64_t block = column / kBlockRows;
     const int32_t lane = column % kBlockRows;
@@ -138,6 +139,17 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
       kRun[w.bits == 8][end - first](tile, t == 0 && lane == 0 ? next : none);
     }
   }
+}
+
+}  // namespace
+
+void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, void*) {
+  gemm(w, x, range, FetchOrder::kByPages);
+}
+
+void gemm_quant_int8_in_order(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
+                              void*) {
+  gemm(w, x, range, FetchOrder::kInOrder);
 }
 
 }  // namespace weir::kernels::avx2

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/ops.h"
+#include "kernels/simd/next_fetch.h"
 
 namespace weir::kernels::avx512 {
 
@@ -13,8 +14,9 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
 // The same of rows that lie side by side, for gemm_int8_pairs.cpp. `panel`: place for the scales of
 // one block. REQUIRES: no index.
 void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
-                  GroupScales* panel);
-// gemm_quant_int8 with two blocks of columns at once, for processors with four vector pipes.
+                  FetchOrder order, GroupScales* panel);
+// gemm_quant_int8 with two blocks of columns at once, for processors with four vector pipes, which
+// fetch in order.
 void gemm_quant_int8_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                            void* scratch);
 void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,

@@ -174,12 +174,17 @@ void run_scaled(Scaling scaling, int32_t rows, const Tile& tile, NextFetch& next
 }  // namespace
 
 void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
-                  GroupScales* panel) {
+                  FetchOrder order, GroupScales* panel) {
   const int32_t rows = range.rows;
   const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
   const int32_t tiles = (rows + kTileRows - 1) / kTileRows;
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
-  NextFetch next(range.next, blocks * word_bytes), none;
+  NextFetch none;
+  NextFetch next(order, range.next,
+                 {.words = w.words + range.begin / kBlockRows * word_bytes,
+                  .bytes = blocks * word_bytes,
+                  .passes = tiles,
+                  .stretch = word_bytes});
   for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
     const int64_t block = column / kBlockRows;
     // One tile reads each scale once: straight from the matrix.
@@ -196,7 +201,7 @@ void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& ran
     tile.y_stride = range.y_stride;
     tile.columns = column_mask(column, range.end);
     for (int32_t t = 0; t < tiles; ++t) {
-      // Balanced: sizes differ by one at most. The first fetches what comes next while it computes.
+      // Balanced: sizes differ by one at most.
       const int64_t first = int64_t{rows} * t / tiles;
       const int32_t count = static_cast<int32_t>(int64_t{rows} * (t + 1) / tiles - first);
       tile.q = x.q + first * w.k;
@@ -207,7 +212,7 @@ void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& ran
       const Scaling scaling = stored  ? Scaling::kStoredF16
                               : magic ? Scaling::kPanelMagic
                                       : Scaling::kPanelConverted;
-      NextFetch& fetch = t == 0 ? next : none;
+      NextFetch& fetch = t == 0 || order == FetchOrder::kInOrder ? next : none;
       w.bits == 8 ? run_scaled<true>(scaling, count, tile, fetch)
                   : run_scaled<false>(scaling, count, tile, fetch);
     }
@@ -216,7 +221,10 @@ void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& ran
 
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch) {
-  for_adjacent_rows(w, x, range, scratch, gemm_columns);
+  for_adjacent_rows(
+      w, x, range, scratch,
+      [](const QuantMatrix& weight, const QuantRows& rows, const GemmRange& part,
+         GroupScales* panel) { gemm_columns(weight, rows, part, FetchOrder::kByPages, panel); });
 }
 
 }  // namespace weir::kernels::avx512
