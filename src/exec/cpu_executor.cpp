@@ -19,7 +19,7 @@ ExecutorFacts CpuExecutor::facts() const {
           .rows_max = model_.options().rows_max,
           .slab_rows = model_.slab_rows(),
           .context_max = model_.context_max(),
-          .prompts_differ = model_.prompts_differ(),
+          .prompts_differ_from = model_.prompts_differ_from(),
           .compute = model_.options().compute};
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -29,10 +30,10 @@ using model::Lane;
 // What an engine has to know of the model that is computed.
 struct ExecutorFacts {
   const model::ModelSpec* spec = nullptr;
-  int32_t rows_max = 0;         // Of a batch in Lane::kStep,
-  int32_t slab_rows = 0;        // and in Lane::kSlab; 0: there is no such lane.
-  int32_t context_max = 0;      // Positions of a sequence.
-  bool prompts_differ = false;  // model::Model::prompts_differ().
+  int32_t rows_max = 0;                        // Of a batch in Lane::kStep,
+  int32_t slab_rows = 0;                       // and in Lane::kSlab; 0: there is no such lane.
+  int32_t context_max = 0;                     // Positions of a sequence.
+  std::optional<int32_t> prompts_differ_from;  // model::Model::prompts_differ_from().
   model::Compute compute = model::Compute::kFast;
 };
 

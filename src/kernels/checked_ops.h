@@ -32,6 +32,7 @@ Ops checked_ops() {
   Ops ops{};  // An entry that is left out here is null.
   ops.isa = kInner().isa;
   ops.prompts_in_bf16 = kInner().prompts_in_bf16;
+  ops.attend_prompt_from = kInner().attend_prompt_from;
   const auto check = [&ops]<auto kEntry, auto kRequirement>() {
     using Signature = std::remove_reference_t<decltype(ops.*kEntry)>;
     ops.*kEntry = CheckedEntry<kInner, kEntry, kRequirement, Signature>::call;

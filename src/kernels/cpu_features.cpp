@@ -77,6 +77,7 @@ CpuFeatures detect() {
   found.fetch_in_order = made_by_amd();
   const uint32_t amx_bf16_tile_int8 = bit(22) | bit(24) | bit(25);
   const uint32_t avx512_bf16 = bit(5);
+  found.fast_bf16 = found.four_pipes && all_set(more.eax, avx512_bf16);
   found.amx = found.avx512 && all_set(states, kTileState) &&
               all_set(extended.edx, amx_bf16_tile_int8) && all_set(more.eax, avx512_bf16) &&
               request_tiles();

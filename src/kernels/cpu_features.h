@@ -15,6 +15,7 @@ struct CpuFeatures {
   // 512-bit arithmetic has four pipes, of which two multiply (AMD since Zen 4, in two halves
   // there); Intel has two for everything.
   bool four_pipes = false;
+  bool fast_bf16 = false;  // AVX512-BF16, whose products are as many a cycle as float32's.
   // Memory gives a core the most where weights are fetched in the order in which they are read
   // (AMD); Intel's cores are given more when they fetch several pages at a time.
   bool fetch_in_order = false;

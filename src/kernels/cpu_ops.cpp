@@ -39,6 +39,7 @@ Ops fill(Isa isa) {
     avx512::fill_states(ops);
   }
   ops.attend_prompt = ops.attend;
+  if (isa >= Isa::kAvx512 && cpu_features().fast_bf16) avx512bf16::fill_attention(ops);
   if (isa >= Isa::kAmx) {
     amx::fill_attention(ops);
     amx::fill_gemm(ops);

@@ -56,6 +56,12 @@ void fill_states(Ops& ops);
 void fill_peaks(PeakLoops& loops);
 }  // namespace avx512
 
+// Beside AVX-512: products of bf16, two numbers a lane.
+namespace avx512bf16 {
+void fill_attention(Ops& ops);
+void fill_peaks(PeakLoops& loops);
+}  // namespace avx512bf16
+
 namespace amx {
 void fill_gemm(Ops& ops);
 void fill_gemm_bf16(Ops& ops);

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/huge_pages.h"
+#include "kernels/cpu_features.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/isa.h"
 
@@ -33,6 +34,7 @@ PeakLoops loops_for(Isa isa) {
   scalar::fill_peaks(loops);
   if (isa >= Isa::kAvx2) avx2::fill_peaks(loops);
   if (isa >= Isa::kAvx512) avx512::fill_peaks(loops);
+  if (isa >= Isa::kAvx512 && cpu_features().fast_bf16) avx512bf16::fill_peaks(loops);
   if (isa >= Isa::kAmx) amx::fill_peaks(loops);
   return loops;
 }

@@ -217,6 +217,10 @@ struct Ops {
   // where many rows share the widening of a weight, tiles are several times faster than int8.
   // Generated tokens, which come a few at a time, stay in int8.
   bool prompts_in_bf16 = false;
+  // attend_prompt is for rows of prompts at this position or a later one. Where the tokens of
+  // prompts leave other keys than generated ones, the answers of a chat are computed again in its
+  // next turn, which costs more than faster attention to a few tokens saves (decision 17).
+  int32_t attend_prompt_from = 0;
 
   // --- Linear layers. y[m][c] = sum_k x[m][k] * w[c][k]. `scratch`: kScratchBytes, 64-byte
   // aligned.
@@ -297,7 +301,7 @@ struct Ops {
   void (*store_values)(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
                        const float* v);
   void (*attend)(const KvPages& kv, const AttendArgs& args);
-  // Attention for rows of a prompt. Where prompts_in_bf16, queries, keys, values and the
+  // Attention for rows of a prompt. Where it is not `attend`, queries, keys, values and the
   // exponentials (of at most 1 each, whose sum takes them unrounded) are rounded to bf16 before
   // they are multiplied; else, and where values are in keys, it is `attend`. A value that is not
   // finite may spoil rows of the call that do not see it.

@@ -106,7 +106,8 @@ struct Batch {
         return part.vectors + int64_t{row - part.row_begin} * width;
     return nullptr;
   }
-  // The first row of a prompt, where all generated tokens come before (Model::prompts_differ()).
+  // The first row of a prompt, where all generated tokens come before
+  // (Model::prompts_differ_from()).
   int32_t prompt_begin() const {
     for (const BatchSlice& slice : slices)
       if (slice.first_position < slice.prompt_length) return slice.row_begin;

@@ -13,7 +13,8 @@ namespace weir::model {
 Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops) : ops_(ops) {
   spec_ = std::move(spec);
   options_ = options;
-  prompts_differ_ = options.compute == Compute::kFast && ops.prompts_in_bf16;
+  if (options.compute == Compute::kFast && ops.attend_prompt != ops.attend)
+    prompts_differ_from_ = ops.prompts_in_bf16 ? 0 : ops.attend_prompt_from;
   for (const Sublayer& sublayer : spec_.sublayers)
     if (const kv::MemoryNeed need = need_of(sublayer); need != kv::MemoryNeed{})
       needs_.push_back(need);
@@ -37,9 +38,9 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, Mode
 }
 
 Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
-  WeightBinder binder(
-      *checkpoint_, spec_, format,
-      {.int8 = options_.compute == Compute::kFast, .bf16_prompts = prompts_differ()}, store_);
+  const bool fast = options_.compute == Compute::kFast;
+  WeightBinder binder(*checkpoint_, spec_, format,
+                      {.int8 = fast, .bf16_prompts = fast && ops_.prompts_in_bf16}, store_);
   if (options_.stream_experts) {
     WEIR_TRY(check_mapped());
     auto streamed = std::make_unique<StreamedBank>(*checkpoint_);
@@ -164,7 +165,7 @@ Pass Decoder::make_pass(const Forward& run, int member) const {
           .sink = run.sink,
           .reads = member == 0 ? experts() : nullptr,
           .member = member,
-          .prompt_begin = prompts_differ() ? run.batch.prompt_begin() : kNoPrompts,
+          .prompt_begin = prompts_differ_from() ? run.batch.prompt_begin() : kNoPrompts,
           .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -137,10 +138,10 @@ class Model {
     return options_.context_max > 0 ? options_.context_max : spec_.context_max;
   }
   int32_t sublayers() const { return static_cast<int32_t>(spec_.sublayers.size()); }
-  // Tokens of prompts are computed in other arithmetic than generated ones, so that the same token
-  // at the same place leaves other keys and values. Then generated tokens come first in a batch,
-  // and no slice has both.
-  bool prompts_differ() const { return prompts_differ_; }
+  // From this position on tokens of prompts are computed in other arithmetic than generated ones,
+  // so that the same token at the same place leaves other keys and values. Then generated tokens
+  // come first in a batch, and no slice has both. None: they are computed alike.
+  std::optional<int32_t> prompts_differ_from() const { return prompts_differ_from_; }
   // What each layer remembers of a sequence, by the number with which it asks KvCache for it.
   const std::vector<kv::MemoryNeed>& memory_needs() const { return needs_; }
   // Tokens of a batch in Lane::kSlab: prompts of a model whose experts are streamed. Each expert is
@@ -184,7 +185,7 @@ class Model {
   // Set by bind(), or by a constructor.
   ModelSpec spec_;
   ModelOptions options_;
-  bool prompts_differ_ = false;
+  std::optional<int32_t> prompts_differ_from_;
   std::vector<kv::MemoryNeed> needs_;
 };
 

@@ -100,7 +100,7 @@ void Session::forward(std::span<const Slice> slices, const OnLogits& on_logits) 
     for (size_t i = 0; i < slices.size(); ++i) add_part(i, 0, of_prompt(slices[i]));
   };
   if (both) add_prompts(), run();
-  // Generated tokens first, as Model::prompts_differ() wants it.
+  // Generated tokens first, as Model::prompts_differ_from() wants it.
   for (size_t i = 0; i < slices.size(); ++i) add_part(i, of_prompt(slices[i]), slices[i].count());
   if (!both) add_prompts();
   run();

@@ -15,7 +15,7 @@ Limits limits_of(const EngineOptions& options, const exec::ExecutorFacts& facts)
   return {.step_tokens_max = step_tokens_max,
           .running_max = std::min(options.running_max, step_tokens_max),
           .queue_max = std::max(options.queue_max, options.running_max),
-          .prompts_differ = facts.prompts_differ,
+          .prompts_differ_from = facts.prompts_differ_from,
           .slab_tokens_max = facts.slab_rows};
 }
 

@@ -40,8 +40,9 @@ void OpenSequences::submit(Sequence* seq) {
   insert_in_order(waiting_, seq);
   waiting_blocks_ += blocks_wanted(seq);
   seq->share = shares.enter(seq->request->caller);
-  seq->marked_from =
-      limits.prompts_differ ? seq->prompt_length : std::numeric_limits<int32_t>::max();
+  seq->marked_from = limits.prompts_differ_from
+                         ? std::max(seq->prompt_length, *limits.prompts_differ_from)
+                         : std::numeric_limits<int32_t>::max();
 }
 
 void OpenSequences::remove(Sequence* seq) {

@@ -35,7 +35,7 @@ void PromptPlanner::plan(Step& step, int32_t tokens_max, int32_t beside) {
     if (count < room) open_.shares.note_bound();
     if (count == 0) continue;
     // What a preempted sequence had generated comes in a slice of its own.
-    if (open_.limits.prompts_differ && seq->computed < seq->prompt_length)
+    if (open_.limits.prompts_differ_from && seq->computed < seq->prompt_length)
       count = std::min(count, seq->prompt_length - seq->computed);
     open_.memory.grow(seq->memory, seq->computed + count);
     if (open_.shares.several()) shares_.add_prompt(*seq->share, count * row_cost(seq));
@@ -88,7 +88,8 @@ int32_t PromptPlanner::share_of(const Step& step, const Sequence* seq, int32_t b
 }
 
 void PromptPlanner::add(Step& step, const Slice& slice) const {
-  const bool generated = open_.limits.prompts_differ && slice.first >= slice.seq->prompt_length;
+  const bool generated =
+      open_.limits.prompts_differ_from && slice.first >= slice.seq->prompt_length;
   step.slices.insert(generated ? step.slices.begin() + step.generated_slices++ : step.slices.end(),
                      slice);
   step.token_count += slice.count;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sched/sequence.h"
@@ -14,10 +15,10 @@ struct Limits {
   int32_t step_tokens_max = 512;
   int32_t running_max = 64;
   int32_t queue_max = 1024;  // Sequences waiting or running.
-  // Keys and values of a prompt's token differ from those of the same token generated
-  // (Model::prompts_differ()): memory is shared only between tokens of one kind, and a slice has
-  // only one kind.
-  bool prompts_differ = false;
+  // From this position on keys and values of a prompt's token differ from those of the same token
+  // generated (Model::prompts_differ_from()): memory is shared only between tokens of one kind, and
+  // a slice has only tokens of prompts, or generated ones.
+  std::optional<int32_t> prompts_differ_from{};
   int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
 };
 

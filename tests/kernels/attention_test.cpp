@@ -265,7 +265,10 @@ struct Way {
 std::vector<Way> ways() {
   std::vector<Way> all;
   for (const Ops* ops : available_ops()) all.push_back({ops, false});
-  if (isa_available(Isa::kAmx)) all.push_back({&ops_for(Isa::kAmx), true});
+  std::vector<const Ops*> tables = available_ops();
+  if (isa_available(Isa::kAmx)) tables.push_back(&ops_for(Isa::kAmx));
+  for (const Ops* ops : tables)
+    if (ops->attend_prompt != ops->attend) all.push_back({ops, true});
   return all;
 }
 

@@ -269,7 +269,7 @@ struct Crowd {
         world({.limits = {.step_tokens_max = 96,
                           .running_max = 6,
                           .queue_max = 48,
-                          .prompts_differ = seed % 4 < 2},
+                          .prompts_differ_from = World::differ_from(seed / 2)},
                .page_count = page_count,
                .cache = seed % 5 != 0}) {}
 

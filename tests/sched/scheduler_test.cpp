@@ -222,8 +222,14 @@ TEST(Scheduler, OnlyEqualSaltsSharePages) {
 }
 
 TEST(Scheduler, GeneratedTokensAreNoPromptsWhereArithmeticDiffers) {
-  for (const bool differ : {false, true}) {
-    World world({.limits = {.prompts_differ = differ}});
+  using From = std::optional<int32_t>;
+  struct Case {
+    From differ_from;
+    int32_t pages;  // Of the first conversation that the second finds.
+  };
+  for (const Case& c :
+       {Case{std::nullopt, 4}, Case{0, 2}, Case{3 * kPage, 3}, Case{8 * kPage, 4}}) {
+    World world({.limits = {.prompts_differ_from = c.differ_from}});
     std::vector<int32_t> prompt(2 * kPage, 9);
     Sequence* first = world.submit(prompt, 3 * kPage);
     for (int i = 0; i < 3 * kPage + 2; ++i) world.next();
@@ -232,7 +238,7 @@ TEST(Scheduler, GeneratedTokensAreNoPromptsWhereArithmeticDiffers) {
     for (int32_t i = 2 * kPage; i < 5 * kPage; ++i) prompt.push_back(i % 7);
     Sequence* second = world.submit(prompt, 1);
     world.next();
-    EXPECT_EQ(second->matched_tokens, (differ ? 2 : 4) * kPage);
+    EXPECT_EQ(second->matched_tokens, c.pages * kPage);
   }
 }
 
@@ -339,7 +345,7 @@ struct Simulation {
         world({.limits = {.step_tokens_max = 96,
                           .running_max = 6,
                           .queue_max = 24,
-                          .prompts_differ = seed % 2 == 1},
+                          .prompts_differ_from = World::differ_from(seed)},
                .page_count = 14 + static_cast<int32_t>(seed % 3) * 20,
                .windows = windows_of(seed),
                .cache = seed % 4 != 0}) {}

@@ -1,6 +1,4 @@
-// The product that all bf16 kernels are made of: one or two tiles of rows by one or two tiles of
-// columns, summed over a stretch of k in four tiles. Rows are read as they lie, columns from a
-// panel of tiles of 32 elements of k by 16 columns, [16 pairs][16 columns][2].
+// The product of bf16 (avx512bf16/product.h) by tiles: its sums are four of them.
 //
 // For files of amx/; everything is inlined or a template over Tiles.
 #pragma once
@@ -8,31 +6,20 @@
 #include <cstdint>
 
 #include "kernels/amx/tile.h"
+#include "kernels/avx512bf16/product.h"
 #include "kernels/ops.h"
 
 namespace weir::kernels::amx {
 
-inline constexpr int kTileRows = 16;
-inline constexpr int kColumnTiles = 2;     // Of a product.
-inline constexpr int kRowTiles = 2;        // Likewise.
-inline constexpr int kStep = 32;           // Elements of k in a tile.
-inline constexpr int kTileElements = 512;  // Of bf16 in a tile.
+using avx512bf16::kColumnTiles;
+using avx512bf16::kRowTiles;
+using avx512bf16::kStep;
+using avx512bf16::kTileElements;
+using avx512bf16::kTileRows;
+using avx512bf16::Product;
 
 // Tile numbers: sums of row tile r and column tile b at 2 r + b; rows; columns.
 inline constexpr int kRowOperand = 4, kColumnOperand = 6;
-
-struct Product {
-  const uint16_t* panel;  // The first column tile's.
-  int64_t panel_step;     // Numbers from a step to the next,
-  int64_t panel_tile;     // and from a column tile to the next.
-  const uint16_t* x;
-  int64_t x_stride;  // Bytes, as y_stride.
-  int32_t steps;
-  bool resume;  // The sums go on from what y holds.
-  bool far;     // y lies beyond L1.
-  float* y[kColumnTiles];
-  int64_t y_stride[kColumnTiles];
-};
 
 template <int kUsedTiles, int kUsedColumns, class Tiles>
 WEIR_INLINE void multiply_step(Tiles& tiles, const Product& p, int32_t step) {
@@ -80,7 +67,7 @@ WEIR_INLINE void run_product(Tiles& tiles, const Product& p) {
 }
 
 // Shapes for two tiles of rows, of `high` and `low` rows.
-WEIR_INLINE TileShapes shapes_for(int32_t high, int32_t low) {
+WEIR_INLINE constexpr TileShapes shapes_for(int32_t high, int32_t low) {
   TileShapes shapes;
   const int32_t rows[kRowTiles] = {high, low};
   for (int r = 0; r < kRowTiles; ++r) {

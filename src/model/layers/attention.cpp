@@ -232,7 +232,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
   const int32_t rows = std::min(most, slice.rows - first);
   const int32_t row = slice.row_begin + first;
   const int32_t column = kv_head * group * spec_.v_dim();
-  const kernels::AttendArgs args = {
+  kernels::AttendArgs args = {
       .q = ws.at(queries_) + int64_t{row} * q_width() + kv_head * group * spec_.head_dim,
       .q_stride = q_width(),
       .out = out_.row(pass, row) + column,
@@ -250,8 +250,21 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .sinks = sinks_ == nullptr ? nullptr : sinks_ + int64_t{kv_head} * group,
       .scratch = pass.scratch(),
   };
-  const auto attend_rows = row < pass.prompt_begin ? pass.ops.attend : pass.ops.attend_prompt;
-  attend_rows(pass.kv.layer(memory_), args);
+  const int32_t plain =
+      row < pass.prompt_begin
+          ? rows
+          : std::clamp(pass.ops.attend_prompt_from - args.first_position, 0, rows);
+  if (plain > 0) {
+    args.rows = plain;
+    pass.ops.attend(pass.kv.layer(memory_), args);
+  }
+  if (plain < rows) {
+    args.q += plain * args.q_stride;
+    args.out += plain * args.out_stride;
+    args.rows = rows - plain;
+    args.first_position += plain;
+    pass.ops.attend_prompt(pass.kv.layer(memory_), args);
+  }
   if (spec_.out_gate) gate_heads(pass, row, row + rows, kv_head * group, group);
   out_.finish(pass, row, row + rows, column, group * spec_.v_dim());
 }

@@ -118,7 +118,7 @@ class WatchedModel final : public model::Model {
     spec_ = model.spec();
     options_ = model.options();
     needs_ = model.memory_needs();
-    prompts_differ_ = model.prompts_differ();
+    prompts_differ_from_ = model.prompts_differ_from();
   }
 
   model::ModelMemory memory() const override { return model_.memory(); }

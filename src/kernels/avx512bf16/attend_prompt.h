@@ -1,22 +1,26 @@
-// attend_prompt on AMX tiles: queries, keys, weights and values in bf16, sums in float32.
+// attend_prompt in bf16: queries, keys, weights and values are rounded, sums are float32.
 //
 // A query is one head of one row; 32 of them share every product. Per block of 256 tokens keys and
 // values are turned into panels of tiles once for all queries of the call. Then, for 32 queries and
 // 128 tokens at a time (a stretch): scores come out of products over the dimensions, a pass over
 // them makes weights, and products over the tokens add the values.
 //
-// The pass is vector arithmetic, 12 instructions for 16 scores. The tiles' unit takes one of the
-// two vector ports, and instructions are bound to their ports early, so products in between
-// are not hidden by it: products and pass take turns, and each has what it reads in L1.
-#include "kernels/amx/attention_panel.h"
-#include "kernels/amx/attention_weights.h"
+// Products are made by Tiles, one kind by AMX, one by vectors: run_product() of their namespace.
+// The pass is vector arithmetic, 12 instructions for 16 scores. On Intel AMX takes one of the two
+// vector ports, and instructions are bound to their ports early, so products in between are not
+// hidden by it: products and pass take turns, and each has what it reads in L1.
+//
+// For files of avx512bf16/ and amx/: everything is a template over Tiles.
+#pragma once
+
 #include "kernels/avx512/attention.h"
+#include "kernels/avx512bf16/attention_panel.h"
+#include "kernels/avx512bf16/attention_weights.h"
 
-namespace weir::kernels::amx {
-namespace {
+namespace weir::kernels::avx512bf16 {
 
-constexpr int kTogether = kRowTiles * kTileRows;  // Queries of a product.
-constexpr int32_t kDimsMax = 256;
+inline constexpr int kTogether = kRowTiles * kTileRows;  // Queries of a product.
+inline constexpr int32_t kDimsMax = 256;
 
 // The scratch memory of one call.
 struct Room {
@@ -50,7 +54,7 @@ class Parts {
   uint8_t* at_;
 };
 
-Room lay_out(const KvPages& kv, void* scratch) {
+WEIR_INLINE Room lay_out(const KvPages& kv, void* scratch) {
   Room room;
   room.q_stride = kv.k_dim + kStep;  // Rows of a tile in different sets of the cache.
   Parts parts(scratch);
@@ -76,7 +80,7 @@ struct PageRange {
 };
 
 // Those of a block that hold tokens of [first, last).
-PageRange pages_of(int32_t block, int32_t first, int32_t last) {
+WEIR_INLINE PageRange pages_of(int32_t block, int32_t first, int32_t last) {
   const int32_t begin = (first > block ? first : block) / kPageTokens;
   const int32_t block_end = block / kPageTokens + kBlockPages;
   const int32_t end = (last + kPageTokens - 1) / kPageTokens;
@@ -90,8 +94,8 @@ WEIR_INLINE const uint8_t* keys_of(const KvPages& kv, const AttendArgs& args, in
 
 // Asks for pages that are due soon, those of part `part` of `parts`. They lie anywhere in memory,
 // and the processor foresees no further than one.
-void fetch(const KvPages& kv, const AttendArgs& args, PageRange pages, int32_t part,
-           int32_t parts) {
+WEIR_INLINE void fetch(const KvPages& kv, const AttendArgs& args, PageRange pages, int32_t part,
+                       int32_t parts) {
   const int32_t count = pages.end - pages.begin;
   const int32_t end = pages.begin + count * (part + 1) / parts;
   for (int32_t page = pages.begin + count * part / parts; page < end; ++page)
@@ -157,7 +161,8 @@ void add_values(Tiles& tiles, const KvPages& kv, const Room& room, const Visit& 
   }
 }
 
-void rescale_sums(const KvPages& kv, const Room& room, int32_t query, const float* rescale) {
+WEIR_INLINE void rescale_sums(const KvPages& kv, const Room& room, int32_t query,
+                              const float* rescale) {
   for (int32_t i = 0; i < kTileRows; ++i) {
     if (rescale[i] == 1) continue;
     float* sums = room.sums + (int64_t{query} + i) * kv.v_dim;
@@ -167,7 +172,7 @@ void rescale_sums(const KvPages& kv, const Room& room, int32_t query, const floa
   }
 }
 
-void weigh(const KvPages& kv, float factor, const Room& room, const Visit& visit) {
+WEIR_INLINE void weigh(const KvPages& kv, float factor, const Room& room, const Visit& visit) {
   const int32_t last = visit.query + visit.count - 1;
   const bool whole =
       room.begin[last] <= visit.token && room.end[visit.query] >= visit.token + kStretch;
@@ -230,8 +235,8 @@ void attend_block(Tiles& tiles, const KvPages& kv, const AttendArgs& args, const
 }
 
 // Queries [begin, begin + count), row by row; at most room.capacity.
-void start(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t begin,
-           int32_t count) {
+WEIR_INLINE void start(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t begin,
+                       int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
     const int32_t position = args.first_position + row, end = position + 1;
@@ -253,8 +258,8 @@ void start(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t 
     _mm512_store_ps(room.sums + i, _mm512_setzero_ps());
 }
 
-void finish(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t begin,
-            int32_t count) {
+WEIR_INLINE void finish(const KvPages& kv, const AttendArgs& args, const Room& room, int32_t begin,
+                        int32_t count) {
   for (int32_t i = 0; i < count; ++i) {
     const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
     float sum = _mm512_reduce_add_ps(_mm512_load_ps(room.weight_sums + int64_t{i} * kLanes));
@@ -275,8 +280,7 @@ void attend_queries(const KvPages& kv, const AttendArgs& args, const Room& room,
   start(kv, args, room, begin, count);
   // Queries come in the order of rows, which see ever later tokens.
   const int32_t first = room.begin[0], last = room.end[count - 1];
-  const TileShapes shapes = shapes_for(kTileRows, kTileRows);
-  Tiles tiles(shapes);
+  Tiles tiles;
   int32_t block = first / kBlockTokens * kBlockTokens;
   fetch(kv, args, pages_of(block, first, last), 0, 1);
   for (; block < last; block += kBlockTokens) {
@@ -305,8 +309,4 @@ void attend_prompt(const KvPages& kv, const AttendArgs& args) {
   }
 }
 
-}  // namespace
-
-void fill_attention(Ops& ops) { ops.attend_prompt = attend_prompt<HardwareTiles>; }
-
-}  // namespace weir::kernels::amx
+}  // namespace weir::kernels::avx512bf16

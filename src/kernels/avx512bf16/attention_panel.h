@@ -1,17 +1,18 @@
 // Keys and values of a page as panels of bf16 tiles, which products over them read.
 //
-// For files of amx/: everything is inlined or a template.
+// For files of avx512bf16/ and amx/: everything is inlined or a template.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-#include "kernels/amx/product.h"
+#include "kernels/avx512bf16/product.h"
 #include "kernels/isa.h"
 #include "kernels/ops.h"
+#include "kernels/unroll.h"
 
-namespace weir::kernels::amx {
+namespace weir::kernels::avx512bf16 {
 
 inline constexpr int kLanes = 16;
 // Tokens whose panels are made at a time: of 64 dimensions, keys and values are 64 KiB, so they
@@ -67,4 +68,4 @@ void widen_values(const E* values, int32_t v_dim, int32_t first, int32_t end, ui
   }
 }
 
-}  // namespace weir::kernels::amx
+}  // namespace weir::kernels::avx512bf16

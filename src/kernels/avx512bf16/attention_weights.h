@@ -1,16 +1,16 @@
 // Scores of 16 queries become weights: exponentials, running maxima, running sums.
 //
-// For files of amx/: everything is inlined or a template.
+// For files of avx512bf16/ and amx/: everything is inlined or a template.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-#include "kernels/amx/attention_panel.h"
+#include "kernels/avx512bf16/attention_panel.h"
 #include "kernels/isa.h"
 
-namespace weir::kernels::amx {
+namespace weir::kernels::avx512bf16 {
 
 // Tokens between two looks at the maxima. Scores and weights of 32 queries over two stretches, the
 // queries and their sums together stay below the 48 KiB of L1.
@@ -124,4 +124,4 @@ WEIR_INLINE bool weigh_rows(float factor, const WeighRows& rows, float* rescale)
   return risen != 0;
 }
 
-}  // namespace weir::kernels::amx
+}  // namespace weir::kernels::avx512bf16
