@@ -179,7 +179,7 @@ std::string Figures::table() const {
            static_cast<long long>(all_.ok + all_.failed + all_.refused));
   if (server.is_known)
     append(out, "server CPU %.2f s (%.0f %% of a core), memory %.1f MiB, at most %.1f MiB\n",
-           server.cpu_s, 100 * per_second(server.cpu_s, wall_s), mib(server.resident_bytes),
+           server.cpu_s, 100 * per_second(server.cpu_s, server_s), mib(server.resident_bytes),
            mib(server.resident_bytes_max));
   if (options_.idle > 0)
     append(out, "idle connections %d of %d still open\n", idle_open, options_.idle);

@@ -44,7 +44,8 @@ class Figures {
   std::span<GapHistogram> gaps() { return gaps_; }
 
   // Beside the outcomes:
-  double wall_s = 0;
+  double wall_s = 0;  // What rates are over. Without first requests: since they ended, on average.
+  double server_s = 0;       // What the server's processor time is of.
   int64_t not_sent = 0;      // Open loop: arrivals beyond connections_max.
   uint64_t connections = 0;  // Made by the clients.
   int32_t idle_open = 0;     // Still open at the end.

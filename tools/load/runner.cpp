@@ -196,7 +196,12 @@ void Runner::start_next(LoadClient& client, int64_t due_ns) {
 void Runner::on_done(LoadClient& client, const Outcome& outcome) {
   --busy_;
   last_end_ns_ = outcome.end_ns;
-  if (client.is_measured()) figures_.add(outcome);
+  if (client.is_measured()) {
+    figures_.add(outcome);
+  } else if (phase_ == Phase::kMeasure) {
+    ++firsts_;
+    firsts_s_ += seconds(outcome.end_ns - begin_ns_);
+  }
   if (phase_ != Phase::kWarmup && phase_ != Phase::kMeasure) return;
   const bool is_open_loop = phase_ == Phase::kMeasure && options_.rate > 0;
   // A server that cannot be reached is asked again at the next tick, not at once.
@@ -231,7 +236,8 @@ void Runner::end() {
   phase_ = Phase::kEnd;
   if (measured) {
     // Until the last answer; an interrupted run until now.
-    figures_.wall_s = seconds((figures_.interrupted ? now_ns() : last_end_ns_) - begin_ns_);
+    figures_.server_s = seconds((figures_.interrupted ? now_ns() : last_end_ns_) - begin_ns_);
+    figures_.wall_s = figures_.server_s - (firsts_ > 0 ? firsts_s_ / firsts_ : 0);
     figures_.server = server_usage();
     figures_.server.cpu_s -= usage_at_begin_.cpu_s;
   }

@@ -67,6 +67,8 @@ class Runner {
   int64_t begun_ = 0;  // In this phase.
   int64_t busy_ = 0;
   int64_t begin_ns_ = 0;  // Of the measurement.
+  int32_t firsts_ = 0;    // Requests that --drop-first leaves out, which have ended,
+  double firsts_s_ = 0;   // and when, after begin_ns_, together.
   int64_t last_end_ns_ = 0;
   double next_arrival_s_ = 0;    // After begin_ns_.
   ProcessUsage usage_at_begin_;  // The server's.
