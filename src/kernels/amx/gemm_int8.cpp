@@ -14,7 +14,7 @@
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
 #include "kernels/isa.h"
-#include "kernels/simd/next_fetch.h"
+#include "kernels/simd/weight_fetch.h"
 
 namespace weir::kernels::amx {
 namespace {
@@ -71,7 +71,7 @@ struct Product {
   int64_t k;
   int32_t groups;
   int32_t group;
-  int32_t fetches;  // NextFetch::words() a group.
+  int32_t fetches;  // PageFetch::words() a group.
   float* y;
   int64_t y_stride;
   __mmask16 columns;
@@ -137,9 +137,9 @@ WEIR_INLINE void scale_group(const Product& p, int32_t g, const int32_t* dots, _
 }
 
 template <int kRows, class Tiles>
-void run_product(Tiles& tiles, const Product& p, NextFetch& next) {
+void run_product(Tiles& tiles, const Product& p, PageFetch& next) {
   alignas(64) int32_t dots[kStored][kTileRows * kBlockRows];
-  NextFetch fetch = next;
+  PageFetch fetch = next;
   __m512 sums[kRows];
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { sums[m.value] = _mm512_setzero_ps(); });
   const int32_t to_spread = p.words != nullptr ? p.groups : 0;
@@ -168,7 +168,7 @@ void run_product(Tiles& tiles, const Product& p, NextFetch& next) {
 
 // One product of `height` rows.
 template <class Tiles, int kRows = kTileRows>
-void run_height(int32_t height, Tiles& tiles, const Product& p, NextFetch& next) {
+void run_height(int32_t height, Tiles& tiles, const Product& p, PageFetch& next) {
   if constexpr (kRows > kLastRowsMin) {
     if (height < kRows) return run_height<Tiles, kRows - 1>(height, tiles, p, next);
   }
@@ -184,8 +184,8 @@ void gemm_tiles(const QuantMatrix& w, const Rows& rows, int32_t count, int32_t h
   Tiles tiles(shapes);
   const int64_t word_bytes = avx512::block_word_bytes(w);
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
-  NextFetch none;
-  NextFetch next(FetchOrder::kByPages, next_weights, {.bytes = blocks * word_bytes});
+  PageFetch none;
+  PageFetch next(next_weights, {.bytes = blocks * word_bytes});
   Product p;
   const bool wide = w.bits == 8;
   p.spread = scratch;
@@ -194,7 +194,7 @@ void gemm_tiles(const QuantMatrix& w, const Rows& rows, int32_t count, int32_t h
   p.k = w.k;
   p.groups = w.k / w.group;
   p.group = w.group;
-  p.fetches = static_cast<int32_t>(word_bytes / p.groups / NextFetch::kStep);
+  p.fetches = static_cast<int32_t>(word_bytes / p.groups / kFetchStep);
   p.y_stride = range.y_stride;
   for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
     const int64_t block = column / kBlockRows;

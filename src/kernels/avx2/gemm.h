@@ -10,7 +10,7 @@ void dequantise_row(const QuantMatrix& w, int32_t row, float* out);
 void widen_row(const FloatMatrix& w, int32_t row, float* out);
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch);
-// gemm_quant_int8 for processors that fetch in order (simd/next_fetch.h).
+// gemm_quant_int8 for processors that fetch in order (simd/weight_fetch.h).
 void gemm_quant_int8_in_order(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                               void* scratch);
 void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,

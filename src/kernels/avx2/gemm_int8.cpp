@@ -9,7 +9,7 @@
 
 #include "kernels/avx2/gemm.h"
 #include "kernels/avx2/widen.h"
-#include "kernels/simd/next_fetch.h"
+#include "kernels/simd/weight_fetch.h"
 
 namespace weir::kernels::avx2 {
 namespace {
@@ -67,13 +67,13 @@ WEIR_INLINE void dot_nibbles(const uint8_t* words, const Tile& tile, int64_t fir
   });
 }
 
-template <int kRows, bool kWide>
-void run_tile(const Tile& tile, NextFetch& next_weights) {
+template <int kRows, bool kWide, class Fetch>
+void run_tile(const Tile& tile, Fetch& next_weights) {
   constexpr int kStepBytes = kWide ? 512 : 256;
   const int32_t scale_line = kBlockRows * float_bytes(tile.scale_type);
   const uint8_t* words = tile.words;
   const uint8_t* scales = tile.scales;
-  NextFetch fetch = next_weights;
+  Fetch fetch = next_weights;
   int64_t first = 0;
   __m256 c[kRows];
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c[m.value] = _mm256_setzero_ps(); });
@@ -81,7 +81,7 @@ void run_tile(const Tile& tile, NextFetch& next_weights) {
     __m256i sums[kRows];
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { sums[m.value] = _mm256_setzero_si256(); });
     for (int32_t step = 0; step < tile.steps; ++step, first += 32, words += kStepBytes) {
-      repeat<kStepBytes / NextFetch::kStep>([&](auto) WEIR_INLINE_LAMBDA { fetch.words(); });
+      repeat<kStepBytes / kFetchStep>([&](auto) WEIR_INLINE_LAMBDA { fetch.words(); });
       dot_nibbles<kRows, kWide, false>(words, tile, first, 1, sums);
       if constexpr (kWide) dot_nibbles<kRows, kWide, true>(words, tile, first, 16, sums);
     }
@@ -102,12 +102,16 @@ void run_tile(const Tile& tile, NextFetch& next_weights) {
   next_weights = fetch;
 }
 
-using Run = void (*)(const Tile&, NextFetch&);
-constexpr Run kRun[2][kTileRows + 1] = {
-    {nullptr, run_tile<1, false>, run_tile<2, false>, run_tile<3, false>, run_tile<4, false>},
-    {nullptr, run_tile<1, true>, run_tile<2, true>, run_tile<3, true>, run_tile<4, true>}};
+template <class Fetch>
+using Run = void (*)(const Tile&, Fetch&);
+template <class F>
+constexpr Run<F> kRun[2][kTileRows + 1] = {{nullptr, run_tile<1, false, F>, run_tile<2, false, F>,
+                                            run_tile<3, false, F>, run_tile<4, false, F>},
+                                           {nullptr, run_tile<1, true, F>, run_tile<2, true, F>,
+                                            run_tile<3, true, F>, run_tile<4, true, F>}};
 
-void gemm(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, FetchOrder order) {
+template <class Fetch>
+void gemm(const QuantMatrix& w, const QuantRows& x, const GemmRange& range) {
   const int32_t tiles = (range.rows + kTileRows - 1) / kTileRows;
   Tile tile;
   tile.scale_type = w.scale_type;
@@ -116,10 +120,9 @@ void gemm(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, Fetc
   tile.y_stride = range.y_stride;
   // The second half of a block finds its lines in the cache, and fetches none; so do later tiles.
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
-  NextFetch none;
-  NextFetch next(order, range.next,
-                 {.words = w.words + range.begin / kBlockRows * block_word_bytes(w),
-                  .bytes = blocks * block_word_bytes(w)});
+  Fetch none;
+  Fetch next(range.next, {.words = w.words + range.begin / kBlockRows * block_word_bytes(w),
+                          .bytes = blocks * block_word_bytes(w)});
   for (int32_t column = range.begin; column < range.end; column += kLanes) {
     const int64_t block = column / kBlockRows;
     const int32_t lane = column % kBlockRows;
@@ -136,7 +139,7 @@ void gemm(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, Fetc
         tile.sum[m - first] = x.sum + row * tile.groups;
       }
       tile.y = range.y + first * range.y_stride + column;
-      kRun[w.bits == 8][end - first](tile, t == 0 && lane == 0 ? next : none);
+      kRun<Fetch>[w.bits == 8][end - first](tile, t == 0 && lane == 0 ? next : none);
     }
   }
 }
@@ -144,12 +147,12 @@ void gemm(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, Fetc
 }  // namespace
 
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, void*) {
-  gemm(w, x, range, FetchOrder::kByPages);
+  gemm<PageFetch>(w, x, range);
 }
 
 void gemm_quant_int8_in_order(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                               void*) {
-  gemm(w, x, range, FetchOrder::kInOrder);
+  gemm<OrderedFetch>(w, x, range);
 }
 
 }  // namespace weir::kernels::avx2

@@ -1,7 +1,7 @@
 #include <immintrin.h>
 
 #include "kernels/isa.h"
-#include "kernels/simd/next_fetch.h"
+#include "kernels/simd/weight_fetch.h"
 #include "kernels/unroll.h"
 
 namespace weir::kernels::avx2 {

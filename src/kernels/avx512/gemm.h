@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/ops.h"
-#include "kernels/simd/next_fetch.h"
+#include "kernels/simd/weight_fetch.h"
 
 namespace weir::kernels::avx512 {
 
@@ -13,8 +13,11 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
                      void* scratch);
 // The same of rows that lie side by side, for gemm_int8_pairs.cpp. `panel`: place for the scales of
 // one block. REQUIRES: no index.
+template <class Fetch>
 void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
-                  FetchOrder order, GroupScales* panel);
+                  GroupScales* panel);
+extern template void gemm_columns<OrderedFetch>(const QuantMatrix&, const QuantRows&,
+                                                const GemmRange&, GroupScales*);
 // gemm_quant_int8 with two blocks of columns at once, for processors with four vector pipes, which
 // fetch in order.
 void gemm_quant_int8_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,

@@ -12,7 +12,7 @@
 #include "kernels/avx512/adjacent_rows.h"
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
-#include "kernels/simd/next_fetch.h"
+#include "kernels/simd/weight_fetch.h"
 
 namespace weir::kernels::avx512 {
 namespace {
@@ -70,8 +70,8 @@ WEIR_INLINE void load_scales(const Tile& tile, int32_t g, __m512& scale, __m512&
   }
 }
 
-template <int kRows, bool kWide, Scaling kScaling>
-void run_tile(const Tile& tile, NextFetch& next_weights) {
+template <int kRows, bool kWide, Scaling kScaling, class Fetch>
+void run_tile(const Tile& tile, Fetch& next_weights) {
   constexpr bool kUseMagic = kScaling != Scaling::kPanelConverted;
   constexpr int kBases = (kRows + 2) / 3;
   constexpr int kLines = kWide ? 8 : 4;  // Of 32 elements.
@@ -80,7 +80,7 @@ void run_tile(const Tile& tile, NextFetch& next_weights) {
                      WEIR_INLINE_LAMBDA { base[i.value] = tile.q + 3 * i.value * tile.q_stride; });
   const int64_t stride = tile.q_stride;
   const uint8_t* words = tile.words;
-  NextFetch fetch = next_weights;
+  Fetch fetch = next_weights;
   const __m512i low = _mm512_set1_epi8(15);
   const char* next = reinterpret_cast<const char*>(tile.next_q);
   __m512 c[kRows];
@@ -138,29 +138,29 @@ void run_tile(const Tile& tile, NextFetch& next_weights) {
   next_weights = fetch;
 }
 
-template <bool kWide, Scaling kScaling>
-void run_rows(int32_t rows, const Tile& tile, NextFetch& next) {
-  using Run = void (*)(const Tile&, NextFetch&);
+template <bool kWide, Scaling kScaling, class Fetch>
+void run_rows(int32_t rows, const Tile& tile, Fetch& next) {
+  using Run = void (*)(const Tile&, Fetch&);
   static constexpr Run kRun[kTileRows + 1] = {
       nullptr,
-      run_tile<1, kWide, kScaling>,
-      run_tile<2, kWide, kScaling>,
-      run_tile<3, kWide, kScaling>,
-      run_tile<4, kWide, kScaling>,
-      run_tile<5, kWide, kScaling>,
-      run_tile<6, kWide, kScaling>,
-      run_tile<7, kWide, kScaling>,
-      run_tile<8, kWide, kScaling>,
-      run_tile<9, kWide, kScaling>,
-      run_tile<10, kWide, kScaling>,
-      run_tile<11, kWide, kScaling>,
-      run_tile<12, kWide, kScaling>,
+      run_tile<1, kWide, kScaling, Fetch>,
+      run_tile<2, kWide, kScaling, Fetch>,
+      run_tile<3, kWide, kScaling, Fetch>,
+      run_tile<4, kWide, kScaling, Fetch>,
+      run_tile<5, kWide, kScaling, Fetch>,
+      run_tile<6, kWide, kScaling, Fetch>,
+      run_tile<7, kWide, kScaling, Fetch>,
+      run_tile<8, kWide, kScaling, Fetch>,
+      run_tile<9, kWide, kScaling, Fetch>,
+      run_tile<10, kWide, kScaling, Fetch>,
+      run_tile<11, kWide, kScaling, Fetch>,
+      run_tile<12, kWide, kScaling, Fetch>,
   };
   kRun[rows](tile, next);
 }
 
-template <bool kWide>
-void run_scaled(Scaling scaling, int32_t rows, const Tile& tile, NextFetch& next) {
+template <bool kWide, class Fetch>
+void run_scaled(Scaling scaling, int32_t rows, const Tile& tile, Fetch& next) {
   switch (scaling) {
     case Scaling::kStoredF16:
       return run_rows<kWide, Scaling::kStoredF16>(rows, tile, next);
@@ -173,18 +173,18 @@ void run_scaled(Scaling scaling, int32_t rows, const Tile& tile, NextFetch& next
 
 }  // namespace
 
+template <class Fetch>
 void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
-                  FetchOrder order, GroupScales* panel) {
+                  GroupScales* panel) {
   const int32_t rows = range.rows;
   const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
   const int32_t tiles = (rows + kTileRows - 1) / kTileRows;
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
-  NextFetch none;
-  NextFetch next(order, range.next,
-                 {.words = w.words + range.begin / kBlockRows * word_bytes,
-                  .bytes = blocks * word_bytes,
-                  .passes = tiles,
-                  .stretch = word_bytes});
+  Fetch none;
+  Fetch next(range.next, {.words = w.words + range.begin / kBlockRows * word_bytes,
+                          .bytes = blocks * word_bytes,
+                          .passes = tiles,
+                          .stretch = word_bytes});
   for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
     const int64_t block = column / kBlockRows;
     // One tile reads each scale once: straight from the matrix.
@@ -212,19 +212,19 @@ void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& ran
       const Scaling scaling = stored  ? Scaling::kStoredF16
                               : magic ? Scaling::kPanelMagic
                                       : Scaling::kPanelConverted;
-      NextFetch& fetch = t == 0 || order == FetchOrder::kInOrder ? next : none;
+      Fetch& fetch = t == 0 || Fetch::kEveryPass ? next : none;
       w.bits == 8 ? run_scaled<true>(scaling, count, tile, fetch)
                   : run_scaled<false>(scaling, count, tile, fetch);
     }
   }
 }
 
+template void gemm_columns<OrderedFetch>(const QuantMatrix&, const QuantRows&, const GemmRange&,
+                                         GroupScales*);
+
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch) {
-  for_adjacent_rows(
-      w, x, range, scratch,
-      [](const QuantMatrix& weight, const QuantRows& rows, const GemmRange& part,
-         GroupScales* panel) { gemm_columns(weight, rows, part, FetchOrder::kByPages, panel); });
+  for_adjacent_rows(w, x, range, scratch, gemm_columns<PageFetch>);
 }
 
 }  // namespace weir::kernels::avx512

@@ -11,7 +11,7 @@
 #include "kernels/avx512/adjacent_rows.h"
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
-#include "kernels/simd/next_fetch.h"
+#include "kernels/simd/weight_fetch.h"
 
 namespace weir::kernels::avx512 {
 namespace {
@@ -43,14 +43,14 @@ WEIR_INLINE void dot_pair(__m512i& acc0, __m512i& acc1, __m512i u0, __m512i u1, 
 }
 
 template <int kRows, bool kWide, FloatType kType>
-void run_pair(const PairTile& tile, NextFetch& next_weights) {
+void run_pair(const PairTile& tile, OrderedFetch& next_weights) {
   constexpr int kLines = kWide ? 8 : 4;  // Of 32 elements.
   constexpr int64_t kScaleLine = kBlockRows * (kType == FloatType::kF32 ? 4 : 2);
   const int64_t stride = tile.q_stride;
   const int8_t* q = tile.q;
   const uint8_t *words0 = tile.words[0], *words1 = tile.words[1];
   const uint8_t *scales0 = tile.scales[0], *scales1 = tile.scales[1];
-  NextFetch fetch = next_weights;
+  OrderedFetch fetch = next_weights;
   const __m512i low = _mm512_set1_epi8(15);
   __m512 c0[kRows], c1[kRows];
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { c0[m] = c1[m] = _mm512_setzero_ps(); });
@@ -108,7 +108,7 @@ void run_pair(const PairTile& tile, NextFetch& next_weights) {
   next_weights = fetch;
 }
 
-using Run = void (*)(const PairTile&, NextFetch&);
+using Run = void (*)(const PairTile&, OrderedFetch&);
 
 template <bool kWide, FloatType kType>
 Run run_of(int32_t rows) {
@@ -145,16 +145,15 @@ void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range
                 GroupScales* panel) {
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
   if (range.rows < kPairRowsMin || blocks < 2)
-    return gemm_columns(w, x, range, FetchOrder::kInOrder, panel);
+    return gemm_columns<OrderedFetch>(w, x, range, panel);
   const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
   const int32_t tiles = (range.rows + kTileRows - 1) / kTileRows;
   const int32_t single =
       range.end - (blocks % 2) * ((range.end - range.begin - 1) % kBlockRows + 1);
-  NextFetch next(FetchOrder::kInOrder, range.next,
-                 {.words = w.words + range.begin / kBlockRows * word_bytes,
-                  .bytes = blocks * word_bytes,
-                  .passes = tiles,
-                  .stretch = 2 * word_bytes});
+  OrderedFetch next(range.next, {.words = w.words + range.begin / kBlockRows * word_bytes,
+                                 .bytes = blocks * word_bytes,
+                                 .passes = tiles,
+                                 .stretch = 2 * word_bytes});
   for (int32_t column = range.begin; column < single; column += 2 * kBlockRows) {
     const int64_t block = column / kBlockRows;
     PairTile tile;
@@ -184,7 +183,7 @@ void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range
   GemmRange last = range;
   last.begin = single;
   last.next = {};
-  gemm_columns(w, x, last, FetchOrder::kInOrder, panel);
+  gemm_columns<OrderedFetch>(w, x, last, panel);
 }
 
 // Rows at a time: each pair of blocks goes over them, so they stay in an L2 of 1 MiB beside the
