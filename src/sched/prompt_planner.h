@@ -1,12 +1,15 @@
 // PromptPlanner: which tokens of prompts a step or a slab computes, in slices.
 //
-// Prompts take the room that they are given by priority, then fewest tokens left first. A prompt
-// with n tokens left that has let kPatience * n prompt tokens of others that came after it pass is
-// due: it goes before them, so within a priority no prompt waits for ever.
-// A prompt whose next block another prompt computes in this very step is left out of the step, and
-// finds the block in the next one: n equal prompts are computed once. So is one that finds a
-// checkpoint of states then (kv/checkpoints.h). With those, what a prompt shares may reach further
-// than what is computed of it; the rest of it comes in slices like any other.
+// Prompts take the room that they are given by priority, then fewest tokens left first. What a
+// short prompt waits for is the step that ends it: so longer ones together have no more tokens of
+// such a step than those that end in it (kBesideEnds). A prompt with n tokens left that has let
+// kPatience * n prompt tokens of others that came after it pass is due: a part of each step
+// (kDuePart) is kept for the oldest of those, so within a priority no prompt waits for ever, and
+// none keeps the shorter ones waiting until it is done. A prompt whose next block another prompt
+// computes in this very step is left out of the step, and finds the block in the next one: n equal
+// prompts are computed once. So is one that finds a checkpoint of states then (kv/checkpoints.h).
+// With those, what a prompt shares may reach further than what is computed of it; the rest of it
+// comes in slices like any other.
 //
 // Callers (shares.h), where there are several of one priority. Prompts of callers with more credit
 // go first, by quarters of it (Shares::rank()); of those in debt the least in debt. They have what
@@ -31,9 +34,14 @@ class PromptPlanner {
 
   // Adds slices of at most `tokens_max` tokens to the step. `beside`: how many a caller may have at
   // least, beside what others have.
-  void plan(Step& step, int32_t tokens_max, int32_t beside);
+  void plan_step(Step& step, int32_t tokens_max, int32_t beside);
+  // The same for a slab, whose time is that of reading experts: it is filled.
+  void plan_slab(Step& slab, int32_t tokens_max, int32_t beside);
 
  private:
+  // `beside_ends`: how many tokens longer prompts may have at least beside those that end.
+  void plan(Step& step, int32_t tokens_max, int32_t beside, int32_t beside_ends);
+  const Sequence* oldest_due() const;
   void choose(const Step& step);
   void order_by_caller();
   int32_t share_of(const Step& step, const Sequence* seq, int32_t beside);

@@ -72,7 +72,7 @@ void Scheduler::next_step(Step& step, const PromptTokens& prompt_tokens) {
   decodes_.plan(step, with_prompts ? prompt_tokens.max : 0);
   admission_.admit();
   if (with_prompts)
-    prompts_.plan(step, std::min(prompt_tokens.max, limits.step_tokens_max - step.token_count),
+    prompts_.plan_step(step, std::min(prompt_tokens.max, limits.step_tokens_max - step.token_count),
                   prompt_tokens.beside_decoders);
   commit(step);
   CHECK(step.token_count <= limits.step_tokens_max);
@@ -82,7 +82,7 @@ void Scheduler::next_slab(Step& slab) {
   CHECK(std::ranges::none_of(open_.running(), &Sequence::in_slab));
   const int32_t tokens_max = open_.limits.slab_tokens_max;
   slab.clear();
-  prompts_.plan(slab, tokens_max, tokens_max / kSlabPart);
+  prompts_.plan_slab(slab, tokens_max, tokens_max / kSlabPart);
   for (const Slice& slice : slab.slices) slice.seq->in_slab = true;
   commit(slab);
 }

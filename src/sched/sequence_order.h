@@ -9,8 +9,7 @@
 
 namespace weir::sched {
 
-// How many prompt tokens of those after it a prompt lets pass for each of its own. 4: under a
-// flood of short prompts a long one takes at most five times what it would take alone.
+// How many prompt tokens of those after it a prompt lets pass for each of its own before it is due.
 inline constexpr int32_t kPatience = 4;
 
 inline bool precedes(const Sequence* a, const Sequence* b) {
@@ -24,13 +23,18 @@ inline bool due(const Sequence* seq) {
   return seq->passed_tokens >= int64_t{kPatience} * tokens_left(seq);
 }
 
-// The order of prompts of one priority: those that are due, by arrival; then those with the fewest
-// tokens left.
-inline bool goes_first(const Sequence* a, const Sequence* b) {
+// The order in which prompts are computed.
+inline bool shorter(const Sequence* a, const Sequence* b) {
   if (a->priority != b->priority) return a->priority < b->priority;
-  if (due(a) != due(b)) return due(a);
-  if (!due(a) && tokens_left(a) != tokens_left(b)) return tokens_left(a) < tokens_left(b);
+  if (tokens_left(a) != tokens_left(b)) return tokens_left(a) < tokens_left(b);
   return precedes(a, b);
+}
+
+// The order in which they are given places: within a priority those that are due, by arrival, come
+// before the others.
+inline bool goes_first(const Sequence* a, const Sequence* b) {
+  if (a->priority != b->priority || (!due(a) && !due(b))) return shorter(a, b);
+  return due(a) != due(b) ? due(a) : precedes(a, b);
 }
 
 }  // namespace weir::sched

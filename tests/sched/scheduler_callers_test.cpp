@@ -284,7 +284,8 @@ struct Crowd {
     ++arrivals;
   }
 
-  // A caller is left out only if the step is full, or others have rows in it or had some just now.
+  // A caller is left out only if the step is full, or others have rows in it or had some just now,
+  // or for a prompt that ends in it.
   void check_work(const Step& step, int32_t prefill_tokens_max) {
     if (world.open().idle()) return;
     ASSERT_GT(step.token_count, 0);
@@ -294,6 +295,10 @@ struct Crowd {
     alone_for = callers.size() > 1 ? 0 : alone_for + 1;
     if (callers.size() == 1 && alone_for <= Shares::kLinger + 2) return;
     if (step.prefill_tokens >= prefill_tokens_max || step.token_count >= 90) return;
+    if (std::ranges::any_of(step.slices, [](const Slice& slice) {
+          return slice.sample && slice.first < slice.seq->prefill_end;
+        }))
+      return;
     for (const Sequence* seq : world.open().running()) {
       if (tokens_of(step, seq) > 0) continue;
       const bool others = std::ranges::any_of(
