@@ -21,12 +21,23 @@ struct FamilyEntry {
 
 // Every architecture this server runs. Sorted.
 constexpr std::array kFamilies = {
+    FamilyEntry{"BailingMoeForCausalLM", family::bailing_moe},
+    FamilyEntry{"BailingMoeV2ForCausalLM", family::bailing_moe_v2},
     FamilyEntry{"DeepseekV2ForCausalLM", family::deepseek_v2},
+    FamilyEntry{"Dots1ForCausalLM", family::dots1},
+    FamilyEntry{"Ernie4_5_MoeForCausalLM", family::ernie4_5_moe},
+    FamilyEntry{"ExaoneMoEForCausalLM", family::exaone_moe},
+    FamilyEntry{"ExaoneMoeForCausalLM", family::exaone_moe},
     FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
     FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
+    FamilyEntry{"Glm4MoeForCausalLM", family::glm4_moe},
     FamilyEntry{"GptOssForCausalLM", family::gpt_oss},
     FamilyEntry{"GraniteForCausalLM", family::granite},
+    FamilyEntry{"GraniteMoeForCausalLM", family::granitemoe},
+    FamilyEntry{"GraniteMoeSharedForCausalLM", family::granitemoeshared},
     FamilyEntry{"LlamaForCausalLM", family::llama},
+    FamilyEntry{"MiMoV2FlashForCausalLM", family::mimo_v2_flash},
+    FamilyEntry{"MiniMaxM2ForCausalLM", family::minimax_m2},
     FamilyEntry{"MistralForCausalLM", family::mistral},
     FamilyEntry{"MixtralForCausalLM", family::mixtral},
     FamilyEntry{"OlmoeForCausalLM", family::olmoe},
@@ -36,6 +47,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"Qwen3ForCausalLM", family::qwen3},
     FamilyEntry{"Qwen3MoeForCausalLM", family::qwen3_moe},
     FamilyEntry{"Qwen3NextForCausalLM", family::qwen3_next},
+    FamilyEntry{"SolarOpenForCausalLM", family::solar_open},
 };
 static_assert(std::is_sorted(kFamilies.begin(), kFamilies.end(),
                              [](const FamilyEntry& a, const FamilyEntry& b) {
@@ -187,7 +199,8 @@ Result<void> check_router(const Router& r, const Moe& moe, int layer) {
     return wrong(layer, "expected at most " + std::to_string(left) +
                             " experts per token, which topk_group leaves; found " +
                             std::to_string(moe.top_k));
-  WEIR_TRY(check_not_negative(layer, {{"the router's epsilon", r.epsilon}}));
+  WEIR_TRY(check_not_negative(
+      layer, {{"the router's epsilon", r.epsilon}, {"moe_norm_min", r.least_sum}}));
   return check_positive(layer, {{"routed_scaling_factor", r.scale}});
 }
 

@@ -122,6 +122,7 @@ struct Router {
   int groups = 1, groups_kept = 1;
   bool renormalise = false;  // Weights are divided by their sum + epsilon.
   float epsilon = 0;
+  float least_sum = 0;  // By which they are divided where their sum is less.
   float scale = 1;
 };
 
@@ -190,9 +191,12 @@ struct ModelSpec {
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
   Norm final_norm;
   std::vector<Sublayer> sublayers;
-  // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}.
+  // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}. Of
+  // several for one module, the first that the file has.
   std::vector<std::pair<std::string, std::string>> renames;
   std::vector<FusedModules> fused;
+  // Layers after the last that guess further tokens. The file may have them; they are not run.
+  int guessing_layers = 0;
   // A module of some layers; where the file stores its weight as [channels, taps, 1], norms that
   // mean w + 1 are stored as that sum.
   std::string convolution;

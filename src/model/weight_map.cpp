@@ -38,7 +38,16 @@ std::string_view default_name(std::string_view part) {
 // Tensors that some files carry and no forward pass needs.
 bool is_ignorable(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") ||
-         name.starts_with("mtp.");  // Layers that guess further tokens.
+         name.starts_with("mtp.") ||  // Layers that guess further tokens.
+         name.starts_with("model.mtp_") || name.starts_with("model.mtp.");
+}
+
+// Of ModelSpec::guessing_layers.
+bool is_guessing(const ModelSpec& spec, std::string_view name) {
+  const int last = layer_count(spec);
+  for (int layer = last; layer < last + spec.guessing_layers; ++layer)
+    if (name.starts_with("model.layers." + std::to_string(layer) + ".")) return true;
+  return false;
 }
 
 }  // namespace
@@ -56,13 +65,24 @@ T WeightBinder::unwrap(Result<T> result) {
 
 std::string WeightBinder::stored_path(int layer, std::string_view part, int expert) const {
   std::string_view name = default_name(part);
-  for (const auto& [canonical, stored] : spec_.renames)
-    if (canonical == part) name = stored;
-  std::string path = layer == kWholeModel ? "" : "model.layers." + std::to_string(layer) + ".";
-  path += name;
-  if (const size_t star = path.find('*'); star != path.npos)
-    path.replace(star, 1, std::to_string(expert));
-  return path;
+  const auto path_of = [&](std::string_view stored) {
+    std::string path = layer == kWholeModel ? "" : "model.layers." + std::to_string(layer) + ".";
+    path += stored;
+    if (const size_t star = path.find('*'); star != path.npos)
+      path.replace(star, 1, std::to_string(expert));
+    return path;
+  };
+  const auto is_stored = [&](const std::string& path) {
+    return checkpoint_.find(path + ".weight") != nullptr || checkpoint_.find(path) != nullptr;
+  };
+  bool renamed = false;
+  for (const auto& [canonical, stored] : spec_.renames) {
+    if (canonical != part) continue;
+    if (std::string path = path_of(stored); is_stored(path)) return path;
+    if (!renamed) name = stored;
+    renamed = true;
+  }
+  return path_of(name);
 }
 
 bool WeightBinder::has_weight(int layer, std::string_view part) const {
@@ -324,9 +344,12 @@ std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int3
 const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, float offset,
                                   bool bare) {
   if (error_) return nullptr;
-  const std::array<int64_t, 1> shape = {n};
-  const card::StoredTensor* stored =
-      take(stored_path(layer, part) + (bare ? "" : ".weight"), kFloatTypes, shape);
+  const std::string path = stored_path(layer, part) + (bare ? "" : ".weight");
+  // Ernie stores a vector as a matrix of one row.
+  const card::StoredTensor* found = checkpoint_.find(path);
+  const bool row = bare && found != nullptr && found->tensor.rank == 2;
+  const std::array<int64_t, 2> shape = {1, n};
+  const card::StoredTensor* stored = take(path, kFloatTypes, std::span(shape).subspan(row ? 0 : 1));
   if (stored == nullptr) return nullptr;
   return widened(*stored, 0, n, sums_stored_ ? 0 : offset);
 }
@@ -369,7 +392,9 @@ void WeightBinder::ignore(int layer, std::string_view part) {
 Result<void> WeightBinder::finish() const {
   if (error_) return tl::unexpected(*error_);
   for (const card::StoredTensor& stored : checkpoint_.tensors()) {
-    if (taken_.contains(stored.name) || is_ignorable(stored.name)) continue;
+    if (taken_.contains(stored.name) || is_ignorable(stored.name) ||
+        is_guessing(spec_, stored.name))
+      continue;
     return fail(ErrorCode::kConfig, checkpoint_.file(stored).name() + ": tensor '" + stored.name +
                                         "': expected only tensors that " + spec_.family +
                                         " has, found " + to_string(stored.tensor));

@@ -74,9 +74,7 @@ ModelSpec deepseek_v2(const ConfigReader& c) {
     const bool sparse = i >= first && i % every == 0;
     add_layer(m, pre_norm(m.final_norm, attention, sparse ? Operation{moe} : Operation{dense}));
   }
-  for (const char* part : {"gate_proj", "up_proj", "down_proj"})
-    m.renames.emplace_back(std::string("mlp.shared_expert.") + part,
-                           std::string("mlp.shared_experts.") + part);
+  rename_shared(m, "mlp.shared_experts");
   return m;
 }
 

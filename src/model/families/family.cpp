@@ -202,6 +202,51 @@ Norm named(Norm norm, const char* module) {
 
 }  // namespace
 
+Moe biased_moe(const ConfigReader& c, const BiasedExperts& defaults) {
+  constexpr int kSharedMax = 64;
+  for (const char* key : {"scoring_func", "topk_method"}) {
+    const std::string method = c.string_or(key, "sigmoid");
+    if (method != "sigmoid" && method != "noaux_tc")
+      c.reject(std::string(key) + ": expected sigmoid or noaux_tc, found \"" +
+               method.substr(0, 80) + "\"");
+  }
+  Moe moe = {.num_experts = c.int_or(defaults.count_key, defaults.count, 1),
+             .top_k = c.int_or("num_experts_per_tok", defaults.top_k, 1),
+             .expert = gated_ffn(c, "moe_intermediate_size"),
+             .router = {.score = Router::kSigmoid,
+                        .selection_bias = true,
+                        .group_score = Router::kTwoBest,
+                        .groups = c.int_or("n_group", 1, 1),
+                        .groups_kept = c.int_or("topk_group", 1, 1),
+                        .renormalise = c.bool_or("norm_topk_prob", defaults.renormalise),
+                        .epsilon = 1e-20f,
+                        .scale = c.float_or("routed_scaling_factor", defaults.scale)}};
+  const int fallback = c.is_null(defaults.shared_key) ? 0 : defaults.shared;
+  moe.shared = shared_experts(moe.expert, c.int_or(defaults.shared_key, fallback, 0, kSharedMax));
+  return moe;
+}
+
+std::optional<Dense> shared_experts(Dense one, int count) {
+  if (count == 0) return std::nullopt;
+  one.width *= count;
+  return one;
+}
+
+void rename_shared(ModelSpec& m, const std::string& module) {
+  for (const char* part : {".gate_proj", ".up_proj", ".down_proj"})
+    m.renames.emplace_back(std::string("mlp.shared_expert") + part, module + part);
+}
+
+void rename_block_sparse(ModelSpec& m) {
+  const std::string block = "block_sparse_moe.";
+  m.renames.emplace_back("mlp.gate", block + "gate");
+  for (const auto& [part, stored] :
+       {std::pair{"gate_proj", "w1"}, {"up_proj", "w3"}, {"down_proj", "w2"}}) {
+    m.renames.emplace_back(std::string("mlp.experts.*.") + part, block + "experts.*." + stored);
+    m.renames.emplace_back(std::string("mlp.switch_mlp.") + part, block + "switch_mlp." + part);
+  }
+}
+
 std::vector<Sublayer> pre_norm(Norm norm, Operation mixer, Operation ffn) {
   return {{.op = std::move(mixer), .pre = named(norm, "input_layernorm")},
           {.op = std::move(ffn), .pre = named(norm, "post_attention_layernorm")}};

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +48,28 @@ Dense gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_a
 int ffn_width(const ConfigReader& c, std::string_view key);
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback);
 
+// Experts chosen by sigmoid and a learned bias, within groups, as DeepSeek V3 does; shared ones
+// beside them. What a family calls their keys, and what it takes for those that are missing.
+struct BiasedExperts {
+  const char* count_key = "n_routed_experts";
+  int count = 128;
+  int top_k = 8;
+  const char* shared_key = "n_shared_experts";
+  int shared = 1;
+  bool renormalise = true;
+  float scale = 1;
+};
+Moe biased_moe(const ConfigReader& c, const BiasedExperts& defaults);
+// `count` networks like `one`, computed as one; none of 0.
+std::optional<Dense> shared_experts(Dense one, int count);
+// Stored names: shared experts under `module`, as mlp.shared_experts.gate_proj.
+void rename_shared(ModelSpec& m, const std::string& module);
+// w1, w3 and w2 of block_sparse_moe are gate, up and down.
+void rename_block_sparse(ModelSpec& m);
+
+// On embedding, logits and sublayers.
+void granite_multipliers(const ConfigReader& c, ModelSpec& m);
+
 // A layer: x + mixer(norm(x)), then x + ffn(norm(x)). Norms have Llama's names.
 std::vector<Sublayer> pre_norm(Norm norm, Operation mixer, Operation ffn);
 // Gemma's: a norm also after each sublayer, before it is added; with Gemma's names.
@@ -65,12 +89,22 @@ std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
 // Which layers are of type sliding_attention.
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
+ModelSpec bailing_moe(const ConfigReader& c);
+ModelSpec bailing_moe_v2(const ConfigReader& c);
 ModelSpec deepseek_v2(const ConfigReader& c);
+ModelSpec dots1(const ConfigReader& c);
+ModelSpec ernie4_5_moe(const ConfigReader& c);
+ModelSpec exaone_moe(const ConfigReader& c);
 ModelSpec gemma2(const ConfigReader& c);
 ModelSpec gemma3_text(const ConfigReader& c);
+ModelSpec glm4_moe(const ConfigReader& c);
 ModelSpec gpt_oss(const ConfigReader& c);
 ModelSpec granite(const ConfigReader& c);
+ModelSpec granitemoe(const ConfigReader& c);
+ModelSpec granitemoeshared(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
+ModelSpec mimo_v2_flash(const ConfigReader& c);
+ModelSpec minimax_m2(const ConfigReader& c);
 ModelSpec mistral(const ConfigReader& c);
 ModelSpec mixtral(const ConfigReader& c);
 ModelSpec olmoe(const ConfigReader& c);
@@ -80,5 +114,6 @@ ModelSpec qwen2_moe(const ConfigReader& c);
 ModelSpec qwen3(const ConfigReader& c);
 ModelSpec qwen3_moe(const ConfigReader& c);
 ModelSpec qwen3_next(const ConfigReader& c);
+ModelSpec solar_open(const ConfigReader& c);
 
 }  // namespace weir::model::family

@@ -19,15 +19,19 @@ ModelSpec dense(const ConfigReader& c, Attention attn) {
 
 }  // namespace
 
+void granite_multipliers(const ConfigReader& c, ModelSpec& m) {
+  m.embed_scale = c.float_or("embedding_multiplier", 1);
+  m.logit_scale = 1 / c.float_or("logits_scaling", 1);
+  for (Sublayer& sublayer : m.sublayers) sublayer.scale = c.float_or("residual_multiplier", 1);
+}
+
 ModelSpec llama(const ConfigReader& c) { return dense(c, gqa(c, kDefaults)); }
 
 ModelSpec granite(const ConfigReader& c) {
   Attention attn = gqa(c, kDefaults);
   attn.scale = c.float_or("attention_multiplier", 1);
   ModelSpec m = dense(c, attn);
-  m.embed_scale = c.float_or("embedding_multiplier", 1);
-  m.logit_scale = 1 / c.float_or("logits_scaling", 1);
-  for (Sublayer& sublayer : m.sublayers) sublayer.scale = c.float_or("residual_multiplier", 1);
+  granite_multipliers(c, m);
   return m;
 }
 

@@ -34,15 +34,7 @@ ModelSpec mixtral(const ConfigReader& c) {
       .router = {.score = Router::kSoftmax, .renormalise = true},
   };
   add_layers(m, num_layers(c), pre_norm(m.final_norm, windowed(c, kMixtral, 0), ffn));
-  m.renames = {
-      {"mlp.gate", "block_sparse_moe.gate"},
-      {"mlp.experts.*.gate_proj", "block_sparse_moe.experts.*.w1"},
-      {"mlp.experts.*.up_proj", "block_sparse_moe.experts.*.w3"},
-      {"mlp.experts.*.down_proj", "block_sparse_moe.experts.*.w2"},
-      {"mlp.switch_mlp.gate_proj", "block_sparse_moe.switch_mlp.gate_proj"},
-      {"mlp.switch_mlp.up_proj", "block_sparse_moe.switch_mlp.up_proj"},
-      {"mlp.switch_mlp.down_proj", "block_sparse_moe.switch_mlp.down_proj"},
-  };
+  rename_block_sparse(m);
   return m;
 }
 

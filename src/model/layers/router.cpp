@@ -85,7 +85,7 @@ void choose(const kernels::Ops& ops, const Router& router, int32_t experts, int3
     keys[best] = kTaken;
   }
   const bool renormalise = router.renormalise || router.score == Router::kSoftmaxOfTopK;
-  const float total = sum + router.epsilon;
+  const float total = std::max(sum + router.epsilon, router.least_sum);
   const float factor = renormalise && total > 0 ? router.scale / total : router.scale;
   for (int32_t rank = 0; rank < top_k; ++rank) weight[rank] *= factor;
 }

@@ -1,0 +1,66 @@
+// Experts by DeepSeek V3's routing under grouped-query attention: GLM-4.5, dots1 and Solar Open.
+// The first layers may be dense.
+#include "model/families/family.h"
+
+namespace weir::model::family {
+
+namespace {
+
+constexpr Defaults kGlm4 = {
+    .rms_norm_eps = 1e-5f, .num_key_value_heads = 8, .partial_rotary_factor = 0.5f};
+constexpr Defaults kDots1;
+constexpr Defaults kSolar = {
+    .rms_norm_eps = 1e-5f, .rope_theta = 1e6f, .num_key_value_heads = 8, .head_dim = 128};
+
+ModelSpec first_dense(const ConfigReader& c, const Defaults& defaults, const Moe& moe,
+                      int dense_layers, const std::function<Attention(int)>& attention) {
+  ModelSpec m = decoder(c, defaults);
+  const Dense dense = gated_ffn(c, "intermediate_size");
+  const int first = c.int_or("first_k_dense_replace", dense_layers, 0);
+  for (int i = 0; i < num_layers(c); ++i)
+    add_layer(m,
+              pre_norm(m.final_norm, attention(i), i < first ? Operation{dense} : Operation{moe}));
+  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0);
+  rename_shared(m, "mlp.shared_experts");
+  return m;
+}
+
+void normalise_heads(const ConfigReader& c, const Defaults& defaults, Attention& attn) {
+  attn.qk_norm = Attention::kPerHead;
+  attn.qk_norm_eps = rms(c, defaults).eps;
+}
+
+}  // namespace
+
+ModelSpec glm4_moe(const ConfigReader& c) {
+  Attention attn = gqa(c, kGlm4);
+  attn.qkv_bias = c.bool_or("attention_bias", false);
+  if (c.bool_or("use_qk_norm", false)) normalise_heads(c, kGlm4, attn);
+  return first_dense(c, kGlm4, biased_moe(c, {}), 1, [=](int) { return attn; });
+}
+
+ModelSpec solar_open(const ConfigReader& c) {
+  Attention attn = gqa(c, kSolar);
+  attn.qkv_bias = c.bool_or("attention_bias", false);
+  if (c.bool_or("use_qk_norm", false)) normalise_heads(c, kSolar, attn);
+  return first_dense(c, kSolar, biased_moe(c, {}), 0, [=](int) { return attn; });
+}
+
+ModelSpec dots1(const ConfigReader& c) {
+  c.expect_int("moe_layer_freq", 1);
+  Attention attn = gqa(c, kDots1);
+  attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
+  normalise_heads(c, kDots1, attn);
+  const int window = sliding_window(c, 4096);
+  const bool used = c.bool_or("use_sliding_window", true);
+  const int from = c.int_or("max_window_layers", 62);
+  const std::vector<bool> slides = sliding_layers(c, [=](int layer) { return layer >= from; });
+  const Moe moe = biased_moe(c, {.shared = 0, .renormalise = false});
+  return first_dense(c, kDots1, moe, 0, [=](int layer) {
+    Attention windowed = attn;
+    windowed.window = used && slides[static_cast<size_t>(layer)] ? window : 0;
+    return windowed;
+  });
+}
+
+}  // namespace weir::model::family
