@@ -35,6 +35,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"GraniteForCausalLM", family::granite},
     FamilyEntry{"GraniteMoeForCausalLM", family::granitemoe},
     FamilyEntry{"GraniteMoeSharedForCausalLM", family::granitemoeshared},
+    FamilyEntry{"HunYuanMoEV1ForCausalLM", family::hunyuan_v1_moe},
     FamilyEntry{"LlamaForCausalLM", family::llama},
     FamilyEntry{"MiMoV2FlashForCausalLM", family::mimo_v2_flash},
     FamilyEntry{"MiniMaxM2ForCausalLM", family::minimax_m2},

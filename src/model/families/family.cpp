@@ -60,6 +60,14 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
   const std::string type = r.string_or("rope_type", r.string_or("type", ""));
   r.ignore("type");
   out.scaling = parse_scaling(c, type);
+  // Hunyuan's dynamic rope: another base, whatever the length.
+  if (const float alpha = r.float_or("alpha", 0);
+      out.scaling == Rope::kDynamic && alpha > 0 && out.dim > 2) {
+    const auto dim = static_cast<float>(out.dim);
+    out.theta *= std::pow(alpha, dim / (dim - 2));
+    out.scaling = Rope::kNone;
+    for (const char* key : {"beta_fast", "beta_slow", "mscale", "mscale_all_dim"}) r.ignore(key);
+  }
   if (out.scaling == Rope::kNone) {  // Then it does not matter how far.
     r.ignore("factor");
     r.ignore("original_max_position_embeddings");

@@ -102,6 +102,7 @@ ModelSpec gpt_oss(const ConfigReader& c);
 ModelSpec granite(const ConfigReader& c);
 ModelSpec granitemoe(const ConfigReader& c);
 ModelSpec granitemoeshared(const ConfigReader& c);
+ModelSpec hunyuan_v1_moe(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
 ModelSpec mimo_v2_flash(const ConfigReader& c);
 ModelSpec minimax_m2(const ConfigReader& c);
