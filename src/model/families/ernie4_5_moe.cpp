@@ -12,8 +12,10 @@ constexpr Defaults kDefaults = {
 }  // namespace
 
 ModelSpec ernie4_5_moe(const ConfigReader& c) {
-  for (const char* key : {"moe_capacity", "moe_gate", "num_nextn_predict_layers"})
+  for (const char* key : {"moe_capacity", "num_nextn_predict_layers"})
     c.ignore(key);  // Training's, and of layers that guess further tokens (model.mtp_*).
+  if (const std::string gate = c.string_or("moe_gate", "topk"); gate != "topk")
+    c.reject("moe_gate: expected topk, found \"" + gate.substr(0, 80) + "\"");
   ModelSpec m = decoder(c, kDefaults);
   Attention attn = gqa(c, kDefaults);
   attn.rope.layout = Rope::kInterleaved;

@@ -30,7 +30,7 @@ Attention sliding_attention(const ConfigReader& c, const Attention& full) {
   c.ignore("sliding_window_size");  // The same once more.
   a.rope = rope(c, a.head_dim, kDefaults.rope_theta, "sliding_attention",
                 kDefaults.partial_rotary_factor);
-  a.rope.theta = c.float_or("swa_rope_theta", 10000);
+  a.rope.theta = c.float_or("swa_rope_theta", c.has("rope_parameters") ? a.rope.theta : 10000);
   a.sinks = c.bool_or("add_swa_attention_sink_bias", true);
   return a;
 }

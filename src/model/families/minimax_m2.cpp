@@ -13,8 +13,10 @@ constexpr Defaults kDefaults = {.rope_theta = 5e6f, .num_key_value_heads = 8, .h
 ModelSpec minimax_m2(const ConfigReader& c) {
   for (const char* key :
        {"layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta",
-        "num_mtp_modules", "mtp_transformer_layers", "use_mtp", "attn_type_list"})
+        "num_mtp_modules", "mtp_transformer_layers", "use_mtp"})
     c.ignore(key);  // Of the family's other models, and of layers that guess further tokens.
+  if (std::ranges::count(c.ints("attn_type_list"), 1) != std::ssize(c.ints("attn_type_list")))
+    c.reject("attn_type_list: expected 1 for every layer (attention to all tokens)");
   c.expect_int("shared_intermediate_size", 0);
   c.expect_bool("use_routing_bias", true);
   if (const std::string type = c.string_or("qk_norm_type", "per_layer"); type != "per_layer")
