@@ -58,7 +58,7 @@ ModelSpec bailing(const ConfigReader& c, const Version& version) {
   const int first = c.int_or("first_k_dense_replace", 0, 0);
   for (int i = 0; i < num_layers(c); ++i)
     add_layer(m, pre_norm(m.final_norm, attn, i < first ? Operation{dense} : Operation{moe}));
-  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0);
+  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0, 64);
   m.renames = {{"embed_tokens", "model.word_embeddings"},
                {"self_attn.o_proj", "attention.dense"},
                {"self_attn.q_norm", "attention.query_layernorm"},

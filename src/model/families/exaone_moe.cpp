@@ -62,7 +62,7 @@ ModelSpec exaone_moe(const ConfigReader& c) {
     add_layer(m, pre_norm(m.final_norm, slides ? sliding : full,
                           sparse[i] ? Operation{moe} : Operation{dense}));
   }
-  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0);
+  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0, 64);
   m.renames = {{"mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias"},
                {"mlp.gate.e_score_correction_bias", "mlp.gate.e_score_correction_bias"}};
   rename_shared(m, "mlp.shared_experts");

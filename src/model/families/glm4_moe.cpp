@@ -20,7 +20,7 @@ ModelSpec first_dense(const ConfigReader& c, const Defaults& defaults, const Moe
   for (int i = 0; i < num_layers(c); ++i)
     add_layer(m,
               pre_norm(m.final_norm, attention(i), i < first ? Operation{dense} : Operation{moe}));
-  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0);
+  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0, 64);
   rename_shared(m, "mlp.shared_experts");
   return m;
 }
