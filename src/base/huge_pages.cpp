@@ -10,6 +10,22 @@
 
 namespace weir {
 
+namespace {
+
+size_t system_page() {
+  static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+}  // namespace
+
+bool populate(std::byte* begin, size_t bytes) {
+#ifndef MADV_POPULATE_WRITE
+  constexpr int MADV_POPULATE_WRITE = 23;  // As Linux has it; older headers do not.
+#endif
+  return ::madvise(begin, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
 Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
   HugeBuffer buffer;
   if (bytes == 0) return buffer;
@@ -34,11 +50,18 @@ Result<HugeBuffer> HugeBuffer::allocate(size_t bytes) {
 }
 
 void HugeBuffer::give_back(size_t begin, size_t bytes) {
-  static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t page = system_page();
   CHECK(begin <= bytes_ && bytes <= bytes_ - begin);
   const size_t first = (begin + page - 1) / page * page;
   const size_t last = (begin + bytes) / page * page;
   if (first < last) (void)::madvise(data_ + first, last - first, MADV_DONTNEED);
+}
+
+void HugeBuffer::take(size_t begin, size_t bytes) {
+  const size_t page = system_page();
+  CHECK(begin <= bytes_ && bytes <= bytes_ - begin);
+  const size_t first = begin / page * page;
+  (void)populate(data_ + first, (begin + bytes + page - 1) / page * page - first);
 }
 
 HugeBuffer::~HugeBuffer() {

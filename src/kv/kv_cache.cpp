@@ -76,9 +76,20 @@ void KvCache::give_back_states() {
 
 void KvCache::give_back(const Run& run, int32_t first, int32_t count) {
   if (run.bytes == 0) return;
+  memory_.give_back(offset(run, first), static_cast<size_t>(count * run.bytes));
+}
+
+void KvCache::take(int32_t group, int32_t first, int32_t count) {
+  for (int32_t i = 0; i < layer_count(); ++i) {
+    const Run run = run_of(group, i);
+    if (run.bytes > 0) memory_.take(offset(run, first), static_cast<size_t>(count * run.bytes));
+  }
+}
+
+// Where a run's page lies in the memory.
+size_t KvCache::offset(const Run& run, int32_t first) const {
   const auto* const begin = reinterpret_cast<const uint8_t*>(memory_.data());
-  memory_.give_back(static_cast<size_t>(run.base - begin + first * run.bytes),
-                    static_cast<size_t>(count * run.bytes));
+  return static_cast<size_t>(run.base - begin + first * run.bytes);
 }
 
 int32_t KvCache::pages_in_huge_page(int32_t group) const {

@@ -44,6 +44,7 @@ class KvCache final : public PageMemory {
   int32_t page_count(int32_t group) const override;
   int64_t bytes_of_page(int32_t group) const override;
   void give_back(int32_t group, int32_t first, int32_t count) override;
+  void take(int32_t group, int32_t first, int32_t count) override;
   int32_t pages_in_huge_page(int32_t group) const override;
   void give_back_states() override;
 
@@ -55,6 +56,7 @@ class KvCache final : public PageMemory {
   };
   Run run_of(int32_t group, int32_t layer) const;
   void give_back(const Run& run, int32_t first, int32_t count);
+  size_t offset(const Run& run, int32_t first) const;
 
   explicit KvCache(MemoryLayout layout) : layout_(std::move(layout)) {}
 

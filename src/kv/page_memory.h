@@ -1,7 +1,7 @@
 // PageMemory: the memory of pages and states as its books see it: how much there is of what, and
 // that some of it may go back. Where it lies is its owner's business.
 //
-// Threads: the engine thread.
+// Threads: the engine thread, but for take().
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,9 @@ class PageMemory {
   // zeros, and take memory again, when they are next written. REQUIRES: no pass reads or writes
   // them now.
   virtual void give_back(int32_t group, int32_t first, int32_t count) = 0;
+  // The memory of such pages is taken from the system now, not when they are first written; what
+  // they hold stays as it is. Any thread, at any time.
+  virtual void take(int32_t group, int32_t first, int32_t count) = 0;
   // Memory comes and goes in huge pages: how many pages of the group one of those reaches over.
   virtual int32_t pages_in_huge_page(int32_t group) const = 0;
   // The states of all running sequences. REQUIRES: none has begun.

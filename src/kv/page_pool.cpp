@@ -11,7 +11,7 @@ namespace weir::kv {
 
 namespace {
 constexpr int32_t kExtentPages = 8;
-constexpr uint8_t kFreeExtent = 0xff;
+constexpr uint8_t kFreeExtent = 0xff;  // Or a warm one.
 }  // namespace
 
 PagePool::PagePool(int32_t page_count)
@@ -70,6 +70,10 @@ void PagePool::take(PageId page) {
   free_[static_cast<size_t>(page) / kExtentPages] &=
       static_cast<uint8_t>(~(1u << (page % kExtentPages)));
   --free_count_;
+  set_warm(page);
+}
+
+void PagePool::set_warm(PageId page) {
   if (is_warm(page)) return;
   warm_[static_cast<size_t>(page) / kExtentPages] |=
       static_cast<uint8_t>(1u << (page % kExtentPages));
@@ -128,6 +132,30 @@ void PagePool::chill(const Run& run) {
     warm_[static_cast<size_t>(page) / kExtentPages] &=
         static_cast<uint8_t>(~(1u << (page % kExtentPages)));
     --warm_count_;
+  }
+}
+
+PagePool::Run PagePool::cold_run(int32_t pages) const {
+  Run run;
+  if (warm_count_ == page_count()) return run;
+  int32_t left = pages;  // To be handed out from this extent on.
+  for (size_t i = 0; i < free_.size() && left > 0; ++i) {
+    const bool goes = free_[i] == kFreeExtent;
+    const bool cold = goes && warm_[i] != kFreeExtent;
+    if (run.count > 0 && !cold) break;
+    if (goes) left -= kExtentPages;
+    if (!cold) continue;
+    if (run.count == 0) run.first = static_cast<PageId>(i) * kExtentPages;
+    run.count += kExtentPages;
+  }
+  return run;
+}
+
+void PagePool::warm(const Run& run) {
+  for (PageId page = run.first; page < run.first + run.count; ++page) {
+    CHECK(is_free(page));
+    set_warm(page);
+    free_since_[static_cast<size_t>(page)] = now_;
   }
 }
 

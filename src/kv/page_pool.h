@@ -1,6 +1,6 @@
 // PagePool hands out fixed-size KV pages by number; it never touches their bytes. It knows which
-// pages may have memory: those handed out since their memory last went back to the system are warm,
-// the others cold.
+// pages may have memory: those handed out, or said to be warm, since their memory last went back to
+// the system are warm, the others cold.
 //
 // Threads: owned by the engine thread; nothing here is atomic.
 //
@@ -57,6 +57,11 @@ class PagePool {
   Run idle_run(Clock::time_point before, int32_t warm_max, int32_t reach) const;
   // The run's memory has gone back.
   void chill(const Run& run);
+  // Of the free pages that new runs of `pages` in all get next, the first cold ones side by side,
+  // whole extents; none (count 0): they are warm.
+  Run cold_run(int32_t pages) const;
+  // The run's memory has been taken. REQUIRES: its pages are free.
+  void warm(const Run& run);
   int32_t warm_count() const { return warm_count_; }
   int32_t warm_free_count() const { return warm_count_ - (page_count() - free_count_); }
 
@@ -74,6 +79,7 @@ class PagePool {
     return is_free(page) && (!is_warm(page) || free_since_[static_cast<size_t>(page)] <= before);
   }
   void take(PageId page);
+  void set_warm(PageId page);
   PageId run_of_extents(int32_t pages) const;
 
   std::vector<int32_t> refs_;

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/trace.h"
+#include "kv/page_toucher.h"
 #include "sched/engine_state.h"
 #include "sched/inbox.h"
 #include "sched/publisher.h"
@@ -43,6 +44,7 @@ struct Engine::Impl {
   void end_slab();
   void prepare(StepBuffer& spare, bool other_runs);
   void update_gauges();
+  void look_ahead();
   void give_back_memory(Clock::time_point now);
   void wait_for_work(uint32_t bell);
   void rest();
@@ -56,6 +58,7 @@ struct Engine::Impl {
   Publisher publisher{state};
   StepBuilder builder;
   kv::PageKeeper keeper;
+  kv::PageToucher toucher;
 
   StepBuffer buffers[2];
   StepBuffer* spare = nullptr;  // Of two: the one that ran before, and is planned meanwhile.
@@ -76,6 +79,7 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
       state(options, executor, handle),
       builder(state, options),
       keeper(options.keep, state.memory.pools(), state.memory.cache(), state.pages),
+      toucher(state.memory.pools(), state.pages),
       buffers{StepBuffer(state.limits.step_tokens_max, state.limits.running_max),
               StepBuffer(state.limits.step_tokens_max, state.limits.running_max)},
       slab(slab_rows(state.limits), state.limits.running_max) {
@@ -178,6 +182,7 @@ void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
     builder.plan_slab(slab);
     if (!slab.empty()) state.executor.begin(exec::Lane::kSlab, slab.work(nullptr));
   }
+  look_ahead();
   update_gauges();
   if (std::exchange(state.published, false)) {
     const trace::Scope scope(trace::Kind::kEngine, "wake");
@@ -204,13 +209,22 @@ void Engine::Impl::update_gauges() {
   stats.kv_taken.set(static_cast<double>(keeper.taken_bytes()));
 }
 
+// Memory for what the plan after this one takes at most: a page of each sequence that runs, and
+// those of its prompts. Without sequences nothing is expected.
+void Engine::Impl::look_ahead() {
+  const auto running = static_cast<int32_t>(state.scheduler.open().running().size());
+  if (running == 0) return;
+  const int32_t rows = state.limits.step_tokens_max + state.limits.slab_tokens_max;
+  toucher.look_ahead(running + rows / kv::kPageTokens);
+}
+
 // Between two passes. What the planned step computes with is held; a row of it that is wasted,
 // because its sequence has ended since, may write to a free page, which has memory then to no use.
 void Engine::Impl::give_back_memory(Clock::time_point now) {
   keeper.set_time(now);
   const uint32_t asked = state.handle.sheds_.load(std::memory_order_relaxed);
   if (std::exchange(sheds, asked) != asked) keeper.shed();
-  keeper.give_back();
+  if (!toucher.busy()) keeper.give_back();
 }
 
 // Sleeps unless the bell has rung since it stood at `bell`, or there is memory to give back.

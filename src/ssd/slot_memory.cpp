@@ -22,18 +22,9 @@ constexpr uint64_t kFaultStep = 2 * kMiB;
 // How long the own thread sleeps where no more is allowed now.
 constexpr auto kWaitStep = std::chrono::milliseconds(100);
 
-int madvise_populate(std::byte* memory, uint64_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  return ::madvise(memory, bytes, MADV_POPULATE_WRITE);
-#else
-  constexpr int kMadvPopulateWrite = 23;
-  return ::madvise(memory, bytes, kMadvPopulateWrite);
-#endif
-}
-
 // Takes memory from the kernel that no slot uses yet.
 void fault(std::byte* memory, uint64_t bytes) {
-  if (madvise_populate(memory, bytes) == 0) return;
+  if (populate(memory, bytes)) return;
   for (uint64_t at = 0; at < bytes; at += kBlockBytes)
     *const_cast<volatile std::byte*>(memory + at) = std::byte{0};
 }

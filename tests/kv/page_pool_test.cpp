@@ -107,7 +107,7 @@ TEST(PagePool, ColdAndIdlePagesMakeRunsAroundTheFirstThatIsWarm) {
   for (const PageId page : late) pool.release(page);
   EXPECT_EQ(pool.warm_free_count(), 13);
 
-  EXPECT_EQ(pool.idle_run(at(0), 64, 8).count, 0) << "nobody has been free for so long";
+  EXPECT_EQ(pool.idle_run(at(0), 64, 8).count, 0) << "none has been free for so long";
   const auto expect_run = [&](Clock::time_point before, int32_t warm_max, PagePool::Run expected) {
     const PagePool::Run run = pool.idle_run(before, warm_max, 8);
     EXPECT_EQ(run.first, expected.first);
@@ -124,6 +124,44 @@ TEST(PagePool, ColdAndIdlePagesMakeRunsAroundTheFirstThatIsWarm) {
   EXPECT_EQ(pool.warm_free_count(), 0);
   EXPECT_EQ(allocate(pool, 1)[0], 0) << "a cold page is handed out like any other";
   EXPECT_EQ(pool.warm_count(), 3);
+}
+
+TEST(PagePool, ColdExtentsThatAreHandedOutNextAreFoundInTheirOrder) {
+  PagePool pool(61);  // Seven extents, and one that serves as single pages.
+  EXPECT_EQ(pool.cold_run(0).count, 0);
+  const auto expect_run = [&](int32_t pages, PageId first, int32_t count) {
+    const PagePool::Run run = pool.cold_run(pages);
+    ASSERT_EQ(run.count, count);
+    if (count > 0) {
+      EXPECT_EQ(run.first, first);
+    }
+    pool.warm(run);
+    pool.check();
+  };
+  expect_run(9, 0, 16);
+  expect_run(9, 0, 0);
+  EXPECT_EQ(pool.warm_free_count(), 16);
+  const std::vector<PageId> taken = allocate(pool, 3);
+  EXPECT_EQ(taken.front(), 0) << "what is warm goes first";
+  expect_run(9, 16, 8);  // The rest of the first extent is left to its sequence.
+  allocate(pool, 8, 31);
+  expect_run(24, 24, 8);
+  expect_run(32, 40, 8);  // After the extent that is held.
+  expect_run(1000, 48, 8);
+  expect_run(1000, 0, 0);
+  EXPECT_EQ(pool.warm_count(), 56);
+}
+
+TEST(PagePool, PagesMadeWarmInVainBecomeDueAsIfTheyHadBeenReleased) {
+  const auto at = [](int s) { return Clock::time_point(std::chrono::seconds(s)); };
+  PagePool pool(32);
+  pool.set_time(at(5));
+  pool.warm(pool.cold_run(16));
+  EXPECT_EQ(pool.idle_run(at(4), 64, 0).count, 0);
+  const PagePool::Run run = pool.idle_run(at(5), 64, 0);
+  EXPECT_EQ(run.warm, 16);
+  pool.chill(run);
+  EXPECT_EQ(pool.warm_count(), 0);
 }
 
 TEST(PagePoolDeathTest, StopsAtAPageReleasedTwice) {
