@@ -47,7 +47,8 @@ class StandInModel final : public model::Model {
     const auto now = std::chrono::steady_clock::now();
     next_ = std::max(now, next_ + std::chrono::microseconds(period_));
     std::this_thread::sleep_until(next_);
-    pass.sink.while_computing();
+    pass.sink.while_beginning();
+    pass.sink.while_ending();
     for (int32_t i = 0; i < std::ssize(wanted); ++i) {
       random_ = random_ * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator.
       const auto word = static_cast<size_t>(words_[(random_ >> 33) % words_.size()]);

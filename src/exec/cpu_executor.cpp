@@ -42,14 +42,14 @@ void CpuExecutor::begin(Lane lane, const StepWork& work) {
   work.results.clear();
 }
 
-bool CpuExecutor::advance(Lane lane, int32_t sublayers, const std::function<void()>& meanwhile) {
+bool CpuExecutor::advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) {
   Running& running = at(lane);
   CHECK(running.work && sublayers > 0);
-  CHECK(!meanwhile || running.next == 0);
   const int32_t all = model_.sublayers(), begin = running.next;
+  CHECK(meanwhile == nullptr || (begin == 0 && sublayers >= all));
   running.next = std::min(all - begin, sublayers) + begin;
   work_ = &*running.work;
-  meanwhile_ = meanwhile ? &meanwhile : nullptr;
+  meanwhile_ = meanwhile;
   const model::Forward pass = {.batch = work_->batch,
                                .kv = *cache_,
                                .sink = *this,
@@ -58,7 +58,7 @@ bool CpuExecutor::advance(Lane lane, int32_t sublayers, const std::function<void
                                .begin = begin,
                                .end = running.next};
   team_.run([&](int member) { model_.forward(pass, member); });
-  CHECK(meanwhile_ == nullptr);  // The model has called while_computing().
+  CHECK(meanwhile_ == nullptr);  // The model has called while_ending().
   work_ = nullptr;
   if (running.next < all) return false;
   running.work.reset();
@@ -72,8 +72,12 @@ std::string CpuExecutor::lost_weights() const {
   return {};
 }
 
-void CpuExecutor::while_computing() {
-  if (const auto* call = std::exchange(meanwhile_, nullptr)) (*call)();
+void CpuExecutor::while_beginning() {
+  if (meanwhile_ != nullptr) meanwhile_->beginning();
+}
+
+void CpuExecutor::while_ending() {
+  if (const auto* calls = std::exchange(meanwhile_, nullptr)) calls->ending();
 }
 
 void CpuExecutor::on_failed(int32_t slice, const std::string& why) {

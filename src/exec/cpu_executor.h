@@ -28,7 +28,7 @@ class CpuExecutor final : public Executor, private model::RowSink {
                            const kv::StateSlots& slots) override;
   kv::PageMemory& memory() override { return *cache_; }
   void begin(Lane lane, const StepWork& work) override;
-  bool advance(Lane lane, int32_t sublayers, const std::function<void()>& meanwhile) override;
+  bool advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) override;
   std::string lost_weights() const override;
   void rest() override { model_.give_back_scratch(); }
 
@@ -42,7 +42,8 @@ class CpuExecutor final : public Executor, private model::RowSink {
 
   void on_rows(int32_t wanted, int32_t first, model::Rows rows, int member) override;
   void on_failed(int32_t slice, const std::string& why) override;
-  void while_computing() override;
+  void while_beginning() override;
+  void while_ending() override;
 
   void choose(const Choose& job, const model::Wanted& wanted, model::Rows rows,
               sample::SamplerScratch& scratch);
@@ -56,7 +57,7 @@ class CpuExecutor final : public Executor, private model::RowSink {
   std::vector<sample::SamplerScratch> scratch_;  // By team member.
   std::array<Running, 2> lanes_;
   const StepWork* work_ = nullptr;  // Of the call of advance() at hand.
-  const std::function<void()>* meanwhile_ = nullptr;
+  const Meanwhile* meanwhile_ = nullptr;
 };
 
 }  // namespace weir::exec

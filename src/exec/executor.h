@@ -40,6 +40,13 @@ struct ExecutorFacts {
 // Of advance(): all that are left.
 inline constexpr int32_t kAllSublayers = std::numeric_limits<int32_t>::max();
 
+// What the engine does on its thread while a batch is computed; each is called once, early and
+// late.
+struct Meanwhile {
+  std::function<void()> beginning;  // With the first sublayer.
+  std::function<void()> ending;     // With the last one.
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -58,9 +65,8 @@ class Executor {
   // until it is done; work.results are valid then. REQUIRES: the lane has no batch.
   virtual void begin(Lane lane, const StepWork& work) = 0;
   // Computes so many sublayers of the lane's batch, or those that are left; true when it is done.
-  // `meanwhile` is called once while they are computed; may be empty. REQUIRES: it is, but in the
-  // first call of a batch.
-  virtual bool advance(Lane lane, int32_t sublayers, const std::function<void()>& meanwhile) = 0;
+  // `meanwhile` may be null. REQUIRES: it is, unless the whole batch is computed.
+  virtual bool advance(Lane lane, int32_t sublayers, const Meanwhile* meanwhile) = 0;
 
   // Why the weights are not any more what was placed; empty: they are.
   virtual std::string lost_weights() const = 0;

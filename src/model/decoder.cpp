@@ -208,9 +208,12 @@ void Decoder::forward(const Forward& run, int member) {
   if (run.begin == 0) {
     enter(pass, 0, pass.all_rows());
     // The others claim the first layer's work meanwhile.
-    if (member == 0) run.sink.while_computing();
+    if (member == 0) run.sink.while_beginning();
   }
-  for (int32_t i = run.begin; i < run.end; ++i) compute(pass, static_cast<size_t>(i));
+  for (int32_t i = run.begin; i < run.end; ++i) {
+    if (i + 1 == sublayers() && member == 0) run.sink.while_ending();
+    compute(pass, static_cast<size_t>(i));
+  }
   if (pass.reads) end_step(pass, *pass.reads);
   if (run.end == sublayers()) head_->forward(pass, *layers_.back());
 }

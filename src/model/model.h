@@ -71,9 +71,10 @@ class RowSink {
   // What else is said of its rows in this pass means nothing, nor do its keys and values. On member
   // 0.
   virtual void on_failed(int32_t /*slice*/, const std::string& /*why*/) {}
-  // Called once a pass, with its first sublayer, on member 0 while the others compute: the place to
-  // plan the next step.
-  virtual void while_computing() {}
+  // Called once a pass each, on member 0 while the others compute: with its first sublayer, and
+  // with its last, which is early enough to plan what is computed next.
+  virtual void while_beginning() {}
+  virtual void while_ending() {}
 };
 
 // Rows of logits that a pass has in memory at once. So many rows of a slice may be verified.

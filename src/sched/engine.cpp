@@ -1,10 +1,11 @@
 // The engine's loop and its three duties while a step runs: publish what the step before computed,
-// read the inbox, plan the step after.
+// read the inbox, plan the step after. It publishes early, so that clients have their tokens, and
+// plans late: a request that comes while a step runs is in the next one.
 //
-//              step n                    step n + 1
-//   executor   | compute ..... sample |  | compute ..... sample |
-//   engine     | publish n - 1        |  | publish n            |
-//              | inbox, plan n + 1    |  | inbox, plan n + 2    |
+//              step n                            step n + 1
+//   executor   | compute .............. sample | | compute .............. sample |
+//   engine     | publish n - 1                 | | publish n                     |
+//              |            inbox, plan n + 1  | |            inbox, plan n + 2  |
 //
 // The token that n samples for a sequence is needed by n + 1, planned before it exists. The plan
 // names the place where n will put it; step n + 1 reads it there. That a sequence has ended is seen
@@ -42,7 +43,9 @@ struct Engine::Impl {
   void execute(StepBuffer& step);
   void execute_slab(double seconds_max);
   void end_slab();
+  void publish(StepBuffer& ran);
   void prepare(StepBuffer& spare, bool other_runs);
+  void wake_readers();
   void update_gauges();
   void look_ahead();
   void give_back_memory(Clock::time_point now);
@@ -63,7 +66,8 @@ struct Engine::Impl {
   StepBuffer buffers[2];
   StepBuffer* spare = nullptr;  // Of two: the one that ran before, and is planned meanwhile.
   StepBuffer slab;              // Prompts computed some sublayers at a time; empty: none.
-  std::function<void()> prepare_spare = [this] { prepare(*spare, /*other_runs=*/true); };
+  const exec::Meanwhile meanwhile = {.beginning = [this] { publish(*spare); },
+                                     .ending = [this] { prepare(*spare, /*other_runs=*/true); }};
   bool has_run = false;
   uint32_t sheds = 0;             // Of EngineHandle::sheds_, those that were heard.
   Clock::time_point rest_time{};  // When it rests unless there is work; max(): it does.
@@ -111,6 +115,7 @@ void Engine::Impl::run() {
     const Clock::time_point begin = Clock::now();
     give_back_memory(begin);
     if (idle_before) {
+      publish(other);
       prepare(other, /*other_runs=*/false);
     } else {
       spare = &other;
@@ -137,7 +142,7 @@ void Engine::Impl::execute(StepBuffer& step) {
   builder.bind(step, *spare);
   state.running = &step;
   state.executor.begin(exec::Lane::kStep, step.work(spare));
-  const bool done = state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, prepare_spare);
+  const bool done = state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, &meanwhile);
   CHECK(done);
   state.running = nullptr;
   const double taken = seconds(Clock::now() - begin);
@@ -154,7 +159,7 @@ void Engine::Impl::execute_slab(double seconds_max) {
   state.running = &slab;
   bool done = false;
   do {
-    done = state.executor.advance(exec::Lane::kSlab, 1, {});
+    done = state.executor.advance(exec::Lane::kSlab, 1, nullptr);
   } while (!done && seconds(Clock::now() - begin) < seconds_max);
   state.running = nullptr;
   state.stats.steps.add();
@@ -173,22 +178,30 @@ void Engine::Impl::end_slab() {
   slab.clear();
 }
 
-// Everything that the engine does between two steps, done while one runs.
-void Engine::Impl::prepare(StepBuffer& ran, bool other_runs) {
+// What a step has left, first of all: clients wait for it.
+void Engine::Impl::publish(StepBuffer& ran) {
   publisher.publish(ran);
+  wake_readers();
+}
+
+// The step after the one that runs, in the buffer of the one before.
+void Engine::Impl::prepare(StepBuffer& next, bool other_runs) {
   inbox.drain();
-  builder.plan(ran, other_runs);
+  builder.plan(next, other_runs);
   if (state.limits.slab_tokens_max > 0 && slab.empty()) {
     builder.plan_slab(slab);
     if (!slab.empty()) state.executor.begin(exec::Lane::kSlab, slab.work(nullptr));
   }
   look_ahead();
   update_gauges();
-  if (std::exchange(state.published, false)) {
-    const trace::Scope scope(trace::Kind::kEngine, "wake");
-    state.stats.wakes.add();
-    wake();
-  }
+  wake_readers();  // Of what the inbox has ended.
+}
+
+void Engine::Impl::wake_readers() {
+  if (!std::exchange(state.published, false)) return;
+  const trace::Scope scope(trace::Kind::kEngine, "wake");
+  state.stats.wakes.add();
+  wake();
 }
 
 void Engine::Impl::update_gauges() {

@@ -79,7 +79,8 @@ class AlphabetModel final : public model::Model {
     const model::Batch& batch = pass.batch;
     if (member == 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(step_us.load()));
-      pass.sink.while_computing();
+      pass.sink.while_beginning();
+      pass.sink.while_ending();
     }
     pass.team.barrier(member);
     for (int32_t i; (i = pass.team.claim()) < std::ssize(batch.wanted);) {

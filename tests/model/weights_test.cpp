@@ -197,9 +197,10 @@ class CountingSink final : public RowSink {
     rows += (given.count << 8 * wanted) + first;
     if (given.width == 256) ++full;
   }
-  void while_computing() override { ++planned; }
+  void while_beginning() override { ++begun; }
+  void while_ending() override { ++planned; }
   std::atomic<int> rows{0}, full{0};
-  int planned = 0;
+  int begun = 0, planned = 0;
 };
 
 TEST_F(WeightsTest, TakesSampledTokensFromTheStepBefore) {
@@ -260,6 +261,7 @@ TEST_F(WeightsTest, GivesEachEntryAtOnceAndAsksOnceToPlan) {
   EXPECT_EQ(sink.rows, 2 * (3 + (1 << 8)));
   EXPECT_EQ(sink.full, 4);
   EXPECT_EQ(sink.planned, 3);
+  EXPECT_EQ(sink.begun, 3);
 }
 
 }  // namespace

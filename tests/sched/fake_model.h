@@ -89,17 +89,17 @@ class FakeModel final : public model::Model {
     const bool slab = pass.lane == model::Lane::kSlab;
     uint64_t* const states = states_.data() + (slab ? fake_.rows_max : 0);
     const model::Batch& batch = pass.batch;
-    // Sometimes member 0 plans before it stores, sometimes after: both are allowed.
+    // Sometimes member 0 publishes and plans before it stores, sometimes after: both are allowed.
     const bool plan_first = batch.rows() % 2 == 0;
     if (pass.begin == 0) {
       if (on_forward) on_forward(member);
       if (member == 0) check(batch, slab ? fake_.slab_rows : fake_.rows_max);
-      if (member == 0 && plan_first) pass.sink.while_computing();
+      if (member == 0 && plan_first) meet(pass.sink);
     }
     if (pass.begin <= 1 && pass.end > 1)
       for (int32_t i; (i = pass.team.claim()) < std::ssize(batch.slices);)
         store(batch, batch.slices[static_cast<size_t>(i)], pass.kv, states);
-    if (pass.begin == 0 && member == 0 && !plan_first) pass.sink.while_computing();
+    if (pass.begin == 0 && member == 0 && !plan_first) meet(pass.sink);
     pass.team.barrier(member);
     if (pass.end == kSublayers) answer(pass, states, member);
   }
@@ -120,6 +120,11 @@ class FakeModel final : public model::Model {
   std::vector<const FileView*> mapped;
 
  private:
+  static void meet(model::RowSink& sink) {
+    sink.while_beginning();
+    sink.while_ending();
+  }
+
   // What a sequence's slot holds.
   struct State {
     uint64_t hash = 0;
