@@ -34,6 +34,17 @@ std::string rope_text(const Rope& r) {
   return s;
 }
 
+std::string qk_norm_text(const Attention& a) {
+  std::string s = a.qk_norm_kind == Norm::kRms ? " qk-norm" : " qk-layernorm";
+  if (a.qk_norm == Attention::kAllHeads) s += " over all heads";
+  if (a.qk_norm == Attention::kEachHead) s += " by weights of each head";
+  if (!a.qk_norm_weight) s += " without weights";
+  if (a.qk_norm_bias) s += " bias";
+  if (a.qk_norm_offset != 0) s += " 1+w";
+  if (a.qk_norm_after_rope) s += " after rope";
+  return s;
+}
+
 std::string text(const Attention& a) {
   std::string s = format("gqa %d/%dx%d", a.num_heads, a.num_kv_heads, a.head_dim);
   if (a.v_dim() != a.head_dim) s += format(" values %d", a.v_dim());
@@ -41,10 +52,7 @@ std::string text(const Attention& a) {
   s += rope_text(a.rope);
   s += " scale " + number(a.scale);
   if (a.logit_softcap > 0) s += " softcap " + number(a.logit_softcap);
-  if (a.qk_norm == Attention::kPerHead) s += " qk-norm";
-  if (a.qk_norm == Attention::kAllHeads) s += " qk-norm over all heads";
-  if (a.qk_norm != Attention::kNoQkNorm && a.qk_norm_offset != 0) s += " 1+w";
-  if (a.qk_norm != Attention::kNoQkNorm && a.qk_norm_after_rope) s += " after rope";
+  if (a.qk_norm != Attention::kNoQkNorm) s += qk_norm_text(a);
   if (a.qkv_bias) s += " qkv-bias";
   if (a.out_bias) s += " out-bias";
   if (a.sinks) s += " sinks";
@@ -101,6 +109,7 @@ std::string norm_text(const Norm& norm) {
   std::string s = norm.kind == Norm::kRms ? "rms " : "layernorm ";
   s += number(norm.eps);
   if (norm.weight_offset != 0) s += " 1+w";
+  if (!norm.weight) s += " without weights";
   if (norm.bias) s += " bias";
   return s;
 }

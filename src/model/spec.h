@@ -32,6 +32,7 @@ struct Norm {
   float eps = 1e-6f;
   float weight_offset = 0;  // Gemma stores w and means w + 1.
   bool bias = false;
+  bool weight = true;
   std::string module{};  // Its name in the checkpoint, within the layer: "input_layernorm".
 };
 
@@ -59,9 +60,17 @@ struct Rope {
 // The kinds of operation.
 
 struct Attention {  // MHA, GQA, MQA.
-  enum QkNorm : uint8_t { kNoQkNorm, kPerHead, kAllHeads } qk_norm = kNoQkNorm;
+  enum QkNorm : uint8_t {
+    kNoQkNorm,
+    kPerHead,   // With the same weights for each head.
+    kAllHeads,  // All heads together.
+    kEachHead,  // With weights of each head's own: [heads, head_dim].
+  } qk_norm = kNoQkNorm;
   bool qk_norm_after_rope = false;
-  float qk_norm_offset = 0;  // As Norm::weight_offset.
+  Norm::Kind qk_norm_kind = Norm::kRms;  // This and the next as Norm's.
+  bool qk_norm_weight = true;
+  bool qk_norm_bias = false;
+  float qk_norm_offset = 0;
   float qk_norm_eps = 1e-6f;
   int num_heads = 0;
   int num_kv_heads = 0;

@@ -374,13 +374,24 @@ const float* WeightBinder::convolution(int layer, int32_t channels, int32_t taps
 NormWeights WeightBinder::norm(int layer, const Norm& norm, int32_t n) {
   const std::string& part = norm.module;
   NormWeights out{.kind = norm.kind, .eps = norm.eps};
-  out.weight = vector(layer, part, n, norm.weight_offset);
+  if (norm.weight) out.weight = vector(layer, part, n, norm.weight_offset);
   if (norm.bias) {
     const std::array<int64_t, 1> shape = {n};
     const card::StoredTensor* bias =
         error_ ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
     if (bias != nullptr) out.bias = widened(*bias, 0, n, 0);
   }
+  return out;
+}
+
+std::vector<NormWeights> WeightBinder::head_norms(int layer, const Norm& norm, int32_t heads,
+                                                  int32_t n) {
+  const std::array<int64_t, 2> shape = {heads, n};
+  const std::string path = stored_path(layer, norm.module) + ".weight";
+  const card::StoredTensor* stored = error_ ? nullptr : take(path, kFloatTypes, shape);
+  std::vector<NormWeights> out(static_cast<size_t>(heads), {.kind = norm.kind, .eps = norm.eps});
+  for (int64_t h = 0; stored != nullptr && h < heads; ++h)
+    out[static_cast<size_t>(h)].weight = widened(*stored, h * n, n, norm.weight_offset);
   return out;
 }
 

@@ -88,6 +88,8 @@ class WeightBinder {
   std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
                               bool bias, Placer& placer);
   NormWeights norm(int layer, const Norm& norm, int32_t n);
+  // Those of heads that have weights of their own: [heads, n], without biases.
+  std::vector<NormWeights> head_norms(int layer, const Norm& norm, int32_t heads, int32_t n);
   // A plain vector under `part`.weight, or under the bare name if `bare`.
   const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
   // ModelSpec::convolution's weights, [taps][channels].

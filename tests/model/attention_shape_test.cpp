@@ -75,6 +75,54 @@ TEST(AttentionShape, ANormMayFollowTheRope) {
   EXPECT_GT(difference(), 1e-3);
 }
 
+// A norm with the same weights for each head is one with weights of each head's own, all alike.
+TEST(AttentionShape, HeadsMayHaveNormsOfTheirOwn) {
+  Attention same = plain(16), own = plain(16);
+  same.qk_norm = Attention::kPerHead;
+  own.qk_norm = Attention::kEachHead;
+  Weights a = drawn(same), b = drawn(own);
+  for (const char* part : {"q_norm", "k_norm"}) {
+    const int32_t heads = part == std::string_view("q_norm") ? 4 : 2;
+    const std::vector<float>& norm = a.draw(in_layer(0, part), 16);
+    std::vector<float>& norms = b.draw(in_layer(0, part), heads, 16);
+    for (size_t i = 0; i < norms.size(); ++i) norms[i] = norm[i % 16];
+  }
+  const auto difference = [&] {
+    return largest_difference(logits_of(spec_of({{.op = same}}), a),
+                              logits_of(spec_of({{.op = own}}), b));
+  };
+  EXPECT_EQ(difference(), 0);
+  std::ranges::fill(std::span(b.at(in_layer(0, "q_norm"))).subspan(48), 1.0f);  // The last head's.
+  EXPECT_GT(difference(), 1e-3);
+}
+
+// Heads whose mean is 0 are centred already; no weights are weights of 1.
+TEST(AttentionShape, ANormOfHeadsMayBeCentredAndHaveNoWeights) {
+  Attention rms = plain(16), layer = plain(16);
+  rms.qk_norm = layer.qk_norm = Attention::kPerHead;
+  layer.qk_norm_kind = Norm::kLayer;
+  layer.qk_norm_weight = false;
+  Weights a = drawn(rms), b = drawn(layer);
+  for (const char* part : {"q_norm", "k_norm"})
+    std::ranges::fill(a.draw(in_layer(0, part), 16), 1.0f);
+  const auto difference = [&] {
+    return largest_difference(logits_of(spec_of({{.op = rms}}), a),
+                              logits_of(spec_of({{.op = layer}}), b));
+  };
+  EXPECT_GT(difference(), 1e-3);
+  for (const char* part : {"q_proj", "k_proj"}) {
+    std::vector<float>& w = a.at(in_layer(0, part));
+    for (size_t head = 0; head < w.size(); head += 16 * kHidden)
+      for (size_t i = head; i < head + kHidden; ++i) {
+        float mean = 0;
+        for (size_t d = 0; d < 16; ++d) mean += w[i + d * kHidden] / 16;
+        for (size_t d = 0; d < 16; ++d) w[i + d * kHidden] -= mean;
+      }
+    b.at(in_layer(0, part)) = w;
+  }
+  EXPECT_LT(difference(), 1e-4);
+}
+
 // Two sublayers beside each other, of which the second has the first one's keys and values.
 TEST(AttentionShape, ASublayerMayReadTheKeysOfOneBeforeIt) {
   const Attention op = plain(16);

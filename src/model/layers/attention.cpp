@@ -35,13 +35,8 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
     q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
   }
   if (spec_.qk_norm != Attention::kNoQkNorm) {
-    const bool all = spec_.qk_norm == Attention::kAllHeads;
-    const int32_t all_queries = spec_.num_heads * spec_.head_dim;
-    q_norm_ = binder.vector(layer, "self_attn.q_norm", all ? all_queries : spec_.head_dim,
-                            spec_.qk_norm_offset);
-    if (k_.n > 0)
-      k_norm_ = binder.vector(layer, "self_attn.k_norm", all ? k_width : spec_.head_dim,
-                              spec_.qk_norm_offset);
+    q_norms_ = bind_head_norms(source, "self_attn.q_norm", spec_.num_heads);
+    if (k_.n > 0) k_norms_ = bind_head_norms(source, "self_attn.k_norm", spec_.num_kv_heads);
   }
   if (spec_.sinks)
     sinks_ = binder.vector(layer, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
@@ -49,6 +44,22 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
   ask_scratch(source.scratch);
   out_ = AttendedHeads::bind(source, spec_.num_heads * spec_.v_dim(),
                              spec_.num_heads / spec_.num_kv_heads * spec_.v_dim(), spec_.out_bias);
+}
+
+// One for all heads, or one for each.
+std::vector<NormWeights> AttentionLayer::bind_head_norms(const LayerSource& source,
+                                                         const char* module, int32_t heads) const {
+  const Norm norm = {.kind = spec_.qk_norm_kind,
+                     .eps = spec_.qk_norm_eps,
+                     .weight_offset = spec_.qk_norm_offset,
+                     .bias = spec_.qk_norm_bias,
+                     .weight = spec_.qk_norm_weight,
+                     .module = module};
+  const int layer = source.stored_layer();
+  if (spec_.qk_norm == Attention::kEachHead)
+    return source.binder.head_norms(layer, norm, heads, spec_.head_dim);
+  const int32_t together = spec_.qk_norm == Attention::kAllHeads ? heads : 1;
+  return {source.binder.norm(layer, norm, together * spec_.head_dim)};
 }
 
 void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
@@ -131,16 +142,19 @@ void AttentionLayer::project(const Pass& pass) const {
   claim_columns(pass, qkv_shares(pass), out_.first_weights(pass), compute);
 }
 
-void AttentionLayer::normalise_heads(const Pass& pass, float* x, int32_t heads,
-                                     const float* weight) const {
-  if (spec_.qk_norm == Attention::kNoQkNorm) return;
-  if (spec_.qk_norm == Attention::kAllHeads) {
-    pass.ops.rms_norm(x, weight, spec_.qk_norm_eps, heads * spec_.head_dim, x);
-    return;
-  }
-  for (int32_t h = 0; h < heads; ++h) {
-    float* head = x + int64_t{h} * spec_.head_dim;
-    pass.ops.rms_norm(head, weight, spec_.qk_norm_eps, spec_.head_dim, head);
+void AttentionLayer::normalise_heads(const Pass& pass, Part part, int32_t first, int32_t heads,
+                                     float* x) const {
+  const std::span<const NormWeights> norms = part == kQ ? q_norms_ : k_norms_;
+  switch (spec_.qk_norm) {
+    case Attention::kNoQkNorm:
+      return;
+    case Attention::kAllHeads:
+      return normalise(pass.ops, norms[0], x, heads * spec_.head_dim, 0, 1, x);
+    case Attention::kPerHead:
+      return normalise(pass.ops, norms[0], x, spec_.head_dim, 0, heads, x);
+    case Attention::kEachHead:
+      for (int32_t h = 0; h < heads; ++h)
+        normalise(pass.ops, norms[static_cast<size_t>(first + h)], x, spec_.head_dim, h, h + 1, x);
   }
 }
 
@@ -172,21 +186,20 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
   const int32_t heads = last - first;
   for (int32_t row = begin; row < end; ++row) {
     float* head = heads_of(pass, part, row, first, last);
-    if (part != kV) turn_heads(pass, part, row, heads, head);
+    if (part != kV) turn_heads(pass, part, row, first, heads, head);
     if (part != kQ) store_heads(pass, part, row, first, heads, head);
   }
 }
 
-void AttentionLayer::turn_heads(const Pass& pass, Part part, int32_t row, int32_t heads,
-                                float* x) const {
-  const float* norm = part == kQ ? q_norm_ : k_norm_;
-  if (!spec_.qk_norm_after_rope) normalise_heads(pass, x, heads, norm);
+void AttentionLayer::turn_heads(const Pass& pass, Part part, int32_t row, int32_t first,
+                                int32_t heads, float* x) const {
+  if (!spec_.qk_norm_after_rope) normalise_heads(pass, part, first, heads, x);
   if (const Rope& rope = spec_.rope; rope.dim > 0) {
     const Angles angles = pass.ws.angles[int64_t{rope_index_} * pass.rows() + row];
     pass.ops.rope(x, heads, spec_.head_dim, rope.dim, angles.cos, angles.sin,
                   rope.layout == Rope::kInterleaved);
   }
-  if (spec_.qk_norm_after_rope) normalise_heads(pass, x, heads, norm);
+  if (spec_.qk_norm_after_rope) normalise_heads(pass, part, first, heads, x);
 }
 
 void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32_t first,

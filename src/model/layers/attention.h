@@ -24,6 +24,8 @@ class AttentionLayer final : public Layer {
  private:
   enum Part { kQ, kK, kV };
 
+  std::vector<NormWeights> bind_head_norms(const LayerSource& source, const char* module,
+                                           int32_t heads) const;
   void ask_scratch(ScratchPlan& scratch);
   ColumnShares<3> qkv_shares(const Pass& pass) const;
   void project_all(const Pass& pass) const;
@@ -34,13 +36,14 @@ class AttentionLayer final : public Layer {
   float* heads_of(const Pass& pass, Part part, int64_t row, int32_t first, int32_t last) const;
   void place(const Pass& pass, Part part, int32_t begin, int32_t end, int32_t first,
              int32_t last) const;
-  void turn_heads(const Pass& pass, Part part, int32_t row, int32_t heads, float* x) const;
+  void turn_heads(const Pass& pass, Part part, int32_t row, int32_t first, int32_t heads,
+                  float* x) const;
   void store_heads(const Pass& pass, Part part, int32_t row, int32_t first, int32_t heads,
                    const float* x) const;
   void gate_heads(const Pass& pass, int32_t begin, int32_t end, int32_t first, int32_t heads) const;
   void attend(const Pass& pass, const RowRange& rows) const;
   void attend_tile(const Pass& pass, const BatchSlice& slice, int32_t tile, int32_t kv_head) const;
-  void normalise_heads(const Pass& pass, float* x, int32_t heads, const float* weight) const;
+  void normalise_heads(const Pass& pass, Part part, int32_t first, int32_t heads, float* x) const;
 
   Attention spec_;
   int32_t memory_;  // Which layer of the KV cache.
@@ -48,9 +51,8 @@ class AttentionLayer final : public Layer {
   SublayerInput input_;
   AttendedHeads out_;
   Linear q_, k_, v_;  // Without k_ and v_ where the memory is another layer's.
-  const float* q_norm_ = nullptr;
-  const float* k_norm_ = nullptr;
-  const float* sinks_ = nullptr;  // [heads]
+  std::vector<NormWeights> q_norms_, k_norms_;  // One for all heads, or one for each.
+  const float* sinks_ = nullptr;                // [heads]
 
   Buffer<float> projected_, keys_, values_;  // [rows, width of q_, k_ or v_]
   Buffer<float> queries_;  // [rows, heads * head_dim]: those projected, unless gates lie between.
