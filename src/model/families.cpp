@@ -21,26 +21,47 @@ struct FamilyEntry {
 
 // Every architecture this server runs. Sorted.
 constexpr std::array kFamilies = {
+    FamilyEntry{"ArceeForCausalLM", family::arcee},
     FamilyEntry{"BailingMoeForCausalLM", family::bailing_moe},
     FamilyEntry{"BailingMoeV2ForCausalLM", family::bailing_moe_v2},
+    FamilyEntry{"Cohere2ForCausalLM", family::cohere2},
+    FamilyEntry{"CohereForCausalLM", family::cohere},
     FamilyEntry{"DeepseekV2ForCausalLM", family::deepseek_v2},
     FamilyEntry{"Dots1ForCausalLM", family::dots1},
+    FamilyEntry{"Ernie4_5ForCausalLM", family::ernie4_5},
     FamilyEntry{"Ernie4_5_MoeForCausalLM", family::ernie4_5_moe},
+    FamilyEntry{"Exaone4ForCausalLM", family::exaone4},
+    FamilyEntry{"ExaoneForCausalLM", family::exaone},
     FamilyEntry{"ExaoneMoEForCausalLM", family::exaone_moe},
     FamilyEntry{"ExaoneMoeForCausalLM", family::exaone_moe},
     FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
     FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
+    FamilyEntry{"GemmaForCausalLM", family::gemma},
+    FamilyEntry{"Glm4ForCausalLM", family::glm4},
     FamilyEntry{"Glm4MoeForCausalLM", family::glm4_moe},
+    FamilyEntry{"GlmForCausalLM", family::glm},
     FamilyEntry{"GptOssForCausalLM", family::gpt_oss},
     FamilyEntry{"GraniteForCausalLM", family::granite},
     FamilyEntry{"GraniteMoeForCausalLM", family::granitemoe},
     FamilyEntry{"GraniteMoeSharedForCausalLM", family::granitemoeshared},
+    FamilyEntry{"HeliumForCausalLM", family::helium},
+    FamilyEntry{"HunYuanDenseV1ForCausalLM", family::hunyuan_v1_dense},
     FamilyEntry{"HunYuanMoEV1ForCausalLM", family::hunyuan_v1_moe},
+    FamilyEntry{"InternLM3ForCausalLM", family::internlm3},
     FamilyEntry{"LlamaForCausalLM", family::llama},
+    FamilyEntry{"MiMoForCausalLM", family::mimo},
     FamilyEntry{"MiMoV2FlashForCausalLM", family::mimo_v2_flash},
+    FamilyEntry{"MiniCPMForCausalLM", family::minicpm},
     FamilyEntry{"MiniMaxM2ForCausalLM", family::minimax_m2},
+    FamilyEntry{"Ministral3ForCausalLM", family::ministral3},
+    FamilyEntry{"MinistralForCausalLM", family::ministral},
     FamilyEntry{"MistralForCausalLM", family::mistral},
     FamilyEntry{"MixtralForCausalLM", family::mixtral},
+    FamilyEntry{"NanbeigeForCausalLM", family::llama},
+    FamilyEntry{"NemotronForCausalLM", family::nemotron},
+    FamilyEntry{"Olmo2ForCausalLM", family::olmo2},
+    FamilyEntry{"Olmo3ForCausalLM", family::olmo3},
+    FamilyEntry{"OlmoForCausalLM", family::olmo},
     FamilyEntry{"OlmoeForCausalLM", family::olmoe},
     FamilyEntry{"Phi3ForCausalLM", family::phi3},
     FamilyEntry{"Qwen2ForCausalLM", family::qwen2},
@@ -48,6 +69,8 @@ constexpr std::array kFamilies = {
     FamilyEntry{"Qwen3ForCausalLM", family::qwen3},
     FamilyEntry{"Qwen3MoeForCausalLM", family::qwen3_moe},
     FamilyEntry{"Qwen3NextForCausalLM", family::qwen3_next},
+    FamilyEntry{"SeedOssForCausalLM", family::seed_oss},
+    FamilyEntry{"SmolLM3ForCausalLM", family::smollm3},
     FamilyEntry{"SolarOpenForCausalLM", family::solar_open},
 };
 static_assert(std::is_sorted(kFamilies.begin(), kFamilies.end(),
@@ -140,8 +163,13 @@ Result<void> check(const Attention& a, int layer) {
     return wrong(layer, "expected an even number of rotary dimensions up to " +
                             std::to_string(a.head_dim) + ", found " + std::to_string(r.dim));
   WEIR_TRY(check_rope(r, layer));
-  WEIR_TRY(check_not_negative(
-      layer, {{"rms_norm_eps", a.qk_norm_eps}, {"attn_logit_softcapping", a.logit_softcap}}));
+  if (a.position_step < 1)
+    return wrong(layer, "expected original_max_position_embeddings of at least 1, found " +
+                            std::to_string(a.position_step));
+  WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", a.qk_norm_eps},
+                                      {"attn_logit_softcapping", a.logit_softcap},
+                                      {"clip_qkv", a.qkv_limit},
+                                      {"llama_4_scaling_beta", a.position_beta}}));
   return check_positive(layer, {{"query_pre_attn_scalar or attention_multiplier", a.scale}});
 }
 

@@ -52,6 +52,9 @@ std::string text(const Attention& a) {
   s += rope_text(a.rope);
   s += " scale " + number(a.scale);
   if (a.logit_softcap > 0) s += " softcap " + number(a.logit_softcap);
+  if (a.qkv_limit > 0) s += " limit " + number(a.qkv_limit);
+  if (a.position_beta != 0)
+    s += " queries x1+" + number(a.position_beta) + format(" ln by %d tokens", a.position_step);
   if (a.qk_norm != Attention::kNoQkNorm) s += qk_norm_text(a);
   if (a.qkv_bias) s += " qkv-bias";
   if (a.out_bias) s += " out-bias";

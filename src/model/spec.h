@@ -79,6 +79,10 @@ struct Attention {  // MHA, GQA, MQA.
   int window = 0;      // Sliding window in tokens; 0 attends to everything.
   float scale = 0;     // Multiplies q.k.
   float logit_softcap = 0;
+  float qkv_limit = 0;  // Above 0: what q_proj, k_proj and v_proj give is at most this, either way.
+  // Queries are multiplied by 1 + position_beta ln(1 + floor(position / position_step)).
+  float position_beta = 0;
+  int position_step = 1;
   bool qkv_bias = false;
   bool out_bias = false;
   bool sinks = false;  // One learned logit per head joins the softmax.
@@ -200,6 +204,8 @@ struct ModelSpec {
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
   Norm final_norm;
   std::vector<Sublayer> sublayers;
+  // The names of a layer's tensors begin with this and its number.
+  std::string layers = "model.layers.";
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}. Of
   // several for one module, the first that the file has.
   std::vector<std::pair<std::string, std::string>> renames;

@@ -46,7 +46,7 @@ bool is_ignorable(std::string_view name) {
 bool is_guessing(const ModelSpec& spec, std::string_view name) {
   const int last = layer_count(spec);
   for (int layer = last; layer < last + spec.guessing_layers; ++layer)
-    if (name.starts_with("model.layers." + std::to_string(layer) + ".")) return true;
+    if (name.starts_with(spec.layers + std::to_string(layer) + ".")) return true;
   return false;
 }
 
@@ -66,7 +66,7 @@ T WeightBinder::unwrap(Result<T> result) {
 std::string WeightBinder::stored_path(int layer, std::string_view part, int expert) const {
   std::string_view name = default_name(part);
   const auto path_of = [&](std::string_view stored) {
-    std::string path = layer == kWholeModel ? "" : "model.layers." + std::to_string(layer) + ".";
+    std::string path = layer == kWholeModel ? "" : spec_.layers + std::to_string(layer) + ".";
     path += stored;
     if (const size_t star = path.find('*'); star != path.npos)
       path.replace(star, 1, std::to_string(expert));

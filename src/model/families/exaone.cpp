@@ -1,12 +1,30 @@
-// EXAONE with experts: Q and K heads are normalised; three sliding layers, then one that attends to
-// everything and has no rope. Experts by DeepSeek V3's routing after some dense layers.
+// EXAONE 3 and 3.5: Llama under names of its own. EXAONE 4: Q and K heads are normalised, and norms
+// stand after sublayers; three sliding layers, then one that attends to everything and has no rope.
+// EXAONE with experts: the same with norms before; experts by DeepSeek V3's routing after some
+// dense layers.
 #include "model/families/family.h"
 
 namespace weir::model::family {
 
 namespace {
 
+constexpr Defaults kExaone3 = {.rms_norm_eps = 1e-5f, .tied_head = true};
 constexpr Defaults kDefaults = {.rms_norm_eps = 1e-5f, .num_key_value_heads = 32};
+
+// Layers of attention that slide, and of attention that does not.
+struct Mixers {
+  Attention sliding, full;
+};
+
+Mixers mixers(const ConfigReader& c, const Norm& norm) {
+  Attention full = gqa(c, kDefaults);
+  full.qk_norm = Attention::kPerHead;
+  full.qk_norm_eps = norm.eps;
+  Attention sliding = full;
+  sliding.window = sliding_window(c, 4096);
+  if (sliding.window > 0) full.rope = {};
+  return {sliding, full};
+}
 
 std::vector<bool> sparse_layers(const ConfigReader& c) {
   const int first = c.int_or("first_k_dense_replace", c.int_or("first_last_k_dense_replace", 1, 0));
@@ -41,23 +59,60 @@ std::string pattern(const ConfigReader& c) {
   return text.empty() ? "G" : text;
 }
 
+std::vector<bool> layers_that_slide(const ConfigReader& c) {
+  const std::string turns = pattern(c);
+  return sliding_layers(
+      c, [&](int i) { return turns[static_cast<size_t>(i) % turns.size()] == 'L'; });
+}
+
 }  // namespace
+
+ModelSpec exaone(const ConfigReader& c) {
+  c.ignore("num_hidden_layers");  // num_layers says it,
+  c.ignore("rms_norm_eps");       // layer_norm_epsilon this,
+  c.ignore("hidden_act");         // and activation_function this.
+  ModelSpec m = decoder(c, kExaone3);
+  m.final_norm.eps = c.float_or("layer_norm_epsilon", 1e-5f);
+  Attention attn = gqa(c, kExaone3);
+  attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
+  const Dense ffn = {.width = c.int_or("intermediate_size", 4 * m.hidden_size, 1, 1 << 20),
+                     .act = activation(c, "activation_function", "silu"),
+                     .bias = c.bool_or("mlp_bias", false)};
+  std::vector<Sublayer> sublayers = pre_norm(m.final_norm, attn, ffn);
+  sublayers[0].pre->module = "ln_1";
+  sublayers[1].pre->module = "ln_2";
+  add_layers(m, c.has("num_layers") ? c.require_int("num_layers", 1, 2048) : num_layers(c), sublayers);
+  m.layers = "transformer.h.";
+  m.renames = {{"embed_tokens", "transformer.wte"},
+               {"norm", "transformer.ln_f"},
+               {"self_attn.q_proj", "attn.attention.q_proj"},
+               {"self_attn.k_proj", "attn.attention.k_proj"},
+               {"self_attn.v_proj", "attn.attention.v_proj"},
+               {"self_attn.o_proj", "attn.attention.out_proj"},
+               {"mlp.gate_proj", "mlp.c_fc_0"},
+               {"mlp.up_proj", "mlp.c_fc_1"},
+               {"mlp.down_proj", "mlp.c_proj"}};
+  return m;
+}
+
+ModelSpec exaone4(const ConfigReader& c) {
+  ModelSpec m = decoder(c, kDefaults);
+  const auto [sliding, full] = mixers(c, m.final_norm);
+  const Dense ffn = gated_ffn(c, "intermediate_size");
+  const std::vector<bool> slides = layers_that_slide(c);
+  for (size_t i = 0; i < slides.size(); ++i)
+    add_layer(m, post_norm(m.final_norm, slides[i] && sliding.window > 0 ? sliding : full, ffn));
+  return m;
+}
 
 ModelSpec exaone_moe(const ConfigReader& c) {
   ModelSpec m = decoder(c, kDefaults);
-  Attention full = gqa(c, kDefaults);
-  full.qk_norm = Attention::kPerHead;
-  full.qk_norm_eps = m.final_norm.eps;
-  Attention sliding = full;
-  sliding.window = sliding_window(c, 4096);
-  if (sliding.window > 0) full.rope = {};
+  const auto [sliding, full] = mixers(c, m.final_norm);
   const Moe moe = biased_moe(
       c, {.count_key = "num_experts", .shared_key = "num_shared_experts", .scale = 2.5f});
   const Dense dense = gated_ffn(c, "intermediate_size");
   const std::vector<bool> sparse = sparse_layers(c);
-  const std::string turns = pattern(c);
-  for (const bool slides : sliding_layers(
-           c, [&](int i) { return turns[static_cast<size_t>(i) % turns.size()] == 'L'; })) {
+  for (const bool slides : layers_that_slide(c)) {
     const auto i = static_cast<size_t>(layer_count(m));
     add_layer(m, pre_norm(m.final_norm, slides ? sliding : full,
                           sparse[i] ? Operation{moe} : Operation{dense}));

@@ -177,6 +177,15 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
   return out;
 }
 
+Rope sliding_rope(const ConfigReader& c, const Attention& full, float theta) {
+  const auto map = c.child("rope_parameters");
+  const auto own = map ? map->child("sliding_attention") : std::nullopt;
+  if (!own) return Rope{.theta = theta, .dim = full.rope.dim};
+  Rope r = rope(c, full.head_dim, theta, "sliding_attention");
+  if (!own->has("rope_theta")) r.theta = theta;  // Not the full layers' rope_theta beside the map.
+  return r;
+}
+
 float yarn_softmax_factor(const ConfigReader& c, const Rope& rope) {
   if (rope.scaling != Rope::kYarn) return 1;
   auto r = c.child("rope_parameters");
@@ -260,6 +269,16 @@ std::vector<Sublayer> pre_norm(Norm norm, Operation mixer, Operation ffn) {
           {.op = std::move(ffn), .pre = named(norm, "post_attention_layernorm")}};
 }
 
+std::vector<Sublayer> post_norm(Norm norm, Operation mixer, Operation ffn) {
+  return {{.op = std::move(mixer), .post = named(norm, "post_attention_layernorm")},
+          {.op = std::move(ffn), .post = named(norm, "post_feedforward_layernorm")}};
+}
+
+std::vector<Sublayer> parallel_norm(Norm norm, Operation mixer, Operation ffn) {
+  return {{.op = std::move(mixer), .pre = named(norm, "input_layernorm")},
+          {.op = std::move(ffn), .input = Sublayer::kSameAsBefore}};
+}
+
 std::vector<Sublayer> sandwich_norm(Norm norm, Operation mixer, Operation ffn) {
   return {{.op = std::move(mixer),
            .pre = named(norm, "input_layernorm"),
@@ -279,6 +298,20 @@ void add_layer(ModelSpec& m, std::vector<Sublayer> sublayers) {
 
 void add_layers(ModelSpec& m, int count, const std::vector<Sublayer>& sublayers) {
   for (int i = 0; i < count; ++i) add_layer(m, sublayers);
+}
+
+ModelSpec pre_norm_model(const ConfigReader& c, const Defaults& defaults, const Attention& attn,
+                         const Dense& ffn) {
+  ModelSpec m = decoder(c, defaults);
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, attn, ffn));
+  return m;
+}
+
+void expect_string(const ConfigReader& c, std::string_view key, std::string_view value) {
+  const std::string found = c.string_or(key, value);
+  if (found != value)
+    c.reject(std::string(key) + ": expected \"" + std::string(value) + "\", found \"" +
+             found.substr(0, 80) + "\"");
 }
 
 int sliding_window(const ConfigReader& c, int fallback) {

@@ -42,6 +42,9 @@ Attention gqa(const ConfigReader& c, const Defaults& defaults);
 // be a map by layer type ("full_attention").
 Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view layer_type,
           float partial_rotary_factor = 1);
+// Of sliding layers with a base of their own and no scaling, unless rope_parameters is a map that
+// says what they have.
+Rope sliding_rope(const ConfigReader& c, const Attention& full, float theta);
 // By what DeepSeek's latent attention multiplies its softmax scale under yarn: m(mscale_all_dim)^2.
 float yarn_softmax_factor(const ConfigReader& c, const Rope& rope);
 Dense gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
@@ -72,12 +75,22 @@ void granite_multipliers(const ConfigReader& c, ModelSpec& m);
 
 // A layer: x + mixer(norm(x)), then x + ffn(norm(x)). Norms have Llama's names.
 std::vector<Sublayer> pre_norm(Norm norm, Operation mixer, Operation ffn);
+// x + norm(mixer(x)), then x + norm(ffn(x)); with OLMo's names.
+std::vector<Sublayer> post_norm(Norm norm, Operation mixer, Operation ffn);
+// x + mixer(norm(x)) + ffn(norm(x)), of one norm: Llama's first.
+std::vector<Sublayer> parallel_norm(Norm norm, Operation mixer, Operation ffn);
 // Gemma's: a norm also after each sublayer, before it is added; with Gemma's names.
 std::vector<Sublayer> sandwich_norm(Norm norm, Operation mixer, Operation ffn);
 // Appends the next layer of the checkpoint; as many alike.
 void add_layer(ModelSpec& m, std::vector<Sublayer> sublayers);
 void add_layers(ModelSpec& m, int count, const std::vector<Sublayer>& sublayers);
 
+// decoder() with num_hidden_layers layers pre_norm(), all alike.
+ModelSpec pre_norm_model(const ConfigReader& c, const Defaults& defaults, const Attention& attn,
+                         const Dense& ffn);
+
+// The family assumes this value.
+void expect_string(const ConfigReader& c, std::string_view key, std::string_view value);
 // sliding_window in tokens; 0 is none, and so is null.
 int sliding_window(const ConfigReader& c, int fallback);
 // A cap on logits; 0 is none, and so is null.
@@ -89,25 +102,45 @@ std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
 // Which layers are of type sliding_attention.
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
+ModelSpec arcee(const ConfigReader& c);
 ModelSpec bailing_moe(const ConfigReader& c);
 ModelSpec bailing_moe_v2(const ConfigReader& c);
+ModelSpec cohere(const ConfigReader& c);
+ModelSpec cohere2(const ConfigReader& c);
 ModelSpec deepseek_v2(const ConfigReader& c);
 ModelSpec dots1(const ConfigReader& c);
+ModelSpec ernie4_5(const ConfigReader& c);
 ModelSpec ernie4_5_moe(const ConfigReader& c);
+ModelSpec exaone(const ConfigReader& c);
+ModelSpec exaone4(const ConfigReader& c);
 ModelSpec exaone_moe(const ConfigReader& c);
+ModelSpec gemma(const ConfigReader& c);
 ModelSpec gemma2(const ConfigReader& c);
 ModelSpec gemma3_text(const ConfigReader& c);
+ModelSpec glm(const ConfigReader& c);
+ModelSpec glm4(const ConfigReader& c);
 ModelSpec glm4_moe(const ConfigReader& c);
 ModelSpec gpt_oss(const ConfigReader& c);
 ModelSpec granite(const ConfigReader& c);
 ModelSpec granitemoe(const ConfigReader& c);
 ModelSpec granitemoeshared(const ConfigReader& c);
+ModelSpec helium(const ConfigReader& c);
+ModelSpec hunyuan_v1_dense(const ConfigReader& c);
 ModelSpec hunyuan_v1_moe(const ConfigReader& c);
+ModelSpec internlm3(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
+ModelSpec mimo(const ConfigReader& c);
 ModelSpec mimo_v2_flash(const ConfigReader& c);
+ModelSpec minicpm(const ConfigReader& c);
 ModelSpec minimax_m2(const ConfigReader& c);
+ModelSpec ministral(const ConfigReader& c);
+ModelSpec ministral3(const ConfigReader& c);
 ModelSpec mistral(const ConfigReader& c);
 ModelSpec mixtral(const ConfigReader& c);
+ModelSpec nemotron(const ConfigReader& c);
+ModelSpec olmo(const ConfigReader& c);
+ModelSpec olmo2(const ConfigReader& c);
+ModelSpec olmo3(const ConfigReader& c);
 ModelSpec olmoe(const ConfigReader& c);
 ModelSpec phi3(const ConfigReader& c);
 ModelSpec qwen2(const ConfigReader& c);
@@ -115,6 +148,8 @@ ModelSpec qwen2_moe(const ConfigReader& c);
 ModelSpec qwen3(const ConfigReader& c);
 ModelSpec qwen3_moe(const ConfigReader& c);
 ModelSpec qwen3_next(const ConfigReader& c);
+ModelSpec seed_oss(const ConfigReader& c);
+ModelSpec smollm3(const ConfigReader& c);
 ModelSpec solar_open(const ConfigReader& c);
 
 }  // namespace weir::model::family

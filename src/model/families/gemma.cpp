@@ -1,19 +1,21 @@
-// Gemma 2 and 3 (text): norms before and after each sublayer, stored as w and meaning 1 + w;
-// embeddings scaled by sqrt(hidden); sliding and full layers alternate. Gemma 2 caps logits, Gemma
-// 3 normalises Q and K and gives sliding layers a rope of their own.
+// Gemma: norms stored as w and meaning 1 + w; embeddings scaled by sqrt(hidden). Gemma 2 and 3
+// (text) have norms before and after each sublayer; sliding and full layers alternate. Gemma 2 caps
+// logits, Gemma 3 normalises Q and K and gives sliding layers a rope of their own.
 #include "model/families/family.h"
 
 namespace weir::model::family {
 
 namespace {
 
+constexpr Defaults kGemma = {.num_key_value_heads = 16, .head_dim = 256, .tied_head = true};
 constexpr Defaults kGemma2 = {.num_key_value_heads = 4, .head_dim = 256, .tied_head = true};
 constexpr Defaults kGemma3 = {
     .rope_theta = 1e6f, .num_key_value_heads = 4, .head_dim = 256, .tied_head = true};
 constexpr int kWindow = 4096;  // Where sliding_window is left out.
 
-ModelSpec gemma(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
+ModelSpec gemma_decoder(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
   c.expect_bool("attention_bias", false);
+  c.expect_bool("use_bidirectional_attention", false);
   c.ignore("hidden_act");  // Says "gelu" where the tanh form is meant.
   ModelSpec m = decoder(c, defaults);
   m.embed_scale = std::sqrt(static_cast<float>(m.hidden_size));
@@ -34,18 +36,6 @@ Attention gemma_attention(const ConfigReader& c, const Defaults& defaults, float
   return attn;
 }
 
-// Sliding layers have a base of their own and no scaling, unless rope_parameters is a map that says
-// what they have.
-Rope sliding_rope(const ConfigReader& c, const Attention& full) {
-  const float theta = c.float_or("rope_local_base_freq", 10000);
-  const auto map = c.child("rope_parameters");
-  const auto own = map ? map->child("sliding_attention") : std::nullopt;
-  if (!own) return Rope{.theta = theta, .dim = full.rope.dim};
-  Rope r = rope(c, full.head_dim, theta, "sliding_attention");
-  if (!own->has("rope_theta")) r.theta = theta;  // Not the full layers' rope_theta beside the map.
-  return r;
-}
-
 void add_layers(const ConfigReader& c, const Attention& sliding, const Attention& full,
                 const std::function<bool(int)>& slides, ModelSpec& m) {
   const Dense ffn = gemma_ffn(c);
@@ -55,8 +45,14 @@ void add_layers(const ConfigReader& c, const Attention& sliding, const Attention
 
 }  // namespace
 
+ModelSpec gemma(const ConfigReader& c) {
+  ModelSpec m = gemma_decoder(c, kGemma, 0);
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, gqa(c, kGemma), gemma_ffn(c)));
+  return m;
+}
+
 ModelSpec gemma2(const ConfigReader& c) {
-  ModelSpec m = gemma(c, kGemma2, 30);
+  ModelSpec m = gemma_decoder(c, kGemma2, 30);
   const Attention full = gemma_attention(c, kGemma2, 50);
   Attention sliding = full;
   sliding.window = sliding_window(c, kWindow);
@@ -66,8 +62,7 @@ ModelSpec gemma2(const ConfigReader& c) {
 }
 
 ModelSpec gemma3_text(const ConfigReader& c) {
-  c.expect_bool("use_bidirectional_attention", false);
-  ModelSpec m = gemma(c, kGemma3, 0);
+  ModelSpec m = gemma_decoder(c, kGemma3, 0);
   Attention full = gemma_attention(c, kGemma3, 0);
   full.qk_norm = Attention::kPerHead;
   full.qk_norm_offset = 1;
@@ -75,7 +70,7 @@ ModelSpec gemma3_text(const ConfigReader& c) {
 
   Attention sliding = full;
   sliding.window = sliding_window(c, kWindow);
-  sliding.rope = sliding_rope(c, full);
+  sliding.rope = sliding_rope(c, full, c.float_or("rope_local_base_freq", 10000));
 
   const int pattern =
       c.int_or("sliding_window_pattern", c.int_or("_sliding_window_pattern", 6, 1), 1);

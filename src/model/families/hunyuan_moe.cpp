@@ -1,4 +1,4 @@
-// Hunyuan with experts: Q and K heads are normalised after rope; every layer routes by softmax and
+// Hunyuan: Q and K heads are normalised after rope. With experts: every layer routes by softmax and
 // has a shared expert beside.
 #include "model/families/family.h"
 
@@ -21,19 +21,36 @@ std::vector<int> by_layer(const ConfigReader& c, const char* key, int fallback) 
   return out;
 }
 
-}  // namespace
-
-ModelSpec hunyuan_v1_moe(const ConfigReader& c) {
+Attention attention(const ConfigReader& c) {
   for (const char* key : {"attention_head_dim", "eod_token_id", "cla_share_factor"})
     c.ignore(key);  // head_dim once more, a token, and of use_cla.
   for (const char* key : {"use_cla", "mlp_bias"}) c.expect_bool(key, false);
-  c.expect_bool("norm_topk_prob", true);
-  ModelSpec m = decoder(c, kDefaults);
   Attention attn = gqa(c, kDefaults);
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
   if (c.bool_or("use_qk_norm", true)) attn.qk_norm = Attention::kPerHead;
   attn.qk_norm_after_rope = true;
-  attn.qk_norm_eps = m.final_norm.eps;
+  attn.qk_norm_eps = rms(c, kDefaults).eps;
+  return attn;
+}
+
+void rename_qk_norms(ModelSpec& m) {
+  m.renames.emplace_back("self_attn.q_norm", "self_attn.query_layernorm");
+  m.renames.emplace_back("self_attn.k_norm", "self_attn.key_layernorm");
+}
+
+}  // namespace
+
+ModelSpec hunyuan_v1_dense(const ConfigReader& c) {
+  c.expect_bool("use_rotary_pos_emb", true);
+  ModelSpec m = pre_norm_model(c, kDefaults, attention(c), gated_ffn(c, "intermediate_size"));
+  rename_qk_norms(m);
+  return m;
+}
+
+ModelSpec hunyuan_v1_moe(const ConfigReader& c) {
+  c.expect_bool("norm_topk_prob", true);
+  ModelSpec m = decoder(c, kDefaults);
+  const Attention attn = attention(c);
   Moe moe = {.num_experts = c.int_or("num_experts", 1, 1),
              .expert = gated_ffn(c, "intermediate_size"),
              .router = {.score = Router::kSoftmax, .renormalise = true}};
@@ -48,9 +65,8 @@ ModelSpec hunyuan_v1_moe(const ConfigReader& c) {
     moe.shared = shared_experts(one, shares ? shared[i] : 0);
     add_layer(m, pre_norm(m.final_norm, attn, moe));
   }
-  m.renames = {{"mlp.gate", "mlp.gate.wg"},
-               {"self_attn.q_norm", "self_attn.query_layernorm"},
-               {"self_attn.k_norm", "self_attn.key_layernorm"}};
+  m.renames = {{"mlp.gate", "mlp.gate.wg"}};
+  rename_qk_norms(m);
   rename_shared(m, "mlp.shared_mlp");
   return m;
 }

@@ -1,4 +1,4 @@
-// Qwen2 (biases on Q, K and V), Qwen3 (RMSNorm on every Q and K head), dense and with experts, and
+// Qwen2 (biases on Q, K and V; MiMo is the same), Qwen3 (RMSNorm on every Q and K head), dense and with experts, and
 // Qwen3-Next (gated delta nets between layers of gated attention).
 #include <set>
 
@@ -113,6 +113,13 @@ Moe routed(const ConfigReader& c, int num_experts, int top_k, bool renormalise =
 }  // namespace
 
 ModelSpec qwen2(const ConfigReader& c) { return dense(c, kQwen2, qwen2_attention(c, kQwen2)); }
+
+ModelSpec mimo(const ConfigReader& c) {
+  c.ignore("num_nextn_predict_layers");  // They lie under model.mtp_layers.
+  Attention attn = gqa(c, kQwen2);
+  attn.qkv_bias = c.bool_or("attention_bias", true);
+  return dense(c, kQwen2, attn);
+}
 
 ModelSpec qwen3(const ConfigReader& c) { return dense(c, kQwen3, qwen3_attention(c, kQwen3)); }
 

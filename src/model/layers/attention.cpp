@@ -1,5 +1,7 @@
 #include "model/layers/attention.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace weir::model {
@@ -186,6 +188,9 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
   const int32_t heads = last - first;
   for (int32_t row = begin; row < end; ++row) {
     float* head = heads_of(pass, part, row, first, last);
+    const int32_t columns = heads * (part == kV ? spec_.v_dim() : spec_.head_dim);
+    if (const float most = spec_.qkv_limit; most > 0)
+      for (int32_t i = 0; i < columns; ++i) head[i] = std::clamp(head[i], -most, most);
     if (part != kV) turn_heads(pass, part, row, first, heads, head);
     if (part != kQ) store_heads(pass, part, row, first, heads, head);
   }
@@ -200,6 +205,12 @@ void AttentionLayer::turn_heads(const Pass& pass, Part part, int32_t row, int32_
                   rope.layout == Rope::kInterleaved);
   }
   if (spec_.qk_norm_after_rope) normalise_heads(pass, part, first, heads, x);
+  if (part == kQ && spec_.position_beta != 0)
+    pass.ops.scale(position_factor(pass.ws.position[row]), heads * spec_.head_dim, x);
+}
+
+float AttentionLayer::position_factor(int32_t position) const {
+  return 1 + spec_.position_beta * std::log1p(static_cast<float>(position / spec_.position_step));
 }
 
 void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32_t first,

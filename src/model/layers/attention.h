@@ -38,6 +38,7 @@ class AttentionLayer final : public Layer {
              int32_t last) const;
   void turn_heads(const Pass& pass, Part part, int32_t row, int32_t first, int32_t heads,
                   float* x) const;
+  float position_factor(int32_t position) const;
   void store_heads(const Pass& pass, Part part, int32_t row, int32_t first, int32_t heads,
                    const float* x) const;
   void gate_heads(const Pass& pass, int32_t begin, int32_t end, int32_t first, int32_t heads) const;
