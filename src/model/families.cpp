@@ -47,6 +47,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"HeliumForCausalLM", family::helium},
     FamilyEntry{"HunYuanDenseV1ForCausalLM", family::hunyuan_v1_dense},
     FamilyEntry{"HunYuanMoEV1ForCausalLM", family::hunyuan_v1_moe},
+    FamilyEntry{"InternLM2ForCausalLM", family::internlm2},
     FamilyEntry{"InternLM3ForCausalLM", family::internlm3},
     FamilyEntry{"LlamaForCausalLM", family::llama},
     FamilyEntry{"MiMoForCausalLM", family::mimo},

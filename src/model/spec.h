@@ -181,6 +181,9 @@ struct Sublayer {
 struct FusedModules {
   std::string stored;              // "self_attn.qkv_proj"
   std::vector<std::string> parts;  // "self_attn.q_proj", ...
+  // The rows of each part are so many runs; the first runs of all parts lie together, then the
+  // second ones, as where a key-value head's rows follow those of the queries that it answers.
+  int runs = 1;
 };
 
 // Experts of a layer in two tensors without modules, gate_proj's rows with up_proj's in the first:

@@ -24,6 +24,16 @@ inline kernels::FloatType float_type(DType type) {
                                : kernels::FloatType::kBF16;
 }
 
+// Which rows of those stored are a matrix's: runs of `length`, each `step` rows after the one
+// before.
+struct RowRuns {
+  int64_t length = 0;  // 0: one run.
+  int64_t step = 0;
+
+  bool one() const { return length == 0; }
+  int64_t stored(int64_t row) const { return one() ? row : row / length * step + row % length; }
+};
+
 struct StoredMatrix {
   // Where some of its bytes begin, and how many they are.
   struct Piece {
@@ -46,9 +56,11 @@ struct StoredMatrix {
   // the one in the next column.
   int64_t row_step = 0;
   int64_t column_step = 1;
+  RowRuns runs{};
 
   // Rows lie as kernels want them, one after another; else they have to be rearranged.
-  bool in_rows() const { return row_step == linear.k && column_step == 1; }
+  bool in_rows() const { return !turned() && column_step == 1 && runs.one(); }
+  bool turned() const { return row_step != linear.k; }
   int64_t numbers() const { return linear.macs(); }
   // What people call the format: "4-bit g32", "BF16".
   std::string format_name() const {

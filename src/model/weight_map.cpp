@@ -182,15 +182,17 @@ StoredMatrix::Piece WeightBinder::piece_of(const card::StoredTensor& stored, int
 }
 
 const float* WeightBinder::widened(const card::StoredTensor& stored, int64_t element, int64_t count,
-                                   float offset, int64_t step) {
+                                   float offset, const RowRuns& runs) {
   tally_.add_vector(count);
   const Tensor& t = stored.tensor;
   return unwrap(
-      store_.add_widened(t.type, t.data + element * dtype_bytes(t.type), count, offset, step));
+      store_.add_widened(t.type, t.data + element * dtype_bytes(t.type), count, offset, runs));
 }
 
-StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Precision precision) {
+StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Precision precision,
+                                  const RowRuns& runs) {
   StoredMatrix out;
+  out.runs = runs;
   out.name = m.weight->name;
   out.row_step = m.k;
   Linear& linear = out.linear;
@@ -198,7 +200,8 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
   linear.k = m.k;
   const auto add_rows = [&](const card::StoredTensor& t) {
     const int64_t columns = t.tensor.shape[static_cast<size_t>(t.tensor.rank - 1)];
-    out.piece[static_cast<size_t>(out.pieces++)] = piece_of(t, row * columns, n * columns);
+    out.piece[static_cast<size_t>(out.pieces++)] =
+        piece_of(t, row * columns, (runs.stored(n - 1) + 1) * columns);
   };
   add_rows(*m.weight);
   if (m.scales == nullptr) {
@@ -217,7 +220,7 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
                     .bits = kernels::container_bits(m.format.bits),
                     .scale_type = float_type(m.format.scale_type)};
   }
-  if (m.bias != nullptr) linear.bias = widened(*m.bias, row, n, 0);
+  if (m.bias != nullptr) linear.bias = widened(*m.bias, row, n, 0, runs);
   return out;
 }
 
@@ -269,10 +272,14 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
   std::array<int64_t, 1> rows = {0};
   for (const Part& part : parts) rows[0] += part.n;
   const auto module = open(stored_path(layer, fused->stored), rows, k, bias);
+  const int runs = fused->runs;
   int64_t row = 0;
   for (const Part& part : parts) {
-    out.push_back(module ? bind(*module, row, part.n, Precision::kAsComputed) : Linear{});
-    row += part.n;
+    const int64_t length = part.n / runs;
+    const RowRuns some = runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows[0] / runs};
+    out.push_back(module ? place(locate(*module, row, part.n, Precision::kAsComputed, some), store_)
+                         : Linear{});
+    row += length;
   }
   return out;
 }
@@ -325,7 +332,8 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
     matrix.pieces = 1;
     matrix.row_step = t.transposed ? step : step * k;
     matrix.column_step = t.transposed ? rows : 1;
-    if (biases != nullptr) matrix.linear.bias = widened(*biases, e * rows + first, n, 0, step);
+    if (biases != nullptr)
+      matrix.linear.bias = widened(*biases, e * rows + first, n, 0, {.length = 1, .step = step});
     fn(matrix);
   }
 }

@@ -124,8 +124,10 @@ class WeightBinder {
   bool stores_sums() const;
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
                              bool bias);
-  // Rows [row, row + n) of the module, all leading dimensions counted.
-  StoredMatrix locate(const Module& module, int64_t row, int32_t n, Precision precision);
+  // Rows [row, row + n) of the module, all leading dimensions counted, or n rows from there on that
+  // come in runs.
+  StoredMatrix locate(const Module& module, int64_t row, int32_t n, Precision precision,
+                      const RowRuns& runs = {});
   // The same rows as columns: [module.k, n], of floats.
   StoredMatrix locate_turned(const Module& module, int64_t row, int32_t n);
   StoredMatrix::Piece piece_of(const card::StoredTensor& tensor, int64_t element,
@@ -135,7 +137,7 @@ class WeightBinder {
     return place(locate(module, row, n, precision), store_);
   }
   const float* widened(const card::StoredTensor& tensor, int64_t element, int64_t count,
-                       float offset, int64_t step = 1);
+                       float offset, const RowRuns& runs = {});
   // The layer's experts are in the tensors that ModelSpec::expert_tensors names.
   bool in_tensors(int layer, std::string_view part) const;
   // A float matrix but for its rows.

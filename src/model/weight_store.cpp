@@ -79,7 +79,7 @@ Result<Linear> WeightStore::place(const StoredMatrix& m) {
 
 WeightStore::QuantSource WeightStore::source_of(const StoredMatrix& m) {
   const auto bytes = [&](size_t i) { return reinterpret_cast<const uint8_t*>(m.piece[i].data()); };
-  const bool turned = !m.in_rows();
+  const bool turned = m.turned();
   QuantSource source;
   source.stored = {.n = turned ? m.linear.k : m.linear.n,
                    .k = turned ? m.linear.n : m.linear.k,
@@ -93,6 +93,7 @@ WeightStore::QuantSource WeightStore::source_of(const StoredMatrix& m) {
     source.file[i] = m.piece[i].file;
     source.offset[i] = m.piece[i].offset;
   }
+  source.runs = m.runs;
   return source;
 }
 
@@ -135,7 +136,8 @@ Result<const void*> WeightStore::add_gathered(const StoredMatrix& m) {
                                   .n = m.linear.n,
                                   .k = m.linear.k,
                                   .row_step = m.row_step,
-                                  .column_step = m.column_step};
+                                  .column_step = m.column_step,
+                                  .runs = m.runs};
   WEIR_ASSIGN(std::byte * rows, allocate(source.bytes()));
   for (int32_t begin = 0; begin < source.n; begin += kGatherRows)
     gather_jobs_.push_back({source, rows, begin, std::min(begin + kGatherRows, source.n)});
@@ -152,10 +154,10 @@ Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
 }
 
 Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,
-                                              float offset, int64_t step) {
+                                              float offset, const RowRuns& runs) {
   WEIR_ASSIGN(std::byte * memory, allocate(count * 4));
   auto* out = reinterpret_cast<float*>(memory);
-  for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, i * step) + offset;
+  for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, runs.stored(i)) + offset;
   return out;
 }
 
@@ -170,12 +172,41 @@ Result<const float*> WeightStore::add_transposed(DType type, const std::byte* da
 
 int64_t WeightStore::run(const Job& job) {
   const kernels::StoredQuant& s = job.source.stored;
-  kernels::repack_blocks(s, job.begin, job.end, job.words, job.scales);
   const int64_t first = int64_t{job.begin} * kernels::kBlockRows;
   const int64_t rows = std::min<int64_t>(int64_t{job.end} * kernels::kBlockRows, s.n) - first;
   const RowBytes row = row_bytes(s);
-  drop_rows(job.source, row, first, rows);
+  if (job.source.runs.one()) {
+    kernels::repack_blocks(s, job.begin, job.end, job.words, job.scales);
+    drop_rows(job.source, row, first, rows);
+  } else {
+    repack_runs(job, first, rows);
+  }
   return rows * row.all();
+}
+
+void WeightStore::repack_runs(const Job& job, int64_t first, int64_t rows) {
+  const kernels::StoredQuant& s = job.source.stored;
+  const RowBytes row = row_bytes(s);
+  const auto together = [&](const uint8_t* from, int64_t bytes) {
+    std::vector<uint8_t> out(static_cast<size_t>(rows * bytes));
+    for (int64_t r = 0; r < rows; ++r)
+      std::memcpy(out.data() + r * bytes, from + job.source.runs.stored(first + r) * bytes,
+                  static_cast<size_t>(bytes));
+    return out;
+  };
+  const std::vector<uint8_t> words = together(s.words, row.words),
+                             scales = together(s.scales, row.scales),
+                             biases = together(s.biases, row.scales);
+  kernels::StoredQuant some = s;
+  some.n = static_cast<int32_t>(rows);
+  some.words = words.data();
+  some.scales = scales.data();
+  some.biases = biases.data();
+  const auto before = static_cast<int32_t>(first);
+  kernels::repack_blocks(
+      some, 0, job.end - job.begin,
+      job.words + kernels::packed_word_bytes(before, s.k, kernels::container_bits(s.bits)),
+      job.scales + kernels::packed_scale_bytes(before, s.k, s.group, s.scale_type));
 }
 
 int64_t WeightStore::run(const TurnJob& job) {
@@ -193,7 +224,7 @@ void WeightStore::gather(const ScatteredFloats& s, int32_t begin, int32_t end, s
   for (int64_t c = 0; c < s.k; ++c)
     for (int64_t r = begin; r < end; ++r)
       std::memcpy(rows + (r * s.k + c) * kSize,
-                  s.data + (r * s.row_step + c * s.column_step) * kSize, sizeof(T));
+                  s.data + (s.runs.stored(r) * s.row_step + c * s.column_step) * kSize, sizeof(T));
 }
 
 int64_t WeightStore::run(const GatherJob& job) {
@@ -221,9 +252,12 @@ void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64
   });
   if (progress) progress(stored_bytes_, stored_bytes_);
   // Matrices that are gathered lie among one another: only now are all of them read.
+  for (const Job& job : jobs_)
+    if (const kernels::StoredQuant& s = job.source.stored; !job.source.runs.one() && job.begin == 0)
+      drop_rows(job.source, row_bytes(s), 0, job.source.runs.stored(s.n - 1) + 1);
   for (const GatherJob& job : gather_jobs_) {
     const ScatteredFloats& s = job.source;
-    const int64_t last = (s.n - 1) * s.row_step + (s.k - 1) * s.column_step;
+    const int64_t last = s.runs.stored(s.n - 1) * s.row_step + (s.k - 1) * s.column_step;
     if (job.begin == 0)
       s.file->drop(static_cast<size_t>(s.data - s.file->bytes().data()),
                    static_cast<size_t>((last + 1) * dtype_bytes(s.type)));

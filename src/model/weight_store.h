@@ -32,9 +32,9 @@ class WeightStore final : public Placer {
   // other matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are
   // gathered row by row, and codes that are wanted as columns become float32, exactly.
   Result<Linear> place(const StoredMatrix& matrix) override;
-  // `count` elements, `step` apart, widened to float32, plus `offset`.
+  // `count` elements, as `runs` has them, widened to float32, plus `offset`.
   Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset,
-                                   int64_t step = 1);
+                                   const RowRuns& runs = {});
 
   // [rows, columns] elements, widened to float32, as [columns, rows].
   Result<const float*> add_transposed(DType type, const std::byte* data, int64_t rows,
@@ -59,6 +59,7 @@ class WeightStore final : public Placer {
     kernels::StoredQuant stored{};
     const FileView* file[3] = {};  // Of words, scales and biases.
     size_t offset[3] = {};         // Of the first row in that file.
+    RowRuns runs{};
   };
   // A float matrix [n, k] that is not stored row by row: transposed, or its rows among others.
   struct ScatteredFloats {
@@ -67,6 +68,7 @@ class WeightStore final : public Placer {
     const std::byte* data = nullptr;  // Of its first element.
     int32_t n = 0, k = 0;
     int64_t row_step = 0, column_step = 0;  // In elements.
+    RowRuns runs{};
 
     int64_t bytes() const { return int64_t{n} * k * dtype_bytes(type); }
   };
@@ -95,6 +97,8 @@ class WeightStore final : public Placer {
     int32_t begin = 0, end = 0;
   };
   static int64_t run(const Job& job);
+  // The same for rows that come in runs: they are brought together first.
+  static void repack_runs(const Job& job, int64_t first, int64_t rows);
   // Rows [begin, end) of a matrix that is gathered.
   struct GatherJob {
     ScatteredFloats source;

@@ -56,8 +56,7 @@ ModelSpec cohere2(const ConfigReader& c) {
   full.rope = {};
   const Dense ffn = gated_ffn(c, "intermediate_size");
   const int pattern = c.int_or("sliding_window_pattern", 4, 1);
-  for (const bool slides :
-       sliding_layers(c, [=](int layer) { return (layer + 1) % pattern != 0; }))
+  for (const bool slides : sliding_layers(c, [=](int layer) { return (layer + 1) % pattern != 0; }))
     add_layer(m, parallel_norm(m.final_norm, slides ? sliding : full, ffn));
   return m;
 }

@@ -61,8 +61,8 @@ std::string pattern(const ConfigReader& c) {
 
 std::vector<bool> layers_that_slide(const ConfigReader& c) {
   const std::string turns = pattern(c);
-  return sliding_layers(
-      c, [&](int i) { return turns[static_cast<size_t>(i) % turns.size()] == 'L'; });
+  return sliding_layers(c,
+                        [&](int i) { return turns[static_cast<size_t>(i) % turns.size()] == 'L'; });
 }
 
 }  // namespace
@@ -81,7 +81,8 @@ ModelSpec exaone(const ConfigReader& c) {
   std::vector<Sublayer> sublayers = pre_norm(m.final_norm, attn, ffn);
   sublayers[0].pre->module = "ln_1";
   sublayers[1].pre->module = "ln_2";
-  add_layers(m, c.has("num_layers") ? c.require_int("num_layers", 1, 2048) : num_layers(c), sublayers);
+  add_layers(m, c.has("num_layers") ? c.require_int("num_layers", 1, 2048) : num_layers(c),
+             sublayers);
   m.layers = "transformer.h.";
   m.renames = {{"embed_tokens", "transformer.wte"},
                {"norm", "transformer.ln_f"},

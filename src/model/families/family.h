@@ -127,6 +127,7 @@ ModelSpec granitemoeshared(const ConfigReader& c);
 ModelSpec helium(const ConfigReader& c);
 ModelSpec hunyuan_v1_dense(const ConfigReader& c);
 ModelSpec hunyuan_v1_moe(const ConfigReader& c);
+ModelSpec internlm2(const ConfigReader& c);
 ModelSpec internlm3(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
 ModelSpec mimo(const ConfigReader& c);

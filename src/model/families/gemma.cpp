@@ -14,7 +14,6 @@ constexpr Defaults kGemma3 = {
 constexpr int kWindow = 4096;  // Where sliding_window is left out.
 
 ModelSpec gemma_decoder(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
-  c.expect_bool("attention_bias", false);
   c.expect_bool("use_bidirectional_attention", false);
   c.ignore("hidden_act");  // Says "gelu" where the tanh form is meant.
   ModelSpec m = decoder(c, defaults);
@@ -29,8 +28,14 @@ Dense gemma_ffn(const ConfigReader& c) {
                .act = activation(c, "hidden_activation", "gelu_pytorch_tanh")};
 }
 
-Attention gemma_attention(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
+Attention biased_gqa(const ConfigReader& c, const Defaults& defaults) {
   Attention attn = gqa(c, defaults);
+  attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
+  return attn;
+}
+
+Attention gemma_attention(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
+  Attention attn = biased_gqa(c, defaults);
   attn.scale = 1 / std::sqrt(c.float_or("query_pre_attn_scalar", 256));
   attn.logit_softcap = softcap(c, "attn_logit_softcapping", logit_softcap);
   return attn;
@@ -47,7 +52,11 @@ void add_layers(const ConfigReader& c, const Attention& sliding, const Attention
 
 ModelSpec gemma(const ConfigReader& c) {
   ModelSpec m = gemma_decoder(c, kGemma, 0);
-  add_layers(m, num_layers(c), pre_norm(m.final_norm, gqa(c, kGemma), gemma_ffn(c)));
+  // Here hidden_act counts where the later key is null, as the references have it.
+  const char* key = c.has("hidden_activation") ? "hidden_activation" : "hidden_act";
+  const Dense ffn = {.width = ffn_width(c, "intermediate_size"),
+                     .act = activation(c, key, "gelu_pytorch_tanh")};
+  add_layers(m, num_layers(c), pre_norm(m.final_norm, biased_gqa(c, kGemma), ffn));
   return m;
 }
 

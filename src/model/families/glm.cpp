@@ -31,7 +31,8 @@ ModelSpec glm(const ConfigReader& c) { return glm_of(c, layer(c, rms(c, kDefault
 
 ModelSpec glm4(const ConfigReader& c) {
   std::vector<Sublayer> sublayers = layer(c, rms(c, kDefaults));
-  for (const auto& [i, module] : {std::pair{0, "post_self_attn_layernorm"}, {1, "post_mlp_layernorm"}}) {
+  for (const auto& [i, module] :
+       {std::pair{0, "post_self_attn_layernorm"}, {1, "post_mlp_layernorm"}}) {
     Norm after = rms(c, kDefaults);
     after.module = module;
     sublayers[static_cast<size_t>(i)].post = after;

@@ -1,5 +1,5 @@
-// Qwen2 (biases on Q, K and V; MiMo is the same), Qwen3 (RMSNorm on every Q and K head), dense and with experts, and
-// Qwen3-Next (gated delta nets between layers of gated attention).
+// Qwen2 (biases on Q, K and V; MiMo is the same), Qwen3 (RMSNorm on every Q and K head), dense and
+// with experts, and Qwen3-Next (gated delta nets between layers of gated attention).
 #include <set>
 
 #include "model/families/family.h"
