@@ -54,6 +54,7 @@ ModelSpec cohere2(const ConfigReader& c) {
   Attention full = cohere_attention(c, m.final_norm), sliding = full;
   sliding.window = sliding_window(c, 4096);
   full.rope = {};
+  if (sliding.window == 0) sliding = full;
   const Dense ffn = gated_ffn(c, "intermediate_size");
   const int pattern = c.int_or("sliding_window_pattern", 4, 1);
   for (const bool slides : sliding_layers(c, [=](int layer) { return (layer + 1) % pattern != 0; }))

@@ -100,9 +100,8 @@ ModelSpec exaone4(const ConfigReader& c) {
   ModelSpec m = decoder(c, kDefaults);
   const auto [sliding, full] = mixers(c, m.final_norm);
   const Dense ffn = gated_ffn(c, "intermediate_size");
-  const std::vector<bool> slides = layers_that_slide(c);
-  for (size_t i = 0; i < slides.size(); ++i)
-    add_layer(m, post_norm(m.final_norm, slides[i] && sliding.window > 0 ? sliding : full, ffn));
+  for (const bool slides : layers_that_slide(c))
+    add_layer(m, post_norm(m.final_norm, slides ? sliding : full, ffn));
   return m;
 }
 

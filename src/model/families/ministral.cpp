@@ -10,24 +10,27 @@ constexpr Defaults kMinistral = {.num_key_value_heads = 8};
 constexpr Defaults kMinistral3 = {
     .rms_norm_eps = 1e-5f, .rope_theta = 1e6f, .num_key_value_heads = 8, .head_dim = 128};
 
-}  // namespace
-
-ModelSpec ministral(const ConfigReader& c) {
+// All layers slide unless layer_types says which do.
+ModelSpec windowed(const ConfigReader& c, const Defaults& defaults, const Attention& full,
+                   int window) {
   c.expect_bool("attention_bias", false);
-  ModelSpec m = decoder(c, kMinistral);
-  const Attention full = gqa(c, kMinistral);
+  ModelSpec m = decoder(c, defaults);
   Attention sliding = full;
-  sliding.window = sliding_window(c, 4096);
+  sliding.window = sliding_window(c, window);
   const Dense ffn = gated_ffn(c, "intermediate_size");
   for (const bool slides : sliding_layers(c, [](int) { return true; }))
     add_layer(m, pre_norm(m.final_norm, slides ? sliding : full, ffn));
   return m;
 }
 
+}  // namespace
+
+ModelSpec ministral(const ConfigReader& c) {
+  return windowed(c, kMinistral, gqa(c, kMinistral), 4096);
+}
+
 ModelSpec ministral3(const ConfigReader& c) {
-  c.expect_bool("attention_bias", false);
   Attention attn = gqa(c, kMinistral3);
-  attn.window = sliding_window(c, 0);
   std::optional<ConfigReader> rope = c.child("rope_parameters");
   if (!rope) rope = c.child("rope_scaling");
   if (!rope) {
@@ -43,7 +46,7 @@ ModelSpec ministral3(const ConfigReader& c) {
     attn.position_step = rope->require_int("original_max_position_embeddings", 1);
   }
   if (rope) rope->ignore("max_position_embeddings");  // Once more.
-  return pre_norm_model(c, kMinistral3, attn, gated_ffn(c, "intermediate_size"));
+  return windowed(c, kMinistral3, attn, 0);
 }
 
 }  // namespace weir::model::family
