@@ -123,6 +123,20 @@ TEST(AttentionShape, ANormOfHeadsMayBeCentredAndHaveNoWeights) {
   EXPECT_LT(difference(), 1e-4);
 }
 
+// How far it is cut is compared with recorded answers: family olmo.
+TEST(AttentionShape, ALimitCutsOnlyWhatExceedsIt) {
+  Attention free = plain(16), limited = plain(16);
+  limited.qkv_limit = 100;
+  const Weights w = drawn(free);
+  const auto difference = [&] {
+    return largest_difference(logits_of(spec_of({{.op = free}}), w),
+                              logits_of(spec_of({{.op = limited}}), w));
+  };
+  EXPECT_EQ(difference(), 0);
+  limited.qkv_limit = 0.1f;
+  EXPECT_GT(difference(), 1e-3);
+}
+
 // Two sublayers beside each other, of which the second has the first one's keys and values.
 TEST(AttentionShape, ASublayerMayReadTheKeysOfOneBeforeIt) {
   const Attention op = plain(16);

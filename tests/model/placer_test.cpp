@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/huge_pages.h"
+#include "kernels/cpu_ops.h"
 #include "kernels/repack.h"
 #include "model/slot_placer.h"
 #include "model/weight_store.h"
@@ -144,6 +145,47 @@ TEST_F(PlacerTest, TheStoreGathersWhatIsNotStoredRowByRow) {
   ASSERT_TRUE(placed) << placed.error().message;
   store.pack(team_, {});
   EXPECT_EQ(rows_of(*placed), turned());
+}
+
+// Two rows of every six, from the third one on.
+TEST_F(PlacerTest, TheStoreBringsRunsOfRowsTogether) {
+  const RowRuns runs = {.length = 2, .step = 6};
+  StoredMatrix some = floats();
+  some.linear.n = some.linear.floats.n = 8;
+  some.piece[0].offset = 2 * kColumns * sizeof(float);
+  some.runs = runs;
+  WeightStore store;
+  const Result<Linear> placed = store.place(some);
+  ASSERT_TRUE(placed) << placed.error().message;
+  const Result<const float*> widened =
+      store.add_widened(DType::kF32, std::as_bytes(std::span(floats_)).data(), 8, 0.5f, runs);
+  ASSERT_TRUE(widened);
+  store.pack(team_, {});
+  const std::vector<float> found = rows_of(*placed);
+  for (size_t row = 0; row < 8; ++row) {
+    const size_t stored = row / 2 * 6 + row % 2;
+    for (size_t c = 0; c < kColumns; ++c)
+      EXPECT_EQ(found[row * kColumns + c], floats_[(stored + 2) * kColumns + c]);
+    EXPECT_EQ((*widened)[row], floats_[stored] + 0.5f);
+  }
+}
+
+// Four rows of every eight: a block of sixteen has rows of several runs.
+TEST_F(PlacerTest, TheStorePacksRunsOfCodes) {
+  StoredMatrix some = codes();
+  some.linear.n = some.linear.quant.n = kRows / 2;
+  some.runs = {.length = 4, .step = 8};
+  WeightStore store;
+  const Result<Linear> placed = store.place(some), all = store.place(codes());
+  ASSERT_TRUE(placed && all);
+  store.pack(team_, {});
+  std::vector<float> found(kColumns), expected(kColumns);
+  const kernels::Ops ops = kernels::ops_for(kernels::Isa::kScalar);
+  for (int32_t row = 0; row < kRows / 2; ++row) {
+    ops.dequantise_row(placed->quant, row, found.data());
+    ops.dequantise_row(all->quant, row / 4 * 8 + row % 4, expected.data());
+    EXPECT_EQ(found, expected) << row;
+  }
 }
 
 TEST_F(PlacerTest, TheStoreMakesFloatsOfCodesThatAreWantedAsColumns) {
