@@ -29,6 +29,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"DeepseekV2ForCausalLM", family::deepseek_v2},
     FamilyEntry{"Dots1ForCausalLM", family::dots1},
     FamilyEntry{"Ernie4_5ForCausalLM", family::ernie4_5},
+    FamilyEntry{"Ernie4_5_ForCausalLM", family::ernie4_5},
     FamilyEntry{"Ernie4_5_MoeForCausalLM", family::ernie4_5_moe},
     FamilyEntry{"Exaone4ForCausalLM", family::exaone4},
     FamilyEntry{"ExaoneForCausalLM", family::exaone},

@@ -48,6 +48,7 @@ ModelSpec cohere2(const ConfigReader& c) {
     c.expect_bool(key, true);
   c.expect_bool("use_qk_norm", false);
   c.ignore("use_parallel_embedding");  // How matrices are shared between devices.
+  c.ignore("layer_switch");            // An older name of sliding_window_pattern, beside it.
   expect_string(c, "order_of_interleaved_layers", "local_attn_first");
   expect_string(c, "position_embedding_type", "rope_gptj");
   ModelSpec m = cohere_decoder(c);

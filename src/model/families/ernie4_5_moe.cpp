@@ -14,8 +14,7 @@ constexpr Defaults kDefaults = {
 ModelSpec ernie4_5_moe(const ConfigReader& c) {
   for (const char* key : {"moe_capacity", "num_nextn_predict_layers"})
     c.ignore(key);  // Training's, and of layers that guess further tokens (model.mtp_*).
-  if (const std::string gate = c.string_or("moe_gate", "topk"); gate != "topk")
-    c.reject("moe_gate: expected topk, found \"" + gate.substr(0, 80) + "\"");
+  expect_string(c, "moe_gate", "topk");
   ModelSpec m = decoder(c, kDefaults);
   Attention attn = gqa(c, kDefaults);
   attn.rope.layout = Rope::kInterleaved;

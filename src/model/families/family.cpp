@@ -310,7 +310,7 @@ ModelSpec pre_norm_model(const ConfigReader& c, const Defaults& defaults, const 
 void expect_string(const ConfigReader& c, std::string_view key, std::string_view value) {
   const std::string found = c.string_or(key, value);
   if (found != value)
-    c.reject(std::string(key) + ": expected \"" + std::string(value) + "\", found \"" +
+    c.reject(std::string(key) + ": expected " + std::string(value) + ", found \"" +
              found.substr(0, 80) + "\"");
 }
 

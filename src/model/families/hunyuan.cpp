@@ -22,9 +22,15 @@ std::vector<int> by_layer(const ConfigReader& c, const char* key, int fallback) 
 }
 
 Attention attention(const ConfigReader& c) {
-  for (const char* key : {"attention_head_dim", "eod_token_id", "cla_share_factor"})
-    c.ignore(key);  // head_dim once more, a token, and of use_cla.
-  for (const char* key : {"use_cla", "mlp_bias"}) c.expect_bool(key, false);
+  for (const char* key : {"attention_head_dim", "cla_share_factor", "org_vocab_size", "dense_list",
+                          "class_num", "pool_type"})
+    c.ignore(key);  // head_dim and vocab_size once more, of use_cla, and of a classifier's head.
+  for (const char* key : {"eod_token_id", "im_end_id", "im_newline_id", "im_start_id",
+                          "mask_init_id", "pad_id", "text_end_id", "text_start_id"})
+    c.ignore(key);  // Tokens.
+  for (const char* key : {"use_cla", "mlp_bias", "add_classification_head"})
+    c.expect_bool(key, false);
+  expect_string(c, "norm_type", "rms");
   Attention attn = gqa(c, kDefaults);
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
   if (c.bool_or("use_qk_norm", true)) attn.qk_norm = Attention::kPerHead;

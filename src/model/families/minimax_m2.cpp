@@ -19,10 +19,8 @@ ModelSpec minimax_m2(const ConfigReader& c) {
     c.reject("attn_type_list: expected 1 for every layer (attention to all tokens)");
   c.expect_int("shared_intermediate_size", 0);
   c.expect_bool("use_routing_bias", true);
-  if (const std::string type = c.string_or("qk_norm_type", "per_layer"); type != "per_layer")
-    c.reject("qk_norm_type: expected per_layer, found \"" + type.substr(0, 80) + "\"");
-  if (const std::string score = c.string_or("scoring_func", "sigmoid"); score != "sigmoid")
-    c.reject("scoring_func: expected sigmoid, found \"" + score.substr(0, 80) + "\"");
+  expect_string(c, "qk_norm_type", "per_layer");
+  expect_string(c, "scoring_func", "sigmoid");
   ModelSpec m = decoder(c, kDefaults);
   Attention attn = gqa(c, kDefaults);
   attn.rope.dim = c.int_or("rotary_dim", attn.rope.dim, 0);
