@@ -67,6 +67,25 @@ TEST(Family, TakesItsOwnDefaultsForKeysThatAreLeftOut) {
       {"Qwen3ForCausalLM", 1e-6f, 1e4f, 32, 128, 0},
       {"Gemma2ForCausalLM", 1e-6f, 1e4f, 4, 256, 4096, true},
       {"Gemma3ForCausalLM", 1e-6f, 1e4f, 4, 256, 4096, true},  // Layer 0 slides: the local base.
+      {"GemmaForCausalLM", 1e-6f, 1e4f, 16, 256, 0, true},
+      {"ArceeForCausalLM", 1e-5f, 1e4f, 32, 16, 0},
+      {"CohereForCausalLM", 1e-5f, 5e5f, 32, 16, 0, true},
+      {"Cohere2ForCausalLM", 1e-5f, 1e4f, 32, 16, 4096, true},
+      {"Ernie4_5ForCausalLM", 1e-5f, 5e5f, 2, 128, 0, true},
+      {"ExaoneForCausalLM", 1e-5f, 1e4f, 32, 16, 0, true},
+      {"GlmForCausalLM", 1.5625e-7f, 1e4f, 2, 128, 0},
+      {"Glm4ForCausalLM", 1.5625e-7f, 1e4f, 2, 128, 0},
+      {"HunYuanDenseV1ForCausalLM", 1e-5f, 1e4f, 32, 16, 0},
+      {"InternLM2ForCausalLM", 1e-6f, 1e4f, 32, 16, 0},
+      {"InternLM3ForCausalLM", 1e-6f, 1e4f, 32, 16, 0},
+      {"MiMoForCausalLM", 1e-6f, 1e4f, 32, 16, 0},
+      {"MiniCPMForCausalLM", 1e-6f, 1e4f, 32, 16, 0, true},
+      {"MinistralForCausalLM", 1e-6f, 1e4f, 8, 16, 4096},
+      {"Ministral3ForCausalLM", 1e-5f, 1e6f, 8, 128, 0},
+      {"NemotronForCausalLM", 1e-5f, 1e4f, 32, 16, 0},
+      {"OlmoForCausalLM", 1e-5f, 1e4f, 32, 16, 0},
+      {"SeedOssForCausalLM", 1e-6f, 1e4f, 8, 128, 0},
+      {"SmolLM3ForCausalLM", 1e-6f, 2e6f, 4, 16, 0, true},
   };
   for (const Expected& e : kDense) {
     const auto spec = dense_spec_of(e.architecture);
@@ -87,6 +106,37 @@ TEST(Family, TakesItsOwnDefaultsForKeysThatAreLeftOut) {
   ASSERT_TRUE(qwen2_moe) << error_of(qwen2_moe);
   EXPECT_EQ(attention(*qwen2_moe).num_kv_heads, 16);
   EXPECT_EQ(std::get<Moe>(qwen2_moe->sublayers[1].op).num_experts, 60);
+}
+
+// What a family does with keys that only it has.
+TEST(Family, DenseFamiliesReadTheirOwnKeys) {
+  const auto layer = [](size_t i, std::string_view architecture, std::string_view more = "") {
+    const auto spec = dense_spec_of(architecture, more);
+    EXPECT_TRUE(spec) << error_of(spec);
+    return spec ? attention(*spec, i) : Attention{};
+  };
+  EXPECT_EQ(layer(0, "Ministral3ForCausalLM").rope.scaling, Rope::kYarn);
+  EXPECT_EQ(layer(0, "Ministral3ForCausalLM").position_step, 16384);
+  EXPECT_EQ(layer(0, "Ministral3ForCausalLM", R"("rope_parameters":{})").position_beta, 0);
+  EXPECT_EQ(layer(0, "Cohere2ForCausalLM", R"("sliding_window":null)").rope.dim, 0);
+  EXPECT_EQ(layer(0, "NemotronForCausalLM", R"("rope_percent":0.25)").rope.dim, 4);
+  const char* windows =
+      R"("use_sliding_window":true,"sliding_window":8,"no_rope_layers":[1,0,1,1])";
+  EXPECT_EQ(layer(1, "SmolLM3ForCausalLM", windows).window, 8);
+  EXPECT_EQ(layer(1, "SmolLM3ForCausalLM", windows).rope.dim, 0);
+  EXPECT_EQ(layer(3, "SmolLM3ForCausalLM", windows).window, 0);
+  const char* ropes =
+      R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":4,"rope_theta":7},)"
+      R"("sliding_attention":{"rope_type":"default","rope_theta":9}})";
+  EXPECT_EQ(layer(0, "Olmo3ForCausalLM", ropes).rope.theta, 9);
+  EXPECT_EQ(layer(0, "Olmo3ForCausalLM", ropes).rope.factor, 1);
+  EXPECT_EQ(layer(3, "Olmo3ForCausalLM", ropes).rope.theta, 7);
+  EXPECT_EQ(layer(3, "Olmo3ForCausalLM", ropes).rope.factor, 4);
+  expect_error(dense_spec_of("SmolLM3ForCausalLM", R"("no_rope_layers":[1,0])"),
+               "no_rope_layers: expected one for each of 4 layers, found 2");
+  expect_error(dense_spec_of("Cohere2ForCausalLM", R"("position_embedding_type":"alibi")"),
+               "position_embedding_type: expected rope_gptj, found \"alibi\"");
+  expect_error(dense_spec_of("OlmoForCausalLM", R"("clip_qkv":-1)"), "clip_qkv");
 }
 
 TEST(Family, Qwen3NextHasStatesUnlessALayerAttendsToAll) {

@@ -7,7 +7,8 @@ namespace weir::model::family {
 
 namespace {
 
-constexpr Defaults kDefaults = {.tied_head = true};
+constexpr Defaults kCohere = {.rope_theta = 5e5f, .tied_head = true};
+constexpr Defaults kCohere2 = {.tied_head = true};
 
 Norm layer_norm(const ConfigReader& c) {
   return {.kind = Norm::kLayer,
@@ -15,16 +16,16 @@ Norm layer_norm(const ConfigReader& c) {
           .bias = c.bool_or("layer_norm_bias", false)};
 }
 
-ModelSpec cohere_decoder(const ConfigReader& c) {
-  ModelSpec m = decoder(c, kDefaults);
+ModelSpec cohere_decoder(const ConfigReader& c, const Defaults& defaults) {
+  ModelSpec m = decoder(c, defaults);
   m.final_norm = layer_norm(c);
   m.final_norm.module = "norm";
   m.logit_scale = c.float_or("logit_scale", 0.0625f);
   return m;
 }
 
-Attention cohere_attention(const ConfigReader& c, const Norm& norm) {
-  Attention attn = gqa(c, kDefaults);
+Attention cohere_attention(const ConfigReader& c, const Defaults& defaults, const Norm& norm) {
+  Attention attn = gqa(c, defaults);
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
   attn.rope.layout = Rope::kInterleaved;
   attn.qk_norm_kind = Norm::kLayer;
@@ -35,8 +36,8 @@ Attention cohere_attention(const ConfigReader& c, const Norm& norm) {
 }  // namespace
 
 ModelSpec cohere(const ConfigReader& c) {
-  ModelSpec m = cohere_decoder(c);
-  Attention attn = cohere_attention(c, m.final_norm);
+  ModelSpec m = cohere_decoder(c, kCohere);
+  Attention attn = cohere_attention(c, kCohere, m.final_norm);
   if (c.bool_or("use_qk_norm", false)) attn.qk_norm = Attention::kEachHead;
   const Dense ffn = gated_ffn(c, "intermediate_size");
   add_layers(m, num_layers(c), parallel_norm(m.final_norm, attn, ffn));
@@ -51,8 +52,8 @@ ModelSpec cohere2(const ConfigReader& c) {
   c.ignore("layer_switch");            // An older name of sliding_window_pattern, beside it.
   expect_string(c, "order_of_interleaved_layers", "local_attn_first");
   expect_string(c, "position_embedding_type", "rope_gptj");
-  ModelSpec m = cohere_decoder(c);
-  Attention full = cohere_attention(c, m.final_norm), sliding = full;
+  ModelSpec m = cohere_decoder(c, kCohere2);
+  Attention full = cohere_attention(c, kCohere2, m.final_norm), sliding = full;
   sliding.window = sliding_window(c, 4096);
   full.rope = {};
   if (sliding.window == 0) sliding = full;

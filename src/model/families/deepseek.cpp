@@ -28,8 +28,7 @@ LatentAttention latent_attention(const ConfigReader& c) {
 }
 
 Router router(const ConfigReader& c) {
-  if (const std::string scoring = c.string_or("scoring_func", "softmax"); scoring != "softmax")
-    c.reject("scoring_func: expected softmax, found \"" + scoring.substr(0, 80) + "\"");
+  expect_string(c, "scoring_func", "softmax");
   const std::string method = c.string_or("topk_method", "greedy");
   if (method != "greedy" && method != "group_limited_greedy")
     c.reject("topk_method: expected greedy or group_limited_greedy, found \"" +
