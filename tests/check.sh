@@ -5,7 +5,7 @@
 set -euo pipefail
 data="$(cd "$(dirname "$0")" && pwd)/data"
 case "$2" in
-  families) exec "$1" families "${WEIR_FAMILIES:-$data/families}" ;;
+  families) exec "$1" families --stream-experts "${WEIR_FAMILIES:-$data/families}" ;;
   templates) exec "$1" templates ${WEIR_FIXTURES:+"$WEIR_FIXTURES/chat_templates"} "$data/chat_templates" ;;
   models)
     [ -n "${WEIR_MODELS:-}" ] || { echo "skipped: no reference models (WEIR_MODELS, ../shared/models)"; exit 77; }

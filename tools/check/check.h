@@ -1,5 +1,6 @@
 // weir-check compares this build with recorded answers: models, families, templates, tokenizers.
-// One line a case, then `N passed, N failed, N skipped`.
+// One line a case, then `N passed, N failed, N skipped`, with the names of what failed and of what
+// was skipped.
 #pragma once
 
 #include <optional>
@@ -20,8 +21,8 @@ struct CheckOptions {
   std::optional<model::Compute> compute;      // Default: kExact.
   std::optional<kernels::FloatType> kv_type;  // Default: kF32 with kExact, else kF16.
   int threads = 0;                            // 0: all usable cores.
-  // model: bytes for experts that are read from disk; their logits must be those of the resident
-  // model, bit for bit.
+  // model, families: bytes for experts that are read from disk, 0 for an eighth of them; their
+  // logits must be those of the resident model, bit for bit.
   std::optional<int64_t> expert_memory;
 };
 
@@ -35,7 +36,8 @@ class Report {
   int finish() const;
 
  private:
-  int passed_ = 0, failed_ = 0, skipped_ = 0;
+  int passed_ = 0;
+  std::vector<std::string> failed_, skipped_;
 };
 
 // Each returns an error only where it cannot begin (no such folder, no fixture found in it).

@@ -45,6 +45,12 @@ Result<std::vector<float>> read_floats(const Checkpoint& file, std::string_view 
   return values;
 }
 
+// What the model was given beside text, or null.
+const char* media_of(const Checkpoint& expected) {
+  if (expected.find("pixel_values") != nullptr) return "images";
+  return expected.find("input_features") != nullptr ? "sound" : nullptr;
+}
+
 // Greedy decoding of one sequence; logits of each step in a row.
 class Greedy {
  public:
@@ -113,10 +119,14 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
   fixture.name = folder.substr(folder.find_last_of('/') + 1);
   WEIR_ASSIGN(FileView view, FileView::map(folder + "/expected.safetensors"));
   WEIR_ASSIGN(const Checkpoint expected, card::open_safetensors(std::move(view)));
-  WEIR_ASSIGN(fixture.input_ids, read_ids(expected, "input_ids"));
-  WEIR_ASSIGN(fixture.gen_ids, read_ids(expected, "gen_ids"));
-  WEIR_ASSIGN(fixture.logits, read_floats(expected, "logits"));
-  WEIR_ASSIGN(fixture.gen_logits, read_floats(expected, "gen_logits"));
+  fixture.beside_media = expected.find("text_input_ids") != nullptr;
+  if (const char* media = media_of(expected); media != nullptr && !fixture.beside_media)
+    return fail(ErrorCode::kUnsupported, std::string("all its answers are to ") + media);
+  const std::string prefix = fixture.beside_media ? "text_" : "";
+  WEIR_ASSIGN(fixture.input_ids, read_ids(expected, prefix + "input_ids"));
+  WEIR_ASSIGN(fixture.gen_ids, read_ids(expected, prefix + "gen_ids"));
+  WEIR_ASSIGN(fixture.logits, read_floats(expected, prefix + "logits"));
+  WEIR_ASSIGN(fixture.gen_logits, read_floats(expected, prefix + "gen_logits"));
   WEIR_ASSIGN(const std::string meta_text, read_file(folder + "/meta.json", size_t{1} << 20));
   WEIR_ASSIGN(const JsonDoc meta, JsonDoc::parse(meta_text));
   double noise = 0;
@@ -136,7 +146,6 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
                                         ThreadTeam& team, kernels::FloatType kv_type) {
-  constexpr int32_t kOthers = 4;
   const auto vocab = static_cast<size_t>(model.spec().vocab_size);
   const size_t prompt = fixture.input_ids.size();
   if (fixture.logits.size() != prompt * vocab)
@@ -146,7 +155,7 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
   WEIR_ASSIGN(
       Session session,
       Session::create(model, team,
-                      {.sequences = kOthers + 1,
+                      {.sequences = kFamilySequences,
                        .tokens_max = static_cast<int32_t>(prompt + fixture.gen_ids.size()) * 3,
                        .kv_type = kv_type}));
   FamilyComparison out;
@@ -161,7 +170,7 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
 
   const Greedy alone = run_greedy(fixture, session, vocab, prompt, 0);
   const Greedy chunked = run_greedy(fixture, session, vocab, 7, 0);
-  const Greedy batched = run_greedy(fixture, session, vocab, 11, kOthers);
+  const Greedy batched = run_greedy(fixture, session, vocab, 11, kFamilySequences - 1);
   const auto differ = std::ranges::mismatch(alone.ids(), fixture.gen_ids);
   out.greedy_equal = static_cast<int32_t>(differ.in1 - alone.ids().begin());
   const size_t rows = std::min(static_cast<size_t>(out.greedy_equal) + 1, fixture.gen_ids.size());
@@ -173,6 +182,8 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
   };
   out.chunked_equal = same_bits(chunked);
   out.batched_equal = same_bits(batched);
+  out.logits = std::move(logits);
+  out.logits.insert(out.logits.end(), alone.logits().begin(), alone.logits().end());
   return out;
 }
 

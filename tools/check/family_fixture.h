@@ -1,5 +1,6 @@
 // FamilyFixture: a tiny checkpoint with the reference's answers, and the comparison of a loaded
-// model with them. Used by weir-check and by the tests.
+// model with them. Of a fixture with images or sound it is the answers to text alone. Used by
+// weir-check and by the tests.
 //
 // Threads: one, with the team's help.
 #pragma once
@@ -22,8 +23,11 @@ struct FamilyFixture {
   std::vector<float> logits;      // [input_ids, vocab]: one pass without a cache.
   std::vector<float> gen_logits;  // [gen_ids, vocab]: row i chose gen_ids[i].
   float bound = 1e-3f;            // Largest difference that rounding explains.
+  // It asks of text alone what others ask of images or sound too.
+  bool beside_media = false;
 
-  // expected.safetensors and meta.json of a fixture's folder.
+  // expected.safetensors and meta.json of a fixture's folder. kUnsupported where all answers are to
+  // images or sound.
   static Result<FamilyFixture> open(const std::string& folder);
 };
 
@@ -34,7 +38,11 @@ struct FamilyComparison {
   int32_t greedy_equal = 0;      // Tokens before the first that differs.
   bool chunked_equal = false;    // To the last bit, the prompt in chunks.
   bool batched_equal = false;    // To the last bit, beside other sequences.
+  std::vector<float> logits;     // All that were compared: of the pass, and of greedy decoding.
 };
+
+// How many sequences run side by side.
+inline constexpr int32_t kFamilySequences = 5;
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
                                         ThreadTeam& team, kernels::FloatType kv_type);

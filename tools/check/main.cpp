@@ -35,7 +35,6 @@ void add_command(CLI::App& app, Raw& raw, const char* name, const char* help, bo
       ->check(CLI::IsMember({"f16", "f32"}));
   command->add_option("--threads", raw.options.threads, "All usable cores by default")
       ->check(CLI::Range(1, 1024));
-  if (std::string_view(name) != "model") return;
   command->add_flag("--stream-experts", raw.stream_experts,
                     "Also with experts from disk: the same bits");
   command->add_option("--expert-memory", raw.expert_memory,

@@ -5,7 +5,6 @@
 #include "card/model_card.h"
 #include "check.h"
 #include "difference.h"
-#include "model/expert_pack.h"
 #include "model/session.h"
 #include "model_fixture.h"
 #include "runtime.h"
@@ -170,13 +169,7 @@ Result<Outcome> run_model(const ModelFixture& expected, const card::ModelCard& c
                                         std::to_string(loaded->spec().vocab_size) + ", found " +
                                         std::to_string(expected.largest_id));
   const auto sequences = static_cast<int32_t>(expected.cases.size());
-  if (expert_memory) {
-    const uint64_t memory = *expert_memory > 0 ? static_cast<uint64_t>(*expert_memory)
-                                               : loaded->expert_catalogue()->bank_bytes() / 8;
-    WEIR_TRY(model::choose_bundle(*loaded->streamed_bank()));
-    WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create({}));
-    WEIR_TRY(loaded->open_experts(std::move(disk), {.memory = memory, .sequences_max = sequences}));
-  }
+  if (expert_memory) WEIR_TRY(stream_experts(*loaded, *expert_memory, sequences));
   const auto vocab = static_cast<size_t>(loaded->spec().vocab_size);
   size_t longest = expected.nll_ids.size();
   for (const Case& c : expected.cases)

@@ -12,6 +12,13 @@ void line(const char* verdict, std::string_view name, std::string_view detail) {
   std::fflush(stdout);
 }
 
+// " (a; b)", or nothing.
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? " (" : "; ") + name;
+  return text.empty() ? text : text + ")";
+}
+
 }  // namespace
 
 void Report::pass(std::string_view name, std::string_view detail) {
@@ -20,18 +27,19 @@ void Report::pass(std::string_view name, std::string_view detail) {
 }
 
 void Report::fail(std::string_view name, std::string_view why) {
-  ++failed_;
+  failed_.emplace_back(name);
   line("FAIL", name, why);
 }
 
 void Report::skip(std::string_view name, std::string_view why) {
-  ++skipped_;
+  skipped_.emplace_back(name);
   line("skip", name, why);
 }
 
 int Report::finish() const {
-  std::printf("%d passed, %d failed, %d skipped\n", passed_, failed_, skipped_);
-  return passed_ > 0 && failed_ == 0 ? 0 : 1;
+  std::printf("%d passed, %zu failed%s, %zu skipped%s\n", passed_, failed_.size(),
+              listed(failed_).c_str(), skipped_.size(), listed(skipped_).c_str());
+  return passed_ > 0 && failed_.empty() ? 0 : 1;
 }
 
 }  // namespace weir::check

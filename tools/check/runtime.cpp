@@ -4,6 +4,9 @@
 #include <filesystem>
 
 #include "kernels/cpu_ops.h"
+#include "model/expert_pack.h"
+#include "ssd/expert_store.h"
+#include "ssd/store_plan.h"
 
 namespace weir::check {
 
@@ -20,6 +23,16 @@ Result<Runtime> Runtime::create(const CheckOptions& options) {
   r.kv_type = options.kv_type.value_or(exact ? kernels::FloatType::kF32 : kernels::FloatType::kF16);
   r.expert_memory = options.expert_memory;
   return r;
+}
+
+Result<void> stream_experts(model::Model& model, int64_t memory, int32_t sequences) {
+  WEIR_TRY(model::choose_bundle(*model.streamed_bank()));
+  const ssd::ExpertCatalogue& catalogue = *model.expert_catalogue();
+  uint64_t bytes = memory > 0 ? static_cast<uint64_t>(memory) : catalogue.bank_bytes() / 8;
+  // An eighth of a tiny model would not hold the least.
+  while (memory == 0 && !ssd::plan_store(catalogue, bytes, 1)) bytes *= 2;
+  WEIR_ASSIGN(std::unique_ptr<ssd::Disk> disk, ssd::Disk::create({}));
+  return model.open_experts(std::move(disk), {.memory = bytes, .sequences_max = sequences});
 }
 
 Result<std::vector<std::string>> find_folders(const std::vector<std::string>& paths,

@@ -23,6 +23,10 @@ struct Runtime {
   static Result<Runtime> create(const CheckOptions& options);
 };
 
+// Opens the experts of a model that was loaded to stream them. `memory`: bytes for them, 0 for an
+// eighth of all.
+Result<void> stream_experts(model::Model& model, int64_t memory, int32_t sequences);
+
 // The folders at or below `paths` (four levels) that hold a file named `marker`, in order of name.
 Result<std::vector<std::string>> find_folders(const std::vector<std::string>& paths,
                                               const std::string& marker);
