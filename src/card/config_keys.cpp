@@ -172,7 +172,8 @@ std::string_view why_neutral(std::string_view path, std::string_view key, JsonVa
   if (value.is_null()) return "null says that there is no such thing";
   if (is_list && list.size() == 0) return "the list is empty";
   if (value.get(object) == simdjson::SUCCESS && object.size() == 0) return "the object is empty";
-  if (!path.empty()) return {};
+  // A model within another has its keys in an object of their own.
+  if (!path.empty() && path != "text_config.") return {};
   if (const auto found = std::ranges::lower_bound(kBookkeeping, key, {}, &Bookkeeping::key);
       found != kBookkeeping.end() && found->key == key)
     return found->what;

@@ -156,7 +156,8 @@ struct KvPages {
 
 // Attention of `rows` consecutive positions of one sequence over its pages, for the `group` query
 // heads that share one KV head. Row r has position p = first_position + r and sees key j iff
-// j <= p and (window == 0 or j > p - window), or both p and j lie in [span_begin, span_end).
+// j <= p and (window == 0 or j > p - window, or, with chunks, j / window == p / window), or both p
+// and j lie in [span_begin, span_end).
 //   s_j = softcap(scale * (q . k_j)), softcap(s) = c * tanh(s / c) if c > 0
 //   out = sum_j exp(s_j - m) v_j / (sum_j exp(s_j - m) [+ exp(sink - m)])
 // Order: q . k ascending in the dimension (one accumulator a token); keys in blocks of 256 tokens
@@ -179,6 +180,7 @@ struct AttendArgs {
   float scale = 1;
   float softcap = 0;
   int32_t window = 0;
+  bool chunks = false;
   int32_t span_begin = 0, span_end = 0;  // Positions that see each other; equal: none.
   const float* sinks = nullptr;          // [group] or null.
   void* scratch = nullptr;               // kScratchBytes.

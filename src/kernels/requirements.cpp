@@ -253,6 +253,7 @@ Broken store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first
 Broken attend(const KvPages& kv, const AttendArgs& args) {
   REQUIRE_ALL(kv_pages(kv));
   REQUIRE(args.rows >= 0 && args.first_position >= 0 && args.window >= 0);
+  REQUIRE(!args.chunks || args.window > 0);
   REQUIRE(args.kv_head >= 0 && args.kv_head < kv.kv_heads);
   REQUIRE(args.group >= 1);
   REQUIRE(args.softcap >= 0);
@@ -262,7 +263,8 @@ Broken attend(const KvPages& kv, const AttendArgs& args) {
   REQUIRE(args.rows == 1 || args.q_stride >= int64_t{args.group} * kv.k_dim);
   REQUIRE(args.rows == 1 || args.out_stride >= int64_t{args.group} * kv.v_dim);
   const int32_t last = args.first_position + args.rows - 1;
-  const int32_t first = args.window > 0 ? std::max(args.first_position + 1 - args.window, 0) : 0;
+  const int32_t window = args.chunks ? args.first_position % args.window + 1 : args.window;
+  const int32_t first = window > 0 ? std::max(args.first_position + 1 - window, 0) : 0;
   for (int32_t page = first / kPageTokens; page <= last / kPageTokens; ++page)
     REQUIRE(args.pages[page] >= 0);
   return nullptr;

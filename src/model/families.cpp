@@ -21,6 +21,7 @@ struct FamilyEntry {
 
 // Every architecture this server runs. Sorted.
 constexpr std::array kFamilies = {
+    FamilyEntry{"AfmoeForCausalLM", family::afmoe},
     FamilyEntry{"ArceeForCausalLM", family::arcee},
     FamilyEntry{"BailingMoeForCausalLM", family::bailing_moe},
     FamilyEntry{"BailingMoeV2ForCausalLM", family::bailing_moe_v2},
@@ -50,6 +51,8 @@ constexpr std::array kFamilies = {
     FamilyEntry{"HunYuanMoEV1ForCausalLM", family::hunyuan_v1_moe},
     FamilyEntry{"InternLM2ForCausalLM", family::internlm2},
     FamilyEntry{"InternLM3ForCausalLM", family::internlm3},
+    FamilyEntry{"Llama4ForCausalLM", family::llama4_text},
+    FamilyEntry{"Llama4ForConditionalGeneration", family::llama4},
     FamilyEntry{"LlamaForCausalLM", family::llama},
     FamilyEntry{"MiMoForCausalLM", family::mimo},
     FamilyEntry{"MiMoV2FlashForCausalLM", family::mimo_v2_flash},
@@ -66,6 +69,8 @@ constexpr std::array kFamilies = {
     FamilyEntry{"OlmoForCausalLM", family::olmo},
     FamilyEntry{"OlmoeForCausalLM", family::olmoe},
     FamilyEntry{"Phi3ForCausalLM", family::phi3},
+    FamilyEntry{"PhiMoEForCausalLM", family::phimoe},
+    FamilyEntry{"PhimoeForCausalLM", family::phimoe},
     FamilyEntry{"Qwen2ForCausalLM", family::qwen2},
     FamilyEntry{"Qwen2MoeForCausalLM", family::qwen2_moe},
     FamilyEntry{"Qwen3ForCausalLM", family::qwen3},
@@ -132,6 +137,7 @@ Result<void> check_rope(const Rope& r, int layer) {
   if (r.dim > 0 && !(r.theta > 1 && std::isfinite(r.theta)))
     return wrong(layer, "expected a finite rope_theta above 1, found " + std::to_string(r.theta));
   WEIR_TRY(check_positive(layer, {{"factor", r.factor}, {"attention_factor", r.attention_factor}}));
+  WEIR_TRY(check_not_negative(layer, {{"long_mscale", r.long_attention_factor}}));
   if (r.scaling > Rope::kLinear && !(r.original_context >= 1 && std::isfinite(r.original_context)))
     return wrong(layer, "expected original_max_position_embeddings of at least 1, found " +
                             std::to_string(r.original_context));
@@ -165,13 +171,15 @@ Result<void> check(const Attention& a, int layer) {
     return wrong(layer, "expected an even number of rotary dimensions up to " +
                             std::to_string(a.head_dim) + ", found " + std::to_string(r.dim));
   WEIR_TRY(check_rope(r, layer));
-  if (a.position_step < 1)
-    return wrong(layer, "expected original_max_position_embeddings of at least 1, found " +
-                            std::to_string(a.position_step));
+  if (a.chunks && a.window < 1)
+    return wrong(layer, "expected chunks of at least 1 token, found " + std::to_string(a.window));
+  if (a.position_step < 1 || a.position_shift < 0)
+    return wrong(layer, "expected original_max_position_embeddings or floor_scale of at least 1, "
+                        "found " + std::to_string(a.position_step));
   WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", a.qk_norm_eps},
                                       {"attn_logit_softcapping", a.logit_softcap},
                                       {"clip_qkv", a.qkv_limit},
-                                      {"llama_4_scaling_beta", a.position_beta}}));
+                                      {"llama_4_scaling_beta or attn_scale", a.position_beta}}));
   return check_positive(layer, {{"query_pre_attn_scalar or attention_multiplier", a.scale}});
 }
 
@@ -230,8 +238,9 @@ Result<void> check_router(const Router& r, const Moe& moe, int layer) {
     return wrong(layer, "expected at most " + std::to_string(left) +
                             " experts per token, which topk_group leaves; found " +
                             std::to_string(moe.top_k));
-  WEIR_TRY(check_not_negative(
-      layer, {{"the router's epsilon", r.epsilon}, {"moe_norm_min", r.least_sum}}));
+  WEIR_TRY(check_not_negative(layer, {{"the router's epsilon", r.epsilon},
+                                      {"moe_norm_min", r.least_sum},
+                                      {"router_jitter_noise", r.jitter}}));
   return check_positive(layer, {{"routed_scaling_factor", r.scale}});
 }
 
@@ -243,6 +252,8 @@ Result<void> check(const Moe& moe, int layer) {
   if (moe.num_experts < 1 || moe.top_k < 1 || moe.top_k > moe.num_experts)
     return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) +
                             " experts per token, found " + std::to_string(moe.top_k));
+  if (moe.weighs_input && moe.expert.bias)
+    return wrong(layer, "expected experts without biases where inputs are weighted");
   WEIR_TRY(check(moe.expert, layer));
   return check_router(moe.router, moe, layer);
 }

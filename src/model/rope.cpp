@@ -75,12 +75,21 @@ RopeTable::RopeTable(const Rope& rope, int32_t context_max) : rope_(rope) {
   positions_ = std::min(context_max, kTablePositions);
   table_.resize(static_cast<size_t>(positions_) * 2 * size);
   for (int32_t p = 0; p < positions_; ++p)
-    compute(p, frequencies_, table_.data() + static_cast<size_t>(p) * 2 * size);
+    compute(p, frequencies_, rope_.attention_factor,
+            table_.data() + static_cast<size_t>(p) * 2 * size);
+}
+
+bool RopeTable::beyond(int32_t length) const {
+  return static_cast<float>(length) > rope_.original_context;
+}
+
+float RopeTable::factor_of(int32_t length) const {
+  return rope_.long_attention_factor != 0 && beyond(length) ? rope_.long_attention_factor
+                                                            : rope_.attention_factor;
 }
 
 void RopeTable::frequencies(int32_t length, std::span<float> out) const {
-  const bool beyond = static_cast<float>(length) > rope_.original_context;
-  if (!beyond || !rope_.length_dependent()) {
+  if (!beyond(length) || !rope_.length_dependent()) {
     std::ranges::copy(frequencies_, out.begin());
   } else if (rope_.scaling == Rope::kLongRope) {
     std::ranges::copy(long_frequencies_, out.begin());
@@ -94,12 +103,13 @@ void RopeTable::frequencies(int32_t length, std::span<float> out) const {
   }
 }
 
-void RopeTable::compute(int32_t position, std::span<const float> frequencies, float* out) const {
+void RopeTable::compute(int32_t position, std::span<const float> frequencies, float factor,
+                        float* out) const {
   const auto n = static_cast<size_t>(half());
   for (size_t i = 0; i < n; ++i) {
     const auto angle = static_cast<double>(static_cast<float>(position) * frequencies[i]);
-    out[i] = static_cast<float>(std::cos(angle)) * rope_.attention_factor;
-    out[n + i] = static_cast<float>(std::sin(angle)) * rope_.attention_factor;
+    out[i] = static_cast<float>(std::cos(angle)) * factor;
+    out[n + i] = static_cast<float>(std::sin(angle)) * factor;
   }
 }
 
@@ -112,9 +122,9 @@ Angles RopeTable::angles(int32_t position, int32_t length, std::span<float> own)
   if (rope_.length_dependent()) {
     std::array<float, kHalfMax> f;
     frequencies(length, std::span(f.data(), n));
-    compute(position, std::span<const float>(f.data(), n), own.data());
+    compute(position, std::span<const float>(f.data(), n), factor_of(length), own.data());
   } else {
-    compute(position, frequencies_, own.data());
+    compute(position, frequencies_, rope_.attention_factor, own.data());
   }
   return {own.data(), own.data() + n};
 }

@@ -36,7 +36,10 @@ class RopeTable {
   int32_t half() const { return rope_.dim / 2; }
 
  private:
-  void compute(int32_t position, std::span<const float> frequencies, float* out) const;
+  bool beyond(int32_t length) const;  // The original context.
+  float factor_of(int32_t length) const;
+  void compute(int32_t position, std::span<const float> frequencies, float factor,
+               float* out) const;
 
   Rope rope_;
   std::vector<float> frequencies_;  // Of a short sequence, where they depend on the length.

@@ -30,6 +30,7 @@ std::string rope_text(const Rope& r) {
   if (r.factor != 1) s += " x" + number(r.factor);
   if (r.scaling > Rope::kLinear) s += " of " + number(r.original_context);
   if (r.attention_factor != 1) s += " amplitude " + number(r.attention_factor);
+  if (r.long_attention_factor != 0) s += " or " + number(r.long_attention_factor);
   if (r.layout == Rope::kInterleaved) s += " interleaved";
   return s;
 }
@@ -48,7 +49,7 @@ std::string qk_norm_text(const Attention& a) {
 std::string text(const Attention& a) {
   std::string s = format("gqa %d/%dx%d", a.num_heads, a.num_kv_heads, a.head_dim);
   if (a.v_dim() != a.head_dim) s += format(" values %d", a.v_dim());
-  if (a.window > 0) s += format(" window %d", a.window);
+  if (a.window > 0) s += format(a.chunks ? " chunks %d" : " window %d", a.window);
   s += rope_text(a.rope);
   s += " scale " + number(a.scale);
   if (a.logit_softcap > 0) s += " softcap " + number(a.logit_softcap);
@@ -59,7 +60,8 @@ std::string text(const Attention& a) {
   if (a.qkv_bias) s += " qkv-bias";
   if (a.out_bias) s += " out-bias";
   if (a.sinks) s += " sinks";
-  if (a.out_gate) s += " gated";
+  if (a.out_gate == Attention::kAfterQuery) s += " gated";
+  if (a.out_gate == Attention::kOwnModule) s += " gated by gate_proj";
   return s;
 }
 
@@ -89,8 +91,10 @@ std::string text(const Dense& f) {
 }
 
 std::string text(const Router& r) {
-  static constexpr std::array kScores = {"softmax", "softmax of top k", "sigmoid"};
+  static constexpr std::array kScores = {"softmax", "softmax of top k", "sigmoid",
+                                         "sigmoid of top k", "sparse mixer"};
   std::string s = kScores[r.score];
+  if (r.jitter != 0) s += " jitter " + number(r.jitter);
   if (r.bias) s += " bias";
   if (r.selection_bias) s += " chosen with bias";
   if (r.groups > 1) s += format(" in %d of %d groups", r.groups_kept, r.groups);
@@ -103,6 +107,7 @@ std::string text(const Router& r) {
 std::string text(const Moe& moe) {
   std::string s = format("moe %d of %d x ", moe.top_k, moe.num_experts) + text(moe.expert);
   s += ", " + text(moe.router);
+  if (moe.weighs_input) s += " on inputs";
   if (moe.shared) s += ", shared " + text(*moe.shared);
   if (moe.shared_gate) s += " gated";
   return s;
@@ -185,6 +190,7 @@ std::string describe(const ModelSpec& spec) {
                            spec.vocab_size, spec.hidden_size, layer_count(spec), spec.context_max);
   out += norm_text(spec.final_norm);
   if (spec.tied_head) out += spec.tied_unless_stored ? ", tied unless stored" : ", tied";
+  if (spec.head_bias) out += ", head bias";
   if (spec.embed_scale != 1) out += ", embed x" + number(spec.embed_scale);
   if (spec.logit_scale != 1) out += ", logits x" + number(spec.logit_scale);
   if (spec.logit_softcap > 0) out += ", logits capped at " + number(spec.logit_softcap);

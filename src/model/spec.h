@@ -48,6 +48,7 @@ struct Rope {
   float beta_fast = 32, beta_slow = 1;              // yarn.
   bool truncate = true;                             // yarn: floor and ceil the ramp.
   float attention_factor = 1;                       // On cos and sin: yarn, longrope.
+  float long_attention_factor = 0;                  // longrope, of long sequences; 0: the same.
   // Where positions are three numbers (RopePosition): how many pairs turn by the first, by the
   // second and by the third of them. All 0: positions are one number.
   std::array<int, 3> sections{};
@@ -74,25 +75,33 @@ struct Attention {  // MHA, GQA, MQA.
   float qk_norm_eps = 1e-6f;
   int num_heads = 0;
   int num_kv_heads = 0;
-  int head_dim = 0;    // Of queries and keys.
-  int v_head_dim = 0;  // Of values, and of what o_proj reads; 0: head_dim.
-  int window = 0;      // Sliding window in tokens; 0 attends to everything.
-  float scale = 0;     // Multiplies q.k.
+  int head_dim = 0;     // Of queries and keys.
+  int v_head_dim = 0;   // Of values, and of what o_proj reads; 0: head_dim.
+  int window = 0;       // Sliding window in tokens; 0 attends to everything.
+  bool chunks = false;  // Not a window: a token sees those of its own chunk of so many.
+  float scale = 0;      // Multiplies q.k.
   float logit_softcap = 0;
   float qkv_limit = 0;  // Above 0: what q_proj, k_proj and v_proj give is at most this, either way.
-  // Queries are multiplied by 1 + position_beta ln(1 + floor(position / position_step)).
+  // Queries are multiplied by
+  // 1 + position_beta ln(1 + floor((position + position_shift) / position_step)).
   float position_beta = 0;
   int position_step = 1;
+  int position_shift = 0;
   bool qkv_bias = false;
   bool out_bias = false;
   bool sinks = false;  // One learned logit per head joins the softmax.
-  // A head's rows of q_proj are its query's and then a gate's, whose sigmoid multiplies what the
-  // head has attended.
-  bool out_gate = false;
+  // The sigmoid of a gate multiplies what a head has attended.
+  enum OutGate : uint8_t {
+    kNoGate,
+    kAfterQuery,  // Its rows follow the head's query in q_proj.
+    kOwnModule,   // self_attn.gate_proj.
+  } out_gate = kNoGate;
   Rope rope{};
 
   int v_dim() const { return v_head_dim > 0 ? v_head_dim : head_dim; }
-  int q_rows() const { return head_dim + (out_gate ? v_dim() : 0); }  // Of a head in q_proj.
+  int q_rows() const {
+    return head_dim + (out_gate == kAfterQuery ? v_dim() : 0);
+  }  // Of a head in q_proj.
 };
 
 // Multi-head latent attention: a token leaves one latent vector, of which all heads' keys and
@@ -126,7 +135,12 @@ struct Router {
     kSoftmax,        // Of all logits.
     kSoftmaxOfTopK,  // Of the chosen ones' logits.
     kSigmoid,        // Of each logit by itself.
+    kSigmoidOfTopK,  // The same, but experts are chosen by logits.
+    // Each choice by itself: the softmax of those logits at its rank that are near the best one,
+    // by 2 * jitter at most relative to the larger magnitude.
+    kSparseMixer,
   } score = kSoftmax;
+  float jitter = 0;             // kSparseMixer's.
   bool bias = false;            // Of the router's linear layer.
   bool selection_bias = false;  // A learned number per expert that counts for the choice alone.
   // Experts lie in groups; only those of the best groups may be chosen. A group counts as much as
@@ -145,6 +159,8 @@ struct Moe {
   Dense expert{};
   Router router{};
   std::optional<Dense> shared{};
+  // Weights multiply what an expert reads, not what it gives.
+  bool weighs_input = false;
   bool shared_gate = false;  // The shared expert is multiplied by sigmoid(x . gate).
 };
 
@@ -204,6 +220,7 @@ struct ModelSpec {
   float logit_scale = 1;
   float logit_softcap = 0;
   bool tied_head = false;
+  bool head_bias = false;
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
   Norm final_norm;
   std::vector<Sublayer> sublayers;
@@ -213,6 +230,10 @@ struct ModelSpec {
   // several for one module, the first that the file has.
   std::vector<std::pair<std::string, std::string>> renames;
   std::vector<FusedModules> fused;
+  // What stands for "model." before the names of tensors, where it is not that; of several, the
+  // first with which the file has the embedding.
+  std::vector<std::string> roots;
+  std::vector<std::string> towers;  // Tensors whose names begin with these are not run.
   // Layers after the last that guess further tokens. The file may have them; they are not run.
   int guessing_layers = 0;
   // A module of some layers; where the file stores its weight as [channels, taps, 1], norms that

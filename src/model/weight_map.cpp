@@ -42,14 +42,6 @@ bool is_ignorable(std::string_view name) {
          name.starts_with("model.mtp_") || name.starts_with("model.mtp.");
 }
 
-// Of ModelSpec::guessing_layers.
-bool is_guessing(const ModelSpec& spec, std::string_view name) {
-  const int last = layer_count(spec);
-  for (int layer = last; layer < last + spec.guessing_layers; ++layer)
-    if (name.starts_with(spec.layers + std::to_string(layer) + ".")) return true;
-  return false;
-}
-
 }  // namespace
 
 void WeightBinder::reject(std::string message) {
@@ -70,7 +62,7 @@ std::string WeightBinder::stored_path(int layer, std::string_view part, int expe
     path += stored;
     if (const size_t star = path.find('*'); star != path.npos)
       path.replace(star, 1, std::to_string(expert));
-    return path;
+    return rooted(root_, path);
   };
   const auto is_stored = [&](const std::string& path) {
     return checkpoint_.find(path + ".weight") != nullptr || checkpoint_.find(path) != nullptr;
@@ -83,6 +75,30 @@ std::string WeightBinder::stored_path(int layer, std::string_view part, int expe
     renamed = true;
   }
   return path_of(name);
+}
+
+std::string WeightBinder::rooted(const std::string& root, const std::string& path) {
+  static constexpr std::string_view kUsual = "model.";
+  if (root.empty()) return path;
+  if (path.starts_with(kUsual)) return root + path.substr(kUsual.size());
+  // What stands beside the model stands beside it there too.
+  return root.ends_with(".model.") ? root.substr(0, root.size() - kUsual.size()) + path : path;
+}
+
+std::string WeightBinder::find_root() const {
+  for (const std::string& root : spec_.roots)
+    if (checkpoint_.find(rooted(root, "model.embed_tokens.weight")) != nullptr) return root;
+  return {};
+}
+
+// Towers, and ModelSpec::guessing_layers.
+bool WeightBinder::is_unused(std::string_view name) const {
+  for (const std::string& tower : spec_.towers)
+    if (name.starts_with(tower)) return true;
+  const int last = layer_count(spec_);
+  for (int layer = last; layer < last + spec_.guessing_layers; ++layer)
+    if (name.starts_with(rooted(root_, spec_.layers + std::to_string(layer) + "."))) return true;
+  return false;
 }
 
 bool WeightBinder::has_weight(int layer, std::string_view part) const {
@@ -411,8 +427,7 @@ void WeightBinder::ignore(int layer, std::string_view part) {
 Result<void> WeightBinder::finish() const {
   if (error_) return tl::unexpected(*error_);
   for (const card::StoredTensor& stored : checkpoint_.tensors()) {
-    if (taken_.contains(stored.name) || is_ignorable(stored.name) ||
-        is_guessing(spec_, stored.name))
+    if (taken_.contains(stored.name) || is_ignorable(stored.name) || is_unused(stored.name))
       continue;
     return fail(ErrorCode::kConfig, checkpoint_.file(stored).name() + ": tensor '" + stored.name +
                                         "': expected only tensors that " + spec_.family +

@@ -67,6 +67,7 @@ class WeightBinder {
         format_(format),
         arithmetic_(arithmetic),
         store_(store),
+        root_(find_root()),
         sums_stored_(stores_sums()) {}
 
   struct Part {
@@ -121,6 +122,10 @@ class WeightBinder {
   };
 
   std::string stored_path(int layer, std::string_view part, int expert = 0) const;
+  // Of ModelSpec::roots.
+  std::string find_root() const;
+  static std::string rooted(const std::string& root, const std::string& path);
+  bool is_unused(std::string_view name) const;
   bool stores_sums() const;
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
                              bool bias);
@@ -162,6 +167,7 @@ class WeightBinder {
   const card::WeightFormat& format_;
   const Arithmetic arithmetic_;
   WeightStore& store_;
+  const std::string root_;  // Empty: "model.", which names have.
   const bool sums_stored_;  // The file's norms hold what they mean, offset included.
   std::set<std::string, std::less<>> taken_;
   WeightTally tally_;

@@ -24,6 +24,7 @@ struct Case {
   int32_t v_dim = 64;
   int32_t tokens = 100;
   int32_t window = 0;
+  bool chunks = false;
   float softcap = 0;
   bool sinks = false;
   FloatType type = FloatType::kF16;
@@ -34,9 +35,10 @@ struct Case {
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << "kv_heads " << c.kv_heads << " group " << c.group << " k_dim " << c.k_dim
-             << " v_dim " << c.v_dim << " tokens " << c.tokens << " window " << c.window
-             << " softcap " << c.softcap << " sinks " << c.sinks << " f"
-             << (c.type == FloatType::kF32 ? 32 : 16) << (c.values_in_keys ? " in keys" : "");
+             << " v_dim " << c.v_dim << " tokens " << c.tokens
+             << (c.chunks ? " chunks " : " window ") << c.window << " softcap " << c.softcap
+             << " sinks " << c.sinks << " f" << (c.type == FloatType::kF32 ? 32 : 16)
+             << (c.values_in_keys ? " in keys" : "");
 }
 
 uint8_t* aligned(std::vector<uint8_t>& bytes) {
@@ -95,6 +97,7 @@ class Sequence {
       args.scale = scale();
       args.softcap = c_.softcap;
       args.window = c_.window;
+      args.chunks = c_.chunks;
       args.sinks = c_.sinks ? sinks_.data() + h * c_.group : nullptr;
       args.scratch = aligned(scratch_);
       (prompt_ ? ops_.attend_prompt : ops_.attend)(kv_, args);
@@ -105,7 +108,7 @@ class Sequence {
   // The formula, for one row.
   std::vector<double> expected(int32_t position) const {
     std::vector<double> out;
-    const int32_t begin = c_.window > 0 ? std::max(0, position - c_.window + 1) : 0;
+    const int32_t begin = first_seen(position);
     for (int32_t h = 0; h < c_.kv_heads * c_.group; ++h) {
       std::vector<double> s;
       for (int32_t j = begin; j <= position; ++j) {
@@ -151,8 +154,7 @@ class Sequence {
 
   // Pages that no row from `position` on sees have another number, where no memory is.
   void forget_pages(int32_t position) {
-    const int32_t seen = c_.window > 0 ? std::max(0, position - c_.window + 1) : 0;
-    std::fill_n(pages_.begin(), seen / kPageTokens, 1 << 30);
+    std::fill_n(pages_.begin(), first_seen(position) / kPageTokens, 1 << 30);
   }
 
   // Overwrites what a row at `position` does not see with NaN.
@@ -160,9 +162,15 @@ class Sequence {
     const std::vector<float> k(static_cast<size_t>(c_.kv_heads * c_.k_dim), NAN);
     const std::vector<float> v(static_cast<size_t>(c_.kv_heads * c_.v_dim), NAN);
     for (int32_t j = 0; j < c_.tokens; ++j)
-      if (j > position || (c_.window > 0 && j <= position - c_.window))
+      if (j > position || j < first_seen(position))
         store_kv(ops_, kv_, pages_[static_cast<size_t>(j / kPageTokens)], j % kPageTokens, k.data(),
                  v.data());
+  }
+
+  // Of the row at `position`.
+  int32_t first_seen(int32_t position) const {
+    if (c_.window == 0) return 0;
+    return c_.chunks ? position / c_.window * c_.window : std::max(0, position - c_.window + 1);
   }
 
  private:
@@ -237,6 +245,9 @@ const std::vector<Case> kCases = {
     {.kv_heads = 2, .group = 1, .k_dim = 1, .v_dim = 1, .tokens = 257, .sinks = true},
     {.group = 3, .tokens = 700, .window = 1},
     {.group = 3, .tokens = 700, .window = 257, .softcap = 20, .sinks = true},
+    {.group = 3, .tokens = 700, .window = 128, .chunks = true},
+    {.kv_heads = 2, .group = 5, .k_dim = 40, .tokens = 330, .window = 90, .chunks = true},
+    {.tokens = 40, .window = 7, .chunks = true, .type = FloatType::kF32},
     {.group = 12, .k_dim = 40, .v_dim = 48, .tokens = 260},
     {.group = 17, .k_dim = 192, .v_dim = 128, .tokens = 261, .window = 130, .sinks = true},
     {.kv_heads = 2, .group = 3, .k_dim = 64, .v_dim = 96, .tokens = 530, .type = FloatType::kF32},

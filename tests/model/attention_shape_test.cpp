@@ -10,7 +10,8 @@ namespace {
 // A gate that does not depend on the row scales columns of o_proj.
 TEST(AttentionShape, AGateMultipliesWhatAHeadHasAttended) {
   Attention gated = plain(16), simple = plain(16);
-  gated.out_gate = gated.qkv_bias = true;
+  gated.out_gate = Attention::kAfterQuery;
+  gated.qkv_bias = true;
   Weights a = drawn(gated), b = drawn(simple);
   const std::vector<float> gates = a.draw("gates", 4 * 16);
   a.erase("gates");
@@ -33,6 +34,55 @@ TEST(AttentionShape, AGateMultipliesWhatAHeadHasAttended) {
   EXPECT_LT(largest_difference(logits_of(spec_of({{.op = gated}}), a),
                                logits_of(spec_of({{.op = simple}}), b)),
             1e-4);
+}
+
+// Gates of a module of their own are those whose rows follow the queries'.
+TEST(AttentionShape, GatesMayHaveAModuleOfTheirOwn) {
+  Attention own = plain(16), after = plain(16);
+  own.out_gate = Attention::kOwnModule;
+  after.out_gate = Attention::kAfterQuery;
+  Weights a = drawn(own), b = drawn(after);
+  const std::vector<float>&q = a.at(in_layer(0, "q_proj")),
+        &gate = a.draw(in_layer(0, "gate_proj"), 4 * 16, kHidden);
+  std::vector<float>& both = b.at(in_layer(0, "q_proj"));
+  for (size_t h = 0; h < 4; ++h)
+    for (size_t i = 0; i < 16 * kHidden; ++i) {
+      both[h * 32 * kHidden + i] = q[h * 16 * kHidden + i];
+      both[(h * 32 + 16) * kHidden + i] = gate[h * 16 * kHidden + i];
+    }
+  EXPECT_EQ(largest_difference(logits_of(spec_of({{.op = own}}), a),
+                               logits_of(spec_of({{.op = after}}), b)),
+            0);
+}
+
+// In chunks of at least all tokens each sees those before it; in smaller ones, fewer.
+TEST(AttentionShape, TokensMaySeeTheirChunkAlone) {
+  Attention all = plain(16), chunked = all;
+  chunked.chunks = true;
+  const Weights w = drawn(all);
+  const auto differs = [&](int chunk) {
+    chunked.window = chunk;
+    return largest_difference(logits_of(spec_of({{.op = chunked}}), w),
+                              logits_of(spec_of({{.op = all}}), w));
+  };
+  EXPECT_EQ(differs(kTokens), 0);
+  EXPECT_GT(differs(kTokens - 1), 1e-3);  // The last token sees itself.
+}
+
+// One step of positions for all tokens scales all queries alike.
+TEST(AttentionShape, QueriesMayGrowWithTheirPosition) {
+  Attention grown = plain(16), scaled = plain(16);
+  grown.position_beta = 0.5f;
+  grown.position_step = grown.position_shift = 2 * kTokens;
+  scaled.scale *= 1 + 0.5f * std::log(2.0f);
+  const Weights w = drawn(grown);
+  const auto difference = [&] {
+    return largest_difference(logits_of(spec_of({{.op = grown}}), w),
+                              logits_of(spec_of({{.op = scaled}}), w));
+  };
+  EXPECT_LT(difference(), 1e-4);
+  grown.position_step = 8;
+  EXPECT_GT(difference(), 1e-3);
 }
 
 // Values of 8 numbers are values of 16 of which o_proj ignores eight.

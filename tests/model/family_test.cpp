@@ -157,7 +157,7 @@ TEST(Family, Qwen3NextHasStatesUnlessALayerAttendsToAll) {
   }
   EXPECT_EQ(attention(*spec, 3).rope.dim, 64);
   EXPECT_EQ(attention(*spec, 3).qk_norm_offset, 1);
-  EXPECT_TRUE(attention(*spec, 3).out_gate);
+  EXPECT_EQ(attention(*spec, 3).out_gate, Attention::kAfterQuery);
   const auto& moe = std::get<Moe>(spec->sublayers[1].op);
   EXPECT_EQ(moe.num_experts, 512);
   EXPECT_EQ(moe.top_k, 10);

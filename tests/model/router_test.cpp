@@ -36,6 +36,8 @@ const Style kStyles[] = {
     {"glm4_moe",
      {.score = Router::kSigmoid, .selection_bias = true, .renormalise = true, .epsilon = 1e-20f}},
     {"ernie4_5_moe", {.score = Router::kSoftmax, .selection_bias = true, .renormalise = true}},
+    {"llama4", {.score = Router::kSigmoidOfTopK}},
+    {"phimoe", {.score = Router::kSparseMixer, .jitter = 0.2f}},
 };
 
 struct Chosen {
@@ -44,16 +46,31 @@ struct Chosen {
 };
 
 std::vector<double> scores_of(const Router& r, const std::vector<float>& logits) {
-  std::vector<double> p(logits.size());
+  std::vector<double> p(logits.begin(), logits.end());
+  if (r.score == Router::kSparseMixer) return p;
+  const bool sigmoid = r.score == Router::kSigmoid || r.score == Router::kSigmoidOfTopK;
   double sum = 0;
   for (size_t e = 0; e < p.size(); ++e) {
-    p[e] = r.score == Router::kSigmoid ? 1 / (1 + std::exp(-double{logits[e]}))
-                                       : std::exp(double{logits[e]});
+    p[e] = sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(double{logits[e]});
     sum += p[e];
   }
-  if (r.score != Router::kSigmoid)
+  if (!sigmoid)
     for (double& x : p) x /= sum;
   return p;
+}
+
+// The weight of the expert at `rank` of `order`: the softmax of the logits near its own, without
+// those of the ranks before.
+double sparse_mixer(const Router& r, const std::vector<double>& logits,
+                    const std::vector<size_t>& order, size_t rank) {
+  const double best = logits[order[rank]];
+  double sum = 0;
+  for (size_t i = rank; i < order.size(); ++i) {
+    const double logit = logits[order[i]];
+    if ((best - logit) / std::max(std::abs(logit), best) <= 2 * double{r.jitter})
+      sum += std::exp(logit - best);
+  }
+  return 1 / sum;
 }
 
 // The groups by their scores, best first.
@@ -91,7 +108,8 @@ Chosen reference(const Router& r, size_t top_k, const std::vector<float>& bias,
     const size_t e = eligible[rank];
     const bool divided = r.renormalise || r.score == Router::kSoftmaxOfTopK;
     out.experts.push_back(static_cast<int32_t>(e));
-    out.weights.push_back(r.scale * p[e] / (divided ? sum : 1));
+    out.weights.push_back(r.score == Router::kSparseMixer ? sparse_mixer(r, p, eligible, rank)
+                                                          : r.scale * p[e] / (divided ? sum : 1));
   }
   return out;
 }

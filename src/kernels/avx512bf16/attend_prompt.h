@@ -241,7 +241,8 @@ WEIR_INLINE void start(const KvPages& kv, const AttendArgs& args, const Room& ro
     const int32_t row = (begin + i) / args.group, head = (begin + i) % args.group;
     const int32_t position = args.first_position + row, end = position + 1;
     room.end[i] = end;
-    room.begin[i] = args.window > 0 && end > args.window ? end - args.window : 0;
+    const int32_t window = args.chunks ? position % args.window + 1 : args.window;
+    room.begin[i] = window > 0 && end > window ? end - window : 0;
     if (position >= args.span_begin && position < args.span_end) {
       room.end[i] = args.span_end;
       if (args.span_begin < room.begin[i]) room.begin[i] = args.span_begin;

@@ -97,7 +97,8 @@ void attend(const KvPages& kv, const AttendArgs& args) {
   for (int32_t r = 0; r < args.rows; ++r) {
     const int32_t position = args.first_position + r;
     int32_t end = position + 1;
-    int32_t begin = args.window > 0 ? std::max(0, end - args.window) : 0;
+    const int32_t window = args.chunks ? position % args.window + 1 : args.window;
+    int32_t begin = window > 0 ? std::max(0, end - window) : 0;
     if (position >= args.span_begin && position < args.span_end) {
       begin = std::min(begin, args.span_begin);
       end = args.span_end;

@@ -51,7 +51,8 @@ template <class V>
 [[gnu::always_inline]] inline void start(Query<V>& query, const AttendArgs& args, int32_t row) {
   const int32_t position = args.first_position + row;
   query.end = position + 1;
-  query.begin = args.window > 0 ? max(query.end - args.window, 0) : 0;
+  const int32_t window = args.chunks ? position % args.window + 1 : args.window;
+  query.begin = window > 0 ? max(query.end - window, 0) : 0;
   if (position >= args.span_begin && position < args.span_end) {
     query.begin = min(query.begin, args.span_begin);
     query.end = args.span_end;

@@ -104,6 +104,10 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
       const float factor = r.float_or("factor", stretch);
       out.attention_factor = longrope_attention_factor(
           r, c.has("original_max_position_embeddings") ? stretch : factor, out.original_context);
+      if (r.has("long_mscale")) {  // Phi's mixtures say both.
+        out.attention_factor = r.float_or("short_mscale", out.attention_factor);
+        out.long_attention_factor = r.float_or("long_mscale", out.attention_factor);
+      }
       break;
     }
   }
@@ -312,6 +316,25 @@ void expect_string(const ConfigReader& c, std::string_view key, std::string_view
   if (found != value)
     c.reject(std::string(key) + ": expected " + std::string(value) + ", found \"" +
              found.substr(0, 80) + "\"");
+}
+
+ModelSpec text_within(const ConfigReader& c, Describe describe, std::vector<std::string> roots,
+                      std::vector<std::string> towers) {
+  const auto text = c.child("text_config");
+  if (!text) {
+    c.reject("text_config: expected the keys of the model of text, found none");
+    return {};
+  }
+  for (const char* key : {"audio_config", "vision_config", "quantization", "quantization_config"})
+    c.ignore(key);
+  ModelSpec m = describe(*text);
+  if (c.has("tie_word_embeddings")) {
+    m.tied_head = c.bool_or("tie_word_embeddings", false);
+    m.tied_unless_stored = false;
+  }
+  m.roots = std::move(roots);
+  m.towers = std::move(towers);
+  return m;
 }
 
 int sliding_window(const ConfigReader& c, int fallback) {

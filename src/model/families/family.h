@@ -91,6 +91,11 @@ ModelSpec pre_norm_model(const ConfigReader& c, const Defaults& defaults, const 
 
 // The family assumes this value.
 void expect_string(const ConfigReader& c, std::string_view key, std::string_view value);
+// The model of text within one of images or sound: `describe` of its text_config. Its tensors are
+// named after one of `roots`; those that begin with a name of `towers` belong to the others.
+ModelSpec text_within(const ConfigReader& c, Describe describe, std::vector<std::string> roots,
+                      std::vector<std::string> towers);
+
 // sliding_window in tokens; 0 is none, and so is null.
 int sliding_window(const ConfigReader& c, int fallback);
 // A cap on logits; 0 is none, and so is null.
@@ -102,6 +107,7 @@ std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
 // Which layers are of type sliding_attention.
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
+ModelSpec afmoe(const ConfigReader& c);
 ModelSpec arcee(const ConfigReader& c);
 ModelSpec bailing_moe(const ConfigReader& c);
 ModelSpec bailing_moe_v2(const ConfigReader& c);
@@ -130,6 +136,8 @@ ModelSpec hunyuan_v1_moe(const ConfigReader& c);
 ModelSpec internlm2(const ConfigReader& c);
 ModelSpec internlm3(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
+ModelSpec llama4(const ConfigReader& c);
+ModelSpec llama4_text(const ConfigReader& c);
 ModelSpec mimo(const ConfigReader& c);
 ModelSpec mimo_v2_flash(const ConfigReader& c);
 ModelSpec minicpm(const ConfigReader& c);
@@ -144,6 +152,7 @@ ModelSpec olmo2(const ConfigReader& c);
 ModelSpec olmo3(const ConfigReader& c);
 ModelSpec olmoe(const ConfigReader& c);
 ModelSpec phi3(const ConfigReader& c);
+ModelSpec phimoe(const ConfigReader& c);
 ModelSpec qwen2(const ConfigReader& c);
 ModelSpec qwen2_moe(const ConfigReader& c);
 ModelSpec qwen3(const ConfigReader& c);

@@ -87,7 +87,7 @@ std::function<Operation(int)> windowed(const ConfigReader& c, const Attention& a
 Attention gated_attention(const ConfigReader& c, const Defaults& defaults) {
   Attention attn = qwen3_attention(c, defaults);
   attn.qk_norm_offset = defaults.norm_offset;
-  attn.out_gate = true;
+  attn.out_gate = Attention::kAfterQuery;
   return attn;
 }
 

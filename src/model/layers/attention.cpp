@@ -36,13 +36,16 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
     const std::vector<Linear> qkv = binder.linears(layer, parts, hidden, spec_.qkv_bias);
     q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
   }
+  if (spec_.out_gate == Attention::kOwnModule)
+    gate_ = binder.linear(layer, "self_attn.gate_proj", spec_.num_heads * spec_.v_dim(), hidden);
   if (spec_.qk_norm != Attention::kNoQkNorm) {
     q_norms_ = bind_head_norms(source, "self_attn.q_norm", spec_.num_heads);
     if (k_.n > 0) k_norms_ = bind_head_norms(source, "self_attn.k_norm", spec_.num_kv_heads);
   }
   if (spec_.sinks)
     sinks_ = binder.vector(layer, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
-  input_ = SublayerInput::bind(source, static_cast<uint8_t>(q_.forms() | k_.forms() | v_.forms()));
+  const int forms = q_.forms() | k_.forms() | v_.forms() | gate_.forms();
+  input_ = SublayerInput::bind(source, static_cast<uint8_t>(forms));
   ask_scratch(source.scratch);
   out_ = AttendedHeads::bind(source, spec_.num_heads * spec_.v_dim(),
                              spec_.num_heads / spec_.num_kv_heads * spec_.v_dim(), spec_.out_bias);
@@ -67,14 +70,16 @@ std::vector<NormWeights> AttentionLayer::bind_head_norms(const LayerSource& sour
 void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
   projected_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_.n});
   queries_ = projected_;
-  if (spec_.out_gate) queries_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_width()});
+  if (spec_.out_gate == Attention::kAfterQuery)
+    queries_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_width()});
   keys_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = k_.n});
   values_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = v_.n});
+  gates_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = gate_.n});
 }
 
 LayerFacts AttentionLayer::facts() const {
   LayerFacts facts = {.leaves_nothing = out_.leaves_nothing(), .takes_groups = true};
-  for (const Linear* weight : {&q_, &k_, &v_, &out_.weight()}) facts.add(*weight);
+  for (const Linear* weight : {&q_, &k_, &v_, &gate_, &out_.weight()}) facts.add(*weight);
   return facts;
 }
 
@@ -108,23 +113,24 @@ void AttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
   out_.leave(pass, begin, end);
 }
 
-ColumnShares<3> AttentionLayer::qkv_shares(const Pass& pass) const {
+ColumnShares<4> AttentionLayer::shares(const Pass& pass) const {
   // Whole heads, of each of them.
   return {pass,
-          {&q_, &k_, &v_},
+          {&q_, &k_, &v_, &gate_},
           std::lcm(64, std::lcm(spec_.q_rows(), std::lcm(spec_.head_dim, spec_.v_dim())))};
 }
 
 kernels::NextWeights AttentionLayer::first_weights(const Pass& pass) const {
-  return qkv_shares(pass).first_weights(pass.member, 0);
+  return shares(pass).first_weights(pass.member, 0);
 }
 
 void AttentionLayer::project(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "qkv_proj");
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  const std::array weights = {&q_, &k_, &v_};
-  const std::array outputs = {pass.ws.at(projected_), pass.ws.at(keys_), pass.ws.at(values_)};
+  const std::array weights = {&q_, &k_, &v_, &gate_};
+  const std::array outputs = {pass.ws.at(projected_), pass.ws.at(keys_), pass.ws.at(values_),
+                              pass.ws.at(gates_)};
   const auto compute = [&](const ColumnRange& columns, const kernels::NextWeights& next) {
     const Linear& weight = *weights[columns.weight];
     const kernels::GemmRange range = {.rows = pass.rows(),
@@ -136,12 +142,12 @@ void AttentionLayer::project(const Pass& pass) const {
     multiply(pass, weight, in, range);
     add_bias(pass.ops, weight, range);
     // A norm over all heads has to wait for the other columns.
-    if (spec_.qk_norm == Attention::kAllHeads) return;
     const auto part = static_cast<Part>(columns.weight);
+    if (part == kGate || spec_.qk_norm == Attention::kAllHeads) return;
     const int32_t head_rows = head_columns(part);
     place(pass, part, 0, pass.rows(), columns.begin / head_rows, columns.end / head_rows);
   };
-  claim_columns(pass, qkv_shares(pass), out_.first_weights(pass), compute);
+  claim_columns(pass, shares(pass), out_.first_weights(pass), compute);
 }
 
 void AttentionLayer::normalise_heads(const Pass& pass, Part part, int32_t first, int32_t heads,
@@ -173,7 +179,7 @@ float* AttentionLayer::heads_of(const Pass& pass, Part part, int64_t row, int32_
     return part == kK ? ws.at(keys_) + row * k_.n + first * spec_.head_dim
                       : ws.at(values_) + row * v_.n + first * spec_.v_dim();
   float* queries = ws.at(queries_) + row * q_width() + first * spec_.head_dim;
-  if (!spec_.out_gate) return queries;
+  if (spec_.out_gate != Attention::kAfterQuery) return queries;
   const float* projected = ws.at(projected_) + row * q_.n;
   for (int32_t h = first; h < last; ++h)
     std::copy_n(projected + h * spec_.q_rows(), spec_.head_dim,
@@ -210,7 +216,8 @@ void AttentionLayer::turn_heads(const Pass& pass, Part part, int32_t row, int32_
 }
 
 float AttentionLayer::position_factor(int32_t position) const {
-  return 1 + spec_.position_beta * std::log1p(static_cast<float>(position / spec_.position_step));
+  const int32_t steps = (position + spec_.position_shift) / spec_.position_step;
+  return 1 + spec_.position_beta * std::log1p(static_cast<float>(steps));
 }
 
 void AttentionLayer::store_heads(const Pass& pass, Part part, int32_t row, int32_t first,
@@ -269,6 +276,7 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
       .scale = spec_.scale,
       .softcap = spec_.logit_softcap,
       .window = spec_.window,
+      .chunks = spec_.chunks,
       .span_begin = slice.mask.begin,
       .span_end = slice.mask.end,
       .sinks = sinks_ == nullptr ? nullptr : sinks_ + int64_t{kv_head} * group,
@@ -289,7 +297,8 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
     args.first_position += plain;
     pass.ops.attend_prompt(pass.kv.layer(memory_), args);
   }
-  if (spec_.out_gate) gate_heads(pass, row, row + rows, kv_head * group, group);
+  if (spec_.out_gate != Attention::kNoGate)
+    gate_heads(pass, row, row + rows, kv_head * group, group);
   out_.finish(pass, row, row + rows, column, group * spec_.v_dim());
 }
 
@@ -297,9 +306,12 @@ void AttentionLayer::attend_tile(const Pass& pass, const BatchSlice& slice, int3
 void AttentionLayer::gate_heads(const Pass& pass, int32_t begin, int32_t end, int32_t first,
                                 int32_t heads) const {
   const int32_t width = spec_.v_dim();
+  const bool own = gate_.n > 0;
+  const float* gates = own ? pass.ws.at(gates_) : pass.ws.at(projected_) + spec_.head_dim;
+  const int32_t row_step = own ? gate_.n : q_.n, head_step = own ? width : spec_.q_rows();
   for (int64_t row = begin; row < end; ++row)
     for (int32_t h = first; h < first + heads; ++h) {
-      const float* gate = pass.ws.at(projected_) + row * q_.n + h * spec_.q_rows() + spec_.head_dim;
+      const float* gate = gates + row * row_step + h * head_step;
       float* attended = out_.row(pass, row) + h * width;
       pass.ops.gated_act(gate, attended, {.act = Act::kSigmoid}, width, attended);
     }

@@ -22,12 +22,12 @@ class AttentionLayer final : public Layer {
   LayerFacts facts() const override;
 
  private:
-  enum Part { kQ, kK, kV };
+  enum Part { kQ, kK, kV, kGate };
 
   std::vector<NormWeights> bind_head_norms(const LayerSource& source, const char* module,
                                            int32_t heads) const;
   void ask_scratch(ScratchPlan& scratch);
-  ColumnShares<3> qkv_shares(const Pass& pass) const;
+  ColumnShares<4> shares(const Pass& pass) const;
   void project_all(const Pass& pass) const;
   void project(const Pass& pass) const;
   // How many of the weight's rows one head has.
@@ -52,10 +52,11 @@ class AttentionLayer final : public Layer {
   SublayerInput input_;
   AttendedHeads out_;
   Linear q_, k_, v_;  // Without k_ and v_ where the memory is another layer's.
+  Linear gate_;       // Of a module of its own.
   std::vector<NormWeights> q_norms_, k_norms_;  // One for all heads, or one for each.
   const float* sinks_ = nullptr;                // [heads]
 
-  Buffer<float> projected_, keys_, values_;  // [rows, width of q_, k_ or v_]
+  Buffer<float> projected_, keys_, values_, gates_;  // [rows, width of q_, k_, v_ or gate_]
   Buffer<float> queries_;  // [rows, heads * head_dim]: those projected, unless gates lie between.
 };
 

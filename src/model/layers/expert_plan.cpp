@@ -5,8 +5,9 @@
 
 namespace weir::model {
 
-ExpertPlanBuffers::ExpertPlanBuffers(ScratchPlan& scratch, int32_t experts, int32_t top_k)
-    : experts_(experts), top_k_(top_k) {
+ExpertPlanBuffers::ExpertPlanBuffers(ScratchPlan& scratch, int32_t experts, int32_t top_k,
+                                     bool weighs_input)
+    : experts_(experts), top_k_(top_k), weighs_input_(weighs_input) {
   const auto ask = [&](int64_t per_row, int64_t fixed) {
     return scratch.ask<int32_t>(BufferUse::kComputing,
                                 {.per_row = per_row, .fixed = fixed, .per_member = true});
@@ -17,9 +18,12 @@ ExpertPlanBuffers::ExpertPlanBuffers(ScratchPlan& scratch, int32_t experts, int3
   slot_ = ask(top_k, 0);
   prompt_begin_ = ask(0, experts);
   active_ = ask(0, experts);
+  weight_ = scratch.ask<float>(BufferUse::kComputing,
+                               {.per_row = weighs_input ? top_k : 0, .per_member = true});
 }
 
-const ExpertPlan& ExpertPlanBuffers::make(const Pass& pass, const int32_t* choice) const {
+const ExpertPlan& ExpertPlanBuffers::make(const Pass& pass, const int32_t* choice,
+                                          const float* weight) const {
   const trace::Scope scope(trace::Kind::kKernel, "expert_groups");
   const auto at = [&](Buffer<int32_t> buffer) { return pass.ws.at(buffer, pass.member); };
   ExpertPlan& p = *pass.ws.at(plan_, pass.member);
@@ -28,7 +32,8 @@ const ExpertPlan& ExpertPlanBuffers::make(const Pass& pass, const int32_t* choic
        .row = at(row_),
        .slot = at(slot_),
        .prompt_begin = at(prompt_begin_),
-       .active = at(active_)};
+       .active = at(active_),
+       .weight = weighs_input_ ? pass.ws.at(weight_, pass.member) : nullptr};
   const int32_t slots = pass.rows() * top_k_;
   std::fill(p.begin, p.begin + experts_ + 1, 0);
   for (int32_t i = 0; i < slots; ++i) ++p.begin[choice[i] + 1];
@@ -40,6 +45,7 @@ const ExpertPlan& ExpertPlanBuffers::make(const Pass& pass, const int32_t* choic
   for (int32_t i = 0; i < slots; ++i) {
     p.slot[i] = p.begin[choice[i]]++;
     p.row[p.slot[i]] = i / top_k_;
+    if (weighs_input_) p.weight[p.slot[i]] = weight[i];
   }
   // ... so that shifting by one restores it.
   std::copy_backward(p.begin, p.begin + experts_, p.begin + experts_ + 1);

@@ -37,7 +37,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                                       .end = columns.end,
                                       .y = out.hidden + int64_t{out.row} * spec.width,
                                       .y_stride = spec.width};
-    activate_range(pass, in, range, after, out.spare + int64_t{out.row} * spec.width);
+    activate_range(pass, in, rows.weight, range, after, out.spare + int64_t{out.row} * spec.width);
     convert(range);
     return;
   }
@@ -45,7 +45,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
   for_column_blocks(columns, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
     kernels::GemmRange range = block_range(pass, 0, rows.count, first, last);
     range.index = rows.index;
-    activate_range(pass, in, range,
+    activate_range(pass, in, rows.weight, range,
                    last < columns.end ? first_weights({0, last, columns.end}) : after,
                    block_range(pass, 1, rows.count, first, last).y);
     convert(range);
@@ -57,7 +57,7 @@ kernels::NextWeights FfnWeights::first_weights(const ColumnRange& columns) const
   return next_weights(first(), columns.begin, std::min(columns.begin + width, columns.end));
 }
 
-void FfnWeights::activate_range(const Pass& pass, const Activations& in,
+void FfnWeights::activate_range(const Pass& pass, const Activations& in, const float* weight,
                                 const kernels::GemmRange& out, const kernels::NextWeights& after,
                                 float* spare) const {
   kernels::GemmRange range = out;
@@ -75,6 +75,10 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in,
       .act = spec.act, .limit = spec.limit, .up_offset = spec.up_offset};
   for (int64_t row = 0; row < out.rows; ++row) {
     const int64_t at = row * out.y_stride + out.begin;
+    if (weight != nullptr) {  // What multiplies the input multiplies its products.
+      pass.ops.scale(weight[row], columns, out.y + at);
+      if (spec.gated) pass.ops.scale(weight[row], columns, spare + at);
+    }
     if (spec.gated)
       pass.ops.gated_act(out.y + at, spare + at, gated, columns, out.y + at);
     else

@@ -42,6 +42,7 @@ struct FfnWeights {
   struct Rows {
     const int32_t* index = nullptr;  // Null: the first ones.
     int32_t count = 0;
+    const float* weight = nullptr;  // [count]: multiplies the input. Null: 1.
   };
   // Columns of act(gate(in)) * up(in), or of act(up(in)). `after`: what the member most likely
   // multiplies by after them.
@@ -53,8 +54,9 @@ struct FfnWeights {
 
  private:
   // Writes the activated columns to out.y, as floats; `spare` has its shape.
-  void activate_range(const Pass& pass, const Activations& in, const kernels::GemmRange& out,
-                      const kernels::NextWeights& after, float* spare) const;
+  void activate_range(const Pass& pass, const Activations& in, const float* weight,
+                      const kernels::GemmRange& out, const kernels::NextWeights& after,
+                      float* spare) const;
 };
 
 // Where networks of one width leave their inner rows.

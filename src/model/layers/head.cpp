@@ -64,7 +64,8 @@ Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embeddi
     weight_ = embedding.weight();
     binder.ignore(kWholeModel, "lm_head");  // Some files repeat the embedding under this name.
   } else {
-    weight_ = binder.linear(kWholeModel, "lm_head", spec.vocab_size, spec.hidden_size);
+    weight_ =
+        binder.linear(kWholeModel, "lm_head", spec.vocab_size, spec.hidden_size, spec.head_bias);
   }
 }
 
@@ -85,6 +86,7 @@ void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
                                       .y_stride = weight_.n,
                                       .next = next};
     multiply(pass, weight_, in, range);
+    add_bias(pass.ops, weight_, range);
     const int32_t width = columns.end - columns.begin;
     for (int64_t row = 0; row < rows; ++row) {
       float* logits = ws.logits + row * weight_.n + columns.begin;

@@ -51,7 +51,7 @@ void MoeLayer::ask_scratch(ScratchPlan& scratch) {
   routes_ = {scratch, BufferUse::kEntered, router_floats(spec_.router, experts), top_k};
   // The next layer's router may have another style.
   if (bank_.reads()) seen_ = {scratch, BufferUse::kComputing, 2 * experts, top_k};
-  plan_ = {scratch, spec_.num_experts, spec_.top_k};
+  plan_ = {scratch, spec_.num_experts, spec_.top_k, spec_.weighs_input};
   inner_ = InnerBuffers::ask(scratch, bound_.experts, spec_.top_k);
   expert_out_ =
       scratch.ask<float>(BufferUse::kComputing, {.per_row = int64_t{spec_.top_k} * hidden_});
@@ -139,7 +139,7 @@ void MoeLayer::expect(const Pass& pass, const RowRange& rows) const {
 }
 
 void MoeLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
-  const ExpertPlan& plan = plan_.make(pass, pass.ws.at(routes_.choice));
+  const ExpertPlan& plan = plan_.make(pass, pass.ws.at(routes_.choice), pass.ws.at(routes_.weight));
   if (pass.member == 0) tell(pass, routes_.at(pass));
   for (std::optional<ExpertBank::Wave> wave = bank_.begin(pass, bound_.number, plan); wave;
        wave = bank_.next(pass, *wave))
@@ -243,8 +243,10 @@ void MoeLayer::activate(const Pass& pass, const Group& group) const {
     FfnWeights::Inner inner = inner_.at(pass);
     inner.row = p.begin[e];
     inner.prompt_begin = p.prompt_begin[e];
-    ffn.activate(pass, in, {.index = p.row + p.begin[e], .count = p.rows_of(e)},
-                 shares.columns(block), next, inner);
+    const FfnWeights::Rows rows = {.index = p.row + p.begin[e],
+                                   .count = p.rows_of(e),
+                                   .weight = p.weight ? p.weight + p.begin[e] : nullptr};
+    ffn.activate(pass, in, rows, shares.columns(block), next, inner);
   });
 }
 
@@ -290,8 +292,8 @@ void MoeLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
   for (int32_t row = begin; row < end; ++row) {
     std::fill(sum, sum + hidden_, 0.0f);
     for (int64_t i = int64_t{row} * spec_.top_k; i < int64_t{row + 1} * spec_.top_k; ++i)
-      pass.ops.add_scaled(pass.ws.at(expert_out_) + int64_t{p.slot[i]} * hidden_, weight[i],
-                          hidden_, sum);
+      pass.ops.add_scaled(pass.ws.at(expert_out_) + int64_t{p.slot[i]} * hidden_,
+                          spec_.weighs_input ? 1 : weight[i], hidden_, sum);
     if (shared_)
       pass.ops.add_scaled(pass.ws.at(shared_out_) + int64_t{row} * hidden_,
                           spec_.shared_gate ? pass.ws.at(shared_weight_)[row] : 1, hidden_, sum);

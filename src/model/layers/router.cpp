@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 namespace weir::model {
@@ -23,6 +24,11 @@ void score(const kernels::Ops& ops, Router::Score score, int32_t experts, float*
     case Router::kSigmoid:
       ops.act(kernels::Act::kSigmoid, experts, scores);
       break;
+    case Router::kSigmoidOfTopK:
+    case Router::kSparseMixer:  // Experts are chosen by logits.
+      for (int32_t e = 0; e < experts; ++e)
+        if (!(scores[e] > kLeast)) scores[e] = kLeast;
+      return;
   }
   for (int32_t e = 0; e < experts; ++e)
     if (!(scores[e] >= 0)) scores[e] = 0;  // A NaN must not stop the selection.
@@ -40,6 +46,16 @@ float group_score(Router::GroupScore score, float* keys, int32_t size) {
   for (int32_t e = 0; e < size; ++e)
     if (e != best) second = std::max(second, keys[e]);
   return std::max(keys[best] + second, kLeast);
+}
+
+// The best one's softmax among those near it; what is taken is none of them.
+float share_of_best(const float* logits, int32_t experts, int32_t best, float jitter) {
+  const float most = logits[best];
+  float sum = 0;
+  for (int32_t e = 0; e < experts; ++e)
+    if (!((most - logits[e]) / std::max(std::abs(logits[e]), most) > 2 * jitter))
+      sum += std::exp(logits[e] - most);
+  return 1 / sum;
 }
 
 // Leaves the experts of the best groups.
@@ -80,10 +96,13 @@ void choose(const kernels::Ops& ops, const Router& router, int32_t experts, int3
   for (int32_t rank = 0; rank < top_k; ++rank) {
     const int32_t best = best_of(keys, experts);
     choice[rank] = best;
-    weight[rank] = scores[best];
-    sum += scores[best];
+    weight[rank] = router.score == Router::kSparseMixer
+                       ? share_of_best(scores, experts, best, router.jitter)
+                       : scores[best];
+    sum += weight[rank];
     keys[best] = kTaken;
   }
+  if (router.score == Router::kSigmoidOfTopK) ops.act(kernels::Act::kSigmoid, top_k, weight);
   const bool renormalise = router.renormalise || router.score == Router::kSoftmaxOfTopK;
   const float total = std::max(sum + router.epsilon, router.least_sum);
   const float factor = renormalise && total > 0 ? router.scale / total : router.scale;
