@@ -106,6 +106,11 @@ struct Batch {
         return part.vectors + int64_t{row - part.row_begin} * width;
     return nullptr;
   }
+  // The row's token. REQUIRES: the row has one, and no vector.
+  int32_t token_of(int32_t row) const {
+    const int32_t token = tokens[static_cast<size_t>(row)];
+    return token >= 0 ? token : before[static_cast<size_t>(-token - 1)].token;
+  }
   // The first row of a prompt, where all generated tokens come before
   // (Model::prompts_differ_from()).
   int32_t prompt_begin() const {

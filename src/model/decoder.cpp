@@ -51,9 +51,10 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
     bank_ = std::make_unique<ResidentBank>(store_);
   }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
+  if (spec_.token_inputs) token_table_ = std::make_unique<TokenTable>(binder, spec_, scratch_);
   LayerBuilder builder(binder, spec_, *bank_, context_max(), ropes_, scratch_);
   for (const Sublayer& sublayer : spec_.sublayers) {
-    layers_.push_back(builder.make_layer(sublayer));
+    layers_.push_back(builder.make_layer(sublayer, token_table_.get()));
     // A config may ask for thousands of layers of thousands of experts, of which the file has none.
     if (binder.failed()) return binder.finish();
   }
@@ -137,8 +138,7 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
     std::copy_n(vector, spec_.hidden_size, ws.residual.begin_row(row));
     return;
   }
-  const int32_t token = pass.batch.tokens[static_cast<size_t>(row)];
-  embedding_->embed(pass, row, token >= 0 ? token : pass.batch.before[-token - 1].token);
+  embedding_->embed(pass, row, pass.batch.token_of(row));
 }
 
 // From layer i - 1 to layer i.
@@ -175,6 +175,7 @@ void Decoder::begin_rows(const Pass& pass) const {
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);
   });
   pass.team.barrier(pass.member);
+  if (token_table_) token_table_->begin(pass);
 }
 
 // Layer i, and the way to the next. Where that reads experts from disk, it learns of those of the

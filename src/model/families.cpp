@@ -38,6 +38,8 @@ constexpr std::array kFamilies = {
     FamilyEntry{"ExaoneMoeForCausalLM", family::exaone_moe},
     FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
     FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
+    FamilyEntry{"Gemma4ForCausalLM", family::gemma4_text},
+    FamilyEntry{"Gemma4ForConditionalGeneration", family::gemma4},
     FamilyEntry{"GemmaForCausalLM", family::gemma},
     FamilyEntry{"Glm4ForCausalLM", family::glm4},
     FamilyEntry{"Glm4MoeForCausalLM", family::glm4_moe},
@@ -134,6 +136,9 @@ Result<void> check_rope(const Rope& r, int layer) {
     WEIR_TRY(check_positive(layer, {{"short_factor", factor}}));
   for (const float factor : r.long_factor)
     WEIR_TRY(check_positive(layer, {{"long_factor", factor}}));
+  if (r.still_pairs < 0 || r.still_pairs > r.dim / 2)
+    return wrong(layer, "expected a partial_rotary_factor from 0 to 1, found one by which " +
+                            std::to_string(r.still_pairs) + " pairs do not turn");
   if (r.dim > 0 && !(r.theta > 1 && std::isfinite(r.theta)))
     return wrong(layer, "expected a finite rope_theta above 1, found " + std::to_string(r.theta));
   WEIR_TRY(check_positive(layer, {{"factor", r.factor}, {"attention_factor", r.attention_factor}}));
@@ -238,7 +243,9 @@ Result<void> check_router(const Router& r, const Moe& moe, int layer) {
     return wrong(layer, "expected at most " + std::to_string(left) +
                             " experts per token, which topk_group leaves; found " +
                             std::to_string(moe.top_k));
-  WEIR_TRY(check_not_negative(layer, {{"the router's epsilon", r.epsilon},
+  WEIR_TRY(check_positive(layer, {{"the router's scale of logits", r.logit_scale}}));
+  WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", r.norm_eps},
+                                      {"the router's epsilon", r.epsilon},
                                       {"moe_norm_min", r.least_sum},
                                       {"router_jitter_noise", r.jitter}}));
   return check_positive(layer, {{"routed_scaling_factor", r.scale}});
@@ -270,7 +277,11 @@ Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer>
                    "sublayer " +
                        std::to_string(of));
   }
-  for (const std::optional<Norm>* norm : {&sublayer.pre, &sublayer.post})
+  if ((sublayer.held || sublayer.joint || !sublayer.stream_scale.empty()) && !sublayer.post)
+    return wrong(layer, "expected a norm after what is held, joined or scaled, found none");
+  if (sublayer.joint.has_value() != (!before.empty() && before.back().held))
+    return wrong(layer, "expected what is held to join what the next sublayer gives");
+  for (const std::optional<Norm>* norm : {&sublayer.pre, &sublayer.post, &sublayer.joint})
     if (*norm) WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", (*norm)->eps}}));
   return check_positive(layer, {{"residual_multiplier", sublayer.scale}});
 }
@@ -291,6 +302,10 @@ Result<void> check_spec(const ModelSpec& spec) {
                                      {"final_logit_softcapping", spec.logit_softcap}}));
   WEIR_TRY(check_positive(
       last, {{"embedding_multiplier", spec.embed_scale}, {"logits_scaling", spec.logit_scale}}));
+  if (!spec.sublayers.empty() && spec.sublayers.back().held)
+    return wrong(last, "expected a sublayer after one whose output is held, found none");
+  if (const auto& inputs = spec.token_inputs)
+    WEIR_TRY(check_size(last, "hidden_size_per_layer_input", inputs->width, 1, 1 << 14));
   for (size_t i = 0; i < spec.sublayers.size(); ++i) {
     const Sublayer& sublayer = spec.sublayers[i];
     WEIR_TRY(check_placement(sublayer, std::span(spec.sublayers).first(i)));

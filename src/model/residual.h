@@ -25,6 +25,10 @@ class Residual {
   void add_row(const kernels::Ops& ops, const float* delta, float scale, int64_t row) const {
     ops.add_scaled(delta, scale, width_, x_ + row * width_);
   }
+  // row *= factor.
+  void scale_row(const kernels::Ops& ops, float factor, int64_t row) const {
+    ops.scale(factor, width_, x_ + row * width_);
+  }
   // Some columns of the rows from `row` on += scale * what a product has left in its range.
   void add_columns(const kernels::Ops& ops, const kernels::GemmRange& range, float scale,
                    int64_t row) const {

@@ -59,7 +59,7 @@ RopeTable::RopeTable(const Rope& rope, int32_t context_max) : rope_(rope) {
   for (int i = 0; i < half(); ++i) {
     const float slow = inverse_frequency(static_cast<double>(rope.theta), i, rope.dim);
     float& f = frequencies_[static_cast<size_t>(i)];
-    f = 1 / slow;
+    f = i < half() - rope.still_pairs ? 1 / slow : 0;
     if (rope.scaling == Rope::kLinear) f /= rope.factor;
     if (rope.scaling == Rope::kLlama3) f = llama3_frequency(rope, f);
     if (rope.scaling == Rope::kYarn) {

@@ -52,9 +52,10 @@ int64_t ScratchPlan::Asked::bytes(int64_t rows) const {
 }
 
 ScratchPlan::Layout ScratchPlan::lay_out(int64_t rows, int64_t members) const {
-  SharedPiece computing;
+  SharedPiece computing, whole;
   std::array<SharedPiece, 2> entered;  // Of even sublayers, and of odd ones.
   const auto piece_of = [&](const Asked& asked) -> SharedPiece& {
+    if (asked.use == BufferUse::kWholePass) return whole;
     return asked.use == BufferUse::kComputing ? computing
                                               : entered[static_cast<size_t>(asked.sublayer % 2)];
   };
@@ -63,15 +64,21 @@ ScratchPlan::Layout ScratchPlan::lay_out(int64_t rows, int64_t members) const {
     const int64_t bytes = asked.bytes(rows);
     Place& place = layout.buffers.emplace_back();
     place.member_bytes = asked.size.per_member ? aligned(bytes) : 0;
-    place.offset = piece_of(asked).take(asked.sublayer,
-                                        asked.size.per_member ? members * aligned(bytes) : bytes);
+    // To the piece that nothing shares, all sublayers are one.
+    const int32_t sublayer = asked.use == BufferUse::kWholePass ? 0 : asked.sublayer;
+    place.offset =
+        piece_of(asked).take(sublayer, asked.size.per_member ? members * aligned(bytes) : bytes);
   }
   for (size_t i = 0; i < asked_.size(); ++i) {
-    if (asked_[i].use != BufferUse::kEntered) continue;
-    layout.buffers[i].offset += computing.bytes();
-    if (asked_[i].sublayer % 2 == 1) layout.buffers[i].offset += entered[0].bytes();
+    int64_t& offset = layout.buffers[i].offset;
+    if (asked_[i].use == BufferUse::kComputing) continue;
+    offset += computing.bytes();
+    if (asked_[i].use == BufferUse::kWholePass)
+      offset += entered[0].bytes() + entered[1].bytes();
+    else if (asked_[i].sublayer % 2 == 1)
+      offset += entered[0].bytes();
   }
-  layout.bytes = computing.bytes() + entered[0].bytes() + entered[1].bytes();
+  layout.bytes = computing.bytes() + entered[0].bytes() + entered[1].bytes() + whole.bytes();
   return layout;
 }
 

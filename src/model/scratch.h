@@ -8,6 +8,7 @@
 //   kEntered    from enter() until leave() is done. enter() is one phase with leave() of the
 //               sublayer before: every other sublayer shares a piece. Layers that leave nothing
 //               have none: there each member enters all rows for itself (Pass::own_inputs).
+//   kWholePass  from the pass's begin to its end: shared with nothing.
 //
 // Threads: filled by one thread, at load; immutable afterwards.
 #pragma once
@@ -31,7 +32,7 @@ struct FormsBuffer {
   int32_t number = -1;  // Among those.
 };
 
-enum class BufferUse : uint8_t { kComputing, kEntered };
+enum class BufferUse : uint8_t { kComputing, kEntered, kWholePass };
 
 // How many elements, for as many rows as a workspace is made for.
 struct BufferSize {

@@ -26,6 +26,7 @@ std::string rope_text(const Rope& r) {
   static constexpr std::array kScaling = {"",        " linear", " dynamic",
                                           " llama3", " yarn",   " longrope"};
   std::string s = format(" rope %d@%s", r.dim, number(r.theta).c_str());
+  if (r.still_pairs > 0) s += format(" %d pairs of them", r.dim / 2 - r.still_pairs);
   s += kScaling[r.scaling];
   if (r.factor != 1) s += " x" + number(r.factor);
   if (r.scaling > Rope::kLinear) s += " of " + number(r.original_context);
@@ -57,6 +58,8 @@ std::string text(const Attention& a) {
   if (a.position_beta != 0)
     s += " queries x1+" + number(a.position_beta) + format(" ln by %d tokens", a.position_step);
   if (a.qk_norm != Attention::kNoQkNorm) s += qk_norm_text(a);
+  if (a.v_norm) s += " v-norm";
+  if (a.values_are_keys) s += " values are keys";
   if (a.qkv_bias) s += " qkv-bias";
   if (a.out_bias) s += " out-bias";
   if (a.sinks) s += " sinks";
@@ -86,6 +89,7 @@ std::string text(const Dense& f) {
   std::string s = format("%s %d", f.gated ? kGated[act] : kPlain[act], f.width);
   if (f.limit > 0) s += " limit " + number(f.limit);
   if (f.up_offset != 0) s += " up + " + number(f.up_offset);
+  if (f.up_by_token) s += " by token";
   if (f.bias) s += " bias";
   return s;
 }
@@ -101,6 +105,9 @@ std::string text(const Router& r) {
   if (r.groups > 1 && r.group_score == Router::kTwoBest) s += " by their two best";
   if (r.renormalise) s += " renormalised";
   if (r.scale != 1) s += " x" + number(r.scale);
+  if (r.expert_scale) s += " by expert";
+  if (r.own_norm) s += " own norm";
+  if (r.logit_scale != 1) s += " logits x" + number(r.logit_scale);
   return s;
 }
 
@@ -142,6 +149,9 @@ std::string layer_text(std::span<const Sublayer> sublayers, size_t first) {
                   first + i - static_cast<size_t>(sublayer.memory_of));
     if (sublayer.input == Sublayer::kResidual)
       if (const std::string here = norms_text(sublayer); here != norms) s += norms = here;
+    if (sublayer.held) s += ", held";
+    if (sublayer.joint) s += ", joined, norm of both";
+    if (!sublayer.stream_scale.empty()) s += ", stream scaled";
     if (sublayer.scale != scale) s += ", residual x" + number(scale = sublayer.scale);
   }
   return s;
@@ -194,6 +204,7 @@ std::string describe(const ModelSpec& spec) {
   if (spec.embed_scale != 1) out += ", embed x" + number(spec.embed_scale);
   if (spec.logit_scale != 1) out += ", logits x" + number(spec.logit_scale);
   if (spec.logit_softcap > 0) out += ", logits capped at " + number(spec.logit_softcap);
+  if (spec.token_inputs) out += format(", tokens bring %d a layer", spec.token_inputs->width);
   out += "\n";
 
   std::vector<std::string> lines;

@@ -42,6 +42,7 @@ struct Rope {
   enum Scaling : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope } scaling = kNone;
   float theta = 10000;
   int dim = 0;  // Rotated dimensions of a head; 0 means this layer has no position encoding.
+  int still_pairs = 0;  // The last ones of dim / 2, whose angle is always 0.
   float factor = 1;
   float original_context = 0;  // original_max_position_embeddings, or max_position_embeddings.
   float low_freq_factor = 1, high_freq_factor = 4;  // llama3.
@@ -87,6 +88,8 @@ struct Attention {  // MHA, GQA, MQA.
   float position_beta = 0;
   int position_step = 1;
   int position_shift = 0;
+  bool values_are_keys = false;  // What k_proj gives, before its norm and rope.
+  bool v_norm = false;           // Of each head, without weights; qk_norm_eps.
   bool qkv_bias = false;
   bool out_bias = false;
   bool sinks = false;  // One learned logit per head joins the softmax.
@@ -125,6 +128,8 @@ struct Dense {
   int width = 0;
   Act act = Act::kSilu;
   bool gated = true;  // act(gate(x)) * up(x); false: act(up(x)).
+  // In place of up(x): what the token brings to this layer (ModelSpec::token_inputs).
+  bool up_by_token = false;
   bool bias = false;
   float limit = 0, up_offset = 0;  // As kernels::GatedAct's, of a gated one.
 };
@@ -140,7 +145,12 @@ struct Router {
     // by 2 * jitter at most relative to the larger magnitude.
     kSparseMixer,
   } score = kSoftmax;
-  float jitter = 0;             // kSparseMixer's.
+  float jitter = 0;  // kSparseMixer's.
+  // It reads the residual stream by a norm of its own, whose weights are mlp.gate.scale.
+  bool own_norm = false;
+  float norm_eps = 1e-6f;
+  float logit_scale = 1;
+  bool expert_scale = false;    // Weights are multiplied by a learned number per expert.
   bool bias = false;            // Of the router's linear layer.
   bool selection_bias = false;  // A learned number per expert that counts for the choice alone.
   // Experts lie in groups; only those of the best groups may be chosen. A group counts as much as
@@ -189,8 +199,13 @@ struct Sublayer {
   std::optional<Norm> pre{}, post{};
   Input input = kResidual;
   float scale = 1;
-  int memory_of = -1;    // The sublayer whose keys and values it reads; -1: its own.
-  int stored_layer = 0;  // Which layer of the checkpoint holds its weights.
+  // What it gives is not added: it joins what the next sublayer gives, whose `joint` is the norm of
+  // the sum.
+  bool held = false;
+  std::optional<Norm> joint{};
+  std::string stream_scale{};  // A stored number that multiplies the residual stream after it.
+  int memory_of = -1;          // The sublayer whose keys and values it reads; -1: its own.
+  int stored_layer = 0;        // Which layer of the checkpoint holds its weights.
 };
 
 // A stored module whose rows are those of several canonical modules, one after another.
@@ -211,6 +226,13 @@ struct ExpertTensors {
   bool interleaved = false;  // Rows of gate and up take turns; else gate's come first.
 };
 
+// What a token brings to each layer, [layers, width]: of a table of its own and of its embedding.
+struct TokenInputs {
+  int width = 0;
+  int vocab_size = 0;  // Of the table; other tokens are as token 0.
+  Norm norm{};
+};
+
 struct ModelSpec {
   std::string family;  // As config.json names it.
   int vocab_size = 0;
@@ -224,6 +246,7 @@ struct ModelSpec {
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
   Norm final_norm;
   std::vector<Sublayer> sublayers;
+  std::optional<TokenInputs> token_inputs;
   // The names of a layer's tensors begin with this and its number.
   std::string layers = "model.layers.";
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}. Of

@@ -130,9 +130,10 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
   WEIR_ASSIGN(const std::string meta_text, read_file(folder + "/meta.json", size_t{1} << 20));
   WEIR_ASSIGN(const JsonDoc meta, JsonDoc::parse(meta_text));
   double noise = 0;
-  if (meta.root()["noise_1e-6"].get(noise) != simdjson::SUCCESS)
+  const std::string noise_key = prefix + "noise_1e-6";
+  if (meta.root()[noise_key].get(noise) != simdjson::SUCCESS)
     return fail(ErrorCode::kConfig,
-                folder + "/meta.json: expected a number 'noise_1e-6', found none");
+                folder + "/meta.json: expected a number '" + noise_key + "', found none");
   fixture.bound = std::max(1e-3f, 10 * static_cast<float>(noise));
   const size_t prompt = fixture.input_ids.size(), generated = fixture.gen_ids.size();
   if (prompt < 8 || generated == 0 || fixture.logits.size() % prompt != 0 ||

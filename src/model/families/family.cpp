@@ -20,9 +20,10 @@ float rope_float(const ConfigReader& c, const std::optional<ConfigReader>& r, st
 }
 
 Rope::Scaling parse_scaling(const ConfigReader& c, const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, Rope::Scaling>, 8> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, Rope::Scaling>, 9> kNames = {{
       {"", Rope::kNone},
       {"default", Rope::kNone},
+      {"proportional", Rope::kNone},  // But its pairs: stand_still().
       {"linear", Rope::kLinear},
       {"dynamic", Rope::kDynamic},
       {"llama3", Rope::kLlama3},
@@ -32,8 +33,10 @@ Rope::Scaling parse_scaling(const ConfigReader& c, const std::string& name) {
   }};
   for (const auto& [known, scaling] : kNames)
     if (known == name) return scaling;
-  c.reject("rope_type: expected default, linear, dynamic, llama3, yarn or longrope, found \"" +
-           name.substr(0, 80) + "\"");
+  c.reject(
+      "rope_type: expected default, proportional, linear, dynamic, llama3, yarn or longrope, "
+      "found \"" +
+      name.substr(0, 80) + "\"");
   return Rope::kNone;
 }
 
@@ -113,6 +116,15 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
   }
 }
 
+// Of a rope that is proportional, all dimensions belong to pairs, of which only the first turn.
+void stand_still(const ConfigReader& r, int head_dim, Rope& out) {
+  if (r.string_or("rope_type", "") != "proportional") return;
+  out.still_pairs = head_dim / 2 - out.dim / 2;
+  out.dim = head_dim;
+  out.factor = r.float_or("factor", 1);
+  if (out.factor != 1) out.scaling = Rope::kLinear;
+}
+
 }  // namespace
 
 ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
@@ -178,6 +190,7 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
   const float partial = rope_float(c, r, "partial_rotary_factor", partial_rotary_factor);
   out.dim = static_cast<int>(static_cast<float>(head_dim) * std::clamp(partial, 0.0f, 1.0f));
   if (r) read_scaling(c, *r, out);
+  if (r) stand_still(*r, head_dim, out);
   return out;
 }
 
@@ -214,14 +227,10 @@ Attention gqa(const ConfigReader& c, const Defaults& defaults) {
   return a;
 }
 
-namespace {
-
 Norm named(Norm norm, const char* module) {
   norm.module = module;
   return norm;
 }
-
-}  // namespace
 
 Moe biased_moe(const ConfigReader& c, const BiasedExperts& defaults) {
   constexpr int kSharedMax = 64;

@@ -36,6 +36,7 @@ struct Defaults {
 ModelSpec decoder(const ConfigReader& c, const Defaults& defaults);
 int num_layers(const ConfigReader& c);
 Norm rms(const ConfigReader& c, const Defaults& defaults);
+Norm named(Norm norm, const char* module);
 // Heads, head size, scale, rope.
 Attention gqa(const ConfigReader& c, const Defaults& defaults);
 // theta and scaling in both spellings: rope_theta with rope_scaling, and rope_parameters, which may
@@ -123,6 +124,8 @@ ModelSpec exaone_moe(const ConfigReader& c);
 ModelSpec gemma(const ConfigReader& c);
 ModelSpec gemma2(const ConfigReader& c);
 ModelSpec gemma3_text(const ConfigReader& c);
+ModelSpec gemma4(const ConfigReader& c);
+ModelSpec gemma4_text(const ConfigReader& c);
 ModelSpec glm(const ConfigReader& c);
 ModelSpec glm4(const ConfigReader& c);
 ModelSpec glm4_moe(const ConfigReader& c);

@@ -29,10 +29,13 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
   const int32_t v_width = spec_.num_kv_heads * spec_.v_dim();
   if (source.sublayer.memory_of >= 0) {
     q_ = binder.linear(layer, "self_attn.q_proj", q_width, hidden, spec_.qkv_bias);
+    for (const char* unused : {"self_attn.k_proj", "self_attn.v_proj", "self_attn.k_norm"})
+      binder.ignore(layer, unused);
   } else {
-    const std::array<WeightBinder::Part, 3> parts = {{{"self_attn.q_proj", q_width},
-                                                      {"self_attn.k_proj", k_width},
-                                                      {"self_attn.v_proj", v_width}}};
+    const std::array<WeightBinder::Part, 3> parts = {
+        {{"self_attn.q_proj", q_width},
+         {"self_attn.k_proj", k_width},
+         {spec_.values_are_keys ? "self_attn.k_proj" : "self_attn.v_proj", v_width}}};
     const std::vector<Linear> qkv = binder.linears(layer, parts, hidden, spec_.qkv_bias);
     q_ = qkv[0], k_ = qkv[1], v_ = qkv[2];
   }
@@ -198,6 +201,8 @@ void AttentionLayer::place(const Pass& pass, Part part, int32_t begin, int32_t e
     if (const float most = spec_.qkv_limit; most > 0)
       for (int32_t i = 0; i < columns; ++i) head[i] = std::clamp(head[i], -most, most);
     if (part != kV) turn_heads(pass, part, row, first, heads, head);
+    if (part == kV && spec_.v_norm)
+      normalise(pass.ops, {.eps = spec_.qk_norm_eps}, head, spec_.v_dim(), 0, heads, head);
     if (part != kQ) store_heads(pass, part, row, first, heads, head);
   }
 }

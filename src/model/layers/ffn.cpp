@@ -7,7 +7,9 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
   const std::string path(module);
   const std::string gate = path + ".gate_proj", up = path + ".up_proj";
   FfnWeights w{.spec = spec};
-  if (spec.gated) {
+  if (spec.up_by_token) {
+    w.gate = binder.linear(layer, gate, spec.width, hidden, spec.bias);
+  } else if (spec.gated) {
     const std::array<WeightBinder::Part, 2> parts = {{{gate, spec.width}, {up, spec.width}}};
     const std::vector<Linear> both = binder.linears(layer, parts, hidden, spec.bias);
     w.gate = both[0], w.up = both[1];
@@ -37,7 +39,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                                       .end = columns.end,
                                       .y = out.hidden + int64_t{out.row} * spec.width,
                                       .y_stride = spec.width};
-    activate_range(pass, in, rows.weight, range, after, out.spare + int64_t{out.row} * spec.width);
+    activate_range(pass, in, rows, range, after, out.spare + int64_t{out.row} * spec.width);
     convert(range);
     return;
   }
@@ -45,7 +47,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
   for_column_blocks(columns, Workspace::kBlockColumns, [&](int32_t first, int32_t last) {
     kernels::GemmRange range = block_range(pass, 0, rows.count, first, last);
     range.index = rows.index;
-    activate_range(pass, in, rows.weight, range,
+    activate_range(pass, in, rows, range,
                    last < columns.end ? first_weights({0, last, columns.end}) : after,
                    block_range(pass, 1, rows.count, first, last).y);
     convert(range);
@@ -57,30 +59,34 @@ kernels::NextWeights FfnWeights::first_weights(const ColumnRange& columns) const
   return next_weights(first(), columns.begin, std::min(columns.begin + width, columns.end));
 }
 
-void FfnWeights::activate_range(const Pass& pass, const Activations& in, const float* weight,
+void FfnWeights::activate_range(const Pass& pass, const Activations& in, const Rows& rows,
                                 const kernels::GemmRange& out, const kernels::NextWeights& after,
                                 float* spare) const {
   kernels::GemmRange range = out;
   if (spec.gated) {
-    range.next = next_weights(up, out.begin, out.end);
+    range.next = spec.up_by_token ? after : next_weights(up, out.begin, out.end);
     multiply(pass, gate, in, range);
     add_bias(pass.ops, gate, range);
     range.y = spare;
   }
-  range.next = after;
-  multiply(pass, up, in, range);
-  add_bias(pass.ops, up, range);
+  if (!spec.up_by_token) {
+    range.next = after;
+    multiply(pass, up, in, range);
+    add_bias(pass.ops, up, range);
+  }
   const int32_t columns = out.end - out.begin;
   const kernels::GatedAct gated = {
       .act = spec.act, .limit = spec.limit, .up_offset = spec.up_offset};
   for (int64_t row = 0; row < out.rows; ++row) {
     const int64_t at = row * out.y_stride + out.begin;
-    if (weight != nullptr) {  // What multiplies the input multiplies its products.
-      pass.ops.scale(weight[row], columns, out.y + at);
-      if (spec.gated) pass.ops.scale(weight[row], columns, spare + at);
+    const float* by = spare + at;
+    if (spec.up_by_token) by = rows.up + row * rows.up_stride + out.begin;
+    if (rows.weight != nullptr) {  // What multiplies the input multiplies its products.
+      pass.ops.scale(rows.weight[row], columns, out.y + at);
+      if (spec.gated) pass.ops.scale(rows.weight[row], columns, spare + at);
     }
     if (spec.gated)
-      pass.ops.gated_act(out.y + at, spare + at, gated, columns, out.y + at);
+      pass.ops.gated_act(out.y + at, by, gated, columns, out.y + at);
     else
       pass.ops.act(spec.act, columns, out.y + at);
   }
@@ -110,8 +116,12 @@ FfnWeights::Inner InnerBuffers::at(const Pass& pass) const {
 
 FfnLayer::FfnLayer(const LayerSource& source, const Dense& spec)
     : output_(SublayerOutput::bind(source)),
-      ffn_(FfnWeights::bind(source.binder, source.stored_layer(), "mlp", spec, source.hidden)),
-      inner_(InnerBuffers::ask(source.scratch, {&ffn_, 1}, 1)) {
+      ffn_(FfnWeights::bind(source.binder, source.stored_layer(),
+                            spec.up_by_token ? "token_input" : "mlp", spec, source.hidden)),
+      inner_(InnerBuffers::ask(source.scratch, {&ffn_, 1}, 1)),
+      token_inputs_(source.token_inputs),
+      token_input_width_(source.token_input_width),
+      token_input_(int64_t{source.stored_layer()} * spec.width) {
   input_ = SublayerInput::bind(source, ffn_.input_forms());
 }
 
@@ -146,9 +156,14 @@ void FfnLayer::activate(const Pass& pass) const {
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const FfnWeights::Inner out = inner_.at(pass);
+  FfnWeights::Rows rows = {.count = pass.rows()};
+  if (ffn_.spec.up_by_token) {
+    rows.up = pass.ws.at(token_inputs_) + token_input_;
+    rows.up_stride = token_input_width_;
+  }
   claim_columns(pass, inner_shares(pass), SublayerOutput::first_weights(pass, ffn_.down),
                 [&](const ColumnRange& columns, const kernels::NextWeights& next) {
-                  ffn_.activate(pass, in, {.count = pass.rows()}, columns, next, out);
+                  ffn_.activate(pass, in, rows, columns, next, out);
                 });
 }
 

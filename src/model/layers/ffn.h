@@ -43,6 +43,8 @@ struct FfnWeights {
     const int32_t* index = nullptr;  // Null: the first ones.
     int32_t count = 0;
     const float* weight = nullptr;  // [count]: multiplies the input. Null: 1.
+    const float* up = nullptr;      // Dense::up_by_token's, `up_stride` from a row to the next.
+    int64_t up_stride = 0;
   };
   // Columns of act(gate(in)) * up(in), or of act(up(in)). `after`: what the member most likely
   // multiplies by after them.
@@ -54,7 +56,7 @@ struct FfnWeights {
 
  private:
   // Writes the activated columns to out.y, as floats; `spare` has its shape.
-  void activate_range(const Pass& pass, const Activations& in, const float* weight,
+  void activate_range(const Pass& pass, const Activations& in, const Rows& rows,
                       const kernels::GemmRange& out, const kernels::NextWeights& after,
                       float* spare) const;
 };
@@ -91,6 +93,9 @@ class FfnLayer final : public Layer {
   SublayerOutput output_;
   FfnWeights ffn_;
   InnerBuffers inner_;
+  Buffer<float> token_inputs_;
+  int64_t token_input_width_ = 0;
+  int64_t token_input_ = 0;  // Where the layer's own begin.
 };
 
 }  // namespace weir::model

@@ -33,17 +33,23 @@ kv::MemoryNeed need_of(const Sublayer& sublayer) {
   return sublayer.memory_of >= 0 ? kv::MemoryNeed{} : need_of(sublayer.op);
 }
 
-std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer) {
+std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer,
+                                                const TokenTable* tokens) {
   const bool own = need_of(sublayer) != kv::MemoryNeed{};
   memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
                     : own                   ? memories_++
                                             : -1);
   scratch_.next_sublayer();
-  const LayerSource source = {.binder = binder_,
-                              .scratch = scratch_,
-                              .sublayer = sublayer,
-                              .hidden = spec_.hidden_size,
-                              .memory = memory_.back()};
+  LayerSource source = {.binder = binder_,
+                        .scratch = scratch_,
+                        .sublayer = sublayer,
+                        .hidden = spec_.hidden_size,
+                        .memory = memory_.back(),
+                        .held = held_};
+  if (tokens != nullptr) {
+    source.token_inputs = tokens->inputs();
+    source.token_input_width = tokens->width();
+  }
   return std::visit([&](const auto& op) { return make(source, op); }, sublayer.op);
 }
 

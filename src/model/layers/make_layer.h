@@ -4,6 +4,7 @@
 // Threads: one, at load.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "kv/need.h"
 #include "model/expert_bank.h"
 #include "model/layers/moe.h"
+#include "model/layers/token_table.h"
 #include "model/rope.h"
 
 namespace weir::model {
@@ -31,9 +33,14 @@ class LayerBuilder {
         bank_(bank),
         context_max_(context_max),
         ropes_(ropes),
-        scratch_(scratch) {}
+        scratch_(scratch) {
+    const auto held = [](const Sublayer& sublayer) { return sublayer.held; };
+    if (std::ranges::any_of(spec.sublayers, held))
+      held_ = scratch.ask<float>(BufferUse::kWholePass, {.per_row = spec.hidden_size});
+  }
 
-  std::unique_ptr<Layer> make_layer(const Sublayer& sublayer);
+  // `tokens`: what computes ModelSpec::token_inputs, or null.
+  std::unique_ptr<Layer> make_layer(const Sublayer& sublayer, const TokenTable* tokens);
 
  private:
   std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op);
@@ -49,6 +56,7 @@ class LayerBuilder {
   int32_t context_max_;
   std::vector<RopeTable>& ropes_;
   ScratchPlan& scratch_;
+  Buffer<float> held_;
   std::vector<int> memory_;  // By sublayer: which layer of the cache it reads.
   int memories_ = 0;
   MoeLayer* last_moe_ = nullptr;

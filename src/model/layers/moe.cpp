@@ -18,6 +18,11 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank& bank)
   if (spec_.router.selection_bias)
     selection_bias_ = binder.vector(layer, "mlp.gate.e_score_correction_bias", spec_.num_experts, 0,
                                     /*bare=*/true);
+  if (spec_.router.own_norm)
+    router_norm_ = binder.vector(layer, "mlp.gate.scale", hidden_, 0, /*bare=*/true);
+  if (spec_.router.expert_scale)
+    expert_scale_ =
+        binder.vector(layer, "mlp.gate.expert_scale", spec_.num_experts, 0, /*bare=*/true);
   bound_ = bank_.bind(binder, layer, spec_, hidden_);
   if (spec_.shared)
     shared_ = FfnWeights::bind(binder, layer, "mlp.shared_expert", *spec_.shared, hidden_);
@@ -36,21 +41,26 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank& bank)
   ask_scratch(source.scratch);
 }
 
-MoeLayer::RouteBuffers::RouteBuffers(ScratchPlan& scratch, BufferUse use, int32_t floats,
-                                     int32_t top_k)
-    : scores(scratch.ask<float>(use, {.per_row = floats})),
+MoeLayer::RouteBuffers::RouteBuffers(ScratchPlan& scratch, BufferUse use, int32_t inputs,
+                                     int32_t floats, int32_t top_k)
+    : input(scratch.ask<float>(use, {.per_row = inputs})),
+      scores(scratch.ask<float>(use, {.per_row = floats})),
       choice(scratch.ask<int32_t>(use, {.per_row = top_k})),
       weight(scratch.ask<float>(use, {.per_row = top_k})) {}
 
 MoeLayer::Routes MoeLayer::RouteBuffers::at(const Pass& pass) const {
-  return {.scores = pass.ws.at(scores), .choice = pass.ws.at(choice), .weight = pass.ws.at(weight)};
+  return {.input = pass.ws.at(input),
+          .scores = pass.ws.at(scores),
+          .choice = pass.ws.at(choice),
+          .weight = pass.ws.at(weight)};
 }
 
 void MoeLayer::ask_scratch(ScratchPlan& scratch) {
   const int32_t experts = spec_.num_experts, top_k = spec_.top_k;
-  routes_ = {scratch, BufferUse::kEntered, router_floats(spec_.router, experts), top_k};
+  routes_ = {scratch, BufferUse::kEntered, router_norm_ == nullptr ? 0 : hidden_,
+             router_floats(spec_.router, experts), top_k};
   // The next layer's router may have another style.
-  if (bank_.reads()) seen_ = {scratch, BufferUse::kComputing, 2 * experts, top_k};
+  if (bank_.reads()) seen_ = {scratch, BufferUse::kComputing, hidden_, 2 * experts, top_k};
   plan_ = {scratch, spec_.num_experts, spec_.top_k, spec_.weighs_input};
   inner_ = InnerBuffers::ask(scratch, bound_.experts, spec_.top_k);
   expert_out_ =
@@ -94,7 +104,13 @@ void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
 
 // What this router makes of Pass::normed().
 void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
-  const Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
+  Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
+  if (router_norm_ != nullptr) {
+    in.x = to.input + int64_t{begin} * hidden_;
+    for (int64_t row = begin; row < end; ++row)
+      pass.ops.rms_norm(pass.ws.residual.row(row), router_norm_, spec_.router.norm_eps, hidden_,
+                        to.input + row * hidden_);
+  }
   const int32_t experts = spec_.num_experts;
   const int32_t floats = router_floats(spec_.router, experts);
   float* scores = to.scores + int64_t{begin} * floats;
@@ -102,9 +118,14 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
       .rows = end - begin, .end = experts, .y = scores, .y_stride = floats};
   multiply(pass, router_, in, range);
   add_bias(pass.ops, router_, range);
-  for (int64_t row = begin; row < end; ++row, scores += floats)
-    choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores,
-           to.choice + row * spec_.top_k, to.weight + row * spec_.top_k);
+  for (int64_t row = begin; row < end; ++row, scores += floats) {
+    int32_t* choice = to.choice + row * spec_.top_k;
+    float* weight = to.weight + row * spec_.top_k;
+    if (spec_.router.logit_scale != 1) pass.ops.scale(spec_.router.logit_scale, experts, scores);
+    choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores, choice, weight);
+    for (int32_t rank = 0; expert_scale_ != nullptr && rank < spec_.top_k; ++rank)
+      weight[rank] *= expert_scale_[choice[rank]];
+  }
   if (RouteHook* hook = bank_.route_hook()) hook->replace(pass, answers(to), begin, end);
 }
 

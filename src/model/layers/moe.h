@@ -37,6 +37,7 @@ class MoeLayer final : public Layer {
  private:
   // Where a router's answers go, from the first row of a batch on.
   struct Routes {
+    float* input = nullptr;     // [rows, hidden]: what a router reads that has a norm of its own.
     float* scores = nullptr;    // [rows, router_floats()]
     int32_t* choice = nullptr;  // [rows, top_k]: experts, best first.
     float* weight = nullptr;    // [rows, top_k]
@@ -76,6 +77,8 @@ class MoeLayer final : public Layer {
   SublayerOutput output_;
   Linear router_;
   const float* selection_bias_ = nullptr;  // [experts]
+  const float* router_norm_ = nullptr;     // [hidden]: of its own norm.
+  const float* expert_scale_ = nullptr;    // [experts]
   ExpertBank& bank_;
   ExpertBank::Layer bound_;
   const MoeLayer* next_ = nullptr;
@@ -84,12 +87,13 @@ class MoeLayer final : public Layer {
   int32_t column_multiple_ = 0;  // Of all experts.
 
   struct RouteBuffers {
-    Buffer<float> scores;
+    Buffer<float> input, scores;
     Buffer<int32_t> choice;
     Buffer<float> weight;
 
     RouteBuffers() = default;
-    RouteBuffers(ScratchPlan& scratch, BufferUse use, int32_t floats, int32_t top_k);
+    RouteBuffers(ScratchPlan& scratch, BufferUse use, int32_t inputs, int32_t floats,
+                 int32_t top_k);
     Routes at(const Pass& pass) const;
   };
   RouteBuffers routes_, seen_;  // Of this layer's router, and of the next one's, asked early.

@@ -51,7 +51,14 @@ SublayerOutput SublayerOutput::bind(const LayerSource& source) {
   SublayerOutput output;
   output.scale = source.sublayer.scale;
   if (!source.sublayer.post) return output;
-  output.norm = source.binder.norm(source.stored_layer(), *source.sublayer.post, source.hidden);
+  const Sublayer& sublayer = source.sublayer;
+  const int layer = source.stored_layer();
+  output.norm = source.binder.norm(layer, *sublayer.post, source.hidden);
+  if (sublayer.joint) output.joint = source.binder.norm(layer, *sublayer.joint, source.hidden);
+  if (!sublayer.stream_scale.empty())
+    output.stream_scale = source.binder.vector(layer, sublayer.stream_scale, 1, 0, /*bare=*/true);
+  output.holds_ = sublayer.held;
+  output.held_ = source.held;
   output.delta_ = source.scratch.ask<float>(BufferUse::kComputing, {.per_row = source.hidden});
   return output;
 }
@@ -103,8 +110,18 @@ void SublayerOutput::add_rows(const Pass& pass, int32_t begin, int32_t end) cons
 
 void SublayerOutput::add_row(const Pass& pass, float* delta, int32_t row) const {
   const Residual& residual = pass.ws.residual;
-  if (norm) normalise(pass.ops, *norm, delta, residual.width(), 0, 1, delta);
+  const int32_t width = residual.width();
+  if (norm) normalise(pass.ops, *norm, delta, width, 0, 1, delta);
+  if (holds_) {
+    std::copy_n(delta, width, pass.ws.at(held_) + int64_t{row} * width);
+    return;
+  }
+  if (joint) {
+    pass.ops.add_scaled(pass.ws.at(held_) + int64_t{row} * width, 1, width, delta);
+    normalise(pass.ops, *joint, delta, width, 0, 1, delta);
+  }
   residual.add_row(pass.ops, delta, scale, row);
+  if (stream_scale != nullptr) residual.scale_row(pass.ops, *stream_scale, row);
 }
 
 Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)

@@ -21,7 +21,10 @@ struct LayerSource {
   ScratchPlan& scratch;
   const Sublayer& sublayer;
   int32_t hidden = 0;
-  int memory = -1;  // Which layer of the KV cache it reads and writes.
+  int memory = -1;                // Which layer of the KV cache it reads and writes.
+  Buffer<float> held{};           // [rows, hidden]: what a sublayer leaves for the next.
+  Buffer<float> token_inputs{};   // [rows, layers, width]: ModelSpec::token_inputs.
+  int64_t token_input_width = 0;  // Of all layers.
 
   int stored_layer() const { return sublayer.stored_layer; }
 };
@@ -37,10 +40,11 @@ struct SublayerInput {
   void enter(const Pass& pass, int32_t begin, int32_t end) const;
 };
 
-// The output side: residual += scale * norm(delta).
+// The output side: residual += scale * norm(delta), and what Sublayer says of what is held.
 struct SublayerOutput {
-  std::optional<NormWeights> norm;
+  std::optional<NormWeights> norm, joint;
   float scale = 1;
+  const float* stream_scale = nullptr;
 
   static SublayerOutput bind(const LayerSource& source);
 
@@ -62,6 +66,8 @@ struct SublayerOutput {
                        const kernels::NextWeights& next) const;
 
   Buffer<float> delta_;  // [rows, hidden], where a norm comes.
+  bool holds_ = false;
+  Buffer<float> held_;
 };
 
 class Embedding {
