@@ -305,10 +305,14 @@ Result<void> check_spec(const ModelSpec& spec) {
   if (!spec.sublayers.empty() && spec.sublayers.back().held)
     return wrong(last, "expected a sublayer after one whose output is held, found none");
   if (const auto& inputs = spec.token_inputs)
-    WEIR_TRY(check_size(last, "hidden_size_per_layer_input", inputs->width, 1, 1 << 14));
+    WEIR_TRY(check_size(last, "hidden_size_per_layer_input", inputs->width, 1,
+                        kernels::kMaxLayerK / std::max(layer_count(spec), 1)));
   for (size_t i = 0; i < spec.sublayers.size(); ++i) {
     const Sublayer& sublayer = spec.sublayers[i];
     WEIR_TRY(check_placement(sublayer, std::span(spec.sublayers).first(i)));
+    if (const auto* dense = std::get_if<Dense>(&sublayer.op); dense && dense->up_by_token)
+      if (!spec.token_inputs || spec.token_inputs->width != dense->width)
+        return wrong(sublayer.stored_layer, "expected what tokens bring to be as wide as its gate");
     WEIR_TRY(
         std::visit([&](const auto& op) { return check(op, sublayer.stored_layer); }, sublayer.op));
   }

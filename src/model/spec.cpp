@@ -137,7 +137,8 @@ std::string norms_text(const Sublayer& sublayer) {
 }
 
 // The sublayers of one layer. What is the same as for the sublayer before is not repeated.
-std::string layer_text(std::span<const Sublayer> sublayers, size_t first) {
+std::string layer_text(std::span<const Sublayer> all, size_t first, size_t end) {
+  const std::span sublayers = all.subspan(first, end - first);
   std::string s, norms = ", norm before";
   float scale = 1;
   for (size_t i = 0; i < sublayers.size(); ++i) {
@@ -145,8 +146,7 @@ std::string layer_text(std::span<const Sublayer> sublayers, size_t first) {
     if (i > 0) s += sublayer.input == Sublayer::kSameAsBefore ? " & " : " | ";
     s += std::visit([](const auto& op) { return text(op); }, sublayer.op);
     if (sublayer.memory_of >= 0)
-      s += format(", keys of %zu sublayers before",
-                  first + i - static_cast<size_t>(sublayer.memory_of));
+      s += format(", keys of layer %d", all[static_cast<size_t>(sublayer.memory_of)].stored_layer);
     if (sublayer.input == Sublayer::kResidual)
       if (const std::string here = norms_text(sublayer); here != norms) s += norms = here;
     if (sublayer.held) s += ", held";
@@ -212,7 +212,7 @@ std::string describe(const ModelSpec& spec) {
   const std::span all(spec.sublayers);
   for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     while (end < all.size() && all[end].stored_layer == all[begin].stored_layer) ++end;
-    const std::string line = layer_text(all.subspan(begin, end - begin), begin);
+    const std::string line = layer_text(all, begin, end);
     size_t kind = 0;
     while (kind < lines.size() && lines[kind] != line) ++kind;
     if (kind == lines.size()) lines.push_back(line);

@@ -199,7 +199,66 @@ TEST(AttentionShape, ASublayerMayReadTheKeysOfOneBeforeIt) {
   second.memory_of = 0;
   const ModelSpec shared = spec_of({{.op = op}, second});
   EXPECT_EQ(logits_of(shared, w), own);
-  EXPECT_NE(describe(shared).find("keys of 1 sublayers before"), std::string::npos);
+  EXPECT_NE(describe(shared).find("keys of layer 0"), std::string::npos);
+}
+
+// Values that are keys are those of a module with the same weights.
+TEST(AttentionShape, ValuesMayBeKeysBeforeTheirRope) {
+  Attention same = plain(16), own = plain(16);
+  same.values_are_keys = true;
+  Weights a = drawn(same), b = drawn(own);
+  a.erase(in_layer(0, "v_proj"));
+  b.copy(in_layer(0, "k_proj"), in_layer(0, "v_proj"));
+  EXPECT_EQ(logits_of(spec_of({{.op = same}}), a), logits_of(spec_of({{.op = own}}), b));
+}
+
+// A norm of values of length 1 each leaves them, scaled to a root mean square of 1.
+TEST(AttentionShape, ANormOfValuesDoesNotSeeTheirLength) {
+  Attention op = plain(16);
+  const auto change = [&] {
+    const Weights a = drawn(op);
+    Weights b = a;
+    for (float& x : b.at(in_layer(0, "v_proj"))) x *= 3;
+    return largest_difference(logits_of(spec_of({{.op = op}}), a),
+                              logits_of(spec_of({{.op = op}}), b));
+  };
+  EXPECT_GT(change(), 1e-3);
+  op.v_norm = true;
+  EXPECT_LT(change(), 1e-4);
+}
+
+// What is held joins the next sublayer's before the norm of both: with that norm alone it is the
+// sum that a parallel block adds.
+TEST(AttentionShape, WhatIsHeldJoinsWhatTheNextSublayerGives) {
+  const Attention op = plain(16);
+  Weights w = drawn(op);
+  draw_attention(w, 1, op);
+  for (const char* norm : {"model.layers.0.after.weight", "model.layers.1.after.weight"})
+    std::ranges::fill(w.draw(norm, kHidden), 0.5f);
+  std::ranges::fill(w.draw("model.layers.1.both.weight", kHidden), 0.0f);
+  w.draw("model.layers.1.factor", 1)[0] = 2;
+  const Norm after = {.module = "after"};
+  std::vector<Sublayer> held = {{.op = op, .post = after, .held = true},
+                                {.op = op, .post = after, .joint = Norm{.module = "both"}}};
+  held[1].stored_layer = 1;
+  // A norm of weight 0 gives nothing: the stream is the embedding's.
+  Weights none = w;
+  for (const char* part : {"o_proj"})
+    for (const int layer : {0, 1}) std::ranges::fill(none.at(in_layer(layer, part)), 0.0f);
+  const std::vector<float> alone = logits_of(spec_of(held), w);
+  EXPECT_EQ(alone, logits_of(spec_of(held), none));
+  // The final norm does not see the stream's length, but what a sublayer adds after it is smaller.
+  std::ranges::fill(w.at("model.layers.1.both.weight"), 0.5f);
+  const std::vector<float> both = logits_of(spec_of(held), w);
+  EXPECT_GT(largest_difference(both, alone), 1e-3);
+  held[1].stream_scale = "factor";
+  EXPECT_LT(largest_difference(logits_of(spec_of(held), w), both), 1e-4);
+  // Either part counts.
+  for (const int layer : {0, 1}) {
+    Weights one = w;
+    std::ranges::fill(one.at(in_layer(layer, "o_proj")), 0.0f);
+    EXPECT_GT(largest_difference(logits_of(spec_of(held), one), both), 1e-3) << layer;
+  }
 }
 
 TEST(AttentionShape, OfKeysThatDoNotFitIsAnError) {

@@ -28,6 +28,27 @@ TEST(Rope, LinearDividesByTheFactor) {
   EXPECT_FLOAT_EQ(f[1], 0.0025f);
 }
 
+// Which turn as if the others did too.
+TEST(Rope, TheLastPairsMayStandStill) {
+  const auto all = frequencies({.theta = 10000, .dim = 8}, 1);
+  const auto some = frequencies({.theta = 10000, .dim = 8, .still_pairs = 3}, 1);
+  EXPECT_EQ(some, (std::vector<float>{all[0], 0, 0, 0}));
+}
+
+TEST(Rope, LongRopeMaySayBothItsAmplitudes) {
+  const RopeTable table({.scaling = Rope::kLongRope,
+                         .dim = 4,
+                         .original_context = 32,
+                         .attention_factor = 2,
+                         .long_attention_factor = 3,
+                         .short_factor = {1, 1},
+                         .long_factor = {2, 2}},
+                        16);
+  std::array<float, 4> own{};
+  EXPECT_EQ(table.angles(RopePosition{0, 0, 0}, 32, own).cos[0], 2);
+  EXPECT_EQ(table.angles(RopePosition{0, 0, 0}, 33, own).cos[0], 3);
+}
+
 TEST(Rope, DynamicStretchesThetaBeyondTheContextOnly) {
   const Rope rope = {
       .scaling = Rope::kDynamic, .theta = 10000, .dim = 8, .factor = 2, .original_context = 32};

@@ -19,6 +19,7 @@ struct Asked {
 // A sublayer computes alone. From its enter() on, which is one phase with leave() of the one
 // before, its entered buffers are in use as well.
 bool used_together(const Asked& a, const Asked& b) {
+  if (a.use == BufferUse::kWholePass || b.use == BufferUse::kWholePass) return true;
   const int apart = std::abs(a.sublayer - b.sublayer);
   if (apart > 1) return false;
   return apart == 0 || a.use == BufferUse::kEntered || b.use == BufferUse::kEntered;
@@ -36,7 +37,9 @@ TEST(Scratch, KeepsApartWhatIsUsedTogether) {
       for (int i = below(4); i > 0; --i) {
         const BufferSize size = {
             .per_row = below(20), .fixed = below(9), .per_member = below(3) == 0};
-        const BufferUse use = below(2) == 0 ? BufferUse::kComputing : BufferUse::kEntered;
+        const BufferUse use = below(8) == 0   ? BufferUse::kWholePass
+                              : below(2) == 0 ? BufferUse::kComputing
+                                              : BufferUse::kEntered;
         asked.push_back({sublayer, use, 4 * (rows * size.per_row + size.fixed), size.per_member,
                          plan.ask<float>(use, size).id});
       }

@@ -101,10 +101,11 @@ ModelSpec gemma4_text(const ConfigReader& c) {
   const bool widens = c.bool_or("use_double_wide_mlp", false);
   const int narrow = dense.width;
   std::vector<bool> slides = sliding_layers(c, [](int i) { return (i + 1) % 6 != 0; });
-  slides.back() = false;
+  if (!slides.empty()) slides.back() = false;
   int owner[2] = {-1, -1};  // Of the keys that later layers read: by whether they slide.
   for (int i = 0; i < layers; ++i) {
-    const bool slide = slides[static_cast<size_t>(i)], shares = i >= first_shared;
+    const bool slide = slides[static_cast<size_t>(i)],
+               shares = first_shared > 0 && i >= first_shared;
     dense.width = shares && widens ? 2 * narrow : narrow;
     std::vector<Sublayer> layer = sandwich_norm(norm, slide ? sliding : full, dense);
     if (shares)
