@@ -236,22 +236,21 @@ TEST(AttentionShape, WhatIsHeldJoinsWhatTheNextSublayerGives) {
   for (const char* norm : {"model.layers.0.after.weight", "model.layers.1.after.weight"})
     std::ranges::fill(w.draw(norm, kHidden), 0.5f);
   std::ranges::fill(w.draw("model.layers.1.both.weight", kHidden), 0.0f);
-  w.draw("model.layers.1.factor", 1)[0] = 2;
   const Norm after = {.module = "after"};
   std::vector<Sublayer> held = {{.op = op, .post = after, .held = true},
                                 {.op = op, .post = after, .joint = Norm{.module = "both"}}};
   held[1].stored_layer = 1;
   // A norm of weight 0 gives nothing: the stream is the embedding's.
   Weights none = w;
-  for (const char* part : {"o_proj"})
-    for (const int layer : {0, 1}) std::ranges::fill(none.at(in_layer(layer, part)), 0.0f);
+  for (const int layer : {0, 1}) std::ranges::fill(none.at(in_layer(layer, "o_proj")), 0.0f);
   const std::vector<float> alone = logits_of(spec_of(held), w);
   EXPECT_EQ(alone, logits_of(spec_of(held), none));
-  // The final norm does not see the stream's length, but what a sublayer adds after it is smaller.
+  // The final norm does not see by what the stream is scaled.
   std::ranges::fill(w.at("model.layers.1.both.weight"), 0.5f);
   const std::vector<float> both = logits_of(spec_of(held), w);
   EXPECT_GT(largest_difference(both, alone), 1e-3);
   held[1].stream_scale = "factor";
+  w.draw("model.layers.1.factor", 1)[0] = 2;
   EXPECT_LT(largest_difference(logits_of(spec_of(held), w), both), 1e-4);
   // Either part counts.
   for (const int layer : {0, 1}) {

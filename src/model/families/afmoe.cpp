@@ -21,9 +21,7 @@ ModelSpec afmoe(const ConfigReader& c) {
     c.ignore(key);  // Of training, which kernels, and read below where layer_types is missing.
   for (const char* key : {"num_expert_groups", "num_limited_groups"}) c.expect_int(key, 1);
   c.expect_bool("attention_bias", false);
-  c.expect_bool("route_norm", true);
-  if (const std::string score = c.string_or("score_func", "sigmoid"); score != "sigmoid")
-    c.reject("score_func: expected sigmoid, found \"" + score.substr(0, 80) + "\"");
+  expect_string(c, "score_func", "sigmoid");
   ModelSpec m = decoder(c, kDefaults);
   if (c.bool_or("mup_enabled", false)) m.embed_scale = std::sqrt(static_cast<float>(m.hidden_size));
   Attention full = gqa(c, kDefaults);
@@ -36,6 +34,7 @@ ModelSpec afmoe(const ConfigReader& c) {
   const Dense dense = gated_ffn(c, "intermediate_size");
   Moe moe = biased_moe(c, kExperts);
   moe.router.scale = c.float_or("route_scale", 1);
+  moe.router.renormalise = c.bool_or("route_norm", true);
   const int first = c.int_or("num_dense_layers", 1, 0);
   const int interval = c.int_or("global_attn_every_n_layers", 4, 1);
   for (const bool slides : sliding_layers(c, [=](int i) { return (i + 1) % interval != 0; }))

@@ -46,6 +46,13 @@ Attention turned_attention(const ConfigReader& c, float norm_eps) {
   return a;
 }
 
+// Files of the first release say 4 where others say true.
+bool tunes(const ConfigReader& c) {
+  constexpr const char* kKey = "attn_temperature_tuning";
+  const auto value = c.value(kKey);
+  return value && value->is_number() ? c.int_or(kKey, 1) != 0 : c.bool_or(kKey, true);
+}
+
 // Without.
 Attention plain_attention(const ConfigReader& c, Attention a) {
   a.rope = {};
@@ -53,7 +60,7 @@ Attention plain_attention(const ConfigReader& c, Attention a) {
   a.position_step = c.int_or("floor_scale", 8192, 1);
   a.position_shift = 1;
   const float beta = c.float_or("attn_scale", 0.1f);
-  if (c.bool_or("attn_temperature_tuning", true)) a.position_beta = beta;
+  if (tunes(c)) a.position_beta = beta;
   return a;
 }
 
