@@ -53,6 +53,7 @@ Ops checked_ops() {
   check.template operator()<&Ops::softcap, requirements::softcap>();
   check.template operator()<&Ops::gated_act, requirements::gated_act>();
   check.template operator()<&Ops::act, requirements::act>();
+  check.template operator()<&Ops::xielu, requirements::xielu>();
   check.template operator()<&Ops::rope, requirements::rope>();
   check.template operator()<&Ops::store_keys, requirements::store_keys>();
   check.template operator()<&Ops::store_values, requirements::store_values>();

@@ -33,6 +33,15 @@ struct GatedAct {
   float up_offset = 0;  // Added to `up` where there is a limit.
 };
 
+// xIELU, an activation with numbers that are learned:
+//   x > 0: positive x^2 + beta x;  else negative (e^min(x, least) - 1 - x) + beta x
+struct Xielu {
+  float positive = 1;
+  float negative = 1;
+  float beta = 0.5f;
+  float least = -1e-6f;  // The least step below 0. REQUIRES: at most 0.
+};
+
 // Rows of weights that lie side by side in a packed matrix.
 inline constexpr int32_t kBlockRows = 16;
 // KV page length in tokens (decision 13).
@@ -286,6 +295,8 @@ struct Ops {
   void (*gated_act)(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y);
   // y = act(y).
   void (*act)(Act act, int32_t n, float* y);
+  // y = xielu(y).
+  void (*xielu)(const Xielu& act, int32_t n, float* y);
   // Rotates the first `dims` of each of `heads` heads (head_dim apart) by the row's angles:
   // pair i is (i, i + dims / 2), or (2i, 2i + 1) if interleaved; cos, sin [dims / 2].
   //   (a, b) -> (a cos - b sin, b cos + a sin)

@@ -230,6 +230,11 @@ Broken gated_act(const float* gate, const float* up, const GatedAct& act, int32_
 
 Broken act(Act, int32_t n, float* y) { return row_to_row(y, n, y); }
 
+Broken xielu(const Xielu& act, int32_t n, float* y) {
+  REQUIRE(act.least <= 0);
+  return row_to_row(y, n, y);
+}
+
 Broken rope(float* x, int32_t heads, int32_t head_dim, int32_t dims, const float* cos,
             const float* sin, bool) {
   REQUIRE(heads >= 0);

@@ -51,6 +51,7 @@ Broken scale(float s, int32_t n, float* y);
 Broken softcap(float cap, int32_t n, float* y);
 Broken gated_act(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y);
 Broken act(Act act, int32_t n, float* y);
+Broken xielu(const Xielu& act, int32_t n, float* y);
 Broken rope(float* x, int32_t heads, int32_t head_dim, int32_t dims, const float* cos,
             const float* sin, bool interleaved);
 

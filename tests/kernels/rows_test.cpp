@@ -1,6 +1,7 @@
 // Row-wise kernels of every ISA against the formulas of ops.h in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -166,6 +167,35 @@ TEST_P(Rows, ActivationsAreTheirFormulasOverTheirWholeRange) {
                   i);
     y.expect_guard();
   }
+}
+
+TEST_P(Rows, XieluIsItsFormulaOnBothSidesOfZero) {
+  std::mt19937 random(9);
+  for (const Xielu act : {Xielu{0.8f, 1.3f, 0.5f, -1e-6f}, {2.5f, 0.6f, 0, 0}}) {
+    for (const int32_t n : kLengths) {
+      std::vector<float> x = normal(random, n, 3);
+      for (size_t i = 0; i < x.size(); i += 3) x[i] *= 1e-3f;
+      x[0] = 0;
+      x.back() = -200;
+      Row y = copy_of(x), one = copy_of({x[x.size() / 2]});
+      GetParam()->xielu(act, n, y.get());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double v = x[i];
+        const double curve = v > 0
+                                 ? act.positive * v * v
+                                 : act.negative * (std::expm1(std::min<double>(v, act.least)) - v);
+        const double expected = curve + act.beta * v;
+        ASSERT_NEAR(y.data[i], expected, 1e-6 * std::max(std::abs(v), std::abs(expected)) + 1e-12);
+      }
+      y.expect_guard();
+      GetParam()->xielu(act, 1, one.get());
+      EXPECT_EQ(one.data[0], y.data[x.size() / 2]);
+    }
+  }
+  Row y = copy_of({1, std::numeric_limits<float>::quiet_NaN(), -1});
+  GetParam()->xielu({}, 3, y.get());
+  EXPECT_TRUE(std::isnan(y.data[1]));
+  EXPECT_FALSE(std::isnan(y.data[2]));
 }
 
 TEST_P(Rows, GatedActMultipliesTheActivationWithUp) {

@@ -84,6 +84,16 @@ void act(Act act, int32_t n, float* y) {
   for (int32_t i = 0; i < n; ++i) y[i] = activate(act, y[i]);
 }
 
+void xielu(const Xielu& act, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) {
+    const double x = y[i];
+    const double curve =
+        x > 0 ? act.positive * x * x
+              : act.negative * (std::expm1(std::min(x, static_cast<double>(act.least))) - x);
+    y[i] = static_cast<float>(curve + act.beta * x);
+  }
+}
+
 void rope(float* x, int32_t heads, int32_t head_dim, int32_t dims, const float* cos,
           const float* sin, bool interleaved) {
   const int32_t pairs = dims / 2;
@@ -108,6 +118,7 @@ void fill_rows(Ops& ops) {
   ops.softcap = softcap;
   ops.gated_act = gated_act;
   ops.act = act;
+  ops.xielu = xielu;
   ops.rope = rope;
 }
 
