@@ -16,8 +16,8 @@ Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops
   if (options.compute == Compute::kFast && ops.attend_prompt != ops.attend)
     prompts_differ_from_ = ops.prompts_in_bf16 ? 0 : ops.attend_prompt_from;
   for (const Sublayer& sublayer : spec_.sublayers)
-    if (const kv::MemoryNeed need = need_of(sublayer); need != kv::MemoryNeed{})
-      needs_.push_back(need);
+    for (const kv::MemoryNeed& need : {need_of(sublayer), convolution_need_of(sublayer)})
+      if (need != kv::MemoryNeed{}) needs_.push_back(need);
 }
 
 Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card,
@@ -136,17 +136,20 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
   }
   if (const float* vector = pass.batch.vector_of(row, spec_.hidden_size)) {
     std::copy_n(vector, spec_.hidden_size, ws.residual.begin_row(row));
-    return;
+  } else {
+    embedding_->embed(pass, row, pass.batch.token_of(row));
   }
-  embedding_->embed(pass, row, pass.batch.token_of(row));
+  embedding_->finish(pass, row);
 }
 
-// From layer i - 1 to layer i.
+// From layer i - 1 to layer i. What is late is added when layer i has read.
 void Decoder::enter(const Pass& pass, size_t i, const RowRange& rows) const {
   const auto enter_rows = [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "norm");
-    if (i > 0) layers_[i - 1]->leave(pass, begin, end);
+    const bool late = i > 0 && spec_.sublayers[i - 1].late;
+    if (i > 0 && !late) layers_[i - 1]->leave(pass, begin, end);
     layers_[i]->enter(pass, begin, end);
+    if (late) layers_[i - 1]->leave(pass, begin, end);
   };
   if (pass.own_inputs) return enter_rows(0, pass.rows());
   claim_rows(pass, rows, enter_rows);

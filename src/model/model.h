@@ -5,6 +5,7 @@
 // in forward().
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -136,7 +137,9 @@ class Model {
   const ModelSpec& spec() const { return spec_; }
   const ModelOptions& options() const { return options_; }
   int32_t context_max() const {
-    return options_.context_max > 0 ? options_.context_max : spec_.context_max;
+    if (options_.context_max <= 0) return spec_.context_max;
+    return spec_.learned_positions > 0 ? std::min(options_.context_max, spec_.learned_positions)
+                                       : options_.context_max;
   }
   int32_t sublayers() const { return static_cast<int32_t>(spec_.sublayers.size()); }
   // From this position on tokens of prompts are computed in other arithmetic than generated ones,

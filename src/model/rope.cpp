@@ -109,7 +109,8 @@ void RopeTable::compute(int32_t position, std::span<const float> frequencies, fl
   for (size_t i = 0; i < n; ++i) {
     const auto angle = static_cast<double>(static_cast<float>(position) * frequencies[i]);
     out[i] = static_cast<float>(std::cos(angle)) * factor;
-    out[n + i] = static_cast<float>(std::sin(angle)) * factor;
+    const auto sine = static_cast<float>(std::sin(angle)) * factor;
+    out[n + i] = rope_.backward ? -sine : sine;
   }
 }
 

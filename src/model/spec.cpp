@@ -33,6 +33,7 @@ std::string rope_text(const Rope& r) {
   if (r.attention_factor != 1) s += " amplitude " + number(r.attention_factor);
   if (r.long_attention_factor != 0) s += " or " + number(r.long_attention_factor);
   if (r.layout == Rope::kInterleaved) s += " interleaved";
+  if (r.backward) s += " backward";
   return s;
 }
 
@@ -60,6 +61,7 @@ std::string text(const Attention& a) {
   if (a.qk_norm != Attention::kNoQkNorm) s += qk_norm_text(a);
   if (a.v_norm) s += " v-norm";
   if (a.values_are_keys) s += " values are keys";
+  if (a.conv_taps > 0) s += format(" conv %d", a.conv_taps);
   if (a.qkv_bias) s += " qkv-bias";
   if (a.out_bias) s += " out-bias";
   if (a.sinks) s += " sinks";
@@ -86,7 +88,8 @@ std::string text(const Dense& f) {
   static constexpr std::array kPlain = {"silu", "gelu-tanh",  "gelu",   "relu2",
                                         "relu", "quick-gelu", "sigmoid"};
   const auto act = static_cast<size_t>(f.act);
-  std::string s = format("%s %d", f.gated ? kGated[act] : kPlain[act], f.width);
+  const char* name = f.xielu ? "xielu" : f.gated ? kGated[act] : kPlain[act];
+  std::string s = format("%s %d", name, f.width);
   if (f.limit > 0) s += " limit " + number(f.limit);
   if (f.up_offset != 0) s += " up + " + number(f.up_offset);
   if (f.up_by_token) s += " by token";
@@ -152,6 +155,7 @@ std::string layer_text(std::span<const Sublayer> all, size_t first, size_t end) 
     if (sublayer.held) s += ", held";
     if (sublayer.joint) s += ", joined, norm of both";
     if (!sublayer.stream_scale.empty()) s += ", stream scaled";
+    if (sublayer.late) s += ", added late";
     if (sublayer.scale != scale) s += ", residual x" + number(scale = sublayer.scale);
   }
   return s;
@@ -201,6 +205,9 @@ std::string describe(const ModelSpec& spec) {
   out += norm_text(spec.final_norm);
   if (spec.tied_head) out += spec.tied_unless_stored ? ", tied unless stored" : ", tied";
   if (spec.head_bias) out += ", head bias";
+  if (spec.unit_head) out += ", unit head";
+  if (spec.learned_positions > 0) out += ", learned positions";
+  if (spec.embed_norm) out += ", embeddings " + norm_text(*spec.embed_norm);
   if (spec.embed_scale != 1) out += ", embed x" + number(spec.embed_scale);
   if (spec.logit_scale != 1) out += ", logits x" + number(spec.logit_scale);
   if (spec.logit_softcap > 0) out += ", logits capped at " + number(spec.logit_softcap);

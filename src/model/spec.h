@@ -48,6 +48,7 @@ struct Rope {
   float low_freq_factor = 1, high_freq_factor = 4;  // llama3.
   float beta_fast = 32, beta_slow = 1;              // yarn.
   bool truncate = true;                             // yarn: floor and ceil the ramp.
+  bool backward = false;                            // Turns the other way.
   float attention_factor = 1;                       // On cos and sin: yarn, longrope.
   float long_attention_factor = 0;                  // longrope, of long sequences; 0: the same.
   // Where positions are three numbers (RopePosition): how many pairs turn by the first, by the
@@ -92,6 +93,9 @@ struct Attention {  // MHA, GQA, MQA.
   bool v_norm = false;           // Of each head, without weights; qk_norm_eps.
   bool qkv_bias = false;
   bool out_bias = false;
+  // Above 0: each key-value head's keys, before norm and rope, and values are the last so many
+  // tokens' by learned weights.
+  int conv_taps = 0;
   bool sinks = false;  // One learned logit per head joins the softmax.
   // The sigmoid of a gate multiplies what a head has attended.
   enum OutGate : uint8_t {
@@ -127,7 +131,8 @@ struct LatentAttention {
 struct Dense {
   int width = 0;
   Act act = Act::kSilu;
-  bool gated = true;  // act(gate(x)) * up(x); false: act(up(x)).
+  bool xielu = false;  // In place of act, with numbers of the layer's own (kernels::Xielu).
+  bool gated = true;   // act(gate(x)) * up(x); false: act(up(x)).
   // In place of up(x): what the token brings to this layer (ModelSpec::token_inputs).
   bool up_by_token = false;
   bool bias = false;
@@ -204,6 +209,7 @@ struct Sublayer {
   bool held = false;
   std::optional<Norm> joint{};
   std::string stream_scale{};  // A stored number that multiplies the residual stream after it.
+  bool late = false;           // Added only after the next sublayer has read the residual stream.
   int memory_of = -1;          // The sublayer whose keys and values it reads; -1: its own.
   int stored_layer = 0;        // Which layer of the checkpoint holds its weights.
 };
@@ -244,11 +250,16 @@ struct ModelSpec {
   bool tied_head = false;
   bool head_bias = false;
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
+  bool unit_head = false;     // Rows of the head count by their direction alone.
+  int learned_positions = 0;  // Positions that have a vector, added to embeddings; 0: none.
+  std::optional<Norm> embed_norm{};
   Norm final_norm;
   std::vector<Sublayer> sublayers;
   std::optional<TokenInputs> token_inputs;
   // The names of a layer's tensors begin with this and its number.
   std::string layers = "model.layers.";
+  // Or with one of these and the number, if the file has such names.
+  std::vector<std::string> other_layers{};
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}. Of
   // several for one module, the first that the file has.
   std::vector<std::pair<std::string, std::string>> renames;
@@ -262,6 +273,9 @@ struct ModelSpec {
   // A module of some layers; where the file stores its weight as [channels, taps, 1], norms that
   // mean w + 1 are stored as that sum.
   std::string convolution;
+  // A module of each layer, not square; where the file stores its weight as [k, n], it does so with
+  // the weights of all linear layers within layers.
+  std::string turned_if{};
   std::optional<ExpertTensors> expert_tensors;  // Where experts are no modules.
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace weir::model {
 
@@ -38,6 +39,9 @@ std::string_view default_name(std::string_view part) {
 // Tensors that some files carry and no forward pass needs.
 bool is_ignorable(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") ||
+         name.ends_with(".attn.bias") ||  // Masks, of the GPTs.
+         name.ends_with(".attn.masked_bias") || name.ends_with(".attention.bias") ||
+         name.ends_with(".attention.masked_bias") ||
          name.starts_with("mtp.") ||  // Layers that guess further tokens.
          name.starts_with("model.mtp_") || name.starts_with("model.mtp.");
 }
@@ -58,7 +62,7 @@ T WeightBinder::unwrap(Result<T> result) {
 std::string WeightBinder::stored_path(int layer, std::string_view part, int expert) const {
   std::string_view name = default_name(part);
   const auto path_of = [&](std::string_view stored) {
-    std::string path = layer == kWholeModel ? "" : spec_.layers + std::to_string(layer) + ".";
+    std::string path = layer == kWholeModel ? "" : layers_ + std::to_string(layer) + ".";
     path += stored;
     if (const size_t star = path.find('*'); star != path.npos)
       path.replace(star, 1, std::to_string(expert));
@@ -97,7 +101,7 @@ bool WeightBinder::is_unused(std::string_view name) const {
     if (name.starts_with(tower)) return true;
   const int last = layer_count(spec_);
   for (int layer = last; layer < last + spec_.guessing_layers; ++layer)
-    if (name.starts_with(rooted(root_, spec_.layers + std::to_string(layer) + "."))) return true;
+    if (name.starts_with(rooted(root_, layers_ + std::to_string(layer) + "."))) return true;
   return false;
 }
 
@@ -141,7 +145,10 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   if (bias) m.bias = take(path + ".bias", kFloatTypes, rows);
   std::vector<int64_t> shape(rows.begin(), rows.end());
   shape.push_back(k);
+  m.n = rows.back();
   const card::StoredTensor* scales = checkpoint_.find(path + ".scales");
+  m.turned = turned_ && scales == nullptr && path.starts_with(layers_);
+  if (m.turned) std::swap(shape[0], shape[1]);
   if (scales == nullptr) {
     m.weight = take(path + ".weight", kFloatTypes, shape);
   } else if (!format_.quantised()) {
@@ -219,7 +226,14 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
     out.piece[static_cast<size_t>(out.pieces++)] =
         piece_of(t, row * columns, (runs.stored(n - 1) + 1) * columns);
   };
-  add_rows(*m.weight);
+  if (m.turned) {
+    out.pieces = 1;
+    out.piece[0] = piece_of(*m.weight, row, m.n * m.k - row);
+    out.row_step = 1;
+    out.column_step = m.n;
+  } else {
+    add_rows(*m.weight);
+  }
   if (m.scales == nullptr) {
     out.type = m.weight->tensor.type;
     linear = float_linear(out.type, n, m.k, precision);
@@ -378,6 +392,59 @@ const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, f
   return widened(*stored, 0, n, sums_stored_ ? 0 : offset);
 }
 
+float WeightBinder::number(int layer, std::string_view name, std::optional<float> fallback) {
+  const std::string path = stored_path(layer, name);
+  if (error_ || (fallback && checkpoint_.find(path) == nullptr)) return fallback.value_or(0);
+  const std::array<int64_t, 1> shape = {1};
+  const card::StoredTensor* found = checkpoint_.find(path);
+  const bool scalar = found != nullptr && found->tensor.rank == 0;
+  const card::StoredTensor* stored =
+      take(path, kFloatTypes, std::span(shape).subspan(scalar ? 1 : 0));
+  const float* value = stored == nullptr ? nullptr : widened(*stored, 0, 1, 0);
+  return value == nullptr ? 0 : *value;
+}
+
+const float* WeightBinder::tensor(int layer, std::string_view name,
+                                  std::span<const int64_t> shape) {
+  const card::StoredTensor* stored =
+      error_ ? nullptr : take(stored_path(layer, name), kFloatTypes, shape);
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return stored == nullptr ? nullptr : widened(*stored, 0, count, 0);
+}
+
+const float* WeightBinder::row_scales(int layer, std::string_view part, int32_t n, int32_t k) {
+  const std::string path = stored_path(layer, part);
+  if (error_ || checkpoint_.find(path + ".scales") != nullptr) return nullptr;
+  const std::array<int64_t, 2> shape = {n, k};
+  const card::StoredTensor* stored = take(path + ".weight", kFloatTypes, shape);
+  if (stored == nullptr) return nullptr;
+  const float* scales =
+      unwrap(store_.add_row_scales(stored->tensor.type, stored->tensor.data, n, k));
+  const auto is_unit = [](float scale) { return std::abs(scale - 1) < 0.01f; };
+  if (scales == nullptr || std::all_of(scales, scales + n, is_unit)) return nullptr;
+  tally_.add_vector(n);
+  return scales;
+}
+
+std::string WeightBinder::stored_layers() const {
+  const auto is_stored = [&](const std::string& layers) {
+    return std::ranges::any_of(checkpoint_.tensors(), [&](const card::StoredTensor& stored) {
+      return stored.name.starts_with(layers + "0.");
+    });
+  };
+  const auto found = std::ranges::find_if(spec_.other_layers, is_stored);
+  return found == spec_.other_layers.end() ? spec_.layers : *found;
+}
+
+bool WeightBinder::stores_turned() const {
+  const card::StoredTensor* stored =
+      spec_.turned_if.empty() ? nullptr : checkpoint_.find(layers_ + "0." + spec_.turned_if);
+  return stored != nullptr && stored->tensor.rank == 2 &&
+         stored->tensor.shape[0] == spec_.hidden_size &&
+         stored->tensor.shape[1] != spec_.hidden_size;
+}
+
 bool WeightBinder::stores_sums() const {
   for (int layer = 0; !spec_.convolution.empty() && layer < layer_count(spec_); ++layer)
     if (const auto* stored = checkpoint_.find(stored_path(layer, spec_.convolution) + ".weight"))
@@ -411,9 +478,18 @@ NormWeights WeightBinder::norm(int layer, const Norm& norm, int32_t n) {
 std::vector<NormWeights> WeightBinder::head_norms(int layer, const Norm& norm, int32_t heads,
                                                   int32_t n) {
   const std::array<int64_t, 2> shape = {heads, n};
-  const std::string path = stored_path(layer, norm.module) + ".weight";
-  const card::StoredTensor* stored = error_ ? nullptr : take(path, kFloatTypes, shape);
   std::vector<NormWeights> out(static_cast<size_t>(heads), {.kind = norm.kind, .eps = norm.eps});
+  const std::string path = stored_path(layer, norm.module) + ".weight";
+  if (path != stored_path(layer, norm.module, 1) + ".weight") {
+    for (int32_t h = 0; h < heads && !error_; ++h) {
+      const std::string own = stored_path(layer, norm.module, h) + ".weight";
+      const card::StoredTensor* stored = take(own, kFloatTypes, std::span(shape).subspan(1));
+      if (stored != nullptr)
+        out[static_cast<size_t>(h)].weight = widened(*stored, 0, n, norm.weight_offset);
+    }
+    return out;
+  }
+  const card::StoredTensor* stored = error_ ? nullptr : take(path, kFloatTypes, shape);
   for (int64_t h = 0; stored != nullptr && h < heads; ++h)
     out[static_cast<size_t>(h)].weight = widened(*stored, h * n, n, norm.weight_offset);
   return out;

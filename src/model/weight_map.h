@@ -3,11 +3,12 @@
 //
 // Canonical module names are Llama's; ModelSpec::renames and ::fused say what a family calls them.
 // Norms before and after a sublayer bring their own (Norm::module).
-//   whole model: embed_tokens, norm, lm_head
-//   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks; of latent attention
-//   self_attn.{q_a,q_b,kv_b}_proj, self_attn.kv_a_proj_with_mqa, self_attn.{q,kv}_a_layernorm;
-//   mlp.{gate,up,down}_proj, mlp.gate (the router), mlp.gate.e_score_correction_bias,
-//   mlp.shared_expert.*, mlp.shared_expert_gate,
+//   whole model: embed_tokens, embed_positions, norm, lm_head
+//   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks,
+//   self_attn.conv_{k,v}; of latent attention self_attn.{q_a,q_b,kv_b}_proj,
+//   self_attn.kv_a_proj_with_mqa, self_attn.{q,kv}_a_layernorm;
+//   mlp.{gate,up,down}_proj, mlp.act_fn.{alpha_p,alpha_n,beta,eps}, mlp.gate (the router),
+//   mlp.gate.e_score_correction_bias, mlp.shared_expert.*, mlp.shared_expert_gate,
 //   linear_attn.{in_proj_qkvz,in_proj_ba,out_proj,norm}, linear_attn.{A_log,dt_bias}; experts:
 //   mlp.experts.*.{gate,up,down}_proj one by one, or mlp.switch_mlp.{gate,up,down}_proj stacked
 //   [experts, n, k], or in the tensors that ModelSpec::expert_tensors names.
@@ -68,6 +69,8 @@ class WeightBinder {
         arithmetic_(arithmetic),
         store_(store),
         root_(find_root()),
+        layers_(stored_layers()),
+        turned_(stores_turned()),
         sums_stored_(stores_sums()) {}
 
   struct Part {
@@ -89,10 +92,20 @@ class WeightBinder {
   std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
                               bool bias, Placer& placer);
   NormWeights norm(int layer, const Norm& norm, int32_t n);
-  // Those of heads that have weights of their own: [heads, n], without biases.
+  // Those of heads that have weights of their own, without biases: [heads, n], or, where the name
+  // has a star for the head, a tensor for each.
   std::vector<NormWeights> head_norms(int layer, const Norm& norm, int32_t heads, int32_t n);
   // A plain vector under `part`.weight, or under the bare name if `bare`.
   const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
+  // A tensor of one number, a vector or a scalar; `fallback` where there is none, which is else an
+  // error.
+  float number(int layer, std::string_view name, std::optional<float> fallback = {});
+  // A tensor of this name and shape.
+  const float* tensor(int layer, std::string_view name, std::span<const int64_t> shape);
+  // One over the length of each row of a linear layer's weight; null where the rows have length 1
+  // already, but for their rounding, as where a converter has divided them, and where they are
+  // codes.
+  const float* row_scales(int layer, std::string_view part, int32_t n, int32_t k);
   // ModelSpec::convolution's weights, [taps][channels].
   const float* convolution(int layer, int32_t channels, int32_t taps);
   // Tensors of this module need not be bound.
@@ -119,6 +132,8 @@ class WeightBinder {
     const card::StoredTensor* bias = nullptr;    // Of the linear layer.
     card::MatrixFormat format{};
     int32_t k = 0;
+    int64_t n = 0;        // Rows in all.
+    bool turned = false;  // Stored as [k, n].
   };
 
   std::string stored_path(int layer, std::string_view part, int expert = 0) const;
@@ -126,6 +141,8 @@ class WeightBinder {
   std::string find_root() const;
   static std::string rooted(const std::string& root, const std::string& path);
   bool is_unused(std::string_view name) const;
+  std::string stored_layers() const;
+  bool stores_turned() const;
   bool stores_sums() const;
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
                              bool bias);
@@ -168,7 +185,9 @@ class WeightBinder {
   const Arithmetic arithmetic_;
   WeightStore& store_;
   const std::string root_;  // Empty: "model.", which names have.
-  const bool sums_stored_;  // The file's norms hold what they mean, offset included.
+  const std::string layers_;  // Of ModelSpec::layers and other_layers, what the file has.
+  const bool turned_;         // The weights of layers are stored as [k, n].
+  const bool sums_stored_;    // The file's norms hold what they mean, offset included.
   std::set<std::string, std::less<>> taken_;
   WeightTally tally_;
   std::optional<Error> error_;

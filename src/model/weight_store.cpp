@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -158,6 +159,22 @@ Result<const float*> WeightStore::add_widened(DType type, const std::byte* data,
   WEIR_ASSIGN(std::byte * memory, allocate(count * 4));
   auto* out = reinterpret_cast<float*>(memory);
   for (int64_t i = 0; i < count; ++i) out[i] = widen(type, data, runs.stored(i)) + offset;
+  return out;
+}
+
+Result<const float*> WeightStore::add_row_scales(DType type, const std::byte* data, int64_t rows,
+                                                 int64_t columns) {
+  constexpr double kTiny = 1e-7;  // Rows of zeros stay zeros.
+  WEIR_ASSIGN(std::byte * memory, allocate(rows * 4));
+  auto* out = reinterpret_cast<float*>(memory);
+  for (int64_t r = 0; r < rows; ++r) {
+    double squares = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      const double x = widen(type, data, r * columns + c);
+      squares += x * x;
+    }
+    out[r] = static_cast<float>(1 / (std::sqrt(squares) + kTiny));
+  }
   return out;
 }
 

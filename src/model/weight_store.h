@@ -36,6 +36,10 @@ class WeightStore final : public Placer {
   Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset,
                                    const RowRuns& runs = {});
 
+  // Of [rows, columns] elements: one over the length of each row.
+  Result<const float*> add_row_scales(DType type, const std::byte* data, int64_t rows,
+                                      int64_t columns);
+
   // [rows, columns] elements, widened to float32, as [columns, rows].
   Result<const float*> add_transposed(DType type, const std::byte* data, int64_t rows,
                                       int64_t columns);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "model/layers/state_piece.h"
+
 namespace weir::model {
 
 namespace {
@@ -17,10 +19,17 @@ int32_t tile_rows(const Pass& pass, const BatchSlice& slice, int32_t kv_heads) {
   return std::clamp(share / kLeast * kLeast, kLeast, kMost);
 }
 
+// Of a key-value head, in whole cache lines: the tokens before, each a key and a value.
+int64_t state_floats(const Attention& spec) {
+  constexpr int64_t kLine = 16;
+  const int64_t floats = int64_t{spec.conv_taps - 1} * (spec.head_dim + spec.v_dim());
+  return (floats + kLine - 1) / kLine * kLine;
+}
+
 }  // namespace
 
 AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec, int rope_index)
-    : spec_(spec), memory_(source.memory), rope_index_(rope_index) {
+    : spec_(spec), memory_(source.memory), rope_index_(rope_index), state_(source.state) {
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   const int32_t hidden = source.hidden;
@@ -44,6 +53,10 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
   if (spec_.qk_norm != Attention::kNoQkNorm) {
     q_norms_ = bind_head_norms(source, "self_attn.q_norm", spec_.num_heads);
     if (k_.n > 0) k_norms_ = bind_head_norms(source, "self_attn.k_norm", spec_.num_kv_heads);
+  }
+  if (state_ >= 0) {
+    k_taps_ = bind_taps(source, "self_attn.conv_k", spec_.head_dim);
+    v_taps_ = bind_taps(source, "self_attn.conv_v", spec_.v_dim());
   }
   if (spec_.sinks)
     sinks_ = binder.vector(layer, "self_attn.sinks", spec_.num_heads, 0, /*bare=*/true);
@@ -70,6 +83,22 @@ std::vector<NormWeights> AttentionLayer::bind_head_norms(const LayerSource& sour
   return {source.binder.norm(layer, norm, together * spec_.head_dim)};
 }
 
+// A weight for each tap of each head, repeated for all of the head's numbers.
+std::vector<float> AttentionLayer::bind_taps(const LayerSource& source, const char* name,
+                                             int32_t dim) const {
+  const int32_t count = spec_.num_kv_heads * spec_.conv_taps;
+  const std::array<int64_t, 5> shape = {1, 1, spec_.num_kv_heads, 1, spec_.conv_taps};
+  const float* taps = source.binder.tensor(source.stored_layer(), name, shape);
+  std::vector<float> out;
+  for (int32_t i = 0; taps != nullptr && i < count; ++i)
+    out.insert(out.end(), static_cast<size_t>(dim), taps[i]);
+  return out;
+}
+
+int64_t AttentionLayer::state_bytes(const Attention& spec) {
+  return spec.num_kv_heads * state_floats(spec) * int64_t{sizeof(float)};
+}
+
 void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
   projected_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_.n});
   queries_ = projected_;
@@ -94,6 +123,7 @@ void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void AttentionLayer::project_all(const Pass& pass) const {
   project(pass);
   pass.team.barrier(pass.member);
+  if (state_ >= 0) convolve_all(pass);
   if (spec_.qk_norm != Attention::kAllHeads) return;
   claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "rope");
@@ -102,6 +132,39 @@ void AttentionLayer::project_all(const Pass& pass) const {
     for (const Part part : {kK, kV}) place(pass, part, begin, end, 0, spec_.num_kv_heads);
   });
   pass.team.barrier(pass.member);
+}
+
+// Keys and values of each key-value head, in the order of their tokens.
+void AttentionLayer::convolve_all(const Pass& pass) const {
+  const int64_t total = std::ssize(pass.batch.slices) * spec_.num_kv_heads;
+  claim_blocks(pass, total, [&](int64_t block) {
+    const trace::Scope scope(trace::Kind::kKernel, "convolution");
+    const auto slice = static_cast<size_t>(block / spec_.num_kv_heads);
+    convolve(pass, pass.batch.slices[slice], static_cast<int32_t>(block % spec_.num_kv_heads));
+  });
+  pass.team.barrier(pass.member);
+}
+
+void AttentionLayer::convolve(const Pass& pass, const BatchSlice& slice, int32_t head) const {
+  const int64_t floats = state_floats(spec_);
+  StatePiece state(pass, state_, slice, head * floats, floats);
+  float* const values = state.begin() + int64_t{spec_.conv_taps - 1} * spec_.head_dim;
+  const auto step = [&](Part part, float* history, const std::vector<float>& taps, int32_t row) {
+    const int32_t dim = head_columns(part);
+    pass.ops.conv_step({.weights = taps.data() + int64_t{head} * spec_.conv_taps * dim,
+                        .weight_stride = dim,
+                        .history = history,
+                        .history_stride = dim,
+                        .taps = spec_.conv_taps},
+                       dim, heads_of(pass, part, row, head, head + 1));
+    // A norm over all heads has to wait for the others.
+    if (spec_.qk_norm != Attention::kAllHeads) place(pass, part, row, row + 1, head, head + 1);
+  };
+  for (int32_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
+    step(kK, state.begin(), k_taps_, row);
+    step(kV, values, v_taps_, row);
+    state.after_row();
+  }
 }
 
 void AttentionLayer::compute(const Pass& pass, const RowRange& rows,
@@ -147,6 +210,7 @@ void AttentionLayer::project(const Pass& pass) const {
     // A norm over all heads has to wait for the other columns.
     const auto part = static_cast<Part>(columns.weight);
     if (part == kGate || spec_.qk_norm == Attention::kAllHeads) return;
+    if (part != kQ && state_ >= 0) return;  // A convolution comes first.
     const int32_t head_rows = head_columns(part);
     place(pass, part, 0, pass.rows(), columns.begin / head_rows, columns.end / head_rows);
   };

@@ -14,6 +14,9 @@ class AttentionLayer final : public Layer {
   // `rope_index`: which of the model's rope tables.
   AttentionLayer(const LayerSource& source, const Attention& spec, int rope_index);
 
+  // Of the tokens that a convolution of keys and values looks back on.
+  static int64_t state_bytes(const Attention& spec);
+
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,
                const kernels::NextWeights& after) const override;
@@ -26,10 +29,13 @@ class AttentionLayer final : public Layer {
 
   std::vector<NormWeights> bind_head_norms(const LayerSource& source, const char* module,
                                            int32_t heads) const;
+  std::vector<float> bind_taps(const LayerSource& source, const char* name, int32_t dim) const;
   void ask_scratch(ScratchPlan& scratch);
   ColumnShares<4> shares(const Pass& pass) const;
   void project_all(const Pass& pass) const;
   void project(const Pass& pass) const;
+  void convolve_all(const Pass& pass) const;
+  void convolve(const Pass& pass, const BatchSlice& slice, int32_t head) const;
   // How many of the weight's rows one head has.
   int32_t head_columns(Part part) const;
   int32_t q_width() const { return spec_.num_heads * spec_.head_dim; }
@@ -55,6 +61,8 @@ class AttentionLayer final : public Layer {
   Linear gate_;       // Of a module of its own.
   std::vector<NormWeights> q_norms_, k_norms_;  // One for all heads, or one for each.
   const float* sinks_ = nullptr;                // [heads]
+  int32_t state_;                               // Which layer of the cache: the convolution's.
+  std::vector<float> k_taps_, v_taps_;          // [kv_heads][taps][dim]
 
   Buffer<float> projected_, keys_, values_, gates_;  // [rows, width of q_, k_, v_ or gate_]
   Buffer<float> queries_;  // [rows, heads * head_dim]: those projected, unless gates lie between.

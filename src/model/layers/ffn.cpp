@@ -1,6 +1,27 @@
 #include "model/layers/ffn.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace weir::model {
+
+namespace {
+
+// Stored are numbers of which softplus makes positive ones.
+kernels::Xielu bind_xielu(WeightBinder& binder, int layer, const std::string& path) {
+  const auto softplus = [](float x) {
+    return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x)));
+  };
+  kernels::Xielu act;
+  act.beta = binder.number(layer, path + "beta", act.beta);
+  // It counts for numbers up to 0 alone.
+  act.least = std::min(binder.number(layer, path + "eps", act.least), 0.0f);
+  act.positive = softplus(binder.number(layer, path + "alpha_p"));
+  act.negative = act.beta + softplus(binder.number(layer, path + "alpha_n"));
+  return act;
+}
+
+}  // namespace
 
 FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view module,
                             const Dense& spec, int32_t hidden) {
@@ -16,6 +37,7 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
   } else {
     w.up = binder.linear(layer, up, spec.width, hidden, spec.bias);
   }
+  if (spec.xielu) w.xielu = bind_xielu(binder, layer, path + ".act_fn.");
   w.down = binder.linear(layer, path + ".down_proj", hidden, spec.width, spec.bias);
   return w;
 }
@@ -87,6 +109,8 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in, const R
     }
     if (spec.gated)
       pass.ops.gated_act(out.y + at, by, gated, columns, out.y + at);
+    else if (spec.xielu)
+      pass.ops.xielu(xielu, columns, out.y + at);
     else
       pass.ops.act(spec.act, columns, out.y + at);
   }

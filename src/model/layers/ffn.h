@@ -14,6 +14,7 @@ namespace weir::model {
 struct FfnWeights {
   Dense spec{};
   Linear gate{}, up{}, down{};
+  kernels::Xielu xielu{};  // Where Dense::xielu says so.
 
   // `module`: "mlp" or "mlp.shared_expert".
   static FfnWeights bind(WeightBinder& binder, int layer, std::string_view module,

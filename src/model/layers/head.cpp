@@ -66,7 +66,16 @@ Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embeddi
   } else {
     weight_ =
         binder.linear(kWholeModel, "lm_head", spec.vocab_size, spec.hidden_size, spec.head_bias);
+    if (spec.unit_head)
+      row_scales_ = binder.row_scales(kWholeModel, "lm_head", spec.vocab_size, spec.hidden_size);
   }
+}
+
+void Head::scale_columns(const kernels::GemmRange& range) const {
+  if (row_scales_ == nullptr) return;
+  for (int64_t row = 0; row < range.rows; ++row)
+    for (int32_t c = range.begin; c < range.end; ++c)
+      range.y[row * range.y_stride + c] *= row_scales_[c];
 }
 
 void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
@@ -86,6 +95,7 @@ void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
                                       .y_stride = weight_.n,
                                       .next = next};
     multiply(pass, weight_, in, range);
+    scale_columns(range);
     add_bias(pass.ops, weight_, range);
     const int32_t width = columns.end - columns.begin;
     for (int64_t row = 0; row < rows; ++row) {

@@ -36,11 +36,13 @@ class Head {
   void normalise_rows(const Pass& pass, const Layer& last, int32_t logits, int32_t begin,
                       int32_t end) const;
   void give_hidden(const Pass& pass, int32_t logits) const;
+  void scale_columns(const kernels::GemmRange& range) const;
   void compute_logits(const Pass& pass, int32_t first, int32_t rows) const;
   void give_logits(const Pass& pass, const Chunk& chunk) const;
 
   Linear weight_;
   NormWeights norm_;
+  const float* row_scales_ = nullptr;  // [vocab]: by which logits are multiplied, or none.
   float scale_;
   float softcap_;
 };

@@ -33,18 +33,27 @@ kv::MemoryNeed need_of(const Sublayer& sublayer) {
   return sublayer.memory_of >= 0 ? kv::MemoryNeed{} : need_of(sublayer.op);
 }
 
+kv::MemoryNeed convolution_need_of(const Sublayer& sublayer) {
+  const auto* attention = std::get_if<Attention>(&sublayer.op);
+  if (attention == nullptr || attention->conv_taps == 0 || sublayer.memory_of >= 0) return {};
+  return kv::StateNeed{AttentionLayer::state_bytes(*attention)};
+}
+
 std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer,
                                                 const TokenTable* tokens) {
   const bool own = need_of(sublayer) != kv::MemoryNeed{};
   memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
                     : own                   ? memories_++
                                             : -1);
+  const bool convolves = convolution_need_of(sublayer) != kv::MemoryNeed{};
+  const int state = convolves ? memories_++ : -1;
   scratch_.next_sublayer();
   LayerSource source = {.binder = binder_,
                         .scratch = scratch_,
                         .sublayer = sublayer,
                         .hidden = spec_.hidden_size,
                         .memory = memory_.back(),
+                        .state = state,
                         .held = held_};
   if (tokens != nullptr) {
     source.token_inputs = tokens->inputs();

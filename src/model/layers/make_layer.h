@@ -20,6 +20,8 @@ namespace weir::model {
 // What an operation keeps of each token; a sublayer, which may read another's.
 kv::MemoryNeed need_of(const Operation& op);
 kv::MemoryNeed need_of(const Sublayer& sublayer);
+// Besides, attention's convolution of keys and values.
+kv::MemoryNeed convolution_need_of(const Sublayer& sublayer);
 
 // Builds the layers of one model, in order.
 class LayerBuilder {

@@ -49,11 +49,12 @@ ColumnShares<1> shares_of(const Pass& pass, const Linear& weight) { return {pass
 
 SublayerOutput SublayerOutput::bind(const LayerSource& source) {
   SublayerOutput output;
-  output.scale = source.sublayer.scale;
-  if (!source.sublayer.post) return output;
   const Sublayer& sublayer = source.sublayer;
   const int layer = source.stored_layer();
-  output.norm = source.binder.norm(layer, *sublayer.post, source.hidden);
+  output.scale = sublayer.scale;
+  output.late = sublayer.late;
+  if (sublayer.post) output.norm = source.binder.norm(layer, *sublayer.post, source.hidden);
+  if (output.adds_columns()) return output;
   if (sublayer.joint) output.joint = source.binder.norm(layer, *sublayer.joint, source.hidden);
   if (!sublayer.stream_scale.empty())
     output.stream_scale = source.binder.vector(layer, sublayer.stream_scale, 1, 0, /*bare=*/true);
@@ -80,7 +81,7 @@ void SublayerOutput::project_columns(const Pass& pass, const Linear& weight, con
                                      const kernels::NextWeights& next) const {
   Activations some = in;
   some.first_row = rows.begin;
-  if (norm) {
+  if (!adds_columns()) {
     const kernels::GemmRange range = {.rows = rows.count(),
                                       .begin = columns.begin,
                                       .end = columns.end,
@@ -126,16 +127,39 @@ void SublayerOutput::add_row(const Pass& pass, float* delta, int32_t row) const 
 
 Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)
     : weight_(binder.linear(kWholeModel, "embed_tokens", spec.vocab_size, spec.hidden_size)),
-      scale_(spec.embed_scale) {}
+      scale_(spec.embed_scale) {
+  if (spec.learned_positions > 0)
+    positions_ = binder.linear(kWholeModel, "embed_positions", spec.learned_positions,
+                               spec.hidden_size, /*bias=*/false, Precision::kFloatActivations);
+  if (spec.embed_norm) norm_ = binder.norm(kWholeModel, *spec.embed_norm, spec.hidden_size);
+}
+
+void Embedding::read(const Pass& pass, const Linear& table, int32_t row, float* out) {
+  if (table.quantised)
+    pass.ops.dequantise_row(table.quant, row, out);
+  else
+    pass.ops.widen_row(table.floats, row, out);
+}
 
 void Embedding::embed(const Pass& pass, int32_t row, int32_t token) const {
   CHECK(token >= 0 && token < weight_.n);
   float* out = pass.ws.residual.begin_row(row);
-  if (weight_.quantised)
-    pass.ops.dequantise_row(weight_.quant, token, out);
-  else
-    pass.ops.widen_row(weight_.floats, token, out);
+  read(pass, weight_, token, out);
   if (scale_ != 1) pass.ops.scale(scale_, weight_.k, out);
+}
+
+void Embedding::finish(const Pass& pass, int32_t row) const {
+  const Residual& residual = pass.ws.residual;
+  if (positions_.n > 0) {
+    const int32_t position = pass.ws.position[row];
+    CHECK(position < positions_.n);
+    // No sublayer has begun: its input's place is free.
+    float* vector = pass.normed() + int64_t{row} * residual.width();
+    read(pass, positions_, position, vector);
+    residual.add_row(pass.ops, vector, 1, row);
+  }
+  if (norm_)
+    normalise(pass.ops, *norm_, residual.row(row), residual.width(), 0, 1, residual.begin_row(row));
 }
 
 }  // namespace weir::model

@@ -22,6 +22,7 @@ struct LayerSource {
   const Sublayer& sublayer;
   int32_t hidden = 0;
   int memory = -1;                // Which layer of the KV cache it reads and writes.
+  int state = -1;                 // The same of attention's convolution.
   Buffer<float> held{};           // [rows, hidden]: what a sublayer leaves for the next.
   Buffer<float> token_inputs{};   // [rows, layers, width]: ModelSpec::token_inputs.
   int64_t token_input_width = 0;  // Of all layers.
@@ -40,18 +41,20 @@ struct SublayerInput {
   void enter(const Pass& pass, int32_t begin, int32_t end) const;
 };
 
-// The output side: residual += scale * norm(delta), and what Sublayer says of what is held.
+// The output side: residual += scale * norm(delta), and what Sublayer says of what is held. A late
+// one waits for the next sublayer's input.
 struct SublayerOutput {
   std::optional<NormWeights> norm, joint;
   float scale = 1;
   const float* stream_scale = nullptr;
+  bool late = false;
 
   static SublayerOutput bind(const LayerSource& source);
 
-  // Without a norm, columns can be added as soon as they are computed.
-  bool adds_columns() const { return !norm; }
-  // A phase: weight(in) for some rows, to the residual stream, or, where a norm comes, to a buffer
-  // for add_rows().
+  // Without a norm, columns can be added as soon as they are computed, unless they are late.
+  bool adds_columns() const { return !norm && !late; }
+  // A phase: weight(in) for some rows, to the residual stream, or, where it does not add columns,
+  // to a buffer for add_rows().
   void project(const Pass& pass, const Linear& weight, const Activations& in, const RowRange& rows,
                const kernels::NextWeights& after) const;
   // What this member most likely multiplies by first in project().
@@ -65,7 +68,7 @@ struct SublayerOutput {
                        const RowRange& rows, const ColumnRange& columns,
                        const kernels::NextWeights& next) const;
 
-  Buffer<float> delta_;  // [rows, hidden], where a norm comes.
+  Buffer<float> delta_;  // [rows, hidden], unless it adds columns.
   bool holds_ = false;
   Buffer<float> held_;
 };
@@ -76,10 +79,16 @@ class Embedding {
 
   // Writes row `row` of the residual stream.
   void embed(const Pass& pass, int32_t row, int32_t token) const;
+  // To what it begins with, whether a token's or not: its position's vector, and the norm.
+  void finish(const Pass& pass, int32_t row) const;
   const Linear& weight() const { return weight_; }
 
  private:
+  static void read(const Pass& pass, const Linear& table, int32_t row, float* out);
+
   Linear weight_;
+  Linear positions_;  // [positions, hidden], or none.
+  std::optional<NormWeights> norm_;
   float scale_;
 };
 
