@@ -22,7 +22,9 @@ struct FamilyEntry {
 // Every architecture this server runs. Sorted.
 constexpr std::array kFamilies = {
     FamilyEntry{"AfmoeForCausalLM", family::afmoe},
+    FamilyEntry{"ApertusForCausalLM", family::apertus},
     FamilyEntry{"ArceeForCausalLM", family::arcee},
+    FamilyEntry{"BaichuanM1ForCausalLM", family::baichuan_m1},
     FamilyEntry{"BailingMoeForCausalLM", family::bailing_moe},
     FamilyEntry{"BailingMoeV2ForCausalLM", family::bailing_moe_v2},
     FamilyEntry{"Cohere2ForCausalLM", family::cohere2},
@@ -36,6 +38,9 @@ constexpr std::array kFamilies = {
     FamilyEntry{"ExaoneForCausalLM", family::exaone},
     FamilyEntry{"ExaoneMoEForCausalLM", family::exaone_moe},
     FamilyEntry{"ExaoneMoeForCausalLM", family::exaone_moe},
+    FamilyEntry{"GPT2LMHeadModel", family::gpt2},
+    FamilyEntry{"GPTBigCodeForCausalLM", family::gpt_bigcode},
+    FamilyEntry{"GPTNeoXForCausalLM", family::gpt_neox},
     FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
     FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
     FamilyEntry{"Gemma4ForCausalLM", family::gemma4_text},
@@ -53,6 +58,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"HunYuanMoEV1ForCausalLM", family::hunyuan_v1_moe},
     FamilyEntry{"InternLM2ForCausalLM", family::internlm2},
     FamilyEntry{"InternLM3ForCausalLM", family::internlm3},
+    FamilyEntry{"LilleForCausalLM", family::lille},
     FamilyEntry{"Llama4ForCausalLM", family::llama4_text},
     FamilyEntry{"Llama4ForConditionalGeneration", family::llama4},
     FamilyEntry{"LlamaForCausalLM", family::llama},
@@ -65,12 +71,15 @@ constexpr std::array kFamilies = {
     FamilyEntry{"MistralForCausalLM", family::mistral},
     FamilyEntry{"MixtralForCausalLM", family::mixtral},
     FamilyEntry{"NanbeigeForCausalLM", family::llama},
+    FamilyEntry{"NanoChatForCausalLM", family::nanochat},
     FamilyEntry{"NemotronForCausalLM", family::nemotron},
     FamilyEntry{"Olmo2ForCausalLM", family::olmo2},
     FamilyEntry{"Olmo3ForCausalLM", family::olmo3},
     FamilyEntry{"OlmoForCausalLM", family::olmo},
     FamilyEntry{"OlmoeForCausalLM", family::olmoe},
+    FamilyEntry{"OpenELMForCausalLM", family::openelm},
     FamilyEntry{"Phi3ForCausalLM", family::phi3},
+    FamilyEntry{"PhiForCausalLM", family::phi},
     FamilyEntry{"PhiMoEForCausalLM", family::phimoe},
     FamilyEntry{"PhimoeForCausalLM", family::phimoe},
     FamilyEntry{"Qwen2ForCausalLM", family::qwen2},
@@ -81,6 +90,8 @@ constexpr std::array kFamilies = {
     FamilyEntry{"SeedOssForCausalLM", family::seed_oss},
     FamilyEntry{"SmolLM3ForCausalLM", family::smollm3},
     FamilyEntry{"SolarOpenForCausalLM", family::solar_open},
+    FamilyEntry{"StableLmForCausalLM", family::stablelm},
+    FamilyEntry{"Starcoder2ForCausalLM", family::starcoder2},
 };
 static_assert(std::is_sorted(kFamilies.begin(), kFamilies.end(),
                              [](const FamilyEntry& a, const FamilyEntry& b) {
@@ -162,6 +173,8 @@ Result<void> check_rope(const Rope& r, int layer) {
   return {};
 }
 
+constexpr int kTapsMax = 16;  // Of convolutions.
+
 Result<void> check(const Attention& a, int layer) {
   if (a.num_heads < 1 || a.num_kv_heads < 1 || a.num_heads % a.num_kv_heads != 0)
     return wrong(layer, "expected query heads to be a multiple of key-value heads, found " +
@@ -181,6 +194,9 @@ Result<void> check(const Attention& a, int layer) {
   if (a.position_step < 1 || a.position_shift < 0)
     return wrong(layer, "expected original_max_position_embeddings or floor_scale of at least 1, "
                         "found " + std::to_string(a.position_step));
+  if (a.conv_taps != 0 && (a.conv_taps < 2 || a.conv_taps > kTapsMax))
+    return wrong(layer, "expected a conv_window from 2 to " + std::to_string(kTapsMax) +
+                            ", found " + std::to_string(a.conv_taps));
   WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", a.qk_norm_eps},
                                       {"attn_logit_softcapping", a.logit_softcap},
                                       {"clip_qkv", a.qkv_limit},
@@ -189,7 +205,7 @@ Result<void> check(const Attention& a, int layer) {
 }
 
 Result<void> check(const GatedDelta& d, int layer) {
-  constexpr int kHeadsMax = 4096, kDimMax = 1024, kTapsMax = 16;
+  constexpr int kHeadsMax = 4096, kDimMax = 1024;
   if (d.key_heads < 1 || d.value_heads > kHeadsMax || d.value_heads < 1 ||
       d.value_heads % d.key_heads != 0)
     return wrong(layer, "expected at most " + std::to_string(kHeadsMax) +
@@ -270,6 +286,8 @@ Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer>
   const int layer = sublayer.stored_layer;
   if (sublayer.input == Sublayer::kSameAsBefore && (before.empty() || sublayer.pre))
     return wrong(layer, "expected a sublayer before it whose input it reads, and no norm");
+  if (!before.empty() && before.back().late && sublayer.input != Sublayer::kResidual)
+    return wrong(layer, "expected the residual stream to be read while what comes before it waits");
   if (const auto of = static_cast<size_t>(sublayer.memory_of); sublayer.memory_of >= 0) {
     if (of >= before.size() || need_of(before[of]) != need_of(sublayer.op))
       return wrong(layer,

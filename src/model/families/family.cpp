@@ -130,8 +130,8 @@ void stand_still(const ConfigReader& r, int head_dim, Rope& out) {
 ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
   ModelSpec m;
   m.vocab_size = c.require_int("vocab_size", 1, kVocabMax);
-  m.hidden_size = c.require_int("hidden_size", 1, kWidthMax);
-  m.context_max = c.require_int("max_position_embeddings", 1, kContextMax);
+  m.hidden_size = c.require_int(defaults.hidden_key, 1, kWidthMax);
+  m.context_max = c.require_int(defaults.context_key, 1, kContextMax);
   m.tied_unless_stored = defaults.tied_head && !c.has("tie_word_embeddings");
   m.tied_head = c.bool_or("tie_word_embeddings", defaults.tied_head);
   m.final_norm = rms(c, defaults);
@@ -142,20 +142,30 @@ ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
   return m;
 }
 
-int num_layers(const ConfigReader& c) { return c.require_int("num_hidden_layers", 1, kLayersMax); }
+ModelSpec layer_norm_decoder(const ConfigReader& c, const Defaults& defaults) {
+  ModelSpec m = decoder(c, defaults);
+  m.final_norm.kind = Norm::kLayer;
+  m.final_norm.bias = true;
+  return m;
+}
+
+int num_layers(const ConfigReader& c, std::string_view key) {
+  return c.require_int(key, 1, kLayersMax);
+}
 
 Norm rms(const ConfigReader& c, const Defaults& defaults) {
   return Norm{.kind = Norm::kRms,
-              .eps = c.float_or("rms_norm_eps", defaults.rms_norm_eps),
+              .eps = c.float_or(defaults.eps_key, defaults.rms_norm_eps),
               .weight_offset = defaults.norm_offset};
 }
 
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback) {
-  static constexpr std::array<std::pair<std::string_view, Act>, 8> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, Act>, 9> kNames = {{
       {"silu", Act::kSilu},
       {"swish", Act::kSilu},
       {"gelu", Act::kGelu},
       {"gelu_new", Act::kGeluTanh},
+      {"gelu_fast", Act::kGeluTanh},
       {"gelu_pytorch_tanh", Act::kGeluTanh},
       {"relu", Act::kRelu},
       {"relu2", Act::kRelu2},
@@ -214,12 +224,12 @@ float yarn_softmax_factor(const ConfigReader& c, const Rope& rope) {
 
 Attention gqa(const ConfigReader& c, const Defaults& defaults) {
   Attention a;
-  a.num_heads = c.require_int("num_attention_heads", 1, kWidthMax);
+  a.num_heads = c.require_int(defaults.heads_key, 1, kWidthMax);
   const auto or_derived = [&](std::string_view key, int fallback, int derived) {
     return c.int_or(key, fallback == 0 || c.is_null(key) ? derived : fallback, 1, kWidthMax);
   };
   a.num_kv_heads = or_derived("num_key_value_heads", defaults.num_key_value_heads, a.num_heads);
-  const int hidden = c.require_int("hidden_size", 1, kWidthMax);
+  const int hidden = c.require_int(defaults.hidden_key, 1, kWidthMax);
   a.head_dim = or_derived("head_dim", defaults.head_dim, a.num_heads ? hidden / a.num_heads : 0);
   a.scale = a.head_dim > 0 ? 1 / std::sqrt(static_cast<float>(a.head_dim)) : 0;
   a.rope =

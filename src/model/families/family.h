@@ -29,12 +29,19 @@ struct Defaults {
   bool tied_head = false;
   float partial_rotary_factor = 1;
   float norm_offset = 0;  // Norm::weight_offset.
+  // What the family calls these keys.
+  const char* hidden_key = "hidden_size";
+  const char* heads_key = "num_attention_heads";
+  const char* context_key = "max_position_embeddings";
+  const char* eps_key = "rms_norm_eps";
 };
 
 // Vocabulary, width, context, final norm, tied head. Reads num_hidden_layers' sibling keys only;
 // layers are the family's.
 ModelSpec decoder(const ConfigReader& c, const Defaults& defaults);
-int num_layers(const ConfigReader& c);
+// The same with layer norms that have biases.
+ModelSpec layer_norm_decoder(const ConfigReader& c, const Defaults& defaults);
+int num_layers(const ConfigReader& c, std::string_view key = "num_hidden_layers");
 Norm rms(const ConfigReader& c, const Defaults& defaults);
 Norm named(Norm norm, const char* module);
 // Heads, head size, scale, rope.
@@ -109,7 +116,9 @@ std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
 ModelSpec afmoe(const ConfigReader& c);
+ModelSpec apertus(const ConfigReader& c);
 ModelSpec arcee(const ConfigReader& c);
+ModelSpec baichuan_m1(const ConfigReader& c);
 ModelSpec bailing_moe(const ConfigReader& c);
 ModelSpec bailing_moe_v2(const ConfigReader& c);
 ModelSpec cohere(const ConfigReader& c);
@@ -129,6 +138,9 @@ ModelSpec gemma4_text(const ConfigReader& c);
 ModelSpec glm(const ConfigReader& c);
 ModelSpec glm4(const ConfigReader& c);
 ModelSpec glm4_moe(const ConfigReader& c);
+ModelSpec gpt2(const ConfigReader& c);
+ModelSpec gpt_bigcode(const ConfigReader& c);
+ModelSpec gpt_neox(const ConfigReader& c);
 ModelSpec gpt_oss(const ConfigReader& c);
 ModelSpec granite(const ConfigReader& c);
 ModelSpec granitemoe(const ConfigReader& c);
@@ -138,6 +150,7 @@ ModelSpec hunyuan_v1_dense(const ConfigReader& c);
 ModelSpec hunyuan_v1_moe(const ConfigReader& c);
 ModelSpec internlm2(const ConfigReader& c);
 ModelSpec internlm3(const ConfigReader& c);
+ModelSpec lille(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
 ModelSpec llama4(const ConfigReader& c);
 ModelSpec llama4_text(const ConfigReader& c);
@@ -149,11 +162,14 @@ ModelSpec ministral(const ConfigReader& c);
 ModelSpec ministral3(const ConfigReader& c);
 ModelSpec mistral(const ConfigReader& c);
 ModelSpec mixtral(const ConfigReader& c);
+ModelSpec nanochat(const ConfigReader& c);
 ModelSpec nemotron(const ConfigReader& c);
 ModelSpec olmo(const ConfigReader& c);
 ModelSpec olmo2(const ConfigReader& c);
 ModelSpec olmo3(const ConfigReader& c);
 ModelSpec olmoe(const ConfigReader& c);
+ModelSpec openelm(const ConfigReader& c);
+ModelSpec phi(const ConfigReader& c);
 ModelSpec phi3(const ConfigReader& c);
 ModelSpec phimoe(const ConfigReader& c);
 ModelSpec qwen2(const ConfigReader& c);
@@ -164,5 +180,7 @@ ModelSpec qwen3_next(const ConfigReader& c);
 ModelSpec seed_oss(const ConfigReader& c);
 ModelSpec smollm3(const ConfigReader& c);
 ModelSpec solar_open(const ConfigReader& c);
+ModelSpec stablelm(const ConfigReader& c);
+ModelSpec starcoder2(const ConfigReader& c);
 
 }  // namespace weir::model::family
