@@ -192,8 +192,10 @@ Result<void> check(const Attention& a, int layer) {
   if (a.chunks && a.window < 1)
     return wrong(layer, "expected chunks of at least 1 token, found " + std::to_string(a.window));
   if (a.position_step < 1 || a.position_shift < 0)
-    return wrong(layer, "expected original_max_position_embeddings or floor_scale of at least 1, "
-                        "found " + std::to_string(a.position_step));
+    return wrong(layer,
+                 "expected original_max_position_embeddings or floor_scale of at least 1, "
+                 "found " +
+                     std::to_string(a.position_step));
   if (a.conv_taps != 0 && (a.conv_taps < 2 || a.conv_taps > kTapsMax))
     return wrong(layer, "expected a conv_window from 2 to " + std::to_string(kTapsMax) +
                             ", found " + std::to_string(a.conv_taps));

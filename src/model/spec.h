@@ -250,8 +250,8 @@ struct ModelSpec {
   bool tied_head = false;
   bool head_bias = false;
   bool tied_unless_stored = false;  // config.json does not say: a stored lm_head wins over the tie.
-  bool unit_head = false;     // Rows of the head count by their direction alone.
-  int learned_positions = 0;  // Positions that have a vector, added to embeddings; 0: none.
+  bool unit_head = false;           // Rows of the head count by their direction alone.
+  int learned_positions = 0;        // Positions that have a vector, added to embeddings; 0: none.
   std::optional<Norm> embed_norm{};
   Norm final_norm;
   std::vector<Sublayer> sublayers;

@@ -184,7 +184,7 @@ class WeightBinder {
   const card::WeightFormat& format_;
   const Arithmetic arithmetic_;
   WeightStore& store_;
-  const std::string root_;  // Empty: "model.", which names have.
+  const std::string root_;    // Empty: "model.", which names have.
   const std::string layers_;  // Of ModelSpec::layers and other_layers, what the file has.
   const bool turned_;         // The weights of layers are stored as [k, n].
   const bool sums_stored_;    // The file's norms hold what they mean, offset included.
