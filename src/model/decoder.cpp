@@ -52,9 +52,10 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
   if (spec_.token_inputs) token_table_ = std::make_unique<TokenTable>(binder, spec_, scratch_);
+  if (spec_.streams) streams_ = std::make_unique<StreamTable>(binder, spec_, scratch_);
   LayerBuilder builder(binder, spec_, *bank_, context_max(), ropes_, scratch_);
   for (const Sublayer& sublayer : spec_.sublayers) {
-    layers_.push_back(builder.make_layer(sublayer, token_table_.get()));
+    layers_.push_back(builder.make_layer(sublayer, token_table_.get(), streams_.get()));
     // A config may ask for thousands of layers of thousands of experts, of which the file has none.
     if (binder.failed()) return binder.finish();
   }
@@ -64,7 +65,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
                     " without experts");
   for (const auto& layer : layers_) facts_.push_back(layer->facts());
   layers_leave_nothing_ = std::ranges::all_of(facts_, &LayerFacts::leaves_nothing);
-  head_ = std::make_unique<Head>(binder, spec_, *embedding_);
+  head_ = std::make_unique<Head>(binder, spec_, *embedding_, streams_.get());
   tally_ = binder.tally();
   return binder.finish();
 }
@@ -179,6 +180,7 @@ void Decoder::begin_rows(const Pass& pass) const {
   });
   pass.team.barrier(pass.member);
   if (token_table_) token_table_->begin(pass);
+  if (streams_) streams_->begin(pass);
 }
 
 // Layer i, and the way to the next. Where that reads experts from disk, it learns of those of the

@@ -9,6 +9,7 @@
 #include "model/families/family.h"
 #include "model/layers/make_layer.h"
 #include "model/layers/router.h"
+#include "model/layers/streams.h"
 
 namespace weir::model {
 
@@ -43,6 +44,8 @@ constexpr std::array kFamilies = {
     FamilyEntry{"GPTNeoXForCausalLM", family::gpt_neox},
     FamilyEntry{"Gemma2ForCausalLM", family::gemma2},
     FamilyEntry{"Gemma3ForCausalLM", family::gemma3_text},
+    FamilyEntry{"Gemma3nForCausalLM", family::gemma3n_text},
+    FamilyEntry{"Gemma3nForConditionalGeneration", family::gemma3n},
     FamilyEntry{"Gemma4ForCausalLM", family::gemma4_text},
     FamilyEntry{"Gemma4ForConditionalGeneration", family::gemma4},
     FamilyEntry{"GemmaForCausalLM", family::gemma},
@@ -297,7 +300,10 @@ Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer>
                    "sublayer " +
                        std::to_string(of));
   }
-  if ((sublayer.held || sublayer.joint || !sublayer.stream_scale.empty()) && !sublayer.post)
+  const bool by_rows = sublayer.held || sublayer.joint || sublayer.plus_input ||
+                       sublayer.corrects || sublayer.to_others || sublayer.stream_factor != 1 ||
+                       !sublayer.stream_scale.empty();
+  if (by_rows && !sublayer.post)
     return wrong(layer, "expected a norm after what is held, joined or scaled, found none");
   if (sublayer.joint.has_value() != (!before.empty() && before.back().held))
     return wrong(layer, "expected what is held to join what the next sublayer gives");
@@ -324,12 +330,18 @@ Result<void> check_spec(const ModelSpec& spec) {
       last, {{"embedding_multiplier", spec.embed_scale}, {"logits_scaling", spec.logit_scale}}));
   if (!spec.sublayers.empty() && spec.sublayers.back().held)
     return wrong(last, "expected a sublayer after one whose output is held, found none");
+  if (const auto& streams = spec.streams) {
+    WEIR_TRY(check_size(last, "altup_num_inputs", streams->count, 2, kStreamsMax));
+    WEIR_TRY(check_size(last, "altup_active_idx", streams->active, 0, streams->count - 1));
+  }
   if (const auto& inputs = spec.token_inputs)
     WEIR_TRY(check_size(last, "hidden_size_per_layer_input", inputs->width, 1,
                         kernels::kMaxLayerK / std::max(layer_count(spec), 1)));
   for (size_t i = 0; i < spec.sublayers.size(); ++i) {
     const Sublayer& sublayer = spec.sublayers[i];
     WEIR_TRY(check_placement(sublayer, std::span(spec.sublayers).first(i)));
+    if ((sublayer.predicts || sublayer.corrects || sublayer.to_others) && !spec.streams)
+      return wrong(sublayer.stored_layer, "expected several streams, found none");
     if (const auto* dense = std::get_if<Dense>(&sublayer.op); dense && dense->up_by_token)
       if (!spec.token_inputs || spec.token_inputs->width != dense->width)
         return wrong(sublayer.stored_layer, "expected what tokens bring to be as wide as its gate");

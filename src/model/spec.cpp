@@ -93,6 +93,8 @@ std::string text(const Dense& f) {
   if (f.limit > 0) s += " limit " + number(f.limit);
   if (f.up_offset != 0) s += " up + " + number(f.up_offset);
   if (f.up_by_token) s += " by token";
+  if (f.linear) s = format("low rank %d", f.width);
+  if (f.gate_cut) s += " above " + number(*f.gate_cut) + " deviations";
   if (f.bias) s += " bias";
   return s;
 }
@@ -154,6 +156,11 @@ std::string layer_text(std::span<const Sublayer> all, size_t first, size_t end) 
       if (const std::string here = norms_text(sublayer); here != norms) s += norms = here;
     if (sublayer.held) s += ", held";
     if (sublayer.joint) s += ", joined, norm of both";
+    if (sublayer.predicts) s += ", predicted";
+    if (sublayer.corrects) s += ", corrected";
+    if (sublayer.plus_input) s += ", with its input";
+    if (sublayer.to_others) s += ", to other streams";
+    if (sublayer.stream_factor != 1) s += ", stream x" + number(sublayer.stream_factor);
     if (!sublayer.stream_scale.empty()) s += ", stream scaled";
     if (sublayer.late) s += ", added late";
     if (sublayer.scale != scale) s += ", residual x" + number(scale = sublayer.scale);
@@ -212,6 +219,7 @@ std::string describe(const ModelSpec& spec) {
   if (spec.logit_scale != 1) out += ", logits x" + number(spec.logit_scale);
   if (spec.logit_softcap > 0) out += ", logits capped at " + number(spec.logit_softcap);
   if (spec.token_inputs) out += format(", tokens bring %d a layer", spec.token_inputs->width);
+  if (spec.streams) out += format(", %d streams", spec.streams->count);
   out += "\n";
 
   std::vector<std::string> lines;

@@ -135,6 +135,9 @@ struct Dense {
   bool gated = true;   // act(gate(x)) * up(x); false: act(up(x)).
   // In place of up(x): what the token brings to this layer (ModelSpec::token_inputs).
   bool up_by_token = false;
+  bool linear = false;  // Of one that is not gated: without an activation, of low rank.
+  // Gates count by what they exceed the mean of their row by, plus so many standard deviations.
+  std::optional<float> gate_cut{};
   bool bias = false;
   float limit = 0, up_offset = 0;  // As kernels::GatedAct's, of a gated one.
 };
@@ -208,6 +211,11 @@ struct Sublayer {
   // the sum.
   bool held = false;
   std::optional<Norm> joint{};
+  bool plus_input = false;  // What it has read is added besides.
+  // Of several streams (ModelSpec::streams): before it they are predicted; after it the predictions
+  // are corrected by what the active one has become; what it gives is for all but the first one.
+  bool predicts = false, corrects = false, to_others = false;
+  float stream_factor = 1;     // Multiplies the residual stream after it.
   std::string stream_scale{};  // A stored number that multiplies the residual stream after it.
   bool late = false;           // Added only after the next sublayer has read the residual stream.
   int memory_of = -1;          // The sublayer whose keys and values it reads; -1: its own.
@@ -239,6 +247,14 @@ struct TokenInputs {
   Norm norm{};
 };
 
+// Residual streams side by side (AltUp). Sublayers see the active one.
+struct Streams {
+  int count = 0;
+  int active = 0;
+  bool scaled = true;  // What the corrected one is to the sublayer after, by altup's own scale.
+  float norm_eps = 1e-6f;
+};
+
 struct ModelSpec {
   std::string family;  // As config.json names it.
   int vocab_size = 0;
@@ -256,6 +272,7 @@ struct ModelSpec {
   Norm final_norm;
   std::vector<Sublayer> sublayers;
   std::optional<TokenInputs> token_inputs;
+  std::optional<Streams> streams;
   // The names of a layer's tensors begin with this and its number.
   std::string layers = "model.layers.";
   // Or with one of these and the number, if the file has such names.

@@ -133,6 +133,8 @@ ModelSpec exaone_moe(const ConfigReader& c);
 ModelSpec gemma(const ConfigReader& c);
 ModelSpec gemma2(const ConfigReader& c);
 ModelSpec gemma3_text(const ConfigReader& c);
+ModelSpec gemma3n(const ConfigReader& c);
+ModelSpec gemma3n_text(const ConfigReader& c);
 ModelSpec gemma4(const ConfigReader& c);
 ModelSpec gemma4_text(const ConfigReader& c);
 ModelSpec glm(const ConfigReader& c);

@@ -54,7 +54,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                         .columns = range.end - range.begin},
                        out.prompt_begin);
   };
-  if (!down.int8) {
+  if (!down.int8 || spec.gate_cut) {
     const kernels::GemmRange range = {.index = rows.index,
                                       .rows = rows.count,
                                       .begin = columns.begin,
@@ -62,7 +62,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                                       .y = out.hidden + int64_t{out.row} * spec.width,
                                       .y_stride = spec.width};
     activate_range(pass, in, rows, range, after, out.spare + int64_t{out.row} * spec.width);
-    convert(range);
+    if (!spec.gate_cut) convert(range);
     return;
   }
   // Only the other form is read later: the floats come and go in blocks that stay in the cache.
@@ -96,6 +96,7 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in, const R
     multiply(pass, up, in, range);
     add_bias(pass.ops, up, range);
   }
+  if (spec.linear || spec.gate_cut) return;
   const int32_t columns = out.end - out.begin;
   const kernels::GatedAct gated = {
       .act = spec.act, .limit = spec.limit, .up_offset = spec.up_offset};
@@ -116,12 +117,32 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in, const R
   }
 }
 
+void FfnWeights::cut_rows(const Pass& pass, const Inner& out, int32_t begin, int32_t end) const {
+  const int32_t width = spec.width;
+  for (int64_t row = begin; row < end; ++row) {
+    float* gates = out.hidden + row * width;
+    double sum = 0, squares = 0;
+    for (int32_t i = 0; i < width; ++i) sum += static_cast<double>(gates[i]);
+    const double mean = sum / width;
+    for (int32_t i = 0; i < width; ++i) {
+      const double d = static_cast<double>(gates[i]) - mean;
+      squares += d * d;
+    }
+    const auto cut =
+        static_cast<float>(mean + std::sqrt(squares / width) * static_cast<double>(*spec.gate_cut));
+    for (int32_t i = 0; i < width; ++i) gates[i] = std::max(gates[i] - cut, 0.0f);
+    pass.ops.gated_act(gates, out.spare + row * width, {.act = spec.act}, width, gates);
+  }
+  out.forms->convert(pass.ops, down.forms(), out.hidden + int64_t{begin} * width, width,
+                     {.k = width, .begin = begin, .end = end, .columns = width}, out.prompt_begin);
+}
+
 InnerBuffers InnerBuffers::ask(ScratchPlan& scratch, std::span<const FfnWeights> networks,
                                int32_t rows_per_row) {
   bool floats = false;
   uint8_t forms = 0;
   for (const FfnWeights& ffn : networks) {
-    floats |= !ffn.down.int8;
+    floats |= !ffn.down.int8 || ffn.spec.gate_cut;
     forms |= ffn.down.forms();
   }
   const int64_t width = networks[0].spec.width;
@@ -141,7 +162,10 @@ FfnWeights::Inner InnerBuffers::at(const Pass& pass) const {
 FfnLayer::FfnLayer(const LayerSource& source, const Dense& spec)
     : output_(SublayerOutput::bind(source)),
       ffn_(FfnWeights::bind(source.binder, source.stored_layer(),
-                            spec.up_by_token ? "token_input" : "mlp", spec, source.hidden)),
+                            spec.up_by_token ? "token_input"
+                            : spec.linear    ? "low_rank"
+                                             : "mlp",
+                            spec, source.hidden)),
       inner_(InnerBuffers::ask(source.scratch, {&ffn_, 1}, 1)),
       token_inputs_(source.token_inputs),
       token_input_width_(source.token_input_width),
@@ -162,6 +186,12 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void FfnLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
   activate(pass);
   pass.team.barrier(pass.member);
+  if (ffn_.spec.gate_cut) {
+    claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
+      ffn_.cut_rows(pass, inner_.at(pass), begin, end);
+    });
+    pass.team.barrier(pass.member);
+  }
   project_down(pass, after);
   pass.team.barrier(pass.member);
 }

@@ -52,6 +52,9 @@ struct FfnWeights {
   void activate(const Pass& pass, const Activations& in, const Rows& rows,
                 const ColumnRange& columns, const kernels::NextWeights& after,
                 const Inner& out) const;
+  // Of gates that are cut: activate() leaves gates and what they multiply, and this finishes rows
+  // that are all there.
+  void cut_rows(const Pass& pass, const Inner& out, int32_t begin, int32_t end) const;
   // What activate() of these columns multiplies by first.
   kernels::NextWeights first_weights(const ColumnRange& columns) const;
 

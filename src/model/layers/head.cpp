@@ -55,8 +55,10 @@ struct Head::Chunk {
   }
 };
 
-Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding)
+Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding,
+           const StreamTable* streams)
     : norm_(binder.norm(kWholeModel, spec.final_norm, spec.hidden_size)),
+      streams_(streams),
       scale_(spec.logit_scale),
       softcap_(spec.logit_softcap) {
   const bool stored = binder.has_weight(kWholeModel, "lm_head");
@@ -127,6 +129,7 @@ void Head::normalise_rows(const Pass& pass, const Layer& last, int32_t logits, i
     for (int32_t to = std::max(first, begin); to < std::min(next, end); ++to) {
       const int32_t row = entry.row_begin + to - first;
       last.leave(pass, row, row + 1);
+      if (streams_ != nullptr) streams_->finish_row(pass, row);
       normalise(pass.ops, norm_, ws.residual.row(row), hidden, 0, 1,
                 ws.normed + int64_t{to} * hidden);
     }

@@ -11,7 +11,9 @@ namespace weir::model {
 
 class Head {
  public:
-  Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding);
+  // `streams`: ModelSpec::streams, or null.
+  Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding,
+       const StreamTable* streams);
 
   // What this member most likely multiplies by first.
   kernels::NextWeights first_weights(const Pass& pass) const;
@@ -43,6 +45,7 @@ class Head {
   Linear weight_;
   NormWeights norm_;
   const float* row_scales_ = nullptr;  // [vocab]: by which logits are multiplied, or none.
+  const StreamTable* streams_;
   float scale_;
   float softcap_;
 };

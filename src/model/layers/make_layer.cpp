@@ -39,8 +39,8 @@ kv::MemoryNeed convolution_need_of(const Sublayer& sublayer) {
   return kv::StateNeed{AttentionLayer::state_bytes(*attention)};
 }
 
-std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer,
-                                                const TokenTable* tokens) {
+std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer, const TokenTable* tokens,
+                                                const StreamTable* streams) {
   const bool own = need_of(sublayer) != kv::MemoryNeed{};
   memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
                     : own                   ? memories_++
@@ -55,6 +55,7 @@ std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer,
                         .memory = memory_.back(),
                         .state = state,
                         .held = held_};
+  source.streams = streams;
   if (tokens != nullptr) {
     source.token_inputs = tokens->inputs();
     source.token_input_width = tokens->width();

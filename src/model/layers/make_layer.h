@@ -41,8 +41,9 @@ class LayerBuilder {
       held_ = scratch.ask<float>(BufferUse::kWholePass, {.per_row = spec.hidden_size});
   }
 
-  // `tokens`: what computes ModelSpec::token_inputs, or null.
-  std::unique_ptr<Layer> make_layer(const Sublayer& sublayer, const TokenTable* tokens);
+  // `tokens` and `streams`: what computes ModelSpec::token_inputs and ::streams, or null.
+  std::unique_ptr<Layer> make_layer(const Sublayer& sublayer, const TokenTable* tokens,
+                                    const StreamTable* streams);
 
  private:
   std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op);

@@ -22,6 +22,8 @@ SublayerInput SublayerInput::bind(const LayerSource& source, uint8_t forms) {
   input.forms = forms;
   const Sublayer& sublayer = source.sublayer;
   input.same_as_before = sublayer.input == Sublayer::kSameAsBefore;
+  if (sublayer.predicts)
+    input.predicts = StreamStep(source.binder, source.stored_layer(), *source.streams);
   if (sublayer.pre)
     input.norm = source.binder.norm(source.stored_layer(), *sublayer.pre, source.hidden);
   return input;
@@ -31,6 +33,7 @@ void SublayerInput::enter(const Pass& pass, int32_t begin, int32_t end) const {
   const Residual& residual = pass.ws.residual;
   const int32_t hidden = residual.width();
   float* y = pass.normed();
+  for (int32_t row = begin; predicts && row < end; ++row) predicts->predict(pass, row);
   if (norm)
     normalise(pass.ops, *norm, residual.row(0), hidden, begin, end, y);
   else if (!same_as_before)
@@ -59,6 +62,12 @@ SublayerOutput SublayerOutput::bind(const LayerSource& source) {
   if (!sublayer.stream_scale.empty())
     output.stream_scale = source.binder.vector(layer, sublayer.stream_scale, 1, 0, /*bare=*/true);
   output.holds_ = sublayer.held;
+  output.plus_input_ = sublayer.plus_input;
+  output.corrects_ = sublayer.corrects;
+  output.to_others_ = sublayer.to_others;
+  output.stream_factor_ = sublayer.stream_factor;
+  if (sublayer.corrects || sublayer.to_others)
+    output.streams_ = StreamStep(source.binder, layer, *source.streams);
   output.held_ = source.held;
   output.delta_ = source.scratch.ask<float>(BufferUse::kComputing, {.per_row = source.hidden});
   return output;
@@ -121,7 +130,11 @@ void SublayerOutput::add_row(const Pass& pass, float* delta, int32_t row) const 
     pass.ops.add_scaled(pass.ws.at(held_) + int64_t{row} * width, 1, width, delta);
     normalise(pass.ops, *joint, delta, width, 0, 1, delta);
   }
+  if (to_others_) return streams_->add_to_others(pass, delta, row);
   residual.add_row(pass.ops, delta, scale, row);
+  if (plus_input_) residual.add_row(pass.ops, pass.normed() + int64_t{row} * width, 1, row);
+  if (stream_factor_ != 1) residual.scale_row(pass.ops, stream_factor_, row);
+  if (corrects_) streams_->correct(pass, row);
   if (stream_scale != nullptr) residual.scale_row(pass.ops, *stream_scale, row);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "model/layers/layer.h"
+#include "model/layers/streams.h"
 #include "model/model.h"
 
 namespace weir::model {
@@ -21,11 +22,12 @@ struct LayerSource {
   ScratchPlan& scratch;
   const Sublayer& sublayer;
   int32_t hidden = 0;
-  int memory = -1;                // Which layer of the KV cache it reads and writes.
-  int state = -1;                 // The same of attention's convolution.
-  Buffer<float> held{};           // [rows, hidden]: what a sublayer leaves for the next.
-  Buffer<float> token_inputs{};   // [rows, layers, width]: ModelSpec::token_inputs.
-  int64_t token_input_width = 0;  // Of all layers.
+  int memory = -1;                       // Which layer of the KV cache it reads and writes.
+  int state = -1;                        // The same of attention's convolution.
+  Buffer<float> held{};                  // [rows, hidden]: what a sublayer leaves for the next.
+  Buffer<float> token_inputs{};          // [rows, layers, width]: ModelSpec::token_inputs.
+  int64_t token_input_width = 0;         // Of all layers.
+  const StreamTable* streams = nullptr;  // Where ModelSpec::streams is said.
 
   int stored_layer() const { return sublayer.stored_layer; }
 };
@@ -35,6 +37,7 @@ struct SublayerInput {
   std::optional<NormWeights> norm;  // None: the residual stream as it is.
   bool same_as_before = false;      // Pass::normed() is what the sublayer before has left there.
   uint8_t forms = 0;
+  std::optional<StreamStep> predicts;
 
   // `forms`: those that the weights which read it want.
   static SublayerInput bind(const LayerSource& source, uint8_t forms);
@@ -69,7 +72,9 @@ struct SublayerOutput {
                        const kernels::NextWeights& next) const;
 
   Buffer<float> delta_;  // [rows, hidden], unless it adds columns.
-  bool holds_ = false;
+  bool holds_ = false, plus_input_ = false, corrects_ = false, to_others_ = false;
+  float stream_factor_ = 1;
+  std::optional<StreamStep> streams_;
   Buffer<float> held_;
 };
 
