@@ -93,9 +93,9 @@ SwarmResult wait(Swarm& swarm) {
 }
 
 std::unique_ptr<text::Tokenizer> load_tokenizer(const card::ModelCard& card) {
-  const auto json = card.open_tokenizer();
-  if (!json) die(json.error().message);
-  auto tokenizer = text::Tokenizer::load(json->text());
+  const auto file = card.open_tokenizer();
+  if (!file) die(file.error().message);
+  auto tokenizer = text::Tokenizer::load_file(file->name, file->view.text(), file->config);
   if (!tokenizer) die(tokenizer.error().message);
   return std::move(*tokenizer);
 }

@@ -135,8 +135,9 @@ Result<DecodeCost> measure_decode_cost(const std::string& folder, int32_t stream
   ThreadTeam team(choice.threads);
   WEIR_ASSIGN(std::unique_ptr<model::Model> model,
               model::Model::load(choice.model_card, model_options, ops, team));
-  WEIR_ASSIGN(const FileView json, choice.model_card.open_tokenizer());
-  WEIR_ASSIGN(std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(json.text()));
+  WEIR_ASSIGN(const card::TokenizerFile file, choice.model_card.open_tokenizer());
+  WEIR_ASSIGN(std::unique_ptr<text::Tokenizer> tokenizer,
+              text::Tokenizer::load_file(file.name, file.view.text(), file.config));
   Bench bench{std::move(choice), ops, std::move(model), std::move(tokenizer), streams, tokens};
   DecodeCost cost;
   cost.model = bench.choice.model_card.files.name();

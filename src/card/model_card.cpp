@@ -1,5 +1,7 @@
 #include "card/model_card.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -59,7 +61,19 @@ Result<ModelCard> ModelCard::open_folder(const std::string& folder,
   return open(std::move(model_files), overrides);
 }
 
-Result<FileView> ModelCard::open_tokenizer() const { return files.open_file("tokenizer.json"); }
+Result<TokenizerFile> ModelCard::open_tokenizer() const {
+  constexpr std::string_view kNames[] = {"tokenizer.json", "tekken.json", "tiktoken.model",
+                                         "qwen.tiktoken", "tokenizer.model"};
+  const auto* name = std::find_if(std::begin(kNames), std::end(kNames),
+                                  [&](std::string_view file) { return files.has(file); });
+  // Where there is none, the error is about the first.
+  TokenizerFile file;
+  file.name = name == std::end(kNames) ? kNames[0] : *name;
+  WEIR_ASSIGN(file.view, files.open_file(file.name));
+  WEIR_ASSIGN(auto settings, files.read_text("tokenizer_config.json"));
+  file.config = std::move(settings).value_or(std::string());
+  return file;
+}
 
 Error ModelCard::in_folder(Error error) const {
   if (error.message.starts_with(kConfig)) error.message = files.where() + "/" + error.message;

@@ -24,6 +24,13 @@
 
 namespace weir::card {
 
+// What Tokenizer::load_file() of src/text wants to know.
+struct TokenizerFile {
+  std::string name;
+  FileView view;
+  std::string config;  // The text of tokenizer_config.json; empty: none.
+};
+
 struct ModelCard {
   // `overrides`: "KEY=VALUE" each, put into config.json (config_override.h). An error names the
   // file, and the folder it lies in.
@@ -33,8 +40,9 @@ struct ModelCard {
   static Result<ModelCard> open_folder(const std::string& folder,
                                        std::span<const std::string> overrides = {});
 
-  // tokenizer.json, mapped for as long as the view lives.
-  Result<FileView> open_tokenizer() const;
+  // The first that is there of tokenizer.json, tekken.json, tiktoken.model, qwen.tiktoken and
+  // tokenizer.model, mapped for as long as the view lives.
+  Result<TokenizerFile> open_tokenizer() const;
   // An error about config.json that names only the file: with the folder.
   Error in_folder(Error error) const;
 

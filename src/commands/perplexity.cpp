@@ -62,8 +62,9 @@ void score_window(std::span<const int32_t> ids, model::Session& session, const k
 Result<void> measure_perplexity(const Options& options) {
   WEIR_ASSIGN(const std::string text, read_file(options.file, kTextBytesMax));
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
-  WEIR_ASSIGN(const FileView json, choice.model_card.open_tokenizer());
-  WEIR_ASSIGN(const std::unique_ptr<text::Tokenizer> tokenizer, text::Tokenizer::load(json.text()));
+  WEIR_ASSIGN(const card::TokenizerFile file, choice.model_card.open_tokenizer());
+  WEIR_ASSIGN(const std::unique_ptr<text::Tokenizer> tokenizer,
+              text::Tokenizer::load_file(file.name, file.view.text(), file.config));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   ThreadTeam team(choice.threads);
   model::ModelOptions model_options;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/check.h"
 #include "base/utf8.h"
 #include "text/json_fields.h"
 
@@ -14,6 +15,9 @@ namespace {
 
 // Up to here a scan of all pairs per merge beats a heap; about where both cost the same.
 constexpr size_t kShortSymbols = 40;
+
+// Of from_ranks(); the largest vocabulary known (200,000 tokens) has 450,000.
+constexpr size_t kDerivedMergesMax = size_t{1} << 24;
 
 constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // U+2581, SentencePiece's space.
 
@@ -108,12 +112,52 @@ Result<void> Bpe::add_merge(std::string_view left, std::string_view right, uint3
   merged += right.substr(std::min(right.size(), subword_prefix_.size()));
   const std::optional<int32_t> merged_id = vocabulary_.find(merged);
   if (!merged_id) return missing(merged);
-  const uint64_t pair = pair_of(*left_id, *right_id);
-  const size_t mask = merges_.size() - 1;
-  size_t i = hash_of(pair) & mask;
-  while (merges_[i].pair != kNoPair && merges_[i].pair != pair) i = (i + 1) & mask;
-  merges_[i] = {pair, rank, *merged_id};
+  insert_merge({pair_of(*left_id, *right_id), rank, *merged_id});
   return {};
+}
+
+void Bpe::insert_merge(const Merge& merge) {
+  const size_t mask = merges_.size() - 1;
+  size_t i = hash_of(merge.pair) & mask;
+  while (merges_[i].pair != kNoPair && merges_[i].pair != merge.pair) i = (i + 1) & mask;
+  merges_[i] = merge;
+}
+
+Result<Bpe> Bpe::from_ranks(Vocabulary vocabulary, std::span<const uint32_t> ranks,
+                            const Settings& settings) {
+  CHECK(ranks.size() == static_cast<size_t>(vocabulary.id_end()));
+  std::vector<Merge> merges;
+  const auto ranked = [&](std::string_view token) -> std::optional<int32_t> {
+    const std::optional<int32_t> id = vocabulary.find(token);
+    return id && ranks[static_cast<size_t>(*id)] != kNoRank ? id : std::nullopt;
+  };
+  for (int32_t id = 0; id < vocabulary.id_end(); ++id) {
+    const uint32_t rank = ranks[static_cast<size_t>(id)];
+    const std::string_view token = vocabulary.token(id);
+    if (rank == kNoRank || vocabulary.find(token) != id) continue;
+    for (size_t cut = 0; cut < token.size();) {
+      decode_utf8(token, cut);
+      if (cut == token.size()) break;
+      const std::optional<int32_t> left = ranked(token.substr(0, cut));
+      const std::optional<int32_t> right = left ? ranked(token.substr(cut)) : std::nullopt;
+      if (right) merges.push_back({pair_of(*left, *right), rank, id});
+    }
+    if (merges.size() > kDerivedMergesMax)
+      return fail(ErrorCode::kTooLarge, "the vocabulary: expected at most " +
+                                            std::to_string(kDerivedMergesMax) +
+                                            " pairs of tokens that make a token, found more");
+  }
+  Bpe model;
+  model.vocabulary_ = std::move(vocabulary);
+  model.unknown_ = settings.unknown;
+  model.byte_fallback_ = settings.byte_fallback;
+  model.fuse_unknown_ = settings.fuse_unknown;
+  model.ignore_merges_ = settings.ignore_merges;
+  model.merges_.assign(std::bit_ceil(merges.size() * 2 + 2), Merge{});
+  for (const Merge& merge : merges) model.insert_merge(merge);
+  model.fill_tables();
+  model.find_borders();
+  return model;
 }
 
 void Bpe::fill_tables() {

@@ -37,8 +37,22 @@ class Bpe {
     std::string text;
   };
 
+  // What from_ranks() is told beside the tokens.
+  struct Settings {
+    std::optional<int32_t> unknown = {};
+    bool byte_fallback = false;
+    bool fuse_unknown = false;
+    bool ignore_merges = false;
+  };
+  static constexpr uint32_t kNoRank = UINT32_MAX;
+
   // tokenizer.json's `model`.
   static Result<Bpe> parse(JsonValue json);
+  // A model without a list of merges, as tiktoken and SentencePiece have it: two tokens merge where
+  // their text is a token, the one of the lowest rank first. `ranks` has one for each id of
+  // `vocabulary`; a token of kNoRank takes no part.
+  static Result<Bpe> from_ranks(Vocabulary vocabulary, std::span<const uint32_t> ranks,
+                                const Settings& settings);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   // Appends the ids of a word. A character without id, fallback and unknown token is dropped.
@@ -59,6 +73,7 @@ class Bpe {
   Result<void> read_vocabulary(JsonObject json);
   Result<void> read_merges(JsonArray json);
   Result<void> add_merge(std::string_view left, std::string_view right, uint32_t rank);
+  void insert_merge(const Merge& merge);
   void fill_tables();
   void find_borders();
 

@@ -14,6 +14,9 @@
 #include "text/normaliser.h"
 #include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
+#include "text/sentencepiece.h"
+#include "text/tiktoken.h"
+#include "text/tokenizer_config.h"
 #include "text/unigram.h"
 
 namespace weir::text {
@@ -150,7 +153,33 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(std::string_view json) {
   JsonFields fields(doc.root(), "tokenizer.json");
   WEIR_TRY(fields.status());
   WEIR_ASSIGN(Model model, parse_model(fields.value("model")));
-  auto impl = std::make_unique<Impl>(std::move(model));
+  return build(std::make_unique<Impl>(std::move(model)), doc.root());
+}
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::load_file(std::string_view name,
+                                                        std::string_view bytes,
+                                                        std::string_view config) {
+  if (name == "tokenizer.json") return load(bytes);
+  const auto read = [&]() -> Result<TokenizerParts> {
+    if (name == "tekken.json") return read_tekken(bytes);
+    WEIR_ASSIGN(const TokenizerConfig settings, TokenizerConfig::parse(config));
+    // A line of tiktoken's begins with a base64 digit, a SentencePiece model with its first piece.
+    if (name == "tokenizer.model" && bytes.starts_with('\n'))
+      return read_sentencepiece(bytes, settings);
+    return read_tiktoken(bytes, settings);
+  };
+  WEIR_ASSIGN(TokenizerParts parts, read());
+  WEIR_ASSIGN(const JsonDoc rest, JsonDoc::parse(parts.rest.json()));
+  auto tokenizer = build(std::make_unique<Impl>(std::move(parts.model)), rest.root());
+  // The parts' messages are about the tokenizer.json that the file was read as.
+  if (!tokenizer)
+    return fail(ErrorCode::kConfig,
+                std::string(name) + ", read as " + std::move(tokenizer.error().message));
+  return tokenizer;
+}
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::build(std::unique_ptr<Impl> impl, JsonValue rest) {
+  JsonFields fields(rest, "tokenizer.json");
   WEIR_ASSIGN(impl->normaliser, Normaliser::parse(fields.value("normalizer")));
   WEIR_ASSIGN(impl->pre_tokenizer, PreTokenizer::parse(fields.value("pre_tokenizer")));
   WEIR_ASSIGN(impl->added, AddedTokens::parse(fields.value("added_tokens"), impl->vocabulary(),

@@ -1,6 +1,6 @@
-// Tokenizer: tokenizer.json to token ids and back. Byte-level BPE, SentencePiece-style BPE (byte
-// fallback, Metaspace), Unigram; normalisers, pre-tokenizers, added tokens, decoders as the Hugging
-// Face `tokenizers` crate computes them.
+// Tokenizer: a tokenizer.json, or a vocabulary in an older form, to token ids and back. Byte-level
+// BPE, SentencePiece-style BPE (byte fallback, Metaspace), Unigram; normalisers, pre-tokenizers,
+// added tokens, decoders as the Hugging Face `tokenizers` crate computes them.
 //
 // Threads: immutable after load(); encode() and decode() may be called from any thread at once.
 #pragma once
@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 
 namespace weir::text {
@@ -26,6 +27,11 @@ class Tokenizer {
  public:
   // The text of a tokenizer.json. The error names the part that is not understood.
   static Result<std::unique_ptr<Tokenizer>> load(std::string_view json);
+  // A file by its name: tokenizer.json, tekken.json, tokenizer.model (SentencePiece, or tiktoken's
+  // lines), any other with tiktoken's lines. `config` is the text of tokenizer_config.json, empty
+  // where there is none; tokenizer.json and tekken.json say all themselves.
+  static Result<std::unique_ptr<Tokenizer>> load_file(std::string_view name, std::string_view bytes,
+                                                      std::string_view config);
   ~Tokenizer();
 
   // Appends ids. Any bytes are accepted: invalid UTF-8 is read as U+FFFD.
@@ -53,6 +59,7 @@ class Tokenizer {
 
  private:
   struct Impl;
+  static Result<std::unique_ptr<Tokenizer>> build(std::unique_ptr<Impl> impl, JsonValue rest);
   explicit Tokenizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

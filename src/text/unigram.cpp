@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "base/utf8.h"
 #include "text/json_fields.h"
 
@@ -24,41 +25,51 @@ constexpr size_t kTokenBytesMax = 1024;
 
 Result<Unigram> Unigram::parse(JsonValue json) {
   JsonFields fields(json, "tokenizer.json: model");
-  Unigram model;
   const JsonArray entries = fields.array("vocab");
   const int64_t unknown = fields.integer("unk_id");
-  model.byte_fallback_ = fields.flag("byte_fallback", false);
+  const bool byte_fallback = fields.flag("byte_fallback", false);
   WEIR_TRY(fields.status());
-  size_t count = 0;
-  for ([[maybe_unused]] const JsonValue entry : entries) ++count;
-  model.vocabulary_.reserve(count, count * 8);
-  model.scores_.reserve(count);
-  double score_min = std::numeric_limits<double>::infinity();
+  std::vector<Piece> pieces;
   for (const JsonValue entry : entries) {
-    const size_t id = model.scores_.size();
     JsonArray pair;
-    std::string_view token;
-    double score = 0;
+    Piece piece;
+    piece.sought = true;
     if (entry.get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
-        pair.at(0).get(token) != simdjson::SUCCESS || pair.at(1).get(score) != simdjson::SUCCESS ||
-        token.size() > kTokenBytesMax)
-      return fail(ErrorCode::kConfig, "tokenizer.json: model.vocab[" + std::to_string(id) +
+        pair.at(0).get(piece.text) != simdjson::SUCCESS ||
+        pair.at(1).get(piece.score) != simdjson::SUCCESS || piece.text.size() > kTokenBytesMax)
+      return fail(ErrorCode::kConfig, "tokenizer.json: model.vocab[" +
+                                          std::to_string(pieces.size()) +
                                           "]: expected [token, score], the token of at most " +
                                           std::to_string(kTokenBytesMax) + " bytes");
-    WEIR_TRY(model.vocabulary_.add(token, static_cast<int64_t>(id)));
-    model.scores_.push_back(score);
-    score_min = std::min(score_min, score);
+    pieces.push_back(piece);
   }
-  if (unknown < 0 || unknown >= static_cast<int64_t>(count))
+  if (unknown < 0 || unknown >= static_cast<int64_t>(pieces.size()))
     return fail(ErrorCode::kConfig, "tokenizer.json: model.unk_id: expected an id below " +
-                                        std::to_string(count) + ", found " +
+                                        std::to_string(pieces.size()) + ", found " +
                                         std::to_string(unknown));
-  model.unknown_ = static_cast<int32_t>(unknown);
+  return from_pieces(pieces, static_cast<int32_t>(unknown), byte_fallback);
+}
+
+Result<Unigram> Unigram::from_pieces(std::span<const Piece> pieces, int32_t unknown,
+                                     bool byte_fallback) {
+  CHECK(unknown >= 0 && static_cast<size_t>(unknown) < pieces.size());
+  Unigram model;
+  model.byte_fallback_ = byte_fallback;
+  model.vocabulary_.reserve(pieces.size(), pieces.size() * 8);
+  model.scores_.reserve(pieces.size());
+  double score_min = std::numeric_limits<double>::infinity();
+  for (const Piece& piece : pieces) {
+    WEIR_TRY(model.vocabulary_.add(piece.text, static_cast<int64_t>(model.scores_.size())));
+    model.scores_.push_back(piece.score);
+    if (piece.sought) score_min = std::min(score_min, piece.score);
+  }
+  model.unknown_ = unknown;
   model.unknown_score_ = score_min - kUnknownPenalty;
 
   std::vector<std::pair<std::string_view, int32_t>> strings;
-  strings.reserve(count);
-  for (size_t id = 0; id < count; ++id) {
+  strings.reserve(pieces.size());
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    if (!pieces[id].sought) continue;
     const std::string_view token = model.vocabulary_.token(static_cast<int32_t>(id));
     strings.emplace_back(token, model.vocabulary_.find(token).value_or(static_cast<int32_t>(id)));
   }

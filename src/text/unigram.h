@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,8 +30,18 @@ class Unigram {
     std::vector<int32_t> backwards;
   };
 
+  // A piece of a SentencePiece model; its id is its place in the list.
+  struct Piece {
+    std::string_view text;
+    double score = 0;
+    bool sought = false;  // In texts; not control, unknown and byte pieces.
+  };
+
   // tokenizer.json's `model`.
   static Result<Unigram> parse(JsonValue json);
+  // REQUIRES: `unknown` is the id of a piece.
+  static Result<Unigram> from_pieces(std::span<const Piece> pieces, int32_t unknown,
+                                     bool byte_fallback);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   // Appends the ids of a word. REQUIRES: valid UTF-8.

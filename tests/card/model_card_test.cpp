@@ -51,7 +51,7 @@ TEST(ModelCard, HoldsAllThatTheBuiltInModelsFilesSay) {
   EXPECT_FALSE(card->rerank.tokens || card->rerank.words);
   const auto tokenizer = card->open_tokenizer();
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
-  EXPECT_FALSE(tokenizer->text().empty());
+  EXPECT_FALSE(tokenizer->view.text().empty());
 }
 
 TEST(ModelCard, OverridesTheConfigForAllWhoReadIt) {
@@ -95,6 +95,20 @@ TEST(ModelCard, OpensWithoutATokenizer) {
   const auto tokenizer = card->open_tokenizer();
   ASSERT_FALSE(tokenizer);
   EXPECT_EQ(tokenizer.error().message, "m: no file tokenizer.json compiled in");
+}
+
+TEST(ModelCard, OpensTheFirstOfATokenizersFilesWithItsConfig) {
+  Files files;
+  files.add("config.json", "{}").add("tokenizer_config.json", R"({"legacy":false})");
+  for (const char* name :
+       {"tokenizer.model", "qwen.tiktoken", "tiktoken.model", "tekken.json", "tokenizer.json"}) {
+    files.add(name, name);
+    const auto file = files.open()->open_tokenizer();
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_EQ(file->name, name);
+    EXPECT_EQ(file->view.text(), name);
+    EXPECT_EQ(file->config, R"({"legacy":false})");
+  }
 }
 
 }  // namespace
