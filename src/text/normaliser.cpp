@@ -7,6 +7,7 @@
 #include "text/byte_level.h"
 #include "text/json_fields.h"
 #include "text/unicode.h"
+#include "text/unicode_age.h"
 
 namespace weir::text {
 
@@ -200,7 +201,7 @@ bool Normaliser::run(const Step& step, const std::string& text, size_t bytes_max
                      std::string& out) {
   switch (step.kind) {
     case Kind::kForm:
-      append_normalised(out, text, step.form, bytes_max);
+      append_normalised_by_9(out, text, step.form, bytes_max);
       return true;
     case Kind::kLowercase:
       each_character(text, [&](char32_t c) { append_lower(out, c); });

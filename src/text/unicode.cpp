@@ -2,6 +2,7 @@
 
 #include "base/unicode.h"
 #include "base/utf8.h"
+#include "text/unicode_age.h"
 
 namespace weir::text {
 
@@ -45,9 +46,17 @@ bool is_punctuation(char32_t c) {
   return weir::is_punctuation(category(c));
 }
 
-bool is_mark(char32_t c) { return weir::is_mark(category(c)); }
+// The exceptions have another category since.
+bool is_mark(char32_t c) {
+  if (c == 0x1cf2 || c == 0x1cf3) return true;
+  return c != 0x111c9 && weir::is_mark(category(c)) && assigned_by(c, 9);
+}
 
-bool is_nonspacing_mark(char32_t c) { return category(c) == Category::kMn; }
+bool is_nonspacing_mark(char32_t c) {
+  if (c == 0x1734) return true;
+  if (c == 0x1885 || c == 0x1886 || c == 0xa9bd || c == 0x111c9) return false;
+  return category(c) == Category::kMn && assigned_by(c, 8);
+}
 
 bool is_control_or_other(char32_t c) {
   const Category kind = category(c);
