@@ -19,7 +19,7 @@ namespace {
 std::vector<std::string> fixture_folders() {
   const char* const unpacked = std::getenv("WEIR_FAMILIES");
   std::vector<std::string> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(
            unpacked != nullptr ? unpacked : WEIR_SOURCE_DIR "/tests/data/families"))
     if (std::filesystem::exists(entry.path() / "config.json"))
       folders.push_back(entry.path().string());
