@@ -59,6 +59,11 @@ float longrope_attention_factor(const ConfigReader& r, float stretch, float orig
   return r.float_or("attention_factor", automatic);
 }
 
+// `fallback` 0: the key is required.
+int size_or(const ConfigReader& c, std::string_view key, int fallback, int max) {
+  return fallback > 0 ? c.int_or(key, fallback, 1, max) : c.require_int(key, 1, max);
+}
+
 void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
   const std::string type = r.string_or("rope_type", r.string_or("type", ""));
   r.ignore("type");
@@ -76,7 +81,9 @@ void read_scaling(const ConfigReader& c, const ConfigReader& r, Rope& out) {
     r.ignore("original_max_position_embeddings");
     return;
   }
-  const auto context = static_cast<float>(c.require_int("max_position_embeddings", 1, kContextMax));
+  // Linear scaling is the same however long the context was: there it may be left out.
+  const auto context = static_cast<float>(
+      size_or(c, "max_position_embeddings", out.scaling == Rope::kLinear ? 1 : 0, kContextMax));
   out.original_context = rope_float(c, r, "original_max_position_embeddings", context);
   switch (out.scaling) {
     case Rope::kNone:
@@ -129,9 +136,9 @@ void stand_still(const ConfigReader& r, int head_dim, Rope& out) {
 
 ModelSpec decoder(const ConfigReader& c, const Defaults& defaults) {
   ModelSpec m;
-  m.vocab_size = c.require_int("vocab_size", 1, kVocabMax);
+  m.vocab_size = size_or(c, "vocab_size", defaults.vocab_size, kVocabMax);
   m.hidden_size = c.require_int(defaults.hidden_key, 1, kWidthMax);
-  m.context_max = c.require_int(defaults.context_key, 1, kContextMax);
+  m.context_max = size_or(c, defaults.context_key, defaults.context, kContextMax);
   m.tied_unless_stored = defaults.tied_head && !c.has("tie_word_embeddings");
   m.tied_head = c.bool_or("tie_word_embeddings", defaults.tied_head);
   m.final_norm = rms(c, defaults);
@@ -224,7 +231,7 @@ float yarn_softmax_factor(const ConfigReader& c, const Rope& rope) {
 
 Attention gqa(const ConfigReader& c, const Defaults& defaults) {
   Attention a;
-  a.num_heads = c.require_int(defaults.heads_key, 1, kWidthMax);
+  a.num_heads = size_or(c, defaults.heads_key, defaults.num_attention_heads, kWidthMax);
   const auto or_derived = [&](std::string_view key, int fallback, int derived) {
     return c.int_or(key, fallback == 0 || c.is_null(key) ? derived : fallback, 1, kWidthMax);
   };

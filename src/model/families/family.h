@@ -22,6 +22,10 @@ using Describe = ModelSpec (*)(const ConfigReader& c);
 // What a family takes for the keys that config.json leaves out: the values of its configuration in
 // transformers.
 struct Defaults {
+  // 0: config.json must say it, as all published ones of most families do.
+  int vocab_size = 0;
+  int num_attention_heads = 0;
+  int context = 0;
   float rms_norm_eps = 1e-6f;
   float rope_theta = 10000;
   int num_key_value_heads = 0;  // 0: as many as query heads, which null always means.

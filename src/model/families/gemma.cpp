@@ -9,8 +9,14 @@ namespace {
 
 constexpr Defaults kGemma = {.num_key_value_heads = 16, .head_dim = 256, .tied_head = true};
 constexpr Defaults kGemma2 = {.num_key_value_heads = 4, .head_dim = 256, .tied_head = true};
-constexpr Defaults kGemma3 = {
-    .rope_theta = 1e6f, .num_key_value_heads = 4, .head_dim = 256, .tied_head = true};
+// Published models that take images leave out what is usual.
+constexpr Defaults kGemma3 = {.vocab_size = 262208,
+                              .num_attention_heads = 8,
+                              .context = 131072,
+                              .rope_theta = 1e6f,
+                              .num_key_value_heads = 4,
+                              .head_dim = 256,
+                              .tied_head = true};
 constexpr int kWindow = 4096;  // Where sliding_window is left out.
 
 ModelSpec gemma_decoder(const ConfigReader& c, const Defaults& defaults, float logit_softcap) {
