@@ -178,9 +178,11 @@ void Engine::Impl::end_slab() {
   slab.clear();
 }
 
-// What a step has left, first of all: clients wait for it.
+// What a step has left, first of all: clients wait for it. A client with its answer finds its
+// pages given back in the metrics.
 void Engine::Impl::publish(StepBuffer& ran) {
   publisher.publish(ran);
+  if (state.published) update_gauges();
   wake_readers();
 }
 
