@@ -1,0 +1,30 @@
+// GatedDelta: linear attention by the gated delta rule.
+//
+// Threads: plain data and free functions.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "model/operations/rope.h"
+
+namespace weir::model {
+
+// Linear attention that keeps a state of [key_dim, value_dim] for each value head, by the gated
+// delta rule (kernels::DeltaStep), after a short convolution of queries, keys and values.
+struct GatedDelta {
+  int key_heads = 0;
+  int value_heads = 0;  // A multiple; value head h belongs to key head h / group().
+  int key_dim = 0;
+  int value_dim = 0;
+  int conv_taps = 0;
+  float norm_eps = 1e-6f;  // Of the norm of what a head gives, before its gate.
+
+  int group() const { return value_heads / key_heads; }
+};
+
+std::string text(const GatedDelta& d);               // Its part of a line of describe().
+Result<void> check(const GatedDelta& d, int layer);  // `layer`: named in the error.
+inline const Rope* rope_in(const GatedDelta&) { return nullptr; }
+
+}  // namespace weir::model

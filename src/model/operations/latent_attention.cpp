@@ -1,0 +1,32 @@
+#include "model/operations/latent_attention.h"
+
+#include "kernels/ops.h"
+#include "model/operations/check_sizes.h"
+#include "model/operations/describe_sizes.h"
+
+namespace weir::model {
+
+std::string text(const LatentAttention& a) {
+  std::string s = format("mla %dx%d+%d", a.num_heads, a.nope_dim, a.rope_dim);
+  s += format(" values %d latent %d", a.v_head_dim, a.kv_rank);
+  if (a.q_rank > 0) s += format(" queries by %d", a.q_rank);
+  return s + text(a.rope) + " scale " + number(a.scale);
+}
+
+Result<void> check(const LatentAttention& a, int layer) {
+  constexpr int kHeadsMax = 1024, kHeadMax = 1024, kRankMax = 1 << 16;
+  WEIR_TRY(check_size(layer, "num_attention_heads", a.num_heads, 1, kHeadsMax));
+  WEIR_TRY(check_size(layer, "q_lora_rank", a.q_rank, 0, kRankMax));
+  WEIR_TRY(check_size(layer, "qk_nope_head_dim", a.nope_dim, 1, kHeadMax));
+  WEIR_TRY(check_size(layer, "qk_rope_head_dim", a.rope_dim, 0, kernels::kValuesInKeysMax - 1));
+  WEIR_TRY(check_size(layer, "kv_lora_rank", a.kv_rank, 1, kernels::kValuesInKeysMax - a.rope_dim));
+  WEIR_TRY(check_size(layer, "v_head_dim", a.v_head_dim, 1, kHeadMax));
+  if (a.rope.dim < 0 || a.rope.dim > a.rope_dim || a.rope.dim % 2 != 0)
+    return wrong(layer, "expected an even number of rotary dimensions up to " +
+                            std::to_string(a.rope_dim) + ", found " + std::to_string(a.rope.dim));
+  WEIR_TRY(check(a.rope, layer));
+  WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", a.norm_eps}}));
+  return check_positive(layer, {{"qk_nope_head_dim and mscale_all_dim", a.scale}});
+}
+
+}  // namespace weir::model

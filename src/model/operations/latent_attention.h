@@ -1,0 +1,34 @@
+// LatentAttention: attention whose keys and values come from one latent a token.
+//
+// Threads: plain data and free functions.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "model/operations/rope.h"
+
+namespace weir::model {
+
+// Multi-head latent attention: a token leaves one latent vector, of which all heads' keys and
+// values are linear functions, and one further key that all heads share, which alone is rotated.
+struct LatentAttention {
+  int num_heads = 0;
+  int q_rank = 0;    // Queries come from a latent of their own; 0: from the input.
+  int kv_rank = 0;   // Of the latent.
+  int nope_dim = 0;  // Of a head's query and key, without the part that is rotated.
+  int rope_dim = 0;  // Of that part.
+  int v_head_dim = 0;
+  float norm_eps = 1e-6f;  // Of the latents' norms.
+  float scale = 0;         // Multiplies q.k.
+  Rope rope{};
+
+  int q_dim() const { return nope_dim + rope_dim; }
+  int latent_dim() const { return kv_rank + rope_dim; }  // What a token leaves.
+};
+
+std::string text(const LatentAttention& a);               // Its part of a line of describe().
+Result<void> check(const LatentAttention& a, int layer);  // `layer`: named in the error.
+inline const Rope* rope_in(const LatentAttention& a) { return &a.rope; }
+
+}  // namespace weir::model
