@@ -130,6 +130,14 @@ CallReaderPtr kimi(string_view, char) {
                       .kimi_names = true});
 }
 
+CallReaderPtr solar(string_view, char) {
+  return named_calls({.call_begin = "<|tool_call:begin|>",
+                      .name_end = "<|tool_call:args|>",
+                      .call_end = "<|tool_call:end|>",
+                      .section_end = "<|calls|>",
+                      .id_end = "<|tool_call:name|>"});
+}
+
 CallReaderPtr nemotron(string_view, char first) {
   return is_json(first) ? json_calls({.close = "</TOOLCALL>"}) : nullptr;
 }
@@ -163,6 +171,7 @@ constexpr auto kMistral = std::to_array<string_view>({"[TOOL_CALLS]"});
 constexpr auto kPythonTag = std::to_array<string_view>({"<|python_tag|>"});
 constexpr auto kDeepseek = std::to_array<string_view>({"<｜tool▁calls▁begin｜>"});
 constexpr auto kKimi = std::to_array<string_view>({"<|tool_calls_section_begin|>"});
+constexpr auto kSolar = std::to_array<string_view>({"<|tool_calls|>"});
 constexpr auto kNemotron = std::to_array<string_view>({"<TOOLCALL>"});
 constexpr auto kToolCalls = std::to_array<string_view>({"<tool_calls>"});
 constexpr auto kCommand = std::to_array<string_view>({"<|START_ACTION|>"});
@@ -204,6 +213,18 @@ constexpr auto kFormats = std::to_array<CallFormat>({
                  .call_end = "<|tool_call_end|>",
                  .between = "\v",
                  .section_end = "<|tool_calls_section_end|>"}},
+    // The end of a section, <|calls|>, ends the answer too.
+    {.name = "solar_open",
+     .in_template = {"<|tool_call:begin|>"},
+     .begins = kSolar,
+     .reader = &solar,
+     .grammar = {.section_begin = "<|tool_calls|>",
+                 .call_begin = "<|tool_call:begin|>\a<|tool_call:name|>",
+                 .after_name = "<|tool_call:args|>",
+                 .call_end = "<|tool_call:end|>",
+                 .between = "\v"},
+     .native_grammar = true,
+     .markers = "<|calls|>"},
     {.name = "deepseek_v3",
      .in_template = {"<｜tool▁calls▁begin｜>", "```json"},
      .begins = kDeepseek,

@@ -62,6 +62,11 @@ class NamedCalls final : public CallReader {
       id = function;
       if (function.starts_with("functions.")) function.remove_prefix(10);
       function = function.substr(0, function.rfind(':'));
+    } else if (!form_.id_end.empty()) {
+      const size_t end = function.find(form_.id_end);
+      if (end == std::string_view::npos) return Step::kFail;
+      id = trimmed(function.substr(0, end));
+      function = trimmed(function.substr(end + form_.id_end.size()));
     } else if (const size_t at =
                    form_.id_begin.empty() ? std::string_view::npos : function.find(form_.id_begin);
                at != std::string_view::npos) {

@@ -16,6 +16,12 @@ constexpr auto kFormats = std::to_array<ReasoningFormat>({
      .after = "<|start|>assistant",
      .before_content = "<|channel|>final<|message|>",
      .messages = true},
+    {.name = "solar_open",
+     .open = "<|think|>",
+     .close = "<|end|>",
+     .in_template = "assistant<|think|>",
+     .after = "<|begin|>assistant",
+     .before_content = "<|content|>"},
     {"seed", "<seed:think>", "</seed:think>", "<seed:think>"},
     {"mistral", "[THINK]", "[/THINK]", "[THINK]"},
     {"command", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_THINKING|>"},
@@ -24,6 +30,8 @@ constexpr auto kFormats = std::to_array<ReasoningFormat>({
      "Here is my thought process:", "Here is my response:", "Here is my thought process:"},
     {"apertus", "<|inner_prefix|>", "<|inner_suffix|>", "<|inner_prefix|>"},
     {"thinking", "<thinking>", "</thinking>", "</thinking>"},  // Apriel 1.5.
+    // Apriel 1.6, whose template begins the answer with its words.
+    {"apriel", "Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", "[BEGIN FINAL RESPONSE]"},
     {"think", "<think>", "</think>", "</think>"},
 });
 

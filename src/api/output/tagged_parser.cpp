@@ -58,6 +58,9 @@ void TaggedParser::run(bool final, Pieces& out) {
       case State::kReasoning:
         taken = reasoning(text, final, out);
         break;
+      case State::kHeader:
+        taken = header(text, final);
+        break;
       case State::kContent:
         taken = content(text, final, out);
         break;
@@ -88,8 +91,18 @@ std::optional<size_t> TaggedParser::start(std::string_view text, bool final, Pie
     return space + open.size();
   }
   if (space <= kHeldSpaceMax && open.starts_with(rest) && !final) return std::nullopt;
-  state_ = State::kContent;
+  state_ = options_.reasoning_is_content ? State::kContent : State::kHeader;
   return 0;
+}
+
+// What stands before the answer, of formats that have such: it may all be missing.
+std::optional<size_t> TaggedParser::header(std::string_view text, bool final) {
+  const ReasoningFormat& format = *options_.reasoning;
+  if (!format.after.empty() && text.starts_with(format.after)) return format.after.size();
+  if (!final && (format.after.starts_with(text) || format.before_content.starts_with(text)))
+    if (text != format.before_content) return std::nullopt;
+  state_ = State::kContent;
+  return text.starts_with(format.before_content) ? format.before_content.size() : 0;
 }
 
 std::optional<size_t> TaggedParser::reasoning(std::string_view text, bool final, Pieces& out) {
@@ -111,7 +124,7 @@ std::optional<size_t> TaggedParser::reasoning(std::string_view text, bool final,
   }
   if (!found.marker.empty()) {
     out.add(PieceKind::kReasoning, text.substr(0, space_before(text, found.at)));
-    state_ = State::kContent;
+    state_ = State::kHeader;
     skip_space_ = true;
     return found.at + found.marker.size();
   }

@@ -23,12 +23,13 @@ class TaggedParser final : public OutputParser {
   bool in_reasoning() const override { return state_ == State::kReasoning; }
 
  private:
-  enum class State : uint8_t { kStart, kReasoning, kContent, kCall };
+  enum class State : uint8_t { kStart, kReasoning, kHeader, kContent, kCall };
 
   void run(bool final, Pieces& out);
   // Each returns how many bytes it has dealt with, or nothing if it must see more first.
   std::optional<size_t> start(std::string_view text, bool final, Pieces& out);
   std::optional<size_t> reasoning(std::string_view text, bool final, Pieces& out);
+  std::optional<size_t> header(std::string_view text, bool final);
   std::optional<size_t> content(std::string_view text, bool final, Pieces& out);
   std::optional<size_t> bare_call(std::string_view text, bool final);
   size_t call(std::string_view text, Pieces& out);

@@ -156,6 +156,21 @@ TEST(Calls, Kimi) {
             "Now.«add#functions.add:0:{\"a\": 1}»«now#functions.now:1:{}»");
 }
 
+TEST(Calls, SolarOpen) {
+  const ParserOptions options = parser_options("solar_open", "solar_open");
+  EXPECT_EQ(parse(options,
+                  "<|think|>Hm<|end|><|begin|>assistant<|tool_calls|><|tool_call:begin|>a1b2c3d4e5"
+                  "<|tool_call:name|>add<|tool_call:args|>{\"a\": 1}<|tool_call:end|>"
+                  "<|tool_call:begin|>f6g7h8i9j0<|tool_call:name|>now<|tool_call:args|>{}"
+                  "<|tool_call:end|><|calls|>"),
+            "⟨Hm⟩«add#a1b2c3d4e5:{\"a\": 1}»«now#f6g7h8i9j0:{}»");
+  // The end of the section ends the answer, and need not be there.
+  EXPECT_EQ(parse(options,
+                  "<|tool_calls|><|tool_call:begin|>0<|tool_call:name|>now<|tool_call:args|>{}"
+                  "<|tool_call:end|>"),
+            "«now#0:{}»");
+}
+
 TEST(Calls, OthersThatWriteJson) {
   const std::string list =
       R"([{"name": "add", "arguments": {"a": 1}}, {"name": "now", "arguments": {}}])";

@@ -60,7 +60,7 @@ struct KnownTemplate {
 // knows the template's own markers.
 std::map<std::string, KnownTemplate> known_templates() {
   return {
-      {"Apriel-1.6-15b-Thinker-fixed", {"tool_calls", "none", ""}},
+      {"Apriel-1.6-15b-Thinker-fixed", {"tool_calls", "apriel", ""}},
       {"Bielik-11B-v3.0-Instruct", {"hermes", "think", "<|im_end|>"}},
       {"ByteDance-Seed-OSS", {"seed", "seed", "<seed:eos>"}},
       {"CohereForAI-c4ai-command-r-plus-tool_use", {"json", "none", "<|END_OF_TURN_TOKEN|>"}},
@@ -114,7 +114,7 @@ std::map<std::string, KnownTemplate> known_templates() {
       {"tokenizer-llama3_1", {"none", "none", "<|eot_id|>"}},
       {"unsloth-Apriel-1.5", {"tool_calls", "thinking", "<|end|>"}},
       {"unsloth-mistral-Devstral-Small-2507", {"mistral_args", "none", "<EOS>"}},
-      {"upstage-Solar-Open-100B", {"json", "none", "<|end|>"}},
+      {"upstage-Solar-Open-100B", {"solar_open", "solar_open", "<|end|>"}},
   };
 }
 

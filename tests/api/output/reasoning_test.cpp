@@ -48,6 +48,23 @@ TEST(Reasoning, HasOtherMarkersToo) {
   EXPECT_EQ(parse(parser_options({}, "granite"),
                   "Here is my thought process:\na\n\nHere is my response:\nb"),
             "⟨a⟩b");
+  ParserOptions apriel = parser_options({}, "apriel");
+  apriel.begins_in_reasoning = true;
+  EXPECT_EQ(parse(apriel, "\na\n[BEGIN FINAL RESPONSE]\nb"), "⟨a⟩b");
+}
+
+TEST(Reasoning, IsAMessageBeforeTheAnswers) {
+  const ParserOptions options = parser_options("solar_open", "solar_open");
+  const std::string_view answer = "<|begin|>assistant<|content|>b";
+  EXPECT_EQ(parse(options, "<|think|>a<|end|><|begin|>assistant<|content|>b"), "⟨a⟩b");
+  EXPECT_EQ(parse(options, answer), "b");
+  EXPECT_EQ(parse(options, "<|content|>b <|content|>"), "b <|content|>");
+  EXPECT_EQ(parse(options, "<|think|>a<|end|>b"), "⟨a⟩b");
+  EXPECT_EQ(parse(options, "<|think|>a<|end|><|begin|>assis"), "⟨a⟩<|begin|>assis");
+  EXPECT_EQ(parse(options, "<|conten"), "<|conten");
+  ParserOptions shown = options;
+  shown.reasoning_is_content = true;
+  EXPECT_EQ(parse(shown, answer), answer);
 }
 
 }  // namespace
