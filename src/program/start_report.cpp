@@ -29,6 +29,10 @@ void log_model(const Options& options, const ModelChoice& choice, const model::M
             " kv=" + (choice.kv_type == kernels::FloatType::kF32 ? "f32" : "f16") + " processor='" +
             kernels::processor_name() + "' malloc='" + allocator_name() + "'");
   log::info("sampling " + api::describe(text.defaults));
+  std::string ends;
+  for (const int32_t id : text.defaults.eos_ids)
+    ends.append(" ").append(text.tokenizer->piece(id));
+  log::info("answers end at" + (ends.empty() ? " their limit: no end token is known" : ends));
 }
 
 void log_experts(const model::Model& model) {

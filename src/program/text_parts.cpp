@@ -1,6 +1,9 @@
 #include "program/text_parts.h"
 
+#include <algorithm>
+
 #include "api/request/sampling_fields.h"
+#include "api/serving/answer_end.h"
 #include "base/file.h"
 
 namespace weir {
@@ -23,6 +26,12 @@ Result<TextParts> load_text(const card::ModelCard& card, const Options& options)
   if (source) {
     WEIR_ASSIGN(parts.chat_template, text::ChatTemplate::parse(*source));
     parts.chat_template_source = std::move(*source);
+  }
+  if (parts.chat_template) {
+    std::vector<int32_t>& ends = parts.defaults.eos_ids;
+    const auto end =
+        api::answer_end(*parts.chat_template, card.tokenizer.special_tokens, *parts.tokenizer);
+    if (end && std::ranges::find(ends, *end) == ends.end()) ends.push_back(*end);
   }
   if (card.tokenizer.tool_use_template) {
     WEIR_ASSIGN(parts.tool_use_template,

@@ -12,6 +12,7 @@
 
 #include "api/output/call_format.h"
 #include "api/output/reasoning_format.h"
+#include "api/serving/answer_end.h"
 #include "base/file.h"
 #include "base/json.h"
 
@@ -166,6 +167,11 @@ TEST(Formats, OfKnownTemplates) {
     EXPECT_EQ(reasoning_of(*source), expected->second.reasoning);
     const auto rendered = json_get(renders.root(), entry.path().filename().string());
     ASSERT_TRUE(rendered);
+    const auto parsed = text::ChatTemplate::parse(*source);
+    ASSERT_TRUE(parsed);
+    const std::string ours =
+        text_after_answer(*parsed, {{"bos_token", "<BOS>"}, {"eos_token", "<EOS>"}});
+    EXPECT_TRUE(ours.starts_with(expected->second.end)) << ours;
     const std::string_view rest = after_answer(*rendered, contexts.root());
     EXPECT_TRUE(rest.starts_with(expected->second.end)) << rest;
     EXPECT_EQ(expected->second.end.empty(), !rest.starts_with('<') && !rest.starts_with('['))
