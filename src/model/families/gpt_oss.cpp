@@ -33,6 +33,8 @@ ModelSpec gpt_oss(const ConfigReader& c) {
     add_layer(m, pre_norm(m.final_norm, attn, moe));
   }
   m.renames = {{"mlp.gate", "mlp.router"}};
+  for (const std::string part : {"gate_proj", "up_proj", "down_proj"})  // As MLX writes them.
+    m.renames.emplace_back("mlp.switch_mlp." + part, "mlp.experts." + part);
   m.expert_tensors = {.gate_up = "mlp.experts.gate_up_proj",
                       .down = "mlp.experts.down_proj",
                       .transposed = true,
