@@ -268,12 +268,21 @@ Linear WeightBinder::place(const StoredMatrix& matrix, Placer& placer) {
   return unwrap(placer.place(matrix));
 }
 
-std::vector<SplitHead> WeightBinder::split_heads(int layer, std::string_view part, int32_t heads,
+std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& parts, int32_t heads,
                                                  int32_t first, int32_t second, int32_t k) {
+  std::vector<SplitHead> out;
+  if (has_weight(layer, parts.first)) {
+    const std::array<int64_t, 2> first_rows = {heads, k}, second_rows = {heads, second};
+    const auto turned = open(stored_path(layer, parts.first), first_rows, first, false);
+    const auto plain = open(stored_path(layer, parts.second), second_rows, k, false);
+    for (int64_t h = 0; turned && plain && h < heads; ++h)
+      out.push_back({.turned = bind(*turned, h * k, k, Precision::kFloatActivations),
+                     .plain = bind(*plain, h * second, second, Precision::kFloatActivations)});
+    return out;
+  }
   const int64_t head_rows = int64_t{first} + second;
   const std::array<int64_t, 1> rows = {heads * head_rows};
-  const auto module = open(stored_path(layer, part), rows, k, false);
-  std::vector<SplitHead> out;
+  const auto module = open(stored_path(layer, parts.both), rows, k, false);
   for (int64_t h = 0; module && h < heads; ++h)
     out.push_back(
         {.turned = place(locate_turned(*module, h * head_rows, first), store_),

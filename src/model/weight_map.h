@@ -5,8 +5,8 @@
 // Norms before and after a sublayer bring their own (Norm::module).
 //   whole model: embed_tokens, embed_positions, norm, lm_head
 //   a layer: self_attn.{q,k,v,o}_proj, self_attn.{q,k}_norm, self_attn.sinks,
-//   self_attn.conv_{k,v}; of latent attention self_attn.{q_a,q_b,kv_b}_proj,
-//   self_attn.kv_a_proj_with_mqa, self_attn.{q,kv}_a_layernorm;
+//   self_attn.conv_{k,v}; of latent attention self_attn.{q_a,q_b,kv_b}_proj, or embed_q and
+//   unembed_out for kv_b_proj, self_attn.kv_a_proj_with_mqa, self_attn.{q,kv}_a_layernorm;
 //   mlp.{gate,up,down}_proj, mlp.act_fn.{alpha_p,alpha_n,beta,eps}, mlp.gate (the router),
 //   mlp.gate.e_score_correction_bias, mlp.shared_expert.*, mlp.shared_expert_gate,
 //   linear_attn.{in_proj_qkvz,in_proj_ba,out_proj,norm}, linear_attn.{A_log,dt_bias}; experts:
@@ -49,7 +49,7 @@ struct NormWeights {
 };
 
 struct SplitHead {
-  Linear turned;  // [k, first], of floats.
+  Linear turned;  // [k, first]
   Linear plain;   // [second, k]
 };
 
@@ -83,10 +83,15 @@ class WeightBinder {
                 Precision precision = Precision::kAsComputed);
   // Linear layers of the same input, which the file may hold fused.
   std::vector<Linear> linears(int layer, std::span<const Part> parts, int32_t k, bool bias);
-  // A module whose rows are, head after head, `first` ones, bound transposed, and `second` ones.
-  // All of them meet float activations. Empty after an error.
-  std::vector<SplitHead> split_heads(int layer, std::string_view part, int32_t heads, int32_t first,
-                                     int32_t second, int32_t k);
+  // What split_heads() binds: a module of both, or each of its own, the first ones transposed.
+  struct HeadModules {
+    std::string_view both, first, second;
+  };
+  // A module whose rows are, head after head, `first` ones, bound transposed, and `second` ones; or
+  // modules of [heads, k, first] and of [heads, second, k]. All of them meet float activations.
+  // Empty after an error.
+  std::vector<SplitHead> split_heads(int layer, const HeadModules& parts, int32_t heads,
+                                     int32_t first, int32_t second, int32_t k);
   // Matrix `part` of each of the layer's experts, placed by `placer`: mlp.experts.*.`part`, or
   // mlp.switch_mlp.`part` where the file stacks them, or what of ModelSpec::expert_tensors it is.
   std::vector<Linear> experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,

@@ -226,6 +226,41 @@ TEST(Family, DeepseekV2HasLatentAttentionAndDenseLayersFirst) {
   EXPECT_FALSE(moe_with(R"(,"n_shared_experts":null)").shared);
 }
 
+TEST(Family, DeepseekV3ChoosesBySigmoidAmongGroups) {
+  const auto spec_with = [](std::string_view more) {
+    return spec_of("DeepseekV3ForCausalLM", more);
+  };
+  const auto spec = spec_with(R"("first_k_dense_replace":1)");
+  ASSERT_TRUE(spec) << error_of(spec);
+  const Moe& moe = std::get<Moe>(spec->sublayers[3].op);
+  EXPECT_EQ(moe.num_experts, 256);
+  EXPECT_EQ(moe.top_k, 8);
+  EXPECT_EQ(moe.router.groups, 8);
+  EXPECT_EQ(moe.router.groups_kept, 4);
+  EXPECT_EQ(moe.router.scale, 2.5f);
+  EXPECT_TRUE(moe.router.selection_bias);
+
+  const auto attention_with = [&](std::string_view more) {
+    const auto found = spec_with(more);
+    EXPECT_TRUE(found) << error_of(found);
+    return std::get<LatentAttention>(found->sublayers[0].op);
+  };
+  EXPECT_TRUE(attention_with(R"("attention_bias":true)").bias);
+  EXPECT_EQ(attention_with(R"("rope_interleave":false)").rope.layout, Rope::kHalf);
+  // A share of the head, or of what turns.
+  EXPECT_EQ(attention_with(R"("rope_parameters":{"partial_rotary_factor":0.334})").rope.dim, 64);
+  EXPECT_EQ(attention_with(R"("partial_rotary_factor":1.0)").rope.dim, 64);
+  expect_error(spec_with(R"("partial_rotary_factor":0.5)"), "partial_rotary_factor: expected 1");
+  expect_error(spec_with(R"("qk_head_dim":128)"), "qk_head_dim");
+  expect_error(spec_with(R"("topk_method":"greedy")"), "topk_method: expected sigmoid or noaux_tc");
+
+  const auto typed = spec_with(R"("mlp_layer_types":["sparse","dense","sparse","dense"])");
+  ASSERT_TRUE(typed) << error_of(typed);
+  for (size_t layer = 0; layer < 4; ++layer)
+    EXPECT_EQ(std::holds_alternative<Moe>(typed->sublayers[2 * layer + 1].op), layer % 2 == 0);
+  expect_error(spec_with(R"("mlp_layer_types":["sparse"])"), "expected one for each of 4 layers");
+}
+
 TEST(Family, DeepseekV2RefusesWhatItDoesNotKnow) {
   const auto expect = [](std::string_view more, std::string_view part) {
     expect_error(spec_of("DeepseekV2ForCausalLM", concat({R"("num_experts_per_tok":6,)", more})),
@@ -233,7 +268,6 @@ TEST(Family, DeepseekV2RefusesWhatItDoesNotKnow) {
   };
   expect(R"("topk_method":"noaux_tc")", "topk_method: expected greedy or group_limited_greedy");
   expect(R"("scoring_func":"sigmoid")", "scoring_func: expected softmax, found \"sigmoid\"");
-  expect(R"("attention_bias":true)", "attention_bias");
   expect(R"("kv_lora_rank":1000)", "expected a kv_lora_rank from 1 to 960, found 1000");
   expect(R"("qk_rope_head_dim":63)", "expected an even number of rotary dimensions up to 63");
   expect(R"("qk_nope_head_dim":2000)", "expected a qk_nope_head_dim from 1 to 1024, found 2000");

@@ -1,5 +1,6 @@
-// DeepSeek V2: multi-head latent attention; experts chosen by softmax, within the best groups where
-// config.json asks for it, and shared experts beside them. The first layers are dense.
+// DeepSeek V2 and V3: multi-head latent attention; experts chosen by softmax, or by sigmoid and a
+// bias, within the best groups where config.json asks for it, and shared experts beside them. Kimi
+// K2 and Moonlight are V3.
 #include "model/families/family.h"
 
 namespace weir::model::family {
@@ -7,24 +8,10 @@ namespace weir::model::family {
 namespace {
 
 constexpr Defaults kDefaults = {};
+constexpr BiasedExperts kV3Experts = {.count = 256, .scale = 2.5f, .groups = 8, .groups_kept = 4};
 
-// Half the longest width that a layer may have: sizes of heads and ranks are checked by check_spec.
-constexpr int kSizeMax = 1 << 19;
-
-LatentAttention latent_attention(const ConfigReader& c) {
-  LatentAttention a;
-  a.num_heads = c.require_int("num_attention_heads", 1, kSizeMax);
-  c.ignore("num_key_value_heads");  // All heads have keys of their own, made from one latent.
-  c.ignore("head_dim");             // qk_rope_head_dim once more, where transformers 5 writes it.
-  a.q_rank = c.int_or("q_lora_rank", c.is_null("q_lora_rank") ? 0 : 1536, 0, kSizeMax);
-  a.kv_rank = c.int_or("kv_lora_rank", 512, 1, kSizeMax);
-  a.nope_dim = c.int_or("qk_nope_head_dim", 128, 1, kSizeMax);
-  a.rope_dim = c.int_or("qk_rope_head_dim", 64, 0, kSizeMax);
-  a.v_head_dim = c.int_or("v_head_dim", 128, 1, kSizeMax);
-  a.rope = rope(c, a.rope_dim, kDefaults.rope_theta, "full_attention");
-  a.rope.layout = Rope::kInterleaved;
-  a.scale = yarn_softmax_factor(c, a.rope) / std::sqrt(static_cast<float>(a.q_dim()));
-  return a;
+void ignore_training(const ConfigReader& c) {
+  for (const char* key : {"ep_size", "aux_loss_alpha", "seq_aux"}) c.ignore(key);
 }
 
 Router router(const ConfigReader& c) {
@@ -50,31 +37,31 @@ Moe experts(const ConfigReader& c) {
              .expert = gated_ffn(c, "moe_intermediate_size"),
              .router = router(c)};
   constexpr int kSharedMax = 64;
-  const int shared =
-      c.int_or("n_shared_experts", c.is_null("n_shared_experts") ? 0 : 2, 0, kSharedMax);
-  if (shared > 0) {
-    moe.shared = moe.expert;
-    moe.shared->width *= shared;  // Computed as one.
-  }
+  const int shared = c.is_null("n_shared_experts") ? 0 : 2;
+  moe.shared = shared_experts(moe.expert, c.int_or("n_shared_experts", shared, 0, kSharedMax));
   return moe;
 }
 
 }  // namespace
 
 ModelSpec deepseek_v2(const ConfigReader& c) {
-  for (const char* key : {"ep_size", "aux_loss_alpha", "seq_aux"}) c.ignore(key);  // Training's.
-  ModelSpec m = decoder(c, kDefaults);
-  const LatentAttention attention = latent_attention(c);
-  const Dense dense = gated_ffn(c, "intermediate_size");
-  const Moe moe = experts(c);
-  const int first = c.int_or("first_k_dense_replace", 0, 0);
-  const int every = c.int_or("moe_layer_freq", 1, 1);
-  for (int i = 0; i < num_layers(c); ++i) {
-    const bool sparse = i >= first && i % every == 0;
-    add_layer(m, pre_norm(m.final_norm, attention, sparse ? Operation{moe} : Operation{dense}));
-  }
-  rename_shared(m, "mlp.shared_experts");
-  return m;
+  ignore_training(c);
+  const LatentAttention attention = latent_attention(c, {});
+  return first_dense(c, kDefaults, experts(c), 0, [=](int) { return attention; });
+}
+
+ModelSpec deepseek_v3(const ConfigReader& c) {
+  ignore_training(c);
+  const LatentAttention attention = latent_attention(c, {});
+  return first_dense(c, kDefaults, biased_moe(c, kV3Experts), 3, [=](int) { return attention; });
+}
+
+// Kimi K2 beside images.
+ModelSpec kimi_k25(const ConfigReader& c) {
+  for (const char* key : {"ignore_index", "media_placeholder_token_id", "pad_token_id",
+                          "use_unified_vision_chunk", "video_placeholder", "vocab_size"})
+    c.ignore(key);
+  return text_within(c, deepseek_v3, {"language_model.model."}, {"mm_projector.", "vision_tower."});
 }
 
 }  // namespace weir::model::family

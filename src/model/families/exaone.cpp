@@ -26,21 +26,11 @@ Mixers mixers(const ConfigReader& c, const Norm& norm) {
   return {sliding, full};
 }
 
-std::vector<bool> sparse_layers(const ConfigReader& c) {
+std::vector<bool> layers_with_experts(const ConfigReader& c) {
   const int first = c.int_or("first_k_dense_replace", c.int_or("first_last_k_dense_replace", 1, 0));
-  const std::vector<std::string> types = c.strings("mlp_layer_types");
-  if (types.empty()) c.expect_absent("is_moe_layer");  // Else the same once more.
+  if (!c.has("mlp_layer_types")) c.expect_absent("is_moe_layer");  // Else the same once more.
   c.ignore("is_moe_layer");
-  std::vector<bool> sparse(static_cast<size_t>(num_layers(c)));
-  if (!types.empty() && types.size() != sparse.size())
-    c.reject("mlp_layer_types: expected one for each of " + std::to_string(sparse.size()) +
-             " layers, found " + std::to_string(types.size()));
-  for (const std::string& type : types)
-    if (type != "sparse" && type != "dense")
-      c.reject("mlp_layer_types: expected sparse or dense, found \"" + type.substr(0, 80) + "\"");
-  for (size_t i = 0; i < sparse.size(); ++i)
-    sparse[i] = i < types.size() ? types[i] == "sparse" : static_cast<int>(i) >= first;
-  return sparse;
+  return sparse_layers(c, first);
 }
 
 // Which layers slide, over and over: "LLLG", or 4, which is the same.
@@ -111,7 +101,7 @@ ModelSpec exaone_moe(const ConfigReader& c) {
   const Moe moe = biased_moe(
       c, {.count_key = "num_experts", .shared_key = "num_shared_experts", .scale = 2.5f});
   const Dense dense = gated_ffn(c, "intermediate_size");
-  const std::vector<bool> sparse = sparse_layers(c);
+  const std::vector<bool> sparse = layers_with_experts(c);
   for (const bool slides : layers_that_slide(c)) {
     const auto i = static_cast<size_t>(layer_count(m));
     add_layer(m, pre_norm(m.final_norm, slides ? sliding : full,

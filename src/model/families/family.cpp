@@ -263,8 +263,8 @@ Moe biased_moe(const ConfigReader& c, const BiasedExperts& defaults) {
              .router = {.score = Router::kSigmoid,
                         .selection_bias = true,
                         .group_score = Router::kTwoBest,
-                        .groups = c.int_or("n_group", 1, 1),
-                        .groups_kept = c.int_or("topk_group", 1, 1),
+                        .groups = c.int_or("n_group", defaults.groups, 1),
+                        .groups_kept = c.int_or("topk_group", defaults.groups_kept, 1),
                         .renormalise = c.bool_or("norm_topk_prob", defaults.renormalise),
                         .epsilon = 1e-20f,
                         .scale = c.float_or("routed_scaling_factor", defaults.scale)}};

@@ -59,6 +59,19 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
 Rope sliding_rope(const ConfigReader& c, const Attention& full, float theta);
 // By what DeepSeek's latent attention multiplies its softmax scale under yarn: m(mscale_all_dim)^2.
 float yarn_softmax_factor(const ConfigReader& c, const Rope& rope);
+
+// What a family with latent attention takes for the keys of it that are missing.
+struct LatentSizes {
+  int q_rank = 1536;
+  int kv_rank = 512;
+  int nope_dim = 128;
+  int rope_dim = 64;
+  int v_head_dim = 128;
+  float rope_theta = 10000;
+};
+// Heads, ranks, biases, scale and rope, of which yarn's mscale_all_dim counts for the scale.
+LatentAttention latent_attention(const ConfigReader& c, const LatentSizes& defaults);
+
 Dense gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
 int ffn_width(const ConfigReader& c, std::string_view key);
 Act activation(const ConfigReader& c, std::string_view key, std::string_view fallback);
@@ -73,8 +86,16 @@ struct BiasedExperts {
   int shared = 1;
   bool renormalise = true;
   float scale = 1;
+  int groups = 1, groups_kept = 1;
 };
 Moe biased_moe(const ConfigReader& c, const BiasedExperts& defaults);
+// Which layers have experts: by mlp_layer_types if given, else from `first` on, and of those each
+// moe_layer_freq-th.
+std::vector<bool> sparse_layers(const ConfigReader& c, int first);
+// Layers with experts but for the first ones, first_k_dense_replace or `dense_layers`, and
+// attention by layer. Shared experts have DeepSeek's names, and layers that guess are left.
+ModelSpec first_dense(const ConfigReader& c, const Defaults& defaults, const Moe& moe,
+                      int dense_layers, const std::function<Operation(int)>& attention);
 // `count` networks like `one`, computed as one; none of 0.
 std::optional<Dense> shared_experts(Dense one, int count);
 // Stored names: shared experts under `module`, as mlp.shared_experts.gate_proj.
@@ -128,6 +149,7 @@ ModelSpec bailing_moe_v2(const ConfigReader& c);
 ModelSpec cohere(const ConfigReader& c);
 ModelSpec cohere2(const ConfigReader& c);
 ModelSpec deepseek_v2(const ConfigReader& c);
+ModelSpec deepseek_v3(const ConfigReader& c);
 ModelSpec dots1(const ConfigReader& c);
 ModelSpec ernie4_5(const ConfigReader& c);
 ModelSpec ernie4_5_moe(const ConfigReader& c);
@@ -159,6 +181,7 @@ ModelSpec idefics3(const ConfigReader& c);
 ModelSpec internlm2(const ConfigReader& c);
 ModelSpec internlm3(const ConfigReader& c);
 ModelSpec internvl(const ConfigReader& c);
+ModelSpec kimi_k25(const ConfigReader& c);
 ModelSpec lille(const ConfigReader& c);
 ModelSpec llama(const ConfigReader& c);
 ModelSpec llama4(const ConfigReader& c);

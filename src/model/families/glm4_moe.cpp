@@ -12,19 +12,6 @@ constexpr Defaults kDots1;
 constexpr Defaults kSolar = {
     .rms_norm_eps = 1e-5f, .rope_theta = 1e6f, .num_key_value_heads = 8, .head_dim = 128};
 
-ModelSpec first_dense(const ConfigReader& c, const Defaults& defaults, const Moe& moe,
-                      int dense_layers, const std::function<Attention(int)>& attention) {
-  ModelSpec m = decoder(c, defaults);
-  const Dense dense = gated_ffn(c, "intermediate_size");
-  const int first = c.int_or("first_k_dense_replace", dense_layers, 0);
-  for (int i = 0; i < num_layers(c); ++i)
-    add_layer(m,
-              pre_norm(m.final_norm, attention(i), i < first ? Operation{dense} : Operation{moe}));
-  m.guessing_layers = c.int_or("num_nextn_predict_layers", 0, 0, 64);
-  rename_shared(m, "mlp.shared_experts");
-  return m;
-}
-
 void normalise_heads(const ConfigReader& c, const Defaults& defaults, Attention& attn) {
   attn.qk_norm = Attention::kPerHead;
   attn.qk_norm_eps = rms(c, defaults).eps;

@@ -24,16 +24,18 @@ LatentAttentionLayer::LatentAttentionLayer(const LayerSource& source, const Late
   const int layer = source.stored_layer();
   const int32_t q_width = spec_.num_heads * spec_.q_dim();
   if (spec_.q_rank > 0) {
-    q_a_ = binder.linear(layer, "self_attn.q_a_proj", spec_.q_rank, source.hidden);
+    q_a_ = binder.linear(layer, "self_attn.q_a_proj", spec_.q_rank, source.hidden, spec_.bias);
     q_norm_ = binder.vector(layer, "self_attn.q_a_layernorm", spec_.q_rank, 0);
     q_ = binder.linear(layer, "self_attn.q_b_proj", q_width, spec_.q_rank);
   } else {
     q_ = binder.linear(layer, "self_attn.q_proj", q_width, source.hidden);
   }
-  kv_a_ = binder.linear(layer, "self_attn.kv_a_proj_with_mqa", spec_.latent_dim(), source.hidden);
+  kv_a_ = binder.linear(layer, "self_attn.kv_a_proj_with_mqa", spec_.latent_dim(), source.hidden,
+                        spec_.bias);
   kv_norm_ = binder.vector(layer, "self_attn.kv_a_layernorm", spec_.kv_rank, 0);
-  heads_ = binder.split_heads(layer, "self_attn.kv_b_proj", spec_.num_heads, spec_.nope_dim,
-                              spec_.v_head_dim, spec_.kv_rank);
+  heads_ = binder.split_heads(layer,
+                              {"self_attn.kv_b_proj", "self_attn.embed_q", "self_attn.unembed_out"},
+                              spec_.num_heads, spec_.nope_dim, spec_.v_head_dim, spec_.kv_rank);
   input_ =
       SublayerInput::bind(source, static_cast<uint8_t>(first_of_queries().forms() | kv_a_.forms()));
 
@@ -49,8 +51,8 @@ LatentAttentionLayer::LatentAttentionLayer(const LayerSource& source, const Late
       {.fixed = int64_t{kClaimQueries} * spec_.latent_dim(), .per_member = true});
   own_attended_ = scratch.ask<float>(
       BufferUse::kComputing, {.fixed = int64_t{kClaimQueries} * spec_.kv_rank, .per_member = true});
-  out_ = AttendedHeads::bind(source, spec_.num_heads * spec_.v_head_dim, spec_.v_head_dim,
-                             /*bias=*/false);
+  out_ =
+      AttendedHeads::bind(source, spec_.num_heads * spec_.v_head_dim, spec_.v_head_dim, spec_.bias);
 }
 
 LayerFacts LatentAttentionLayer::facts() const {

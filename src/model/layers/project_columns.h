@@ -17,13 +17,14 @@ void project_columns(const Pass& pass, const std::array<const Linear*, kCount>& 
   claim_columns(pass, shares, after,
                 [&](const ColumnRange& columns, const kernels::NextWeights& next) {
                   const Linear& weight = *weights[columns.weight];
-                  multiply(pass, weight, in,
-                           {.rows = pass.rows(),
-                            .begin = columns.begin,
-                            .end = columns.end,
-                            .y = outputs[columns.weight],
-                            .y_stride = weight.n,
-                            .next = next});
+                  const kernels::GemmRange range = {.rows = pass.rows(),
+                                                    .begin = columns.begin,
+                                                    .end = columns.end,
+                                                    .y = outputs[columns.weight],
+                                                    .y_stride = weight.n,
+                                                    .next = next};
+                  multiply(pass, weight, in, range);
+                  add_bias(pass.ops, weight, range);
                 });
 }
 

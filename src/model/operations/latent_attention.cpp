@@ -10,7 +10,9 @@ std::string text(const LatentAttention& a) {
   std::string s = format("mla %dx%d+%d", a.num_heads, a.nope_dim, a.rope_dim);
   s += format(" values %d latent %d", a.v_head_dim, a.kv_rank);
   if (a.q_rank > 0) s += format(" queries by %d", a.q_rank);
-  return s + text(a.rope) + " scale " + number(a.scale);
+  s += text(a.rope) + " scale " + number(a.scale);
+  if (a.bias) s += " bias";
+  return s;
 }
 
 Result<void> check(const LatentAttention& a, int layer) {

@@ -21,6 +21,7 @@ struct LatentAttention {
   int v_head_dim = 0;
   float norm_eps = 1e-6f;  // Of the latents' norms.
   float scale = 0;         // Multiplies q.k.
+  bool bias = false;       // Of what makes the latents, and of o_proj.
   Rope rope{};
 
   int q_dim() const { return nope_dim + rope_dim; }
