@@ -343,7 +343,8 @@ void WeightBinder::for_experts(int layer, std::string_view part, int32_t count, 
 }
 
 bool WeightBinder::in_tensors(int layer, std::string_view part) const {
-  return spec_.expert_tensors && !has_weight(layer, "mlp.switch_mlp." + std::string(part));
+  return spec_.expert_tensors && !has_weight(layer, "mlp.switch_mlp." + std::string(part)) &&
+         !has_weight(layer, "mlp.experts.*." + std::string(part));
 }
 
 template <class F>

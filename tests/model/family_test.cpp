@@ -261,6 +261,45 @@ TEST(Family, DeepseekV3ChoosesBySigmoidAmongGroups) {
   expect_error(spec_with(R"("mlp_layer_types":["sparse"])"), "expected one for each of 4 layers");
 }
 
+TEST(Family, QueriesOfMistral4GrowWithTheirPosition) {
+  const auto attention_with = [](std::string_view more) {
+    const auto spec = spec_of("Mistral4ForCausalLM", more);
+    EXPECT_TRUE(spec) << error_of(spec);
+    return std::get<LatentAttention>(spec->sublayers[0].op);
+  };
+  const LatentAttention usual = attention_with("");
+  EXPECT_EQ(usual.rope.scaling, Rope::kYarn);
+  EXPECT_EQ(usual.rope.factor, 128);
+  EXPECT_EQ(usual.position_beta, 0.1f);
+  EXPECT_EQ(usual.position_step, 8192);
+  const LatentAttention said = attention_with(
+      R"("rope_parameters":{"rope_type":"yarn","factor":4,"llama_4_scaling_beta":0.5,)"
+      R"("original_max_position_embeddings":32,"mscale":1,"mscale_all_dim":1})");
+  EXPECT_EQ(said.position_beta, 0.5f);
+  EXPECT_EQ(said.position_step, 32);
+  EXPECT_FLOAT_EQ(said.scale, 1 / std::sqrt(128.0f));  // mscale_all_dim does not count.
+  EXPECT_EQ(attention_with(R"("rope_parameters":{"rope_theta":1000})").position_beta, 0);
+}
+
+TEST(Family, MiniCpm3IsNotScaledByNull) {
+  const auto spec_with = [](std::string_view more) {
+    const auto spec = dense_spec_of("MiniCPM3ForCausalLM", more);
+    EXPECT_TRUE(spec) << error_of(spec);
+    return *spec;
+  };
+  const ModelSpec usual = spec_with("");
+  EXPECT_EQ(usual.embed_scale, 12);
+  EXPECT_EQ(usual.logit_scale, 0.5f);
+  EXPECT_FLOAT_EQ(usual.sublayers[0].scale, 0.7f);
+  const auto& attention = std::get<LatentAttention>(usual.sublayers[0].op);
+  EXPECT_EQ(attention.v_head_dim, 16);
+  EXPECT_EQ(attention.rope.layout, Rope::kHalf);
+  const ModelSpec none = spec_with(R"("scale_depth":null,"dim_model_base":null,"v_head_dim":24)");
+  EXPECT_EQ(none.logit_scale, 1);
+  EXPECT_EQ(none.sublayers[0].scale, 1);
+  EXPECT_EQ(std::get<LatentAttention>(none.sublayers[0].op).v_head_dim, 24);
+}
+
 TEST(Family, DeepseekV2RefusesWhatItDoesNotKnow) {
   const auto expect = [](std::string_view more, std::string_view part) {
     expect_error(spec_of("DeepseekV2ForCausalLM", concat({R"("num_experts_per_tok":6,)", more})),

@@ -10,11 +10,12 @@ namespace weir::model::family {
 namespace {
 
 // Families of text by text_config's model_type.
-constexpr std::array<std::pair<std::string_view, Describe>, 6> kTexts = {{
+constexpr std::array<std::pair<std::string_view, Describe>, 7> kTexts = {{
     {"gemma3_text", gemma3_text},
     {"llama", llama},
     {"ministral3", ministral3},
     {"mistral", mistral},
+    {"mistral4", mistral4},
     {"qwen2", qwen2},
     {"qwen3", qwen3},
 }};

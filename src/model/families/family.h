@@ -57,6 +57,9 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
 // Of sliding layers with a base of their own and no scaling, unless rope_parameters is a map that
 // says what they have.
 Rope sliding_rope(const ConfigReader& c, const Attention& full, float theta);
+// llama_4_scaling_beta, by which queries grow with their position: attention's position_beta and
+// position_step.
+void grow_queries(const ConfigReader& c, float& beta, int& step);
 // By what DeepSeek's latent attention multiplies its softmax scale under yarn: m(mscale_all_dim)^2.
 float yarn_softmax_factor(const ConfigReader& c, const Rope& rope);
 
@@ -167,6 +170,7 @@ ModelSpec gemma4_text(const ConfigReader& c);
 ModelSpec glm(const ConfigReader& c);
 ModelSpec glm4(const ConfigReader& c);
 ModelSpec glm4_moe(const ConfigReader& c);
+ModelSpec glm4_moe_lite(const ConfigReader& c);
 ModelSpec gpt2(const ConfigReader& c);
 ModelSpec gpt_bigcode(const ConfigReader& c);
 ModelSpec gpt_neox(const ConfigReader& c);
@@ -190,11 +194,13 @@ ModelSpec llava(const ConfigReader& c);
 ModelSpec mimo(const ConfigReader& c);
 ModelSpec mimo_v2_flash(const ConfigReader& c);
 ModelSpec minicpm(const ConfigReader& c);
+ModelSpec minicpm3(const ConfigReader& c);
 ModelSpec minimax_m2(const ConfigReader& c);
 ModelSpec ministral(const ConfigReader& c);
 ModelSpec ministral3(const ConfigReader& c);
 ModelSpec mistral(const ConfigReader& c);
 ModelSpec mistral3(const ConfigReader& c);
+ModelSpec mistral4(const ConfigReader& c);
 ModelSpec mixtral(const ConfigReader& c);
 ModelSpec nanochat(const ConfigReader& c);
 ModelSpec nemotron(const ConfigReader& c);
@@ -216,5 +222,6 @@ ModelSpec smollm3(const ConfigReader& c);
 ModelSpec solar_open(const ConfigReader& c);
 ModelSpec stablelm(const ConfigReader& c);
 ModelSpec starcoder2(const ConfigReader& c);
+ModelSpec youtu(const ConfigReader& c);
 
 }  // namespace weir::model::family

@@ -1,5 +1,5 @@
-// Experts by DeepSeek V3's routing under grouped-query attention: GLM-4.5, dots1 and Solar Open.
-// The first layers may be dense.
+// Experts by DeepSeek V3's routing under grouped-query attention: GLM-4.5, dots1 and Solar Open; or
+// under latent attention: GLM-4.7-Flash. The first layers may be dense.
 #include "model/families/family.h"
 
 namespace weir::model::family {
@@ -8,6 +8,9 @@ namespace {
 
 constexpr Defaults kGlm4 = {
     .rms_norm_eps = 1e-5f, .num_key_value_heads = 8, .partial_rotary_factor = 0.5f};
+constexpr Defaults kLite = {.rms_norm_eps = 1e-5f};
+constexpr LatentSizes kLiteSizes = {.q_rank = 768, .nope_dim = 192, .v_head_dim = 256};
+constexpr BiasedExperts kLiteExperts = {.count = 64, .top_k = 4, .scale = 1.8f};
 constexpr Defaults kDots1;
 constexpr Defaults kSolar = {
     .rms_norm_eps = 1e-5f, .rope_theta = 1e6f, .num_key_value_heads = 8, .head_dim = 128};
@@ -24,6 +27,11 @@ ModelSpec glm4_moe(const ConfigReader& c) {
   attn.qkv_bias = c.bool_or("attention_bias", false);
   if (c.bool_or("use_qk_norm", false)) normalise_heads(c, kGlm4, attn);
   return first_dense(c, kGlm4, biased_moe(c, {}), 1, [=](int) { return attn; });
+}
+
+ModelSpec glm4_moe_lite(const ConfigReader& c) {
+  const LatentAttention attention = latent_attention(c, kLiteSizes);
+  return first_dense(c, kLite, biased_moe(c, kLiteExperts), 1, [=](int) { return attention; });
 }
 
 ModelSpec solar_open(const ConfigReader& c) {

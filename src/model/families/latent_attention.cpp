@@ -36,6 +36,7 @@ LatentAttention latent_attention(const ConfigReader& c, const LatentSizes& defau
   if (c.has("qk_head_dim")) c.expect_int("qk_head_dim", a.q_dim());
   a.bias = c.bool_or("attention_bias", false);
   a.rope = latent_rope(c, a, defaults.rope_theta);
+  grow_queries(c, a.position_beta, a.position_step);
   a.scale = yarn_softmax_factor(c, a.rope) / std::sqrt(static_cast<float>(a.q_dim()));
   return a;
 }

@@ -29,11 +29,19 @@ ModelSpec ministral(const ConfigReader& c) {
   return windowed(c, kMinistral, gqa(c, kMinistral), 4096);
 }
 
-ModelSpec ministral3(const ConfigReader& c) {
-  Attention attn = gqa(c, kMinistral3);
+void grow_queries(const ConfigReader& c, float& beta, int& step) {
   std::optional<ConfigReader> rope = c.child("rope_parameters");
   if (!rope) rope = c.child("rope_scaling");
-  if (!rope) {
+  if (!rope) return;
+  rope->ignore("max_position_embeddings");  // Once more.
+  if (!rope->has("llama_4_scaling_beta")) return;
+  beta = rope->require_float("llama_4_scaling_beta");
+  step = rope->require_int("original_max_position_embeddings", 1);
+}
+
+ModelSpec ministral3(const ConfigReader& c) {
+  Attention attn = gqa(c, kMinistral3);
+  if (!c.has("rope_parameters") && !c.has("rope_scaling")) {
     attn.rope = {.scaling = Rope::kYarn,
                  .theta = kMinistral3.rope_theta,
                  .dim = attn.head_dim,
@@ -41,11 +49,9 @@ ModelSpec ministral3(const ConfigReader& c) {
                  .original_context = 16384};
     attn.position_beta = 0.1f;
     attn.position_step = 16384;
-  } else if (rope->has("llama_4_scaling_beta")) {
-    attn.position_beta = rope->require_float("llama_4_scaling_beta");
-    attn.position_step = rope->require_int("original_max_position_embeddings", 1);
+  } else {
+    grow_queries(c, attn.position_beta, attn.position_step);
   }
-  if (rope) rope->ignore("max_position_embeddings");  // Once more.
   return windowed(c, kMinistral3, attn, 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "model/layers/project_columns.h"
 
@@ -176,6 +177,11 @@ void LatentAttentionLayer::turn(const Pass& pass, int32_t row, float* x) const {
                 rope.layout == Rope::kInterleaved);
 }
 
+float LatentAttentionLayer::position_factor(int32_t position) const {
+  const int32_t steps = position / spec_.position_step;
+  return 1 + spec_.position_beta * std::log1p(static_cast<float>(steps));
+}
+
 // Queries in the latent's space, and after them the part that is rotated.
 void LatentAttentionLayer::absorb_queries(const Pass& pass, const Claim& claim) const {
   const trace::Scope scope(trace::Kind::kKernel, "absorb");
@@ -192,6 +198,9 @@ void LatentAttentionLayer::absorb_queries(const Pass& pass, const Claim& claim) 
       float* rotated = out + r * stride + spec_.kv_rank;
       std::copy_n(q + int64_t{r} * q_.n + spec_.nope_dim, spec_.rope_dim, rotated);
       turn(pass, claim.rows.begin + r, rotated);
+      if (spec_.position_beta != 0)
+        pass.ops.scale(position_factor(ws.position[claim.rows.begin + r]), spec_.latent_dim(),
+                       out + r * stride);
     }
   }
 }

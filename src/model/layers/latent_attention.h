@@ -48,6 +48,7 @@ class LatentAttentionLayer final : public Layer {
   void place(const Pass& pass, int32_t row) const;
   void project_queries(const Pass& pass) const;
   void turn(const Pass& pass, int32_t row, float* x) const;
+  float position_factor(int32_t position) const;
   void absorb_queries(const Pass& pass, const Claim& claim) const;
   void attend(const Pass& pass, const Claim& claim) const;
   void expand_values(const Pass& pass, const Claim& claim) const;

@@ -11,6 +11,8 @@ std::string text(const LatentAttention& a) {
   s += format(" values %d latent %d", a.v_head_dim, a.kv_rank);
   if (a.q_rank > 0) s += format(" queries by %d", a.q_rank);
   s += text(a.rope) + " scale " + number(a.scale);
+  if (a.position_beta != 0)
+    s += " queries x1+" + number(a.position_beta) + format(" ln by %d tokens", a.position_step);
   if (a.bias) s += " bias";
   return s;
 }
@@ -27,7 +29,11 @@ Result<void> check(const LatentAttention& a, int layer) {
     return wrong(layer, "expected an even number of rotary dimensions up to " +
                             std::to_string(a.rope_dim) + ", found " + std::to_string(a.rope.dim));
   WEIR_TRY(check(a.rope, layer));
-  WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", a.norm_eps}}));
+  if (a.position_step < 1)
+    return wrong(layer, "expected original_max_position_embeddings of at least 1, found " +
+                            std::to_string(a.position_step));
+  WEIR_TRY(check_not_negative(
+      layer, {{"rms_norm_eps", a.norm_eps}, {"llama_4_scaling_beta", a.position_beta}}));
   return check_positive(layer, {{"qk_nope_head_dim and mscale_all_dim", a.scale}});
 }
 

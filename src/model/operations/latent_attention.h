@@ -21,7 +21,10 @@ struct LatentAttention {
   int v_head_dim = 0;
   float norm_eps = 1e-6f;  // Of the latents' norms.
   float scale = 0;         // Multiplies q.k.
-  bool bias = false;       // Of what makes the latents, and of o_proj.
+  // Queries are multiplied by 1 + position_beta ln(1 + floor(position / position_step)).
+  float position_beta = 0;
+  int position_step = 1;
+  bool bias = false;  // Of what makes the latents, and of o_proj.
   Rope rope{};
 
   int q_dim() const { return nope_dim + rope_dim; }
