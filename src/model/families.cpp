@@ -70,6 +70,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"Llama4ForConditionalGeneration", family::llama4},
     FamilyEntry{"LlamaForCausalLM", family::llama},
     FamilyEntry{"LlavaForConditionalGeneration", family::llava},
+    FamilyEntry{"LongcatFlashForCausalLM", family::longcat_flash},
     FamilyEntry{"MiMoForCausalLM", family::mimo},
     FamilyEntry{"MiMoV2FlashForCausalLM", family::mimo_v2_flash},
     FamilyEntry{"MiniCPM3ForCausalLM", family::minicpm3},
@@ -117,6 +118,19 @@ const FamilyEntry* find_family(std::string_view architecture) {
   return nullptr;
 }
 
+// One output at a time waits, until a sublayer takes it; that of `sublayer` comes after.
+Result<void> check_held(const Sublayer& sublayer, std::span<const Sublayer> before) {
+  bool waits = false;
+  for (const Sublayer& one : before) waits = one.held || (waits && !one.joint && !one.adds_held);
+  const bool joins = sublayer.joint.has_value();
+  if (joins && (before.empty() || !before.back().held))
+    return wrong(sublayer.stored_layer, "expected what is joined to be held just before");
+  if ((sublayer.adds_held && (joins || !waits)) ||
+      (sublayer.held && (waits || joins || sublayer.adds_held)))
+    return wrong(sublayer.stored_layer, "expected what is held to be taken once");
+  return {};
+}
+
 // What is before and after the operation; `before`: the sublayers before this one.
 Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer> before) {
   const int layer = sublayer.stored_layer;
@@ -131,13 +145,12 @@ Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer>
                    "sublayer " +
                        std::to_string(of));
   }
-  const bool by_rows = sublayer.held || sublayer.joint || sublayer.plus_input ||
-                       sublayer.corrects || sublayer.to_others || sublayer.stream_factor != 1 ||
+  const bool by_rows = sublayer.joint || sublayer.plus_input || sublayer.corrects ||
+                       sublayer.to_others || sublayer.stream_factor != 1 ||
                        !sublayer.stream_scale.empty();
   if (by_rows && !sublayer.post)
-    return wrong(layer, "expected a norm after what is held, joined or scaled, found none");
-  if (sublayer.joint.has_value() != (!before.empty() && before.back().held))
-    return wrong(layer, "expected what is held to join what the next sublayer gives");
+    return wrong(layer, "expected a norm after what is joined or scaled, found none");
+  WEIR_TRY(check_held(sublayer, before));
   for (const std::optional<Norm>* norm : {&sublayer.pre, &sublayer.post, &sublayer.joint})
     if (*norm) WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", (*norm)->eps}}));
   return check_positive(layer, {{"residual_multiplier", sublayer.scale}});
@@ -159,7 +172,9 @@ Result<void> check_spec(const ModelSpec& spec) {
                                      {"final_logit_softcapping", spec.logit_softcap}}));
   WEIR_TRY(check_positive(
       last, {{"embedding_multiplier", spec.embed_scale}, {"logits_scaling", spec.logit_scale}}));
-  if (!spec.sublayers.empty() && spec.sublayers.back().held)
+  const auto count = [&](auto&& of) { return std::ranges::count_if(spec.sublayers, of); };
+  if (count([](const Sublayer& s) { return s.held; }) !=
+      count([](const Sublayer& s) { return s.joint || s.adds_held; }))
     return wrong(last, "expected a sublayer after one whose output is held, found none");
   if (const auto& streams = spec.streams) {
     WEIR_TRY(check_size(last, "altup_num_inputs", streams->count, 2, kStreamsMax));

@@ -40,6 +40,7 @@ std::string layer_text(std::span<const Sublayer> all, size_t first, size_t end) 
       if (const std::string here = norms_text(sublayer); here != norms) s += norms = here;
     if (sublayer.held) s += ", held";
     if (sublayer.joint) s += ", joined, norm of both";
+    if (sublayer.adds_held) s += ", then what was held";
     if (sublayer.predicts) s += ", predicted";
     if (sublayer.corrects) s += ", corrected";
     if (sublayer.plus_input) s += ", with its input";

@@ -3,9 +3,9 @@
 // pass and `weir info` read it. Nothing else knows a family's name.
 //
 // A model is a flat list of sublayers of one operation each. The kinds of operation
-// (operations/operation.h) are visited, never asked for: describe() and rope_of() here, check_spec()
-// (families.h), make_layer() and need_of() (layers/make_layer.h). A new kind that one of them lacks
-// does not compile.
+// (operations/operation.h) are visited, never asked for: describe() and rope_of() here,
+// check_spec() (families.h), make_layer() and need_of() (layers/make_layer.h). A new kind that one
+// of them lacks does not compile.
 //
 // Threads: free functions.
 #pragma once
@@ -35,9 +35,10 @@ struct Sublayer {
   Input input = kResidual;
   float scale = 1;
   // What it gives is not added: it joins what the next sublayer gives, whose `joint` is the norm of
-  // the sum.
+  // the sum, or is added after what a later one gives that `adds_held`.
   bool held = false;
   std::optional<Norm> joint{};
+  bool adds_held = false;
   bool plus_input = false;  // What it has read is added besides.
   // Of several streams (ModelSpec::streams): before it they are predicted; after it the predictions
   // are corrected by what the active one has become; what it gives is for all but the first one.
@@ -102,6 +103,8 @@ struct ModelSpec {
   std::optional<Streams> streams;
   // The names of a layer's tensors begin with this and its number.
   std::string layers = "model.layers.";
+  // So many layers, one after another, are one of the checkpoint; in names, # is which of them.
+  int layers_in_one = 1;
   // Or with one of these and the number, if the file has such names.
   std::vector<std::string> other_layers{};
   // Module names within a layer that differ from Llama's (weight_map.h): {canonical, as stored}. Of

@@ -62,8 +62,11 @@ T WeightBinder::unwrap(Result<T> result) {
 std::string WeightBinder::stored_path(int layer, std::string_view part, int expert) const {
   std::string_view name = default_name(part);
   const auto path_of = [&](std::string_view stored) {
-    std::string path = layer == kWholeModel ? "" : layers_ + std::to_string(layer) + ".";
+    const int in_one = spec_.layers_in_one;
+    std::string path = layer == kWholeModel ? "" : layers_ + std::to_string(layer / in_one) + ".";
     path += stored;
+    if (const size_t which = path.find('#'); in_one > 1 && which != path.npos)
+      path.replace(which, 1, std::to_string(layer % in_one));
     if (const size_t star = path.find('*'); star != path.npos)
       path.replace(star, 1, std::to_string(expert));
     return rooted(root_, path);

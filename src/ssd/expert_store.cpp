@@ -132,7 +132,7 @@ void ExpertStore::expect(int32_t layer, std::span<const int32_t> experts) {
   take_settled(reads_.poll());
   // All that is there is pinned before any slot changes hands.
   for (const int32_t expert : experts) {
-    if (expected_[static_cast<size_t>(expert)]) continue;
+    if (expert < 0 || expected_[static_cast<size_t>(expert)]) continue;
     expected_[static_cast<size_t>(expert)] = true;
     const ExpertKey key{layer, expert};
     const int32_t index = cache_.slot_of(key);
@@ -155,7 +155,7 @@ void ExpertStore::start_expected(int32_t layer, std::span<const int32_t> experts
   const size_t begin = expected_slots_.size();
   for (const int32_t expert : experts) {
     const ExpertKey key{layer, expert};
-    if (cache_.slot_of(key) >= 0) continue;
+    if (expert < 0 || cache_.slot_of(key) >= 0) continue;
     const int32_t index = reads_.can_begin() ? cache_.place(key, layer) : -1;
     expected_wait_ |= index < 0;
     if (index < 0) break;
@@ -219,7 +219,7 @@ void ExpertStore::begin_layer(int32_t layer, std::span<const ExpertDemand> deman
   if (!generated_) ahead_.plan_prompt(layer, demands.size());
   start_waiting();
   for (const RoutedRow& row : rows) {
-    const std::span experts(row.experts, static_cast<size_t>(options_.top_k));
+    const std::span<const int32_t> experts = experts_of(row);
     if (row.prompt)
       prefetcher_.routed_prompt(layer, row.sequence, experts);
     else
@@ -285,10 +285,13 @@ void ExpertStore::begin_read(int32_t index, ExpertKey key) {
   cache_.pin(index);
 }
 
+std::span<const int32_t> ExpertStore::experts_of(const RoutedRow& row) const {
+  const int32_t* const end = row.experts + options_.top_k;
+  return {row.experts, std::find(row.experts, end, -1)};
+}
+
 void ExpertStore::looked_ahead(int32_t layer, std::span<const RoutedRow> rows) {
-  for (const RoutedRow& row : rows)
-    prefetcher_.looked_ahead(layer, row.sequence,
-                             {row.experts, static_cast<size_t>(options_.top_k)});
+  for (const RoutedRow& row : rows) prefetcher_.looked_ahead(layer, row.sequence, experts_of(row));
   ahead_.take_news();
 }
 

@@ -65,7 +65,8 @@ struct ExpertDemand {
   int32_t prompt_rows = 0;
 };
 
-// What a row was routed to, best first. Of prompts only the last row of a slice is told.
+// What a row was routed to, best first, as many as StoreOptions::top_k; where it was to fewer, -1
+// comes after them. Of prompts only the last row of a slice is told.
 struct RoutedRow {
   int32_t sequence = 0;
   bool prompt = false;
@@ -158,6 +159,7 @@ class ExpertStore {
   void end_expecting();
   void end_early();
   void count_wait();
+  std::span<const int32_t> experts_of(const RoutedRow& row) const;
   void count_union(std::span<const ExpertDemand> demands);
   bool has_waiting() const { return next_waiting_ < order_.size(); }
   bool can_start() const;

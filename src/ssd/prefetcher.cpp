@@ -43,6 +43,11 @@ constexpr uint8_t guessed_by(GuessSource source) {
   return static_cast<uint8_t>(kGuessed << static_cast<uint8_t>(source));
 }
 
+// Of what a row was routed to last, or of nothing: without the -1 at its end.
+std::span<const int16_t> chosen(std::span<const int16_t> experts) {
+  return {experts.begin(), std::ranges::find(experts, int16_t{-1})};
+}
+
 bool contains(std::span<const int32_t> experts, int32_t expert) {
   return std::find(experts.begin(), experts.end(), expert) != experts.end();
 }
@@ -223,28 +228,30 @@ void Prefetcher::routed_prompt(int32_t layer, int32_t sequence, std::span<const 
 
 // Counts what followed what, then remembers the choice as the sequence's last.
 void Prefetcher::learn(Sequence& s, int32_t layer, std::span<const int32_t> experts) {
-  CHECK(experts.size() == static_cast<size_t>(top_k_));
+  CHECK(experts.size() <= static_cast<size_t>(top_k_));
   for (int32_t distance = 1; distance <= transitions_.depth(); ++distance) {
     const int32_t from_layer = (layer - distance + layers_) % layers_;
-    const std::span<const int16_t> from = last(s, from_layer);
-    if (from[0] >= 0) transitions_.count(from_layer, distance, from, experts);
+    const std::span<const int16_t> from = chosen(last(s, from_layer));
+    if (!from.empty()) transitions_.count(from_layer, distance, from, experts);
   }
-  std::ranges::transform(experts, last(s, layer).begin(),
-                         [](int32_t expert) { return static_cast<int16_t>(expert); });
+  const std::span<int16_t> now = last(s, layer);
+  const auto rest = std::ranges::transform(experts, now.begin(), [](int32_t expert) {
+                      return static_cast<int16_t>(expert);
+                    }).out;
+  std::fill(rest, now.end(), int16_t{-1});
 }
 
 // Guesses what the layer `distance` ahead will choose for this sequence.
 void Prefetcher::guess(Sequence& s, int32_t layer, int32_t distance) {
   const int32_t target = ahead(layer, distance);
-  const std::span<const int16_t> again = last(s, target);
+  const std::span<const int16_t> again = chosen(last(s, target));
   std::ranges::fill(shares_, uint16_t{0});
   if (distance <= transitions_.depth())
-    transitions_.add_shares(layer, distance, last(s, layer), shares_);
+    transitions_.add_shares(layer, distance, chosen(last(s, layer)), shares_);
   const std::span<uint8_t> level = levels(s, target, distance);
   for (size_t e = 0; e < level.size(); ++e)
     level[e] = static_cast<uint8_t>(std::min(shares_[e] / kShareOfLevel, kLevels - 1));
-  if (again[0] >= 0)
-    for (const int16_t e : again) level[static_cast<size_t>(e)] |= kLevels;
+  for (const int16_t e : again) level[static_cast<size_t>(e)] |= kLevels;
   s.guessed[static_cast<size_t>(target * depth_ + distance - 1)] = 1;
   if (!uses(GuessSource::kPreviousToken)) return;
   const auto& worth = worth_[static_cast<size_t>(distance - 1)];

@@ -300,6 +300,42 @@ TEST(Family, MiniCpm3IsNotScaledByNull) {
   EXPECT_EQ(std::get<LatentAttention>(none.sublayers[0].op).v_head_dim, 24);
 }
 
+TEST(Family, LongcatHoldsItsExpertsUntilTheEndOfALayer) {
+  const auto longcat = [](std::string_view more) {
+    const std::string config = concat(
+        {R"({"architectures":["LongcatFlashForCausalLM"],"vocab_size":256,"hidden_size":512,)",
+         R"("num_layers":2,"num_attention_heads":4,"ffn_hidden_size":80,"q_lora_rank":128,)",
+         R"("expert_ffn_hidden_size":96,"max_position_embeddings":128)", more, "}"});
+    auto doc = JsonDoc::parse(config);
+    EXPECT_TRUE(doc) << config;
+    return spec_from_config(doc->root());
+  };
+  const auto spec = longcat("");
+  ASSERT_TRUE(spec) << error_of(spec);
+  ASSERT_EQ(spec->sublayers.size(), 10U);
+  const auto& attention = std::get<LatentAttention>(spec->sublayers[0].op);
+  EXPECT_FLOAT_EQ(attention.scale, 2 / std::sqrt(192.0f));
+  EXPECT_FLOAT_EQ(attention.latent_scale, 1);  // As wide as the model.
+  const Moe& moe = std::get<Moe>(spec->sublayers[1].op);
+  EXPECT_EQ(moe.choices(), 768);
+  EXPECT_TRUE(spec->sublayers[1].held);
+  EXPECT_EQ(spec->sublayers[2].input, Sublayer::kSameAsBefore);
+  EXPECT_TRUE(spec->sublayers[4].adds_held);
+  const auto plain = longcat(R"(,"mla_scale_q_lora":false,"zero_expert_num":null)");
+  ASSERT_TRUE(plain) << error_of(plain);
+  EXPECT_FLOAT_EQ(std::get<LatentAttention>(plain->sublayers[0].op).scale, 1 / std::sqrt(192.0f));
+  EXPECT_EQ(std::get<Moe>(plain->sublayers[1].op).zero_experts, 0);
+  expect_error(longcat(R"(,"router_bias":true)"), "router_bias");
+  expect_error(longcat(R"(,"zero_expert_type":"drop")"), "zero_expert_type: expected identity");
+
+  ModelSpec twice = *spec;
+  twice.sublayers[2].adds_held = true;
+  EXPECT_FALSE(check_spec(twice));
+  ModelSpec never = *spec;
+  never.sublayers[9].adds_held = false;
+  EXPECT_FALSE(check_spec(never));
+}
+
 TEST(Family, DeepseekV2RefusesWhatItDoesNotKnow) {
   const auto expect = [](std::string_view more, std::string_view part) {
     expect_error(spec_of("DeepseekV2ForCausalLM", concat({R"("num_experts_per_tok":6,)", more})),

@@ -191,6 +191,7 @@ ModelSpec llama(const ConfigReader& c);
 ModelSpec llama4(const ConfigReader& c);
 ModelSpec llama4_text(const ConfigReader& c);
 ModelSpec llava(const ConfigReader& c);
+ModelSpec longcat_flash(const ConfigReader& c);
 ModelSpec mimo(const ConfigReader& c);
 ModelSpec mimo_v2_flash(const ConfigReader& c);
 ModelSpec minicpm(const ConfigReader& c);

@@ -36,14 +36,16 @@ const ExpertPlan& ExpertPlanBuffers::make(const Pass& pass, const int32_t* choic
        .weight = weighs_input_ ? pass.ws.at(weight_, pass.member) : nullptr};
   const int32_t slots = pass.rows() * top_k_;
   std::fill(p.begin, p.begin + experts_ + 1, 0);
-  for (int32_t i = 0; i < slots; ++i) ++p.begin[choice[i] + 1];
+  for (int32_t i = 0; i < slots; ++i)
+    if (choice[i] != kNoExpert) ++p.begin[choice[i] + 1];
   for (int32_t e = 0; e < experts_; ++e) {
     if (p.begin[e + 1] > 0) p.active[p.active_count++] = e;
     p.begin[e + 1] += p.begin[e];
   }
   // begin[e] walks over the expert's slots, and ends where the next expert begins ...
   for (int32_t i = 0; i < slots; ++i) {
-    p.slot[i] = p.begin[choice[i]]++;
+    p.slot[i] = choice[i] == kNoExpert ? -1 : p.begin[choice[i]]++;
+    if (p.slot[i] < 0) continue;
     p.row[p.slot[i]] = i / top_k_;
     if (weighs_input_) p.weight[p.slot[i]] = weight[i];
   }

@@ -11,11 +11,14 @@
 
 namespace weir::model {
 
+// In place of an expert: a choice that no expert's weights are for. After all others of its row.
+inline constexpr int32_t kNoExpert = -1;
+
 struct ExpertPlan {
-  const int32_t* choice = nullptr;  // [rows][top_k]: experts, best first.
+  const int32_t* choice = nullptr;  // [rows][top_k]: experts, best first, then kNoExpert.
   int32_t* begin = nullptr;         // [experts + 1]: first slot of each expert.
   int32_t* row = nullptr;           // [slots]
-  int32_t* slot = nullptr;          // [rows][top_k], by rank in the router's order.
+  int32_t* slot = nullptr;          // [rows][top_k], by rank in the router's order; or -1.
   int32_t* prompt_begin = nullptr;  // [experts]: the expert's first slot of a prompt's row.
   int32_t* active = nullptr;        // Experts with rows.
   float* weight = nullptr;          // [slots]: what multiplies the expert's input; null: 1.

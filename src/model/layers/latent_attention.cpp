@@ -163,6 +163,7 @@ void LatentAttentionLayer::place(const Pass& pass, int32_t row) const {
   }
   float* latent = ws.at(latents_) + int64_t{row} * spec_.latent_dim();
   pass.ops.rms_norm(latent, kv_norm_, spec_.norm_eps, spec_.kv_rank, latent);
+  if (spec_.latent_scale != 1) pass.ops.scale(spec_.latent_scale, spec_.kv_rank, latent);
   turn(pass, row, latent + spec_.kv_rank);
   if (!pass.kept(row))
     pass.ops.store_keys(pass.kv.layer(memory_), pass.page_of(memory_, row),

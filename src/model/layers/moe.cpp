@@ -13,10 +13,10 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank& bank)
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   // Routing is discrete: a rounding error there is not a small one.
-  router_ = binder.linear(layer, "mlp.gate", spec_.num_experts, hidden_, spec_.router.bias,
+  router_ = binder.linear(layer, "mlp.gate", spec_.choices(), hidden_, spec_.router.bias,
                           Precision::kFloatActivations);
   if (spec_.router.selection_bias)
-    selection_bias_ = binder.vector(layer, "mlp.gate.e_score_correction_bias", spec_.num_experts, 0,
+    selection_bias_ = binder.vector(layer, "mlp.gate.e_score_correction_bias", spec_.choices(), 0,
                                     /*bare=*/true);
   if (spec_.router.own_norm)
     router_norm_ = binder.vector(layer, "mlp.gate.scale", hidden_, 0, /*bare=*/true);
@@ -56,7 +56,7 @@ MoeLayer::Routes MoeLayer::RouteBuffers::at(const Pass& pass) const {
 }
 
 void MoeLayer::ask_scratch(ScratchPlan& scratch) {
-  const int32_t experts = spec_.num_experts, top_k = spec_.top_k;
+  const int32_t experts = spec_.choices(), top_k = spec_.top_k;
   routes_ = {scratch, BufferUse::kEntered, router_norm_ == nullptr ? 0 : hidden_,
              router_floats(spec_.router, experts), top_k};
   // The next layer's router may have another style.
@@ -102,6 +102,20 @@ void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
   }
 }
 
+// Returns how many others there are; the order of both kinds stays. From there on it chose none.
+int32_t MoeLayer::put_zero_experts_last(int32_t* choice, float* weight) const {
+  if (spec_.zero_experts == 0) return spec_.top_k;
+  int32_t real = 0;
+  for (int32_t rank = 0; rank < spec_.top_k; ++rank) {
+    if (choice[rank] >= spec_.num_experts) continue;
+    std::rotate(choice + real, choice + rank, choice + rank + 1);
+    std::rotate(weight + real, weight + rank, weight + rank + 1);
+    ++real;
+  }
+  std::fill(choice + real, choice + spec_.top_k, kNoExpert);
+  return real;
+}
+
 // What this router makes of Pass::normed().
 void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
   Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
@@ -111,7 +125,7 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
       pass.ops.rms_norm(pass.ws.residual.row(row), router_norm_, spec_.router.norm_eps, hidden_,
                         to.input + row * hidden_);
   }
-  const int32_t experts = spec_.num_experts;
+  const int32_t experts = spec_.choices();
   const int32_t floats = router_floats(spec_.router, experts);
   float* scores = to.scores + int64_t{begin} * floats;
   const kernels::GemmRange range = {
@@ -123,7 +137,8 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
     float* weight = to.weight + row * spec_.top_k;
     if (spec_.router.logit_scale != 1) pass.ops.scale(spec_.router.logit_scale, experts, scores);
     choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores, choice, weight);
-    for (int32_t rank = 0; expert_scale_ != nullptr && rank < spec_.top_k; ++rank)
+    const int32_t real = put_zero_experts_last(choice, weight);
+    for (int32_t rank = 0; expert_scale_ != nullptr && rank < real; ++rank)
       weight[rank] *= expert_scale_[choice[rank]];
   }
   if (RouteHook* hook = bank_.route_hook()) hook->replace(pass, answers(to), begin, end);
@@ -312,9 +327,12 @@ void MoeLayer::leave(const Pass& pass, int32_t begin, int32_t end) const {
   float* sum = pass.ws.at(sum_, pass.member);
   for (int32_t row = begin; row < end; ++row) {
     std::fill(sum, sum + hidden_, 0.0f);
-    for (int64_t i = int64_t{row} * spec_.top_k; i < int64_t{row + 1} * spec_.top_k; ++i)
-      pass.ops.add_scaled(pass.ws.at(expert_out_) + int64_t{p.slot[i]} * hidden_,
-                          spec_.weighs_input ? 1 : weight[i], hidden_, sum);
+    for (int64_t i = int64_t{row} * spec_.top_k; i < int64_t{row + 1} * spec_.top_k; ++i) {
+      const float* given = p.slot[i] < 0 ? pass.normed() + int64_t{row} * hidden_
+                                         : pass.ws.at(expert_out_) + int64_t{p.slot[i]} * hidden_;
+      pass.ops.add_scaled(given, spec_.weighs_input && p.slot[i] >= 0 ? 1 : weight[i], hidden_,
+                          sum);
+    }
     if (shared_)
       pass.ops.add_scaled(pass.ws.at(shared_out_) + int64_t{row} * hidden_,
                           spec_.shared_gate ? pass.ws.at(shared_weight_)[row] : 1, hidden_, sum);

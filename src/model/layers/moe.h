@@ -39,12 +39,13 @@ class MoeLayer final : public Layer {
   struct Routes {
     float* input = nullptr;     // [rows, hidden]: what a router reads that has a norm of its own.
     float* scores = nullptr;    // [rows, router_floats()]
-    int32_t* choice = nullptr;  // [rows, top_k]: experts, best first.
+    int32_t* choice = nullptr;  // [rows, top_k]: experts, best first, then kNoExpert.
     float* weight = nullptr;    // [rows, top_k]
     bool early = false;         // Of the layer before's input.
   };
   void route(const Pass& pass, int32_t begin, int32_t end) const;
   void choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
+  int32_t put_zero_experts_last(int32_t* choice, float* weight) const;
   void look_ahead(const Pass& pass) const;
   Routing answers(const Routes& routes) const;
   void tell(const Pass& pass, const Routes& routes) const;

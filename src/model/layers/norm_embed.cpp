@@ -56,12 +56,13 @@ SublayerOutput SublayerOutput::bind(const LayerSource& source) {
   const int layer = source.stored_layer();
   output.scale = sublayer.scale;
   output.late = sublayer.late;
+  output.holds_ = sublayer.held;
+  output.adds_held_ = sublayer.adds_held;
   if (sublayer.post) output.norm = source.binder.norm(layer, *sublayer.post, source.hidden);
   if (output.adds_columns()) return output;
   if (sublayer.joint) output.joint = source.binder.norm(layer, *sublayer.joint, source.hidden);
   if (!sublayer.stream_scale.empty())
     output.stream_scale = source.binder.vector(layer, sublayer.stream_scale, 1, 0, /*bare=*/true);
-  output.holds_ = sublayer.held;
   output.plus_input_ = sublayer.plus_input;
   output.corrects_ = sublayer.corrects;
   output.to_others_ = sublayer.to_others;
@@ -132,6 +133,7 @@ void SublayerOutput::add_row(const Pass& pass, float* delta, int32_t row) const 
   }
   if (to_others_) return streams_->add_to_others(pass, delta, row);
   residual.add_row(pass.ops, delta, scale, row);
+  if (adds_held_) residual.add_row(pass.ops, pass.ws.at(held_) + int64_t{row} * width, 1, row);
   if (plus_input_) residual.add_row(pass.ops, pass.normed() + int64_t{row} * width, 1, row);
   if (stream_factor_ != 1) residual.scale_row(pass.ops, stream_factor_, row);
   if (corrects_) streams_->correct(pass, row);

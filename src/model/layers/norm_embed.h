@@ -54,8 +54,9 @@ struct SublayerOutput {
 
   static SublayerOutput bind(const LayerSource& source);
 
-  // Without a norm, columns can be added as soon as they are computed, unless they are late.
-  bool adds_columns() const { return !norm && !late; }
+  // Without a norm, columns can be added as soon as they are computed, unless they are late, held,
+  // or followed by what was held.
+  bool adds_columns() const { return !norm && !late && !holds_ && !adds_held_; }
   // A phase: weight(in) for some rows, to the residual stream, or, where it does not add columns,
   // to a buffer for add_rows().
   void project(const Pass& pass, const Linear& weight, const Activations& in, const RowRange& rows,
@@ -72,7 +73,8 @@ struct SublayerOutput {
                        const kernels::NextWeights& next) const;
 
   Buffer<float> delta_;  // [rows, hidden], unless it adds columns.
-  bool holds_ = false, plus_input_ = false, corrects_ = false, to_others_ = false;
+  bool holds_ = false, adds_held_ = false, plus_input_ = false, corrects_ = false,
+       to_others_ = false;
   float stream_factor_ = 1;
   std::optional<StreamStep> streams_;
   Buffer<float> held_;

@@ -1,5 +1,6 @@
 #include "model/operations/feed_forward.h"
 
+#include <algorithm>
 #include <array>
 
 #include "model/layers/router.h"
@@ -45,14 +46,14 @@ std::string text(const Router& r) {
 }
 
 Result<void> check_router(const Router& r, const Moe& moe, int layer) {
-  if (r.groups < 1 || r.groups > kRouterGroupsMax || moe.num_experts % r.groups != 0)
+  if (r.groups < 1 || r.groups > kRouterGroupsMax || moe.choices() % r.groups != 0)
     return wrong(layer, "expected 1 to " + std::to_string(kRouterGroupsMax) +
-                            " groups (n_group) that share " + std::to_string(moe.num_experts) +
+                            " groups (n_group) that share " + std::to_string(moe.choices()) +
                             " experts evenly, found " + std::to_string(r.groups));
   if (r.groups_kept < 1 || r.groups_kept > r.groups)
     return wrong(layer, "expected a topk_group from 1 to " + std::to_string(r.groups) + ", found " +
                             std::to_string(r.groups_kept));
-  if (const int left = moe.num_experts / r.groups * r.groups_kept; moe.top_k > left)
+  if (const int left = moe.choices() / r.groups * r.groups_kept; moe.top_k > left)
     return wrong(layer, "expected at most " + std::to_string(left) +
                             " experts per token, which topk_group leaves; found " +
                             std::to_string(moe.top_k));
@@ -68,6 +69,7 @@ Result<void> check_router(const Router& r, const Moe& moe, int layer) {
 
 std::string text(const Moe& moe) {
   std::string s = format("moe %d of %d x ", moe.top_k, moe.num_experts) + text(moe.expert);
+  if (moe.zero_experts > 0) s += format(" and %d that give what they read", moe.zero_experts);
   s += ", " + text(moe.router);
   if (moe.weighs_input) s += " on inputs";
   if (moe.shared) s += ", shared " + text(*moe.shared);
@@ -81,11 +83,12 @@ Result<void> check(const Dense& dense, int layer) {
 
 Result<void> check(const Moe& moe, int layer) {
   constexpr int kExpertsMax = 4096;  // Eight times the most published.
-  if (moe.num_experts > kExpertsMax)
+  if (moe.num_experts > kExpertsMax || moe.zero_experts > kExpertsMax)
     return wrong(layer, "expected at most " + std::to_string(kExpertsMax) + " experts, found " +
-                            std::to_string(moe.num_experts));
-  if (moe.num_experts < 1 || moe.top_k < 1 || moe.top_k > moe.num_experts)
-    return wrong(layer, "expected 1 to " + std::to_string(moe.num_experts) +
+                            std::to_string(std::max(moe.num_experts, moe.zero_experts)));
+  WEIR_TRY(check_size(layer, "zero_expert_num", moe.zero_experts, 0, kExpertsMax));
+  if (moe.num_experts < 1 || moe.top_k < 1 || moe.top_k > moe.choices())
+    return wrong(layer, "expected 1 to " + std::to_string(moe.choices()) +
                             " experts per token, found " + std::to_string(moe.top_k));
   if (moe.weighs_input && moe.expert.bias)
     return wrong(layer, "expected experts without biases where inputs are weighted");

@@ -60,6 +60,7 @@ struct Router {
 
 struct Moe {
   int num_experts = 0;
+  int zero_experts = 0;  // Further ones, without weights, which give what they read.
   int top_k = 0;
   Dense expert{};
   Router router{};
@@ -67,6 +68,8 @@ struct Moe {
   // Weights multiply what an expert reads, not what it gives.
   bool weighs_input = false;
   bool shared_gate = false;  // The shared expert is multiplied by sigmoid(x . gate).
+
+  int choices() const { return num_experts + zero_experts; }
 };
 
 std::string text(const Dense& d);               // Its part of a line of describe().

@@ -11,6 +11,7 @@ std::string text(const LatentAttention& a) {
   s += format(" values %d latent %d", a.v_head_dim, a.kv_rank);
   if (a.q_rank > 0) s += format(" queries by %d", a.q_rank);
   s += text(a.rope) + " scale " + number(a.scale);
+  if (a.latent_scale != 1) s += " latent x" + number(a.latent_scale);
   if (a.position_beta != 0)
     s += " queries x1+" + number(a.position_beta) + format(" ln by %d tokens", a.position_step);
   if (a.bias) s += " bias";
@@ -34,6 +35,7 @@ Result<void> check(const LatentAttention& a, int layer) {
                             std::to_string(a.position_step));
   WEIR_TRY(check_not_negative(
       layer, {{"rms_norm_eps", a.norm_eps}, {"llama_4_scaling_beta", a.position_beta}}));
+  WEIR_TRY(check_positive(layer, {{"kv_lora_rank", a.latent_scale}}));
   return check_positive(layer, {{"qk_nope_head_dim and mscale_all_dim", a.scale}});
 }
 

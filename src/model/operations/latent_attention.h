@@ -21,6 +21,7 @@ struct LatentAttention {
   int v_head_dim = 0;
   float norm_eps = 1e-6f;  // Of the latents' norms.
   float scale = 0;         // Multiplies q.k.
+  float latent_scale = 1;  // Multiplies the latent, after its norm.
   // Queries are multiplied by 1 + position_beta ln(1 + floor(position / position_step)).
   float position_beta = 0;
   int position_step = 1;
