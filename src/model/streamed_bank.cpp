@@ -15,6 +15,10 @@
 namespace weir::model {
 
 Result<void> StreamedBank::check(int32_t top_k, size_t experts) const {
+  if (top_k > static_cast<int32_t>(experts))
+    return fail(ErrorCode::kUnsupported,
+                "--stream-experts: expected at most " + std::to_string(experts) +
+                    " experts per token, as many as are stored; found " + std::to_string(top_k));
   if (layers_.empty()) return {};
   if (static_cast<int32_t>(experts) != catalogue_->experts())
     return fail(ErrorCode::kUnsupported,

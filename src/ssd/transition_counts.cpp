@@ -48,6 +48,7 @@ void TransitionCounts::count(int32_t layer, int32_t distance, std::span<const in
 // In fixed point, eight experts an instruction on any x86-64: this runs for every row of a layer.
 void TransitionCounts::add_shares(int32_t layer, int32_t distance, std::span<const int16_t> from,
                                   std::span<uint16_t> shares) const {
+  if (from.empty()) return;
   // What a row adds is below kShareOne / from.size(): the high half of a product of 16 bits.
   const auto scale = static_cast<uint16_t>(kShareOne / static_cast<int32_t>(from.size()));
   for (const int16_t first : from) {

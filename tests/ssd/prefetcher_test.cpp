@@ -62,6 +62,26 @@ TEST(Prefetcher, LearnsWhatFollowsTwoLayersAheadAndIntoTheNextToken) {
   EXPECT_GT(stats.right.value(), stats.guesses.value() * 9 / 10);
 }
 
+TEST(Prefetcher, LearnsOfRowsThatWereRoutedToFewerExpertsOrToNone) {
+  Prefetcher prefetcher(kLayers, kExperts, kTopK, 1, PrefetchMode::kPreviousToken);
+  // Layer 0 chooses one expert and layer 1 none.
+  const auto routed = [](int32_t layer) {
+    std::vector<int32_t> experts = periodic(layer, 0);
+    experts.resize(layer == 0 ? 1 : layer == 1 ? 0 : kTopK);
+    return experts;
+  };
+  for (int32_t token = 0; token < 300; ++token) {
+    prefetcher.begin_step();
+    for (int32_t layer = 0; layer < kLayers; ++layer) prefetcher.routed(layer, 0, routed(layer));
+    prefetcher.step_done(0.03, 0.01, 1);
+  }
+  prefetcher.begin_step();
+  prefetcher.routed(0, 0, routed(0));
+  const std::vector<Prefetcher::Guess> early = drain(prefetcher);
+  for (const int32_t expert : routed(2)) EXPECT_TRUE(names(early, {2, expert})) << expert;
+  for (const auto& guess : early) EXPECT_NE(guess.key.layer, 1);
+}
+
 TEST(Prefetcher, AGuessIsNamedOnceBeforeItsLayerRuns) {
   Prefetcher prefetcher(kLayers, kExperts, kTopK, 1, PrefetchMode::kPreviousToken);
   run_periodic(prefetcher, 300);
