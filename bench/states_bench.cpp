@@ -1,4 +1,4 @@
-// states_bench: checks the gated delta step of an ISA against the scalar reference, then times it
+// states_bench: checks the gated delta rule of an ISA against the scalar reference, then times it
 // on one thread: along a prompt, where one head's state stays in the cache, as arithmetic (3 dk dv
 // multiply-adds a token and head) beside the FMA peak of the same run; and as generated tokens take
 // it, one token of each of many states, as the rate at which states are read and written beside a
@@ -26,6 +26,7 @@ namespace {
 // All states of a run of generated tokens: more than the caches hold.
 constexpr int64_t kStatesBytes = int64_t{192} << 20;
 constexpr int32_t kPromptTokens = 512;
+constexpr int32_t kRunTokens = 64;  // As layers/gated_delta takes them.
 
 // Tokens of one head: keys of length one, values, and states to go through them.
 struct Bed {
@@ -38,7 +39,7 @@ struct Bed {
     std::normal_distribution<float> value(0, 1);
     tokens.resize(static_cast<size_t>(kPromptTokens) * static_cast<size_t>(2 * dk + dv));
     for (float& x : tokens) x = value(random) / std::sqrt(static_cast<float>(dk));
-    out.resize(static_cast<size_t>(dv));
+    out.resize(static_cast<size_t>(dv) * kPromptTokens);
     clear();
   }
   int64_t state_floats() const { return int64_t{dk} * dv; }
@@ -46,19 +47,23 @@ struct Bed {
     return {reinterpret_cast<float*>(memory.data()), static_cast<size_t>(states * state_floats())};
   }
   void clear() { std::ranges::fill(all_states(), 0.0f); }
-  DeltaStep step(int64_t state, int64_t token) {
-    const float* const x = tokens.data() + token % kPromptTokens * (2 * dk + dv);
+  DeltaRun run(int64_t state, int64_t token, int32_t count) {
+    const int64_t stride = 2 * dk + dv;
+    const float* const x = tokens.data() + token % kPromptTokens * stride;
     return {.state = all_states().data() + state * state_floats(),
-            .q = x,
-            .k = x + dk,
-            .v = x + 2 * dk,
-            .decay = 0.97f,
-            .beta = 0.5f,
+            .tokens = count,
             .dk = dk,
             .dv = dv,
-            .out = out.data()};
+            .q = {x, stride},
+            .k = {x + dk, stride},
+            .v = {x + 2 * dk, stride},
+            .decay = {&kDecay, 0},
+            .beta = {&kBeta, 0},
+            .out = out.data(),
+            .out_stride = dv};
   }
 
+  static constexpr float kDecay = 0.97f, kBeta = 0.5f;
   int32_t dk, dv;
   int64_t states;
   HugeBuffer memory;
@@ -70,13 +75,11 @@ void check_against_scalar(const Ops& ops, Bed& bed) {
   std::array<std::vector<float>, 2> outs;
   for (const bool scalar : {false, true}) {
     bed.clear();
-    for (int32_t token = 0; token < 20; ++token) {
-      (scalar ? ops_for(Isa::kScalar) : ops).delta_step(bed.step(0, token));
-      outs[scalar].insert(outs[scalar].end(), bed.out.begin(), bed.out.end());
-    }
+    (scalar ? ops_for(Isa::kScalar) : ops).delta_run(bed.run(0, 0, 20));
+    outs[scalar] = bed.out;
   }
   if (outs[0] == outs[1]) return;
-  std::fprintf(stderr, "delta_step differs from scalar\n");
+  std::fprintf(stderr, "delta_run differs from scalar\n");
   std::exit(1);
 }
 
@@ -84,7 +87,8 @@ void prompt(const Ops& ops, int32_t dk, int32_t dv, const MachineLimits& limits)
   Bed bed(dk, dv, 1);
   check_against_scalar(ops, bed);
   const double seconds = best_seconds([&] {
-    for (int32_t token = 0; token < kPromptTokens; ++token) ops.delta_step(bed.step(0, token));
+    for (int32_t token = 0; token < kPromptTokens; token += kRunTokens)
+      ops.delta_run(bed.run(0, token, kRunTokens));
   });
   const double tflops = 6.0 * kPromptTokens * static_cast<double>(dk) * dv / seconds / 1e12;
   std::printf("delta prompt    dk=%-3d dv=%-3d  %8.3f TFLOPS  %3.0f %% of FMA peak\n", dk, dv,
@@ -95,7 +99,7 @@ void generated(const Ops& ops, int32_t dk, int32_t dv) {
   const int64_t states = kStatesBytes / (int64_t{dk} * dv * 4);
   Bed bed(dk, dv, states);
   const double seconds = best_seconds([&] {
-    for (int64_t state = 0; state < states; ++state) ops.delta_step(bed.step(state, state));
+    for (int64_t state = 0; state < states; ++state) ops.delta_run(bed.run(state, state, 1));
   });
   const double plain = best_seconds([&] {
     for (int64_t state = 0; state < states; ++state)

@@ -60,7 +60,8 @@ Ops checked_ops() {
   check.template operator()<&Ops::attend, requirements::attend>();
   check.template operator()<&Ops::attend_prompt, requirements::attend>();
   check.template operator()<&Ops::conv_step, requirements::conv_step>();
-  check.template operator()<&Ops::delta_step, requirements::delta_step>();
+  check.template operator()<&Ops::delta_run, requirements::delta_run>();
+  check.template operator()<&Ops::delta_decays, requirements::delta_decays>();
   check.template operator()<&Ops::argmax, requirements::argmax>();
   check.template operator()<&Ops::log_sum_exp, requirements::log_sum_exp>();
   check.template operator()<&Ops::softmax, requirements::softmax>();

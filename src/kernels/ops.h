@@ -207,19 +207,34 @@ struct ConvStep {
   int32_t taps = 0;
 };
 
-// One token of one head of a gated delta net, which reads and changes its state S [dk][dv]:
-//   S = decay S;  change = beta (v - S^T k);  S = S + k (x) change;  out = S^T q
-// REQUIRES: dk, dv >= 1; `out` overlaps neither S nor q nor k.
-struct DeltaStep {
+// Columns of a strip of a delta net's state: the columns [64 i, 64 i + 64) of S, or those that are
+// left, lie together as [dk][columns], strip after strip.
+inline constexpr int32_t kDeltaStrip = 64;
+
+// Some numbers of each token of a run, `stride` apart.
+struct TokenRows {
+  const float* x = nullptr;
+  int64_t stride = 0;
+
+  const float* of(int64_t token) const { return x + token * stride; }
+};
+
+// Tokens of one head of a gated delta net, each of which reads and changes its state S [dk][dv]
+// (kDeltaStrip):
+//   S[i] = decay[i] S[i];  change = beta (v - S^T k);  S = S + k (x) change;  out = S^T q
+// REQUIRES: tokens, dk, dv >= 1; `out` overlaps neither S nor any of the inputs.
+struct DeltaRun {
   float* state = nullptr;
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* v = nullptr;
-  float decay = 1;
-  float beta = 1;
+  int32_t tokens = 0;
   int32_t dk = 0;
   int32_t dv = 0;
-  float* out = nullptr;
+  TokenRows q, k;           // [dk]
+  TokenRows v;              // [dv]
+  TokenRows decay;          // [dk], or one number for all
+  bool key_decays = false;  // Each element of the key has its own.
+  TokenRows beta;           // One number.
+  float* out = nullptr;     // [dv]
+  int64_t out_stride = 0;
 };
 
 struct Ops {
@@ -320,13 +335,17 @@ struct Ops {
   // finite may spoil rows of the call that do not see it.
   void (*attend_prompt)(const KvPages& kv, const AttendArgs& args);
 
-  // --- States: each call takes its sequence one token further. The same bits on every ISA.
+  // --- States: a call takes its sequence on by a token, or by a run of them. The same bits on
+  // every ISA, but for delta_decays.
 
   // x[c] = sum over the taps of weight times input, ascending from 0, one fma after the other; the
   // history moves on by a token.
   void (*conv_step)(const ConvStep& conv, int32_t n, float* x);
   // Both products with S ascending in dk, one fma after the other from 0; the decayed S is rounded.
-  void (*delta_step)(const DeltaStep& step);
+  // So a run gives the bits of its tokens one by one.
+  void (*delta_run)(const DeltaRun& run);
+  // x = exp(-rate ln(1 + exp(x + bias))), element by element: how much of a state is kept.
+  void (*delta_decays)(const float* rate, const float* bias, int32_t n, float* x);
 
   // --- Logits. n is the vocabulary. REQUIRES: n >= 1.
 

@@ -283,13 +283,27 @@ Broken conv_step(const ConvStep& conv, int32_t n, float* x) {
   return nullptr;
 }
 
-Broken delta_step(const DeltaStep& step) {
-  REQUIRE(step.dk >= 1 && step.dv >= 1);
-  REQUIRE(step.state != nullptr && step.out != nullptr);
-  REQUIRE(step.q != nullptr && step.k != nullptr && step.v != nullptr);
-  REQUIRE(apart(step.out, step.dv, step.state, int64_t{step.dk} * step.dv));
-  REQUIRE(apart(step.out, step.dv, step.q, step.dk));
-  REQUIRE(apart(step.out, step.dv, step.k, step.dk));
+Broken delta_run(const DeltaRun& run) {
+  REQUIRE(run.tokens >= 1);
+  REQUIRE(run.dk >= 1 && run.dv >= 1);
+  REQUIRE(run.state != nullptr && run.out != nullptr);
+  REQUIRE(run.q.x != nullptr && run.k.x != nullptr && run.v.x != nullptr);
+  REQUIRE(run.decay.x != nullptr && run.beta.x != nullptr);
+  REQUIRE(run.tokens == 1 || run.out_stride >= run.dv);
+  // Of its own rows: those of inputs may lie between them.
+  for (int64_t t = 0; t < run.tokens; ++t) {
+    const float* const out = run.out + t * run.out_stride;
+    REQUIRE(apart(out, run.dv, run.state, int64_t{run.dk} * run.dv));
+    REQUIRE(apart(out, run.dv, run.q.of(t), run.dk));
+    REQUIRE(apart(out, run.dv, run.k.of(t), run.dk));
+    REQUIRE(apart(out, run.dv, run.v.of(t), run.dv));
+  }
+  return nullptr;
+}
+
+Broken delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
+  REQUIRE_ALL(row_to_row(x, n, x));
+  REQUIRE(rate != nullptr && bias != nullptr);
   return nullptr;
 }
 

@@ -62,7 +62,8 @@ Broken store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first
 Broken attend(const KvPages& kv, const AttendArgs& args);
 
 Broken conv_step(const ConvStep& conv, int32_t n, float* x);
-Broken delta_step(const DeltaStep& step);
+Broken delta_run(const DeltaRun& run);
+Broken delta_decays(const float* rate, const float* bias, int32_t n, float* x);
 
 Broken argmax(const float* x, int32_t n);
 Broken log_sum_exp(const float* x, int32_t n);

@@ -303,27 +303,36 @@ Linear WeightBinder::linear(int layer, std::string_view part, int32_t n, int32_t
 std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts, int32_t k,
                                           bool bias) {
   std::vector<Linear> out;
-  const auto same_parts = [&](const FusedModules& f) {
-    return std::ranges::equal(f.parts, parts, {}, {}, &Part::name);
-  };
-  const auto fused = std::ranges::find_if(spec_.fused, same_parts);
-  if (fused == spec_.fused.end()) {
-    for (const Part& part : parts) out.push_back(linear(layer, part.name, part.n, k, bias));
-    return out;
+  while (out.size() < parts.size()) {
+    const std::span<const Part> rest = parts.subspan(out.size());
+    const auto begins_rest = [&](const FusedModules& f) {
+      return f.parts.size() <= rest.size() &&
+             std::ranges::equal(f.parts, rest.first(f.parts.size()), {}, {}, &Part::name);
+    };
+    const auto fused = std::ranges::find_if(spec_.fused, begins_rest);
+    if (fused == spec_.fused.end()) {
+      out.push_back(linear(layer, rest[0].name, rest[0].n, k, bias));
+    } else {
+      bind_fused(layer, *fused, rest.first(fused->parts.size()), k, bias, out);
+    }
   }
+  return out;
+}
+
+void WeightBinder::bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts,
+                              int32_t k, bool bias, std::vector<Linear>& out) {
   std::array<int64_t, 1> rows = {0};
   for (const Part& part : parts) rows[0] += part.n;
-  const auto module = open(stored_path(layer, fused->stored), rows, k, bias);
-  const int runs = fused->runs;
+  const auto module = open(stored_path(layer, fused.stored), rows, k, bias);
   int64_t row = 0;
   for (const Part& part : parts) {
-    const int64_t length = part.n / runs;
-    const RowRuns some = runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows[0] / runs};
+    const int64_t length = part.n / fused.runs;
+    const RowRuns some =
+        fused.runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows[0] / fused.runs};
     out.push_back(module ? place(locate(*module, row, part.n, Precision::kAsComputed, some), store_)
                          : Linear{});
     row += length;
   }
-  return out;
 }
 
 template <class F>
@@ -396,11 +405,17 @@ const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, f
                                   bool bare) {
   if (error_) return nullptr;
   const std::string path = stored_path(layer, part) + (bare ? "" : ".weight");
-  // Ernie stores a vector as a matrix of one row.
+  // Ernie stores a vector as a matrix of one row, Kimi as [1, 1, n, 1].
+  std::vector<int64_t> shape = {n};
   const card::StoredTensor* found = checkpoint_.find(path);
-  const bool row = bare && found != nullptr && found->tensor.rank == 2;
-  const std::array<int64_t, 2> shape = {1, n};
-  const card::StoredTensor* stored = take(path, kFloatTypes, std::span(shape).subspan(row ? 0 : 1));
+  if (bare && found != nullptr) {
+    const Tensor& t = found->tensor;
+    const std::span<const int64_t> dims(t.shape.data(), static_cast<size_t>(t.rank));
+    const auto long_dims = std::ranges::count_if(dims, [](int64_t size) { return size != 1; });
+    if (long_dims <= 1 && (n == 1 || std::ranges::count(dims, n) == 1))
+      shape.assign(dims.begin(), dims.end());
+  }
+  const card::StoredTensor* stored = take(path, kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
   return widened(*stored, 0, n, sums_stored_ ? 0 : offset);
 }
@@ -465,11 +480,14 @@ bool WeightBinder::stores_sums() const {
   return false;
 }
 
-const float* WeightBinder::convolution(int layer, int32_t channels, int32_t taps) {
+const float* WeightBinder::convolution(int layer, std::string_view part, int32_t channels,
+                                       int32_t taps) {
   if (error_) return nullptr;
-  const std::array<int64_t, 3> shape = {channels, sums_stored_ ? taps : 1, sums_stored_ ? 1 : taps};
-  const card::StoredTensor* stored =
-      take(stored_path(layer, spec_.convolution) + ".weight", kFloatTypes, shape);
+  const std::string path = stored_path(layer, part) + ".weight";
+  const card::StoredTensor* found = checkpoint_.find(path);
+  const bool last = found == nullptr || found->tensor.rank != 3 || found->tensor.shape[1] == 1;
+  const std::array<int64_t, 3> shape = {channels, last ? 1 : taps, last ? taps : 1};
+  const card::StoredTensor* stored = take(path, kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
   tally_.add_vector(int64_t{channels} * taps);
   return unwrap(store_.add_transposed(stored->tensor.type, stored->tensor.data, channels, taps));

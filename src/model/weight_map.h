@@ -9,7 +9,8 @@
 //   unembed_out for kv_b_proj, self_attn.kv_a_proj_with_mqa, self_attn.{q,kv}_a_layernorm;
 //   mlp.{gate,up,down}_proj, mlp.act_fn.{alpha_p,alpha_n,beta,eps}, mlp.gate (the router),
 //   mlp.gate.e_score_correction_bias, mlp.shared_expert.*, mlp.shared_expert_gate,
-//   linear_attn.{in_proj_qkvz,in_proj_ba,out_proj,norm}, linear_attn.{A_log,dt_bias}; experts:
+//   linear_attn.{q,k,v,g,b,a,o}_proj, linear_attn.{f_a,f_b,g_a,g_b}_proj, linear_attn.o_norm,
+//   linear_attn.{q,k,v}_conv1d or linear_attn.conv1d, linear_attn.{A_log,dt_bias}; experts:
 //   mlp.experts.*.{gate,up,down}_proj one by one, or mlp.switch_mlp.{gate,up,down}_proj stacked
 //   [experts, n, k], or in the tensors that ModelSpec::expert_tensors names.
 //
@@ -81,7 +82,7 @@ class WeightBinder {
   bool has_weight(int layer, std::string_view part) const;
   Linear linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias = false,
                 Precision precision = Precision::kAsComputed);
-  // Linear layers of the same input, which the file may hold fused.
+  // Linear layers of the same input, neighbours among which the file may hold fused.
   std::vector<Linear> linears(int layer, std::span<const Part> parts, int32_t k, bool bias);
   // What split_heads() binds: a module of both, or each of its own, the first ones transposed.
   struct HeadModules {
@@ -100,7 +101,8 @@ class WeightBinder {
   // Those of heads that have weights of their own, without biases: [heads, n], or, where the name
   // has a star for the head, a tensor for each.
   std::vector<NormWeights> head_norms(int layer, const Norm& norm, int32_t heads, int32_t n);
-  // A plain vector under `part`.weight, or under the bare name if `bare`.
+  // A plain vector under `part`.weight, or under the bare name if `bare`, which may have dimensions
+  // of 1 besides.
   const float* vector(int layer, std::string_view part, int32_t n, float offset, bool bare = false);
   // A tensor of one number, a vector or a scalar; `fallback` where there is none, which is else an
   // error.
@@ -111,8 +113,9 @@ class WeightBinder {
   // already, but for their rounding, as where a converter has divided them, and where they are
   // codes.
   const float* row_scales(int layer, std::string_view part, int32_t n, int32_t k);
-  // ModelSpec::convolution's weights, [taps][channels].
-  const float* convolution(int layer, int32_t channels, int32_t taps);
+  // A depthwise convolution's weights, [taps][channels]; stored as [channels, 1, taps] or as
+  // [channels, taps, 1].
+  const float* convolution(int layer, std::string_view part, int32_t channels, int32_t taps);
   // Tensors of this module need not be bound.
   void ignore(int layer, std::string_view part);
 
@@ -155,6 +158,8 @@ class WeightBinder {
   // come in runs.
   StoredMatrix locate(const Module& module, int64_t row, int32_t n, Precision precision,
                       const RowRuns& runs = {});
+  void bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts, int32_t k,
+                  bool bias, std::vector<Linear>& out);
   // The same rows as columns: [module.k, n], of floats.
   StoredMatrix locate_turned(const Module& module, int64_t row, int32_t n);
   StoredMatrix::Piece piece_of(const card::StoredTensor& tensor, int64_t element,

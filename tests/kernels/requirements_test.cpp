@@ -77,14 +77,18 @@ ConvStep conv_step() {
           .history_stride = 9,
           .taps = 2};
 }
-DeltaStep delta_step() {
+DeltaRun delta_run() {
   return {.state = floats.data(),
-          .q = floats.data() + 100,
-          .k = floats.data() + 200,
-          .v = floats.data() + 300,
+          .tokens = 2,
           .dk = 8,
           .dv = 4,
-          .out = floats.data() + 300};
+          .q = {floats.data() + 100, 8},
+          .k = {floats.data() + 200, 8},
+          .v = {floats.data() + 300, 8},
+          .decay = {floats.data() + 320, 1},
+          .beta = {floats.data() + 330, 1},
+          .out = floats.data() + 340,
+          .out_stride = 4};
 }
 
 // The requirement that holds no more after `change`; "" if all do.
@@ -274,12 +278,16 @@ TEST(Requirements, NameWhatIsWrongWithAStateAndItsStep) {
   EXPECT_BREAKS(+conv, conv_step(), history = nullptr, "history");
   EXPECT_BREAKS(+conv, conv_step(), weight_stride = 7, "stride");
   EXPECT_BREAKS(+conv, conv_step(), history_stride = 7, "stride");
-  const auto delta = requirements::delta_step;
-  EXPECT_BREAKS(delta, delta_step(), dk = 0, "dk");
-  EXPECT_BREAKS(delta, delta_step(), v = nullptr, "step.v");
-  EXPECT_BREAKS(delta, delta_step(), out = floats.data() + 31, "step.state");
-  EXPECT_BREAKS(delta, delta_step(), out = floats.data() + 107, "step.q");
-  EXPECT_BREAKS(delta, delta_step(), out = floats.data() + 197, "step.k");
+  const auto delta = requirements::delta_run;
+  EXPECT_BREAKS(delta, delta_run(), tokens = 0, "tokens");
+  EXPECT_BREAKS(delta, delta_run(), dk = 0, "dk");
+  EXPECT_BREAKS(delta, delta_run(), v.x = nullptr, "run.v");
+  EXPECT_BREAKS(delta, delta_run(), beta.x = nullptr, "run.beta");
+  EXPECT_BREAKS(delta, delta_run(), out_stride = 3, "out_stride");
+  EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 31, "run.state");
+  EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 107, "run.q");
+  EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 197, "run.k");
+  EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 297, "run.v");
 }
 
 #undef EXPECT_BREAKS

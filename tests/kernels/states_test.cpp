@@ -2,9 +2,12 @@
 // formulas of ops.h in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "isas.h"
@@ -64,46 +67,132 @@ TEST_P(States, ConvolutionOfManyTokensIsItsFormula) {
     }
 }
 
-TEST_P(States, DeltaStepIsItsFormula) {
+// Where element (i, c) of a state lies.
+size_t at(int32_t dk, int32_t dv, int32_t i, int32_t c) {
+  const int32_t first = c - c % kDeltaStrip;
+  return static_cast<size_t>(first * dk + i * std::min(dv - first, kDeltaStrip) + c - first);
+}
+
+// Tokens of a head, each with its numbers beside one another.
+struct DeltaTokens {
+  DeltaTokens(std::mt19937& random, int32_t tokens, int32_t key_dim, int32_t value_dim, bool keys)
+      : count(tokens), dk(key_dim), dv(value_dim), key_decays(keys) {
+    std::uniform_real_distribution<float> share(0.5f, 1);
+    const auto add = [&](int32_t n, float scale) {
+      const std::vector<float> some = normal(random, n, scale);
+      rows.insert(rows.end(), some.begin(), some.end());
+    };
+    for (int32_t t = 0; t < count; ++t) {
+      add(dk, 1);     // q
+      add(dk, 0.1f);  // k
+      add(dv, 1);
+      for (int32_t i = 0; i <= dk; ++i) rows.push_back(share(random));  // Decays, beta.
+    }
+  }
+  int64_t stride() const { return 3 * dk + dv + 1; }
+  DeltaRun run(float* state, int32_t first, int32_t tokens, float* out) const {
+    const auto part = [&](int64_t offset) {
+      return TokenRows{rows.data() + first * stride() + offset, stride()};
+    };
+    return {.state = state,
+            .tokens = tokens,
+            .dk = dk,
+            .dv = dv,
+            .q = part(0),
+            .k = part(dk),
+            .v = part(2 * dk),
+            .decay = part(2 * dk + dv),
+            .key_decays = key_decays,
+            .beta = part(3 * dk + dv),
+            .out = out + first * out_stride(),
+            .out_stride = out_stride()};
+  }
+  int64_t out_stride() const { return dv + 1; }
+
+  int32_t count, dk, dv;
+  bool key_decays;
+  std::vector<float> rows;
+};
+
+// The rule in double.
+void expect_formula(const DeltaTokens& tokens, const std::vector<float>& before,
+                    const std::vector<float>& out) {
+  std::vector<double> s(before.begin(), before.end());
+  for (int32_t t = 0; t < tokens.count; ++t) {
+    const DeltaRun run = tokens.run(nullptr, t, 1, nullptr);
+    for (int32_t c = 0; c < tokens.dv; ++c) {
+      double expected = 0, sum = 0;
+      for (int32_t i = 0; i < tokens.dk; ++i) {
+        double& element = s[at(tokens.dk, tokens.dv, i, c)];
+        element *= run.decay.x[tokens.key_decays ? i : 0];
+        expected += run.k.x[i] * element;
+      }
+      for (int32_t i = 0; i < tokens.dk; ++i) {
+        double& element = s[at(tokens.dk, tokens.dv, i, c)];
+        element += run.k.x[i] * (double{*run.beta.x} * (double{run.v.x[c]} - expected));
+        sum += run.q.x[i] * element;
+      }
+      ASSERT_NEAR(out[static_cast<size_t>(t * tokens.out_stride() + c)], sum, 3e-4)
+          << tokens.dk << " x " << tokens.dv << ", token " << t << ", column " << c;
+    }
+  }
+}
+
+TEST_P(States, ARunOfTheDeltaRuleIsItsFormulaAndItsTokensOneByOne) {
   std::mt19937 random(2);
   for (const int32_t dk : {1, 5, 16, 128})
-    for (const int32_t dv : {1, 7, 16, 40, 128, 130}) {
-      std::vector<float> states[2];
-      states[0] = normal(random, int64_t{dk} * dv);
-      states[0].push_back(77.0f);
-      states[1] = states[0];
-      for (int token = 0; token < 3; ++token) {
-        const std::vector<float> q = normal(random, dk), k = normal(random, dk, 0.1f);
-        const std::vector<float> v = normal(random, dv), before = states[0];
-        const float decay = 0.9f, beta = 0.7f;
-        std::vector<float> out[2];
-        for (size_t i = 0; i < 2; ++i) {
-          out[i].assign(static_cast<size_t>(dv) + 1, 77.0f);
-          const Ops& ops = i == 0 ? *GetParam() : ops_for(Isa::kScalar);
-          ops.delta_step({.state = states[i].data(),
-                          .q = q.data(),
-                          .k = k.data(),
-                          .v = v.data(),
-                          .decay = decay,
-                          .beta = beta,
-                          .dk = dk,
-                          .dv = dv,
-                          .out = out[i].data()});
+    for (const int32_t dv : {1, 7, 16, 40, 100, 128, 130})
+      for (const bool key_decays : {false, true}) {
+        const DeltaTokens tokens(random, 5, dk, dv, key_decays);
+        std::vector<float> before = normal(random, int64_t{dk} * dv);
+        before.push_back(77.0f);
+        std::vector<std::vector<float>> states, outs;
+        const auto go = [&](const Ops& ops, int32_t together) {
+          std::vector<float> state = before;
+          std::vector<float> out(static_cast<size_t>(5 * tokens.out_stride()), 77.0f);
+          for (int32_t t = 0; t < 5; t += together)
+            ops.delta_run(tokens.run(state.data(), t, std::min(together, 5 - t), out.data()));
+          for (size_t t = 0; t < 5; ++t)
+            ASSERT_EQ(out[t * static_cast<size_t>(tokens.out_stride()) + static_cast<size_t>(dv)],
+                      77.0f);
+          ASSERT_EQ(state.back(), 77.0f);
+          states.push_back(std::move(state));
+          outs.push_back(std::move(out));
+        };
+        go(ops_for(Isa::kScalar), 1);
+        for (const int32_t together : {1, 2, 3, 5}) go(*GetParam(), together);
+        for (size_t i = 1; i < states.size(); ++i) {
+          ASSERT_EQ(outs[i], outs[0]) << dk << " x " << dv << ", cut " << i;
+          ASSERT_EQ(states[i], states[0]) << dk << " x " << dv << ", cut " << i;
         }
-        ASSERT_EQ(out[0], out[1]) << dk << " x " << dv;
-        ASSERT_EQ(states[0], states[1]) << dk << " x " << dv;
-        ASSERT_EQ(out[0].back(), 77.0f);
-        ASSERT_EQ(states[0].back(), 77.0f);
-        for (size_t c = 0; c < static_cast<size_t>(dv); ++c) {
-          const auto s = [&](size_t i) { return before[i * static_cast<size_t>(dv) + c]; };
-          double expected = 0, sum = 0;
-          for (size_t i = 0; i < k.size(); ++i) expected += double{k[i]} * decay * s(i);
-          for (size_t i = 0; i < k.size(); ++i)
-            sum += q[i] * (double{decay} * s(i) + k[i] * double{beta} * (v[c] - expected));
-          ASSERT_NEAR(out[0][c], sum, 1e-4) << "column " << c;
-        }
+        expect_formula(tokens, before, outs[0]);
       }
+}
+
+TEST_P(States, DecaysAreTheirFormula) {
+  std::mt19937 random(3);
+  for (const int32_t n : {1, 4, 16, 37}) {
+    std::vector<float> rate = normal(random, n), bias = normal(random, n);
+    for (float& r : rate) r = std::abs(r) + 0.01f;
+    for (const float scale : {0.1f, 3.0f, 40.0f}) {
+      const std::vector<float> x = normal(random, n, scale);
+      std::vector<float> y = x;
+      y.push_back(77.0f);
+      GetParam()->delta_decays(rate.data(), bias.data(), n, y.data());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double exponent = rate[i] * std::log1p(std::exp(double{x[i]} + bias[i]));
+        ASSERT_NEAR(y[i], std::exp(-exponent), 1e-6 * (1 + exponent) * std::exp(-exponent) + 1e-37)
+            << x[i] << " + " << bias[i] << " at rate " << rate[i];
+      }
+      ASSERT_EQ(y.back(), 77.0f);
     }
+  }
+  std::vector<float> odd = {100.0f, std::numeric_limits<float>::quiet_NaN(), -100.0f};
+  const std::vector<float> ones(3, 1.0f);
+  GetParam()->delta_decays(ones.data(), ones.data(), 3, odd.data());
+  EXPECT_NEAR(odd[0], 0, 1e-37);
+  EXPECT_TRUE(std::isnan(odd[1]));
+  EXPECT_EQ(odd[2], 1.0f);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Kernels of states, the reference: the equations of ops.h in their plainest form.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -25,19 +26,38 @@ void conv_step(const ConvStep& conv, int32_t n, float* x) {
   }
 }
 
-void delta_step(const DeltaStep& step) {
-  for (int32_t c = 0; c < step.dv; ++c) {
-    float* const column = step.state + c;
-    float expected = 0, out = 0;
-    for (int64_t i = 0; i < step.dk; ++i)
-      expected = std::fma(step.k[i], step.decay * column[i * step.dv], expected);
-    const float change = step.beta * (step.v[c] - expected);
-    for (int64_t i = 0; i < step.dk; ++i) {
-      float& s = column[i * step.dv];
-      s = std::fma(step.k[i], change, step.decay * s);
-      out = std::fma(step.q[i], s, out);
+void delta_column(const DeltaRun& run, int64_t token, int32_t c, float* column, int64_t stride) {
+  const float* const q = run.q.of(token);
+  const float* const k = run.k.of(token);
+  const float* const decay = run.decay.of(token);
+  const auto decayed = [&](int64_t i) {
+    return decay[run.key_decays ? i : 0] * column[i * stride];
+  };
+  float expected = 0, out = 0;
+  for (int64_t i = 0; i < run.dk; ++i) expected = std::fma(k[i], decayed(i), expected);
+  const float change = *run.beta.of(token) * (run.v.of(token)[c] - expected);
+  for (int64_t i = 0; i < run.dk; ++i) {
+    const float s = std::fma(k[i], change, decayed(i));
+    column[i * stride] = s;
+    out = std::fma(q[i], s, out);
+  }
+  run.out[token * run.out_stride + c] = out;
+}
+
+void delta_run(const DeltaRun& run) {
+  for (int64_t token = 0; token < run.tokens; ++token)
+    for (int32_t c = 0; c < run.dv; ++c) {
+      const int32_t first = c - c % kDeltaStrip;
+      float* const strip = run.state + int64_t{first} * run.dk;
+      delta_column(run, token, c, strip + (c - first), std::min(run.dv - first, kDeltaStrip));
     }
-    step.out[c] = out;
+}
+
+void delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
+  for (int32_t i = 0; i < n; ++i) {
+    const float sum = x[i] + bias[i];
+    const float softplus = std::max(sum, 0.0f) + std::log1p(std::exp(-std::abs(sum)));
+    x[i] = std::exp(-rate[i] * softplus);
   }
 }
 
@@ -45,7 +65,8 @@ void delta_step(const DeltaStep& step) {
 
 void fill_states(Ops& ops) {
   ops.conv_step = conv_step;
-  ops.delta_step = delta_step;
+  ops.delta_run = delta_run;
+  ops.delta_decays = delta_decays;
 }
 
 }  // namespace weir::kernels::scalar

@@ -27,61 +27,144 @@ void conv_step(const ConvStep& conv, int32_t n, float* x) {
       });
 }
 
-// kVecs vectors of columns from `column` on. The state is read twice and written once: the decayed
-// state of the first pass is computed again in the second, from the same numbers.
+// Some columns of a strip of a state.
+struct DeltaColumns {
+  float* first;    // In its first row.
+  int64_t stride;  // From a row to the next.
+  int32_t column;  // Of the whole state, where values and outputs lie.
+};
+
+// What the first token changes: the state is only read.
 template <class V, int kVecs, class Lanes>
-[[gnu::always_inline]] inline void delta_columns(const DeltaStep& step, int32_t column,
-                                                 Lanes lanes) {
+[[gnu::always_inline]] inline void delta_change(const DeltaRun& run, const DeltaColumns& at,
+                                                Lanes lanes, typename V::Float (&change)[kVecs]) {
   using Float = typename V::Float;
-  const Float decay = V::broadcast(step.decay), beta = V::broadcast(step.beta);
-  Float change[kVecs], out[kVecs];
-  repeat<kVecs>([&](auto a) __attribute__((always_inline)) { change[a] = out[a] = V::zero(); });
-  float* row = step.state + column;
-  for (int32_t i = 0; i < step.dk; ++i, row += step.dv) {
-    const Float key = V::broadcast(step.k[i]);
+  repeat<kVecs>([&](auto a) __attribute__((always_inline)) { change[a] = V::zero(); });
+  const float* const k = run.k.x;
+  const float* decay = run.decay.x;
+  const float* row = at.first;
+  for (int32_t i = 0; i < run.dk; ++i, row += at.stride, decay += run.key_decays) {
+    const Float key = V::broadcast(k[i]), kept = V::broadcast(*decay);
     repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
-      change[a] = V::fma(key, decay * V::load(row + a * V::kLanes, lanes), change[a]);
+      change[a] = V::fma(key, kept * V::load(row + a * V::kLanes, lanes), change[a]);
     });
   }
-  const float* const v = step.v + column;
+  const Float beta = V::broadcast(*run.beta.x);
+  const float* const v = run.v.x + at.column;
   repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
     change[a] = beta * (V::load(v + a * V::kLanes, lanes) - change[a]);
   });
-  row = step.state + column;
-  for (int32_t i = 0; i < step.dk; ++i, row += step.dv) {
-    const Float key = V::broadcast(step.k[i]), query = V::broadcast(step.q[i]);
+}
+
+// One token: from what it changes to what the next one does. Between tokens the state has the next
+// one's decay already, so that each element is read and written once: kFirst, it has not; kLast,
+// there is no next.
+template <class V, int kVecs, bool kFirst, bool kLast, class Lanes>
+[[gnu::always_inline]] inline void delta_token(const DeltaRun& run, int64_t token,
+                                               const DeltaColumns& at, Lanes lanes,
+                                               typename V::Float (&change)[kVecs]) {
+  using Float = typename V::Float;
+  const int64_t then = kLast ? token : token + 1;
+  const float* const q = run.q.of(token);
+  const float* const k = run.k.of(token);
+  const float* const next_k = run.k.of(then);
+  const float* decay = run.decay.of(token);
+  const float* next_decay = run.decay.of(then);
+  const int64_t decay_step = run.key_decays ? 1 : 0;
+  Float out[kVecs], next[kVecs];
+  repeat<kVecs>([&](auto a) __attribute__((always_inline)) { out[a] = next[a] = V::zero(); });
+  float* row = at.first;
+  for (int32_t i = 0; i < run.dk; ++i, row += at.stride) {
+    const Float key = V::broadcast(k[i]), query = V::broadcast(q[i]);
+    Float s[kVecs];
     repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
-      float* const at = row + a * V::kLanes;
-      const Float s = V::fma(key, change[a], decay * V::load(at, lanes));
-      V::store(at, s, lanes);
-      out[a] = V::fma(query, s, out[a]);
+      s[a] = V::load(row + a * V::kLanes, lanes);
+      if constexpr (kFirst) s[a] = V::broadcast(*decay) * s[a];
+      s[a] = V::fma(key, change[a], s[a]);
+      out[a] = V::fma(query, s[a], out[a]);
     });
+    if constexpr (!kLast) {
+      const Float next_key = V::broadcast(next_k[i]), kept = V::broadcast(*next_decay);
+      repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+        s[a] = kept * s[a];
+        next[a] = V::fma(next_key, s[a], next[a]);
+      });
+    }
+    repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+      V::store(row + a * V::kLanes, s[a], lanes);
+    });
+    decay += decay_step;
+    next_decay += decay_step;
   }
+  float* const y = run.out + token * run.out_stride + at.column;
+  const Float beta = V::broadcast(*run.beta.of(then));
+  const float* const v = run.v.of(then) + at.column;
   repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
-    V::store(step.out + column + a * V::kLanes, out[a], lanes);
+    V::store(y + a * V::kLanes, out[a], lanes);
+    if constexpr (!kLast) change[a] = beta * (V::load(v + a * V::kLanes, lanes) - next[a]);
   });
 }
 
+// All tokens of some columns, which stay in the innermost cache.
+template <class V, int kVecs, class Lanes>
+[[gnu::always_inline]] inline void delta_columns(const DeltaRun& run, const DeltaColumns& at,
+                                                 Lanes lanes) {
+  typename V::Float change[kVecs];
+  delta_change<V, kVecs>(run, at, lanes, change);
+  const int64_t last = run.tokens - 1;
+  if (last == 0) return delta_token<V, kVecs, true, true>(run, 0, at, lanes, change);
+  delta_token<V, kVecs, true, false>(run, 0, at, lanes, change);
+  for (int64_t t = 1; t < last; ++t) delta_token<V, kVecs, false, false>(run, t, at, lanes, change);
+  delta_token<V, kVecs, false, true>(run, last, at, lanes, change);
+}
+
 template <class V>
-void delta_step(const DeltaStep& step) {
-  // Sums that wait for one another take the time of an fma each: four of them hide it. Eight, where
-  // there are registers for them and their outputs, are whole rows of the usual 128 columns: a
-  // state that comes from memory is then read in one piece (bench/README.md, "States").
-  constexpr int kMost = V::kLanes == 16 ? 8 : 4;
-  int32_t column = 0;
-  for (; column + kMost * V::kLanes <= step.dv; column += kMost * V::kLanes)
-    delta_columns<V, kMost>(step, column, typename V::All{});
-  for (; column + 4 * V::kLanes <= step.dv; column += 4 * V::kLanes)
-    delta_columns<V, 4>(step, column, typename V::All{});
-  for (; column + V::kLanes <= step.dv; column += V::kLanes)
-    delta_columns<V, 1>(step, column, typename V::All{});
-  if (column < step.dv) delta_columns<V, 1>(step, column, V::first(step.dv - column));
+void delta_run(const DeltaRun& run) {
+  // Sums that wait for one another take the time of an fma each. As many side by side as there are
+  // registers for: three vectors of each column.
+  constexpr int kMost = V::kLanes == 16 ? 4 : 2;
+  for (int32_t first = 0; first < run.dv; first += kDeltaStrip) {
+    const int32_t width = min(run.dv - first, kDeltaStrip);
+    float* const strip = run.state + int64_t{first} * run.dk;
+    const auto at = [&](int32_t c) { return DeltaColumns{strip + c, width, first + c}; };
+    int32_t c = 0;
+    for (; c + kMost * V::kLanes <= width; c += kMost * V::kLanes)
+      delta_columns<V, kMost>(run, at(c), typename V::All{});
+    for (; kMost > 2 && c + 2 * V::kLanes <= width; c += 2 * V::kLanes)
+      delta_columns<V, 2>(run, at(c), typename V::All{});
+    for (; c + V::kLanes <= width; c += V::kLanes)
+      delta_columns<V, 1>(run, at(c), typename V::All{});
+    if (c < width) delta_columns<V, 1>(run, at(c), V::first(width - c));
+  }
+}
+
+// ln(1 + e^x).
+template <class V>
+[[gnu::always_inline]] inline typename V::Float softplus(typename V::Float x) {
+  using Float = typename V::Float;
+  // ln(1 + u) = u q(u) on [0, 1], 7e-10.
+  constexpr float kCoefficients[] = {1.0f,          -0.499999821f,  0.333325595f,  -0.249872714f,
+                                     0.19890748f,   -0.161056921f,  0.124184363f,  -0.0824417546f,
+                                     0.0414782278f, -0.0134075303f, 0.00203024154f};
+  const Float u = exp<V>(V::min(x, V::zero() - x));
+  return V::fma(u, polynomial<V>(u, kCoefficients), V::max(V::zero(), x));
+}
+
+template <class V>
+void delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        const typename V::Float sum = V::load(x + i, lanes) + V::load(bias + i, lanes);
+        const typename V::Float kept = V::load(rate + i, lanes) * softplus<V>(sum);
+        V::store(x + i, exp<V>(V::zero() - kept), lanes);
+      });
 }
 
 template <class V>
 void fill_states(Ops& ops) {
   ops.conv_step = conv_step<V>;
-  ops.delta_step = delta_step<V>;
+  ops.delta_run = delta_run<V>;
+  ops.delta_decays = delta_decays<V>;
 }
 
 }  // namespace weir::kernels::simd

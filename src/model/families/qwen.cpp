@@ -1,5 +1,5 @@
-// Qwen2 (biases on Q, K and V; MiMo is the same), Qwen3 (RMSNorm on every Q and K head), dense and
-// with experts, and Qwen3-Next (gated delta nets between layers of gated attention).
+// Qwen2 (biases on Q, K and V; MiMo is the same) and Qwen3 (RMSNorm on every Q and K head), dense
+// and with experts.
 #include <set>
 
 #include "model/families/family.h"
@@ -12,8 +12,6 @@ constexpr Defaults kQwen2 = {.num_key_value_heads = 32};
 constexpr Defaults kQwen2Moe = {.num_key_value_heads = 16};
 constexpr Defaults kQwen3 = {.num_key_value_heads = 32, .head_dim = 128};
 constexpr Defaults kQwen3Moe = {.num_key_value_heads = 4};
-constexpr Defaults kQwen3Next = {
-    .num_key_value_heads = 2, .head_dim = 256, .partial_rotary_factor = 0.25f, .norm_offset = 1};
 
 // Which layers have a window, and which. It counts only if use_sliding_window says so, and then
 // from layer max_window_layers on.
@@ -61,52 +59,27 @@ ModelSpec dense(const ConfigReader& c, const Defaults& defaults, Attention attn)
 
 // Layer i has experts iff it is not in mlp_only_layers and i + 1 is a multiple of
 // decoder_sparse_step.
-ModelSpec sparse(const ConfigReader& c, const Defaults& defaults, const Moe& moe,
-                 const std::function<Operation(int)>& mixer) {
+ModelSpec sparse(const ConfigReader& c, const Defaults& defaults, const Moe& moe, Attention attn) {
   ModelSpec m = decoder(c, defaults);
+  const Windows windows(c);
   const Dense dense_ffn = gated_ffn(c, "intermediate_size");
   const int step = c.int_or("decoder_sparse_step", 1, 1);
   const std::vector<int> listed = c.ints("mlp_only_layers");
   const std::set<int> dense_layers(listed.begin(), listed.end());
   for (int i = 0; i < num_layers(c); ++i) {
     const bool is_dense = (i + 1) % step != 0 || dense_layers.contains(i);
-    add_layer(m,
-              pre_norm(m.final_norm, mixer(i), is_dense ? Operation{dense_ffn} : Operation{moe}));
+    attn.window = windows[i];
+    add_layer(m, pre_norm(m.final_norm, attn, is_dense ? Operation{dense_ffn} : Operation{moe}));
   }
   return m;
 }
 
-std::function<Operation(int)> windowed(const ConfigReader& c, const Attention& attn) {
-  return [attn, windows = Windows(c)](int layer) {
-    Attention windowed = attn;
-    windowed.window = windows[layer];
-    return windowed;
-  };
-}
-
-Attention gated_attention(const ConfigReader& c, const Defaults& defaults) {
-  Attention attn = qwen3_attention(c, defaults);
-  attn.qk_norm_offset = defaults.norm_offset;
-  attn.out_gate = Attention::kAfterQuery;
-  return attn;
-}
-
-GatedDelta gated_delta(const ConfigReader& c, const Defaults& defaults) {
-  return GatedDelta{.key_heads = c.int_or("linear_num_key_heads", 16),
-                    .value_heads = c.int_or("linear_num_value_heads", 32),
-                    .key_dim = c.int_or("linear_key_head_dim", 128),
-                    .value_dim = c.int_or("linear_value_head_dim", 128),
-                    .conv_taps = c.int_or("linear_conv_kernel_dim", 4),
-                    .norm_eps = rms(c, defaults).eps};
-}
-
-Moe routed(const ConfigReader& c, int num_experts, int top_k, bool renormalise = false) {
+Moe routed(const ConfigReader& c, int num_experts, int top_k) {
   return Moe{
       .num_experts = num_experts,
       .top_k = top_k,
       .expert = gated_ffn(c, "moe_intermediate_size"),
-      .router = {.score = Router::kSoftmax,
-                 .renormalise = c.bool_or("norm_topk_prob", renormalise)},
+      .router = {.score = Router::kSoftmax, .renormalise = c.bool_or("norm_topk_prob", false)},
   };
 }
 
@@ -127,30 +100,12 @@ ModelSpec qwen2_moe(const ConfigReader& c) {
   Moe moe = routed(c, c.int_or("num_experts", 60, 1), c.int_or("num_experts_per_tok", 4, 1));
   moe.shared = gated_ffn(c, "shared_expert_intermediate_size");
   moe.shared_gate = true;
-  return sparse(c, kQwen2Moe, moe, windowed(c, qwen2_attention(c, kQwen2Moe)));
+  return sparse(c, kQwen2Moe, moe, qwen2_attention(c, kQwen2Moe));
 }
 
 ModelSpec qwen3_moe(const ConfigReader& c) {
   const Moe moe = routed(c, c.int_or("num_experts", 128, 1), c.int_or("num_experts_per_tok", 8, 1));
-  return sparse(c, kQwen3Moe, moe, windowed(c, qwen3_attention(c, kQwen3Moe)));
-}
-
-ModelSpec qwen3_next(const ConfigReader& c) {
-  Moe moe = routed(c, c.int_or("num_experts", 512, 1), c.int_or("num_experts_per_tok", 10, 1),
-                   /*renormalise=*/true);
-  moe.shared = gated_ffn(c, "shared_expert_intermediate_size");
-  moe.shared_gate = true;
-  const int interval = c.int_or("full_attention_interval", 4, 1);
-  const std::vector<bool> linear =
-      layers_of_type(c, "linear_attention", [=](int layer) { return (layer + 1) % interval != 0; });
-  for (const char* key : {"use_sliding_window", "sliding_window", "max_window_layers"})
-    c.ignore(key);  // No layer has one.
-  const Operation delta = gated_delta(c, kQwen3Next), attention = gated_attention(c, kQwen3Next);
-  ModelSpec m = sparse(c, kQwen3Next, moe, [&](int layer) {
-    return linear[static_cast<size_t>(layer)] ? delta : attention;
-  });
-  m.convolution = "linear_attn.conv1d";
-  return m;
+  return sparse(c, kQwen3Moe, moe, qwen3_attention(c, kQwen3Moe));
 }
 
 }  // namespace weir::model::family

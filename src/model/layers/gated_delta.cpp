@@ -1,5 +1,6 @@
 #include "model/layers/gated_delta.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/layers/project_columns.h"
@@ -19,7 +20,8 @@ int64_t piece_floats(const GatedDelta& d) {
   return (floats + kLine - 1) / kLine * kLine;
 }
 
-float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+// Rows of a run: few enough that a head's queries, keys and values stay in the second cache.
+constexpr int32_t kRunRows = 64;
 
 // scale * x / sqrt(sum x^2 + eps)
 void make_unit(const kernels::Ops& ops, float scale, int32_t n, float* x) {
@@ -39,27 +41,113 @@ GatedDeltaLayer::GatedDeltaLayer(const LayerSource& source, const GatedDelta& sp
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   const int32_t values = spec_.value_heads * spec_.value_dim;
-  qkvz_ = binder.linear(layer, "linear_attn.in_proj_qkvz",
-                        2 * (spec_.key_heads * spec_.key_dim + values), source.hidden);
-  ba_ = binder.linear(layer, "linear_attn.in_proj_ba", 2 * spec_.value_heads, source.hidden);
-  out_ = binder.linear(layer, "linear_attn.out_proj", source.hidden, values);
-  conv_ = binder.convolution(layer, spec_.key_heads * head_channels(), spec_.conv_taps);
-  a_log_ = binder.vector(layer, "linear_attn.A_log", spec_.value_heads, 0, /*bare=*/true);
-  dt_bias_ = binder.vector(layer, "linear_attn.dt_bias", spec_.value_heads, 0, /*bare=*/true);
-  norm_ = binder.vector(layer, "linear_attn.norm", spec_.value_dim, 0);
+  bind_inputs(source);
+  bind_convolution(source);
+  bind_rates(source);
+  norm_ = binder.vector(layer, "linear_attn.o_norm", spec_.value_dim, 0);
+  out_ = binder.linear(layer, "linear_attn.o_proj", source.hidden, values);
   converts_heads_ = head_values() % (out_.int8 ? out_.quant.group : 32) == 0;
-  input_ = SublayerInput::bind(source, static_cast<uint8_t>(qkvz_.forms() | ba_.forms()));
+  uint8_t forms = 0;
+  for (const Linear& weight : in_) forms |= weight.forms();
+  input_ = SublayerInput::bind(source, forms);
 
   ScratchPlan& scratch = source.scratch;
-  projected_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = qkvz_.n});
-  rates_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = ba_.n});
-  attended_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = out_.k});
+  const auto ask = [&](int32_t width) {
+    return scratch.ask<float>(BufferUse::kComputing, {.per_row = width});
+  };
+  for (size_t i = 0; i < kInputs; ++i) inputs_[i] = ask(in_[i].n);
+  if (gate_b_.n > 0) gate_latents_ = inputs_[kGate], inputs_[kGate] = ask(gate_b_.n);
+  if (decay_b_.n > 0) decay_latents_ = inputs_[kDecay], inputs_[kDecay] = ask(decay_b_.n);
+  attended_ = ask(out_.k);
   attended_forms_ = scratch.ask_forms(out_.k, 1, out_.forms());
+}
+
+void GatedDeltaLayer::bind_inputs(const LayerSource& source) {
+  const int32_t keys = spec_.key_heads * spec_.key_dim;
+  const int32_t values = spec_.value_heads * spec_.value_dim;
+  const int32_t decays = spec_.value_heads * spec_.decays();
+  const int32_t gate_rank = spec_.gate_rank, decay_rank = spec_.decay_rank;
+  const std::array<WeightBinder::Part, kInputs> parts = {
+      {{"linear_attn.q_proj", keys},
+       {"linear_attn.k_proj", keys},
+       {"linear_attn.v_proj", values},
+       gate_rank > 0 ? WeightBinder::Part{"linear_attn.g_a_proj", gate_rank}
+                     : WeightBinder::Part{"linear_attn.g_proj", values},
+       {"linear_attn.b_proj", spec_.value_heads},
+       decay_rank > 0 ? WeightBinder::Part{"linear_attn.f_a_proj", decay_rank}
+                      : WeightBinder::Part{"linear_attn.a_proj", decays}}};
+  const int layer = source.stored_layer();
+  WeightBinder& binder = source.binder;
+  std::ranges::copy(binder.linears(layer, parts, source.hidden, /*bias=*/false), in_.begin());
+  // Latents are short: to convert them would cost a phase, and save little.
+  const auto second = [&](const char* part, int32_t n, int32_t rank) {
+    return rank == 0 ? Linear{}
+                     : binder.linear(layer, part, n, rank, false, Precision::kFloatActivations);
+  };
+  gate_b_ = second("linear_attn.g_b_proj", values, gate_rank);
+  decay_b_ = second("linear_attn.f_b_proj", decays, decay_rank);
+}
+
+// One for all channels, or one for each of q, k and v.
+void GatedDeltaLayer::bind_convolution(const LayerSource& source) {
+  WeightBinder& binder = source.binder;
+  const int layer = source.stored_layer();
+  const std::array<const char*, kConvolved.size()> own = {
+      "linear_attn.q_conv1d", "linear_attn.k_conv1d", "linear_attn.v_conv1d"};
+  const bool together = binder.has_weight(layer, "linear_attn.conv1d");
+  const int32_t all = spec_.key_heads * head_channels();
+  const float* shared =
+      together ? binder.convolution(layer, "linear_attn.conv1d", all, spec_.conv_taps) : nullptr;
+  int32_t first = 0;
+  for (const Input kind : kConvolved) {
+    const int32_t channels = spec_.key_heads * head_width(kind);
+    taps_[kind] =
+        together ? Taps{shared + first, all}
+                 : Taps{binder.convolution(layer, own[kind], channels, spec_.conv_taps), channels};
+    first += channels;
+  }
+}
+
+void GatedDeltaLayer::bind_rates(const LayerSource& source) {
+  const int layer = source.stored_layer();
+  const int32_t heads = spec_.value_heads;
+  const float* a_log = source.binder.vector(layer, "linear_attn.A_log", heads, 0, /*bare=*/true);
+  dt_bias_ = source.binder.vector(layer, "linear_attn.dt_bias", heads * spec_.decays(), 0,
+                                  /*bare=*/true);
+  for (int32_t head = 0; a_log != nullptr && head < heads; ++head)
+    rates_.insert(rates_.end(), static_cast<size_t>(spec_.decays()), std::exp(a_log[head]));
+}
+
+int32_t GatedDeltaLayer::head_width(Input kind) const {
+  switch (kind) {
+    case kQ:
+    case kK:
+      return spec_.key_dim;
+    case kV:
+    case kGate:
+      return head_values();
+    case kBeta:
+      return spec_.group();
+    case kDecay:
+      return spec_.group() * spec_.decays();
+  }
+  return 0;
+}
+
+float* GatedDeltaLayer::head_row(const Pass& pass, Input kind, int64_t row, int32_t head) const {
+  const int64_t width = head_width(kind);
+  return pass.ws.at(inputs_[kind]) + (row * spec_.key_heads + head) * width;
+}
+
+kernels::TokenRows GatedDeltaLayer::head_rows(const Pass& pass, Input kind, int64_t row,
+                                              int32_t head, int64_t offset) const {
+  return {head_row(pass, kind, row, head) + offset, int64_t{spec_.key_heads} * head_width(kind)};
 }
 
 LayerFacts GatedDeltaLayer::facts() const {
   LayerFacts facts = {.leaves_nothing = output_.adds_columns()};
-  for (const Linear* weight : {&qkvz_, &ba_, &out_}) facts.add(*weight);
+  for (const Linear& weight : in_) facts.add(weight);
+  for (const Linear* weight : {&gate_b_, &decay_b_, &out_}) facts.add(*weight);
   return facts;
 }
 
@@ -71,8 +159,13 @@ void GatedDeltaLayer::leave(const Pass& pass, int32_t begin, int32_t end) const 
   if (!output_.adds_columns()) output_.add_rows(pass, begin, end);
 }
 
-ColumnShares<2> GatedDeltaLayer::input_shares(const Pass& pass) const {
-  return {pass, {&qkvz_, &ba_}, 64};
+ColumnShares<GatedDeltaLayer::kInputs> GatedDeltaLayer::input_shares(const Pass& pass) const {
+  return {pass, {&in_[kQ], &in_[kK], &in_[kV], &in_[kGate], &in_[kBeta], &in_[kDecay]}, 64};
+}
+
+ColumnShares<2> GatedDeltaLayer::second_shares(const Pass& pass) const {
+  if (gate_b_.n == 0) return {pass, {&decay_b_, &gate_b_}, 64};
+  return {pass, {&gate_b_, &decay_b_}, 64};
 }
 
 kernels::NextWeights GatedDeltaLayer::first_weights(const Pass& pass) const {
@@ -83,6 +176,10 @@ void GatedDeltaLayer::compute(const Pass& pass, const RowRange& rows,
                               const kernels::NextWeights& after) const {
   project(pass);
   pass.team.barrier(pass.member);
+  if (gate_b_.n + decay_b_.n > 0) {
+    project_latents(pass);
+    pass.team.barrier(pass.member);
+  }
   // The last slices, which are those of prompts, come first: what is left for the end of the phase
   // is small.
   const int64_t total = std::ssize(pass.batch.slices) * spec_.key_heads;
@@ -112,25 +209,48 @@ void GatedDeltaLayer::project(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "qkvz_proj");
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
-  project_columns<2>(pass, {&qkvz_, &ba_}, {pass.ws.at(projected_), pass.ws.at(rates_)}, in,
-                     input_shares(pass), SublayerOutput::first_weights(pass, out_));
+  std::array<const Linear*, kInputs> weights{};
+  std::array<float*, kInputs> outputs{};
+  for (size_t i = 0; i < kInputs; ++i) weights[i] = &in_[i], outputs[i] = pass.ws.at(inputs_[i]);
+  if (gate_b_.n > 0) outputs[kGate] = pass.ws.at(gate_latents_);
+  if (decay_b_.n > 0) outputs[kDecay] = pass.ws.at(decay_latents_);
+  project_columns<kInputs>(pass, weights, outputs, in, input_shares(pass),
+                           SublayerOutput::first_weights(pass, out_));
+}
+
+void GatedDeltaLayer::project_latents(const Pass& pass) const {
+  const trace::Scope scope(trace::Kind::kKernel, "latents_proj");
+  const auto multiply_range = [&](const ColumnRange& columns, const kernels::NextWeights& next) {
+    const bool gates = gate_b_.n > 0 && columns.weight == 0;
+    const Linear& weight = gates ? gate_b_ : decay_b_;
+    multiply(pass, weight, {.x = pass.ws.at(gates ? gate_latents_ : decay_latents_)},
+             {.rows = pass.rows(),
+              .begin = columns.begin,
+              .end = columns.end,
+              .y = pass.ws.at(inputs_[gates ? kGate : kDecay]),
+              .y_stride = weight.n,
+              .next = next});
+  };
+  claim_columns(pass, second_shares(pass), SublayerOutput::first_weights(pass, out_),
+                multiply_range);
 }
 
 // One key head through the rows of a slice, in order.
 void GatedDeltaLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t head) const {
   const int64_t floats = piece_floats(spec_);
   StatePiece state(pass, memory_, slice, head * floats, floats);
-  float* const piece = state.begin();
-  float* const states = piece + int64_t{spec_.conv_taps - 1} * head_channels();
-  const int32_t head_rows = head_channels() + head_values();
+  float* const history = state.begin();
+  float* const states = history + int64_t{spec_.conv_taps - 1} * head_channels();
   const int32_t end = slice.row_begin + slice.rows;
-  for (int64_t row = slice.row_begin; row < end; ++row) {
-    float* x = pass.ws.at(projected_) + row * qkvz_.n + int64_t{head} * head_rows;
-    convolve(pass, head, piece, x);
-    make_unit(pass.ops, 1 / std::sqrt(static_cast<float>(spec_.key_dim)), spec_.key_dim, x);
-    make_unit(pass.ops, 1, spec_.key_dim, x + spec_.key_dim);
-    attend(pass, row, head, x, states);
-    state.after_row();
+  for (int32_t begin = slice.row_begin; begin < end;) {
+    const RowRange rows = {begin, begin + state.together(std::min(end - begin, kRunRows))};
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      convolve(pass, row, head, history);
+      find_rates(pass, row, head);
+    }
+    attend(pass, rows, head, states);
+    state.after_rows(rows.count());
+    begin = rows.end;
   }
   if (converts_heads_)
     convert(pass, {.k = out_.k,
@@ -140,44 +260,62 @@ void GatedDeltaLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t 
                    .columns = head_values()});
 }
 
-// Queries, keys and values lie together in a row, but apart in the convolution's channels.
-void GatedDeltaLayer::convolve(const Pass& pass, int32_t head, float* history, float* x) const {
-  const int32_t keys = spec_.key_heads * spec_.key_dim;
-  const std::array<int32_t, 3> widths = {spec_.key_dim, spec_.key_dim, head_values()};
-  const std::array<int32_t, 3> firsts = {head * spec_.key_dim, keys + head * spec_.key_dim,
-                                         2 * keys + head * head_values()};
-  int32_t at = 0;
-  for (size_t i = 0; i < widths.size(); at += widths[i++])
-    pass.ops.conv_step({.weights = conv_ + firsts[i],
-                        .weight_stride = int64_t{spec_.key_heads} * head_channels(),
-                        .history = history + at,
+// Queries, keys and values of a row: the next ones of their convolution, and what they become.
+void GatedDeltaLayer::convolve(const Pass& pass, int64_t row, int32_t head, float* history) const {
+  for (const Input kind : kConvolved) {
+    const int32_t width = head_width(kind);
+    float* const x = head_row(pass, kind, row, head);
+    pass.ops.conv_step({.weights = taps_[kind].weights + int64_t{head} * width,
+                        .weight_stride = taps_[kind].stride,
+                        .history = history,
                         .history_stride = head_channels(),
                         .taps = spec_.conv_taps},
-                       widths[i], x + at);
-  pass.ops.act(kernels::Act::kSilu, head_channels(), x);
+                       width, x);
+    pass.ops.act(kernels::Act::kSilu, width, x);
+    history += width;
+  }
+  const float scale = 1 / std::sqrt(static_cast<float>(spec_.key_dim));
+  make_unit(pass.ops, scale, spec_.key_dim, head_row(pass, kQ, row, head));
+  make_unit(pass.ops, 1, spec_.key_dim, head_row(pass, kK, row, head));
 }
 
-// The value heads of a key head, for one row: x is [q, k, v, z].
-void GatedDeltaLayer::attend(const Pass& pass, int64_t row, int32_t head, const float* x,
+// How much of their states a row's value heads keep, and how much of the change they take.
+void GatedDeltaLayer::find_rates(const Pass& pass, int64_t row, int32_t head) const {
+  float* const beta = head_row(pass, kBeta, row, head);
+  pass.ops.act(kernels::Act::kSigmoid, spec_.group(), beta);
+  if (spec_.beta_most != 1) pass.ops.scale(spec_.beta_most, spec_.group(), beta);
+  const int32_t decays = head_width(kDecay);
+  const int64_t first = int64_t{head} * decays;
+  pass.ops.delta_decays(rates_.data() + first, dt_bias_ + first, decays,
+                        head_row(pass, kDecay, row, head));
+}
+
+// The value heads of a key head, for some rows.
+void GatedDeltaLayer::attend(const Pass& pass, const RowRange& rows, int32_t head,
                              float* states) const {
-  const int32_t group = spec_.group(), width = spec_.value_dim;
-  const float* rates = pass.ws.at(rates_) + row * ba_.n + int64_t{head} * 2 * group;
-  for (int32_t i = 0; i < group; ++i) {
-    const int32_t value_head = head * group + i;
-    const float b = rates[i], a = rates[group + i];
-    float* out = pass.ws.at(attended_) + row * out_.k + int64_t{value_head} * width;
-    pass.ops.delta_step(
-        {.state = states + int64_t{i} * spec_.key_dim * width,
-         .q = x,
-         .k = x + spec_.key_dim,
-         .v = x + 2 * spec_.key_dim + i * width,
-         .decay = std::exp(-std::exp(a_log_[value_head]) * softplus(a + dt_bias_[value_head])),
-         .beta = 1 / (1 + std::exp(-b)),
-         .dk = spec_.key_dim,
-         .dv = width,
-         .out = out});
-    pass.ops.rms_norm(out, norm_, spec_.norm_eps, width, out);
-    pass.ops.gated_act(x + head_channels() + i * width, out, {}, width, out);
+  const int32_t width = spec_.value_dim;
+  const kernels::GatedAct gate = {.act = spec_.sigmoid_gate ? kernels::Act::kSigmoid
+                                                            : kernels::Act::kSilu};
+  for (int32_t i = 0; i < spec_.group(); ++i) {
+    float* const out = pass.ws.at(attended_) + int64_t{rows.begin} * out_.k + head * head_values() +
+                       int64_t{i} * width;
+    pass.ops.delta_run({.state = states + int64_t{i} * spec_.key_dim * width,
+                        .tokens = rows.count(),
+                        .dk = spec_.key_dim,
+                        .dv = width,
+                        .q = head_rows(pass, kQ, rows.begin, head),
+                        .k = head_rows(pass, kK, rows.begin, head),
+                        .v = head_rows(pass, kV, rows.begin, head, int64_t{i} * width),
+                        .decay = head_rows(pass, kDecay, rows.begin, head, i * spec_.decays()),
+                        .key_decays = spec_.key_decays,
+                        .beta = head_rows(pass, kBeta, rows.begin, head, i),
+                        .out = out,
+                        .out_stride = out_.k});
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      float* const y = out + (row - rows.begin) * out_.k;
+      pass.ops.rms_norm(y, norm_, spec_.norm_eps, width, y);
+      pass.ops.gated_act(head_row(pass, kGate, row, head) + int64_t{i} * width, y, gate, width, y);
+    }
   }
 }
 

@@ -6,14 +6,18 @@
 // position, and whether it lies in the prompt.
 //
 // Each key head has a piece of a sequence's state: the inputs of its convolution that the next
-// tokens still need, [taps - 1][its channels], and S of each of its value heads,
-// [key_dim][value_dim].
+// tokens still need, [taps - 1][its channels], and S of each of its value heads
+// (kernels::DeltaRun).
 //
 // Threads: as Layer. Members claim pairs of a slice and a key head: no piece of a state has two
 // writers.
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include "model/layers/norm_embed.h"
+#include "model/operations/gated_delta.h"
 
 namespace weir::model {
 
@@ -32,30 +36,54 @@ class GatedDeltaLayer final : public Layer {
   LayerFacts facts() const override;
 
  private:
+  // Weights that a row of the input meets, and, where they are of low rank, those that what the
+  // first give meets.
+  enum Input : uint8_t { kQ, kK, kV, kGate, kBeta, kDecay };
+  static constexpr size_t kInputs = 6;
+  static constexpr std::array<Input, 3> kConvolved = {kQ, kK, kV};
+
   // What a key head has: channels of the convolution, [q, k, v of each value head], and of values.
   int32_t head_channels() const { return 2 * spec_.key_dim + head_values(); }
   int32_t head_values() const { return spec_.group() * spec_.value_dim; }
-  ColumnShares<2> input_shares(const Pass& pass) const;
+  // Of a key head in what the input of this kind becomes.
+  int32_t head_width(Input kind) const;
+  float* head_row(const Pass& pass, Input kind, int64_t row, int32_t head) const;
+  kernels::TokenRows head_rows(const Pass& pass, Input kind, int64_t row, int32_t head,
+                               int64_t offset = 0) const;
+  void bind_inputs(const LayerSource& source);
+  void bind_rates(const LayerSource& source);
+  void bind_convolution(const LayerSource& source);
+
+  ColumnShares<kInputs> input_shares(const Pass& pass) const;
+  ColumnShares<2> second_shares(const Pass& pass) const;
   void project(const Pass& pass) const;
+  void project_latents(const Pass& pass) const;
   void follow(const Pass& pass, const BatchSlice& slice, int32_t head) const;
-  void convolve(const Pass& pass, int32_t head, float* history, float* x) const;
-  void attend(const Pass& pass, int64_t row, int32_t head, const float* x, float* states) const;
+  void convolve(const Pass& pass, int64_t row, int32_t head, float* history) const;
+  void find_rates(const Pass& pass, int64_t row, int32_t head) const;
+  void attend(const Pass& pass, const RowRange& rows, int32_t head, float* states) const;
   void convert(const Pass& pass, const ActivationForms::Part& part) const;
 
   GatedDelta spec_;
   int32_t memory_;  // Which layer of the cache.
   SublayerInput input_;
   SublayerOutput output_;
-  // Rows by key head: [q, k, v, z]; [b, a], a number for each value head.
-  Linear qkvz_, ba_, out_;
+  std::array<Linear, kInputs> in_;  // By Input.
+  Linear gate_b_, decay_b_;         // From latents; else without rows.
+  Linear out_;
   bool converts_heads_ = false;  // As in AttentionLayer.
-  const float* conv_ = nullptr;  // [taps][channels: q of all heads, k of all, v of all]
-  const float* a_log_ = nullptr;
-  const float* dt_bias_ = nullptr;
-  const float* norm_ = nullptr;  // [value_dim]
+  struct Taps {
+    const float* weights = nullptr;  // [taps][channels of all heads], or of q, k and v.
+    int64_t stride = 0;
+  };
+  std::array<Taps, kConvolved.size()> taps_;  // Of q, k and v.
+  std::vector<float> rates_;                  // For each decay, of all value heads.
+  const float* dt_bias_ = nullptr;            // So are these.
+  const float* norm_ = nullptr;               // [value_dim]
 
-  Buffer<float> projected_, rates_;  // [rows, qkvz_.n], [rows, ba_.n]
-  Buffer<float> attended_;           // [rows, out_.k]
+  std::array<Buffer<float>, kInputs> inputs_;  // [rows, n], by Input.
+  Buffer<float> gate_latents_, decay_latents_;
+  Buffer<float> attended_;  // [rows, out_.k]
   FormsBuffer attended_forms_;
 };
 

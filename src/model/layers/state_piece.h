@@ -34,9 +34,14 @@ class StatePiece {
 
   float* begin() const { return data_; }
 
-  // The slice's next row has changed it.
-  void after_row() {
-    ++position_;
+  // How many of the slice's next `rows` may change it before the next checkpoint is due.
+  int32_t together(int32_t rows) const {
+    return marks_.empty() ? rows : std::min(rows, marks_.front().position - position_);
+  }
+  // The slice's next row has changed it, or as many rows as together() allows.
+  void after_row() { after_rows(1); }
+  void after_rows(int32_t rows) {
+    position_ += rows;
     if (marks_.empty() || marks_.front().position != position_) return;
     std::copy_n(data_, count_, at(marks_.front().slot));
     marks_ = marks_.subspan(1);

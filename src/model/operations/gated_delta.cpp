@@ -8,8 +8,14 @@
 namespace weir::model {
 
 std::string text(const GatedDelta& d) {
-  return format("gated-delta %dx%d/%dx%d conv %d", d.value_heads, d.value_dim, d.key_heads,
-                d.key_dim, d.conv_taps);
+  std::string s = format("gated-delta %dx%d/%dx%d conv %d", d.value_heads, d.value_dim, d.key_heads,
+                         d.key_dim, d.conv_taps);
+  if (d.key_decays) s += " decays of keys";
+  if (d.decay_rank > 0) s += format(" by %d", d.decay_rank);
+  if (d.beta_most != 1) s += " beta to " + number(d.beta_most);
+  if (d.sigmoid_gate) s += " sigmoid gate";
+  if (d.gate_rank > 0) s += format("%s by %d", d.sigmoid_gate ? "" : " gate", d.gate_rank);
+  return s;
 }
 
 Result<void> check(const GatedDelta& d, int layer) {
@@ -26,6 +32,9 @@ Result<void> check(const GatedDelta& d, int layer) {
   if (d.conv_taps < 2 || d.conv_taps > kTapsMax)
     return wrong(layer, "expected a linear_conv_kernel_dim from 2 to " + std::to_string(kTapsMax) +
                             ", found " + std::to_string(d.conv_taps));
+  constexpr int kRankMax = 1 << 16;
+  WEIR_TRY(check_size(layer, "the decays' rank", d.decay_rank, 0, kRankMax));
+  WEIR_TRY(check_size(layer, "the gates' rank", d.gate_rank, 0, kRankMax));
   return check_not_negative(layer, {{"rms_norm_eps", d.norm_eps}});
 }
 
