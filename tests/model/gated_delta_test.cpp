@@ -7,6 +7,8 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "card/model_card.h"
@@ -21,13 +23,15 @@ using Logits = std::vector<std::vector<float>>;  // By token.
 constexpr int32_t kTokens = 40;
 constexpr int32_t kPrompt = 17;
 
-class GatedDeltaTest : public testing::TestWithParam<Compute> {
+// The Kimi's decays are those of keys.
+class GatedDeltaTest : public testing::TestWithParam<std::tuple<const char*, Compute>> {
  protected:
   void SetUp() override {
+    const auto& [name, compute] = GetParam();
     const auto card =
-        card::ModelCard::open_folder(WEIR_SOURCE_DIR "/tests/data/families/mlxconv_qwen3_next");
+        card::ModelCard::open_folder(std::string(WEIR_SOURCE_DIR "/tests/data/families/") + name);
     ASSERT_TRUE(card) << card.error().message;
-    auto model = Model::load(*card, {.compute = GetParam(), .rows_max = 128, .context_max = 64},
+    auto model = Model::load(*card, {.compute = compute, .rows_max = 128, .context_max = 64},
                              kernels::ops_for(kernels::detect_isa()), team_);
     ASSERT_TRUE(model) << model.error().message;
     model_ = std::move(*model);
@@ -81,10 +85,15 @@ TEST_P(GatedDeltaTest, BeginsWithZerosWhateverTheSlotHolds) {
   EXPECT_EQ(run(tokens, 8), first);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, GatedDeltaTest, testing::Values(Compute::kFast, Compute::kExact),
-                         [](const testing::TestParamInfo<Compute>& tested) {
-                           return tested.param == Compute::kFast ? "Fast" : "Exact";
-                         });
+std::string name_of(const testing::TestParamInfo<GatedDeltaTest::ParamType>& tested) {
+  const std::string mode = std::get<1>(tested.param) == Compute::kFast ? "_fast" : "_exact";
+  return std::get<0>(tested.param) + mode;
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, GatedDeltaTest,
+                         testing::Combine(testing::Values("mlxconv_qwen3_next", "kimi_linear"),
+                                          testing::Values(Compute::kFast, Compute::kExact)),
+                         name_of);
 
 }  // namespace
 }  // namespace weir::model

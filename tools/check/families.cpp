@@ -26,9 +26,7 @@ constexpr std::array kLater = {
     Later{"index_topk", "sparse attention"},
     Later{"conv_L_cache", "recurrent layers"},
     Later{"hybrid_override_pattern", "recurrent layers"},
-    Later{"linear_attn_config", "recurrent layers"},
     Later{"linear_attn_type_list", "recurrent layers"},
-    Later{"linear_conv_kernel_dim", "recurrent layers"},
     Later{"mamba_d_conv", "recurrent layers"},
     Later{"state_size", "recurrent layers"},
 };

@@ -1,4 +1,6 @@
-// Qwen3-Next: gated delta nets, and after some of them a layer of gated attention.
+// Qwen3-Next and Qwen3.5: gated delta nets, and after some of them a layer of gated attention.
+// Qwen3.5 stores the inputs of delta nets in other modules; it is dense, or has experts in each
+// layer.
 #include "model/families/family.h"
 
 namespace weir::model::family {
@@ -12,6 +14,13 @@ constexpr Defaults kQwen3Next = {.vocab_size = 151936,
                                  .head_dim = 256,
                                  .partial_rotary_factor = 0.25f,
                                  .norm_offset = 1};
+constexpr Defaults with_kv_heads(Defaults defaults, int kv_heads) {
+  defaults.vocab_size = 248320;
+  defaults.num_key_value_heads = kv_heads;
+  return defaults;
+}
+constexpr Defaults kQwen3_5 = with_kv_heads(kQwen3Next, 4);
+constexpr Defaults kQwen3_5Moe = with_kv_heads(kQwen3Next, 2);
 
 Attention gated_attention(const ConfigReader& c, const Defaults& defaults) {
   Attention attn = gqa(c, defaults);
@@ -68,6 +77,30 @@ ModelSpec hybrid(const ConfigReader& c, const Defaults& defaults,
 const std::vector<std::string> kQkv = {"linear_attn.q_proj", "linear_attn.k_proj",
                                        "linear_attn.v_proj"};
 
+ModelSpec qwen3_5_hybrid(const ConfigReader& c, const Defaults& defaults,
+                         const std::function<Operation(int)>& network) {
+  // Of images, which share a position among three angles; of layers that guess further tokens.
+  if (const auto r = c.child("rope_parameters"))
+    for (const char* key : {"mrope_interleaved", "mrope_section"}) r->ignore(key);
+  for (const char* key : {"mamba_ssm_dtype", "mlp_only_layers", "mtp_num_hidden_layers",
+                          "mtp_use_dedicated_embeddings", "norm_topk_prob"})
+    c.ignore(key);
+  ModelSpec m = hybrid(c, defaults, network);
+  m.fused = {{"linear_attn.in_proj_qkv", kQkv}};
+  for (const char* part : {"a", "b"})
+    m.renames.emplace_back(std::string("linear_attn.") + part + "_proj",
+                           std::string("linear_attn.in_proj_") + part);
+  m.renames.emplace_back("linear_attn.g_proj", "linear_attn.in_proj_z");
+  m.expert_tensors = ExpertTensors{"mlp.experts.gate_up_proj", "mlp.experts.down_proj"};
+  return m;
+}
+
+ModelSpec beside_images(const ConfigReader& c, Describe describe) {
+  c.ignore("language_model_only");
+  return text_within(c, describe, {"model.language_model.", "language_model.model."},
+                     {"model.visual.", "vision_tower.", "visual."});
+}
+
 }  // namespace
 
 ModelSpec qwen3_next(const ConfigReader& c) {
@@ -90,5 +123,19 @@ ModelSpec qwen3_next(const ConfigReader& c) {
              {"linear_attn.in_proj_ba", {"linear_attn.b_proj", "linear_attn.a_proj"}, heads}};
   return m;
 }
+
+ModelSpec qwen3_5_text(const ConfigReader& c) {
+  const Dense ffn = gated_ffn(c, "intermediate_size");
+  return qwen3_5_hybrid(c, kQwen3_5, [&](int) { return ffn; });
+}
+
+ModelSpec qwen3_5_moe_text(const ConfigReader& c) {
+  c.ignore("intermediate_size");  // All layers have experts.
+  const Moe moe = routed(c, 256, 8);
+  return qwen3_5_hybrid(c, kQwen3_5Moe, [&](int) { return moe; });
+}
+
+ModelSpec qwen3_5(const ConfigReader& c) { return beside_images(c, qwen3_5_text); }
+ModelSpec qwen3_5_moe(const ConfigReader& c) { return beside_images(c, qwen3_5_moe_text); }
 
 }  // namespace weir::model::family
