@@ -50,6 +50,7 @@ Ops checked_ops() {
   check.template operator()<&Ops::layer_norm, requirements::layer_norm>();
   check.template operator()<&Ops::add_scaled, requirements::add_scaled>();
   check.template operator()<&Ops::scale, requirements::scale>();
+  check.template operator()<&Ops::product, requirements::product>();
   check.template operator()<&Ops::softcap, requirements::softcap>();
   check.template operator()<&Ops::gated_act, requirements::gated_act>();
   check.template operator()<&Ops::act, requirements::act>();
@@ -62,6 +63,7 @@ Ops checked_ops() {
   check.template operator()<&Ops::conv_step, requirements::conv_step>();
   check.template operator()<&Ops::delta_run, requirements::delta_run>();
   check.template operator()<&Ops::delta_decays, requirements::delta_decays>();
+  check.template operator()<&Ops::decay_step, requirements::decay_step>();
   check.template operator()<&Ops::argmax, requirements::argmax>();
   check.template operator()<&Ops::log_sum_exp, requirements::log_sum_exp>();
   check.template operator()<&Ops::softmax, requirements::softmax>();

@@ -237,6 +237,21 @@ struct DeltaRun {
   int64_t out_stride = 0;
 };
 
+// One token of one head of a linear attention with a fixed decay, which reads and changes its state
+// S [dk][dv]:
+//   S = decay S;  S = S + k (x) v;  out = S^T q
+// REQUIRES: dk, dv >= 1; `out` overlaps neither S nor q nor k nor v.
+struct DecayStep {
+  float* state = nullptr;
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  float decay = 1;
+  int32_t dk = 0;
+  int32_t dv = 0;
+  float* out = nullptr;
+};
+
 struct Ops {
   Isa isa = Isa::kScalar;
   // In fast mode weights meet the tokens of prompts in bf16 (gemm_quant_bf16, gemm_float_bf16):
@@ -302,6 +317,8 @@ struct Ops {
   // y += s * x.
   void (*add_scaled)(const float* x, float s, int32_t n, float* y);
   void (*scale)(float s, int32_t n, float* y);
+  // y = x * y, element by element.
+  void (*product)(const float* x, int32_t n, float* y);
   // y = cap * tanh(y / cap). REQUIRES: cap > 0.
   void (*softcap)(float cap, int32_t n, float* y);
   // y = act(gate) * up, or, with a limit,
@@ -346,6 +363,8 @@ struct Ops {
   void (*delta_run)(const DeltaRun& run);
   // x = exp(-rate ln(1 + exp(x + bias))), element by element: how much of a state is kept.
   void (*delta_decays)(const float* rate, const float* bias, int32_t n, float* x);
+  // Ascending in dk, one fma after the other from 0; the decayed S is rounded.
+  void (*decay_step)(const DecayStep& step);
 
   // --- Logits. n is the vocabulary. REQUIRES: n >= 1.
 

@@ -217,6 +217,8 @@ Broken add_scaled(const float* x, float, int32_t n, float* y) { return row_to_ro
 
 Broken scale(float, int32_t n, float* y) { return row_to_row(y, n, y); }
 
+Broken product(const float* x, int32_t n, float* y) { return row_to_row(x, n, y); }
+
 Broken softcap(float cap, int32_t n, float* y) {
   REQUIRE(cap > 0);
   return row_to_row(y, n, y);
@@ -304,6 +306,17 @@ Broken delta_run(const DeltaRun& run) {
 Broken delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
   REQUIRE_ALL(row_to_row(x, n, x));
   REQUIRE(rate != nullptr && bias != nullptr);
+  return nullptr;
+}
+
+Broken decay_step(const DecayStep& step) {
+  REQUIRE(step.dk >= 1 && step.dv >= 1);
+  REQUIRE(step.state != nullptr && step.out != nullptr);
+  REQUIRE(step.q != nullptr && step.k != nullptr && step.v != nullptr);
+  REQUIRE(apart(step.out, step.dv, step.state, int64_t{step.dk} * step.dv));
+  REQUIRE(apart(step.out, step.dv, step.q, step.dk));
+  REQUIRE(apart(step.out, step.dv, step.k, step.dk));
+  REQUIRE(apart(step.out, step.dv, step.v, step.dv));
   return nullptr;
 }
 

@@ -48,6 +48,7 @@ Broken rms_norm(const float* x, const float* w, float eps, int32_t n, float* y);
 Broken layer_norm(const float* x, const float* w, const float* b, float eps, int32_t n, float* y);
 Broken add_scaled(const float* x, float s, int32_t n, float* y);
 Broken scale(float s, int32_t n, float* y);
+Broken product(const float* x, int32_t n, float* y);
 Broken softcap(float cap, int32_t n, float* y);
 Broken gated_act(const float* gate, const float* up, const GatedAct& act, int32_t n, float* y);
 Broken act(Act act, int32_t n, float* y);
@@ -64,6 +65,7 @@ Broken attend(const KvPages& kv, const AttendArgs& args);
 Broken conv_step(const ConvStep& conv, int32_t n, float* x);
 Broken delta_run(const DeltaRun& run);
 Broken delta_decays(const float* rate, const float* bias, int32_t n, float* x);
+Broken decay_step(const DecayStep& step);
 
 Broken argmax(const float* x, int32_t n);
 Broken log_sum_exp(const float* x, int32_t n);

@@ -91,6 +91,16 @@ DeltaRun delta_run() {
           .out_stride = 4};
 }
 
+DecayStep decay_step() {
+  return {.state = floats.data(),
+          .q = floats.data() + 100,
+          .k = floats.data() + 200,
+          .v = floats.data() + 300,
+          .dk = 8,
+          .dv = 4,
+          .out = floats.data() + 304};
+}
+
 // The requirement that holds no more after `change`; "" if all do.
 template <class T, class Change>
 std::string broken_by(Broken (*requirement)(const T&), T value, Change change) {
@@ -215,6 +225,7 @@ TEST(Requirements, OfRowsSeeThatTheyAreTheSameOrApart) {
   EXPECT_NE(layer_norm(x, nullptr, nullptr, -1, 8, x), nullptr);
   EXPECT_NE(add_scaled(x, 1, 8, x + 1), nullptr);
   EXPECT_NE(scale(1, 0, x), nullptr);
+  EXPECT_NE(product(x, 8, x + 1), nullptr);
   EXPECT_NE(softcap(0, 8, x), nullptr);
   EXPECT_EQ(gated_act(x, x + 8, {}, 8, x), nullptr);
   EXPECT_NE(gated_act(x, x + 8, {}, 8, x + 9), nullptr);
@@ -288,6 +299,11 @@ TEST(Requirements, NameWhatIsWrongWithAStateAndItsStep) {
   EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 107, "run.q");
   EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 197, "run.k");
   EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 297, "run.v");
+  const auto decay = requirements::decay_step;
+  EXPECT_BREAKS(decay, decay_step(), dv = 0, "dv");
+  EXPECT_BREAKS(decay, decay_step(), q = nullptr, "step.q");
+  EXPECT_BREAKS(decay, decay_step(), out = floats.data() + 31, "step.state");
+  EXPECT_BREAKS(decay, decay_step(), out = floats.data() + 301, "step.v");
 }
 
 #undef EXPECT_BREAKS

@@ -114,6 +114,17 @@ TEST_P(Rows, AddScaledAndScaleAreTheirFormulas) {
   }
 }
 
+TEST_P(Rows, ProductIsItsFormula) {
+  std::mt19937 random(11);
+  for (const int32_t n : kLengths) {
+    const std::vector<float> x = normal(random, n), y0 = normal(random, n);
+    Row y = copy_of(y0);
+    GetParam()->product(x.data(), n, y.get());
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y.data[i], x[i] * y0[i]);
+    y.expect_guard();
+  }
+}
+
 TEST_P(Rows, SoftcapKeepsItsDigitsFromTinyToHugeValues) {
   std::vector<float> x;
   for (double v = 1e-6; v < 1e4; v *= 1.01) {

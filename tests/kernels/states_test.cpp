@@ -195,5 +195,45 @@ TEST_P(States, DecaysAreTheirFormula) {
   EXPECT_EQ(odd[2], 1.0f);
 }
 
+TEST_P(States, DecayStepIsItsFormula) {
+  std::mt19937 random(3);
+  for (const int32_t dk : {1, 5, 16, 128})
+    for (const int32_t dv : {1, 7, 16, 40, 128, 130}) {
+      std::vector<float> states[2];
+      states[0] = normal(random, int64_t{dk} * dv);
+      states[0].push_back(77.0f);
+      states[1] = states[0];
+      for (int token = 0; token < 3; ++token) {
+        const std::vector<float> q = normal(random, dk, 0.1f), k = normal(random, dk);
+        const std::vector<float> v = normal(random, dv), before = states[0];
+        const float decay = 0.9f;
+        std::vector<float> out[2];
+        for (size_t i = 0; i < 2; ++i) {
+          out[i].assign(static_cast<size_t>(dv) + 1, 77.0f);
+          const Ops& ops = i == 0 ? *GetParam() : ops_for(Isa::kScalar);
+          ops.decay_step({.state = states[i].data(),
+                          .q = q.data(),
+                          .k = k.data(),
+                          .v = v.data(),
+                          .decay = decay,
+                          .dk = dk,
+                          .dv = dv,
+                          .out = out[i].data()});
+        }
+        ASSERT_EQ(out[0], out[1]) << dk << " x " << dv;
+        ASSERT_EQ(states[0], states[1]) << dk << " x " << dv;
+        ASSERT_EQ(out[0].back(), 77.0f);
+        ASSERT_EQ(states[0].back(), 77.0f);
+        for (size_t c = 0; c < static_cast<size_t>(dv); ++c) {
+          double sum = 0;
+          for (size_t i = 0; i < k.size(); ++i)
+            sum += q[i] *
+                   (double{decay} * before[i * static_cast<size_t>(dv) + c] + double{k[i]} * v[c]);
+          ASSERT_NEAR(out[0][c], sum, 1e-4) << "column " << c;
+        }
+      }
+    }
+}
+
 }  // namespace
 }  // namespace weir::kernels

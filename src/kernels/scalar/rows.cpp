@@ -38,6 +38,10 @@ void scale(float s, int32_t n, float* y) {
   for (int32_t i = 0; i < n; ++i) y[i] *= s;
 }
 
+void product(const float* x, int32_t n, float* y) {
+  for (int32_t i = 0; i < n; ++i) y[i] *= x[i];
+}
+
 void softcap(float cap, int32_t n, float* y) {
   for (int32_t i = 0; i < n; ++i) y[i] = cap * std::tanh(y[i] / cap);
 }
@@ -115,6 +119,7 @@ void fill_rows(Ops& ops) {
   ops.layer_norm = layer_norm;
   ops.add_scaled = add_scaled;
   ops.scale = scale;
+  ops.product = product;
   ops.softcap = softcap;
   ops.gated_act = gated_act;
   ops.act = act;

@@ -61,12 +61,26 @@ void delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
   }
 }
 
+void decay_step(const DecayStep& step) {
+  for (int32_t c = 0; c < step.dv; ++c) {
+    float* const column = step.state + c;
+    float out = 0;
+    for (int64_t i = 0; i < step.dk; ++i) {
+      float& s = column[i * step.dv];
+      s = std::fma(step.k[i], step.v[c], step.decay * s);
+      out = std::fma(step.q[i], s, out);
+    }
+    step.out[c] = out;
+  }
+}
+
 }  // namespace
 
 void fill_states(Ops& ops) {
   ops.conv_step = conv_step;
   ops.delta_run = delta_run;
   ops.delta_decays = delta_decays;
+  ops.decay_step = decay_step;
 }
 
 }  // namespace weir::kernels::scalar

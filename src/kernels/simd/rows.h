@@ -106,6 +106,14 @@ void scale(float s, int32_t n, float* y) {
 }
 
 template <class V>
+void product(const float* x, int32_t n, float* y) {
+  sweep<V>(
+      n, [&](int32_t i, auto lanes) __attribute__((always_inline)) {
+        V::store(y + i, V::load(x + i, lanes) * V::load(y + i, lanes), lanes);
+      });
+}
+
+template <class V>
 void softcap(float cap, int32_t n, float* y) {
   const typename V::Float limit = V::broadcast(cap);
   sweep<V>(
@@ -281,6 +289,7 @@ void fill_rows(Ops& ops) {
   ops.layer_norm = layer_norm<V>;
   ops.add_scaled = add_scaled<V>;
   ops.scale = scale<V>;
+  ops.product = product<V>;
   ops.softcap = softcap<V>;
   ops.gated_act = gated_act<V>;
   ops.act = act<V>;

@@ -160,11 +160,62 @@ void delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
       });
 }
 
+// Calls columns(column, vecs, lanes) for pieces of dv columns of a state, vecs() vectors each. Sums
+// that wait for one another take the time of an fma each: four of them hide it. Eight, where there
+// are registers for them and their outputs, are whole rows of the usual 128 columns: a state that
+// comes from memory is then read in one piece (bench/README.md, "States").
+template <class V, class F>
+[[gnu::always_inline]] inline void for_columns(int32_t dv, const F& columns) {
+  constexpr int kMost = V::kLanes == 16 ? 8 : 4;
+  int32_t column = 0;
+  for (; column + kMost * V::kLanes <= dv; column += kMost * V::kLanes)
+    columns(column, Index<kMost>{}, typename V::All{});
+  for (; column + 4 * V::kLanes <= dv; column += 4 * V::kLanes)
+    columns(column, Index<4>{}, typename V::All{});
+  for (; column + V::kLanes <= dv; column += V::kLanes)
+    columns(column, Index<1>{}, typename V::All{});
+  if (column < dv) columns(column, Index<1>{}, V::first(dv - column));
+}
+
+template <class V, int kVecs, class Lanes>
+[[gnu::always_inline]] inline void decay_columns(const DecayStep& step, int32_t column,
+                                                 Lanes lanes) {
+  using Float = typename V::Float;
+  const Float decay = V::broadcast(step.decay);
+  Float value[kVecs], out[kVecs];
+  repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+    value[a] = V::load(step.v + column + a * V::kLanes, lanes);
+    out[a] = V::zero();
+  });
+  float* row = step.state + column;
+  for (int32_t i = 0; i < step.dk; ++i, row += step.dv) {
+    const Float key = V::broadcast(step.k[i]), query = V::broadcast(step.q[i]);
+    repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+      float* const at = row + a * V::kLanes;
+      const Float s = V::fma(key, value[a], decay * V::load(at, lanes));
+      V::store(at, s, lanes);
+      out[a] = V::fma(query, s, out[a]);
+    });
+  }
+  repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+    V::store(step.out + column + a * V::kLanes, out[a], lanes);
+  });
+}
+
+template <class V>
+void decay_step(const DecayStep& step) {
+  for_columns<V>(
+      step.dv, [&](int32_t column, auto vecs, auto lanes) __attribute__((always_inline)) {
+        decay_columns<V, vecs.value>(step, column, lanes);
+      });
+}
+
 template <class V>
 void fill_states(Ops& ops) {
   ops.conv_step = conv_step<V>;
   ops.delta_run = delta_run<V>;
   ops.delta_decays = delta_decays<V>;
+  ops.decay_step = decay_step<V>;
 }
 
 }  // namespace weir::kernels::simd
