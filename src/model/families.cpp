@@ -66,6 +66,8 @@ constexpr std::array kFamilies = {
     FamilyEntry{"InternVLForConditionalGeneration", family::internvl},
     FamilyEntry{"KimiK25ForConditionalGeneration", family::kimi_k25},
     FamilyEntry{"KimiLinearForCausalLM", family::kimi_linear},
+    FamilyEntry{"Lfm2ForCausalLM", family::lfm2},
+    FamilyEntry{"Lfm2MoeForCausalLM", family::lfm2_moe},
     FamilyEntry{"LilleForCausalLM", family::lille},
     FamilyEntry{"Llama4ForCausalLM", family::llama4_text},
     FamilyEntry{"Llama4ForConditionalGeneration", family::llama4},
@@ -76,7 +78,10 @@ constexpr std::array kFamilies = {
     FamilyEntry{"MiMoV2FlashForCausalLM", family::mimo_v2_flash},
     FamilyEntry{"MiniCPM3ForCausalLM", family::minicpm3},
     FamilyEntry{"MiniCPMForCausalLM", family::minicpm},
+    FamilyEntry{"MiniMaxForCausalLM", family::minimax},
+    FamilyEntry{"MiniMaxM1ForCausalLM", family::minimax},
     FamilyEntry{"MiniMaxM2ForCausalLM", family::minimax_m2},
+    FamilyEntry{"MiniMaxText01ForCausalLM", family::minimax},
     FamilyEntry{"Ministral3ForCausalLM", family::ministral3},
     FamilyEntry{"MinistralForCausalLM", family::ministral},
     FamilyEntry{"Mistral3ForConditionalGeneration", family::mistral3},
@@ -157,9 +162,12 @@ Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer>
   if (by_rows && !sublayer.post)
     return wrong(layer, "expected a norm after what is joined or scaled, found none");
   WEIR_TRY(check_held(sublayer, before));
+  if (sublayer.carries_input && sublayer.late)
+    return wrong(layer, "expected what carries its input to be added at once");
   for (const std::optional<Norm>* norm : {&sublayer.pre, &sublayer.post, &sublayer.joint})
     if (*norm) WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", (*norm)->eps}}));
-  return check_positive(layer, {{"residual_multiplier", sublayer.scale}});
+  return check_positive(layer, {{"residual_multiplier or a beta factor", sublayer.scale},
+                                {"an alpha factor", sublayer.carry}});
 }
 
 }  // namespace

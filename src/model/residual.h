@@ -18,7 +18,7 @@ class Residual {
 
   int32_t width() const { return width_; }
   const float* row(int64_t row) const { return x_ + row * width_; }
-  // For what the row begins with.
+  // For what the row begins with, or becomes.
   float* begin_row(int64_t row) const { return x_ + row * width_; }
 
   // row += scale * delta, [width].

@@ -43,6 +43,9 @@ std::string layer_text(std::span<const Sublayer> all, size_t first, size_t end) 
     if (sublayer.adds_held) s += ", then what was held";
     if (sublayer.predicts) s += ", predicted";
     if (sublayer.corrects) s += ", corrected";
+    if (sublayer.carries_input || sublayer.carry != 1)
+      s += format(", to its %s x", sublayer.carries_input ? "input" : "stream") +
+           number(sublayer.carry);
     if (sublayer.plus_input) s += ", with its input";
     if (sublayer.to_others) s += ", to other streams";
     if (sublayer.stream_factor != 1) s += ", stream x" + number(sublayer.stream_factor);

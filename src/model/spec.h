@@ -24,7 +24,8 @@ namespace weir::model {
 // group for quantised weights, and rounds those of prompts to bf16 where that is faster.
 enum class Compute : uint8_t { kFast, kExact };
 
-// residual += scale * post(op(pre(residual))).
+// residual = carry * residual + scale * post(op(pre(residual))), or, if it carries its input,
+// carry * pre(residual) + ...
 struct Sublayer {
   enum Input : uint8_t {
     kResidual,
@@ -34,6 +35,8 @@ struct Sublayer {
   std::optional<Norm> pre{}, post{};
   Input input = kResidual;
   float scale = 1;
+  float carry = 1;
+  bool carries_input = false;
   // What it gives is not added: it joins what the next sublayer gives, whose `joint` is the norm of
   // the sum, or is added after what a later one gives that `adds_held`.
   bool held = false;

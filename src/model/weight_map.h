@@ -10,7 +10,8 @@
 //   mlp.{gate,up,down}_proj, mlp.act_fn.{alpha_p,alpha_n,beta,eps}, mlp.gate (the router),
 //   mlp.gate.e_score_correction_bias, mlp.shared_expert.*, mlp.shared_expert_gate,
 //   linear_attn.{q,k,v,g,b,a,o}_proj, linear_attn.{f_a,f_b,g_a,g_b}_proj, linear_attn.o_norm,
-//   linear_attn.{q,k,v}_conv1d or linear_attn.conv1d, linear_attn.{A_log,dt_bias}; experts:
+//   linear_attn.{q,k,v}_conv1d or linear_attn.conv1d, linear_attn.{A_log,dt_bias};
+//   self_attn.{qkv_proj,output_gate,norm}; conv.{before,after,x,out}_proj, conv.conv; experts:
 //   mlp.experts.*.{gate,up,down}_proj one by one, or mlp.switch_mlp.{gate,up,down}_proj stacked
 //   [experts, n, k], or in the tensors that ModelSpec::expert_tensors names.
 //

@@ -1,4 +1,4 @@
-// Gated delta nets: a token's logits are the same bits however its sequence was cut, beside
+// Layers with states: a token's logits are the same bits however its sequence was cut, beside
 // whatever others, and whatever the slot of its state held before.
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <random>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "card/model_card.h"
@@ -23,16 +22,21 @@ using Logits = std::vector<std::vector<float>>;  // By token.
 constexpr int32_t kTokens = 40;
 constexpr int32_t kPrompt = 17;
 
-// The Kimi's decays are those of keys.
-class GatedDeltaTest : public testing::TestWithParam<std::tuple<const char*, Compute>> {
+struct Tested {
+  const char* name;
+  const char* fixture;
+  Compute compute;
+};
+
+class StateLayers : public testing::TestWithParam<Tested> {
  protected:
   void SetUp() override {
-    const auto& [name, compute] = GetParam();
-    const auto card =
-        card::ModelCard::open_folder(std::string(WEIR_SOURCE_DIR "/tests/data/families/") + name);
+    const auto card = card::ModelCard::open_folder(
+        std::string(WEIR_SOURCE_DIR "/tests/data/families/") + GetParam().fixture);
     ASSERT_TRUE(card) << card.error().message;
-    auto model = Model::load(*card, {.compute = compute, .rows_max = 128, .context_max = 64},
-                             kernels::ops_for(kernels::detect_isa()), team_);
+    auto model =
+        Model::load(*card, {.compute = GetParam().compute, .rows_max = 128, .context_max = 64},
+                    kernels::ops_for(kernels::detect_isa()), team_);
     ASSERT_TRUE(model) << model.error().message;
     model_ = std::move(*model);
     session_.emplace(*Session::create(*model_, team_, {.sequences = 2, .tokens_max = 64}));
@@ -66,7 +70,7 @@ class GatedDeltaTest : public testing::TestWithParam<std::tuple<const char*, Com
   std::optional<Session> session_;
 };
 
-TEST_P(GatedDeltaTest, IsTheSameHoweverTheSequenceIsCut) {
+TEST_P(StateLayers, IsTheSameHoweverTheSequenceIsCut) {
   const std::vector<int32_t> tokens = tokens_of(1);
   const Logits alone = run(tokens, 1);
   ASSERT_EQ(alone.back().size(), 256u);
@@ -77,7 +81,7 @@ TEST_P(GatedDeltaTest, IsTheSameHoweverTheSequenceIsCut) {
       EXPECT_EQ(run(tokens, chunk, beside), alone) << chunk << (beside ? " beside another" : "");
 }
 
-TEST_P(GatedDeltaTest, BeginsWithZerosWhateverTheSlotHolds) {
+TEST_P(StateLayers, BeginsWithZerosWhateverTheSlotHolds) {
   const std::vector<int32_t> tokens = tokens_of(1);
   const Logits first = run(tokens, 8);
   const Logits other = run(tokens_of(2), 8);
@@ -85,15 +89,17 @@ TEST_P(GatedDeltaTest, BeginsWithZerosWhateverTheSlotHolds) {
   EXPECT_EQ(run(tokens, 8), first);
 }
 
-std::string name_of(const testing::TestParamInfo<GatedDeltaTest::ParamType>& tested) {
-  const std::string mode = std::get<1>(tested.param) == Compute::kFast ? "_fast" : "_exact";
-  return std::get<0>(tested.param) + mode;
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, GatedDeltaTest,
-                         testing::Combine(testing::Values("mlxconv_qwen3_next", "kimi_linear"),
-                                          testing::Values(Compute::kFast, Compute::kExact)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Layers, StateLayers,
+    testing::Values(Tested{"GatedDeltaFast", "mlxconv_qwen3_next", Compute::kFast},
+                    Tested{"GatedDeltaExact", "mlxconv_qwen3_next", Compute::kExact},
+                    Tested{"KeyDecaysFast", "kimi_linear", Compute::kFast},
+                    Tested{"KeyDecaysExact", "kimi_linear", Compute::kExact},
+                    Tested{"LightningFast", "minimax", Compute::kFast},
+                    Tested{"LightningExact", "minimax", Compute::kExact},
+                    Tested{"ShortConvFast", "mlxconv_lfm2_moe", Compute::kFast},
+                    Tested{"ShortConvExact", "mlxconv_lfm2_moe", Compute::kExact}),
+    [](const testing::TestParamInfo<Tested>& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace weir::model

@@ -24,7 +24,6 @@ constexpr std::array kLater = {
     Later{"vision_config", "vision"},
     Later{"mm_vision_tower", "vision"},
     Later{"index_topk", "sparse attention"},
-    Later{"conv_L_cache", "recurrent layers"},
     Later{"hybrid_override_pattern", "recurrent layers"},
     Later{"linear_attn_type_list", "recurrent layers"},
     Later{"mamba_d_conv", "recurrent layers"},

@@ -6,6 +6,8 @@
 #include "model/layers/ffn.h"
 #include "model/layers/gated_delta.h"
 #include "model/layers/latent_attention.h"
+#include "model/layers/lightning.h"
+#include "model/layers/short_conv.h"
 
 namespace weir::model {
 
@@ -20,6 +22,8 @@ kv::MemoryNeed need(const LatentAttention& a) {
   return kv::PagedNeed{
       .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true};
 }
+kv::MemoryNeed need(const Lightning& l) { return kv::StateNeed{LightningLayer::state_bytes(l)}; }
+kv::MemoryNeed need(const ShortConv& c) { return kv::StateNeed{ShortConvLayer::state_bytes(c)}; }
 kv::MemoryNeed need(const Dense&) { return {}; }
 kv::MemoryNeed need(const Moe&) { return {}; }
 
@@ -79,6 +83,14 @@ std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Gated
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const LatentAttention& op) {
   return std::make_unique<LatentAttentionLayer>(source, op, rope_table(op.rope));
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Lightning& op) {
+  return std::make_unique<LightningLayer>(source, op);
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const ShortConv& op) {
+  return std::make_unique<ShortConvLayer>(source, op);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Dense& op) {

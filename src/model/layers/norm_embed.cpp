@@ -55,6 +55,8 @@ SublayerOutput SublayerOutput::bind(const LayerSource& source) {
   const Sublayer& sublayer = source.sublayer;
   const int layer = source.stored_layer();
   output.scale = sublayer.scale;
+  output.carry = sublayer.carry;
+  output.carries_input = sublayer.carries_input;
   output.late = sublayer.late;
   output.holds_ = sublayer.held;
   output.adds_held_ = sublayer.adds_held;
@@ -132,6 +134,9 @@ void SublayerOutput::add_row(const Pass& pass, float* delta, int32_t row) const 
     normalise(pass.ops, *joint, delta, width, 0, 1, delta);
   }
   if (to_others_) return streams_->add_to_others(pass, delta, row);
+  if (carries_input)
+    std::copy_n(pass.normed() + int64_t{row} * width, width, residual.begin_row(row));
+  if (carry != 1) residual.scale_row(pass.ops, carry, row);
   residual.add_row(pass.ops, delta, scale, row);
   if (adds_held_) residual.add_row(pass.ops, pass.ws.at(held_) + int64_t{row} * width, 1, row);
   if (plus_input_) residual.add_row(pass.ops, pass.normed() + int64_t{row} * width, 1, row);

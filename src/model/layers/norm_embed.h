@@ -44,19 +44,22 @@ struct SublayerInput {
   void enter(const Pass& pass, int32_t begin, int32_t end) const;
 };
 
-// The output side: residual += scale * norm(delta), and what Sublayer says of what is held. A late
-// one waits for the next sublayer's input.
+// The output side: residual = carry * residual + scale * norm(delta), or the same of its input, and
+// what Sublayer says of what is held. A late one waits for the next sublayer's input.
 struct SublayerOutput {
   std::optional<NormWeights> norm, joint;
-  float scale = 1;
+  float scale = 1, carry = 1;
+  bool carries_input = false;
   const float* stream_scale = nullptr;
   bool late = false;
 
   static SublayerOutput bind(const LayerSource& source);
 
   // Without a norm, columns can be added as soon as they are computed, unless they are late, held,
-  // or followed by what was held.
-  bool adds_columns() const { return !norm && !late && !holds_ && !adds_held_; }
+  // or followed by what was held, or the row that they are added to changes first.
+  bool adds_columns() const {
+    return !norm && !late && !holds_ && !adds_held_ && carry == 1 && !carries_input;
+  }
   // A phase: weight(in) for some rows, to the residual stream, or, where it does not add columns,
   // to a buffer for add_rows().
   void project(const Pass& pass, const Linear& weight, const Activations& in, const RowRange& rows,

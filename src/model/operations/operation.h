@@ -10,9 +10,12 @@
 #include "model/operations/feed_forward.h"
 #include "model/operations/gated_delta.h"
 #include "model/operations/latent_attention.h"
+#include "model/operations/lightning.h"
+#include "model/operations/short_conv.h"
 
 namespace weir::model {
 
-using Operation = std::variant<Attention, LatentAttention, GatedDelta, Dense, Moe>;
+using Operation =
+    std::variant<Attention, LatentAttention, GatedDelta, Lightning, ShortConv, Dense, Moe>;
 
 }  // namespace weir::model
