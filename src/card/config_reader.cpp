@@ -100,10 +100,16 @@ void ConfigReader::wrong_type(std::string_view key, std::string_view expected,
 
 int ConfigReader::require_int(std::string_view key, int min, int max) const {
   if (!has(key)) {
+    for (const auto& [assumed, usual] : node_->assumed)
+      if (assumed == key) return usual;
     reject(wrong_key(key, "an integer", "nothing"));
     return 0;
   }
   return int_or(key, 0, min, max);
+}
+
+void ConfigReader::assume(std::string_view key, int value) const {
+  node_->assumed.emplace_back(key, value);
 }
 
 int ConfigReader::int_or(std::string_view key, int fallback, int min, int max) const {

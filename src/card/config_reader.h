@@ -65,6 +65,10 @@ class ConfigReader {
   void expect_int(std::string_view key, int value) const;
   void expect_absent(std::string_view key) const;  // Absent, or computing nothing.
 
+  // What a required integer is where the file leaves it out, because its format does so with what
+  // is usual.
+  void assume(std::string_view key, int value) const;
+
   void ignore(std::string_view key) const { value(key); }  // Known not to matter here.
 
   void reject(std::string message) const;  // An error that the caller itself found.
@@ -76,6 +80,7 @@ class ConfigReader {
     std::string path;                  // "" or "rope_scaling.".
     std::optional<JsonObject> object;  // Nullopt after the error that it is none.
     std::vector<std::string> read{};
+    std::vector<std::pair<std::string, int>> assumed{};
   };
   struct State {
     std::string file;

@@ -136,10 +136,10 @@ Angles RopeTable::angles(const RopePosition& position, int32_t length, std::span
     return angles(position[0], length, own);
   CHECK(rope_.sections != decltype(rope_.sections){});  // Or three numbers would mean nothing.
   std::array<float, 2 * kHalfMax> one;
-  size_t pair = 0;
   for (size_t axis = 0; axis < position.size(); ++axis) {
     const Angles turned = angles(position[axis], length, std::span(one).first(2 * n));
-    for (int i = 0; i < rope_.sections[axis]; ++i, ++pair) {
+    for (size_t pair = 0; pair < n; ++pair) {
+      if (axis_of(rope_, static_cast<int>(pair)) != axis) continue;
       own[pair] = turned.cos[pair];
       own[n + pair] = turned.sin[pair];
     }

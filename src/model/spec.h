@@ -63,7 +63,8 @@ struct FusedModules {
 };
 
 // Experts of a layer in two tensors without modules, gate_proj's rows with up_proj's in the first:
-// [experts, n, k], or [experts, k, n] if transposed. Biases: the tensor's name + "_bias".
+// [experts, n, k], or [experts, k, n] if transposed, unless their shape says otherwise. Biases: the
+// tensor's name + "_bias".
 struct ExpertTensors {
   std::string gate_up;  // "mlp.experts.gate_up_proj"
   std::string down;

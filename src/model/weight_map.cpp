@@ -359,31 +359,41 @@ bool WeightBinder::in_tensors(int layer, std::string_view part) const {
          !has_weight(layer, "mlp.experts.*." + std::string(part));
 }
 
+bool WeightBinder::experts_transposed(int layer, int64_t width, int64_t hidden) const {
+  const ExpertTensors& t = *spec_.expert_tensors;
+  const card::StoredTensor* down = checkpoint_.find(stored_path(layer, t.down));
+  if (width == hidden || down == nullptr || down->tensor.rank != 3) return t.transposed;
+  const auto& shape = down->tensor.shape;
+  if (shape[1] == width && shape[2] == hidden) return true;
+  return shape[1] == hidden && shape[2] == width ? false : t.transposed;
+}
+
 template <class F>
 void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t count, int32_t n,
                                       int32_t k, bool bias, F&& fn) {
   const ExpertTensors& t = *spec_.expert_tensors;
   const bool down = part == "down_proj", up = part == "up_proj";
+  const bool transposed = experts_transposed(layer, down ? k : n, down ? n : k);
   const std::string path = stored_path(layer, down ? t.down : t.gate_up);
   // Of the tensor's rows, which are this matrix's.
   const int64_t rows = down ? n : 2 * int64_t{n};
   const int64_t step = !down && t.interleaved ? 2 : 1;
   const int64_t first = !up ? 0 : t.interleaved ? 1 : n;
-  const std::array<int64_t, 3> shape = {count, t.transposed ? k : rows, t.transposed ? rows : k};
+  const std::array<int64_t, 3> shape = {count, transposed ? k : rows, transposed ? rows : k};
   if (error_) return;
   const card::StoredTensor* weight = take(path, kFloatTypes, shape);
   const std::array<int64_t, 2> bias_shape = {count, rows};
   const card::StoredTensor* biases = bias ? take(path + "_bias", kFloatTypes, bias_shape) : nullptr;
   for (int64_t e = 0; e < count && !error_; ++e) {
-    const int64_t at = e * rows * k + (t.transposed ? first : first * k);
+    const int64_t at = e * rows * k + (transposed ? first : first * k);
     StoredMatrix matrix;
     matrix.name = path;
     matrix.type = weight->tensor.type;
     matrix.linear = float_linear(matrix.type, n, k, Precision::kAsComputed);
     matrix.piece[0] = piece_of(*weight, at, int64_t{n} * k);
     matrix.pieces = 1;
-    matrix.row_step = t.transposed ? step : step * k;
-    matrix.column_step = t.transposed ? rows : 1;
+    matrix.row_step = transposed ? step : step * k;
+    matrix.column_step = transposed ? rows : 1;
     if (biases != nullptr)
       matrix.linear.bias = widened(*biases, e * rows + first, n, 0, {.length = 1, .step = step});
     fn(matrix);

@@ -173,6 +173,8 @@ class WeightBinder {
                        float offset, const RowRuns& runs = {});
   // The layer's experts are in the tensors that ModelSpec::expert_tensors names.
   bool in_tensors(int layer, std::string_view part) const;
+  // ExpertTensors::transposed, where the shape of the layer's tensors does not say it.
+  bool experts_transposed(int layer, int64_t width, int64_t hidden) const;
   // A float matrix but for its rows.
   Linear float_linear(DType type, int32_t n, int32_t k, Precision precision) const;
   // Calls fn(matrix) for each expert, but not after an error.

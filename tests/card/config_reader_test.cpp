@@ -61,6 +61,20 @@ TEST(ConfigReader, ReadsNothingOfWhatIsNoObject) {
             "f.json: 'at': expected an object, found array");
 }
 
+TEST(ConfigReader, AssumesARequiredIntegerOnlyWhereItIsLeftOut) {
+  const auto doc = JsonDoc::parse(R"({"o":{"a":3,"b":null}})");
+  ASSERT_TRUE(doc) << doc.error().message;
+  const ConfigReader reader(doc->root());
+  for (const char* key : {"a", "b", "c"}) reader.child("o")->assume(key, 7);
+  EXPECT_EQ(reader.child("o")->require_int("a"), 3);
+  EXPECT_EQ(reader.child("o")->require_int("b"), 7);
+  EXPECT_EQ(reader.child("o")->require_int("c"), 7);
+  EXPECT_TRUE(reader.finish()) << reader.finish().error().message;
+  reader.require_int("c");
+  EXPECT_EQ(reader.status().error().message,
+            "config.json: 'c': expected an integer, found nothing");
+}
+
 TEST(ConfigReader, ListsOnlyAsManyKeysAsCanBeLookedUp) {
   std::string json = "{\"k0\":0";
   for (size_t i = 1; i <= ConfigReader::kKeysMax; ++i) json += ",\"k" + std::to_string(i) + "\":0";

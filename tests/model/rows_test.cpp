@@ -34,9 +34,13 @@ void turn(const Rope& rope, const RopePosition& position, double* x) {
   const int half = rope.dim / 2;
   for (int i = 0; i < half; ++i) {
     const bool three = rope.sections[0] > 0;
-    const size_t axis = !three || i < rope.sections[0]            ? 0
-                        : i < rope.sections[0] + rope.sections[1] ? 1
-                                                                  : 2;
+    size_t axis = !three || i < rope.sections[0]            ? 0
+                  : i < rope.sections[0] + rope.sections[1] ? 1
+                                                            : 2;
+    if (three && rope.sections_interleaved)
+      axis = i % 3 == 1 && i < 3 * rope.sections[1]   ? 1
+             : i % 3 == 2 && i < 3 * rope.sections[2] ? 2
+                                                      : 0;
     const double angle = position[axis] * std::pow(double{rope.theta}, -2.0 * i / double(rope.dim));
     const double a = x[i], b = x[i + half];
     x[i] = a * std::cos(angle) - b * std::sin(angle);
@@ -222,18 +226,23 @@ std::vector<float> logits_at(const TwoLayers& tested, const std::vector<RopePosi
 }
 
 TEST(Rows, MayTurnByThreePositions) {
-  TwoLayers model;
-  for (Attention& layer : model.layers) layer.rope.sections = {2, 3, 3};
   std::vector<RopePosition> equal, three;
   for (int32_t i = 0; i < kTokens; ++i) {
     equal.push_back({i, i, i});
     three.push_back({i / 9, i / 3 % 3 + 4, i % 3});
   }
-  EXPECT_EQ(logits_at(model, equal), logits_at(model, {}));
-  const Input input = {.rows = embedded(model.weights), .positions = three};
-  const std::vector<float> found = logits_at(model, three);
-  EXPECT_LT(largest_difference(found, reference(model.layers, model.weights, input)), 1e-4);
-  EXPECT_GT(largest_difference(found, logits_at(model, equal)), 1e-2);
+  for (const bool interleaved : {false, true}) {
+    TwoLayers model;
+    for (Attention& layer : model.layers) {
+      layer.rope.sections = interleaved ? std::array{4, 3, 1} : std::array{2, 3, 3};
+      layer.rope.sections_interleaved = interleaved;
+    }
+    EXPECT_EQ(logits_at(model, equal), logits_at(model, {}));
+    const Input input = {.rows = embedded(model.weights), .positions = three};
+    const std::vector<float> found = logits_at(model, three);
+    EXPECT_LT(largest_difference(found, reference(model.layers, model.weights, input)), 1e-4);
+    EXPECT_GT(largest_difference(found, logits_at(model, equal)), 1e-2);
+  }
 }
 
 TEST(Rows, SectionsThatAreNotThePairsAreRefused) {

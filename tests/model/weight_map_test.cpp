@@ -20,8 +20,8 @@ class ExpertTensorsTest : public testing::Test {
     std::iota(numbers_.begin(), numbers_.end(), 0.0f);
   }
 
-  // A file with gate_up as stored, and down [experts, hidden, width] beside it.
-  void store(bool transposed, bool interleaved) {
+  // A file with gate_up as stored, and `with_down` down [experts, hidden, width] beside it.
+  void store(bool transposed, bool interleaved, bool with_down = false) {
     spec_.family = "Test";
     spec_.expert_tensors = ExpertTensors{.gate_up = "mlp.gate_up",
                                          .down = "mlp.down",
@@ -34,6 +34,9 @@ class ExpertTensorsTest : public testing::Test {
     tensor.tensor.shape = transposed ? decltype(tensor.tensor.shape){kExperts, kHidden, 2 * kWidth}
                                      : decltype(tensor.tensor.shape){kExperts, 2 * kWidth, kHidden};
     std::vector<card::StoredTensor> tensors = {tensor};
+    tensor.name = "model.layers.0.mlp.down";
+    tensor.tensor.shape = {kExperts, kHidden, kWidth};
+    if (with_down) tensors.push_back(tensor);
     ASSERT_TRUE(
         checkpoint_.add(FileView::borrow("file", std::as_bytes(std::span(numbers_))), tensors));
   }
@@ -90,6 +93,30 @@ TEST_F(ExpertTensorsTest, RowByRowAreUsedInPlaceOrFromASlot) {
       EXPECT_EQ(piece.bytes, 4u * kWidth * kHidden);
     }
   }
+}
+
+TEST_F(ExpertTensorsTest, TheirShapeCountsMoreThanWhatTheFamilySays) {
+  store(/*transposed=*/false, /*interleaved=*/false, /*with_down=*/true);
+  spec_.expert_tensors->transposed = true;
+  WeightStore memory;
+  WeightBinder binder(checkpoint_, spec_, format_, {}, memory);
+  const auto bind = [&](const char* part, int32_t n, int32_t k) {
+    return binder.experts(0, part, kExperts, n, k, /*bias=*/false, memory);
+  };
+  const std::vector<Linear> up = bind("up_proj", kWidth, kHidden);
+  bind("gate_proj", kWidth, kHidden);
+  const std::vector<Linear> down = bind("down_proj", kHidden, kWidth);
+  ASSERT_TRUE(binder.finish()) << binder.finish().error().message;
+  memory.pack(team_, {});
+  spec_.expert_tensors->transposed = false;  // As place() is to have it.
+  for (int32_t e = 0; e < kExperts; ++e)
+    for (int32_t i = 0; i < kWidth * kHidden; ++i) {
+      const auto at = static_cast<size_t>(e);
+      ASSERT_EQ(static_cast<const float*>(up[at].floats.rows)[i],
+                numbers_[place(e, true, i / kHidden, i % kHidden)]);
+      ASSERT_EQ(static_cast<const float*>(down[at].floats.rows)[i],
+                numbers_[static_cast<size_t>(e * kWidth * kHidden + i)]);
+    }
 }
 
 class RearrangedExpertsTest : public ExpertTensorsTest,

@@ -22,7 +22,6 @@ constexpr std::array kLater = {
     Later{"encoder_layers", "encoders"},
     Later{"audio_config", "audio"},
     Later{"vision_config", "vision"},
-    Later{"mm_vision_tower", "vision"},
     Later{"index_topk", "sparse attention"},
     Later{"hybrid_override_pattern", "recurrent layers"},
     Later{"linear_attn_type_list", "recurrent layers"},

@@ -20,9 +20,10 @@ float rope_float(const ConfigReader& c, const std::optional<ConfigReader>& r, st
 }
 
 Rope::Scaling parse_scaling(const ConfigReader& c, const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, Rope::Scaling>, 9> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, Rope::Scaling>, 10> kNames = {{
       {"", Rope::kNone},
       {"default", Rope::kNone},
+      {"mrope", Rope::kNone},         // But its sections: by_three_positions().
       {"proportional", Rope::kNone},  // But its pairs: stand_still().
       {"linear", Rope::kLinear},
       {"dynamic", Rope::kDynamic},
@@ -209,6 +210,19 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
   if (r) read_scaling(c, *r, out);
   if (r) stand_still(*r, head_dim, out);
   return out;
+}
+
+Attention by_three_positions(const ConfigReader& c, Attention attn) {
+  auto r = c.child("rope_parameters");
+  if (!r) r = c.child("rope_scaling");
+  if (!r) return attn;
+  const std::vector<int> sections = r->ints("mrope_section", 0);
+  attn.rope.sections_interleaved = r->bool_or("mrope_interleaved", false);
+  if (sections.size() == attn.rope.sections.size())
+    std::ranges::copy(sections, attn.rope.sections.begin());
+  else if (!sections.empty())
+    r->reject("mrope_section: expected 3 numbers, found " + std::to_string(sections.size()));
+  return attn;
 }
 
 Rope sliding_rope(const ConfigReader& c, const Attention& full, float theta) {

@@ -1,5 +1,5 @@
 // Qwen2 (biases on Q, K and V; MiMo is the same) and Qwen3 (RMSNorm on every Q and K head), dense
-// and with experts.
+// and with experts, and the text of both beside images.
 #include <set>
 
 #include "model/families/family.h"
@@ -10,8 +10,11 @@ namespace {
 
 constexpr Defaults kQwen2 = {.num_key_value_heads = 32};
 constexpr Defaults kQwen2Moe = {.num_key_value_heads = 16};
+constexpr Defaults kQwen2Vl = {.rms_norm_eps = 1e-5f, .rope_theta = 1e6f, .num_key_value_heads = 8};
 constexpr Defaults kQwen3 = {.num_key_value_heads = 32, .head_dim = 128};
 constexpr Defaults kQwen3Moe = {.num_key_value_heads = 4};
+constexpr Defaults kQwen3Vl = {.rope_theta = 5e6f, .num_key_value_heads = 32, .head_dim = 128};
+constexpr Defaults kQwen3VlMoe = {.rope_theta = 5e6f, .num_key_value_heads = 16};
 
 // Which layers have a window, and which. It counts only if use_sliding_window says so, and then
 // from layer max_window_layers on.
@@ -96,6 +99,14 @@ ModelSpec mimo(const ConfigReader& c) {
 
 ModelSpec qwen3(const ConfigReader& c) { return dense(c, kQwen3, qwen3_attention(c, kQwen3)); }
 
+ModelSpec qwen2_vl_text(const ConfigReader& c) {
+  return dense(c, kQwen2Vl, by_three_positions(c, qwen2_attention(c, kQwen2Vl)));
+}
+
+ModelSpec qwen3_vl_text(const ConfigReader& c) {
+  return dense(c, kQwen3Vl, by_three_positions(c, qwen3_attention(c, kQwen3Vl)));
+}
+
 ModelSpec qwen2_moe(const ConfigReader& c) {
   Moe moe = routed(c, c.int_or("num_experts", 60, 1), c.int_or("num_experts_per_tok", 4, 1));
   moe.shared = gated_ffn(c, "shared_expert_intermediate_size");
@@ -106,6 +117,17 @@ ModelSpec qwen2_moe(const ConfigReader& c) {
 ModelSpec qwen3_moe(const ConfigReader& c) {
   const Moe moe = routed(c, c.int_or("num_experts", 128, 1), c.int_or("num_experts_per_tok", 8, 1));
   return sparse(c, kQwen3Moe, moe, qwen3_attention(c, kQwen3Moe));
+}
+
+ModelSpec qwen3_vl_moe_text(const ConfigReader& c) {
+  c.assume("moe_intermediate_size", 1408);
+  Moe moe = routed(c, c.int_or("num_experts", 60, 1), c.int_or("num_experts_per_tok", 4, 1));
+  moe.router.renormalise = true;  // Whatever norm_topk_prob says.
+  const Attention attn = by_three_positions(c, qwen3_attention(c, kQwen3VlMoe));
+  ModelSpec m = sparse(c, kQwen3VlMoe, moe, attn);
+  m.expert_tensors = {
+      .gate_up = "mlp.experts.gate_up_proj", .down = "mlp.experts.down_proj", .transposed = true};
+  return m;
 }
 
 }  // namespace weir::model::family

@@ -8,6 +8,14 @@
 
 namespace weir::model {
 
+size_t axis_of(const Rope& r, int i) {
+  if (r.sections_interleaved) {
+    const auto axis = static_cast<size_t>(i % 3);
+    return i / 3 < r.sections[axis] ? axis : 0;
+  }
+  return i < r.sections[0] ? 0 : i < r.sections[0] + r.sections[1] ? 1 : 2;
+}
+
 std::string text(const Rope& r) {
   if (r.dim == 0) return " nope";
   static constexpr std::array kScaling = {"",        " linear", " dynamic",

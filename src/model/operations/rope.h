@@ -30,11 +30,15 @@ struct Rope {
   // Where positions are three numbers (RopePosition): how many pairs turn by the first, by the
   // second and by the third of them. All 0: positions are one number.
   std::array<int, 3> sections{};
+  bool sections_interleaved = false;  // Not blocks: pairs take turns, as long as a section lasts.
   std::vector<float> short_factor{}, long_factor{};  // longrope: [dim / 2].
 
   bool length_dependent() const { return scaling == kDynamic || scaling == kLongRope; }
   bool operator==(const Rope&) const = default;
 };
+
+// Which of three numbers pair i turns by.
+size_t axis_of(const Rope& r, int i);
 
 std::string text(const Rope& r);
 Result<void> check(const Rope& r, int layer);
