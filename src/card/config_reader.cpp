@@ -71,6 +71,12 @@ bool ConfigReader::is_null(std::string_view key) const {
          value.is_null();
 }
 
+bool ConfigReader::is(std::string_view key, std::string_view word) const {
+  std::string_view text;
+  const auto found = value(key);
+  return found && found->get(text) == simdjson::SUCCESS && text == word;
+}
+
 std::optional<JsonValue> ConfigReader::value(std::string_view key) const {
   if (!node_->object) return std::nullopt;
   if (std::ranges::find(node_->read, key) == node_->read.end()) node_->read.emplace_back(key);

@@ -35,6 +35,8 @@ class ConfigReader {
 
   // There and null: says "none" where an absent key says "as the family has it". Counts neither.
   bool is_null(std::string_view key) const;
+  // True if it is that string, which then counts as read: "auto" where else a number stands.
+  bool is(std::string_view key, std::string_view word) const;
 
   // Integers within [min, max]; anything else is an error that says so.
   int require_int(std::string_view key, int min = 0, int max = INT32_MAX) const;

@@ -23,8 +23,6 @@ constexpr std::array kLater = {
     Later{"audio_config", "audio"},
     Later{"vision_config", "vision"},
     Later{"index_topk", "sparse attention"},
-    Later{"hybrid_override_pattern", "recurrent layers"},
-    Later{"linear_attn_type_list", "recurrent layers"},
     Later{"mamba_d_conv", "recurrent layers"},
     Later{"state_size", "recurrent layers"},
 };

@@ -386,7 +386,8 @@ float softcap(const ConfigReader& c, std::string_view key, float fallback) {
 }
 
 std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
-                                 const std::function<bool(int)>& otherwise) {
+                                 const std::function<bool(int)>& otherwise,
+                                 std::string_view other) {
   const std::vector<std::string> types = c.strings("layer_types");
   std::vector<bool> found(static_cast<size_t>(num_layers(c)));
   if (c.has("layer_types") && types.size() != found.size())
@@ -398,9 +399,9 @@ std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
       continue;
     }
     found[i] = types[i] == type;
-    if (!found[i] && types[i] != "full_attention")
-      c.reject("layer_types[" + std::to_string(i) + "]: expected " + std::string(type) +
-               " or full_attention, found \"" + types[i].substr(0, 80) + "\"");
+    if (!found[i] && types[i] != other)
+      c.reject("layer_types[" + std::to_string(i) + "]: expected " + std::string(type) + " or " +
+               std::string(other) + ", found \"" + types[i].substr(0, 80) + "\"");
   }
   return found;
 }

@@ -139,9 +139,10 @@ int sliding_window(const ConfigReader& c, int fallback);
 // A cap on logits; 0 is none, and so is null.
 float softcap(const ConfigReader& c, std::string_view key, float fallback);
 // True for each layer of type `type`: by `layer_types` if given, which must then name each layer
-// that or full_attention, else by `otherwise`.
+// that or `other`, else by `otherwise`.
 std::vector<bool> layers_of_type(const ConfigReader& c, std::string_view type,
-                                 const std::function<bool(int)>& otherwise);
+                                 const std::function<bool(int)>& otherwise,
+                                 std::string_view other = "full_attention");
 // Which layers are of type sliding_attention.
 std::vector<bool> sliding_layers(const ConfigReader& c, const std::function<bool(int)>& otherwise);
 
@@ -161,6 +162,7 @@ ModelSpec ernie4_5_moe(const ConfigReader& c);
 ModelSpec exaone(const ConfigReader& c);
 ModelSpec exaone4(const ConfigReader& c);
 ModelSpec exaone_moe(const ConfigReader& c);
+ModelSpec falcon_h1(const ConfigReader& c);
 ModelSpec fastvlm(const ConfigReader& c);
 ModelSpec gemma(const ConfigReader& c);
 ModelSpec gemma2(const ConfigReader& c);
@@ -184,6 +186,7 @@ ModelSpec gpt_neox(const ConfigReader& c);
 ModelSpec gpt_oss(const ConfigReader& c);
 ModelSpec granite(const ConfigReader& c);
 ModelSpec granitemoe(const ConfigReader& c);
+ModelSpec granitemoehybrid(const ConfigReader& c);
 ModelSpec granitemoeshared(const ConfigReader& c);
 ModelSpec helium(const ConfigReader& c);
 ModelSpec hunyuan_v1_dense(const ConfigReader& c);
@@ -203,6 +206,7 @@ ModelSpec llama4(const ConfigReader& c);
 ModelSpec llama4_text(const ConfigReader& c);
 ModelSpec llava(const ConfigReader& c);
 ModelSpec longcat_flash(const ConfigReader& c);
+ModelSpec mamba2(const ConfigReader& c);
 ModelSpec mimo(const ConfigReader& c);
 ModelSpec mimo_v2_flash(const ConfigReader& c);
 ModelSpec minicpm(const ConfigReader& c);
@@ -217,6 +221,7 @@ ModelSpec mistral4(const ConfigReader& c);
 ModelSpec mixtral(const ConfigReader& c);
 ModelSpec nanochat(const ConfigReader& c);
 ModelSpec nemotron(const ConfigReader& c);
+ModelSpec nemotron_h(const ConfigReader& c);
 ModelSpec olmo(const ConfigReader& c);
 ModelSpec olmo2(const ConfigReader& c);
 ModelSpec olmo3(const ConfigReader& c);

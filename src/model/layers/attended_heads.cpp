@@ -3,11 +3,10 @@
 namespace weir::model {
 
 AttendedHeads AttendedHeads::bind(const LayerSource& source, int32_t width, int32_t together,
-                                  bool bias) {
+                                  bool bias, std::string_view module) {
   AttendedHeads out;
   out.output_ = SublayerOutput::bind(source);
-  out.o_ =
-      source.binder.linear(source.stored_layer(), "self_attn.o_proj", source.hidden, width, bias);
+  out.o_ = source.binder.linear(source.stored_layer(), module, source.hidden, width, bias);
   const int32_t multiple = out.o_.int8 ? out.o_.quant.group : 32;  // Columns that convert() wants.
   out.converts_heads_ = together % multiple == 0;
   out.x_ = source.scratch.ask<float>(BufferUse::kComputing, {.per_row = out.o_.k});

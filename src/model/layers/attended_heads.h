@@ -4,6 +4,8 @@
 // Threads: as Layer.
 #pragma once
 
+#include <string_view>
+
 #include "model/layers/norm_embed.h"
 
 namespace weir::model {
@@ -12,8 +14,9 @@ class AttendedHeads {
  public:
   AttendedHeads() = default;
   // `width`: of all heads side by side. `together`: columns of which those that finish() is told of
-  // are multiples.
-  static AttendedHeads bind(const LayerSource& source, int32_t width, int32_t together, bool bias);
+  // are multiples. `module`: what projects them.
+  static AttendedHeads bind(const LayerSource& source, int32_t width, int32_t together, bool bias,
+                            std::string_view module = "self_attn.o_proj");
 
   // Where heads leave a row, [width()].
   float* row(const Pass& pass, int64_t row) const { return pass.ws.at(x_) + row * o_.k; }

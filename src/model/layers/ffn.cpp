@@ -104,6 +104,7 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in, const R
     const int64_t at = row * out.y_stride + out.begin;
     const float* by = spare + at;
     if (spec.up_by_token) by = rows.up + row * rows.up_stride + out.begin;
+    if (spec.gate_factor != 1) pass.ops.scale(spec.gate_factor, columns, out.y + at);
     if (rows.weight != nullptr) {  // What multiplies the input multiplies its products.
       pass.ops.scale(rows.weight[row], columns, out.y + at);
       if (spec.gated) pass.ops.scale(rows.weight[row], columns, spare + at);

@@ -7,6 +7,7 @@
 #include "model/layers/gated_delta.h"
 #include "model/layers/latent_attention.h"
 #include "model/layers/lightning.h"
+#include "model/layers/mamba2.h"
 #include "model/layers/short_conv.h"
 
 namespace weir::model {
@@ -23,6 +24,7 @@ kv::MemoryNeed need(const LatentAttention& a) {
       .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true};
 }
 kv::MemoryNeed need(const Lightning& l) { return kv::StateNeed{LightningLayer::state_bytes(l)}; }
+kv::MemoryNeed need(const Mamba2& m) { return kv::StateNeed{Mamba2Layer::state_bytes(m)}; }
 kv::MemoryNeed need(const ShortConv& c) { return kv::StateNeed{ShortConvLayer::state_bytes(c)}; }
 kv::MemoryNeed need(const Dense&) { return {}; }
 kv::MemoryNeed need(const Moe&) { return {}; }
@@ -87,6 +89,10 @@ std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Laten
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Lightning& op) {
   return std::make_unique<LightningLayer>(source, op);
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Mamba2& op) {
+  return std::make_unique<Mamba2Layer>(source, op);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const ShortConv& op) {

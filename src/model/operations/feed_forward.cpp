@@ -21,6 +21,7 @@ std::string text(const Dense& f) {
   if (f.up_offset != 0) s += " up + " + number(f.up_offset);
   if (f.up_by_token) s += " by token";
   if (f.linear) s = format("low rank %d", f.width);
+  if (f.gate_factor != 1) s += " gates x" + number(f.gate_factor);
   if (f.gate_cut) s += " above " + number(*f.gate_cut) + " deviations";
   if (f.bias) s += " bias";
   return s;
@@ -78,6 +79,7 @@ std::string text(const Moe& moe) {
 }
 
 Result<void> check(const Dense& dense, int layer) {
+  WEIR_TRY(check_positive(layer, {{"mlp_multipliers", dense.gate_factor}}));
   return check_not_negative(layer, {{"swiglu_limit", dense.limit}});
 }
 

@@ -23,6 +23,7 @@ struct Dense {
   // In place of up(x): what the token brings to this layer (ModelSpec::token_inputs).
   bool up_by_token = false;
   bool linear = false;  // Of one that is not gated: without an activation, of low rank.
+  float gate_factor = 1;  // Multiplies what gate_proj gives.
   // Gates count by what they exceed the mean of their row by, plus so many standard deviations.
   std::optional<float> gate_cut{};
   bool bias = false;

@@ -11,11 +11,12 @@
 #include "model/operations/gated_delta.h"
 #include "model/operations/latent_attention.h"
 #include "model/operations/lightning.h"
+#include "model/operations/mamba2.h"
 #include "model/operations/short_conv.h"
 
 namespace weir::model {
 
 using Operation =
-    std::variant<Attention, LatentAttention, GatedDelta, Lightning, ShortConv, Dense, Moe>;
+    std::variant<Attention, LatentAttention, GatedDelta, Lightning, Mamba2, ShortConv, Dense, Moe>;
 
 }  // namespace weir::model
