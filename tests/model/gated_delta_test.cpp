@@ -98,7 +98,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Tested{"LightningFast", "minimax", Compute::kFast},
                     Tested{"LightningExact", "minimax", Compute::kExact},
                     Tested{"ShortConvFast", "mlxconv_lfm2_moe", Compute::kFast},
-                    Tested{"ShortConvExact", "mlxconv_lfm2_moe", Compute::kExact}),
+                    Tested{"ShortConvExact", "mlxconv_lfm2_moe", Compute::kExact},
+                    Tested{"Mamba2Fast", "mamba2_biased", Compute::kFast},
+                    Tested{"Mamba2Exact", "mamba2_biased", Compute::kExact}),
     [](const testing::TestParamInfo<Tested>& tested) { return tested.param.name; });
 
 }  // namespace

@@ -180,16 +180,10 @@ void GatedDeltaLayer::compute(const Pass& pass, const RowRange& rows,
     project_latents(pass);
     pass.team.barrier(pass.member);
   }
-  // The last slices, which are those of prompts, come first: what is left for the end of the phase
-  // is small.
-  const int64_t total = std::ssize(pass.batch.slices) * spec_.key_heads;
-  claim_blocks(pass, total, [&](int64_t block) {
+  claim_pieces(pass, spec_.key_heads, [&](const BatchSlice& slice, int32_t head) {
     const trace::Scope scope(trace::Kind::kKernel, "gated_delta");
-    const int64_t item = total - 1 - block;
-    follow(pass, pass.batch.slices[static_cast<size_t>(item / spec_.key_heads)],
-           static_cast<int32_t>(item % spec_.key_heads));
+    follow(pass, slice, head);
   });
-  pass.team.barrier(pass.member);
   if (out_.forms() != 0 && !converts_heads_) {
     claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
       const trace::Scope scope(trace::Kind::kKernel, "quantise");

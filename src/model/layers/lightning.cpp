@@ -62,16 +62,10 @@ void LightningLayer::compute(const Pass& pass, const RowRange& rows,
                              const kernels::NextWeights& after) const {
   project(pass);
   pass.team.barrier(pass.member);
-  // The last slices, which are those of prompts, come first: what is left for the end of the phase
-  // is small.
-  const int64_t total = std::ssize(pass.batch.slices) * spec_.num_heads;
-  claim_blocks(pass, total, [&](int64_t block) {
+  claim_pieces(pass, spec_.num_heads, [&](const BatchSlice& slice, int32_t head) {
     const trace::Scope scope(trace::Kind::kKernel, "lightning");
-    const int64_t item = total - 1 - block;
-    follow(pass, pass.batch.slices[static_cast<size_t>(item / spec_.num_heads)],
-           static_cast<int32_t>(item % spec_.num_heads));
+    follow(pass, slice, head);
   });
-  pass.team.barrier(pass.member);
   claim_rows(pass, rows, [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "norm");
     finish(pass, begin, end);

@@ -1,6 +1,7 @@
 #include "model/layers/mamba2.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "model/layers/project_columns.h"
@@ -16,15 +17,17 @@ int64_t head_floats(const Mamba2& spec) {
   return (int64_t{spec.state_dim} * spec.head_dim + kLine - 1) / kLine * kLine;
 }
 
-int32_t blocks(const Mamba2& spec, int32_t block) { return (spec.channels() + block - 1) / block; }
+ConvBlocks convolution(const Mamba2& spec) {
+  return {.channels = spec.channels(), .taps = spec.conv_taps};
+}
 
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 }  // namespace
 
 int64_t Mamba2Layer::state_bytes(const Mamba2& spec) {
-  const int64_t inputs = int64_t{blocks(spec, kBlock)} * kBlock * (spec.conv_taps - 1);
-  return (inputs + spec.heads * head_floats(spec)) * int64_t{sizeof(float)};
+  const int64_t heads = spec.heads * head_floats(spec);
+  return (convolution(spec).state_floats() + heads) * int64_t{sizeof(float)};
 }
 
 Mamba2Layer::Mamba2Layer(const LayerSource& source, const Mamba2& spec)
@@ -32,22 +35,18 @@ Mamba2Layer::Mamba2Layer(const LayerSource& source, const Mamba2& spec)
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   in_ = binder.linear(layer, "mamba.in_proj", spec_.projected(), source.hidden, spec_.bias);
-  conv_ = binder.convolution(layer, "mamba.conv1d", spec_.channels(), spec_.conv_taps);
+  conv_ = convolution(spec_);
+  conv_.weights = binder.convolution(layer, "mamba.conv1d", spec_.channels(), spec_.conv_taps);
   const auto bare = [&](const char* name, int32_t n) {
     return binder.vector(layer, name, n, 0, /*bare=*/true);
   };
-  if (spec_.conv_bias) conv_bias_ = bare("mamba.conv1d.bias", spec_.channels());
+  if (spec_.conv_bias) conv_.bias = bare("mamba.conv1d.bias", spec_.channels());
   if (const float* logs = bare("mamba.A_log", spec_.heads))
     for (int32_t h = 0; h < spec_.heads; ++h) rates_.push_back(-std::exp(logs[h]));
   skip_ = bare("mamba.D", spec_.heads);
   step_bias_ = bare("mamba.dt_bias", spec_.heads);
   if (spec_.gate != Mamba2::kNoNorm) norm_ = binder.vector(layer, "mamba.norm", spec_.inner(), 0);
-  if (std::ranges::any_of(spec_.factors, [](float factor) { return factor != 1; })) {
-    const int32_t shared = spec_.groups * spec_.state_dim;
-    const int32_t sizes[] = {spec_.inner(), spec_.inner(), shared, shared, spec_.heads};
-    for (size_t part = 0; part < spec_.factors.size(); ++part)
-      factors_.insert(factors_.end(), static_cast<size_t>(sizes[part]), spec_.factors[part]);
-  }
+  scales_inputs_ = std::ranges::any_of(spec_.factors, [](float factor) { return factor != 1; });
   input_ = SublayerInput::bind(source, in_.forms());
   projected_ = source.scratch.ask<float>(BufferUse::kComputing, {.per_row = in_.n});
   own_ = source.scratch.ask<float>(BufferUse::kComputing,
@@ -75,32 +74,20 @@ kernels::NextWeights Mamba2Layer::first_weights(const Pass& pass) const {
   return input_shares(pass).first_weights(pass.member, 0);
 }
 
-// The last slices, which are those of prompts, come first: what is left for the end of the phase is
-// small.
-template <class F>
-void Mamba2Layer::for_pieces(const Pass& pass, int32_t pieces, const F& fn) const {
-  const int64_t total = std::ssize(pass.batch.slices) * pieces;
-  claim_blocks(pass, total, [&](int64_t claimed) {
-    const int64_t item = total - 1 - claimed;
-    fn(pass.batch.slices[static_cast<size_t>(item / pieces)], static_cast<int32_t>(item % pieces));
-  });
-  pass.team.barrier(pass.member);
-}
-
 void Mamba2Layer::compute(const Pass& pass, const RowRange& rows,
                           const kernels::NextWeights& after) const {
   project(pass);
   pass.team.barrier(pass.member);
-  if (!factors_.empty() || in_.bias != nullptr) {
+  if (scales_inputs_) {
     claim_rows(pass, pass.all_rows(),
                [&](int32_t begin, int32_t end) { scale_inputs(pass, begin, end); });
     pass.team.barrier(pass.member);
   }
-  for_pieces(pass, blocks(spec_, kBlock), [&](const BatchSlice& slice, int32_t block) {
+  claim_pieces(pass, conv_.blocks(), [&](const BatchSlice& slice, int32_t block) {
     const trace::Scope scope(trace::Kind::kKernel, "short_conv");
     convolve(pass, slice, block);
   });
-  for_pieces(pass, spec_.heads, [&](const BatchSlice& slice, int32_t head) {
+  claim_pieces(pass, spec_.heads, [&](const BatchSlice& slice, int32_t head) {
     const trace::Scope scope(trace::Kind::kKernel, "mamba2");
     follow(pass, slice, head);
   });
@@ -121,40 +108,33 @@ void Mamba2Layer::project(const Pass& pass) const {
 }
 
 void Mamba2Layer::scale_inputs(const Pass& pass, int32_t begin, int32_t end) const {
+  const int32_t shared = spec_.groups * spec_.state_dim;
+  const std::array<int32_t, 5> sizes = {spec_.inner(), spec_.inner(), shared, shared, spec_.heads};
   for (int64_t row = begin; row < end; ++row) {
-    float* const x = pass.ws.at(projected_) + row * in_.n;
-    if (in_.bias != nullptr) pass.ops.add_scaled(in_.bias, 1, in_.n, x);
-    if (!factors_.empty()) pass.ops.product(factors_.data(), in_.n, x);
+    float* x = pass.ws.at(projected_) + row * in_.n;
+    for (size_t part = 0; part < sizes.size(); x += sizes[part++])
+      pass.ops.scale(spec_.factors[part], sizes[part], x);
   }
 }
 
 // One block of channels through the rows of a slice, in order.
 void Mamba2Layer::convolve(const Pass& pass, const BatchSlice& slice, int32_t block) const {
-  const int64_t floats = int64_t{spec_.conv_taps - 1} * kBlock;
-  StatePiece state(pass, memory_, slice, block * floats, floats);
-  const int32_t first = block * kBlock, n = std::min(kBlock, spec_.channels() - first);
-  const kernels::ConvStep step = {.weights = conv_ + first,
-                                  .weight_stride = spec_.channels(),
-                                  .history = state.begin(),
-                                  .history_stride = kBlock,
-                                  .taps = spec_.conv_taps};
+  StatePiece state(pass, memory_, slice, block * conv_.piece_floats(), conv_.piece_floats());
   for (int64_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
-    float* const x = pass.ws.at(projected_) + row * in_.n + spec_.inner() + first;
-    pass.ops.conv_step(step, n, x);
-    if (conv_bias_ != nullptr) pass.ops.add_scaled(conv_bias_ + first, 1, n, x);
-    pass.ops.act(kernels::Act::kSilu, n, x);
+    float* const x = pass.ws.at(projected_) + row * in_.n + spec_.inner() + conv_.first(block);
+    conv_.step(pass.ops, block, state.begin(), x);
+    pass.ops.act(kernels::Act::kSilu, conv_.count(block), x);
     state.after_row();
   }
 }
 
 // One head through the rows of a slice, in order.
 void Mamba2Layer::follow(const Pass& pass, const BatchSlice& slice, int32_t head) const {
-  const int64_t inputs = int64_t{blocks(spec_, kBlock)} * kBlock * (spec_.conv_taps - 1);
   const int64_t floats = head_floats(spec_);
   const int32_t dim = spec_.head_dim, n = spec_.state_dim;
   const int32_t group = head / (spec_.heads / spec_.groups);
   const auto h = static_cast<size_t>(head);
-  StatePiece state(pass, memory_, slice, inputs + head * floats, floats);
+  StatePiece state(pass, memory_, slice, conv_.state_floats() + head * floats, floats);
   float* const stepped = pass.ws.at(own_, pass.member);
   for (int64_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
     const float* const z = pass.ws.at(projected_) + row * in_.n;

@@ -3,8 +3,7 @@
 // Blocks of channels go through the convolution by themselves, then heads through their states, one
 // token after the other, for prompts and generated tokens alike. So how a prompt was cut or batched
 // changes no sum. Of a sequence's state each block of channels has a piece, the inputs of its
-// convolution that the next tokens still need, [taps - 1][kBlock], and then each head: S,
-// [state_dim][head_dim].
+// convolution (ConvBlocks), and then each head: S, [state_dim][head_dim].
 //
 // Threads: as Layer. Members claim pairs of a slice and a piece: no piece of a state has two
 // writers.
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "model/layers/attended_heads.h"
+#include "model/layers/conv_blocks.h"
 
 namespace weir::model {
 
@@ -31,11 +31,6 @@ class Mamba2Layer final : public Layer {
   LayerFacts facts() const override;
 
  private:
-  static constexpr int32_t kBlock = 64;  // Channels that share cache lines and whole vectors.
-
-  // Claims a pair of a slice and one of `pieces` after another: fn(slice, piece).
-  template <class F>
-  void for_pieces(const Pass& pass, int32_t pieces, const F& fn) const;
   ColumnShares<1> input_shares(const Pass& pass) const;
   void project(const Pass& pass) const;
   void scale_inputs(const Pass& pass, int32_t begin, int32_t end) const;
@@ -48,9 +43,8 @@ class Mamba2Layer final : public Layer {
   SublayerInput input_;
   AttendedHeads out_;
   Linear in_;                         // Rows: z, x, B, C, steps.
-  std::vector<float> factors_;        // [in_.n]; empty: none differs from 1.
-  const float* conv_ = nullptr;       // [taps][channels]
-  const float* conv_bias_ = nullptr;  // [channels], or null.
+  bool scales_inputs_ = false;        // By Mamba2::factors.
+  ConvBlocks conv_;                   // Of x, B and C.
   std::vector<float> rates_;          // A of each head.
   const float* skip_ = nullptr;       // D of each head.
   const float* step_bias_ = nullptr;  // Of each head.

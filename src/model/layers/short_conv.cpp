@@ -8,9 +8,16 @@
 
 namespace weir::model {
 
+namespace {
+
+ConvBlocks convolution(const ShortConv& spec) {
+  return {.channels = spec.channels, .taps = spec.taps};
+}
+
+}  // namespace
+
 int64_t ShortConvLayer::state_bytes(const ShortConv& spec) {
-  const int64_t blocks = (int64_t{spec.channels} + kBlock - 1) / kBlock;
-  return blocks * kBlock * (spec.taps - 1) * int64_t{sizeof(float)};
+  return convolution(spec).state_floats() * int64_t{sizeof(float)};
 }
 
 ShortConvLayer::ShortConvLayer(const LayerSource& source, const ShortConv& spec)
@@ -25,8 +32,9 @@ ShortConvLayer::ShortConvLayer(const LayerSource& source, const ShortConv& spec)
   after_ = bound[1];
   x_ = bound[2];
   out_ = binder.linear(layer, "conv.out_proj", source.hidden, n, spec_.bias);
-  conv_ = binder.convolution(layer, "conv.conv", n, spec_.taps);
-  if (spec_.bias) conv_bias_ = binder.vector(layer, "conv.conv.bias", n, 0, /*bare=*/true);
+  conv_ = convolution(spec_);
+  conv_.weights = binder.convolution(layer, "conv.conv", n, spec_.taps);
+  if (spec_.bias) conv_.bias = binder.vector(layer, "conv.conv.bias", n, 0, /*bare=*/true);
   input_ = SublayerInput::bind(source,
                                static_cast<uint8_t>(before_.forms() | after_.forms() | x_.forms()));
 
@@ -62,16 +70,10 @@ void ShortConvLayer::compute(const Pass& pass, const RowRange& rows,
                              const kernels::NextWeights& after) const {
   project(pass);
   pass.team.barrier(pass.member);
-  // The last slices, which are those of prompts, come first: what is left for the end of the phase
-  // is small.
-  const int64_t total = std::ssize(pass.batch.slices) * blocks();
-  claim_blocks(pass, total, [&](int64_t claimed) {
+  claim_pieces(pass, conv_.blocks(), [&](const BatchSlice& slice, int32_t block) {
     const trace::Scope scope(trace::Kind::kKernel, "short_conv");
-    const int64_t item = total - 1 - claimed;
-    follow(pass, pass.batch.slices[static_cast<size_t>(item / blocks())],
-           static_cast<int32_t>(item % blocks()));
+    follow(pass, slice, block);
   });
-  pass.team.barrier(pass.member);
   const trace::Scope scope(trace::Kind::kKernel, "out_proj");
   const Activations in = {.x = pass.ws.at(mixed_),
                           .forms = &pass.ws.at(mixed_forms_),
@@ -92,26 +94,15 @@ void ShortConvLayer::project(const Pass& pass) const {
 // One block of channels through the rows of a slice, in order.
 void ShortConvLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t block) const {
   const kernels::Ops& ops = pass.ops;
-  const int64_t floats = int64_t{spec_.taps - 1} * kBlock;
-  StatePiece state(pass, memory_, slice, block * floats, floats);
-  const int32_t first = block * kBlock, n = std::min(kBlock, out_.k - first);
-  const kernels::ConvStep step = {.weights = conv_ + first,
-                                  .weight_stride = out_.k,
-                                  .history = state.begin(),
-                                  .history_stride = kBlock,
-                                  .taps = spec_.taps};
-  const auto biased = [&](const Linear& linear, float* x) {
-    if (linear.bias != nullptr) ops.add_scaled(linear.bias + first, 1, n, x);
-    return x;
-  };
+  StatePiece state(pass, memory_, slice, block * conv_.piece_floats(), conv_.piece_floats());
+  const int32_t first = conv_.first(block), n = conv_.count(block);
   const int32_t end = slice.row_begin + slice.rows;
   for (int64_t row = slice.row_begin; row < end; ++row) {
     const int64_t at = row * out_.k + first;
-    float* const x = biased(x_, pass.ws.at(mixed_) + at);
-    ops.product(biased(before_, pass.ws.at(gates_before_) + at), n, x);
-    ops.conv_step(step, n, x);
-    if (conv_bias_ != nullptr) ops.add_scaled(conv_bias_ + first, 1, n, x);
-    ops.product(biased(after_, pass.ws.at(gates_after_) + at), n, x);
+    float* const x = pass.ws.at(mixed_) + at;
+    ops.product(pass.ws.at(gates_before_) + at, n, x);
+    conv_.step(ops, block, state.begin(), x);
+    ops.product(pass.ws.at(gates_after_) + at, n, x);
     state.after_row();
   }
   pass.ws.at(mixed_forms_)

@@ -1,13 +1,14 @@
 // ShortConvLayer: a gated convolution over the last tokens, with their inputs as its state.
 //
 // Blocks of channels go through the rows of a slice by themselves, one token after the other. So
-// how a prompt was cut or batched changes no sum. A block has a piece of a sequence's state: the
-// convolution's inputs that the next tokens still need, [taps - 1][kBlock].
+// how a prompt was cut or batched changes no sum. A block has a piece of a sequence's state
+// (ConvBlocks).
 //
 // Threads: as Layer. Members claim pairs of a slice and a block: no piece of a state has two
 // writers.
 #pragma once
 
+#include "model/layers/conv_blocks.h"
 #include "model/layers/norm_embed.h"
 
 namespace weir::model {
@@ -27,21 +28,16 @@ class ShortConvLayer final : public Layer {
   LayerFacts facts() const override;
 
  private:
-  // Whole groups of any quantised output layer's activations.
-  static constexpr int32_t kBlock = 128;
-
   ColumnShares<3> input_shares(const Pass& pass) const;
   void project(const Pass& pass) const;
   void follow(const Pass& pass, const BatchSlice& slice, int32_t block) const;
-  int32_t blocks() const { return (out_.k + kBlock - 1) / kBlock; }
 
   ShortConv spec_;
   int32_t memory_;  // Which layer of the cache.
   SublayerInput input_;
   SublayerOutput output_;
   Linear before_, after_, x_, out_;  // The gates before and after the convolution.
-  const float* conv_ = nullptr;      // [taps][channels]
-  const float* conv_bias_ = nullptr;
+  ConvBlocks conv_;
 
   Buffer<float> gates_before_, gates_after_, mixed_;  // [rows, channels]
   FormsBuffer mixed_forms_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "model/pass.h"
@@ -59,5 +60,18 @@ class StatePiece {
   int32_t position_;
   float* const data_;
 };
+
+// A phase of pairs of a slice and one of `count` pieces, which members claim: fn(slice, piece). The
+// last slices, which are those of prompts, come first: what is left for the end of the phase is
+// small.
+template <class F>
+void claim_pieces(const Pass& pass, int32_t count, const F& fn) {
+  const int64_t total = std::ssize(pass.batch.slices) * count;
+  claim_blocks(pass, total, [&](int64_t claimed) {
+    const int64_t item = total - 1 - claimed;
+    fn(pass.batch.slices[static_cast<size_t>(item / count)], static_cast<int32_t>(item % count));
+  });
+  pass.team.barrier(pass.member);
+}
 
 }  // namespace weir::model
