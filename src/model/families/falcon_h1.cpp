@@ -22,28 +22,14 @@ std::vector<float> multipliers(const ConfigReader& c, const char* key, size_t co
 }
 
 Mamba2 mamba(const ConfigReader& c, const ModelSpec& m) {
-  for (const char* key : {"mamba_chunk_size", "mamba_use_mlp", "mlp_expansion_factor"})
-    c.ignore(key);
-  Mamba2 mamba = {.heads = c.int_or("mamba_n_heads", 128, 1),
-                  .groups = c.int_or("mamba_n_groups", 1, 1),
-                  .state_dim = c.int_or("mamba_d_state", 256, 1),
-                  .conv_taps = c.int_or("mamba_d_conv", 4, 1),
-                  .conv_bias = c.bool_or("mamba_conv_bias", true),
-                  .norm_eps = m.final_norm.eps};
-  c.expect_bool("mamba_proj_bias", false);
-  const int expanded = c.int_or("mamba_expand", 2, 1, 64) * m.hidden_size;
-  const int inner = c.int_or("mamba_d_ssm", expanded, 1, 1 << 20);
-  mamba.head_dim = c.is("mamba_d_head", "auto")
-                       ? inner / mamba.heads
-                       : c.int_or("mamba_d_head", inner / mamba.heads, 1, 1024);
-  if (mamba.inner() != inner)
-    c.reject("mamba_d_ssm: expected mamba_n_heads times mamba_d_head, " +
-             std::to_string(mamba.inner()) + ", found " + std::to_string(inner));
+  c.ignore("mlp_expansion_factor");  // intermediate_size says it.
+  c.expect_bool("mamba_use_mlp", true);
+  c.expect_bool("mamba_proj_bias", false);  // Factors would not multiply it.
+  Mamba2 mamba = prefixed_mamba2(c, m);
   const bool norm = c.bool_or("mamba_rms_norm", false);
   const bool last = c.bool_or("mamba_norm_before_gate", true);
   mamba.gate = !norm ? Mamba2::kNoNorm : last ? Mamba2::kAfterNorm : Mamba2::kBeforeNorm;
   mamba.norm_groups = mamba.groups;
-  time_steps(c, mamba);
   const std::vector<float> factors = multipliers(c, "ssm_multipliers", mamba.factors.size());
   const float all = c.float_or("ssm_in_multiplier", 1);
   for (size_t i = 0; i < mamba.factors.size(); ++i) mamba.factors[i] = all * factors[i];

@@ -51,23 +51,6 @@ ModelSpec routed(const ConfigReader& c, std::optional<Dense> shared) {
   return m;
 }
 
-Mamba2 mamba(const ConfigReader& c, const ModelSpec& m) {
-  for (const char* key : {"mamba_chunk_size", "init_method"}) c.ignore(key);
-  Mamba2 mamba = {.heads = c.int_or("mamba_n_heads", 128, 1),
-                  .groups = c.int_or("mamba_n_groups", 1, 1),
-                  .state_dim = c.int_or("mamba_d_state", 256, 1),
-                  .conv_taps = c.int_or("mamba_d_conv", 4, 1),
-                  .conv_bias = c.bool_or("mamba_conv_bias", true),
-                  .bias = c.bool_or("mamba_proj_bias", false),
-                  .norm_eps = m.final_norm.eps};
-  const int inner = c.int_or("mamba_expand", 2, 1, 64) * m.hidden_size;
-  mamba.head_dim = c.is("mamba_d_head", "auto")
-                       ? inner / mamba.heads
-                       : c.int_or("mamba_d_head", inner / mamba.heads, 1, 1024);
-  time_steps(c, mamba);
-  return mamba;
-}
-
 }  // namespace
 
 ModelSpec granitemoe(const ConfigReader& c) { return routed(c, std::nullopt); }
@@ -76,6 +59,7 @@ ModelSpec granitemoeshared(const ConfigReader& c) { return routed(c, shared_mlp(
 
 ModelSpec granitemoehybrid(const ConfigReader& c) {
   expect_string(c, "normalization_function", "rmsnorm");
+  c.ignore("init_method");
   ModelSpec m = decoder(c, kDefaults);
   Attention attn = attention(c);
   if (c.string_or("position_embedding_type", "nope") != "rope") attn.rope.dim = 0;
@@ -84,7 +68,7 @@ ModelSpec granitemoehybrid(const ConfigReader& c) {
   if (dense && !shared) c.reject("shared_intermediate_size: expected at least 1, found 0");
   const Operation ffn = dense ? Operation{shared.value_or(Dense{})} : mixture(c, shared);
   if (dense) c.ignore("num_experts_per_tok");
-  const Mamba2 state_space = mamba(c, m);
+  const Mamba2 state_space = prefixed_mamba2(c, m);
   // Without layer_types all are Mamba's.
   for (const bool recurrent : layers_of_type(
            c, "mamba", [](int) { return true; }, "attention"))

@@ -25,6 +25,29 @@ void rename_mamba2(ModelSpec& m, const std::string& module) {
     m.renames.emplace_back(std::string("mamba.") + part, module + part);
 }
 
+Mamba2 prefixed_mamba2(const ConfigReader& c, const ModelSpec& m) {
+  c.ignore("mamba_chunk_size");
+  Mamba2 mamba = {.heads = c.int_or("mamba_n_heads", 128, 1),
+                  .groups = c.int_or("mamba_n_groups", 1, 1),
+                  .state_dim = c.int_or("mamba_d_state", 256, 1),
+                  .conv_taps = c.int_or("mamba_d_conv", 4, 1),
+                  .conv_bias = c.bool_or("mamba_conv_bias", true),
+                  .bias = c.bool_or("mamba_proj_bias", false),
+                  .norm_eps = m.final_norm.eps};
+  const int expanded = c.int_or("mamba_expand", 2, 1, 64) * m.hidden_size;
+  const int inner = c.int_or("mamba_d_ssm", expanded, 1, 1 << 20);
+  mamba.head_dim = c.is("mamba_d_head", "auto")
+                       ? inner / mamba.heads
+                       : c.int_or("mamba_d_head", inner / mamba.heads, 1, 1024);
+  if (mamba.inner() != inner)
+    c.reject(
+        "mamba_d_head: expected mamba_n_heads of it to be mamba_d_ssm or mamba_expand times "
+        "hidden_size, which is " +
+        std::to_string(inner) + ", found " + std::to_string(mamba.head_dim));
+  time_steps(c, mamba);
+  return mamba;
+}
+
 void time_steps(const ConfigReader& c, Mamba2& mamba) {
   for (const char* key : {"time_step_min", "time_step_max", "time_step_floor", "time_step_rank",
                           "time_step_scale", "time_step_init_scheme", "rescale_prenorm_residual"})

@@ -11,6 +11,8 @@ namespace weir::model::family {
 
 // Stored names: Mamba's modules under `module`, as "mixer.".
 void rename_mamba2(ModelSpec& m, const std::string& module);
+// Of models whose keys for Mamba begin with "mamba_"; its norms and their number are the family's.
+Mamba2 prefixed_mamba2(const ConfigReader& c, const ModelSpec& m);
 // time_step_limit, and keys that say how a model is made.
 void time_steps(const ConfigReader& c, Mamba2& mamba);
 

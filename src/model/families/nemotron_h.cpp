@@ -40,23 +40,9 @@ Dense plain_ffn(const ConfigReader& c, std::string_view width_key) {
 }
 
 Moe mixture(const ConfigReader& c) {
-  Moe moe = {.num_experts = c.int_or("n_routed_experts", 8, 1),
-             .top_k = c.int_or("num_experts_per_tok", 2, 1),
-             .expert = plain_ffn(c, "moe_intermediate_size"),
-             .router = {.score = Router::kSigmoid,
-                        .selection_bias = true,
-                        .group_score = Router::kTwoBest,
-                        .groups = c.int_or("n_group", 1, 1),
-                        .groups_kept = c.int_or("topk_group", 1, 1),
-                        .renormalise = c.bool_or("norm_topk_prob", true),
-                        .epsilon = 1e-20f,
-                        .scale = c.float_or("routed_scaling_factor", 1)}};
-  constexpr int kSharedMax = 64;
-  const int shared = c.int_or("n_shared_experts", 1, 0, kSharedMax);
-  if (shared > 0) {
-    moe.shared = plain_ffn(c, "moe_shared_expert_intermediate_size");
-    moe.shared->width *= shared;
-  }
+  Moe moe = biased_moe(c, {.count = 8, .top_k = 2});
+  moe.expert = plain_ffn(c, "moe_intermediate_size");
+  if (moe.shared) moe.shared = plain_ffn(c, "moe_shared_expert_intermediate_size");
   return moe;
 }
 
@@ -77,6 +63,10 @@ std::string layer_letters(const ConfigReader& c) {
 ModelSpec nemotron_h(const ConfigReader& c) {
   ModelSpec m = decoder(c, kDefaults);
   Attention attn = gqa(c, kDefaults);
+  if (c.has("attention_head_dim")) {  // As older files call it.
+    attn.head_dim = c.int_or("attention_head_dim", attn.head_dim, 1);
+    attn.scale = 1 / std::sqrt(static_cast<float>(attn.head_dim));
+  }
   attn.rope.dim = 0;
   attn.qkv_bias = attn.out_bias = c.bool_or("attention_bias", false);
   attn.window = sliding_window(c, 0);
