@@ -4,6 +4,7 @@
 // Threads: immutable; shared by all requests with the same grammar.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -50,7 +51,10 @@ class Automaton {
   };
 
   uint32_t start() const { return start_; }
-  const State& state(uint32_t id) const { return states_[id]; }
+  const State& state(uint32_t id) const {
+    assert(id < states_.size());
+    return states_[id];
+  }
   std::span<const Range> ranges(const State& s) const {
     return {ranges_.data() + s.ranges, s.range_count};
   }

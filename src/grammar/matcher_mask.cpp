@@ -62,7 +62,7 @@ bool Matcher::step_plainly(const MatchScratch::Level& above, uint8_t byte,
 // Where a configuration leads without a byte, if it only returns: for step_plainly, which will meet
 // it again under many paths of the trie.
 void Matcher::remember_return(Configuration from, MatchScratch& s) {
-  const size_t nodes = nodes_.size();
+  const size_t nodes = nodes_.size(), edges = edges_.size();
   const uint32_t used = s.used_;
   begin_level(s);
   enter(from.state, from.stack, s);
@@ -75,6 +75,7 @@ void Matcher::remember_return(Configuration from, MatchScratch& s) {
     std::copy_n(s.configurations_.begin() + used, count, slot.to.begin());
   }
   nodes_.resize(nodes);
+  edges_.resize(edges);
   s.used_ = used;
 }
 
@@ -244,8 +245,9 @@ void Matcher::walk(const TokenTrie::Forest& forest, size_t i, size_t end, std::s
       step(above.begin, above.end, node.byte, s);
       level = {above.end, s.used_, static_cast<uint32_t>(nodes_.size()),
                static_cast<uint32_t>(edges_.size())};
-      // Configurations that were entered by the byte come first.
-      if (nodes_.size() == above.nodes && level.end - level.begin <= kFewConfigurations) {
+      // Configurations that were entered by the byte come first, if there is one at all.
+      const uint32_t count = level.end - level.begin;
+      if (nodes_.size() == above.nodes && count >= 1 && count <= kFewConfigurations) {
         const Configuration first = s.configurations_[level.begin];
         if (first.stack >= 0 && first.stack < static_cast<int32_t>(s.levels_[0].nodes))
           remember_return(first, s);

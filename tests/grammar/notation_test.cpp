@@ -297,6 +297,33 @@ TEST(Matcher, MasksAgreeWithReadingEachTokenOfALargeVocabulary) {
     for (unsigned seed = 0; seed < 2; ++seed) check_masks(grammar, vocabulary, seed, 60);
 }
 
+// What another grammar's walk has left in memory: its states are none of this grammar's. Five
+// shapes are open at once, so that every byte takes a whole step, and most lead nowhere.
+TEST(Matcher, MasksAreMadeWhateverTheLastGrammarHasLeft) {
+  const std::string shapes =
+      "shape ::= a | b | c | d | e\n"
+      "a ::= \"(\" a \")\" | \"1\"\nb ::= \"(\" b \")\" | \"2\"\nc ::= \"(\" c \")\" | \"3\"\n"
+      "d ::= \"(\" d \")\" | \"4\"\ne ::= \"(\" e \")\" | \"5\"\n";
+  const auto small = compiled_grammar("root ::= shape\n" + shapes);
+  ASSERT_TRUE(small);
+  MatchScratch used, fresh;
+  Matcher matcher(*small, small_vocabulary());
+  ASSERT_TRUE(matcher.accept("(((", fresh));
+  std::vector<uint64_t> mask(small_vocabulary()->mask_words()), expected(mask);
+  Matcher(matcher).fill_mask(expected, fresh);
+  {
+    const std::string before(200'000, 'y');  // So that the shapes' states have high numbers.
+    const auto large = compiled_grammar("root ::= before shape | before root\nbefore ::= \"" +
+                                        before + "\" | before \"y\"\n" + shapes);
+    ASSERT_TRUE(large);
+    Matcher left(*large, small_vocabulary());
+    ASSERT_TRUE(left.accept(before + "((", fresh));
+    left.fill_mask(mask, used);
+  }
+  matcher.fill_mask(mask, used);
+  EXPECT_EQ(mask, expected);
+}
+
 // Every number of characters that may be left decides which slice applies.
 TEST(Matcher, MasksAgreeWithReadingEachTokenAtEveryDistanceFromALimit) {
   const auto vocabulary = large_vocabulary();

@@ -15,7 +15,8 @@ namespace weir::grammar {
 
 // A random walk under the mask. Ends when it may, after some tokens as soon as it may.
 inline std::string walk(Matcher& matcher, std::mt19937& random, int tokens_max, bool& ended) {
-  MatchScratch scratch;
+  // As threads of the server have it: one for all grammars that come along.
+  static MatchScratch scratch;
   const TokenTrie& trie = matcher.trie();
   std::vector<uint64_t> mask(trie.mask_words());
   std::string text;
