@@ -1,8 +1,9 @@
-// states_bench: checks the gated delta rule of an ISA against the scalar reference, then times it
-// on one thread: along a prompt, where one head's state stays in the cache, as arithmetic (3 dk dv
-// multiply-adds a token and head) beside the FMA peak of the same run; and as generated tokens take
-// it, one token of each of many states, as the rate at which states are read and written beside a
-// plain loop that reads and writes the same bytes in place.
+// states_bench: checks the gated delta rule and the decaying state (Mamba 2, lightning attention)
+// of an ISA against the scalar reference, then times them on one thread: along a prompt, where one
+// head's state stays in the cache, as arithmetic (3 dk dv multiply-adds a token and head of the
+// delta rule, 2 of the other) beside the FMA peak of the same run; and as generated tokens take it,
+// one token of each of many states, as the rate at which states are read and written beside a plain
+// loop that reads and writes the same bytes in place.
 //
 //   states_bench [--isa NAME]
 #include <algorithm>
@@ -63,6 +64,21 @@ struct Bed {
             .out_stride = dv};
   }
 
+  DecayRun decay_run(int64_t state, int64_t token, int32_t count) {
+    const DeltaRun same = run(state, token, count);
+    return {.state = same.state,
+            .tokens = count,
+            .dk = dk,
+            .dv = dv,
+            .q = same.q,
+            .k = same.k,
+            .v = same.v,
+            .decay = same.decay,
+            .gain = same.beta,
+            .out = same.out,
+            .out_stride = same.out_stride};
+  }
+
   static constexpr float kDecay = 0.97f, kBeta = 0.5f;
   int32_t dk, dv;
   int64_t states;
@@ -70,51 +86,75 @@ struct Bed {
   std::vector<float> tokens, out;
 };
 
+// A rule: how a run of tokens goes through a state, and what is counted of it.
+struct Rule {
+  const char* name;
+  void (*go)(const Ops& ops, Bed& bed, int64_t state, int64_t token, int32_t count);
+  double multiply_adds;  // A token and element of the state.
+};
+
+constexpr Rule kDelta = {"delta",
+                         [](const Ops& ops, Bed& bed, int64_t state, int64_t token, int32_t count) {
+                           ops.delta_run(bed.run(state, token, count));
+                         },
+                         3};
+constexpr Rule kDecaying = {
+    "decay",
+    [](const Ops& ops, Bed& bed, int64_t state, int64_t token, int32_t count) {
+      ops.decay_run(bed.decay_run(state, token, count));
+    },
+    2};
+
 // Stops the program if `ops` and scalar differ at all: the order of sums is given.
-void check_against_scalar(const Ops& ops, Bed& bed) {
+void check_against_scalar(const Rule& rule, const Ops& ops, Bed& bed) {
   std::array<std::vector<float>, 2> outs;
   for (const bool scalar : {false, true}) {
     bed.clear();
-    (scalar ? ops_for(Isa::kScalar) : ops).delta_run(bed.run(0, 0, 20));
+    rule.go(scalar ? ops_for(Isa::kScalar) : ops, bed, 0, 0, 20);
     outs[scalar] = bed.out;
   }
   if (outs[0] == outs[1]) return;
-  std::fprintf(stderr, "delta_run differs from scalar\n");
+  std::fprintf(stderr, "%s differs from scalar\n", rule.name);
   std::exit(1);
 }
 
-void prompt(const Ops& ops, int32_t dk, int32_t dv, const MachineLimits& limits) {
+void prompt(const Rule& rule, const Ops& ops, int32_t dk, int32_t dv, const MachineLimits& limits) {
   Bed bed(dk, dv, 1);
-  check_against_scalar(ops, bed);
+  check_against_scalar(rule, ops, bed);
   const double seconds = best_seconds([&] {
     for (int32_t token = 0; token < kPromptTokens; token += kRunTokens)
-      ops.delta_run(bed.run(0, token, kRunTokens));
+      rule.go(ops, bed, 0, token, kRunTokens);
   });
-  const double tflops = 6.0 * kPromptTokens * static_cast<double>(dk) * dv / seconds / 1e12;
-  std::printf("delta prompt    dk=%-3d dv=%-3d  %8.3f TFLOPS  %3.0f %% of FMA peak\n", dk, dv,
-              tflops, 100 * tflops / limits.f32_tflops);
+  const double operations = 2 * rule.multiply_adds * kPromptTokens * static_cast<double>(dk) * dv;
+  const double tflops = operations / seconds / 1e12;
+  std::printf("%s prompt    dk=%-3d dv=%-3d  %8.3f TFLOPS  %3.0f %% of FMA peak\n", rule.name, dk,
+              dv, tflops, 100 * tflops / limits.f32_tflops);
 }
 
-void generated(const Ops& ops, int32_t dk, int32_t dv) {
+void generated(const Rule& rule, const Ops& ops, int32_t dk, int32_t dv) {
   const int64_t states = kStatesBytes / (int64_t{dk} * dv * 4);
   Bed bed(dk, dv, states);
   const double seconds = best_seconds([&] {
-    for (int64_t state = 0; state < states; ++state) ops.delta_run(bed.run(state, state, 1));
+    for (int64_t state = 0; state < states; ++state) rule.go(ops, bed, state, state, 1);
   });
   const double plain = best_seconds([&] {
     for (int64_t state = 0; state < states; ++state)
       ops.scale(0.999f, dk * dv, bed.all_states().data() + state * bed.state_floats());
   });
   const double gb = 2.0 * static_cast<double>(bed.all_states().size_bytes()) / 1e9;
-  std::printf("delta generated dk=%-3d dv=%-3d  %8.1f GB/s    %3.0f %% of a plain loop in place\n",
-              dk, dv, gb / seconds, 100 * plain / seconds);
+  std::printf("%s generated dk=%-3d dv=%-3d  %8.1f GB/s    %3.0f %% of a plain loop in place\n",
+              rule.name, dk, dv, gb / seconds, 100 * plain / seconds);
+}
+
+void both(const Rule& rule, const Ops& ops, int32_t dk, int32_t dv, const MachineLimits& limits) {
+  prompt(rule, ops, dk, dv, limits);
+  generated(rule, ops, dk, dv);
 }
 
 void run(const Ops& ops, const MachineLimits& limits) {
-  for (const int32_t dims : {64, 128}) {
-    prompt(ops, dims, dims, limits);
-    generated(ops, dims, dims);
-  }
+  for (const int32_t dims : {64, 128}) both(kDelta, ops, dims, dims, limits);
+  both(kDecaying, ops, 128, 64, limits);   // Mamba 2: states of 128 numbers for heads of 64.
+  both(kDecaying, ops, 128, 128, limits);  // Lightning attention.
 }
 
 }  // namespace

@@ -237,19 +237,20 @@ struct DeltaRun {
   int64_t out_stride = 0;
 };
 
-// One token of one head of a linear attention with a fixed decay, which reads and changes its state
-// S [dk][dv]:
-//   S = decay S;  S = S + k (x) v;  out = S^T q
-// REQUIRES: dk, dv >= 1; `out` overlaps neither S nor q nor k nor v.
-struct DecayStep {
+// Tokens of one head of a linear attention whose state S [dk][dv] decays as a whole, each of which
+// reads and changes it:
+//   S = decay S;  S = S + k (x) (gain v);  out = S^T q
+// REQUIRES: tokens, dk, dv >= 1; `out` overlaps neither S nor q nor k nor v.
+struct DecayRun {
   float* state = nullptr;
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* v = nullptr;
-  float decay = 1;
+  int32_t tokens = 0;
   int32_t dk = 0;
   int32_t dv = 0;
-  float* out = nullptr;
+  TokenRows q, k;         // [dk]
+  TokenRows v;            // [dv]
+  TokenRows decay, gain;  // One number each.
+  float* out = nullptr;   // [dv]
+  int64_t out_stride = 0;
 };
 
 struct Ops {
@@ -363,8 +364,9 @@ struct Ops {
   void (*delta_run)(const DeltaRun& run);
   // x = exp(-rate ln(1 + exp(x + bias))), element by element: how much of a state is kept.
   void (*delta_decays)(const float* rate, const float* bias, int32_t n, float* x);
-  // Ascending in dk, one fma after the other from 0; the decayed S is rounded.
-  void (*decay_step)(const DecayStep& step);
+  // Ascending in dk, one fma after the other from 0; the decayed S and gain v are rounded. So a run
+  // gives the bits of its tokens one by one.
+  void (*decay_run)(const DecayRun& run);
 
   // --- Logits. n is the vocabulary. REQUIRES: n >= 1.
 

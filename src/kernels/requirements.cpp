@@ -60,6 +60,26 @@ Broken store(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32
   return nullptr;
 }
 
+// DeltaRun or DecayRun.
+template <class Run>
+Broken tokens_of_head(const Run& run) {
+  REQUIRE(run.tokens >= 1);
+  REQUIRE(run.dk >= 1 && run.dv >= 1);
+  REQUIRE(run.state != nullptr && run.out != nullptr);
+  REQUIRE(run.q.x != nullptr && run.k.x != nullptr && run.v.x != nullptr);
+  REQUIRE(run.decay.x != nullptr);
+  REQUIRE(run.tokens == 1 || run.out_stride >= run.dv);
+  // Of its own rows: those of inputs may lie between them.
+  for (int64_t t = 0; t < run.tokens; ++t) {
+    const float* const out = run.out + t * run.out_stride;
+    REQUIRE(apart(out, run.dv, run.state, int64_t{run.dk} * run.dv));
+    REQUIRE(apart(out, run.dv, run.q.of(t), run.dk));
+    REQUIRE(apart(out, run.dv, run.k.of(t), run.dk));
+    REQUIRE(apart(out, run.dv, run.v.of(t), run.dv));
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Broken quant_matrix(const QuantMatrix& w) {
@@ -286,20 +306,8 @@ Broken conv_step(const ConvStep& conv, int32_t n, float* x) {
 }
 
 Broken delta_run(const DeltaRun& run) {
-  REQUIRE(run.tokens >= 1);
-  REQUIRE(run.dk >= 1 && run.dv >= 1);
-  REQUIRE(run.state != nullptr && run.out != nullptr);
-  REQUIRE(run.q.x != nullptr && run.k.x != nullptr && run.v.x != nullptr);
-  REQUIRE(run.decay.x != nullptr && run.beta.x != nullptr);
-  REQUIRE(run.tokens == 1 || run.out_stride >= run.dv);
-  // Of its own rows: those of inputs may lie between them.
-  for (int64_t t = 0; t < run.tokens; ++t) {
-    const float* const out = run.out + t * run.out_stride;
-    REQUIRE(apart(out, run.dv, run.state, int64_t{run.dk} * run.dv));
-    REQUIRE(apart(out, run.dv, run.q.of(t), run.dk));
-    REQUIRE(apart(out, run.dv, run.k.of(t), run.dk));
-    REQUIRE(apart(out, run.dv, run.v.of(t), run.dv));
-  }
+  REQUIRE_ALL(tokens_of_head(run));
+  REQUIRE(run.beta.x != nullptr);
   return nullptr;
 }
 
@@ -309,14 +317,9 @@ Broken delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
   return nullptr;
 }
 
-Broken decay_step(const DecayStep& step) {
-  REQUIRE(step.dk >= 1 && step.dv >= 1);
-  REQUIRE(step.state != nullptr && step.out != nullptr);
-  REQUIRE(step.q != nullptr && step.k != nullptr && step.v != nullptr);
-  REQUIRE(apart(step.out, step.dv, step.state, int64_t{step.dk} * step.dv));
-  REQUIRE(apart(step.out, step.dv, step.q, step.dk));
-  REQUIRE(apart(step.out, step.dv, step.k, step.dk));
-  REQUIRE(apart(step.out, step.dv, step.v, step.dv));
+Broken decay_run(const DecayRun& run) {
+  REQUIRE_ALL(tokens_of_head(run));
+  REQUIRE(run.gain.x != nullptr);
   return nullptr;
 }
 

@@ -91,14 +91,18 @@ DeltaRun delta_run() {
           .out_stride = 4};
 }
 
-DecayStep decay_step() {
+DecayRun decay_run() {
   return {.state = floats.data(),
-          .q = floats.data() + 100,
-          .k = floats.data() + 200,
-          .v = floats.data() + 300,
+          .tokens = 2,
           .dk = 8,
           .dv = 4,
-          .out = floats.data() + 304};
+          .q = {floats.data() + 100, 8},
+          .k = {floats.data() + 200, 8},
+          .v = {floats.data() + 300, 8},
+          .decay = {floats.data() + 320, 1},
+          .gain = {floats.data() + 330, 1},
+          .out = floats.data() + 340,
+          .out_stride = 4};
 }
 
 // The requirement that holds no more after `change`; "" if all do.
@@ -299,11 +303,13 @@ TEST(Requirements, NameWhatIsWrongWithAStateAndItsStep) {
   EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 107, "run.q");
   EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 197, "run.k");
   EXPECT_BREAKS(delta, delta_run(), out = floats.data() + 297, "run.v");
-  const auto decay = requirements::decay_step;
-  EXPECT_BREAKS(decay, decay_step(), dv = 0, "dv");
-  EXPECT_BREAKS(decay, decay_step(), q = nullptr, "step.q");
-  EXPECT_BREAKS(decay, decay_step(), out = floats.data() + 31, "step.state");
-  EXPECT_BREAKS(decay, decay_step(), out = floats.data() + 301, "step.v");
+  const auto decay = requirements::decay_run;
+  EXPECT_BREAKS(decay, decay_run(), tokens = 0, "tokens");
+  EXPECT_BREAKS(decay, decay_run(), dv = 0, "dv");
+  EXPECT_BREAKS(decay, decay_run(), q.x = nullptr, "run.q");
+  EXPECT_BREAKS(decay, decay_run(), gain.x = nullptr, "run.gain");
+  EXPECT_BREAKS(decay, decay_run(), out = floats.data() + 31, "run.state");
+  EXPECT_BREAKS(decay, decay_run(), out = floats.data() + 301, "run.v");
 }
 
 #undef EXPECT_BREAKS

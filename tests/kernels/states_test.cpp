@@ -195,43 +195,60 @@ TEST_P(States, DecaysAreTheirFormula) {
   EXPECT_EQ(odd[2], 1.0f);
 }
 
-TEST_P(States, DecayStepIsItsFormula) {
+TEST_P(States, ARunOfADecayingStateIsItsFormulaAndItsTokensOneByOne) {
+  constexpr int32_t kTokens = 11;
   std::mt19937 random(3);
   for (const int32_t dk : {1, 5, 16, 128})
-    for (const int32_t dv : {1, 7, 16, 40, 128, 130}) {
-      std::vector<float> states[2];
-      states[0] = normal(random, int64_t{dk} * dv);
-      states[0].push_back(77.0f);
-      states[1] = states[0];
-      for (int token = 0; token < 3; ++token) {
-        const std::vector<float> q = normal(random, dk, 0.1f), k = normal(random, dk);
-        const std::vector<float> v = normal(random, dv), before = states[0];
-        const float decay = 0.9f;
-        std::vector<float> out[2];
-        for (size_t i = 0; i < 2; ++i) {
-          out[i].assign(static_cast<size_t>(dv) + 1, 77.0f);
-          const Ops& ops = i == 0 ? *GetParam() : ops_for(Isa::kScalar);
-          ops.decay_step({.state = states[i].data(),
-                          .q = q.data(),
-                          .k = k.data(),
-                          .v = v.data(),
-                          .decay = decay,
-                          .dk = dk,
-                          .dv = dv,
-                          .out = out[i].data()});
-        }
-        ASSERT_EQ(out[0], out[1]) << dk << " x " << dv;
-        ASSERT_EQ(states[0], states[1]) << dk << " x " << dv;
-        ASSERT_EQ(out[0].back(), 77.0f);
-        ASSERT_EQ(states[0].back(), 77.0f);
-        for (size_t c = 0; c < static_cast<size_t>(dv); ++c) {
-          double sum = 0;
-          for (size_t i = 0; i < k.size(); ++i)
-            sum += q[i] *
-                   (double{decay} * before[i * static_cast<size_t>(dv) + c] + double{k[i]} * v[c]);
-          ASSERT_NEAR(out[0][c], sum, 1e-4) << "column " << c;
-        }
+    for (const int32_t dv : {1, 7, 16, 40, 64, 128, 130}) {
+      const std::vector<float> q = normal(random, kTokens * dk, 0.1f);
+      const std::vector<float> k = normal(random, kTokens * (dk + 2)),
+                               v = normal(random, kTokens * dv);
+      const std::vector<float> gain = normal(random, kTokens);
+      std::vector<float> decay = normal(random, kTokens), before = normal(random, int64_t{dk} * dv);
+      for (float& d : decay) d = 1 / (1 + d * d);
+      before.push_back(77.0f);
+      std::vector<std::vector<float>> states, outs;
+      const auto go = [&](const Ops& ops, int32_t together) {
+        std::vector<float> state = before, out(static_cast<size_t>(kTokens * (dv + 1)), 77.0f);
+        for (int32_t t = 0; t < kTokens; t += together)
+          ops.decay_run({.state = state.data(),
+                         .tokens = std::min(together, kTokens - t),
+                         .dk = dk,
+                         .dv = dv,
+                         .q = {q.data() + t * dk, dk},
+                         .k = {k.data() + t * (dk + 2), dk + 2},
+                         .v = {v.data() + t * dv, dv},
+                         .decay = {decay.data() + t, 1},
+                         .gain = {gain.data() + t, 1},
+                         .out = out.data() + t * (dv + 1),
+                         .out_stride = dv + 1});
+        for (size_t t = 1; t <= kTokens; ++t)
+          ASSERT_EQ(out[t * (static_cast<size_t>(dv) + 1) - 1], 77.0f);
+        ASSERT_EQ(state.back(), 77.0f);
+        states.push_back(std::move(state));
+        outs.push_back(std::move(out));
+      };
+      go(ops_for(Isa::kScalar), 1);
+      for (const int32_t together : {1, 2, 4, 7, kTokens}) go(*GetParam(), together);
+      for (size_t i = 1; i < states.size(); ++i) {
+        ASSERT_EQ(outs[i], outs[0]) << dk << " x " << dv << ", cut " << i;
+        ASSERT_EQ(states[i], states[0]) << dk << " x " << dv << ", cut " << i;
       }
+      std::vector<double> s(before.begin(), before.end());
+      for (int32_t t = 0; t < kTokens; ++t)
+        for (int32_t c = 0; c < dv; ++c) {
+          const auto at = [](const std::vector<float>& x, int64_t i) {
+            return double{x[static_cast<size_t>(i)]};
+          };
+          double sum = 0;
+          for (int32_t i = 0; i < dk; ++i) {
+            double& element = s[static_cast<size_t>(i * dv + c)];
+            element =
+                at(decay, t) * element + at(k, t * (dk + 2) + i) * at(gain, t) * at(v, t * dv + c);
+            sum += at(q, t * dk + i) * element;
+          }
+          ASSERT_NEAR(at(outs[0], t * (dv + 1) + c), sum, 3e-4) << dk << " x " << dv << ", " << c;
+        }
     }
 }
 

@@ -61,16 +61,20 @@ void delta_decays(const float* rate, const float* bias, int32_t n, float* x) {
   }
 }
 
-void decay_step(const DecayStep& step) {
-  for (int32_t c = 0; c < step.dv; ++c) {
-    float* const column = step.state + c;
-    float out = 0;
-    for (int64_t i = 0; i < step.dk; ++i) {
-      float& s = column[i * step.dv];
-      s = std::fma(step.k[i], step.v[c], step.decay * s);
-      out = std::fma(step.q[i], s, out);
+void decay_run(const DecayRun& run) {
+  for (int64_t t = 0; t < run.tokens; ++t) {
+    const float decay = *run.decay.of(t), gain = *run.gain.of(t);
+    for (int32_t c = 0; c < run.dv; ++c) {
+      float* const column = run.state + c;
+      const float value = gain * run.v.of(t)[c];
+      float out = 0;
+      for (int64_t i = 0; i < run.dk; ++i) {
+        float& s = column[i * run.dv];
+        s = std::fma(run.k.of(t)[i], value, decay * s);
+        out = std::fma(run.q.of(t)[i], s, out);
+      }
+      run.out[t * run.out_stride + c] = out;
     }
-    step.out[c] = out;
   }
 }
 
@@ -80,7 +84,7 @@ void fill_states(Ops& ops) {
   ops.conv_step = conv_step;
   ops.delta_run = delta_run;
   ops.delta_decays = delta_decays;
-  ops.decay_step = decay_step;
+  ops.decay_run = decay_run;
 }
 
 }  // namespace weir::kernels::scalar

@@ -177,37 +177,73 @@ template <class V, class F>
   if (column < dv) columns(column, Index<1>{}, V::first(dv - column));
 }
 
-template <class V, int kVecs, class Lanes>
-[[gnu::always_inline]] inline void decay_columns(const DecayStep& step, int32_t column,
-                                                 Lanes lanes) {
+// Some tokens of a run, from `first` on, in one pass over some columns of the state: each element
+// is read and written once for all of them.
+template <class V, int kTokens, int kVecs, class Lanes>
+[[gnu::always_inline]] inline void decay_tokens(const DecayRun& run, int64_t first, int32_t column,
+                                                Lanes lanes) {
   using Float = typename V::Float;
-  const Float decay = V::broadcast(step.decay);
-  Float value[kVecs], out[kVecs];
-  repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
-    value[a] = V::load(step.v + column + a * V::kLanes, lanes);
-    out[a] = V::zero();
-  });
-  float* row = step.state + column;
-  for (int32_t i = 0; i < step.dk; ++i, row += step.dv) {
-    const Float key = V::broadcast(step.k[i]), query = V::broadcast(step.q[i]);
+  Float decay[kTokens], value[kTokens][kVecs], out[kTokens][kVecs];
+  repeat<kTokens>([&](auto t) __attribute__((always_inline)) {
+    decay[t] = V::broadcast(*run.decay.of(first + t));
+    const Float gain = V::broadcast(*run.gain.of(first + t));
+    const float* const v = run.v.of(first + t) + column;
     repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
-      float* const at = row + a * V::kLanes;
-      const Float s = V::fma(key, value[a], decay * V::load(at, lanes));
-      V::store(at, s, lanes);
-      out[a] = V::fma(query, s, out[a]);
+      value[t][a] = gain * V::load(v + a * V::kLanes, lanes);
+      out[t][a] = V::zero();
+    });
+  });
+  const float* const q = run.q.of(first);
+  const float* const k = run.k.of(first);
+  float* row = run.state + column;
+  for (int64_t i = 0; i < run.dk; ++i, row += run.dv) {
+    Float s[kVecs];
+    repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+      s[a] = V::load(row + a * V::kLanes, lanes);
+    });
+    repeat<kTokens>([&](auto t) __attribute__((always_inline)) {
+      const Float key = V::broadcast(k[t * run.k.stride + i]);
+      const Float query = V::broadcast(q[t * run.q.stride + i]);
+      repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+        s[a] = V::fma(key, value[t][a], decay[t] * s[a]);
+        out[t][a] = V::fma(query, s[a], out[t][a]);
+      });
+    });
+    repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+      V::store(row + a * V::kLanes, s[a], lanes);
     });
   }
-  repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
-    V::store(step.out + column + a * V::kLanes, out[a], lanes);
+  repeat<kTokens>([&](auto t) __attribute__((always_inline)) {
+    float* const y = run.out + (first + t) * run.out_stride + column;
+    repeat<kVecs>([&](auto a) __attribute__((always_inline)) {
+      V::store(y + a * V::kLanes, out[t][a], lanes);
+    });
   });
 }
 
 template <class V>
-void decay_step(const DecayStep& step) {
-  for_columns<V>(
-      step.dv, [&](int32_t column, auto vecs, auto lanes) __attribute__((always_inline)) {
-        decay_columns<V, vecs.value>(step, column, lanes);
-      });
+void decay_run(const DecayRun& run) {
+  // Decays, values and outputs of four tokens, one vector of AVX2's or two of AVX-512's, fill the
+  // registers.
+  constexpr int kTokens = 4, kVecs = V::kLanes == 16 ? 2 : 1;
+  const int64_t together = run.tokens / kTokens * kTokens;
+  int32_t c = 0;
+  const auto take = [&](auto vecs, auto lanes) __attribute__((always_inline)) {
+    for (int64_t t = 0; t < together; t += kTokens)
+      decay_tokens<V, kTokens, vecs.value>(run, t, c, lanes);
+  };
+  if (together > 0) {
+    for (; c + kVecs * V::kLanes <= run.dv; c += kVecs * V::kLanes)
+      take(Index<kVecs>{}, typename V::All{});
+    for (; kVecs > 1 && c + V::kLanes <= run.dv; c += V::kLanes)
+      take(Index<1>{}, typename V::All{});
+    if (c < run.dv) take(Index<1>{}, V::first(run.dv - c));
+  }
+  for (int64_t t = together; t < run.tokens; ++t)
+    for_columns<V>(
+        run.dv, [&](int32_t column, auto vecs, auto lanes) __attribute__((always_inline)) {
+          decay_tokens<V, 1, vecs.value>(run, t, column, lanes);
+        });
 }
 
 template <class V>
@@ -215,7 +251,7 @@ void fill_states(Ops& ops) {
   ops.conv_step = conv_step<V>;
   ops.delta_run = delta_run<V>;
   ops.delta_decays = delta_decays<V>;
-  ops.decay_step = decay_step<V>;
+  ops.decay_run = decay_run<V>;
 }
 
 }  // namespace weir::kernels::simd

@@ -20,9 +20,6 @@ int64_t piece_floats(const GatedDelta& d) {
   return (floats + kLine - 1) / kLine * kLine;
 }
 
-// Rows of a run: few enough that a head's queries, keys and values stay in the second cache.
-constexpr int32_t kRunRows = 64;
-
 // scale * x / sqrt(sum x^2 + eps)
 void make_unit(const kernels::Ops& ops, float scale, int32_t n, float* x) {
   const auto count = static_cast<float>(n);

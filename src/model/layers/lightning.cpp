@@ -87,18 +87,27 @@ void LightningLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t h
   const int64_t floats = piece_floats(spec_);
   const int32_t dim = spec_.head_dim;
   StatePiece state(pass, memory_, slice, head * floats, floats);
-  for (int64_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
-    float* const x = pass.ws.at(projected_) + row * qkv_.n + int64_t{head} * 3 * dim;
-    pass.ops.act(spec_.act, 3 * dim, x);
-    pass.ops.decay_step({.state = state.begin(),
-                         .q = x,
-                         .k = x + dim,
-                         .v = x + 2 * dim,
-                         .decay = decays_[static_cast<size_t>(head)],
-                         .dk = dim,
-                         .dv = dim,
-                         .out = out_.row(pass, row) + int64_t{head} * dim});
-    state.after_row();
+  const auto x = [&](int64_t row) {
+    return pass.ws.at(projected_) + row * qkv_.n + int64_t{head} * 3 * dim;
+  };
+  static constexpr float kGain = 1;
+  const int32_t end = slice.row_begin + slice.rows;
+  for (int32_t begin = slice.row_begin; begin < end;) {
+    const int32_t rows = state.together(std::min(end - begin, kRunRows));
+    for (int64_t row = begin; row < begin + rows; ++row) pass.ops.act(spec_.act, 3 * dim, x(row));
+    pass.ops.decay_run({.state = state.begin(),
+                        .tokens = rows,
+                        .dk = dim,
+                        .dv = dim,
+                        .q = {x(begin), qkv_.n},
+                        .k = {x(begin) + dim, qkv_.n},
+                        .v = {x(begin) + 2 * dim, qkv_.n},
+                        .decay = {&decays_[static_cast<size_t>(head)], 0},
+                        .gain = {&kGain, 0},
+                        .out = out_.row(pass, begin) + int64_t{head} * dim,
+                        .out_stride = out_.width()});
+    state.after_rows(rows);
+    begin += rows;
   }
 }
 

@@ -49,8 +49,6 @@ Mamba2Layer::Mamba2Layer(const LayerSource& source, const Mamba2& spec)
   scales_inputs_ = std::ranges::any_of(spec_.factors, [](float factor) { return factor != 1; });
   input_ = SublayerInput::bind(source, in_.forms());
   projected_ = source.scratch.ask<float>(BufferUse::kComputing, {.per_row = in_.n});
-  own_ = source.scratch.ask<float>(BufferUse::kComputing,
-                                   {.fixed = spec_.head_dim, .per_member = true});
   out_ = AttendedHeads::bind(source, spec_.inner(), spec_.inner(), spec_.bias, "mamba.out_proj");
 }
 
@@ -135,28 +133,36 @@ void Mamba2Layer::follow(const Pass& pass, const BatchSlice& slice, int32_t head
   const int32_t group = head / (spec_.heads / spec_.groups);
   const auto h = static_cast<size_t>(head);
   StatePiece state(pass, memory_, slice, conv_.state_floats() + head * floats, floats);
-  float* const stepped = pass.ws.at(own_, pass.member);
-  for (int64_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
-    const float* const z = pass.ws.at(projected_) + row * in_.n;
-    const float* const all = z + spec_.inner();
-    const float* const x = all + int64_t{head} * dim;
-    const float* const b = all + spec_.inner() + int64_t{group} * n;
-    const float* const c = b + int64_t{spec_.groups} * n;
-    const float raw = all[spec_.channels() + head];
-    const float step = std::clamp(softplus(raw + step_bias_[head]), spec_.step_min, spec_.step_max);
-    std::copy_n(x, dim, stepped);
-    pass.ops.scale(step, dim, stepped);
-    float* const out = out_.row(pass, row) + int64_t{head} * dim;
-    pass.ops.decay_step({.state = state.begin(),
-                         .q = c,
-                         .k = b,
-                         .v = stepped,
-                         .decay = std::exp(step * rates_[h]),
-                         .dk = n,
-                         .dv = dim,
-                         .out = out});
-    pass.ops.add_scaled(x, skip_[head], dim, out);
-    state.after_row();
+  const auto inputs = [&](int64_t row) {
+    return pass.ws.at(projected_) + row * in_.n + spec_.inner();
+  };
+  std::array<float, kRunRows> steps, decays;
+  const int32_t end = slice.row_begin + slice.rows;
+  for (int32_t begin = slice.row_begin; begin < end;) {
+    const int32_t rows = state.together(std::min(end - begin, kRunRows));
+    for (int32_t t = 0; t < rows; ++t) {
+      const float raw = inputs(begin + t)[spec_.channels() + head] + step_bias_[head];
+      steps[static_cast<size_t>(t)] = std::clamp(softplus(raw), spec_.step_min, spec_.step_max);
+      decays[static_cast<size_t>(t)] = std::exp(steps[static_cast<size_t>(t)] * rates_[h]);
+    }
+    const float* const x = inputs(begin) + int64_t{head} * dim;
+    const float* const b = inputs(begin) + spec_.inner() + int64_t{group} * n;
+    float* const out = out_.row(pass, begin) + int64_t{head} * dim;
+    pass.ops.decay_run({.state = state.begin(),
+                        .tokens = rows,
+                        .dk = n,
+                        .dv = dim,
+                        .q = {b + int64_t{spec_.groups} * n, in_.n},
+                        .k = {b, in_.n},
+                        .v = {x, in_.n},
+                        .decay = {decays.data(), 1},
+                        .gain = {steps.data(), 1},
+                        .out = out,
+                        .out_stride = out_.width()});
+    for (int64_t t = 0; t < rows; ++t)
+      pass.ops.add_scaled(x + t * in_.n, skip_[head], dim, out + t * out_.width());
+    state.after_rows(rows);
+    begin += rows;
   }
 }
 

@@ -1,7 +1,7 @@
 // Mamba2Layer: a state-space model with a state per head and sequence.
 //
-// Blocks of channels go through the convolution by themselves, then heads through their states, one
-// token after the other, for prompts and generated tokens alike. So how a prompt was cut or batched
+// Blocks of channels go through the convolution by themselves, then heads through their states,
+// by runs of tokens that give the bits of one after the other. So how a prompt was cut or batched
 // changes no sum. Of a sequence's state each block of channels has a piece, the inputs of its
 // convolution (ConvBlocks), and then each head: S, [state_dim][head_dim].
 //
@@ -51,7 +51,6 @@ class Mamba2Layer final : public Layer {
   const float* norm_ = nullptr;       // [inner], or null.
 
   Buffer<float> projected_;  // [rows, in_.n]
-  Buffer<float> own_;        // A member's own: [head_dim]
 };
 
 }  // namespace weir::model

@@ -14,6 +14,10 @@
 
 namespace weir::model {
 
+// Rows that take a head's state on in one call: few enough that their queries, keys and values stay
+// in the second cache.
+inline constexpr int32_t kRunRows = 64;
+
 class StatePiece {
  public:
   // `count` numbers from `first` on, of the layer `memory` of the cache.

@@ -12,7 +12,7 @@
 
 namespace weir::model {
 
-// Linear attention that keeps a state of [head_dim, head_dim] for each head (kernels::DecayStep),
+// Linear attention that keeps a state of [head_dim, head_dim] for each head (kernels::DecayRun),
 // of queries, keys and values after an activation; what all heads give together is normalised and
 // multiplied by the sigmoid of a gate.
 struct Lightning {
