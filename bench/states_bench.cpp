@@ -1,9 +1,10 @@
-// states_bench: checks the gated delta rule and the decaying state (Mamba 2, lightning attention)
-// of an ISA against the scalar reference, then times them on one thread: along a prompt, where one
-// head's state stays in the cache, as arithmetic (3 dk dv multiply-adds a token and head of the
-// delta rule, 2 of the other) beside the FMA peak of the same run; and as generated tokens take it,
-// one token of each of many states, as the rate at which states are read and written beside a plain
-// loop that reads and writes the same bytes in place.
+// states_bench: checks the gated delta rule, the decaying state (Mamba 2, lightning attention)
+// and the selective scan (Mamba 1) of an ISA against the scalar reference, then times them on one
+// thread: along a prompt, where one head's state stays in the cache, as arithmetic (3 dk dv
+// multiply-adds a token and head of the delta rule, 2 of the decaying state) beside the FMA peak of
+// the same run, or as exponentials; and as generated tokens take it, one token of each of many
+// states, as the rate at which states are read and written beside a plain loop that reads and
+// writes the same bytes in place.
 //
 //   states_bench [--isa NAME]
 #include <algorithm>
@@ -105,6 +106,24 @@ constexpr Rule kDecaying = {
     },
     2};
 
+// The rate of all states of a run of generated tokens, beside a plain loop over the same bytes,
+// `floats` at a time. `step(state)`: a token of one of them.
+template <class F>
+void report_generated(const char* what, const Ops& ops, std::span<float> all, int64_t floats,
+                      F&& step) {
+  const int64_t states = std::ssize(all) / floats;
+  const double seconds = best_seconds([&] {
+    for (int64_t state = 0; state < states; ++state) step(state);
+  });
+  const double plain = best_seconds([&] {
+    for (int64_t state = 0; state < states; ++state)
+      ops.scale(0.999f, static_cast<int32_t>(floats), all.data() + state * floats);
+  });
+  const double gb = 2.0 * static_cast<double>(all.size_bytes()) / 1e9;
+  std::printf("%s  %8.1f GB/s    %3.0f %% of a plain loop in place\n", what, gb / seconds,
+              100 * plain / seconds);
+}
+
 // Stops the program if `ops` and scalar differ at all: the order of sums is given.
 void check_against_scalar(const Rule& rule, const Ops& ops, Bed& bed) {
   std::array<std::vector<float>, 2> outs;
@@ -134,16 +153,93 @@ void prompt(const Rule& rule, const Ops& ops, int32_t dk, int32_t dv, const Mach
 void generated(const Rule& rule, const Ops& ops, int32_t dk, int32_t dv) {
   const int64_t states = kStatesBytes / (int64_t{dk} * dv * 4);
   Bed bed(dk, dv, states);
+  std::array<char, 64> what{};
+  std::snprintf(what.data(), what.size(), "%s generated dk=%-3d dv=%-3d", rule.name, dk, dv);
+  report_generated(what.data(), ops, bed.all_states(), bed.state_floats(),
+                   [&](int64_t state) { rule.go(ops, bed, state, state, 1); });
+}
+
+// A layer's blocks of channels as layers/mamba1 takes them, and states of many sequences.
+struct ScanBed {
+  static constexpr int32_t kChannels = 128;
+  static constexpr int32_t kBlocks = 40;  // Of a layer, which share its rates.
+
+  ScanBed(int32_t state_dim, int64_t state_count)
+      : dim(state_dim),
+        states(state_count),
+        memory(buffer(states * state_floats() * 4)),
+        rate_memory(buffer(kBlocks * state_floats() * 4)) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> value(0, 1);
+    std::uniform_real_distribution<float> rate(0.5f, 16);
+    auto* const all_rates = reinterpret_cast<float*>(rate_memory.data());
+    for (int64_t i = 0; i < kBlocks * state_floats(); ++i) all_rates[i] = -rate(random);
+    rows.resize(static_cast<size_t>(kPromptTokens * stride()));
+    for (float& x : rows) x = value(random);
+    out.resize(static_cast<size_t>(kPromptTokens) * kChannels);
+  }
+  int64_t state_floats() const { return int64_t{dim} * kChannels; }
+  int64_t stride() const { return 2 * kChannels + 2 * dim; }
+  std::span<float> all_states() {
+    return {reinterpret_cast<float*>(memory.data()), static_cast<size_t>(states * state_floats())};
+  }
+  SelectiveScan run(int64_t state, int64_t token, int32_t count) {
+    const float* const x = rows.data() + token % kPromptTokens * stride();
+    return {.state = all_states().data() + state * state_floats(),
+            .rate = reinterpret_cast<const float*>(rate_memory.data()) +
+                    state % kBlocks * state_floats(),
+            .skip = rows.data(),
+            .tokens = count,
+            .channels = kChannels,
+            .states = dim,
+            .x = {x, stride()},
+            .step = {x + kChannels, stride()},
+            .b = {x + 2 * kChannels, stride()},
+            .c = {x + 2 * kChannels + dim, stride()},
+            .out = out.data(),
+            .out_stride = kChannels};
+  }
+
+  int32_t dim;
+  int64_t states;
+  HugeBuffer memory, rate_memory;
+  std::vector<float> rows, out;
+};
+
+// Stops the program if `ops` and scalar differ by more than their exponentials may.
+void check_against_scalar(const Ops& ops, ScanBed& bed) {
+  std::array<std::vector<float>, 2> outs;
+  for (const bool scalar : {false, true}) {
+    std::ranges::fill(bed.all_states().first(static_cast<size_t>(bed.state_floats())), 0.0f);
+    (scalar ? ops_for(Isa::kScalar) : ops).selective_scan(bed.run(0, 0, 20));
+    outs[scalar] = bed.out;
+  }
+  for (size_t i = 0; i < outs[0].size(); ++i) {
+    if (std::abs(outs[0][i] - outs[1][i]) <= 1e-4f) continue;
+    std::fprintf(stderr, "selective_scan differs from scalar\n");
+    std::exit(1);
+  }
+}
+
+void scan_prompt(const Ops& ops, int32_t dim) {
+  ScanBed bed(dim, 1);
+  check_against_scalar(ops, bed);
   const double seconds = best_seconds([&] {
-    for (int64_t state = 0; state < states; ++state) rule.go(ops, bed, state, state, 1);
+    for (int32_t token = 0; token < kPromptTokens; token += kRunTokens)
+      ops.selective_scan(bed.run(0, token, kRunTokens));
   });
-  const double plain = best_seconds([&] {
-    for (int64_t state = 0; state < states; ++state)
-      ops.scale(0.999f, dk * dv, bed.all_states().data() + state * bed.state_floats());
-  });
-  const double gb = 2.0 * static_cast<double>(bed.all_states().size_bytes()) / 1e9;
-  std::printf("%s generated dk=%-3d dv=%-3d  %8.1f GB/s    %3.0f %% of a plain loop in place\n",
-              rule.name, dk, dv, gb / seconds, 100 * plain / seconds);
+  const double exponentials = static_cast<double>(kPromptTokens) * ScanBed::kChannels * dim;
+  std::printf("scan prompt     states=%-3d     %8.3f G exponentials/s\n", dim,
+              exponentials / seconds / 1e9);
+}
+
+void scan_generated(const Ops& ops, int32_t dim) {
+  const int64_t states = kStatesBytes / (int64_t{dim} * ScanBed::kChannels * 4);
+  ScanBed bed(dim, states);
+  std::array<char, 64> what{};
+  std::snprintf(what.data(), what.size(), "scan generated  states=%-3d    ", dim);
+  report_generated(what.data(), ops, bed.all_states(), bed.state_floats(),
+                   [&](int64_t state) { ops.selective_scan(bed.run(state, state, 1)); });
 }
 
 void both(const Rule& rule, const Ops& ops, int32_t dk, int32_t dv, const MachineLimits& limits) {
@@ -155,6 +251,8 @@ void run(const Ops& ops, const MachineLimits& limits) {
   for (const int32_t dims : {64, 128}) both(kDelta, ops, dims, dims, limits);
   both(kDecaying, ops, 128, 64, limits);   // Mamba 2: states of 128 numbers for heads of 64.
   both(kDecaying, ops, 128, 128, limits);  // Lightning attention.
+  scan_prompt(ops, 16);
+  scan_generated(ops, 16);
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ Ops checked_ops() {
   check.template operator()<&Ops::delta_run, requirements::delta_run>();
   check.template operator()<&Ops::delta_decays, requirements::delta_decays>();
   check.template operator()<&Ops::decay_run, requirements::decay_run>();
+  check.template operator()<&Ops::selective_scan, requirements::selective_scan>();
   check.template operator()<&Ops::argmax, requirements::argmax>();
   check.template operator()<&Ops::log_sum_exp, requirements::log_sum_exp>();
   check.template operator()<&Ops::softmax, requirements::softmax>();

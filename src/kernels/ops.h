@@ -253,6 +253,29 @@ struct DecayRun {
   int64_t out_stride = 0;
 };
 
+// Channels of a selective scan: their states lie together as [states][kScanStrip], strip after
+// strip. Where the last strip has fewer channels, nothing reads what is in the others' place.
+inline constexpr int32_t kScanStrip = 16;
+
+// Tokens of some channels of a selective scan, each of which reads and changes the channel's states
+// h [states] (Gu and Dao 2023, equation 2 and section 3.6):
+//   step = ln(1 + exp(step));  h[i] = 2^(step rate[i]) h[i] + b[i] (step x)
+//   out = sum over i of c[i] h[i] + skip x
+// REQUIRES: tokens, channels, states >= 1; no rate is above 0; `state` and `rate` are as long as
+// whole strips; `out` overlaps neither the state nor any of the inputs.
+struct SelectiveScan {
+  float* state = nullptr;
+  const float* rate = nullptr;  // As the states.
+  const float* skip = nullptr;  // [channels]
+  int32_t tokens = 0;
+  int32_t channels = 0;
+  int32_t states = 0;
+  TokenRows x, step;     // [channels]
+  TokenRows b, c;        // [states]
+  float* out = nullptr;  // [channels]
+  int64_t out_stride = 0;
+};
+
 struct Ops {
   Isa isa = Isa::kScalar;
   // In fast mode weights meet the tokens of prompts in bf16 (gemm_quant_bf16, gemm_float_bf16):
@@ -354,7 +377,7 @@ struct Ops {
   void (*attend_prompt)(const KvPages& kv, const AttendArgs& args);
 
   // --- States: a call takes its sequence on by a token, or by a run of them. The same bits on
-  // every ISA, but for delta_decays.
+  // every ISA, but for delta_decays and selective_scan, which have exponentials.
 
   // x[c] = sum over the taps of weight times input, ascending from 0, one fma after the other; the
   // history moves on by a token.
@@ -367,6 +390,9 @@ struct Ops {
   // Ascending in dk, one fma after the other from 0; the decayed S and gain v are rounded. So a run
   // gives the bits of its tokens one by one.
   void (*decay_run)(const DecayRun& run);
+  // Ascending in the states, one fma after the other from 0, the skip last; the decayed h and
+  // step x are rounded. So a run gives the bits of its tokens one by one.
+  void (*selective_scan)(const SelectiveScan& scan);
 
   // --- Logits. n is the vocabulary. REQUIRES: n >= 1.
 

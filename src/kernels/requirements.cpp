@@ -323,6 +323,26 @@ Broken decay_run(const DecayRun& run) {
   return nullptr;
 }
 
+Broken selective_scan(const SelectiveScan& scan) {
+  REQUIRE(scan.tokens >= 1);
+  REQUIRE(scan.channels >= 1 && scan.states >= 1);
+  REQUIRE(scan.state != nullptr && scan.rate != nullptr && scan.skip != nullptr);
+  REQUIRE(scan.x.x != nullptr && scan.step.x != nullptr);
+  REQUIRE(scan.b.x != nullptr && scan.c.x != nullptr);
+  REQUIRE(scan.out != nullptr);
+  REQUIRE(scan.tokens == 1 || scan.out_stride >= scan.channels);
+  const int64_t strips = (scan.channels + kScanStrip - 1) / kScanStrip;
+  for (int64_t t = 0; t < scan.tokens; ++t) {
+    const float* const out = scan.out + t * scan.out_stride;
+    REQUIRE(apart(out, scan.channels, scan.state, strips * kScanStrip * scan.states));
+    REQUIRE(apart(out, scan.channels, scan.x.of(t), scan.channels));
+    REQUIRE(apart(out, scan.channels, scan.step.of(t), scan.channels));
+    REQUIRE(apart(out, scan.channels, scan.b.of(t), scan.states));
+    REQUIRE(apart(out, scan.channels, scan.c.of(t), scan.states));
+  }
+  return nullptr;
+}
+
 Broken argmax(const float* x, int32_t n) {
   REQUIRE(n >= 1);
   REQUIRE(x != nullptr);

@@ -66,6 +66,7 @@ Broken conv_step(const ConvStep& conv, int32_t n, float* x);
 Broken delta_run(const DeltaRun& run);
 Broken delta_decays(const float* rate, const float* bias, int32_t n, float* x);
 Broken decay_run(const DecayRun& run);
+Broken selective_scan(const SelectiveScan& scan);
 
 Broken argmax(const float* x, int32_t n);
 Broken log_sum_exp(const float* x, int32_t n);

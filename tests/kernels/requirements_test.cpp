@@ -105,6 +105,21 @@ DecayRun decay_run() {
           .out_stride = 4};
 }
 
+SelectiveScan selective_scan() {
+  return {.state = floats.data(),
+          .rate = floats.data() + 100,
+          .skip = floats.data() + 200,
+          .tokens = 2,
+          .channels = 20,
+          .states = 3,
+          .x = {floats.data() + 300, 20},
+          .step = {floats.data() + 400, 20},
+          .b = {floats.data() + 500, 6},
+          .c = {floats.data() + 503, 6},
+          .out = floats.data() + 600,
+          .out_stride = 20};
+}
+
 // The requirement that holds no more after `change`; "" if all do.
 template <class T, class Change>
 std::string broken_by(Broken (*requirement)(const T&), T value, Change change) {
@@ -310,6 +325,16 @@ TEST(Requirements, NameWhatIsWrongWithAStateAndItsStep) {
   EXPECT_BREAKS(decay, decay_run(), gain.x = nullptr, "run.gain");
   EXPECT_BREAKS(decay, decay_run(), out = floats.data() + 31, "run.state");
   EXPECT_BREAKS(decay, decay_run(), out = floats.data() + 301, "run.v");
+  const auto scan = requirements::selective_scan;
+  EXPECT_BREAKS(scan, selective_scan(), tokens = 0, "tokens");
+  EXPECT_BREAKS(scan, selective_scan(), states = 0, "states");
+  EXPECT_BREAKS(scan, selective_scan(), rate = nullptr, "rate");
+  EXPECT_BREAKS(scan, selective_scan(), c.x = nullptr, "scan.c");
+  EXPECT_BREAKS(scan, selective_scan(), out_stride = 19, "out_stride");
+  EXPECT_BREAKS(scan, selective_scan(), out = floats.data() + 90, "scan.state");
+  EXPECT_BREAKS(scan, selective_scan(), out = floats.data() + 310, "scan.x");
+  EXPECT_BREAKS(scan, selective_scan(), out = floats.data() + 410, "scan.step");
+  EXPECT_BREAKS(scan, selective_scan(), out = floats.data() + 505, "scan.c");
 }
 
 #undef EXPECT_BREAKS

@@ -252,5 +252,150 @@ TEST_P(States, ARunOfADecayingStateIsItsFormulaAndItsTokensOneByOne) {
     }
 }
 
+// Tokens of a selective scan, each with its numbers beside one another, and what it begins with.
+struct ScanTokens {
+  ScanTokens(std::mt19937& random, int32_t tokens, int32_t channel_count, int32_t state_count)
+      : count(tokens), channels(channel_count), states(state_count) {
+    std::uniform_real_distribution<float> rates(0.01f, 20);
+    const auto strips = static_cast<size_t>((channels + kScanStrip - 1) / kScanStrip);
+    const size_t floats = strips * kScanStrip * static_cast<size_t>(states);
+    for (size_t i = 0; i < floats; ++i) rate.push_back(-rates(random));
+    before = normal(random, static_cast<int64_t>(floats));
+    before.push_back(77.0f);
+    skip = normal(random, channels);
+    for (int32_t t = 0; t < count; ++t) {
+      const std::vector<float> some = normal(random, stride(), t == 1 ? 8.0f : 1.0f);
+      rows.insert(rows.end(), some.begin(), some.end());
+    }
+  }
+  int64_t stride() const { return 2 * channels + 2 * states; }
+  int64_t out_stride() const { return channels + 1; }
+  SelectiveScan run(float* state, int32_t first, int32_t tokens, float* out) const {
+    const auto part = [&](int64_t offset) {
+      return TokenRows{rows.data() + first * stride() + offset, stride()};
+    };
+    return {.state = state,
+            .rate = rate.data(),
+            .skip = skip.data(),
+            .tokens = tokens,
+            .channels = channels,
+            .states = states,
+            .x = part(0),
+            .step = part(channels),
+            .b = part(2 * channels),
+            .c = part(2 * channels + states),
+            .out = out + first * out_stride(),
+            .out_stride = out_stride()};
+  }
+
+  int32_t count, channels, states;
+  std::vector<float> rate, before, skip, rows;
+};
+
+// The scan in double.
+void expect_formula(const ScanTokens& tokens, const std::vector<float>& out) {
+  std::vector<double> h(tokens.before.begin(), tokens.before.end());
+  for (int32_t t = 0; t < tokens.count; ++t) {
+    const SelectiveScan run = tokens.run(nullptr, t, 1, nullptr);
+    for (int32_t c = 0; c < tokens.channels; ++c) {
+      const double step = std::log1p(std::exp(double{run.step.x[c]})), x = run.x.x[c];
+      double sum = double{tokens.skip[static_cast<size_t>(c)]} * x, magnitude = std::abs(sum);
+      for (int32_t i = 0; i < tokens.states; ++i) {
+        const int32_t in_strip = c % kScanStrip;
+        const auto element =
+            static_cast<size_t>((c - in_strip) * tokens.states + i * kScanStrip + in_strip);
+        h[element] = std::exp2(step * double{tokens.rate[element]}) * h[element] +
+                     double{run.b.x[i]} * step * x;
+        sum += run.c.x[i] * h[element];
+        magnitude += std::abs(run.c.x[i] * h[element]);
+      }
+      ASSERT_NEAR(out[static_cast<size_t>(t * tokens.out_stride() + c)], sum,
+                  3e-6 * (magnitude + 1))
+          << tokens.channels << " x " << tokens.states << ", token " << t << ", channel " << c;
+    }
+  }
+}
+
+TEST_P(States, ASelectiveScanIsItsFormulaAndItsTokensOneByOne) {
+  std::mt19937 random(4);
+  for (const int32_t channels : {1, 7, 8, 16, 21, 40, 128})
+    for (const int32_t states : {1, 3, 8, 16, 64}) {
+      const ScanTokens tokens(random, 5, channels, states);
+      std::vector<std::vector<float>> results, outs;
+      for (const int32_t together : {1, 2, 5}) {
+        std::vector<float> state = tokens.before;
+        std::vector<float> out(static_cast<size_t>(5 * tokens.out_stride()), 77.0f);
+        for (int32_t t = 0; t < 5; t += together)
+          GetParam()->selective_scan(
+              tokens.run(state.data(), t, std::min(together, 5 - t), out.data()));
+        for (size_t t = 0; t < 5; ++t)
+          ASSERT_EQ(out[(t + 1) * static_cast<size_t>(tokens.out_stride()) - 1], 77.0f);
+        ASSERT_EQ(state.back(), 77.0f);
+        results.push_back(std::move(state));
+        outs.push_back(std::move(out));
+      }
+      for (size_t i = 1; i < outs.size(); ++i) {
+        ASSERT_EQ(outs[i], outs[0]) << channels << " x " << states << ", cut " << i;
+        ASSERT_EQ(results[i], results[0]) << channels << " x " << states << ", cut " << i;
+      }
+      expect_formula(tokens, outs[0]);
+    }
+}
+
+// What a channel gives does not depend on where it lies.
+TEST_P(States, AChannelOfASelectiveScanIsTheSameAmongOthers) {
+  std::mt19937 random(5);
+  constexpr int32_t kChannels = 37, kStates = 5;
+  const ScanTokens all(random, 3, kChannels, kStates);
+  std::vector<float> state = all.before, out(static_cast<size_t>(3 * all.out_stride()));
+  GetParam()->selective_scan(all.run(state.data(), 0, 3, out.data()));
+  for (const int32_t channel : {0, 15, 16, 31, 36}) {
+    const int32_t in_strip = channel % kScanStrip;
+    std::vector<float> own(kScanStrip * kStates), rate(own.size()), alone(3);
+    for (size_t i = 0; i < kStates; ++i) {
+      const size_t from = static_cast<size_t>((channel - in_strip) * kStates + in_strip);
+      own[i * kScanStrip] = all.before[from + i * kScanStrip];
+      rate[i * kScanStrip] = all.rate[from + i * kScanStrip];
+    }
+    SelectiveScan one = all.run(own.data(), 0, 3, alone.data());
+    one.rate = rate.data();
+    one.skip += channel;
+    one.x.x += channel;
+    one.step.x += channel;
+    one.channels = 1;
+    one.out_stride = 1;
+    GetParam()->selective_scan(one);
+    for (size_t t = 0; t < 3; ++t)
+      EXPECT_EQ(alone[t],
+                out[t * static_cast<size_t>(all.out_stride()) + static_cast<size_t>(channel)])
+          << "channel " << channel << ", token " << t;
+  }
+}
+
+TEST_P(States, ASelectiveScanForgetsAndSpoilsAsItsNumbersSay) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  // A long step forgets the state; a very negative one keeps it; a NaN stays in its channel.
+  const std::vector<float> step = {100.0f, -100.0f, kNan, 0.0f}, x(4, 1.0f), skip(4, 0.0f);
+  const float b = 0, c = 1;
+  std::vector<float> state(kScanStrip, 3.0f), out(4);
+  const std::vector<float> rate(kScanStrip, -2.0f);
+  GetParam()->selective_scan({.state = state.data(),
+                              .rate = rate.data(),
+                              .skip = skip.data(),
+                              .tokens = 1,
+                              .channels = 4,
+                              .states = 1,
+                              .x = {x.data(), 4},
+                              .step = {step.data(), 4},
+                              .b = {&b, 1},
+                              .c = {&c, 1},
+                              .out = out.data(),
+                              .out_stride = 4});
+  EXPECT_NEAR(out[0], 0, 1e-37);
+  EXPECT_EQ(out[1], 3.0f);
+  EXPECT_TRUE(std::isnan(out[2]));
+  EXPECT_NEAR(out[3], 3 * std::exp2(-2 * std::log(2.0)), 1e-6);
+}
+
 }  // namespace
 }  // namespace weir::kernels

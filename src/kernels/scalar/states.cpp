@@ -78,6 +78,24 @@ void decay_run(const DecayRun& run) {
   }
 }
 
+void selective_scan(const SelectiveScan& scan) {
+  for (int64_t token = 0; token < scan.tokens; ++token)
+    for (int32_t channel = 0; channel < scan.channels; ++channel) {
+      const int64_t in_strip = channel % kScanStrip, strip = channel - in_strip;
+      const float raw = scan.step.of(token)[channel], x = scan.x.of(token)[channel];
+      const float step = std::max(raw, 0.0f) + std::log1p(std::exp(-std::abs(raw)));
+      const float fed = step * x;
+      float out = 0;
+      for (int64_t i = 0; i < scan.states; ++i) {
+        const int64_t at = strip * scan.states + i * kScanStrip + in_strip;
+        float& h = scan.state[at];
+        h = std::fma(scan.b.of(token)[i], fed, std::exp2(step * scan.rate[at]) * h);
+        out = std::fma(scan.c.of(token)[i], h, out);
+      }
+      scan.out[token * scan.out_stride + channel] = std::fma(scan.skip[channel], x, out);
+    }
+}
+
 }  // namespace
 
 void fill_states(Ops& ops) {
@@ -85,6 +103,7 @@ void fill_states(Ops& ops) {
   ops.delta_run = delta_run;
   ops.delta_decays = delta_decays;
   ops.decay_run = decay_run;
+  ops.selective_scan = selective_scan;
 }
 
 }  // namespace weir::kernels::scalar

@@ -246,12 +246,50 @@ void decay_run(const DecayRun& run) {
         });
 }
 
+// All tokens of a strip, or of the part of it that a vector is: `first` of the channels. Its states
+// stay in the innermost cache. The exponentials of a token wait for nothing but its step, so they
+// hide what its sum waits for.
+template <class V, class Lanes>
+[[gnu::always_inline]] inline void scan_channels(const SelectiveScan& scan, int32_t first,
+                                                 Lanes lanes) {
+  using Float = typename V::Float;
+  const int32_t in_strip = first % kScanStrip;
+  const int64_t at = int64_t{first - in_strip} * scan.states + in_strip;
+  const Float skip = V::load(scan.skip + first, lanes);
+  for (int64_t token = 0; token < scan.tokens; ++token) {
+    const Float x = V::load(scan.x.of(token) + first, lanes);
+    const Float step = softplus<V>(V::load(scan.step.of(token) + first, lanes));
+    const Float fed = step * x;
+    const float* const b = scan.b.of(token);
+    const float* const c = scan.c.of(token);
+    float* state = scan.state + at;
+    const float* rate = scan.rate + at;
+    Float out = V::zero();
+    for (int32_t i = 0; i < scan.states; ++i, state += kScanStrip, rate += kScanStrip) {
+      const Float kept = exp2_nonpositive<V>(step * V::load(rate, lanes));
+      const Float h = V::fma(V::broadcast(b[i]), fed, kept * V::load(state, lanes));
+      V::store(state, h, lanes);
+      out = V::fma(V::broadcast(c[i]), h, out);
+    }
+    V::store(scan.out + token * scan.out_stride + first, V::fma(skip, x, out), lanes);
+  }
+}
+
+template <class V>
+void selective_scan(const SelectiveScan& scan) {
+  static_assert(kScanStrip % V::kLanes == 0);
+  sweep<V>(
+      scan.channels, [&](int32_t first, auto lanes)
+                         __attribute__((always_inline)) { scan_channels<V>(scan, first, lanes); });
+}
+
 template <class V>
 void fill_states(Ops& ops) {
   ops.conv_step = conv_step<V>;
   ops.delta_run = delta_run<V>;
   ops.delta_decays = delta_decays<V>;
   ops.decay_run = decay_run<V>;
+  ops.selective_scan = selective_scan<V>;
 }
 
 }  // namespace weir::kernels::simd
