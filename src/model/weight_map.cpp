@@ -451,6 +451,17 @@ const float* WeightBinder::tensor(int layer, std::string_view name,
   return stored == nullptr ? nullptr : widened(*stored, 0, count, 0);
 }
 
+const float* WeightBinder::strips(int layer, std::string_view name, int32_t rows, int32_t columns,
+                                  int32_t strip, float (*f)(float)) {
+  const std::array<int64_t, 2> shape = {rows, columns};
+  const card::StoredTensor* stored =
+      error_ ? nullptr : take(stored_path(layer, name), kFloatTypes, shape);
+  if (stored == nullptr) return nullptr;
+  tally_.add_vector(int64_t{rows} * columns);
+  const Tensor& t = stored->tensor;
+  return unwrap(store_.add_strips(t.type, t.data, rows, columns, strip, f));
+}
+
 const float* WeightBinder::row_scales(int layer, std::string_view part, int32_t n, int32_t k) {
   const std::string path = stored_path(layer, part);
   if (error_ || checkpoint_.find(path + ".scales") != nullptr) return nullptr;

@@ -11,7 +11,9 @@
 //   mlp.gate.e_score_correction_bias, mlp.shared_expert.*, mlp.shared_expert_gate,
 //   linear_attn.{q,k,v,g,b,a,o}_proj, linear_attn.{f_a,f_b,g_a,g_b}_proj, linear_attn.o_norm,
 //   linear_attn.{q,k,v}_conv1d or linear_attn.conv1d, linear_attn.{A_log,dt_bias};
-//   self_attn.{qkv_proj,output_gate,norm}; conv.{before,after,x,out}_proj, conv.conv; experts:
+//   self_attn.{qkv_proj,output_gate,norm}; conv.{before,after,x,out}_proj, conv.conv;
+//   mamba.{conv1d,A_log,D,out_proj}, of Mamba 2 besides mamba.{in_proj,dt_bias,norm}, of Mamba 1
+//   mamba.{hidden,gate,x,dt}_proj, mamba.{dt,b,c}_layernorm; experts:
 //   mlp.experts.*.{gate,up,down}_proj one by one, or mlp.switch_mlp.{gate,up,down}_proj stacked
 //   [experts, n, k], or in the tensors that ModelSpec::expert_tensors names.
 //
@@ -110,6 +112,10 @@ class WeightBinder {
   float number(int layer, std::string_view name, std::optional<float> fallback = {});
   // A tensor of this name and shape.
   const float* tensor(int layer, std::string_view name, std::span<const int64_t> shape);
+  // A tensor [rows, columns] in strips of `strip` rows, each as [columns, strip], f(x) for each
+  // number x; the last strip is filled up with zeros.
+  const float* strips(int layer, std::string_view name, int32_t rows, int32_t columns,
+                      int32_t strip, float (*f)(float));
   // One over the length of each row of a linear layer's weight; null where the rows have length 1
   // already, but for their rounding, as where a converter has divided them, and where they are
   // codes.

@@ -187,6 +187,18 @@ Result<const float*> WeightStore::add_transposed(DType type, const std::byte* da
   return out;
 }
 
+Result<const float*> WeightStore::add_strips(DType type, const std::byte* data, int64_t rows,
+                                             int64_t columns, int64_t strip, float (*f)(float)) {
+  const int64_t padded = (rows + strip - 1) / strip * strip;
+  WEIR_ASSIGN(std::byte * memory, allocate(padded * columns * 4));
+  auto* out = reinterpret_cast<float*>(memory);
+  for (int64_t first = 0; first < padded; first += strip)
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t r = first; r < first + strip; ++r)
+        *out++ = r < rows ? f(widen(type, data, r * columns + c)) : 0.0f;
+  return reinterpret_cast<const float*>(memory);
+}
+
 int64_t WeightStore::run(const Job& job) {
   const kernels::StoredQuant& s = job.source.stored;
   const int64_t first = int64_t{job.begin} * kernels::kBlockRows;

@@ -44,6 +44,11 @@ class WeightStore final : public Placer {
   Result<const float*> add_transposed(DType type, const std::byte* data, int64_t rows,
                                       int64_t columns);
 
+  // [rows, columns] elements, widened to float32, in strips of `strip` rows, each as [columns,
+  // strip]; the last one is filled up with zeros. f(x) stands for each.
+  Result<const float*> add_strips(DType type, const std::byte* data, int64_t rows, int64_t columns,
+                                  int64_t strip, float (*f)(float));
+
   // Repacks and copies everything planned. `progress(done, total)` in stored bytes, from the
   // calling thread.
   void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);

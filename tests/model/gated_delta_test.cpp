@@ -99,6 +99,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Tested{"LightningExact", "minimax", Compute::kExact},
                     Tested{"ShortConvFast", "mlxconv_lfm2_moe", Compute::kFast},
                     Tested{"ShortConvExact", "mlxconv_lfm2_moe", Compute::kExact},
+                    Tested{"Mamba1Fast", "mamba_biased", Compute::kFast},
+                    Tested{"Mamba1Exact", "mamba_biased", Compute::kExact},
+                    Tested{"Mamba1NormsFast", "jamba_biased", Compute::kFast},
+                    Tested{"Mamba1NormsExact", "jamba_biased", Compute::kExact},
+                    Tested{"Mamba1OddChannelsFast", "falcon_mamba", Compute::kFast},
+                    Tested{"Mamba1OddChannelsExact", "falcon_mamba", Compute::kExact},
                     Tested{"Mamba2Fast", "mamba2_biased", Compute::kFast},
                     Tested{"Mamba2Exact", "mamba2_biased", Compute::kExact}),
     [](const testing::TestParamInfo<Tested>& tested) { return tested.param.name; });

@@ -30,6 +30,7 @@ std::string mixers(const Result<ModelSpec>& spec) {
     out += std::holds_alternative<Attention>(op)   ? 'A'
            : std::holds_alternative<ShortConv>(op) ? 'C'
            : std::holds_alternative<Lightning>(op) ? 'L'
+           : std::holds_alternative<Mamba1>(op)    ? 'M'
                                                    : '?';
   }
   return out + error_of(spec);
@@ -134,6 +135,82 @@ TEST(HybridFamily, MinimaxCarriesWhatSublayersReadByItsFactors) {
   ASSERT_TRUE(before) << error_of(before);
   EXPECT_FALSE(before->sublayers[0].carries_input);
   EXPECT_EQ(rope_of(before->sublayers[0].op)->dim, 8);
+}
+
+TEST(HybridFamily, JambaAttendsAndHasExpertsEverySoManyLayers) {
+  const auto with = [](std::string_view more) { return spec_of("JambaForCausalLM", more); };
+  const auto experts = [](const Result<ModelSpec>& spec) {
+    std::string out;
+    for (size_t i = 1; spec && i < spec->sublayers.size(); i += 2)
+      out += std::holds_alternative<Moe>(spec->sublayers[i].op) ? 'E' : '-';
+    return out + error_of(spec);
+  };
+  EXPECT_EQ(mixers(with("")), "MMMM");  // The fifth of eight attends.
+  EXPECT_EQ(experts(with("")), "-E-E");
+  const auto spec = with(R"("attn_layer_period":2,"attn_layer_offset":0,"num_experts":4,)"
+                         R"("expert_layer_period":3,"expert_layer_offset":2)");
+  EXPECT_EQ(mixers(spec), "AMAM");
+  EXPECT_EQ(experts(spec), "--E-");
+  EXPECT_EQ(rope_of(spec->sublayers[0].op)->dim, 0);
+  const auto& moe = std::get<Moe>(spec->sublayers[5].op);
+  EXPECT_EQ(moe.num_experts, 4);
+  EXPECT_EQ(moe.router.score, Router::kSoftmax);
+  EXPECT_FALSE(moe.router.renormalise);
+  EXPECT_EQ(experts(with(R"("num_experts":1,"num_experts_per_tok":1)")), "----");
+  for (const char* kind : {"attn", "expert"}) {
+    const std::string found = error_of(
+        with(concat({R"(")", kind, R"(_layer_period":3,")", kind, R"(_layer_offset":3)"})));
+    EXPECT_NE(found.find(concat({kind, "_layer_offset: expected less than ", kind,
+                                 "_layer_period, which is 3, found 3"})),
+              std::string::npos)
+        << found;
+  }
+}
+
+TEST(HybridFamily, MambaTakesWhatItsKeysLeaveOutFromItsWidth) {
+  const auto mixer = [](std::string_view architecture, std::string_view more) {
+    const std::string config = concat({R"({"architectures":[")", architecture,
+                                       R"("],"hidden_size":520,"num_hidden_layers":2)",
+                                       more.empty() ? "" : ",", more, "}"});
+    auto doc = JsonDoc::parse(config);
+    const auto spec = spec_from_config(doc->root());
+    EXPECT_TRUE(spec) << error_of(spec);
+    return spec ? std::get<Mamba1>(spec->sublayers[1].op) : Mamba1{};
+  };
+  const Mamba1 plain = mixer("MambaForCausalLM", R"("time_step_rank":"auto")");
+  EXPECT_EQ(plain.inner, 1040);
+  EXPECT_EQ(plain.step_rank, 33);  // 520 / 16, rounded up.
+  EXPECT_EQ(plain.state_dim, 16);
+  EXPECT_EQ(plain.norms, Mamba1::kNone);
+  EXPECT_TRUE(plain.conv_bias);
+  EXPECT_FALSE(plain.bias);
+  const Mamba1 said = mixer("FalconMambaForCausalLM",
+                            R"("expand":16,"intermediate_size":1000,"time_step_rank":7,)"
+                            R"("use_bias":true,"use_conv_bias":false,"mixer_rms_eps":0.5)");
+  EXPECT_EQ(said.inner, 1000);  // Where it is said, whatever the factor.
+  EXPECT_EQ(said.step_rank, 7);
+  EXPECT_EQ(said.norms, Mamba1::kPlain);
+  EXPECT_EQ(said.norm_eps, 0.5f);
+  EXPECT_TRUE(said.bias);
+  EXPECT_FALSE(said.conv_bias);
+}
+
+TEST(HybridFamily, MambaRefusesSizesThatItCannotHave) {
+  const auto error = [](std::string_view more) {
+    return error_of(spec_of("MambaForCausalLM", more));
+  };
+  EXPECT_EQ(error(R"("d_model":512,"d_inner":1000,"n_layer":4)"), "");
+  for (const auto& [keys, what] :
+       {std::pair{R"("conv_kernel":1)", "conv_kernel from 2 to 16, found 1"},
+        {R"("conv_kernel":17)", "conv_kernel from 2 to 16, found 17"},
+        {R"("state_size":5000)", "state_size from 1 to 1024, found 5000"},
+        {R"("state_size":0)", "state_size"},
+        {R"("time_step_rank":100000)", "time_step_rank from 1 to 65536, found 100000"},
+        {R"("time_step_rank":"many")", "time_step_rank"},
+        {R"("d_inner":1024)", "d_inner"},
+        {R"("mixer_rms_eps":1e-6)", "mixer_rms_eps"},
+        {R"("hidden_act":"gelu")", "hidden_act: expected silu"}})
+    EXPECT_NE(error(keys).find(what), std::string::npos) << keys << ": " << error(keys);
 }
 
 }  // namespace

@@ -23,8 +23,6 @@ constexpr std::array kLater = {
     Later{"audio_config", "audio"},
     Later{"vision_config", "vision"},
     Later{"index_topk", "sparse attention"},
-    Later{"mamba_d_conv", "recurrent layers"},
-    Later{"state_size", "recurrent layers"},
 };
 
 // Fixtures whose reference computed something else than its family does.

@@ -109,8 +109,7 @@ ModelSpec nemotron_h(const ConfigReader& c) {
     m.renames.emplace_back("mlp.experts.*." + part, "mixer.experts.*." + part);
     m.renames.emplace_back("mlp.shared_expert." + part, "mixer.shared_experts." + part);
   }
-  rename_mamba2(m, "mixer.");
-  m.convolution = "mamba.conv1d";
+  rename_mamba(m, "mixer.");
   m.towers = {"mtp."};
   return m;
 }

@@ -7,6 +7,7 @@
 #include "model/layers/gated_delta.h"
 #include "model/layers/latent_attention.h"
 #include "model/layers/lightning.h"
+#include "model/layers/mamba1.h"
 #include "model/layers/mamba2.h"
 #include "model/layers/short_conv.h"
 
@@ -24,6 +25,7 @@ kv::MemoryNeed need(const LatentAttention& a) {
       .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true};
 }
 kv::MemoryNeed need(const Lightning& l) { return kv::StateNeed{LightningLayer::state_bytes(l)}; }
+kv::MemoryNeed need(const Mamba1& m) { return kv::StateNeed{Mamba1Layer::state_bytes(m)}; }
 kv::MemoryNeed need(const Mamba2& m) { return kv::StateNeed{Mamba2Layer::state_bytes(m)}; }
 kv::MemoryNeed need(const ShortConv& c) { return kv::StateNeed{ShortConvLayer::state_bytes(c)}; }
 kv::MemoryNeed need(const Dense&) { return {}; }
@@ -89,6 +91,10 @@ std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Laten
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Lightning& op) {
   return std::make_unique<LightningLayer>(source, op);
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Mamba1& op) {
+  return std::make_unique<Mamba1Layer>(source, op);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Mamba2& op) {

@@ -50,6 +50,7 @@ class LayerBuilder {
   std::unique_ptr<Layer> make(const LayerSource& source, const GatedDelta& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const LatentAttention& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const Lightning& op);
+  std::unique_ptr<Layer> make(const LayerSource& source, const Mamba1& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const Mamba2& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const ShortConv& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const Dense& op);

@@ -11,12 +11,13 @@
 #include "model/operations/gated_delta.h"
 #include "model/operations/latent_attention.h"
 #include "model/operations/lightning.h"
+#include "model/operations/mamba1.h"
 #include "model/operations/mamba2.h"
 #include "model/operations/short_conv.h"
 
 namespace weir::model {
 
-using Operation =
-    std::variant<Attention, LatentAttention, GatedDelta, Lightning, Mamba2, ShortConv, Dense, Moe>;
+using Operation = std::variant<Attention, LatentAttention, GatedDelta, Lightning, Mamba1, Mamba2,
+                               ShortConv, Dense, Moe>;
 
 }  // namespace weir::model
