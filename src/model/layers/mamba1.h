@@ -33,7 +33,6 @@ class Mamba1Layer final : public Layer {
 
  private:
   ColumnShares<2> input_shares(const Pass& pass) const;
-  ColumnShares<1> parameter_shares(const Pass& pass) const { return {pass, {&parameters_in_}, 16}; }
   void project(const Pass& pass) const;
   void convolve(const Pass& pass, const BatchSlice& slice, int32_t block) const;
   void find_parameters(const Pass& pass) const;
@@ -59,8 +58,7 @@ class Mamba1Layer final : public Layer {
   std::array<const float*, 3> norms_{};  // Weights for s, B and C, or null.
 
   Buffer<float> x_, z_, steps_;  // [rows, inner]
-  FormsBuffer x_forms_;
-  Buffer<float> parameters_;  // [rows, parameters()]
+  Buffer<float> parameters_;     // [rows, parameters()]
 };
 
 }  // namespace weir::model
