@@ -52,10 +52,12 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   }
   embedding_ = std::make_unique<Embedding>(binder, spec_);
   if (spec_.token_inputs) token_table_ = std::make_unique<TokenTable>(binder, spec_, scratch_);
+  if (spec_.hyper) hyper_ = std::make_unique<HyperStreams>(binder, spec_, scratch_);
   if (spec_.streams) streams_ = std::make_unique<StreamTable>(binder, spec_, scratch_);
   LayerBuilder builder(binder, spec_, *bank_, context_max(), ropes_, scratch_);
   for (const Sublayer& sublayer : spec_.sublayers) {
-    layers_.push_back(builder.make_layer(sublayer, token_table_.get(), streams_.get()));
+    layers_.push_back(
+        builder.make_layer(sublayer, token_table_.get(), streams_.get(), hyper_.get()));
     // A config may ask for thousands of layers of thousands of experts, of which the file has none.
     if (binder.failed()) return binder.finish();
   }
@@ -65,7 +67,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
                     " without experts");
   for (const auto& layer : layers_) facts_.push_back(layer->facts());
   layers_leave_nothing_ = std::ranges::all_of(facts_, &LayerFacts::leaves_nothing);
-  head_ = std::make_unique<Head>(binder, spec_, *embedding_, streams_.get());
+  head_ = std::make_unique<Head>(binder, spec_, *embedding_, streams_.get(), hyper_.get());
   tally_ = binder.tally();
   return binder.finish();
 }
@@ -141,6 +143,7 @@ void Decoder::begin_row(const Pass& pass, int32_t row) const {
     embedding_->embed(pass, row, pass.batch.token_of(row));
   }
   embedding_->finish(pass, row);
+  if (hyper_) hyper_->begin_row(pass, row);
 }
 
 // From layer i - 1 to layer i. What is late is added when layer i has read.

@@ -64,6 +64,7 @@ class Decoder final : public Model {
   ScratchPlan scratch_;
   std::unique_ptr<Embedding> embedding_;
   std::unique_ptr<StreamTable> streams_;        // Where ModelSpec::streams is said.
+  std::unique_ptr<HyperStreams> hyper_;         // Where ModelSpec::hyper is said.
   std::unique_ptr<TokenTable> token_table_;     // Where ModelSpec::token_inputs is said.
   std::vector<std::unique_ptr<Layer>> layers_;  // One for each of the spec's sublayers.
   std::vector<LayerFacts> facts_;               // By layer.

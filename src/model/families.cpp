@@ -197,6 +197,17 @@ std::vector<std::string_view> known_architectures() {
   return names;
 }
 
+namespace {
+
+// It reads the residual stream, and what it gives is added to that as it is.
+bool is_plain(const Sublayer& s) {
+  return s.input == Sublayer::kResidual && s.scale == 1 && s.carry == 1 && !s.carries_input &&
+         !s.held && !s.joint && !s.adds_held && !s.plus_input && !s.predicts && !s.corrects &&
+         !s.to_others && s.stream_factor == 1 && s.stream_scale.empty() && !s.late;
+}
+
+}  // namespace
+
 Result<void> check_spec(const ModelSpec& spec) {
   const int last = std::max(layer_count(spec) - 1, 0);
   WEIR_TRY(check_not_negative(last, {{"rms_norm_eps", spec.final_norm.eps},
@@ -211,6 +222,15 @@ Result<void> check_spec(const ModelSpec& spec) {
     WEIR_TRY(check_size(last, "altup_num_inputs", streams->count, 2, kStreamsMax));
     WEIR_TRY(check_size(last, "altup_active_idx", streams->active, 0, streams->count - 1));
   }
+  if (const auto& hyper = spec.hyper) {
+    constexpr int kRoundsMax = 1000;  // 50 times the most published.
+    WEIR_TRY(check_size(last, "hc_mult", hyper->streams, 2, kHyperStreamsMax));
+    WEIR_TRY(check_size(last, "hc_sinkhorn_iters", hyper->sinkhorn_rounds, 1, kRoundsMax));
+    WEIR_TRY(check_size(last, "hc_mult * hidden_size", hyper->streams * spec.hidden_size, 1,
+                        kernels::kMaxLayerK));
+    WEIR_TRY(check_positive(last, {{"hc_eps", hyper->eps}}));
+    WEIR_TRY(check_not_negative(last, {{"rms_norm_eps", hyper->norm_eps}}));
+  }
   if (const auto& inputs = spec.token_inputs)
     WEIR_TRY(check_size(last, "hidden_size_per_layer_input", inputs->width, 1,
                         kernels::kMaxLayerK / std::max(layer_count(spec), 1)));
@@ -219,9 +239,19 @@ Result<void> check_spec(const ModelSpec& spec) {
     WEIR_TRY(check_placement(sublayer, std::span(spec.sublayers).first(i)));
     if ((sublayer.predicts || sublayer.corrects || sublayer.to_others) && !spec.streams)
       return wrong(sublayer.stored_layer, "expected several streams, found none");
+    if (sublayer.hyper.empty() == spec.hyper.has_value())
+      return wrong(sublayer.stored_layer, "expected hyper-connections of all sublayers or of none");
+    if (!sublayer.hyper.empty() && !is_plain(sublayer))
+      return wrong(sublayer.stored_layer,
+                   "expected hyper-connections alone on the way to and from the streams");
     if (const auto* dense = std::get_if<Dense>(&sublayer.op); dense && dense->up_by_token)
       if (!spec.token_inputs || spec.token_inputs->width != dense->width)
         return wrong(sublayer.stored_layer, "expected what tokens bring to be as wide as its gate");
+    if (const auto* moe = std::get_if<Moe>(&sublayer.op))
+      if (const int tokens = moe->router.token_table; tokens > 0 && tokens != spec.vocab_size)
+        return wrong(sublayer.stored_layer,
+                     "expected experts of " + std::to_string(spec.vocab_size) +
+                         " tokens (vocab_size), found " + std::to_string(tokens));
     WEIR_TRY(
         std::visit([&](const auto& op) { return check(op, sublayer.stored_layer); }, sublayer.op));
   }

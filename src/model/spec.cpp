@@ -97,6 +97,9 @@ std::string describe(const ModelSpec& spec) {
   if (spec.logit_scale != 1) out += ", logits x" + number(spec.logit_scale);
   if (spec.logit_softcap > 0) out += ", logits capped at " + number(spec.logit_softcap);
   if (spec.token_inputs) out += format(", tokens bring %d a layer", spec.token_inputs->width);
+  if (spec.hyper)
+    out += format(", %d streams with hyper-connections, %d Sinkhorn rounds", spec.hyper->streams,
+                  spec.hyper->sinkhorn_rounds);
   if (spec.streams) out += format(", %d streams", spec.streams->count);
   out += "\n";
 

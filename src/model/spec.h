@@ -46,6 +46,9 @@ struct Sublayer {
   // Of several streams (ModelSpec::streams): before it they are predicted; after it the predictions
   // are corrected by what the active one has become; what it gives is for all but the first one.
   bool predicts = false, corrects = false, to_others = false;
+  // The module of its hyper-connections, where the model has such (ModelSpec::hyper): they stand
+  // for the way to and from the residual stream.
+  std::string hyper{};
   float stream_factor = 1;     // Multiplies the residual stream after it.
   std::string stream_scale{};  // A stored number that multiplies the residual stream after it.
   bool late = false;           // Added only after the next sublayer has read the residual stream.
@@ -87,6 +90,16 @@ struct Streams {
   float norm_eps = 1e-6f;
 };
 
+// Residual streams side by side, of which each sublayer reads a mixture and gives to all
+// (layers/hyper_connections.h).
+struct HyperConnections {
+  int streams = 4;
+  int sinkhorn_rounds = 20;
+  float eps = 1e-6f;
+  float norm_eps = 1e-6f;
+};
+inline constexpr int kHyperStreamsMax = 8;  // Twice the most published.
+
 struct ModelSpec {
   std::string family;  // As config.json names it.
   int vocab_size = 0;
@@ -105,6 +118,7 @@ struct ModelSpec {
   std::vector<Sublayer> sublayers;
   std::optional<TokenInputs> token_inputs;
   std::optional<Streams> streams;
+  std::optional<HyperConnections> hyper;  // Then of every sublayer.
   // The names of a layer's tensors begin with this and its number.
   std::string layers = "model.layers.";
   // So many layers, one after another, are one of the checkpoint; in names, # is which of them.

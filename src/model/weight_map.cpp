@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 namespace weir::model {
 
@@ -460,6 +461,39 @@ const float* WeightBinder::strips(int layer, std::string_view name, int32_t rows
   tally_.add_vector(int64_t{rows} * columns);
   const Tensor& t = stored->tensor;
   return unwrap(store_.add_strips(t.type, t.data, rows, columns, strip, f));
+}
+
+const int32_t* WeightBinder::choices(int layer, std::string_view name, int32_t rows,
+                                     int32_t columns, int32_t count) {
+  constexpr std::array kTypes = {DType::kI64, DType::kI32};
+  const std::array<int64_t, 2> shape = {rows, columns};
+  const card::StoredTensor* stored =
+      error_ ? nullptr : take(stored_path(layer, name), kTypes, shape);
+  if (stored == nullptr) return nullptr;
+  std::byte* memory = unwrap(store_.allocate(int64_t{rows} * columns * 4));
+  if (memory == nullptr) return nullptr;
+  tally_.add_vector(int64_t{rows} * columns);
+  auto* out = reinterpret_cast<int32_t*>(memory);
+  const int64_t bytes = dtype_bytes(stored->tensor.type);
+  for (int64_t i = 0; i < int64_t{rows} * columns; ++i) {
+    int64_t wide = 0;
+    int32_t narrow = 0;
+    const std::byte* at = stored->tensor.data + i * bytes;
+    if (bytes == 8)
+      std::memcpy(&wide, at, 8);
+    else
+      std::memcpy(&narrow, at, 4), wide = narrow;
+    const int32_t* row = out + i / columns * columns;
+    if (wide < 0 || wide >= count || std::count(row, static_cast<const int32_t*>(out + i), wide)) {
+      reject(checkpoint_.file(*stored).name() + ": tensor '" + stored->name +
+             "': expected different numbers from 0 to " + std::to_string(count - 1) +
+             " in each row, found " + std::to_string(wide) + " in row " +
+             std::to_string(i / columns));
+      return nullptr;
+    }
+    out[i] = static_cast<int32_t>(wide);
+  }
+  return out;
 }
 
 const float* WeightBinder::row_scales(int layer, std::string_view part, int32_t n, int32_t k) {

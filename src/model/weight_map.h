@@ -116,6 +116,9 @@ class WeightBinder {
   // number x; the last strip is filled up with zeros.
   const float* strips(int layer, std::string_view name, int32_t rows, int32_t columns,
                       int32_t strip, float (*f)(float));
+  // A table of integers, [rows, columns]: different choices in each row, each among `count`.
+  const int32_t* choices(int layer, std::string_view name, int32_t rows, int32_t columns,
+                         int32_t count);
   // One over the length of each row of a linear layer's weight; null where the rows have length 1
   // already, but for their rounding, as where a converter has divided them, and where they are
   // codes.

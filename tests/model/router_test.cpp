@@ -37,6 +37,12 @@ const Style kStyles[] = {
      {.score = Router::kSigmoid, .selection_bias = true, .renormalise = true, .epsilon = 1e-20f}},
     {"ernie4_5_moe", {.score = Router::kSoftmax, .selection_bias = true, .renormalise = true}},
     {"llama4", {.score = Router::kSigmoidOfTopK}},
+    {"deepseek_v4",
+     {.score = Router::kSqrtSoftplus,
+      .selection_bias = true,
+      .renormalise = true,
+      .epsilon = 1e-20f,
+      .scale = 1.5f}},
     {"phimoe", {.score = Router::kSparseMixer, .jitter = 0.2f}},
 };
 
@@ -48,6 +54,10 @@ struct Chosen {
 std::vector<double> scores_of(const Router& r, const std::vector<float>& logits) {
   std::vector<double> p(logits.begin(), logits.end());
   if (r.score == Router::kSparseMixer) return p;
+  if (r.score == Router::kSqrtSoftplus) {
+    for (double& x : p) x = std::sqrt(std::log(1 + std::exp(x)));
+    return p;
+  }
   const bool sigmoid = r.score == Router::kSigmoid || r.score == Router::kSigmoidOfTopK;
   double sum = 0;
   for (size_t e = 0; e < p.size(); ++e) {
@@ -115,14 +125,15 @@ Chosen reference(const Router& r, size_t top_k, const std::vector<float>& bias,
 }
 
 Chosen chosen(const kernels::Ops& ops, const Router& r, size_t top_k,
-              const std::vector<float>& bias, const std::vector<float>& logits) {
+              const std::vector<float>& bias, const std::vector<float>& logits,
+              const int32_t* given = nullptr) {
   const auto experts = static_cast<int32_t>(logits.size());
   std::vector<float> scores = logits, weights(top_k);
   scores.resize(static_cast<size_t>(router_floats(r, experts)));
   Chosen out;
   out.experts.resize(top_k);
   choose(ops, r, experts, static_cast<int32_t>(top_k), r.selection_bias ? bias.data() : nullptr,
-         scores.data(), out.experts.data(), weights.data());
+         given, scores.data(), out.experts.data(), weights.data());
   out.weights.assign(weights.begin(), weights.end());
   return out;
 }
@@ -145,6 +156,21 @@ TEST(Router, ChoosesAsItsStyleSays) {
             << name << ", round " << round;
     }
   }
+}
+
+// What a table says is taken in its order, and counts as much as if it had been chosen by scores.
+TEST(Router, TakesWhatATableSays) {
+  const kernels::Ops& ops = kernels::ops_for(kernels::detect_isa());
+  const Router router = {.score = Router::kSqrtSoftplus, .renormalise = true, .scale = 1.5f};
+  const std::vector<float> logits = {-100, -1, 0, 1, 2, 100};
+  const std::vector<int32_t> given = {3, 1, 5};
+  const Chosen found = chosen(ops, router, 3, {}, logits, given.data());
+  EXPECT_EQ(found.experts, given);
+  const std::vector<double> scores = {std::sqrt(std::log(1 + std::exp(1))),
+                                      std::sqrt(std::log(1 + std::exp(-1))), 10};
+  const double sum = scores[0] + scores[1] + scores[2];
+  for (size_t rank = 0; rank < 3; ++rank)
+    EXPECT_NEAR(found.weights[rank], 1.5 * scores[rank] / sum, 1e-6);
 }
 
 TEST(Router, TakesTheLowerNumberOfEquals) {

@@ -56,9 +56,10 @@ struct Head::Chunk {
 };
 
 Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding,
-           const StreamTable* streams)
+           const StreamTable* streams, const HyperStreams* hyper)
     : norm_(binder.norm(kWholeModel, spec.final_norm, spec.hidden_size)),
       streams_(streams),
+      hyper_(hyper),
       scale_(spec.logit_scale),
       softcap_(spec.logit_softcap) {
   const bool stored = binder.has_weight(kWholeModel, "lm_head");
@@ -130,6 +131,7 @@ void Head::normalise_rows(const Pass& pass, const Layer& last, int32_t logits, i
       const int32_t row = entry.row_begin + to - first;
       last.leave(pass, row, row + 1);
       if (streams_ != nullptr) streams_->finish_row(pass, row);
+      if (hyper_ != nullptr) hyper_->finish_row(pass, row);
       normalise(pass.ops, norm_, ws.residual.row(row), hidden, 0, 1,
                 ws.normed + int64_t{to} * hidden);
     }

@@ -11,9 +11,9 @@ namespace weir::model {
 
 class Head {
  public:
-  // `streams`: ModelSpec::streams, or null.
+  // `streams` and `hyper`: ModelSpec::streams and ::hyper, or null.
   Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding,
-       const StreamTable* streams);
+       const StreamTable* streams, const HyperStreams* hyper);
 
   // What this member most likely multiplies by first.
   kernels::NextWeights first_weights(const Pass& pass) const;
@@ -46,6 +46,7 @@ class Head {
   NormWeights norm_;
   const float* row_scales_ = nullptr;  // [vocab]: by which logits are multiplied, or none.
   const StreamTable* streams_;
+  const HyperStreams* hyper_;
   float scale_;
   float softcap_;
 };

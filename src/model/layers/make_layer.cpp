@@ -48,7 +48,8 @@ kv::MemoryNeed convolution_need_of(const Sublayer& sublayer) {
 }
 
 std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer, const TokenTable* tokens,
-                                                const StreamTable* streams) {
+                                                const StreamTable* streams,
+                                                const HyperStreams* hyper) {
   const bool own = need_of(sublayer) != kv::MemoryNeed{};
   memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
                     : own                   ? memories_++
@@ -64,6 +65,7 @@ std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer, const 
                         .state = state,
                         .held = held_};
   source.streams = streams;
+  source.hyper = hyper;
   if (tokens != nullptr) {
     source.token_inputs = tokens->inputs();
     source.token_input_width = tokens->width();

@@ -41,9 +41,10 @@ class LayerBuilder {
       held_ = scratch.ask<float>(BufferUse::kWholePass, {.per_row = spec.hidden_size});
   }
 
-  // `tokens` and `streams`: what computes ModelSpec::token_inputs and ::streams, or null.
+  // `tokens`, `streams` and `hyper`: what computes ModelSpec::token_inputs, ::streams and ::hyper,
+  // or null.
   std::unique_ptr<Layer> make_layer(const Sublayer& sublayer, const TokenTable* tokens,
-                                    const StreamTable* streams);
+                                    const StreamTable* streams, const HyperStreams* hyper);
 
  private:
   std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/check.h"
 #include "model/layers/router.h"
 
 namespace weir::model {
@@ -18,6 +19,9 @@ MoeLayer::MoeLayer(const LayerSource& source, const Moe& spec, ExpertBank& bank)
   if (spec_.router.selection_bias)
     selection_bias_ = binder.vector(layer, "mlp.gate.e_score_correction_bias", spec_.choices(), 0,
                                     /*bare=*/true);
+  if (spec_.router.token_table > 0)
+    token_experts_ = binder.choices(layer, "mlp.gate.tid2eid", spec_.router.token_table,
+                                    spec_.top_k, spec_.choices());
   if (spec_.router.own_norm)
     router_norm_ = binder.vector(layer, "mlp.gate.scale", hidden_, 0, /*bare=*/true);
   if (spec_.router.expert_scale)
@@ -116,6 +120,16 @@ int32_t MoeLayer::put_zero_experts_last(int32_t* choice, float* weight) const {
   return real;
 }
 
+// Of the row's token; null where experts are chosen by their scores.
+const int32_t* MoeLayer::given_experts(const Pass& pass, int32_t row) const {
+  if (token_experts_ == nullptr) return nullptr;
+  // A place that holds a vector in place of a token is as token 0.
+  const bool vector = pass.batch.vector_of(row, hidden_) != nullptr;
+  const int32_t token = vector ? 0 : pass.batch.token_of(row);
+  CHECK(token >= 0 && token < spec_.router.token_table);
+  return token_experts_ + int64_t{token} * spec_.top_k;
+}
+
 // What this router makes of Pass::normed().
 void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
   Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
@@ -136,7 +150,8 @@ void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const R
     int32_t* choice = to.choice + row * spec_.top_k;
     float* weight = to.weight + row * spec_.top_k;
     if (spec_.router.logit_scale != 1) pass.ops.scale(spec_.router.logit_scale, experts, scores);
-    choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_, scores, choice, weight);
+    choose(pass.ops, spec_.router, experts, spec_.top_k, selection_bias_,
+           given_experts(pass, static_cast<int32_t>(row)), scores, choice, weight);
     const int32_t real = put_zero_experts_last(choice, weight);
     for (int32_t rank = 0; expert_scale_ != nullptr && rank < real; ++rank)
       weight[rank] *= expert_scale_[choice[rank]];

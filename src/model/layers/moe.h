@@ -45,6 +45,7 @@ class MoeLayer final : public Layer {
   };
   void route(const Pass& pass, int32_t begin, int32_t end) const;
   void choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const;
+  const int32_t* given_experts(const Pass& pass, int32_t row) const;
   int32_t put_zero_experts_last(int32_t* choice, float* weight) const;
   void look_ahead(const Pass& pass) const;
   Routing answers(const Routes& routes) const;
@@ -78,8 +79,10 @@ class MoeLayer final : public Layer {
   SublayerOutput output_;
   Linear router_;
   const float* selection_bias_ = nullptr;  // [experts]
-  const float* router_norm_ = nullptr;     // [hidden]: of its own norm.
-  const float* expert_scale_ = nullptr;    // [experts]
+  // [tokens, top_k]: which experts a token has, where the router has such a table.
+  const int32_t* token_experts_ = nullptr;
+  const float* router_norm_ = nullptr;   // [hidden]: of its own norm.
+  const float* expert_scale_ = nullptr;  // [experts]
   ExpertBank& bank_;
   ExpertBank::Layer bound_;
   const MoeLayer* next_ = nullptr;

@@ -24,6 +24,9 @@ SublayerInput SublayerInput::bind(const LayerSource& source, uint8_t forms) {
   input.same_as_before = sublayer.input == Sublayer::kSameAsBefore;
   if (sublayer.predicts)
     input.predicts = StreamStep(source.binder, source.stored_layer(), *source.streams);
+  if (source.hyper != nullptr)
+    input.hyper =
+        HyperConnection(source.binder, source.stored_layer(), sublayer.hyper, *source.hyper);
   if (sublayer.pre)
     input.norm = source.binder.norm(source.stored_layer(), *sublayer.pre, source.hidden);
   return input;
@@ -34,6 +37,7 @@ void SublayerInput::enter(const Pass& pass, int32_t begin, int32_t end) const {
   const int32_t hidden = residual.width();
   float* y = pass.normed();
   for (int32_t row = begin; predicts && row < end; ++row) predicts->predict(pass, row);
+  for (int32_t row = begin; hyper && row < end; ++row) hyper->read(pass, row);
   if (norm)
     normalise(pass.ops, *norm, residual.row(0), hidden, begin, end, y);
   else if (!same_as_before)
@@ -61,6 +65,8 @@ SublayerOutput SublayerOutput::bind(const LayerSource& source) {
   output.holds_ = sublayer.held;
   output.adds_held_ = sublayer.adds_held;
   if (sublayer.post) output.norm = source.binder.norm(layer, *sublayer.post, source.hidden);
+  if (source.hyper != nullptr)
+    output.hyper_ = HyperConnection(source.binder, layer, sublayer.hyper, *source.hyper);
   if (output.adds_columns()) return output;
   if (sublayer.joint) output.joint = source.binder.norm(layer, *sublayer.joint, source.hidden);
   if (!sublayer.stream_scale.empty())
@@ -125,6 +131,7 @@ void SublayerOutput::add_row(const Pass& pass, float* delta, int32_t row) const 
   const Residual& residual = pass.ws.residual;
   const int32_t width = residual.width();
   if (norm) normalise(pass.ops, *norm, delta, width, 0, 1, delta);
+  if (hyper_) return hyper_->give(pass, delta, row);
   if (holds_) {
     std::copy_n(delta, width, pass.ws.at(held_) + int64_t{row} * width);
     return;

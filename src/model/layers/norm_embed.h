@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "model/layers/hyper_connections.h"
 #include "model/layers/layer.h"
 #include "model/layers/streams.h"
 #include "model/model.h"
@@ -28,6 +29,7 @@ struct LayerSource {
   Buffer<float> token_inputs{};          // [rows, layers, width]: ModelSpec::token_inputs.
   int64_t token_input_width = 0;         // Of all layers.
   const StreamTable* streams = nullptr;  // Where ModelSpec::streams is said.
+  const HyperStreams* hyper = nullptr;   // Where ModelSpec::hyper is said.
 
   int stored_layer() const { return sublayer.stored_layer; }
 };
@@ -38,6 +40,7 @@ struct SublayerInput {
   bool same_as_before = false;      // Pass::normed() is what the sublayer before has left there.
   uint8_t forms = 0;
   std::optional<StreamStep> predicts;
+  std::optional<HyperConnection> hyper;
 
   // `forms`: those that the weights which read it want.
   static SublayerInput bind(const LayerSource& source, uint8_t forms);
@@ -56,9 +59,10 @@ struct SublayerOutput {
   static SublayerOutput bind(const LayerSource& source);
 
   // Without a norm, columns can be added as soon as they are computed, unless they are late, held,
-  // or followed by what was held, or the row that they are added to changes first.
+  // or followed by what was held, or the row that they are added to changes first, or there are
+  // several streams.
   bool adds_columns() const {
-    return !norm && !late && !holds_ && !adds_held_ && carry == 1 && !carries_input;
+    return !norm && !late && !holds_ && !adds_held_ && carry == 1 && !carries_input && !hyper_;
   }
   // A phase: weight(in) for some rows, to the residual stream, or, where it does not add columns,
   // to a buffer for add_rows().
@@ -80,6 +84,7 @@ struct SublayerOutput {
        to_others_ = false;
   float stream_factor_ = 1;
   std::optional<StreamStep> streams_;
+  std::optional<HyperConnection> hyper_;
   Buffer<float> held_;
 };
 

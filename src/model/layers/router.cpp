@@ -24,6 +24,14 @@ void score(const kernels::Ops& ops, Router::Score score, int32_t experts, float*
     case Router::kSigmoid:
       ops.act(kernels::Act::kSigmoid, experts, scores);
       break;
+    case Router::kSqrtSoftplus:
+      // In doubles, and split so that no power of e overflows.
+      for (int32_t e = 0; e < experts; ++e) {
+        const double x = scores[e];
+        scores[e] =
+            static_cast<float>(std::sqrt(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))));
+      }
+      break;
     case Router::kSigmoidOfTopK:
     case Router::kSparseMixer:  // Experts are chosen by logits.
       for (int32_t e = 0; e < experts; ++e)
@@ -81,7 +89,8 @@ int32_t router_floats(const Router& router, int32_t experts) {
 }
 
 void choose(const kernels::Ops& ops, const Router& router, int32_t experts, int32_t top_k,
-            const float* selection_bias, float* scores, int32_t* choice, float* weight) {
+            const float* selection_bias, const int32_t* given, float* scores, int32_t* choice,
+            float* weight) {
   score(ops, router.score, experts, scores);
   float* keys = scores;  // By which experts are chosen.
   if (has_keys(router)) {
@@ -94,7 +103,7 @@ void choose(const kernels::Ops& ops, const Router& router, int32_t experts, int3
   }
   float sum = 0;
   for (int32_t rank = 0; rank < top_k; ++rank) {
-    const int32_t best = best_of(keys, experts);
+    const int32_t best = given == nullptr ? best_of(keys, experts) : given[rank];
     choice[rank] = best;
     weight[rank] = router.score == Router::kSparseMixer
                        ? share_of_best(scores, experts, best, router.jitter)

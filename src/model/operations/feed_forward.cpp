@@ -30,12 +30,13 @@ std::string text(const Dense& f) {
 namespace {
 
 std::string text(const Router& r) {
-  static constexpr std::array kScores = {"softmax", "softmax of top k", "sigmoid",
-                                         "sigmoid of top k", "sparse mixer"};
+  static constexpr std::array kScores = {"softmax",          "softmax of top k", "sigmoid",
+                                         "sigmoid of top k", "sparse mixer",     "sqrt softplus"};
   std::string s = kScores[r.score];
   if (r.jitter != 0) s += " jitter " + number(r.jitter);
   if (r.bias) s += " bias";
   if (r.selection_bias) s += " chosen with bias";
+  if (r.token_table > 0) s += " chosen by token";
   if (r.groups > 1) s += format(" in %d of %d groups", r.groups_kept, r.groups);
   if (r.groups > 1 && r.group_score == Router::kTwoBest) s += " by their two best";
   if (r.renormalise) s += " renormalised";
@@ -45,6 +46,8 @@ std::string text(const Router& r) {
   if (r.logit_scale != 1) s += " logits x" + number(r.logit_scale);
   return s;
 }
+
+constexpr int kTokenTableMax = 1 << 24;  // More than the largest published vocabulary, 100 times.
 
 Result<void> check_router(const Router& r, const Moe& moe, int layer) {
   if (r.groups < 1 || r.groups > kRouterGroupsMax || moe.choices() % r.groups != 0)
@@ -58,6 +61,12 @@ Result<void> check_router(const Router& r, const Moe& moe, int layer) {
     return wrong(layer, "expected at most " + std::to_string(left) +
                             " experts per token, which topk_group leaves; found " +
                             std::to_string(moe.top_k));
+  if (r.token_table > 0 && (r.selection_bias || r.groups > 1))
+    return wrong(layer, "expected no groups and no bias where tokens say their experts");
+  if (r.token_table > 0 && r.score != Router::kSqrtSoftplus && r.score != Router::kSoftmax &&
+      r.score != Router::kSigmoid)
+    return wrong(layer, "expected scores of all experts where tokens say theirs");
+  WEIR_TRY(check_size(layer, "vocab_size", r.token_table, 0, kTokenTableMax));
   WEIR_TRY(check_positive(layer, {{"the router's scale of logits", r.logit_scale}}));
   WEIR_TRY(check_not_negative(layer, {{"rms_norm_eps", r.norm_eps},
                                       {"the router's epsilon", r.epsilon},

@@ -22,7 +22,7 @@ struct Dense {
   bool gated = true;   // act(gate(x)) * up(x); false: act(up(x)).
   // In place of up(x): what the token brings to this layer (ModelSpec::token_inputs).
   bool up_by_token = false;
-  bool linear = false;  // Of one that is not gated: without an activation, of low rank.
+  bool linear = false;    // Of one that is not gated: without an activation, of low rank.
   float gate_factor = 1;  // Multiplies what gate_proj gives.
   // Gates count by what they exceed the mean of their row by, plus so many standard deviations.
   std::optional<float> gate_cut{};
@@ -40,6 +40,7 @@ struct Router {
     // Each choice by itself: the softmax of those logits at its rank that are near the best one,
     // by 2 * jitter at most relative to the larger magnitude.
     kSparseMixer,
+    kSqrtSoftplus,  // sqrt(ln(1 + e^logit)), of each logit by itself.
   } score = kSoftmax;
   float jitter = 0;  // kSparseMixer's.
   // It reads the residual stream by a norm of its own, whose weights are mlp.gate.scale.
@@ -49,6 +50,9 @@ struct Router {
   bool expert_scale = false;    // Weights are multiplied by a learned number per expert.
   bool bias = false;            // Of the router's linear layer.
   bool selection_bias = false;  // A learned number per expert that counts for the choice alone.
+  // Above 0: a table [so many tokens, top_k] of the layer says which experts a token has (Hash
+  // Layers, Roller et al. 2021); scores are only what they count.
+  int token_table = 0;
   // Experts lie in groups; only those of the best groups may be chosen. A group counts as much as
   // its best expert, or as its two best together.
   enum GroupScore : uint8_t { kBest, kTwoBest } group_score = kBest;
