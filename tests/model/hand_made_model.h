@@ -35,6 +35,10 @@ class Weights {
     for (float& x : m.data) x = normal(random);
     return m.data;
   }
+  // A table of integers.
+  void put(const std::string& name, int32_t n, int32_t k, std::vector<int64_t> integers) {
+    matrices_[name] = {.n = n, .k = k, .integers = std::move(integers)};
+  }
   void copy(const std::string& from, const std::string& to) { matrices_[to] = matrices_.at(from); }
   void erase(const std::string& name) { matrices_.erase(name); }
   std::vector<float>& at(const std::string& name) { return matrices_.at(name).data; }
@@ -44,12 +48,16 @@ class Weights {
     std::string header = "{", data;
     for (const auto& [name, m] : matrices_) {
       const std::string begin = std::to_string(data.size());
-      data.append(reinterpret_cast<const char*>(m.data.data()), m.data.size() * 4);
+      const bool integers = !m.integers.empty();
+      if (integers)
+        data.append(reinterpret_cast<const char*>(m.integers.data()), m.integers.size() * 8);
+      else
+        data.append(reinterpret_cast<const char*>(m.data.data()), m.data.size() * 4);
       const std::string shape =
           std::to_string(m.n) + (m.k > 0 ? "," + std::to_string(m.k) : std::string());
-      header +=
-          concat({header.size() > 1 ? ",\"" : "\"", name, R"(":{"dtype":"F32","shape":[)", shape,
-                  R"(],"data_offsets":[)", begin, ",", std::to_string(data.size()), "]}"});
+      header += concat({header.size() > 1 ? ",\"" : "\"", name, R"(":{"dtype":")",
+                        integers ? "I64" : "F32", R"(","shape":[)", shape, R"(],"data_offsets":[)",
+                        begin, ",", std::to_string(data.size()), "]}"});
     }
     header += "}";
     while (header.size() % 8 != 0) header += " ";
@@ -62,7 +70,8 @@ class Weights {
  private:
   struct Matrix {
     int32_t n = 0, k = 0;
-    std::vector<float> data;
+    std::vector<float> data{};
+    std::vector<int64_t> integers{};  // In place of those.
   };
   std::map<std::string, Matrix> matrices_;
 };
