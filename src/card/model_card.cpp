@@ -39,15 +39,15 @@ Result<ModelCard> ModelCard::open(ModelFiles model_files, std::span<const std::s
   card.files = std::move(model_files);
   const auto read = [&]() -> Result<void> {
     WEIR_ASSIGN(card.config, read_config(card.files, overrides));
-    const JsonValue config = card.config.root();
-    WEIR_ASSIGN(card.weights, WeightFormat::from_config(config));
+    const JsonValue root = card.config.root();
+    WEIR_ASSIGN(card.weights, WeightFormat::from_config(root));
     WEIR_ASSIGN(card.tokenizer, read_tokenizer_settings(card.files));
-    WEIR_ASSIGN(card.generation, read_generation_settings(card.files, config));
+    WEIR_ASSIGN(card.generation, read_generation_settings(card.files, root));
     WEIR_ASSIGN(const Modules modules, read_modules(card.files));
     WEIR_ASSIGN(card.embedding, read_embedding_settings(card.files, modules));
-    WEIR_ASSIGN(card.rerank, read_rerank_settings(card.files, config, modules));
-    WEIR_ASSIGN(Checkpoint tensors, open_safetensors(card.files));
-    card.tensors = std::make_shared<const Checkpoint>(std::move(tensors));
+    WEIR_ASSIGN(card.rerank, read_rerank_settings(card.files, root, modules));
+    WEIR_ASSIGN(Checkpoint checkpoint, open_safetensors(card.files));
+    card.tensors = std::make_shared<const Checkpoint>(std::move(checkpoint));
     return {};
   };
   if (Result<void> done = read(); !done)

@@ -18,13 +18,16 @@
 namespace weir::card {
 
 struct RerankSettings {
-  template <class T>
-  struct Pair {
-    T yes{}, no{};  // For a document that fits, and for one that does not.
+  // Each for a document that fits, and for one that does not.
+  struct Tokens {
+    int32_t yes = 0, no = 0;
+  };
+  struct Words {
+    std::string yes{}, no{};
   };
   // At most one of the two: as ids, or as words.
-  std::optional<Pair<int32_t>> tokens{};
-  std::optional<Pair<std::string>> words{};
+  std::optional<Tokens> tokens{};
+  std::optional<Words> words{};
   // There is a LogitScore module: the chat template gets messages of the roles query and document.
   bool roles = false;
   // Why the model does not rerank, if its makers mean it to.
