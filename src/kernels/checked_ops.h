@@ -60,6 +60,7 @@ Ops checked_ops() {
   check.template operator()<&Ops::store_values, requirements::store_values>();
   check.template operator()<&Ops::attend, requirements::attend>();
   check.template operator()<&Ops::attend_prompt, requirements::attend>();
+  check.template operator()<&Ops::index_scores, requirements::index_scores>();
   check.template operator()<&Ops::conv_step, requirements::conv_step>();
   check.template operator()<&Ops::delta_run, requirements::delta_run>();
   check.template operator()<&Ops::delta_decays, requirements::delta_decays>();

@@ -184,6 +184,10 @@ struct AttendArgs {
   int32_t rows = 0;
   int32_t first_position = 0;
   const int32_t* pages = nullptr;  // Page numbers of the sequence from position 0.
+  // Where not null, key j lies at keys[j] instead, its k_dim numbers side by side, of which the
+  // first v_dim are its value; pages are not read. REQUIRES then: values are in keys, span_end is
+  // 0, and keys[0, first_position + rows) are all there.
+  const void* const* keys = nullptr;
   int32_t kv_head = 0;
   int32_t group = 1;  // Query heads per KV head; q and out point at the first of them.
   float scale = 1;
@@ -193,6 +197,29 @@ struct AttendArgs {
   int32_t span_begin = 0, span_end = 0;  // Positions that see each other; equal: none.
   const float* sinks = nullptr;          // [group] or null.
   void* scratch = nullptr;               // kScratchBytes.
+};
+
+// Scores by which a token chooses what it attends to (DeepSeek-V3.2-Exp, equation 1):
+//   scores[j] = sum over heads h of weights[h] * max(q_h . k_j, 0)
+// for keys [begin, end), which lie in pages of `slots` keys, transposed: [dim][slots] of `type`, at
+// keys + page * page_bytes. Sums ascend in the dimension and in the head, in float32. A score does
+// not depend on the range. REQUIRES: slots is a power of two, at most kPageTokens; begin is a
+// multiple of kPageTokens; dim <= kIndexDimMax, heads * dim <= kIndexNumbersMax.
+inline constexpr int32_t kIndexDimMax = 1024;
+inline constexpr int32_t kIndexNumbersMax = 1 << 18;
+struct IndexScores {
+  const float* q = nullptr;        // [heads][dim]
+  const float* weights = nullptr;  // [heads]
+  int32_t heads = 0;
+  int32_t dim = 0;
+  const uint8_t* keys = nullptr;
+  int64_t page_bytes = 0;
+  int32_t slots = kPageTokens;
+  FloatType type = FloatType::kF16;  // kF16 or kF32.
+  const int32_t* pages = nullptr;    // Page numbers, from key 0.
+  int32_t begin = 0, end = 0;
+  float* scores = nullptr;  // [end - begin]: of key `begin` first.
+  void* scratch = nullptr;  // kScratchBytes.
 };
 
 // One token of a depthwise causal convolution of n channels with `taps` weights each, taps >= 2.
@@ -375,6 +402,7 @@ struct Ops {
   // they are multiplied; else, and where values are in keys, it is `attend`. A value that is not
   // finite may spoil rows of the call that do not see it.
   void (*attend_prompt)(const KvPages& kv, const AttendArgs& args);
+  void (*index_scores)(const IndexScores& index);
 
   // --- States: a call takes its sequence on by a token, or by a run of them. The same bits on
   // every ISA, but for delta_decays and selective_scan, which have exponentials.

@@ -132,11 +132,16 @@ Broken scratch(const void* memory) {
   return nullptr;
 }
 
-Broken kv_pages(const KvPages& kv) {
+Broken kv_numbers(const KvPages& kv) {
   REQUIRE(kv.type == FloatType::kF16 || kv.type == FloatType::kF32);
   REQUIRE(kv.kv_heads >= 1 && kv.k_dim >= 1 && kv.v_dim >= 1);
   REQUIRE(kv.k_dim <= kMaxLayerK && kv.v_dim <= kMaxLayerK);
   REQUIRE(!kv.values_in_keys || (kv.v_dim <= kv.k_dim && kv.k_dim <= kValuesInKeysMax));
+  return nullptr;
+}
+
+Broken kv_pages(const KvPages& kv) {
+  REQUIRE_ALL(kv_numbers(kv));
   REQUIRE(kv.base != nullptr && aligned(kv.base, bytes_of(kv.type)));
   const int64_t dims = int64_t{kv.k_dim} + (kv.values_in_keys ? 0 : kv.v_dim);
   REQUIRE(kv.head_bytes >= dims * kPageTokens * bytes_of(kv.type));
@@ -278,7 +283,12 @@ Broken store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first
 }
 
 Broken attend(const KvPages& kv, const AttendArgs& args) {
-  REQUIRE_ALL(kv_pages(kv));
+  if (args.keys != nullptr) {
+    REQUIRE_ALL(kv_numbers(kv));
+    REQUIRE(kv.values_in_keys && args.kv_head == 0 && args.span_end == 0);
+  } else {
+    REQUIRE_ALL(kv_pages(kv));
+  }
   REQUIRE(args.rows >= 0 && args.first_position >= 0 && args.window >= 0);
   REQUIRE(!args.chunks || args.window > 0);
   REQUIRE(args.kv_head >= 0 && args.kv_head < kv.kv_heads);
@@ -286,14 +296,37 @@ Broken attend(const KvPages& kv, const AttendArgs& args) {
   REQUIRE(args.softcap >= 0);
   REQUIRE_ALL(scratch(args.scratch));
   if (args.rows == 0) return nullptr;
-  REQUIRE(args.q != nullptr && args.out != nullptr && args.pages != nullptr);
+  REQUIRE(args.q != nullptr && args.out != nullptr);
+  REQUIRE(args.keys != nullptr || args.pages != nullptr);
   REQUIRE(args.rows == 1 || args.q_stride >= int64_t{args.group} * kv.k_dim);
   REQUIRE(args.rows == 1 || args.out_stride >= int64_t{args.group} * kv.v_dim);
   const int32_t last = args.first_position + args.rows - 1;
+  if (args.keys != nullptr) {
+    for (int32_t j = 0; j <= last; ++j)
+      REQUIRE(args.keys[j] != nullptr && aligned(args.keys[j], bytes_of(kv.type)));
+    return nullptr;
+  }
   const int32_t window = args.chunks ? args.first_position % args.window + 1 : args.window;
   const int32_t first = window > 0 ? std::max(args.first_position + 1 - window, 0) : 0;
   for (int32_t page = first / kPageTokens; page <= last / kPageTokens; ++page)
     REQUIRE(args.pages[page] >= 0);
+  return nullptr;
+}
+
+Broken index_scores(const IndexScores& index) {
+  REQUIRE(index.heads >= 1 && index.dim >= 1 && index.dim <= kIndexDimMax);
+  REQUIRE(int64_t{index.heads} * index.dim <= kIndexNumbersMax);
+  REQUIRE(index.slots >= 1 && index.slots <= kPageTokens && kPageTokens % index.slots == 0);
+  REQUIRE(index.type == FloatType::kF16 || index.type == FloatType::kF32);
+  REQUIRE(index.begin >= 0 && index.begin % kPageTokens == 0 && index.end >= index.begin);
+  REQUIRE_ALL(scratch(index.scratch));
+  if (index.begin == index.end) return nullptr;
+  REQUIRE(index.q != nullptr && index.weights != nullptr && index.scores != nullptr);
+  REQUIRE(index.keys != nullptr && index.pages != nullptr);
+  REQUIRE(aligned(index.keys, bytes_of(index.type)) &&
+          index.page_bytes % bytes_of(index.type) == 0);
+  for (int32_t page = index.begin / index.slots; page <= (index.end - 1) / index.slots; ++page)
+    REQUIRE(index.pages[page] >= 0);
   return nullptr;
 }
 

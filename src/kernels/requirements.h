@@ -61,6 +61,7 @@ Broken store_keys(const KvPages& kv, int32_t page, int32_t slot, int32_t first, 
 Broken store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
                     const float* v);
 Broken attend(const KvPages& kv, const AttendArgs& args);
+Broken index_scores(const IndexScores& index);
 
 Broken conv_step(const ConvStep& conv, int32_t n, float* x);
 Broken delta_run(const DeltaRun& run);

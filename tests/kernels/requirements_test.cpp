@@ -298,6 +298,8 @@ TEST(Requirements, OfAttentionLookAtThePagesThatAreSeenOnly) {
   EXPECT_NE(broken([](AttendArgs& a) { a.scratch = nullptr; }), "");
   EXPECT_NE(broken([](AttendArgs& a) { a.pages = nullptr; }), "");
   EXPECT_EQ(broken([](AttendArgs& a) { a.rows = 0, a.pages = nullptr; }), "");
+  const std::vector<const void*> keys(200, floats.data());
+  EXPECT_NE(broken([&](AttendArgs& a) { a.keys = keys.data(); }), "");  // Values are not in them.
 }
 
 TEST(Requirements, NameWhatIsWrongWithAStateAndItsStep) {

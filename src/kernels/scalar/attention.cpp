@@ -60,6 +60,17 @@ float value(const KvPages& kv, const uint8_t* head, int32_t slot, int32_t d) {
   return get(kv, head, int64_t{kv.k_dim} * kPageTokens + int64_t{slot} * kv.v_dim + d);
 }
 
+// Number d of key j, and of its value.
+float key_number(const KvPages& kv, const AttendArgs& args, int32_t j, int32_t d) {
+  if (args.keys != nullptr) return get(kv, static_cast<const uint8_t*>(args.keys[j]), d);
+  const uint8_t* head = head_of(kv, args.pages[j / kPageTokens], args.kv_head);
+  return get(kv, head, int64_t{d} * kPageTokens + j % kPageTokens);
+}
+float value_number(const KvPages& kv, const AttendArgs& args, int32_t j, int32_t d) {
+  if (args.keys != nullptr) return key_number(kv, args, j, d);
+  return value(kv, head_of(kv, args.pages[j / kPageTokens], args.kv_head), j % kPageTokens, d);
+}
+
 // What a query head remembers from block to block; its output so far lies in `out`, not divided.
 struct Running {
   float max = -std::numeric_limits<float>::infinity();
@@ -72,10 +83,8 @@ void attend_block(const KvPages& kv, const AttendArgs& args, const float* q, int
   float score[kBlockTokens];
   float max = running.max;
   for (int32_t j = begin; j < end; ++j) {
-    const uint8_t* keys = head_of(kv, args.pages[j / kPageTokens], args.kv_head);
     float dot = 0;
-    for (int32_t d = 0; d < kv.k_dim; ++d)
-      dot += q[d] * get(kv, keys, int64_t{d} * kPageTokens + j % kPageTokens);
+    for (int32_t d = 0; d < kv.k_dim; ++d) dot += q[d] * key_number(kv, args, j, d);
     float s = args.scale * dot;
     if (args.softcap > 0) s = args.softcap * std::tanh(s / args.softcap);
     score[j - begin] = s;
@@ -88,8 +97,7 @@ void attend_block(const KvPages& kv, const AttendArgs& args, const float* q, int
   for (int32_t j = begin; j < end; ++j) {
     const float p = std::exp(score[j - begin] - max);
     running.sum[j % kLanes] += p;
-    const uint8_t* head = head_of(kv, args.pages[j / kPageTokens], args.kv_head);
-    for (int32_t d = 0; d < kv.v_dim; ++d) out[d] += p * value(kv, head, j % kPageTokens, d);
+    for (int32_t d = 0; d < kv.v_dim; ++d) out[d] += p * value_number(kv, args, j, d);
   }
 }
 
@@ -122,12 +130,29 @@ void attend(const KvPages& kv, const AttendArgs& args) {
   }
 }
 
+void index_scores(const IndexScores& index) {
+  for (int32_t j = index.begin; j < index.end; ++j) {
+    const KvPages kv = {.type = index.type};
+    const uint8_t* keys = index.keys + index.pages[j / index.slots] * index.page_bytes;
+    float score = 0;
+    for (int32_t h = 0; h < index.heads; ++h) {
+      float dot = 0;
+      for (int32_t d = 0; d < index.dim; ++d)
+        dot +=
+            index.q[h * index.dim + d] * get(kv, keys, int64_t{d} * index.slots + j % index.slots);
+      score += index.weights[h] * std::max(dot, 0.0f);
+    }
+    index.scores[j - index.begin] = score;
+  }
+}
+
 }  // namespace
 
 void fill_attention(Ops& ops) {
   ops.store_keys = store_keys;
   ops.store_values = store_values;
   ops.attend = attend;
+  ops.index_scores = index_scores;
 }
 
 }  // namespace weir::kernels::scalar

@@ -66,10 +66,46 @@ void turn_values(const float* keys, int32_t k_dim, int32_t v_stride, float* valu
   }
 }
 
+// Keys that lie anywhere, those of kLanes tokens from j on: as keys and as values. There is none
+// from `count` on.
+template <class V, class E>
+[[gnu::always_inline]] inline void gather_keys(const void* const* keys, int32_t count,
+                                               int32_t k_dim, int32_t v_stride, float* widened,
+                                               float* values) {
+  for (int32_t d = 0; d < k_dim; d += V::kLanes) {
+    const int32_t n = min(k_dim - d, V::kLanes);
+    typename V::Float square[V::kLanes];
+    repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
+      square[i] = V::zero();
+      if (i >= count) return;
+      const E* key = static_cast<const E*>(keys[i]) + d;
+      square[i] = n == V::kLanes ? V::load(key) : V::load(key, V::first(n));
+      if (d < v_stride) V::store(values + i * v_stride + d, square[i]);
+    });
+    V::transpose(square);
+    repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
+      if (i < n) V::store(widened + int64_t{d + i} * kPageTokens, square[i]);
+    });
+  }
+}
+
+// The tokens of pages [first, end) of a block, as widen_block() leaves them.
+template <class V, class E>
+void gather_block(const KvPages& kv, const AttendArgs& args, int32_t block_begin, int first,
+                  int end, const Tiles<V>& tiles) {
+  const int32_t count = args.first_position + args.rows - block_begin;
+  for (int t = first * kPageTokens; t < end * kPageTokens; t += V::kLanes)
+    gather_keys<V, E>(
+        args.keys + block_begin + t, count - t, kv.k_dim, tiles.v_stride,
+        tiles.keys + int64_t{t / kPageTokens} * kPageTokens * kv.k_dim + t % kPageTokens,
+        tiles.values + int64_t{t} * tiles.v_stride);
+}
+
 // Widens pages [first, end) of a block.
 template <class V, class E>
 void widen_block(const KvPages& kv, const AttendArgs& args, int32_t block_begin, int first, int end,
                  const Tiles<V>& tiles) {
+  if (args.keys != nullptr) return gather_block<V, E>(kv, args, block_begin, first, end, tiles);
   const int32_t* pages = args.pages + block_begin / kPageTokens;
   const int32_t k_count = kv.k_dim * kPageTokens;
   for (int page = first; page < end; ++page) {

@@ -6,6 +6,7 @@
 #include "kernels/ops.h"
 #include "kernels/simd/attend_decode.h"
 #include "kernels/simd/attend_tile.h"
+#include "kernels/simd/index_scores.h"
 
 namespace weir::kernels::simd {
 
@@ -87,6 +88,7 @@ void fill_attention(Ops& ops) {
   ops.store_keys = store_keys<V>;
   ops.store_values = store_values<V>;
   ops.attend = attend<V>;
+  ops.index_scores = index_scores<V>;
 }
 
 }  // namespace weir::kernels::simd
