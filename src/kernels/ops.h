@@ -54,7 +54,7 @@ inline constexpr float kTinyGroup = 0x1p-100f;
 inline constexpr int64_t kScratchBytes = 4 << 20;
 
 // The longest key whose first numbers are its value: a block of tokens, widened, leaves room in the
-// scratch for the queries that share it (simd/attend_tile.h).
+// scratch for the queries that share it (simd/attend_latents.h).
 inline constexpr int32_t kValuesInKeysMax = 1024;
 
 // The longest row of a linear layer; what kernels keep in the scratch is sized by it.
@@ -148,9 +148,9 @@ struct GemmRange {
 
 // Memory of one layer's keys and values, in pages of 32 tokens. A page of one KV head holds
 // K transposed, [k_dim][32] (lane = token), then V, [32][v_dim] (lane = dimension). Where values
-// are in keys there is no V: a token's value is the first v_dim numbers of its key. REQUIRES: a
-// head fits head_bytes, all heads fit page_bytes, and elements are aligned; where values are in
-// keys, v_dim <= k_dim <= kValuesInKeysMax.
+// are in keys there is only K, as it comes, [32][k_dim]: a value is the first v_dim numbers of its
+// key. REQUIRES: a head fits head_bytes, all heads fit page_bytes, and elements are aligned; where
+// values are in keys, v_dim <= k_dim <= kValuesInKeysMax.
 struct KvPages {
   uint8_t* base = nullptr;
   int64_t page_bytes = 0;  // From a page to the next, all heads of this layer.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string>
 
+#include "base/near_name.h"
 #include "model/families/family.h"
 #include "model/layers/make_layer.h"
 #include "model/layers/streams.h"
@@ -258,6 +260,27 @@ Result<void> check_spec(const ModelSpec& spec) {
   return {};
 }
 
+namespace {
+
+// Names what is near it, and all there are: a file of an older maker may only name its own
+// otherwise.
+tl::unexpected<Error> unknown_architecture(std::string_view found) {
+  found = found.substr(0, 80);
+  const std::vector<std::string_view> known = known_architectures();
+  std::string message =
+      "config.json: 'architectures': expected one that is supported, found " + std::string(found);
+  if (const std::string_view near = near_name(found, known); !near.empty())
+    message.append("; did you mean ").append(near).append("?");
+  message +=
+      " (if it is one of those below under another name: --config-override "
+      "'architectures=[\"NAME\"]'). "
+      "Supported:";
+  for (const std::string_view name : known) message.append(" ").append(name);
+  return fail(ErrorCode::kUnsupported, message);
+}
+
+}  // namespace
+
 Result<ModelSpec> spec_from_config(JsonValue config) {
   if (!config.is_object())
     return fail(ErrorCode::kConfig,
@@ -267,16 +290,7 @@ Result<ModelSpec> spec_from_config(JsonValue config) {
     return fail(ErrorCode::kConfig,
                 "config.json: 'architectures': expected a list with a name, found none");
   const FamilyEntry* family = find_family(architecture);
-  if (family == nullptr) {
-    std::string names;
-    for (const std::string_view name : known_architectures())
-      names += (names.empty() ? "" : ", ") + std::string(name);
-    return fail(ErrorCode::kUnsupported,
-                "config.json: 'architectures': expected one of " + names + "; found " +
-                    std::string(architecture.substr(0, 80)) +
-                    " (if it is one of these under another name: --config-override "
-                    "'architectures=[\"NAME\"]')");
-  }
+  if (family == nullptr) return unknown_architecture(architecture);
   const card::ConfigReader reader(config);
   ModelSpec spec = family->describe(reader);
   spec.family = architecture;

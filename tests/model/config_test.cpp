@@ -108,6 +108,9 @@ TEST(Config, RefusesSizesThatNoModelHas) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(unknown.error().message.find("found NoSuchModel"), std::string::npos);
+  doc = JsonDoc::parse(R"({"architectures":["Qwen3ForCasualLM"]})");
+  EXPECT_NE(spec_from_config(doc->root()).error().message.find("did you mean Qwen3ForCausalLM?"),
+            std::string::npos);
   doc = JsonDoc::parse("[1]");
   EXPECT_FALSE(spec_from_config(doc->root()));
 }

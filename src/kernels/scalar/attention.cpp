@@ -40,11 +40,16 @@ float get(const KvPages& kv, const uint8_t* begin, int64_t index) {
   return half_to_float(half);
 }
 
+// Where number d of the key in a page's slot lies, in elements from the head's first.
+int64_t key_index(const KvPages& kv, int32_t slot, int32_t d) {
+  return kv.values_in_keys ? int64_t{slot} * kv.k_dim + d : int64_t{d} * kPageTokens + slot;
+}
+
 void store_keys(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
                 const float* k) {
   for (int32_t h = first; h < first + heads; ++h, k += kv.k_dim)
     for (int32_t d = 0; d < kv.k_dim; ++d)
-      put(kv, head_of(kv, page, h), int64_t{d} * kPageTokens + slot, k[d]);
+      put(kv, head_of(kv, page, h), key_index(kv, slot, d), k[d]);
 }
 
 void store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first, int32_t heads,
@@ -54,21 +59,16 @@ void store_values(const KvPages& kv, int32_t page, int32_t slot, int32_t first, 
     for (int32_t d = 0; d < kv.v_dim; ++d) put(kv, head_of(kv, page, h), at + d, v[d]);
 }
 
-// Number d of the value in a page's slot; `head`: where the head's keys begin.
-float value(const KvPages& kv, const uint8_t* head, int32_t slot, int32_t d) {
-  if (kv.values_in_keys) return get(kv, head, int64_t{d} * kPageTokens + slot);
-  return get(kv, head, int64_t{kv.k_dim} * kPageTokens + int64_t{slot} * kv.v_dim + d);
-}
-
 // Number d of key j, and of its value.
 float key_number(const KvPages& kv, const AttendArgs& args, int32_t j, int32_t d) {
   if (args.keys != nullptr) return get(kv, static_cast<const uint8_t*>(args.keys[j]), d);
   const uint8_t* head = head_of(kv, args.pages[j / kPageTokens], args.kv_head);
-  return get(kv, head, int64_t{d} * kPageTokens + j % kPageTokens);
+  return get(kv, head, key_index(kv, j % kPageTokens, d));
 }
 float value_number(const KvPages& kv, const AttendArgs& args, int32_t j, int32_t d) {
-  if (args.keys != nullptr) return key_number(kv, args, j, d);
-  return value(kv, head_of(kv, args.pages[j / kPageTokens], args.kv_head), j % kPageTokens, d);
+  if (kv.values_in_keys) return key_number(kv, args, j, d);
+  const uint8_t* head = head_of(kv, args.pages[j / kPageTokens], args.kv_head);
+  return get(kv, head, int64_t{kv.k_dim} * kPageTokens + int64_t{j % kPageTokens} * kv.v_dim + d);
 }
 
 // What a query head remembers from block to block; its output so far lies in `out`, not divided.

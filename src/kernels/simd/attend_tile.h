@@ -18,8 +18,9 @@ template <class V>
 struct Tiles {
   int32_t k_dim = 0;
   int32_t v_stride = 0;      // v_dim padded to whole vectors.
+  int32_t value_stride = 0;  // From a token's values to the next one's.
   float* keys = nullptr;     // [page][k_dim][32]
-  float* values = nullptr;   // [token][v_stride]
+  float* values = nullptr;   // [token][value_stride]
   float* weights = nullptr;  // [V::kTileRows][256]: scores, then weights.
   float* packed = nullptr;   // [tile][k_dim][rows of the tile]: the queries.
   float* sums = nullptr;     // [query][v_stride]: the values so far.
@@ -31,7 +32,7 @@ template <class V>
 Tiles<V> lay_out(const KvPages& kv, void* scratch) {
   Tiles<V> tiles;
   tiles.k_dim = kv.k_dim;
-  tiles.v_stride = padded(kv.v_dim, V::kLanes);
+  tiles.v_stride = tiles.value_stride = padded(kv.v_dim, V::kLanes);
   const int64_t block = int64_t{kBlockTokens} * (kv.k_dim + tiles.v_stride + V::kTileRows);
   const int64_t query = (int64_t{kv.k_dim} + tiles.v_stride) * 4 + int64_t{sizeof(Query<V>)};
   const int64_t fit = (kScratchBytes - block * 4) / query;
@@ -47,77 +48,17 @@ Tiles<V> lay_out(const KvPages& kv, void* scratch) {
   return tiles;
 }
 
-static_assert(kScratchBytes / 4 > (kBlockTokens + 64) * (2 * kValuesInKeysMax + 64));
-
-// A page's values, which are the first numbers of its widened keys [k_dim][32].
-template <class V>
-void turn_values(const float* keys, int32_t k_dim, int32_t v_stride, float* values) {
-  for (int t = 0; t < kPageTokens; t += V::kLanes) {
-    for (int32_t d = 0; d < v_stride; d += V::kLanes) {
-      typename V::Float square[V::kLanes];
-      repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
-        square[i] = d + i < k_dim ? V::load(keys + int64_t{d + i} * kPageTokens + t) : V::zero();
-      });
-      V::transpose(square);
-      repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
-        V::store(values + int64_t{t + i} * v_stride + d, square[i]);
-      });
-    }
-  }
-}
-
-// Keys that lie anywhere, those of kLanes tokens from j on: as keys and as values. There is none
-// from `count` on.
-template <class V, class E>
-[[gnu::always_inline]] inline void gather_keys(const void* const* keys, int32_t count,
-                                               int32_t k_dim, int32_t v_stride, float* widened,
-                                               float* values) {
-  for (int32_t d = 0; d < k_dim; d += V::kLanes) {
-    const int32_t n = min(k_dim - d, V::kLanes);
-    typename V::Float square[V::kLanes];
-    repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
-      square[i] = V::zero();
-      if (i >= count) return;
-      const E* key = static_cast<const E*>(keys[i]) + d;
-      square[i] = n == V::kLanes ? V::load(key) : V::load(key, V::first(n));
-      if (d < v_stride) V::store(values + i * v_stride + d, square[i]);
-    });
-    V::transpose(square);
-    repeat<V::kLanes>([&](auto i) __attribute__((always_inline)) {
-      if (i < n) V::store(widened + int64_t{d + i} * kPageTokens, square[i]);
-    });
-  }
-}
-
-// The tokens of pages [first, end) of a block, as widen_block() leaves them.
-template <class V, class E>
-void gather_block(const KvPages& kv, const AttendArgs& args, int32_t block_begin, int first,
-                  int end, const Tiles<V>& tiles) {
-  const int32_t count = args.first_position + args.rows - block_begin;
-  for (int t = first * kPageTokens; t < end * kPageTokens; t += V::kLanes)
-    gather_keys<V, E>(
-        args.keys + block_begin + t, count - t, kv.k_dim, tiles.v_stride,
-        tiles.keys + int64_t{t / kPageTokens} * kPageTokens * kv.k_dim + t % kPageTokens,
-        tiles.values + int64_t{t} * tiles.v_stride);
-}
-
 // Widens pages [first, end) of a block.
 template <class V, class E>
 void widen_block(const KvPages& kv, const AttendArgs& args, int32_t block_begin, int first, int end,
                  const Tiles<V>& tiles) {
-  if (args.keys != nullptr) return gather_block<V, E>(kv, args, block_begin, first, end, tiles);
   const int32_t* pages = args.pages + block_begin / kPageTokens;
   const int32_t k_count = kv.k_dim * kPageTokens;
   for (int page = first; page < end; ++page) {
     const E* keys = keys_of<E>(kv, pages[page], args.kv_head);
     float* to = tiles.keys + int64_t{page} * k_count;
     for (int32_t i = 0; i < k_count; i += V::kLanes) V::store(to + i, V::load(keys + i));
-    const float* widened = to;
     to = tiles.values + int64_t{page} * kPageTokens * tiles.v_stride;
-    if (kv.values_in_keys) {
-      turn_values<V>(widened, kv.k_dim, tiles.v_stride, to);
-      continue;
-    }
     const E* values = values_of<E>(kv, pages[page], args.kv_head);
     for (int t = 0; t < kPageTokens; ++t, values += kv.v_dim, to += tiles.v_stride) {
       int32_t d = 0;
@@ -153,15 +94,15 @@ template <class V, int M>
 // sums[m][d] += weights[m][t] * values[t][d] for the tokens of `common`, ascending, of M queries
 // and N vectors of dimensions.
 template <class V, int M, int N>
-void tile_values(const float* values, int32_t v_stride, const float* weights, Span<V> common,
-                 float* sums) {
+void tile_values(const float* values, int32_t value_stride, const float* weights, Span<V> common,
+                 int32_t v_stride, float* sums) {
   typename V::Float sum[M][N];
   repeat<M * N>([&](auto i) __attribute__((always_inline)) {
     constexpr int kM = decltype(i)::value / N, kV = decltype(i)::value % N;
     sum[kM][kV] = V::load(sums + kM * v_stride + kV * V::kLanes);
   });
-  values += int64_t{common.begin} * v_stride;
-  for (int t = common.begin; t < common.end; ++t, values += v_stride) {
+  values += int64_t{common.begin} * value_stride;
+  for (int t = common.begin; t < common.end; ++t, values += value_stride) {
     typename V::Float v[N];
     repeat<N>([&](auto i)
                   __attribute__((always_inline)) { v[i] = V::load(values + i * V::kLanes); });
@@ -183,12 +124,12 @@ void tile_values_all(const Tiles<V>& tiles, const float* weights, Span<V> common
   const int32_t stride = tiles.v_stride;
   int32_t d = 0;
   for (; d + kN * V::kLanes <= stride; d += kN * V::kLanes)
-    tile_values<V, M, kN>(tiles.values + d, stride, weights, common, sums + d);
+    tile_values<V, M, kN>(tiles.values + d, tiles.value_stride, weights, common, stride, sums + d);
   if constexpr (kN > 2)
     for (; d + 2 * V::kLanes <= stride; d += 2 * V::kLanes)
-      tile_values<V, M, 2>(tiles.values + d, stride, weights, common, sums + d);
+      tile_values<V, M, 2>(tiles.values + d, tiles.value_stride, weights, common, stride, sums + d);
   for (; d < stride; d += V::kLanes)
-    tile_values<V, M, 1>(tiles.values + d, stride, weights, common, sums + d);
+    tile_values<V, M, 1>(tiles.values + d, tiles.value_stride, weights, common, stride, sums + d);
 }
 
 // The values of M queries. Tokens that only some of them see are added to those alone: what a query
