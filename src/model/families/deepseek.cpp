@@ -1,6 +1,6 @@
-// DeepSeek V2 and V3: multi-head latent attention; experts chosen by softmax, or by sigmoid and a
-// bias, within the best groups where config.json asks for it, and shared experts beside them. Kimi
-// K2 and Moonlight are V3.
+// DeepSeek V2, V3 and V3.2: multi-head latent attention; experts chosen by softmax, or by sigmoid
+// and a bias, within the best groups where config.json asks for it, and shared experts beside them.
+// Kimi K2 and Moonlight are V3. V3.2 attends to the tokens that an indexer chooses.
 #include "model/families/family.h"
 
 namespace weir::model::family {
@@ -53,6 +53,12 @@ ModelSpec deepseek_v2(const ConfigReader& c) {
 ModelSpec deepseek_v3(const ConfigReader& c) {
   ignore_training(c);
   const LatentAttention attention = latent_attention(c, {});
+  return first_dense(c, kDefaults, biased_moe(c, kV3Experts), 3, [=](int) { return attention; });
+}
+
+ModelSpec deepseek_v32(const ConfigReader& c) {
+  ignore_training(c);
+  const LatentAttention attention = sparse_latent_attention(c, {}, {});
   return first_dense(c, kDefaults, biased_moe(c, kV3Experts), 3, [=](int) { return attention; });
 }
 

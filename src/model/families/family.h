@@ -65,6 +65,13 @@ void grow_queries(const ConfigReader& c, float& beta, int& step);
 // By what DeepSeek's latent attention multiplies its softmax scale under yarn: m(mscale_all_dim)^2.
 float yarn_softmax_factor(const ConfigReader& c, const Rope& rope);
 
+// What a family takes for the keys of the indexer that are missing.
+struct IndexerSizes {
+  int heads = 64;
+  int dim = 128;
+  int top_k = 2048;
+  bool interleaved = false;
+};
 // What a family with latent attention takes for the keys of it that are missing.
 struct LatentSizes {
   int q_rank = 1536;
@@ -76,6 +83,9 @@ struct LatentSizes {
 };
 // Heads, ranks, biases, scale and rope, of which yarn's mscale_all_dim counts for the scale.
 LatentAttention latent_attention(const ConfigReader& c, const LatentSizes& defaults);
+// The same, of whose tokens an indexer chooses some.
+LatentAttention sparse_latent_attention(const ConfigReader& c, const LatentSizes& defaults,
+                                        const IndexerSizes& indexer);
 
 Dense gated_ffn(const ConfigReader& c, std::string_view width_key);  // hidden_act.
 int ffn_width(const ConfigReader& c, std::string_view key);
@@ -156,6 +166,7 @@ ModelSpec cohere(const ConfigReader& c);
 ModelSpec cohere2(const ConfigReader& c);
 ModelSpec deepseek_v2(const ConfigReader& c);
 ModelSpec deepseek_v3(const ConfigReader& c);
+ModelSpec deepseek_v32(const ConfigReader& c);
 ModelSpec dots1(const ConfigReader& c);
 ModelSpec ernie4_5(const ConfigReader& c);
 ModelSpec ernie4_5_moe(const ConfigReader& c);
@@ -179,6 +190,7 @@ ModelSpec glm4_moe(const ConfigReader& c);
 ModelSpec glm4_moe_lite(const ConfigReader& c);
 ModelSpec glm4v(const ConfigReader& c);
 ModelSpec glm4v_text(const ConfigReader& c);
+ModelSpec glm_moe_dsa(const ConfigReader& c);
 ModelSpec glm_ocr(const ConfigReader& c);
 ModelSpec glm_ocr_text(const ConfigReader& c);
 ModelSpec gpt2(const ConfigReader& c);

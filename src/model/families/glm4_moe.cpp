@@ -1,5 +1,6 @@
 // Experts by DeepSeek V3's routing under grouped-query attention: GLM-4.5, dots1 and Solar Open; or
-// under latent attention: GLM-4.7-Flash. The first layers may be dense.
+// under latent attention: GLM-4.7-Flash, and GLM-5, whose tokens an indexer chooses. The first
+// layers may be dense.
 #include "model/families/family.h"
 
 namespace weir::model::family {
@@ -11,6 +12,9 @@ constexpr Defaults kGlm4 = {
 constexpr Defaults kLite = {.rms_norm_eps = 1e-5f};
 constexpr LatentSizes kLiteSizes = {.q_rank = 768, .nope_dim = 192, .v_head_dim = 256};
 constexpr BiasedExperts kLiteExperts = {.count = 64, .top_k = 4, .scale = 1.8f};
+constexpr LatentSizes kGlm5Sizes = {.q_rank = 2048, .nope_dim = 192, .v_head_dim = 256};
+constexpr IndexerSizes kGlm5Indexer = {.heads = 32, .interleaved = true};
+constexpr BiasedExperts kGlm5Experts = {.count = 256, .scale = 2.5f};
 constexpr Defaults kDots1;
 constexpr Defaults kSolar = {
     .rms_norm_eps = 1e-5f, .rope_theta = 1e6f, .num_key_value_heads = 8, .head_dim = 128};
@@ -32,6 +36,12 @@ ModelSpec glm4_moe(const ConfigReader& c) {
 ModelSpec glm4_moe_lite(const ConfigReader& c) {
   const LatentAttention attention = latent_attention(c, kLiteSizes);
   return first_dense(c, kLite, biased_moe(c, kLiteExperts), 1, [=](int) { return attention; });
+}
+
+ModelSpec glm_moe_dsa(const ConfigReader& c) {
+  c.ignore("ep_size");
+  const LatentAttention attention = sparse_latent_attention(c, kGlm5Sizes, kGlm5Indexer);
+  return first_dense(c, kLite, biased_moe(c, kGlm5Experts), 3, [=](int) { return attention; });
 }
 
 ModelSpec solar_open(const ConfigReader& c) {

@@ -41,4 +41,15 @@ LatentAttention latent_attention(const ConfigReader& c, const LatentSizes& defau
   return a;
 }
 
+LatentAttention sparse_latent_attention(const ConfigReader& c, const LatentSizes& defaults,
+                                        const IndexerSizes& indexer) {
+  LatentAttention a = latent_attention(c, defaults);
+  const bool interleaved = c.bool_or("indexer_rope_interleave", indexer.interleaved);
+  a.indexer = {.heads = c.int_or("index_n_heads", indexer.heads, 1, kSizeMax),
+               .dim = c.int_or("index_head_dim", indexer.dim, 1, kSizeMax),
+               .top_k = c.int_or("index_topk", indexer.top_k, 1, kSizeMax),
+               .layout = interleaved ? Rope::kInterleaved : Rope::kHalf};
+  return a;
+}
+
 }  // namespace weir::model::family

@@ -37,13 +37,19 @@ LatentAttentionLayer::LatentAttentionLayer(const LayerSource& source, const Late
   heads_ = binder.split_heads(layer,
                               {"self_attn.kv_b_proj", "self_attn.embed_q", "self_attn.unembed_out"},
                               spec_.num_heads, spec_.nope_dim, spec_.v_head_dim, spec_.kv_rank);
-  input_ =
-      SublayerInput::bind(source, static_cast<uint8_t>(first_of_queries().forms() | kv_a_.forms()));
+  if (spec_.indexer.heads > 0) indexer_.emplace(source, spec_, rope_index);
+  int input_forms = first_of_queries().forms() | kv_a_.forms();
+  q_latent_forms_ = q_.forms();
+  if (indexer_) {
+    input_forms |= indexer_->keys().forms() | indexer_->weights().forms();
+    q_latent_forms_ = static_cast<uint8_t>(q_.forms() | indexer_->queries().forms());
+  }
+  input_ = SublayerInput::bind(source, static_cast<uint8_t>(input_forms));
 
   ScratchPlan& scratch = source.scratch;
   if (spec_.q_rank > 0) {
     q_latents_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = spec_.q_rank});
-    q_forms_ = scratch.ask_forms(spec_.q_rank, 1, q_.forms());
+    q_forms_ = scratch.ask_forms(spec_.q_rank, 1, q_latent_forms_);
   }
   queries_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_width});
   latents_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = spec_.latent_dim()});
@@ -59,6 +65,8 @@ LatentAttentionLayer::LatentAttentionLayer(const LayerSource& source, const Late
 LayerFacts LatentAttentionLayer::facts() const {
   LayerFacts facts = {.leaves_nothing = out_.leaves_nothing(), .takes_groups = true};
   for (const Linear* weight : {&q_a_, &q_, &kv_a_, &out_.weight()}) facts.add(*weight);
+  if (indexer_)
+    for (const Linear* weight : indexer_->all()) facts.add(*weight);
   for (const SplitHead& head : heads_)
     for (const Linear* weight : {&head.turned, &head.plain}) facts.add(*weight);
   return facts;
@@ -78,7 +86,7 @@ void LatentAttentionLayer::project_all(const Pass& pass) const {
     for (int32_t row = begin; row < end; ++row) place(pass, row);
     if (spec_.q_rank > 0)
       pass.ws.at(q_forms_).convert(
-          pass.ops, q_.forms(), pass.ws.at(q_latents_) + int64_t{begin} * q_.k, q_.k,
+          pass.ops, q_latent_forms_, pass.ws.at(q_latents_) + int64_t{begin} * q_.k, q_.k,
           {.k = q_.k, .begin = begin, .end = end, .columns = q_.k}, pass.prompt_begin);
   });
   pass.team.barrier(pass.member);
@@ -90,6 +98,7 @@ void LatentAttentionLayer::project_all(const Pass& pass) const {
 void LatentAttentionLayer::compute(const Pass& pass, const RowRange& rows,
                                    const kernels::NextWeights& after) const {
   if (rows.begin == 0) project_all(pass);
+  if (indexer_) indexer_->choose(pass, rows);
   const Cut cut = this->cut(pass, rows);
   // From the last rows to the first: those of a prompt that see most keys come first.
   claim_blocks(pass, cut.claims, [&](int64_t block) {
@@ -113,8 +122,10 @@ void LatentAttentionLayer::leave(const Pass& pass, int32_t begin, int32_t end) c
 
 LatentAttentionLayer::Cut LatentAttentionLayer::cut(const Pass& pass, const RowRange& rows) const {
   const int32_t members = pass.team.members();
-  const int32_t heads =
+  int32_t heads =
       std::min(std::clamp(spec_.num_heads / members, kHeadsLeast, kHeadsMost), spec_.num_heads);
+  // A claim gathers what a row has chosen: rows enough, and each is gathered once.
+  if (indexer_ && rows.count() >= 2 * members) heads = std::min(spec_.num_heads, kClaimQueries);
   const int64_t blocks = (spec_.num_heads + heads - 1) / heads;
   const auto most = static_cast<int32_t>(rows.count() * blocks / (2 * members));
   const int32_t some = std::clamp(most, 1, kClaimQueries / heads);
@@ -124,12 +135,11 @@ LatentAttentionLayer::Cut LatentAttentionLayer::cut(const Pass& pass, const RowR
           .claims = (rows.count() + some - 1) / some * blocks};
 }
 
-ColumnShares<2> LatentAttentionLayer::input_shares(const Pass& pass) const {
-  return {pass, {&first_of_queries(), &kv_a_}, 16};
-}
-
 kernels::NextWeights LatentAttentionLayer::first_weights(const Pass& pass) const {
-  return input_shares(pass).first_weights(pass.member, 0);
+  if (indexer_)
+    return ColumnShares<4>(pass, {&q_a_, &kv_a_, &indexer_->keys(), &indexer_->weights()}, 16)
+        .first_weights(pass.member, 0);
+  return ColumnShares<2>(pass, {&first_of_queries(), &kv_a_}, 16).first_weights(pass.member, 0);
 }
 
 void LatentAttentionLayer::project(const Pass& pass) const {
@@ -138,11 +148,20 @@ void LatentAttentionLayer::project(const Pass& pass) const {
   const Activations in = {
       .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   float* queries = ws.at(spec_.q_rank > 0 ? q_latents_ : queries_);
+  if (indexer_) {
+    const std::array<const Linear*, 4> weights = {&q_a_, &kv_a_, &indexer_->keys(),
+                                                  &indexer_->weights()};
+    project_columns<4>(
+        pass, weights, {queries, ws.at(latents_), indexer_->keys_of(ws), indexer_->weights_of(ws)},
+        in, {pass, weights, 16},
+        ColumnShares<2>(pass, {&q_, &indexer_->queries()}, 16).first_weights(pass.member, 0));
+    return;
+  }
   const kernels::NextWeights after =
       spec_.q_rank > 0 ? ColumnShares<1>(pass, {&q_}, 16).first_weights(pass.member, 0)
                        : out_.first_weights(pass);
   project_columns<2>(pass, {&first_of_queries(), &kv_a_}, {queries, ws.at(latents_)}, in,
-                     input_shares(pass), after);
+                     {pass, {&first_of_queries(), &kv_a_}, 16}, after);
 }
 
 void LatentAttentionLayer::project_queries(const Pass& pass) const {
@@ -150,6 +169,12 @@ void LatentAttentionLayer::project_queries(const Pass& pass) const {
   const Workspace& ws = pass.ws;
   const Activations in = {
       .x = ws.at(q_latents_), .forms = &ws.at(q_forms_), .prompt_begin = pass.prompt_begin};
+  if (indexer_) {
+    const std::array<const Linear*, 2> weights = {&q_, &indexer_->queries()};
+    project_columns<2>(pass, weights, {ws.at(queries_), indexer_->queries_of(ws)}, in,
+                       {pass, weights, 16}, out_.first_weights(pass));
+    return;
+  }
   project_columns<1>(pass, {&q_}, {ws.at(queries_)}, in, {pass, {&q_}, 16},
                      out_.first_weights(pass));
 }
@@ -166,8 +191,15 @@ void LatentAttentionLayer::place(const Pass& pass, int32_t row) const {
   if (spec_.latent_scale != 1) pass.ops.scale(spec_.latent_scale, spec_.kv_rank, latent);
   turn(pass, row, latent + spec_.kv_rank);
   if (!pass.kept(row))
-    pass.ops.store_keys(pass.kv.layer(memory_), pass.page_of(memory_, row),
+    pass.ops.store_keys(latents(pass), pass.page_of(memory_, row),
                         ws.position[row] % kernels::kPageTokens, 0, 1, latent);
+  if (indexer_) indexer_->place_key(pass, row);
+}
+
+kernels::KvPages LatentAttentionLayer::latents(const Pass& pass) const {
+  kernels::KvPages pages = pass.kv.layer(memory_);
+  pages.k_dim = spec_.latent_dim();  // Of all that a token leaves.
+  return pages;
 }
 
 void LatentAttentionLayer::turn(const Pass& pass, int32_t row, float* x) const {
@@ -206,32 +238,50 @@ void LatentAttentionLayer::absorb_queries(const Pass& pass, const Claim& claim) 
   }
 }
 
+// Slice by slice, and of a slice at once the rows that attend to all tokens.
 void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim) const {
   const trace::Scope scope(trace::Kind::kKernel, "attention");
   const Workspace& ws = pass.ws;
+  int32_t row = claim.rows.begin;
+  while (row < claim.rows.end) {
+    const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
+    int32_t end = std::min(claim.rows.end, slice.row_begin + slice.rows);
+    if (indexer_) end = std::min(end, row + std::max(spec_.indexer.top_k - ws.position[row], 0));
+    if (row < end) {
+      attend(pass, claim, {row, end},
+             {.latents = latents(pass),
+              .pages = slice.memory.pages(pass.kv.group_of(memory_)),
+              .first_position = ws.position[row],
+              .span_begin = slice.mask.begin,
+              .span_end = slice.mask.end});
+      row = end;
+    } else {
+      const LatentIndexer::Gathered chosen = indexer_->gather(pass, row);
+      attend(pass, claim, {row, row + 1},
+             {.latents = chosen.latents, .pages = chosen.pages, .first_position = chosen.last});
+      ++row;
+    }
+  }
+}
+
+void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim, const RowRange& rows,
+                                  const Seen& seen) const {
   const int64_t q_stride = int64_t{claim.heads()} * spec_.latent_dim();
   const int64_t out_stride = int64_t{claim.heads()} * spec_.kv_rank;
-  int32_t row = claim.rows.begin;
-  while (row < claim.rows.end) {  // Slice by slice.
-    const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
-    const int32_t end = std::min(claim.rows.end, slice.row_begin + slice.rows);
-    const int32_t done = row - claim.rows.begin;
-    // Where values are in keys, prompts are attended to like other rows.
-    pass.ops.attend(pass.kv.layer(memory_),
-                    {.q = ws.at(own_queries_, pass.member) + done * q_stride,
-                     .q_stride = q_stride,
-                     .out = ws.at(own_attended_, pass.member) + done * out_stride,
-                     .out_stride = out_stride,
-                     .rows = end - row,
-                     .first_position = ws.position[row],
-                     .pages = slice.memory.pages(pass.kv.group_of(memory_)),
-                     .group = claim.heads(),
-                     .scale = spec_.scale,
-                     .span_begin = slice.mask.begin,
-                     .span_end = slice.mask.end,
-                     .scratch = pass.scratch()});
-    row = end;
-  }
+  const int32_t done = rows.begin - claim.rows.begin;
+  // Where values are in keys, prompts are attended to like other rows.
+  pass.ops.attend(seen.latents, {.q = pass.ws.at(own_queries_, pass.member) + done * q_stride,
+                                 .q_stride = q_stride,
+                                 .out = pass.ws.at(own_attended_, pass.member) + done * out_stride,
+                                 .out_stride = out_stride,
+                                 .rows = rows.count(),
+                                 .first_position = seen.first_position,
+                                 .pages = seen.pages,
+                                 .group = claim.heads(),
+                                 .scale = spec_.scale,
+                                 .span_begin = seen.span_begin,
+                                 .span_end = seen.span_end,
+                                 .scratch = pass.scratch()});
 }
 
 void LatentAttentionLayer::expand_values(const Pass& pass, const Claim& claim) const {

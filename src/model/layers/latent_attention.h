@@ -1,6 +1,6 @@
 // LatentAttentionLayer: multi-head latent attention. The cache holds of each token its latent,
 // after its norm, and the key that all heads share, after its rope: one head of keys whose first
-// numbers are the values.
+// numbers are the values. After them come the keys of the indexer, where there is one.
 //
 // kv_b_proj is not applied to what the cache holds, but to the other side of each product
 // ("absorbed"): a head's query times its key half is a query in the latent's space, and what that
@@ -10,9 +10,11 @@
 // Threads: as Layer.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "model/layers/attended_heads.h"
+#include "model/layers/latent_indexer.h"
 
 namespace weir::model {
 
@@ -42,7 +44,6 @@ class LatentAttentionLayer final : public Layer {
   };
 
   Cut cut(const Pass& pass, const RowRange& rows) const;
-  ColumnShares<2> input_shares(const Pass& pass) const;
   void project_all(const Pass& pass) const;
   void project(const Pass& pass) const;
   void place(const Pass& pass, int32_t row) const;
@@ -51,6 +52,15 @@ class LatentAttentionLayer final : public Layer {
   float position_factor(int32_t position) const;
   void absorb_queries(const Pass& pass, const Claim& claim) const;
   void attend(const Pass& pass, const Claim& claim) const;
+  // Which latents, in which pages, heads of some rows attend to.
+  struct Seen {
+    kernels::KvPages latents;
+    const int32_t* pages = nullptr;
+    int32_t first_position = 0;
+    int32_t span_begin = 0, span_end = 0;
+  };
+  void attend(const Pass& pass, const Claim& claim, const RowRange& rows, const Seen& seen) const;
+  kernels::KvPages latents(const Pass& pass) const;
   void expand_values(const Pass& pass, const Claim& claim) const;
   const Linear& first_of_queries() const { return spec_.q_rank > 0 ? q_a_ : q_; }
 
@@ -59,6 +69,7 @@ class LatentAttentionLayer final : public Layer {
   int32_t rope_index_;
   SublayerInput input_;
   AttendedHeads out_;
+  std::optional<LatentIndexer> indexer_;
   Linear q_a_, q_;  // Without q_a_ where queries come from the input.
   Linear kv_a_;
   std::vector<SplitHead> heads_;  // Of kv_b_proj: key half and value half.
@@ -67,6 +78,7 @@ class LatentAttentionLayer final : public Layer {
 
   Buffer<float> q_latents_;  // [rows, q_rank]
   FormsBuffer q_forms_;
+  uint8_t q_latent_forms_ = 0;
   Buffer<float> queries_;  // [rows, heads * q_dim]
   Buffer<float> latents_;  // [rows, latent_dim]: what the step adds to the cache.
   // A member's own: [claim's rows, claim's heads] times latent_dim, and times kv_rank.

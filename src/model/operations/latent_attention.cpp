@@ -1,10 +1,28 @@
 #include "model/operations/latent_attention.h"
 
+#include <algorithm>
+
 #include "kernels/ops.h"
 #include "model/operations/check_sizes.h"
 #include "model/operations/describe_sizes.h"
 
 namespace weir::model {
+
+namespace {
+
+Result<void> check(const Indexer& indexer, const LatentAttention& a, int layer) {
+  if (indexer.heads == 0) return {};
+  constexpr int kHeadsMax = 1024, kTopMax = 1 << 16;
+  WEIR_TRY(check_size(layer, "index_n_heads", indexer.heads, 1, kHeadsMax));
+  WEIR_TRY(check_size(layer, "index_head_dim", indexer.dim, std::max(a.rope.dim, 1),
+                      kernels::kValuesInKeysMax - a.latent_dim()));
+  WEIR_TRY(check_size(layer, "index_topk", indexer.top_k, 1, kTopMax));
+  if (a.q_rank == 0)
+    return wrong(layer, "expected q_lora_rank above 0, of which the indexer's queries are made");
+  return check_not_negative(layer, {{"the indexer's norm", indexer.norm_eps}});
+}
+
+}  // namespace
 
 std::string text(const LatentAttention& a) {
   std::string s = format("mla %dx%d+%d", a.num_heads, a.nope_dim, a.rope_dim);
@@ -15,6 +33,10 @@ std::string text(const LatentAttention& a) {
   if (a.position_beta != 0)
     s += " queries x1+" + number(a.position_beta) + format(" ln by %d tokens", a.position_step);
   if (a.bias) s += " bias";
+  if (a.indexer.heads > 0) {
+    s += format(" the best %d by %dx%d", a.indexer.top_k, a.indexer.heads, a.indexer.dim);
+    if (a.indexer.layout == Rope::kInterleaved) s += " interleaved";
+  }
   return s;
 }
 
@@ -35,6 +57,7 @@ Result<void> check(const LatentAttention& a, int layer) {
                             std::to_string(a.position_step));
   WEIR_TRY(check_not_negative(
       layer, {{"rms_norm_eps", a.norm_eps}, {"llama_4_scaling_beta", a.position_beta}}));
+  WEIR_TRY(check(a.indexer, a, layer));
   WEIR_TRY(check_positive(layer, {{"kv_lora_rank", a.latent_scale}}));
   return check_positive(layer, {{"qk_nope_head_dim and mscale_all_dim", a.scale}});
 }

@@ -10,6 +10,18 @@
 
 namespace weir::model {
 
+// Which of the tokens that it sees a row attends to: the top_k of best score, by small queries and
+// keys of their own ("lightning indexer", DeepSeek-V3.2-Exp, equation 1):
+//   score = sum over heads of weight[head] relu(query[head] . key)
+// Of equal scores the earlier token's is better.
+struct Indexer {
+  int heads = 0;  // 0: there is none, and rows attend to all tokens that they see.
+  int dim = 0;
+  int top_k = 0;
+  Rope::Layout layout = Rope::kHalf;  // The first numbers turn, by the angles of attention's rope.
+  float norm_eps = 1e-6f;             // Of the keys' norm.
+};
+
 // Multi-head latent attention: a token leaves one latent vector, of which all heads' keys and
 // values are linear functions, and one further key that all heads share, which alone is rotated.
 struct LatentAttention {
@@ -27,9 +39,11 @@ struct LatentAttention {
   int position_step = 1;
   bool bias = false;  // Of what makes the latents, and of o_proj.
   Rope rope{};
+  Indexer indexer{};
 
   int q_dim() const { return nope_dim + rope_dim; }
-  int latent_dim() const { return kv_rank + rope_dim; }  // What a token leaves.
+  int latent_dim() const { return kv_rank + rope_dim; }
+  int token_dim() const { return latent_dim() + indexer.dim; }  // What a token leaves.
 };
 
 std::string text(const LatentAttention& a);               // Its part of a line of describe().
