@@ -70,7 +70,6 @@ struct IndexerSizes {
   int heads = 64;
   int dim = 128;
   int top_k = 2048;
-  bool interleaved = false;
 };
 // What a family with latent attention takes for the keys of it that are missing.
 struct LatentSizes {

@@ -13,7 +13,7 @@ constexpr Defaults kLite = {.rms_norm_eps = 1e-5f};
 constexpr LatentSizes kLiteSizes = {.q_rank = 768, .nope_dim = 192, .v_head_dim = 256};
 constexpr BiasedExperts kLiteExperts = {.count = 64, .top_k = 4, .scale = 1.8f};
 constexpr LatentSizes kGlm5Sizes = {.q_rank = 2048, .nope_dim = 192, .v_head_dim = 256};
-constexpr IndexerSizes kGlm5Indexer = {.heads = 32, .interleaved = true};
+constexpr IndexerSizes kGlm5Indexer = {.heads = 32};
 constexpr BiasedExperts kGlm5Experts = {.count = 256, .scale = 2.5f};
 constexpr Defaults kDots1;
 constexpr Defaults kSolar = {

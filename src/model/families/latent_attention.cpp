@@ -44,7 +44,12 @@ LatentAttention latent_attention(const ConfigReader& c, const LatentSizes& defau
 LatentAttention sparse_latent_attention(const ConfigReader& c, const LatentSizes& defaults,
                                         const IndexerSizes& indexer) {
   LatentAttention a = latent_attention(c, defaults);
-  const bool interleaved = c.bool_or("indexer_rope_interleave", indexer.interleaved);
+  // Layers that take what the one before has chosen (GLM-5.2) are not known here.
+  for (const std::string& type : c.strings("indexer_types"))
+    if (type != "full")
+      c.reject("indexer_types: expected full of every layer, found \"" + type.substr(0, 80) + "\"");
+  if (c.has("index_topk_freq")) c.expect_int("index_topk_freq", 1);
+  const bool interleaved = c.bool_or("indexer_rope_interleave", false);
   a.indexer = {.heads = c.int_or("index_n_heads", indexer.heads, 1, kSizeMax),
                .dim = c.int_or("index_head_dim", indexer.dim, 1, kSizeMax),
                .top_k = c.int_or("index_topk", indexer.top_k, 1, kSizeMax),

@@ -190,15 +190,18 @@ void LatentAttentionLayer::place(const Pass& pass, int32_t row) const {
   pass.ops.rms_norm(latent, kv_norm_, spec_.norm_eps, spec_.kv_rank, latent);
   if (spec_.latent_scale != 1) pass.ops.scale(spec_.latent_scale, spec_.kv_rank, latent);
   turn(pass, row, latent + spec_.kv_rank);
+  if (indexer_) return indexer_->place(pass, row, latent);
   if (!pass.kept(row))
     pass.ops.store_keys(latents(pass), pass.page_of(memory_, row),
                         ws.position[row] % kernels::kPageTokens, 0, 1, latent);
-  if (indexer_) indexer_->place_key(pass, row);
 }
 
+// Of an indexer's pages only what their latents are.
 kernels::KvPages LatentAttentionLayer::latents(const Pass& pass) const {
   kernels::KvPages pages = pass.kv.layer(memory_);
-  pages.k_dim = spec_.latent_dim();  // Of all that a token leaves.
+  pages.k_dim = spec_.latent_dim();
+  pages.v_dim = spec_.kv_rank;
+  pages.values_in_keys = true;
   return pages;
 }
 
@@ -238,7 +241,7 @@ void LatentAttentionLayer::absorb_queries(const Pass& pass, const Claim& claim) 
   }
 }
 
-// Slice by slice, and of a slice at once the rows that attend to all tokens.
+// Slice by slice; of rows that choose what they attend to, each by itself.
 void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim) const {
   const trace::Scope scope(trace::Kind::kKernel, "attention");
   const Workspace& ws = pass.ws;
@@ -246,21 +249,20 @@ void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim) const {
   while (row < claim.rows.end) {
     const BatchSlice& slice = pass.batch.slices[static_cast<size_t>(ws.slice[row])];
     int32_t end = std::min(claim.rows.end, slice.row_begin + slice.rows);
-    if (indexer_) end = std::min(end, row + std::max(spec_.indexer.top_k - ws.position[row], 0));
-    if (row < end) {
+    if (!indexer_) {
       attend(pass, claim, {row, end},
-             {.latents = latents(pass),
-              .pages = slice.memory.pages(pass.kv.group_of(memory_)),
+             {.pages = slice.memory.pages(pass.kv.group_of(memory_)),
               .first_position = ws.position[row],
               .span_begin = slice.mask.begin,
               .span_end = slice.mask.end});
-      row = end;
     } else {
-      const LatentIndexer::Gathered chosen = indexer_->gather(pass, row);
-      attend(pass, claim, {row, row + 1},
-             {.latents = chosen.latents, .pages = chosen.pages, .first_position = chosen.last});
-      ++row;
+      if (indexer_->chooses(pass, end - 1))
+        end = std::max(row + 1, row + spec_.indexer.top_k - ws.position[row]);
+      const LatentIndexer::Latents seen = indexer_->latents(pass, end - 1);
+      attend(pass, claim, {row, end},
+             {.keys = seen.at, .first_position = seen.count - (end - row)});
     }
+    row = end;
   }
 }
 
@@ -270,18 +272,19 @@ void LatentAttentionLayer::attend(const Pass& pass, const Claim& claim, const Ro
   const int64_t out_stride = int64_t{claim.heads()} * spec_.kv_rank;
   const int32_t done = rows.begin - claim.rows.begin;
   // Where values are in keys, prompts are attended to like other rows.
-  pass.ops.attend(seen.latents, {.q = pass.ws.at(own_queries_, pass.member) + done * q_stride,
-                                 .q_stride = q_stride,
-                                 .out = pass.ws.at(own_attended_, pass.member) + done * out_stride,
-                                 .out_stride = out_stride,
-                                 .rows = rows.count(),
-                                 .first_position = seen.first_position,
-                                 .pages = seen.pages,
-                                 .group = claim.heads(),
-                                 .scale = spec_.scale,
-                                 .span_begin = seen.span_begin,
-                                 .span_end = seen.span_end,
-                                 .scratch = pass.scratch()});
+  pass.ops.attend(latents(pass), {.q = pass.ws.at(own_queries_, pass.member) + done * q_stride,
+                                  .q_stride = q_stride,
+                                  .out = pass.ws.at(own_attended_, pass.member) + done * out_stride,
+                                  .out_stride = out_stride,
+                                  .rows = rows.count(),
+                                  .first_position = seen.first_position,
+                                  .pages = seen.pages,
+                                  .keys = seen.keys,
+                                  .group = claim.heads(),
+                                  .scale = spec_.scale,
+                                  .span_begin = seen.span_begin,
+                                  .span_end = seen.span_end,
+                                  .scratch = pass.scratch()});
 }
 
 void LatentAttentionLayer::expand_values(const Pass& pass, const Claim& claim) const {

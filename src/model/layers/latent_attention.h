@@ -1,6 +1,6 @@
 // LatentAttentionLayer: multi-head latent attention. The cache holds of each token its latent,
 // after its norm, and the key that all heads share, after its rope: one head of keys whose first
-// numbers are the values. After them come the keys of the indexer, where there is one.
+// numbers are the values. Where an indexer chooses tokens, it keeps them (layers/latent_indexer.h).
 //
 // kv_b_proj is not applied to what the cache holds, but to the other side of each product
 // ("absorbed"): a head's query times its key half is a query in the latent's space, and what that
@@ -52,10 +52,10 @@ class LatentAttentionLayer final : public Layer {
   float position_factor(int32_t position) const;
   void absorb_queries(const Pass& pass, const Claim& claim) const;
   void attend(const Pass& pass, const Claim& claim) const;
-  // Which latents, in which pages, heads of some rows attend to.
+  // What heads of some rows attend to, as AttendArgs has it.
   struct Seen {
-    kernels::KvPages latents;
     const int32_t* pages = nullptr;
+    const void* const* keys = nullptr;
     int32_t first_position = 0;
     int32_t span_begin = 0, span_end = 0;
   };

@@ -21,8 +21,10 @@ kv::MemoryNeed need(const Attention& a) {
 }
 kv::MemoryNeed need(const GatedDelta& d) { return kv::StateNeed{GatedDeltaLayer::state_bytes(d)}; }
 kv::MemoryNeed need(const LatentAttention& a) {
+  if (a.indexer.heads > 0)  // layers/latent_indexer.h
+    return kv::PagedNeed{.heads = 1, .k_dim = a.indexer.dim, .v_dim = a.latent_dim()};
   return kv::PagedNeed{
-      .heads = 1, .k_dim = a.token_dim(), .v_dim = a.kv_rank, .values_in_keys = true};
+      .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true};
 }
 kv::MemoryNeed need(const Lightning& l) { return kv::StateNeed{LightningLayer::state_bytes(l)}; }
 kv::MemoryNeed need(const Mamba1& m) { return kv::StateNeed{Mamba1Layer::state_bytes(m)}; }

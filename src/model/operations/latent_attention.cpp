@@ -15,7 +15,9 @@ Result<void> check(const Indexer& indexer, const LatentAttention& a, int layer) 
   constexpr int kHeadsMax = 1024, kTopMax = 1 << 16;
   WEIR_TRY(check_size(layer, "index_n_heads", indexer.heads, 1, kHeadsMax));
   WEIR_TRY(check_size(layer, "index_head_dim", indexer.dim, std::max(a.rope.dim, 1),
-                      kernels::kValuesInKeysMax - a.latent_dim()));
+                      kernels::kIndexDimMax));
+  WEIR_TRY(check_size(layer, "index_n_heads * index_head_dim", indexer.heads * indexer.dim, 1,
+                      kernels::kIndexNumbersMax));
   WEIR_TRY(check_size(layer, "index_topk", indexer.top_k, 1, kTopMax));
   if (a.q_rank == 0)
     return wrong(layer, "expected q_lora_rank above 0, of which the indexer's queries are made");

@@ -42,8 +42,7 @@ struct LatentAttention {
   Indexer indexer{};
 
   int q_dim() const { return nope_dim + rope_dim; }
-  int latent_dim() const { return kv_rank + rope_dim; }
-  int token_dim() const { return latent_dim() + indexer.dim; }  // What a token leaves.
+  int latent_dim() const { return kv_rank + rope_dim; }  // What a token leaves.
 };
 
 std::string text(const LatentAttention& a);               // Its part of a line of describe().
