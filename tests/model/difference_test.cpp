@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 
 #include "../../tools/check/family_fixture.h"
 
@@ -25,6 +26,17 @@ TEST(Difference, TakesNanForInfinitelyFarWhereverItStands) {
     EXPECT_EQ(largest_difference(found, expected), kInfinity) << i;
     EXPECT_EQ(relative_rms(found, expected), kInfinity) << i;
   }
+}
+
+TEST(Difference, OfProbabilitiesIsTheirMeanDivergence) {
+  const float third = std::log(3.0f);
+  const std::array<float, 4> expected = {0, 0, third, 0};  // 1/2, 1/2; 3/4, 1/4.
+  const std::array<float, 4> found = {5 + third, 5, third, 0};
+  EXPECT_NEAR(mean_divergence(expected, expected, 2), 0, 1e-12);
+  EXPECT_NEAR(mean_divergence(found, expected, 2), std::log(4 / 3.0) / 4, 1e-6);
+  std::array<float, 4> broken = found;
+  broken[3] = kNan;
+  EXPECT_EQ(mean_divergence(broken, expected, 2), kInfinity);
 }
 
 TEST(FamilyFixture, HoldsInexactModesToALooseBound) {

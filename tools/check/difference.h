@@ -31,4 +31,26 @@ inline double relative_rms(std::span<const float> found, std::span<const float> 
   return worse_of(0, std::sqrt(differences / squares));
 }
 
+// Kullback-Leibler divergence in nats of the tokens' probabilities from the expected ones, the mean
+// over rows of `vocab` logits.
+inline double mean_divergence(std::span<const float> found, std::span<const float> expected,
+                              size_t vocab) {
+  const auto log_sum = [](std::span<const float> row) {
+    const double top = *std::ranges::max_element(row);
+    double sum = 0;
+    for (const float x : row) sum += std::exp(static_cast<double>(x) - top);
+    return top + std::log(sum);
+  };
+  double all = 0;
+  for (size_t begin = 0; begin < expected.size(); begin += vocab) {
+    const auto e = expected.subspan(begin, vocab), f = found.subspan(begin, vocab);
+    const double e_sum = log_sum(e), f_sum = log_sum(f);
+    for (size_t i = 0; i < vocab; ++i) {
+      const double wanted = static_cast<double>(e[i]) - e_sum;
+      all += std::exp(wanted) * (wanted - (static_cast<double>(f[i]) - f_sum));
+    }
+  }
+  return worse_of(0, all / (static_cast<double>(expected.size()) / static_cast<double>(vocab)));
+}
+
 }  // namespace weir::check

@@ -120,12 +120,12 @@ Result<void> check_family(const std::string& folder, const Runtime& runtime, Rep
       runtime.compute == model::Compute::kExact && runtime.kv_type == kernels::FloatType::kF32;
   const std::string failure = family_failure(*fixture, c, exact);
   char detail[200];
-  std::snprintf(
-      detail, sizeof detail,
-      "%sone pass %.1e (relative rms %.1e), greedy %.1e (bound %.1e), %d of %zu tokens equal",
-      fixture->beside_media ? "text alone, " : "", c.pass_difference, c.pass_error,
-      c.greedy_difference, static_cast<double>(fixture->bound), c.greedy_equal,
-      fixture->gen_ids.size());
+  std::snprintf(detail, sizeof detail,
+                "%sone pass %.1e (relative rms %.1e, KL %.1e), greedy %.1e (bound %.1e), %d of %zu "
+                "tokens equal",
+                fixture->beside_media ? "text alone, " : "", c.pass_difference, c.pass_error,
+                c.divergence, c.greedy_difference, static_cast<double>(fixture->bound),
+                c.greedy_equal, fixture->gen_ids.size());
   failure.empty() ? report.pass(name, detail) : report.fail(name, failure + "; " + detail);
   WEIR_ASSIGN(const model::ModelSpec spec, model::spec_from_config(card.config.root()));
   if (!runtime.expert_memory || !has_experts(spec)) return {};

@@ -169,6 +169,7 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
   });
   out.pass_difference = largest_difference(logits, fixture.logits);
   out.pass_error = relative_rms(logits, fixture.logits);
+  out.divergence = mean_divergence(logits, fixture.logits, vocab);
 
   const Greedy alone = run_greedy(fixture, session, vocab, prompt, 0);
   const Greedy chunked = run_greedy(fixture, session, vocab, 7, 0);

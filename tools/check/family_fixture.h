@@ -34,6 +34,7 @@ struct FamilyFixture {
 struct FamilyComparison {
   double pass_difference = 0;    // Of the logits of one pass, the largest.
   double pass_error = 0;         // Of the same, the root mean square, relative to the reference's.
+  double divergence = 0;         // Of the same, in nats (mean_divergence).
   double greedy_difference = 0;  // Of the logits of greedy decoding, as far as the tokens agree.
   int32_t greedy_equal = 0;      // Tokens before the first that differs.
   bool chunked_equal = false;    // To the last bit, the prompt in chunks.
