@@ -159,11 +159,9 @@ Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
 Result<void> WeightStore::add_sourced(const StoredMatrix& m, Linear& out) {
   auto sourced = std::make_unique<Sourced>(m);
   if (out.quantised) {
-    WEIR_ASSIGN(std::byte * memory,
-                allocate(kernels::packed_word_bytes(out.n, out.k, out.quant.bits)));
+    WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(out.quant)));
     sourced->to.words = reinterpret_cast<uint8_t*>(memory);
-    WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(out.n, out.k, out.quant.group,
-                                                             out.quant.scale_type)));
+    WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(out.quant)));
     sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
     out.quant.words = sourced->to.words;
     out.quant.scales = sourced->to.scales;
@@ -276,9 +274,8 @@ int64_t WeightStore::run(const TurnJob& job) {
 
 int64_t WeightStore::run(const SourcedJob& job) {
   Sourced& s = *job.matrix;
-  const bool finite = s.matrix.turned()
-                          ? s.packer.pack_turned(s.matrix.bases(), s.to.floats)
-                          : s.packer.pack(s.matrix.bases(), job.begin, job.end, s.to);
+  const bool finite = s.matrix.turned() ? s.packer.pack_turned(s.matrix.bases(), s.to.floats)
+                                        : s.packer.pack(s.matrix.bases(), job.begin, job.end, s.to);
   if (!finite) s.finite.store(false, std::memory_order_relaxed);
   // Rows of all jobs may lie among one another in the file.
   if (s.jobs.fetch_sub(1) == 1)
