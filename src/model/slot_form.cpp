@@ -32,7 +32,7 @@ uint64_t SlotForm::Matrix::word_bytes() const {
 }
 
 uint64_t SlotForm::Matrix::scale_bytes() const {
-  if (!linear.quantised) return 0;
+  if (!linear.quantised) return packer ? static_cast<uint64_t>(packer->e4m3_scale_bytes()) : 0;
   return static_cast<uint64_t>(kernels::packed_scale_bytes(linear.quant));
 }
 
@@ -49,8 +49,8 @@ bool SlotForm::same(const StoredMatrix& a, const StoredMatrix& b) {
 }
 
 void SlotForm::add(size_t part, const StoredMatrix& matrix, bool shares) {
-  CHECK(matrix.source || (matrix.in_rows() && !shares &&
-                          matrix.linear.quantised == matrix.format.has_value()));
+  CHECK(matrix.source ||
+        (matrix.in_rows() && !shares && matrix.linear.quantised == matrix.format.has_value()));
   Matrix& m = parts_[part].emplace_back();
   m.linear = matrix.linear;
   m.linear.bias = nullptr;
@@ -85,6 +85,8 @@ void SlotForm::point(const std::byte* slot, const Parts& offset, FfnWeights& exp
       to.quant.scales = reinterpret_cast<const uint8_t*>(base + m.scales);
     } else {
       to.floats.rows = base + m.words;
+      if (to.floats.type == kernels::FloatType::kE4M3)
+        to.floats.scales = reinterpret_cast<const float*>(base + m.scales);
     }
   };
   if (expert.spec.gated) point_at(expert.gate, 0, parts_[0].front());
@@ -116,8 +118,7 @@ void SlotForm::unpack(size_t part, int32_t unit, std::span<const ssd::StoredRang
   }
 }
 
-void SlotForm::unpack(const Matrix& m, int32_t unit, const RowSource::Bases& bases,
-                      std::byte* to) {
+void SlotForm::unpack(const Matrix& m, int32_t unit, const RowSource::Bases& bases, std::byte* to) {
   const Linear& l = m.linear;
   const int32_t begin = unit * kUnitBlocks;
   const int32_t end = std::min(begin + kUnitBlocks, blocks_of(l));
