@@ -27,11 +27,11 @@ std::string_view default_name(std::string_view part) {
 // Scales of activations, or of keys and values, that a quantised checkpoint says for arithmetic in
 // few bits: here it is done in more.
 bool is_activation_scale(std::string_view name) {
-  static constexpr std::array kNames = {"input_scale",        "input_global_scale",
-                                        "input_zero_point",   "output_scale",
-                                        "activation_scale",   "activation_scale_ub",
-                                        "input_scale_ub",     "k_scale",
-                                        "v_scale",            "q_scale"};
+  static constexpr std::array kNames = {"input_scale",      "input_global_scale",
+                                        "input_zero_point", "output_scale",
+                                        "activation_scale", "activation_scale_ub",
+                                        "input_scale_ub",   "k_scale",
+                                        "v_scale",          "q_scale"};
   const std::string_view last = name.substr(name.rfind('.') + 1);
   return std::ranges::count(kNames, last) > 0;
 }
@@ -109,10 +109,9 @@ bool WeightBinder::has_weight(int layer, std::string_view part) const {
 }
 
 bool WeightBinder::stores_module(const std::string& path) const {
-  return std::ranges::any_of(std::array{".weight", ".qweight", ".weight_packed"},
-                             [&](const char* suffix) {
-                               return checkpoint_.find(path + suffix) != nullptr;
-                             });
+  return std::ranges::any_of(
+      std::array{".weight", ".qweight", ".weight_packed"},
+      [&](const char* suffix) { return checkpoint_.find(path + suffix) != nullptr; });
 }
 
 bool WeightBinder::has_tensor(int layer, std::string_view name) const {
@@ -139,6 +138,12 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   shape.push_back(k);
   m.n = rows.back();
   m.stacked = rows.size() > 1;
+  if (const card::StoredTensor* weight = checkpoint_.find(path + ".weight");
+      weight != nullptr && weight->blocks != nullptr) {
+    m.stored = take_gguf(taker_, *weight, path + ".scale", rows, k);
+    if (failed()) return std::nullopt;
+    return m;
+  }
   const card::StoredTensor* quantised = quantised_by(path);
   m.turned = turned_ && quantised == nullptr && path.starts_with(layers_);
   if (m.turned) std::swap(shape[0], shape[1]);
@@ -164,10 +169,9 @@ bool WeightBinder::open_affine(Module& m, std::vector<int64_t> shape) {
   const std::string note = " (" + std::to_string(m.format.bits) + " bits in groups of " +
                            std::to_string(m.format.group) + ")";
   if (m.k % m.format.group != 0 || m.k > kernels::kMaxLayerK) {
-    taker_.reject(checkpoint_.name() + ": tensor '" + m.path +
-                  ".weight': expected a width up to " + std::to_string(kernels::kMaxLayerK) +
-                  " that is a multiple of " + std::to_string(m.format.group) + ", found " +
-                  std::to_string(m.k));
+    taker_.reject(checkpoint_.name() + ": tensor '" + m.path + ".weight': expected a width up to " +
+                  std::to_string(kernels::kMaxLayerK) + " that is a multiple of " +
+                  std::to_string(m.format.group) + ", found " + std::to_string(m.k));
     return false;
   }
   static constexpr std::array kWords = {DType::kU32};
@@ -276,8 +280,7 @@ StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix,
   }
   out.linear = RowPacker(stored.source, row, runs, n, k).linear();
   if (!out.linear.quantised) out.type = DType::kF32;
-  out.linear.int8 =
-      out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
+  out.linear.int8 = out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
   out.linear.bf16_prompts =
       out.linear.quantised && arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
   return out;
@@ -286,8 +289,7 @@ StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix,
 StoredMatrix WeightBinder::locate_turned(const Module& m, int64_t row, int32_t n) {
   StoredMatrix out = locate(m, row, n, Precision::kFloatActivations);
   const bool codes = out.format || out.source;
-  out.linear =
-      float_linear(codes ? DType::kF32 : out.type, m.k, n, Precision::kFloatActivations);
+  out.linear = float_linear(codes ? DType::kF32 : out.type, m.k, n, Precision::kFloatActivations);
   out.row_step = 1;
   out.column_step = m.k;
   return out;
@@ -417,8 +419,12 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
   const std::array<int64_t, 2> bias_shape = {count, rows};
   const card::StoredTensor* biases = bias ? take(path + "_bias", kFloatTypes, bias_shape) : nullptr;
   const RowRuns bias_runs = {.length = 1, .step = step};
-  if (checkpoint_.find(path + "_blocks") != nullptr) {
-    const auto stored = take_blocks(taker_, path, count, rows, k);
+  const card::StoredTensor* found = checkpoint_.find(path);
+  const bool gguf = found != nullptr && found->blocks != nullptr;
+  if (gguf || checkpoint_.find(path + "_blocks") != nullptr) {
+    const std::array<int64_t, 2> stacked = {count, rows};
+    const auto stored = gguf ? take_gguf(taker_, *found, path + ".scale", stacked, k)
+                             : take_blocks(taker_, path, count, rows, k);
     for (int64_t e = 0; stored && e < count && !failed(); ++e) {
       StoredMatrix matrix = locate_rows(*stored, e, count, first, step > 1 ? bias_runs : RowRuns{},
                                         n, k, Precision::kAsComputed);
@@ -439,8 +445,7 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
     matrix.pieces = 1;
     matrix.row_step = transposed ? step : step * k;
     matrix.column_step = transposed ? rows : 1;
-    if (biases != nullptr)
-      matrix.linear.bias = widened(*biases, e * rows + first, n, 0, bias_runs);
+    if (biases != nullptr) matrix.linear.bias = widened(*biases, e * rows + first, n, 0, bias_runs);
     fn(matrix);
   }
 }
@@ -530,9 +535,9 @@ const int32_t* WeightBinder::choices(int layer, std::string_view name, int32_t r
     const int32_t* row = out + i / columns * columns;
     if (wide < 0 || wide >= count || std::count(row, static_cast<const int32_t*>(out + i), wide)) {
       taker_.reject(checkpoint_.file(*stored).name() + ": tensor '" + stored->name +
-             "': expected different numbers from 0 to " + std::to_string(count - 1) +
-             " in each row, found " + std::to_string(wide) + " in row " +
-             std::to_string(i / columns));
+                    "': expected different numbers from 0 to " + std::to_string(count - 1) +
+                    " in each row, found " + std::to_string(wide) + " in row " +
+                    std::to_string(i / columns));
       return nullptr;
     }
     out[i] = static_cast<int32_t>(wide);
@@ -628,10 +633,10 @@ std::vector<NormWeights> WeightBinder::head_norms(int layer, const Norm& norm, i
 
 void WeightBinder::ignore(int layer, std::string_view part) {
   const std::string path = stored_path(layer, part);
-  for (const char* suffix : {".weight", ".scales", ".biases", ".bias", ".qweight", ".qzeros",
-                             ".g_idx", ".weight_packed", ".weight_scale", ".weight_scale_inv",
-                             ".weight_shape", ".weight_zero_point", ".weight_g_idx",
-                             ".weight_global_scale", ".weight_scale_2"})
+  for (const char* suffix :
+       {".weight", ".scales", ".biases", ".bias", ".qweight", ".qzeros", ".g_idx", ".weight_packed",
+        ".weight_scale", ".weight_scale_inv", ".weight_shape", ".weight_zero_point",
+        ".weight_g_idx", ".weight_global_scale", ".weight_scale_2"})
     taker_.take(path + suffix);
 }
 

@@ -7,6 +7,7 @@
 #include "model/rows/awq_rows.h"
 #include "model/rows/fp4_rows.h"
 #include "model/rows/fp8_rows.h"
+#include "model/rows/gguf_rows.h"
 #include "model/rows/gptq_rows.h"
 #include "model/rows/signed_rows.h"
 #include "model/rows/stored_numbers.h"
@@ -46,8 +47,9 @@ class RowTaker {
 
   std::optional<StoredRows> take() {
     if (k_ > kernels::kMaxLayerK || (!stack_.empty() && format_.layout != Layout::kMlxFloats))
-      return refuse(".weight", stack_.empty() ? "a width up to " + std::to_string(kernels::kMaxLayerK)
-                                              : std::string("one matrix"),
+      return refuse(".weight",
+                    stack_.empty() ? "a width up to " + std::to_string(kernels::kMaxLayerK)
+                                   : std::string("one matrix"),
                     stack_.empty() ? std::to_string(k_) : std::string("a stack of them"));
     switch (format_.layout) {
       case Layout::kGptq:
@@ -68,7 +70,8 @@ class RowTaker {
       case Layout::kOpenAi:
         break;
     }
-    return refuse(".weight", "floats", std::string("a module quantised as ") + format_.layout_name());
+    return refuse(".weight", "floats",
+                  std::string("a module quantised as ") + format_.layout_name());
   }
 
  private:
@@ -242,7 +245,8 @@ class RowTaker {
   std::optional<StoredRows> fp4(const char* codes, const char* scales, const char* matrix,
                                 Fp4Rows::Matrix meaning) {
     if (k_ % group_ != 0 || common_group(k_, group_) != group_)
-      return refuse(codes, "a width that is a multiple of the group, " + std::to_string(format_.group),
+      return refuse(codes,
+                    "a width that is a multiple of the group, " + std::to_string(format_.group),
                     std::to_string(k_));
     if (!format_.floats) return refuse(codes, "integers, as config.json says", "floats of 4 bits");
     const bool words = format_.layout == Layout::kMlxFloats;
@@ -264,8 +268,8 @@ class RowTaker {
     if (!(words ? piece(".weight", kMlxWords, {n_, k_ / 4}) : piece(".weight", kE4m3, {n_, k_})) ||
         !piece(scales, kBytes, {n_, k_ / 32}))
       return std::nullopt;
-    return done<Fp8Rows>(
-        "g32", k_, Fp8Rows::Scales{.type = DType::kU8, .columns = 32, .row_step = k_ / 32});
+    return done<Fp8Rows>("g32", k_,
+                         Fp8Rows::Scales{.type = DType::kU8, .columns = 32, .row_step = k_ / 32});
   }
 
   // By the matrix, row, block or group, as the scales' shape is.
@@ -317,8 +321,7 @@ class RowTaker {
     const StoredTensor* tensor = taker_.find(path_ + suffix);
     std::vector<int64_t> shape = {1};
     if (scalar(suffix))
-      shape.assign(tensor->tensor.shape.data(),
-                   tensor->tensor.shape.data() + tensor->tensor.rank);
+      shape.assign(tensor->tensor.shape.data(), tensor->tensor.shape.data() + tensor->tensor.rank);
     return piece(suffix, types, std::move(shape));
   }
 
@@ -354,8 +357,36 @@ std::optional<StoredRows> take_blocks(TensorTaker& taker, const std::string& pat
   out.tensors = {taker.take(path + "_blocks", kBytes, blocks, " (mxfp4)"),
                  taker.take(path + "_scales", kBytes, std::span(blocks).first(3), " (mxfp4)")};
   if (std::ranges::count(out.tensors, nullptr) > 0) return std::nullopt;
-  out.source = std::make_shared<Fp4Rows>(k, kGroup, kernels::ByteScale::kE8m0,
-                                         Fp4Rows::Matrix::kNone);
+  out.source =
+      std::make_shared<Fp4Rows>(k, kGroup, kernels::ByteScale::kE8m0, Fp4Rows::Matrix::kNone);
+  return out;
+}
+
+std::optional<StoredRows> take_gguf(TensorTaker& taker, const StoredTensor& weight,
+                                    const std::string& factor, std::span<const int64_t> rows,
+                                    int32_t k) {
+  const card::BlockFormat& format = *weight.blocks;
+  if (k % format.numbers != 0 || k > kernels::kMaxLayerK) {
+    taker.reject(weight,
+                 "a width up to " + std::to_string(kernels::kMaxLayerK) +
+                     " that is a multiple of " + std::to_string(format.numbers),
+                 std::to_string(k));
+    return std::nullopt;
+  }
+  std::vector<int64_t> shape(rows.begin(), rows.end());
+  shape.push_back(int64_t{k} / format.numbers * format.bytes);
+  const std::string note = " (" + std::string(format.name) + ", " + std::to_string(format.numbers) +
+                           " numbers in " + std::to_string(format.bytes) + " bytes)";
+  StoredRows out;
+  out.tensors = {taker.take(weight.name, kBytes, shape, note)};
+  const bool scaled =
+      format.type == card::BlockFormat::Type::kNvfp4 && taker.find(factor) != nullptr;
+  if (scaled) {
+    const std::array<int64_t, 1> matrices = {rows.size() > 1 ? rows[0] : 1};
+    out.tensors.push_back(taker.take(factor, kF32, matrices));
+  }
+  if (std::ranges::count(out.tensors, nullptr) > 0) return std::nullopt;
+  out.source = std::make_shared<GgufRows>(format, static_cast<int32_t>(rows.back()), k, scaled);
   return out;
 }
 
