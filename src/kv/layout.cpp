@@ -20,16 +20,16 @@ constexpr int32_t kCachedDivisor = 8;
 
 int64_t element_bytes(kernels::FloatType type) { return type == kernels::FloatType::kF32 ? 4 : 2; }
 
-// A head's K, [k_dim][32], and V, [32][v_dim], unless that is in K: a multiple of 64 bytes as 32
-// elements of 2 are.
+// A head's K, [k_dim][page_keys], and V, [page_keys][v_dim], unless that is in K; in whole lines.
 int64_t head_bytes(const PagedNeed& need, kernels::FloatType type) {
   const int64_t values = need.values_in_keys ? 0 : need.v_dim;
-  return (need.k_dim + values) * kPageTokens * element_bytes(type);
+  const int64_t bytes = (need.k_dim + values) * need.page_keys() * element_bytes(type);
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
-static_assert(kPageTokens * 2 % kLineBytes == 0);
 
 bool sensible(const PagedNeed& need) {
   return need.heads > 0 && need.k_dim > 0 && need.v_dim > 0 && need.window >= 0 &&
+         need.tokens_per_key > 0 && (need.tokens_per_key == 1 || need.window == 0) &&
          (!need.values_in_keys ||
           (need.v_dim <= need.k_dim && need.k_dim <= kernels::kValuesInKeysMax));
 }
@@ -69,7 +69,8 @@ Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, kernels::
                   "KV cache: layer " + std::to_string(i) +
                       ": expected heads and dimensions, found " + std::to_string(paged->heads) +
                       " heads, keys of " + std::to_string(paged->k_dim) + ", values of " +
-                      std::to_string(paged->v_dim) + ", window " + std::to_string(paged->window));
+                      std::to_string(paged->v_dim) + ", window " + std::to_string(paged->window) +
+                      ", a key for " + std::to_string(paged->tokens_per_key) + " tokens");
     if (paged->window > 0)
       while (layout.group_of_[i] + 1 < std::ssize(layout.groups_) &&
              layout.groups_[static_cast<size_t>(layout.group_of_[i] + 1)].window >= paged->window)

@@ -1,11 +1,13 @@
-// MemoryNeed: what one layer of a model remembers of a sequence. Values: kv/layout.h makes memory
-// of them.
+// MemoryNeed: one thing that a layer of a model remembers of a sequence; a layer may have several.
+// Values: kv/layout.h makes memory of them.
 //
 // Threads: values.
 #pragma once
 
 #include <cstdint>
 #include <variant>
+
+#include "kv/block.h"
 
 namespace weir::kv {
 
@@ -18,6 +20,12 @@ struct PagedNeed {
   int32_t window = 0;
   // A value is the first v_dim numbers of its key, and needs no memory of its own.
   bool values_in_keys = false;
+  // One key stands for so many consecutive tokens, and lies in the page of the last of them: token
+  // t's in slot t % kPageTokens / tokens_per_key. Above 1: no window.
+  int32_t tokens_per_key = 1;
+
+  // How many keys a page has room for.
+  int32_t page_keys() const { return (kPageTokens + tokens_per_key - 1) / tokens_per_key; }
 
   bool operator==(const PagedNeed&) const = default;
 };

@@ -16,8 +16,7 @@ Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops
   if (options.compute == Compute::kFast && ops.attend_prompt != ops.attend)
     prompts_differ_from_ = ops.prompts_in_bf16 ? 0 : ops.attend_prompt_from;
   for (const Sublayer& sublayer : spec_.sublayers)
-    for (const kv::MemoryNeed& need : {need_of(sublayer), convolution_need_of(sublayer)})
-      if (need != kv::MemoryNeed{}) needs_.push_back(need);
+    for (const kv::MemoryNeed& need : needs_of(sublayer)) needs_.push_back(need);
 }
 
 Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card,

@@ -33,6 +33,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"DeepseekV2ForCausalLM", family::deepseek_v2},
     FamilyEntry{"DeepseekV32ForCausalLM", family::deepseek_v32},
     FamilyEntry{"DeepseekV3ForCausalLM", family::deepseek_v3},
+    FamilyEntry{"DeepseekV4ForCausalLM", family::deepseek_v4},
     FamilyEntry{"Dots1ForCausalLM", family::dots1},
     FamilyEntry{"Ernie4_5ForCausalLM", family::ernie4_5},
     FamilyEntry{"Ernie4_5_ForCausalLM", family::ernie4_5},
@@ -171,7 +172,7 @@ Result<void> check_placement(const Sublayer& sublayer, std::span<const Sublayer>
   if (!before.empty() && before.back().late && sublayer.input != Sublayer::kResidual)
     return wrong(layer, "expected the residual stream to be read while what comes before it waits");
   if (const auto of = static_cast<size_t>(sublayer.memory_of); sublayer.memory_of >= 0) {
-    if (of >= before.size() || need_of(before[of]) != need_of(sublayer.op))
+    if (of >= before.size() || needs_of(before[of]) != needs_of(sublayer.op))
       return wrong(layer,
                    "expected a sublayer before it with keys and values like its own, found "
                    "sublayer " +
@@ -226,6 +227,10 @@ Result<void> check_spec(const ModelSpec& spec) {
     WEIR_TRY(check_size(last, "altup_num_inputs", streams->count, 2, kStreamsMax));
     WEIR_TRY(check_size(last, "altup_active_idx", streams->active, 0, streams->count - 1));
   }
+  if (spec.streams && spec.hyper)
+    return wrong(last,
+                 "expected streams that are predicted and corrected (altup_num_inputs) or "
+                 "hyper-connections (hc_mult), found both");
   if (const auto& hyper = spec.hyper) {
     constexpr int kRoundsMax = 1000;  // 50 times the most published.
     WEIR_TRY(check_size(last, "hc_mult", hyper->streams, 2, kHyperStreamsMax));

@@ -54,10 +54,14 @@ struct Pass {
     const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
     return ws.position[row] >= slice.prompt_length;
   }
+  // The pages of a row's sequence in a layer of the cache, by block.
+  const int32_t* pages_of(int32_t memory, int32_t row) const {
+    const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
+    return slice.memory.pages(kv.group_of(memory));
+  }
   // The page in which a layer of the cache keeps what a row leaves there.
   int32_t page_of(int32_t memory, int32_t row) const {
-    const BatchSlice& slice = batch.slices[static_cast<size_t>(ws.slice[row])];
-    return slice.memory.pages(kv.group_of(memory))[ws.position[row] / kernels::kPageTokens];
+    return pages_of(memory, row)[ws.position[row] / kernels::kPageTokens];
   }
   // The page has it already, and others read it: the row is computed for a state's sake.
   bool kept(int32_t row) const {

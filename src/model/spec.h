@@ -4,7 +4,7 @@
 //
 // A model is a flat list of sublayers of one operation each. The kinds of operation
 // (operations/operation.h) are visited, never asked for: describe() and rope_of() here,
-// check_spec() (families.h), make_layer() and need_of() (layers/make_layer.h). A new kind that one
+// check_spec() (families.h), make_layer() and needs_of() (layers/make_layer.h). A new kind that one
 // of them lacks does not compile.
 //
 // Threads: free functions.

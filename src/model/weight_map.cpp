@@ -320,6 +320,16 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
   return out;
 }
 
+std::vector<Linear> WeightBinder::row_blocks(int layer, std::string_view part, int32_t count,
+                                             int32_t n, int32_t k) {
+  std::vector<Linear> out;
+  const std::array<int64_t, 1> rows = {int64_t{count} * n};
+  const auto module = open(stored_path(layer, part), rows, k, false);
+  for (int64_t i = 0; module && i < count; ++i)
+    out.push_back(bind(*module, i * n, n, Precision::kAsComputed));
+  return out;
+}
+
 void WeightBinder::bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts,
                               int32_t k, bool bias, std::vector<Linear>& out) {
   std::array<int64_t, 1> rows = {0};

@@ -11,6 +11,9 @@
 //   mlp.gate.e_score_correction_bias, mlp.shared_expert.*, mlp.shared_expert_gate,
 //   linear_attn.{q,k,v,g,b,a,o}_proj, linear_attn.{f_a,f_b,g_a,g_b}_proj, linear_attn.o_norm,
 //   linear_attn.{q,k,v}_conv1d or linear_attn.conv1d, linear_attn.{A_log,dt_bias};
+//   of compressed attention self_attn.{q_a,q_b,kv,o_a,o_b}_proj, self_attn.{q_a,kv}_norm,
+//   self_attn.compressor.{kv_proj,gate_proj,position_bias,kv_norm}, and the same of
+//   self_attn.compressor.indexer beside its q_b_proj and scorer.weights_proj;
 //   self_attn.{qkv_proj,output_gate,norm}; conv.{before,after,x,out}_proj, conv.conv;
 //   mamba.{conv1d,A_log,D,out_proj}, of Mamba 2 besides mamba.{in_proj,dt_bias,norm}, of Mamba 1
 //   mamba.{hidden,gate,x,dt}_proj, mamba.{dt,b,c}_layernorm; experts:
@@ -87,6 +90,9 @@ class WeightBinder {
                 Precision precision = Precision::kAsComputed);
   // Linear layers of the same input, neighbours among which the file may hold fused.
   std::vector<Linear> linears(int layer, std::span<const Part> parts, int32_t k, bool bias);
+  // A module whose rows are `count` matrices [n, k], one after another. Empty after an error.
+  std::vector<Linear> row_blocks(int layer, std::string_view part, int32_t count, int32_t n,
+                                 int32_t k);
   // What split_heads() binds: a module of both, or each of its own, the first ones transposed.
   struct HeadModules {
     std::string_view both, first, second;

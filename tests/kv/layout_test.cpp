@@ -54,6 +54,25 @@ TEST(MemoryLayout, HasNoMemoryForValuesThatAreInKeys) {
   EXPECT_FALSE(make(need));
 }
 
+TEST(MemoryLayout, HasRoomForAKeyOfSeveralTokens) {
+  const auto page_bytes = [](const PagedNeed& need) {
+    const auto layout = MemoryLayout::make({need}, FloatType::kF16);
+    return layout ? layout->groups()[0].page_bytes : -1;
+  };
+  PagedNeed need{.heads = 1, .k_dim = 64, .v_dim = 64, .values_in_keys = true};
+  for (const auto& [tokens, keys] : {std::pair{1, 32}, {4, 8}, {5, 7}, {32, 1}, {128, 1}}) {
+    need.tokens_per_key = tokens;
+    EXPECT_EQ(need.page_keys(), keys);
+    EXPECT_EQ(page_bytes(need), 64 * keys * 2) << tokens;
+  }
+  need.k_dim = need.v_dim = 33;  // Whole lines of the cache.
+  EXPECT_EQ(page_bytes(need), 128);
+  need.window = 64;
+  EXPECT_EQ(page_bytes(need), -1);
+  need.window = 0, need.tokens_per_key = 0;
+  EXPECT_EQ(page_bytes(need), -1);
+}
+
 TEST(MemoryLayout, NarrowWindowsBeyondTheGroupsJoinTheNextWiderOne) {
   const MemoryLayout layout = layout_of({100, 200, 300, 400, 500, 0});
   ASSERT_EQ(layout.groups().size(), size_t{kGroupsMax});

@@ -40,6 +40,15 @@ class Weights {
     matrices_[name] = {.n = n, .k = k, .integers = std::move(integers)};
   }
   void copy(const std::string& from, const std::string& to) { matrices_[to] = matrices_.at(from); }
+  // Another's matrix of that name, under a name of its own.
+  void take(const Weights& other, const std::string& name, const std::string& as) {
+    matrices_[as] = other.matrices_.at(name);
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& [name, matrix] : matrices_) all.push_back(name);
+    return all;
+  }
   void erase(const std::string& name) { matrices_.erase(name); }
   std::vector<float>& at(const std::string& name) { return matrices_.at(name).data; }
   const std::vector<float>& at(const std::string& name) const { return matrices_.at(name).data; }

@@ -45,6 +45,18 @@ TEST(Streams, ThatAreAlikeAreOne) {
   EXPECT_NE(checked.error().message.find("altup_num_inputs"), std::string::npos);
 }
 
+// There is one way to and from the residual stream.
+TEST(Streams, DoNotComeWithHyperConnections) {
+  ModelSpec spec = spec_of({{.op = plain(16), .hyper = "attn_hc"}});
+  spec.hyper = HyperConnections{};
+  EXPECT_TRUE(check_spec(spec));
+  spec.streams = {.count = 2, .active = 0};
+  const auto checked = check_spec(spec);
+  ASSERT_FALSE(checked);
+  for (const char* key : {"altup_num_inputs", "hc_mult"})
+    EXPECT_NE(checked.error().message.find(key), std::string::npos) << checked.error().message;
+}
+
 // What adds its own input doubles the stream, which half of it undoes.
 TEST(Streams, ASublayerMayAddItsInput) {
   const Attention op = plain(16);

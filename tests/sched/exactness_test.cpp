@@ -133,7 +133,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{model::Compute::kFast, 2, 0, 0, "qwen3_next"},
                     Case{model::Compute::kExact, 1, 0, 0, "qwen3_next"},
                     Case{model::Compute::kExact, 1, 0, 0, "deepseek_v2"},
-                    Case{model::Compute::kFast, 2, 0, 0, "mlxconv_deepseek_v2_lite"}),
+                    Case{model::Compute::kFast, 2, 0, 0, "mlxconv_deepseek_v2_lite"},
+                    Case{model::Compute::kExact, 2, 0, 0, "deepseek_v4"},
+                    Case{model::Compute::kFast, 1, 0, 0, "deepseek_v4"}),
     [](const testing::TestParamInfo<Case>& tested) {
       const bool exact = tested.param.compute == model::Compute::kExact;
       const int32_t window = tested.param.window;

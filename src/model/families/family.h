@@ -166,6 +166,7 @@ ModelSpec cohere2(const ConfigReader& c);
 ModelSpec deepseek_v2(const ConfigReader& c);
 ModelSpec deepseek_v3(const ConfigReader& c);
 ModelSpec deepseek_v32(const ConfigReader& c);
+ModelSpec deepseek_v4(const ConfigReader& c);
 ModelSpec dots1(const ConfigReader& c);
 ModelSpec ernie4_5(const ConfigReader& c);
 ModelSpec ernie4_5_moe(const ConfigReader& c);

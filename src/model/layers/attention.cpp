@@ -29,7 +29,9 @@ int64_t state_floats(const Attention& spec) {
 }  // namespace
 
 AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec, int rope_index)
-    : spec_(spec), memory_(source.memory), rope_index_(rope_index), state_(source.state) {
+    : spec_(spec), memory_(source.memory), rope_index_(rope_index) {
+  // After its keys and values; one that reads another's has no convolution of its own.
+  if (spec_.conv_taps > 0 && source.sublayer.memory_of < 0) state_ = source.memory + 1;
   WeightBinder& binder = source.binder;
   const int layer = source.stored_layer();
   const int32_t hidden = source.hidden;

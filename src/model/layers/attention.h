@@ -61,7 +61,7 @@ class AttentionLayer final : public Layer {
   Linear gate_;       // Of a module of its own.
   std::vector<NormWeights> q_norms_, k_norms_;  // One for all heads, or one for each.
   const float* sinks_ = nullptr;                // [heads]
-  int32_t state_;                               // Which layer of the cache: the convolution's.
+  int32_t state_ = -1;                          // Which layer of the cache: the convolution's.
   std::vector<float> k_taps_, v_taps_;          // [kv_heads][taps][dim]
 
   Buffer<float> projected_, keys_, values_, gates_;  // [rows, width of q_, k_, v_ or gate_]

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/layers/attention.h"
+#include "model/layers/compressed_attention.h"
 #include "model/layers/ffn.h"
 #include "model/layers/gated_delta.h"
 #include "model/layers/latent_attention.h"
@@ -15,56 +16,53 @@ namespace weir::model {
 
 namespace {
 
-kv::MemoryNeed need(const Attention& a) {
-  return kv::PagedNeed{
-      .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window};
+using Needs = std::vector<kv::MemoryNeed>;
+
+Needs needs(const Attention& a) {
+  Needs all = {kv::PagedNeed{
+      .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window}};
+  if (a.conv_taps > 0) all.emplace_back(kv::StateNeed{AttentionLayer::state_bytes(a)});
+  return all;
 }
-kv::MemoryNeed need(const GatedDelta& d) { return kv::StateNeed{GatedDeltaLayer::state_bytes(d)}; }
-kv::MemoryNeed need(const LatentAttention& a) {
+Needs needs(const CompressedAttention& a) { return CompressedAttentionLayer::needs(a); }
+Needs needs(const GatedDelta& d) { return {kv::StateNeed{GatedDeltaLayer::state_bytes(d)}}; }
+Needs needs(const LatentAttention& a) {
   if (a.indexer.heads > 0)  // layers/latent_indexer.h
-    return kv::PagedNeed{.heads = 1, .k_dim = a.indexer.dim, .v_dim = a.latent_dim()};
-  return kv::PagedNeed{
-      .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true};
+    return {kv::PagedNeed{.heads = 1, .k_dim = a.indexer.dim, .v_dim = a.latent_dim()}};
+  return {kv::PagedNeed{
+      .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true}};
 }
-kv::MemoryNeed need(const Lightning& l) { return kv::StateNeed{LightningLayer::state_bytes(l)}; }
-kv::MemoryNeed need(const Mamba1& m) { return kv::StateNeed{Mamba1Layer::state_bytes(m)}; }
-kv::MemoryNeed need(const Mamba2& m) { return kv::StateNeed{Mamba2Layer::state_bytes(m)}; }
-kv::MemoryNeed need(const ShortConv& c) { return kv::StateNeed{ShortConvLayer::state_bytes(c)}; }
-kv::MemoryNeed need(const Dense&) { return {}; }
-kv::MemoryNeed need(const Moe&) { return {}; }
+Needs needs(const Lightning& l) { return {kv::StateNeed{LightningLayer::state_bytes(l)}}; }
+Needs needs(const Mamba1& m) { return {kv::StateNeed{Mamba1Layer::state_bytes(m)}}; }
+Needs needs(const Mamba2& m) { return {kv::StateNeed{Mamba2Layer::state_bytes(m)}}; }
+Needs needs(const ShortConv& c) { return {kv::StateNeed{ShortConvLayer::state_bytes(c)}}; }
+Needs needs(const Dense&) { return {}; }
+Needs needs(const Moe&) { return {}; }
 
 }  // namespace
 
-kv::MemoryNeed need_of(const Operation& op) {
-  return std::visit([](const auto& kind) { return need(kind); }, op);
+std::vector<kv::MemoryNeed> needs_of(const Operation& op) {
+  return std::visit([](const auto& kind) { return needs(kind); }, op);
 }
 
-kv::MemoryNeed need_of(const Sublayer& sublayer) {
-  return sublayer.memory_of >= 0 ? kv::MemoryNeed{} : need_of(sublayer.op);
-}
-
-kv::MemoryNeed convolution_need_of(const Sublayer& sublayer) {
-  const auto* attention = std::get_if<Attention>(&sublayer.op);
-  if (attention == nullptr || attention->conv_taps == 0 || sublayer.memory_of >= 0) return {};
-  return kv::StateNeed{AttentionLayer::state_bytes(*attention)};
+std::vector<kv::MemoryNeed> needs_of(const Sublayer& sublayer) {
+  return sublayer.memory_of >= 0 ? Needs{} : needs_of(sublayer.op);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make_layer(const Sublayer& sublayer, const TokenTable* tokens,
                                                 const StreamTable* streams,
                                                 const HyperStreams* hyper) {
-  const bool own = need_of(sublayer) != kv::MemoryNeed{};
+  const auto own = static_cast<int>(needs_of(sublayer).size());
   memory_.push_back(sublayer.memory_of >= 0 ? memory_[static_cast<size_t>(sublayer.memory_of)]
-                    : own                   ? memories_++
+                    : own > 0               ? memories_
                                             : -1);
-  const bool convolves = convolution_need_of(sublayer) != kv::MemoryNeed{};
-  const int state = convolves ? memories_++ : -1;
+  memories_ += own;
   scratch_.next_sublayer();
   LayerSource source = {.binder = binder_,
                         .scratch = scratch_,
                         .sublayer = sublayer,
                         .hidden = spec_.hidden_size,
                         .memory = memory_.back(),
-                        .state = state,
                         .held = held_};
   source.streams = streams;
   source.hyper = hyper;
@@ -83,6 +81,12 @@ int LayerBuilder::rope_table(const Rope& rope) {
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const Attention& op) {
   return std::make_unique<AttentionLayer>(source, op, rope_table(op.rope));
+}
+
+std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source,
+                                          const CompressedAttention& op) {
+  const int rope_index = rope_table(op.rope);
+  return std::make_unique<CompressedAttentionLayer>(source, op, ropes_, rope_index, context_max_);
 }
 
 std::unique_ptr<Layer> LayerBuilder::make(const LayerSource& source, const GatedDelta& op) {

@@ -17,17 +17,17 @@
 
 namespace weir::model {
 
-// What an operation keeps of each token; a sublayer, which may read another's.
-kv::MemoryNeed need_of(const Operation& op);
-kv::MemoryNeed need_of(const Sublayer& sublayer);
-// Besides, attention's convolution of keys and values.
-kv::MemoryNeed convolution_need_of(const Sublayer& sublayer);
+// What an operation remembers of a sequence; a sublayer, which may read another's. The layer asks
+// KvCache for them by consecutive numbers (LayerSource::memory).
+std::vector<kv::MemoryNeed> needs_of(const Operation& op);
+std::vector<kv::MemoryNeed> needs_of(const Sublayer& sublayer);
 
 // Builds the layers of one model, in order.
 class LayerBuilder {
  public:
-  // `bank`: binds the experts of layers that have some. Rope tables are added to `ropes`, one for
-  // each distinct Rope, of `context_max` positions; what layers compute in is asked of `scratch`.
+  // `bank`: binds the experts of layers that have some. Rope tables are added to `ropes`, which
+  // outlives the layers, one for each distinct Rope, of `context_max` positions; what layers
+  // compute in is asked of `scratch`.
   LayerBuilder(WeightBinder& binder, const ModelSpec& spec, ExpertBank& bank, int32_t context_max,
                std::vector<RopeTable>& ropes, ScratchPlan& scratch)
       : binder_(binder),
@@ -48,6 +48,7 @@ class LayerBuilder {
 
  private:
   std::unique_ptr<Layer> make(const LayerSource& source, const Attention& op);
+  std::unique_ptr<Layer> make(const LayerSource& source, const CompressedAttention& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const GatedDelta& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const LatentAttention& op);
   std::unique_ptr<Layer> make(const LayerSource& source, const Lightning& op);

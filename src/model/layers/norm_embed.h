@@ -23,8 +23,7 @@ struct LayerSource {
   ScratchPlan& scratch;
   const Sublayer& sublayer;
   int32_t hidden = 0;
-  int memory = -1;                       // Which layer of the KV cache it reads and writes.
-  int state = -1;                        // The same of attention's convolution.
+  int memory = -1;                       // The first of its needs, as KvCache numbers layers.
   Buffer<float> held{};                  // [rows, hidden]: what a sublayer leaves for the next.
   Buffer<float> token_inputs{};          // [rows, layers, width]: ModelSpec::token_inputs.
   int64_t token_input_width = 0;         // Of all layers.

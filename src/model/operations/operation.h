@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "model/operations/attention.h"
+#include "model/operations/compressed_attention.h"
 #include "model/operations/feed_forward.h"
 #include "model/operations/gated_delta.h"
 #include "model/operations/latent_attention.h"
@@ -17,7 +18,7 @@
 
 namespace weir::model {
 
-using Operation = std::variant<Attention, LatentAttention, GatedDelta, Lightning, Mamba1, Mamba2,
-                               ShortConv, Dense, Moe>;
+using Operation = std::variant<Attention, LatentAttention, CompressedAttention, GatedDelta,
+                               Lightning, Mamba1, Mamba2, ShortConv, Dense, Moe>;
 
 }  // namespace weir::model
