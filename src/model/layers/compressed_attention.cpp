@@ -118,12 +118,11 @@ void CompressedAttentionLayer::bind_indexer(const LayerSource& source,
                             .rope_dim = rope_dim,
                             .interleaved = spec_.rope.layout == Rope::kInterleaved},
                            keys.memory(), rope_index_);
-  chooser_.emplace(Chooser{
-      .keys = std::move(keys),
-      .search = search,
-      .queries = binder.linear(layer, module + ".q_b_proj", spec_.index_heads * dim, spec_.q_rank),
-      .weights =
-          binder.linear(layer, module + ".scorer.weights_proj", spec_.index_heads, source.hidden)});
+  const Linear queries =
+      binder.linear(layer, module + ".q_b_proj", spec_.index_heads * dim, spec_.q_rank);
+  const Linear weights =
+      binder.linear(layer, module + ".scorer.weights_proj", spec_.index_heads, source.hidden);
+  chooser_.emplace(Chooser{keys, search, queries, weights});
 }
 
 std::array<const Linear*, 7> CompressedAttentionLayer::input_weights() const {
