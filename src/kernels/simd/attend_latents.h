@@ -193,12 +193,8 @@ void latent_block(const AttendArgs& args, const LatentTiles<V>& all, int32_t blo
       scores_to_weights<V>(args, seen, tiles.weights + m * kBlockTokens, queries[m]);
   }
   if (all_see(queries, kQueries, block, any)) {
-    for (int m = 0; m < kQueries; ++m) {
-      const typename V::Float factor = V::broadcast(queries[m].factor);
-      float* sum = sums + int64_t{m} * tiles.v_stride;
-      for (int32_t d = 0; d < tiles.v_stride; d += V::kLanes)
-        V::store(sum + d, V::load(sum + d) * factor);
-    }
+    for (int m = 0; m < kQueries; ++m)
+      scale_sum<V>(tiles, queries[m], sums + int64_t{m} * tiles.v_stride);
     add_shared_values<V, kQueries>(tiles, any, sums);
     return;
   }

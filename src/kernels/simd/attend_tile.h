@@ -132,6 +132,14 @@ void tile_values_all(const Tiles<V>& tiles, const float* weights, Span<V> common
     tile_values<V, M, 1>(tiles.values + d, tiles.value_stride, weights, common, stride, sums + d);
 }
 
+// A query's sum so far, brought to the largest score that it has seen now.
+template <class V>
+void scale_sum(const Tiles<V>& tiles, const Query<V>& query, float* sum) {
+  const typename V::Float factor = V::broadcast(query.factor);
+  for (int32_t d = 0; d < tiles.v_stride; d += V::kLanes)
+    V::store(sum + d, V::load(sum + d) * factor);
+}
+
 // The values of M queries. Tokens that only some of them see are added to those alone: what a query
 // does not see it never touches, not even times 0.
 template <class V, int M>
@@ -142,11 +150,7 @@ void add_tile_values(const Tiles<V>& tiles, int32_t block, const float* weights,
     const Span<V> seen = seen_in(queries[m], block);
     common.begin = max(common.begin, seen.begin);
     common.end = min(common.end, seen.end);
-    if (seen.begin >= seen.end) continue;
-    const typename V::Float factor = V::broadcast(queries[m].factor);
-    float* sum = sums + int64_t{m} * tiles.v_stride;
-    for (int32_t d = 0; d < tiles.v_stride; d += V::kLanes)
-      V::store(sum + d, V::load(sum + d) * factor);
+    if (seen.begin < seen.end) scale_sum<V>(tiles, queries[m], sums + int64_t{m} * tiles.v_stride);
   }
   const bool shared = common.begin < common.end;
   for (int m = 0; m < M; ++m) {
