@@ -18,8 +18,6 @@ constexpr int64_t kLineBytes = 64;
 // keep all that they need for their end.
 constexpr int32_t kCachedDivisor = 8;
 
-int64_t element_bytes(kernels::FloatType type) { return type == kernels::FloatType::kF32 ? 4 : 2; }
-
 // A head's K, [k_dim][page_keys], and V, [page_keys][v_dim], unless that is in K; in whole lines.
 int64_t head_bytes(const PagedNeed& need, kernels::FloatType type) {
   const int64_t values = need.values_in_keys ? 0 : need.v_dim;

@@ -20,6 +20,11 @@
 
 namespace weir::kv {
 
+// Bytes of a number of a key or value.
+inline int64_t element_bytes(kernels::FloatType type) {
+  return type == kernels::FloatType::kF32 ? 4 : 2;
+}
+
 // Slots of states, where layers have them (StateNeed). The same slot is a sequence's, or a
 // checkpoint's, in all such layers.
 struct StateSlots {

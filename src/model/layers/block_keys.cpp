@@ -27,14 +27,13 @@ void put(kernels::FloatType type, uint8_t* begin, int64_t index, float value) {
 }  // namespace
 
 // Heads: a token's inputs for each block that it counts for, then its gates.
-kv::MemoryNeed BlockKeys::Shape::tokens_need() const {
-  return kv::PagedNeed{
+kv::PagedNeed BlockKeys::Shape::tokens_need() const {
+  return {
       .heads = 2 * blocks, .k_dim = dim, .v_dim = dim, .window = tokens(), .values_in_keys = true};
 }
 
-kv::MemoryNeed BlockKeys::Shape::keys_need() const {
-  return kv::PagedNeed{
-      .heads = 1, .k_dim = dim, .v_dim = dim, .values_in_keys = true, .tokens_per_key = ratio};
+kv::PagedNeed BlockKeys::Shape::keys_need() const {
+  return {.heads = 1, .k_dim = dim, .v_dim = dim, .values_in_keys = true, .tokens_per_key = ratio};
 }
 
 BlockKeys::BlockKeys(const LayerSource& source, const std::string& module, const Shape& shape,
@@ -93,7 +92,7 @@ void BlockKeys::weigh(const Pass& pass, int32_t row, int32_t block, int32_t chan
   float* spare = inputs + int64_t{shape_.tokens()} * kChannels;  // [kChannels]
   // Channels of head `head` of what token `position` has left.
   const auto read = [&](int32_t position, int32_t head, float* to) {
-    const int64_t element = element_bytes(kv.type);
+    const int64_t element = kv::element_bytes(kv.type);
     const uint8_t* from = kv.base + pages[position / kPageTokens] * kv.page_bytes +
                           head * kv.head_bytes +
                           (int64_t{position % kPageTokens} * shape_.dim + channel) * element;
@@ -130,7 +129,7 @@ void BlockKeys::turn(const Pass& pass, int32_t position, float* key) const {
 void BlockKeys::store(const Pass& pass, int32_t row, int32_t block, const float* key) const {
   const kernels::KvPages& kv = pass.kv.layer(memory());
   uint8_t* page = kv.base + pass.pages_of(memory(), row)[page_of(block)] * kv.page_bytes;
-  const int32_t slot = slot_of(block), slots = (kPageTokens + shape_.ratio - 1) / shape_.ratio;
+  const int32_t slot = slot_of(block), slots = shape_.keys_need().page_keys();
   for (int64_t d = 0; d < shape_.dim; ++d)
     put(kv.type, page, shape_.transposed ? d * slots + slot : int64_t{slot} * shape_.dim + d,
         key[d]);

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kv/need.h"
+#include "kv/layout.h"
 #include "model/layers/norm_embed.h"
 #include "model/rope.h"
 
@@ -32,8 +32,8 @@ class BlockKeys {
     int32_t tokens() const { return blocks * ratio; }
     int32_t width() const { return blocks * dim; }  // Of a token's inputs, and of its gates.
     // What tokens leave, and the keys.
-    kv::MemoryNeed tokens_need() const;
-    kv::MemoryNeed keys_need() const;
+    kv::PagedNeed tokens_need() const;
+    kv::PagedNeed keys_need() const;
   };
 
   // `module` is bound, "self_attn.compressor"; `memory`: of tokens_need(), keys_need() comes next.
@@ -57,13 +57,10 @@ class BlockKeys {
   // Where a block's key lies that is not transposed; `pages`: of the row's sequence.
   const uint8_t* key(const kernels::KvPages& kv, const int32_t* pages, int32_t block) const {
     return kv.base + pages[page_of(block)] * kv.page_bytes +
-           int64_t{slot_of(block)} * shape_.dim * element_bytes(kv.type);
+           int64_t{slot_of(block)} * shape_.dim * kv::element_bytes(kv.type);
   }
 
  private:
-  static int64_t element_bytes(kernels::FloatType type) {
-    return type == kernels::FloatType::kF32 ? 4 : 2;
-  }
   int32_t last_token(int32_t block) const { return (block + 1) * shape_.ratio - 1; }
   int32_t page_of(int32_t block) const { return last_token(block) / kernels::kPageTokens; }
   int32_t slot_of(int32_t block) const {

@@ -6,8 +6,6 @@ namespace {
 
 using kernels::kPageTokens;
 
-int64_t element_bytes(kernels::FloatType type) { return type == kernels::FloatType::kF32 ? 4 : 2; }
-
 }  // namespace
 
 LatentIndexer::LatentIndexer(const LayerSource& source, const LatentAttention& spec, int rope_index)
@@ -50,7 +48,7 @@ void LatentIndexer::place(const Pass& pass, int32_t row, const float* latent) co
 LatentIndexer::Latents LatentIndexer::latents(const Pass& pass, int32_t row) const {
   const int32_t top_k = spec_.indexer.top_k;
   const kernels::KvPages kv = pass.kv.layer(memory_);
-  const int64_t element = element_bytes(kv.type);
+  const int64_t element = kv::element_bytes(kv.type);
   const uint8_t* first = kv.base + spec_.indexer.dim * kPageTokens * element;
   const int32_t* pages = pass.pages_of(memory_, row);
   const void** at = pass.ws.at(own_latents_, pass.member);

@@ -27,6 +27,13 @@ Result<void> check_not_negative(int layer, std::initializer_list<Number> numbers
 
 Result<void> check_size(int layer, const char* key, int found, int least, int most);
 
+// Of an indexer, whose scores kernels::IndexScores makes.
+struct IndexSizes {
+  int heads, dim, top_k;
+  int rope_dim;  // How many numbers of a query turn.
+};
+Result<void> check_index(int layer, const IndexSizes& sizes);
+
 constexpr int kTapsMax = 16;  // Of convolutions.
 
 }  // namespace weir::model

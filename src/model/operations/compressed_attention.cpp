@@ -1,7 +1,5 @@
 #include "model/operations/compressed_attention.h"
 
-#include <algorithm>
-
 #include "kernels/ops.h"
 #include "model/operations/check_sizes.h"
 #include "model/operations/describe_sizes.h"
@@ -13,13 +11,7 @@ namespace {
 // Scores are made of pages that hold a power of two of keys (kernels::IndexScores).
 Result<void> check_indexer(const CompressedAttention& a, int layer) {
   if (a.index_heads == 0) return {};
-  constexpr int kHeadsMax = 1024, kTopMax = 1 << 16;
-  WEIR_TRY(check_size(layer, "index_n_heads", a.index_heads, 1, kHeadsMax));
-  WEIR_TRY(check_size(layer, "index_head_dim", a.index_dim, std::max(a.rope.dim, 1),
-                      kernels::kIndexDimMax));
-  WEIR_TRY(check_size(layer, "index_n_heads * index_head_dim", a.index_heads * a.index_dim, 1,
-                      kernels::kIndexNumbersMax));
-  WEIR_TRY(check_size(layer, "index_topk", a.top_k, 1, kTopMax));
+  WEIR_TRY(check_index(layer, {a.index_heads, a.index_dim, a.top_k, a.rope.dim}));
   if (a.ratio < 1 || kernels::kPageTokens % a.ratio != 0)
     return wrong(layer,
                  "expected blocks that an indexer chooses to be of 1, 2, 4, 8, 16 or 32 "

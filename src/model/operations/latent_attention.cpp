@@ -1,7 +1,5 @@
 #include "model/operations/latent_attention.h"
 
-#include <algorithm>
-
 #include "kernels/ops.h"
 #include "model/operations/check_sizes.h"
 #include "model/operations/describe_sizes.h"
@@ -12,13 +10,7 @@ namespace {
 
 Result<void> check(const Indexer& indexer, const LatentAttention& a, int layer) {
   if (indexer.heads == 0) return {};
-  constexpr int kHeadsMax = 1024, kTopMax = 1 << 16;
-  WEIR_TRY(check_size(layer, "index_n_heads", indexer.heads, 1, kHeadsMax));
-  WEIR_TRY(check_size(layer, "index_head_dim", indexer.dim, std::max(a.rope.dim, 1),
-                      kernels::kIndexDimMax));
-  WEIR_TRY(check_size(layer, "index_n_heads * index_head_dim", indexer.heads * indexer.dim, 1,
-                      kernels::kIndexNumbersMax));
-  WEIR_TRY(check_size(layer, "index_topk", indexer.top_k, 1, kTopMax));
+  WEIR_TRY(check_index(layer, {indexer.heads, indexer.dim, indexer.top_k, a.rope.dim}));
   if (a.q_rank == 0)
     return wrong(layer, "expected q_lora_rank above 0, of which the indexer's queries are made");
   return check_not_negative(layer, {{"the indexer's norm", indexer.norm_eps}});
