@@ -98,6 +98,45 @@ float scale_at(const StoredQuant& stored, const uint8_t* scales, int64_t index) 
 
 }  // namespace
 
+QuantMatrix matrix_of(const QuantShape& held) {
+  return {.n = held.n,
+          .k = held.k,
+          .group = held.group,
+          .bits = held.bits,
+          .scale_type = held.scale_type};
+}
+
+void pack_block(const QuantShape& held, const RowNumbers* rows, int32_t count, uint8_t* words,
+                uint8_t* scales) {
+  CHECK(held.scales == ScaleForm::kPairs && held.scale_type == FloatType::kF32);
+  CHECK(count <= kBlockRows && held.k % held.group == 0);
+  const int32_t out_bytes = held.bits * kBlockRows;  // Of 8 elements of 16 rows: 1 or 2 lines.
+  for (int32_t first = 0; first < held.k; first += 8, words += out_bytes) {
+    if (count < kBlockRows) std::memset(words, 0, static_cast<size_t>(out_bytes));
+    for (int32_t row = 0; row < count; ++row) {
+      uint64_t eight = 0;
+      std::memcpy(&eight, rows[row].codes + first, 8);
+      if (held.bits == 4) {
+        const uint32_t word = pack4<8>(eight);
+        std::memcpy(words + 4 * row, &word, 4);
+      } else {
+        const std::array<uint32_t, 2> pair = pack8<8>(eight);
+        std::memcpy(words + 4 * row, &pair[0], 4);
+        std::memcpy(words + 64 + 4 * row, &pair[1], 4);
+      }
+    }
+  }
+  for (int32_t g = 0; g < held.k / held.group; ++g) {
+    std::array<float, 2 * kBlockRows> lines{};
+    for (int32_t row = 0; row < count; ++row) {
+      lines[static_cast<size_t>(row)] = rows[row].scales[g];
+      lines[static_cast<size_t>(kBlockRows + row)] = rows[row].biases[g];
+    }
+    std::memcpy(scales, lines.data(), sizeof lines);
+    scales += sizeof lines;
+  }
+}
+
 void dequantise_turned(const StoredQuant& stored, float* out) {
   const int64_t row_bytes = int64_t{stored.k} * stored.bits / 8;
   const int64_t groups = stored.k / stored.group;

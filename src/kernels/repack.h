@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/ops.h"
+#include "kernels/row_numbers.h"
 
 namespace weir::kernels {
 
@@ -37,6 +38,15 @@ NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end);
 // sizes above. REQUIRES: 64-byte alignment of both.
 void repack_blocks(const StoredQuant& stored, int32_t begin, int32_t end, uint8_t* words,
                    uint8_t* scales);
+
+// The matrix that kernels get of a container_of() and its memory, whose bytes are
+// packed_word_bytes() and packed_scale_bytes().
+QuantMatrix matrix_of(const QuantShape& held);
+
+// Packs up to 16 rows in the form of `held` into one block, at whose begin `words` and `scales`
+// point; what rows it lacks are zeros.
+void pack_block(const QuantShape& held, const RowNumbers* rows, int32_t count, uint8_t* words,
+                uint8_t* scales);
 
 // The numbers themselves, v = fma(scale, q, bias) as gemm_quant_f32 has them, transposed: [k, n].
 void dequantise_turned(const StoredQuant& stored, float* out);

@@ -1,0 +1,110 @@
+#include "model/row_packer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace weir::model {
+
+namespace {
+
+using kernels::kBlockRows;
+
+bool all_finite(std::span<const float> numbers) {
+  return std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+RowPacker::RowPacker(std::shared_ptr<const RowSource> source, int64_t first, const RowRuns& runs,
+                     int32_t n, int32_t k)
+    : source_(std::move(source)), first_(first), runs_(runs), n_(n), k_(k) {
+  if (source_->shape()) held_ = kernels::container_of(*source_->shape());
+  if (held_) held_->n = n;
+}
+
+Linear RowPacker::linear() const {
+  Linear linear;
+  linear.n = n_;
+  linear.k = k_;
+  linear.quantised = held_.has_value();
+  if (held_)
+    linear.quant = kernels::matrix_of(*held_);
+  else
+    linear.floats = {.n = n_, .k = k_, .type = kernels::FloatType::kF32};
+  return linear;
+}
+
+template <class F>
+void RowPacker::for_neighbours(int32_t begin, int32_t end, F&& fn) const {
+  for (int32_t row = begin; row < end;) {
+    int64_t length = end - row;
+    if (!runs_.one()) length = std::min(length, runs_.length - row % runs_.length);
+    fn(row - begin, first_ + runs_.stored(row), static_cast<int32_t>(length));
+    row += static_cast<int32_t>(length);
+  }
+}
+
+void RowPacker::read_floats(const RowSource::Bases& bases, int32_t begin, int32_t end,
+                            float* out) const {
+  for_neighbours(begin, end, [&](int32_t i, int64_t first, int32_t count) {
+    source_->floats(bases, first, count, out + int64_t{i} * k_);
+  });
+}
+
+bool RowPacker::pack(const RowSource::Bases& bases, int32_t begin, int32_t end,
+                     const Target& to) const {
+  CHECK(begin % kBlockRows == 0);
+  if (!held_) {
+    float* out = to.floats + int64_t{begin} * k_;
+    read_floats(bases, begin, end, out);
+    return all_finite({out, static_cast<size_t>(int64_t{end - begin} * k_)});
+  }
+  const kernels::QuantShape& held = *held_;
+  kernels::RowBuffer buffer(*source_->shape(), kBlockRows);
+  bool finite = true;
+  for (; begin < end; begin += kBlockRows) {
+    const int32_t count = std::min(kBlockRows, end - begin);
+    for_neighbours(begin, begin + count, [&](int32_t i, int64_t first, int32_t some) {
+      source_->rows(bases, first, some, buffer.rows() + i);
+    });
+    for (int32_t i = 0; i < count; ++i) {
+      const kernels::RowNumbers& row = buffer.row(i);
+      kernels::lower_row(*source_->shape(), held, row);
+      const auto groups = static_cast<size_t>(k_ / held.group);
+      finite = finite && all_finite({row.scales, groups}) && all_finite({row.biases, groups});
+    }
+    kernels::pack_block(
+        held, buffer.rows(), count, to.words + kernels::packed_word_bytes(begin, k_, held.bits),
+        to.scales + kernels::packed_scale_bytes(begin, k_, held.group, held.scale_type));
+  }
+  return finite;
+}
+
+bool RowPacker::pack_turned(const RowSource::Bases& bases, float* out) const {
+  std::vector<float> row(static_cast<size_t>(k_));
+  bool finite = true;
+  for (int32_t r = 0; r < n_; ++r) {
+    read_floats(bases, r, r + 1, row.data());
+    finite = finite && all_finite(row);
+    for (int64_t i = 0; i < k_; ++i) out[i * n_ + r] = row[static_cast<size_t>(i)];
+  }
+  return finite;
+}
+
+bool RowPacker::same(const RowPacker& other) const { return text() == other.text(); }
+
+std::string RowPacker::text() const {
+  std::string text = source_->layout();
+  for (const int64_t number : {first_, runs_.length, runs_.step, int64_t{n_}, int64_t{k_},
+                               int64_t{held_.has_value()}})
+    text.append(" ").append(std::to_string(number));
+  return text;
+}
+
+}  // namespace weir::model
