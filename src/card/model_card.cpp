@@ -15,6 +15,7 @@ namespace weir::card {
 namespace {
 
 constexpr char kConfig[] = "config.json";
+constexpr char kModeloptConfig[] = "hf_quant_config.json";
 // Ten times the largest config.json published.
 constexpr size_t kConfigBytesMax = size_t{4} << 20;
 
@@ -32,6 +33,19 @@ Result<JsonDoc> read_config(const ModelFiles& files, std::span<const std::string
   return doc;
 }
 
+Result<WeightFormat> read_weight_format(const ModelFiles& files, JsonValue config) {
+  WEIR_ASSIGN(WeightFormat format, WeightFormat::from_config(config));
+  if (format.quantised()) return format;
+  WEIR_ASSIGN(const std::optional<std::string> text,
+              files.read_text(kModeloptConfig, kConfigBytesMax));
+  if (!text) return format;
+  Result<JsonDoc> doc = parse_config(*text);
+  if (!doc)
+    return fail(ErrorCode::kConfig,
+                files.where() + "/" + kModeloptConfig + ": " + doc.error().message);
+  return WeightFormat::from_modelopt(doc->root());
+}
+
 }  // namespace
 
 Result<ModelCard> ModelCard::open(ModelFiles model_files, std::span<const std::string> overrides) {
@@ -40,7 +54,7 @@ Result<ModelCard> ModelCard::open(ModelFiles model_files, std::span<const std::s
   const auto read = [&]() -> Result<void> {
     WEIR_ASSIGN(card.config, read_config(card.files, overrides));
     const JsonValue root = card.config.root();
-    WEIR_ASSIGN(card.weights, WeightFormat::from_config(root));
+    WEIR_ASSIGN(card.weights, read_weight_format(card.files, root));
     WEIR_ASSIGN(card.tokenizer, read_tokenizer_settings(card.files));
     WEIR_ASSIGN(card.generation, read_generation_settings(card.files, root));
     WEIR_ASSIGN(const Modules modules, read_modules(card.files));

@@ -34,7 +34,7 @@ class Decoder final : public Model {
   ModelMemory memory() const override;
   TokenWork token_work() const override;
   WeightFiles files() const override {
-    return {.all = checkpoint_->files(), .in_place = store_.mapped_files()};
+    return {.all = checkpoint_->files(), .in_place = store_.mapped_files(), .fault = store_.fault()};
   }
   StreamedBank* streamed_bank() const override { return streamed_; }
   using Model::forward;

@@ -115,9 +115,11 @@ struct WeightFiles {
   // The files that some weight is used from in place: what is computed is right as long as these do
   // not change. Empty where all weights were packed or copied.
   std::span<const FileView* const> in_place;
+  // What pack() found in a tensor that cannot be a weight; empty: nothing.
+  std::string fault{};
 
   // After pack(): an error if a file has been changed since bind(), and so may have been read as it
-  // never was.
+  // never was; or the fault.
   Result<void> check() const;
 };
 

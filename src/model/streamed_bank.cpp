@@ -31,6 +31,26 @@ Result<void> StreamedBank::check(int32_t top_k, size_t experts) const {
   return {};
 }
 
+namespace {
+
+// The experts' matrices from `begin` on lie in the same bytes as those before: gate and up, row by
+// row.
+bool shares_pieces(std::span<const StoredMatrix> matrices, size_t begin, size_t experts) {
+  if (begin == 0) return false;
+  for (size_t e = 0; e < experts; ++e) {
+    const StoredMatrix &a = matrices[begin - experts + e], &b = matrices[begin + e];
+    const auto same = [](const StoredMatrix::Piece& x, const StoredMatrix::Piece& y) {
+      return x.file == y.file && x.offset == y.offset && x.bytes == y.bytes;
+    };
+    if (!a.source || !b.source || a.pieces != b.pieces ||
+        !std::ranges::equal(a.piece, b.piece, same))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 // The last matrix, down_proj, is part 1.
 Result<SlotForm> StreamedBank::form_of(std::span<const StoredMatrix> matrices, size_t experts) {
   SlotForm form;
@@ -43,7 +63,8 @@ Result<SlotForm> StreamedBank::form_of(std::span<const StoredMatrix> matrices, s
                         all[0].format_name() + " [" + std::to_string(all[0].linear.n) + ", " +
                         std::to_string(all[0].linear.k) +
                         "], as expert 0 of the layer is stored; " + "found " + other.format_name());
-    form.add(begin + experts == matrices.size() ? 1 : 0, all[0]);
+    const bool down = begin + experts == matrices.size();
+    form.add(down ? 1 : 0, all[0], !down && shares_pieces(matrices, begin, experts));
   }
   return form;
 }
@@ -51,14 +72,17 @@ Result<SlotForm> StreamedBank::form_of(std::span<const StoredMatrix> matrices, s
 void StreamedBank::add_to_catalogue(const SlotForm& form, std::span<const StoredMatrix> matrices,
                                     size_t experts) {
   std::array<int32_t, ssd::kParts> ranges{};
+  std::vector<bool> shares;  // By matrix of an expert.
   for (size_t m = 0; m < matrices.size(); m += experts)
-    ranges[m + experts == matrices.size() ? 1 : 0] += matrices[m].pieces;
+    shares.push_back(m + experts < matrices.size() && shares_pieces(matrices, m, experts));
+  for (size_t m = 0; m < matrices.size(); m += experts)
+    if (!shares[m / experts]) ranges[m + experts == matrices.size() ? 1 : 0] += matrices[m].pieces;
   catalogue_->add_layer(form.part_bytes(), ranges);
   std::vector<ssd::StoredRange> of_expert;
   for (size_t e = 0; e < experts; ++e) {
     of_expert.clear();
     for (size_t m = e; m < matrices.size(); m += experts)
-      for (int32_t i = 0; i < matrices[m].pieces; ++i) {
+      for (int32_t i = 0; i < matrices[m].pieces && !shares[m / experts]; ++i) {
         const StoredMatrix::Piece& piece = matrices[m].piece[static_cast<size_t>(i)];
         of_expert.push_back({piece.file_number, piece.offset, piece.bytes});
       }

@@ -27,7 +27,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,7 +36,9 @@
 #include "card/checkpoint.h"
 #include "card/weight_format.h"
 #include "model/placer.h"
+#include "model/rows/stored_rows.h"
 #include "model/spec.h"
+#include "model/tensor_taker.h"
 #include "model/weight_store.h"
 #include "model/weight_tally.h"
 
@@ -71,6 +72,7 @@ class WeightBinder {
   WeightBinder(const card::Checkpoint& checkpoint, const ModelSpec& spec,
                const card::WeightFormat& format, const Arithmetic& arithmetic, WeightStore& store)
       : checkpoint_(checkpoint),
+        taker_(checkpoint),
         spec_(spec),
         format_(format),
         arithmetic_(arithmetic),
@@ -136,11 +138,9 @@ class WeightBinder {
   void ignore(int layer, std::string_view part);
 
   // The caller has found something wrong.
-  void refuse(Error error) {
-    if (!error_) error_ = std::move(error);
-  }
+  void refuse(Error error) { taker_.refuse(std::move(error)); }
   // Something was wrong: what else would be bound, and the memory it takes, is of no use.
-  bool failed() const { return error_.has_value(); }
+  bool failed() const { return taker_.error().has_value(); }
   // The first error; else the first tensor that nothing has bound.
   Result<void> finish() const;
   // What has been bound so far.
@@ -155,9 +155,11 @@ class WeightBinder {
     const card::StoredTensor* biases = nullptr;  // Of the affine groups.
     const card::StoredTensor* bias = nullptr;    // Of the linear layer.
     card::MatrixFormat format{};
+    std::optional<StoredRows> stored;  // In place of the weight, in other formats than MLX's.
     int32_t k = 0;
     int64_t n = 0;        // Rows in all.
     bool turned = false;  // Stored as [k, n].
+    bool stacked = false;  // Matrices of n rows, one after another.
   };
 
   std::string stored_path(int layer, std::string_view part, int expert = 0) const;
@@ -174,6 +176,11 @@ class WeightBinder {
   // come in runs.
   StoredMatrix locate(const Module& module, int64_t row, int32_t n, Precision precision,
                       const RowRuns& runs = {});
+  // The same of a matrix that is stacked among others in what `stored` reads.
+  StoredMatrix locate_rows(const StoredRows& stored, int64_t matrix, int64_t matrices, int64_t row,
+                           const RowRuns& runs, int32_t n, int32_t k, Precision precision) const;
+  // MLX's affine tensors of a module.
+  bool open_affine(Module& module, std::vector<int64_t> shape);
   void bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts, int32_t k,
                   bool bias, std::vector<Linear>& out);
   // The same rows as columns: [module.k, n], of floats.
@@ -190,6 +197,9 @@ class WeightBinder {
   bool in_tensors(int layer, std::string_view part) const;
   // ExpertTensors::transposed, where the shape of the layer's tensors does not say it.
   bool experts_transposed(int layer, int64_t width, int64_t hidden) const;
+  // Which tensor says that the module is quantised, or null.
+  const card::StoredTensor* quantised_by(const std::string& path) const;
+  bool stores_module(const std::string& path) const;
   // A float matrix but for its rows.
   Linear float_linear(DType type, int32_t n, int32_t k, Precision precision) const;
   // Calls fn(matrix) for each expert, but not after an error.
@@ -200,14 +210,15 @@ class WeightBinder {
   template <class F>
   void for_tensor_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
                           bool bias, F&& fn);
-  const card::StoredTensor* take(const std::string& name);
   const card::StoredTensor* take(const std::string& name, std::span<const DType> types,
-                                 std::span<const int64_t> shape, std::string_view note = {});
-  void reject(std::string message);
+                                 std::span<const int64_t> shape, std::string_view note = {}) {
+    return taker_.take(name, types, shape, note);
+  }
   template <class T>
   T unwrap(Result<T> result);
 
   const card::Checkpoint& checkpoint_;
+  TensorTaker taker_;
   const ModelSpec& spec_;
   const card::WeightFormat& format_;
   const Arithmetic arithmetic_;
@@ -216,9 +227,7 @@ class WeightBinder {
   const std::string layers_;  // Of ModelSpec::layers and other_layers, what the file has.
   const bool turned_;         // The weights of layers are stored as [k, n].
   const bool sums_stored_;    // The file's norms hold what they mean, offset included.
-  std::set<std::string, std::less<>> taken_;
   WeightTally tally_;
-  std::optional<Error> error_;
 };
 
 }  // namespace weir::model
