@@ -121,7 +121,8 @@ TEST_F(WeightsTest, AsksForQuantisationInTheConfig) {
     edit_config(key, "\"license\"");
   const std::string message = error();
   EXPECT_NE(message.find(
-                "config.json: expected 'quantization', because m/model.safetensors has a tensor"),
+                "config.json: expected 'quantization' or 'quantization_config', because "
+                "m/model.safetensors has a tensor"),
             std::string::npos)
       << message;
 }
