@@ -6,6 +6,10 @@ set -euo pipefail
 data="$(cd "$(dirname "$0")" && pwd)/data"
 case "$2" in
   families) exec "$1" families --stream-experts "${WEIR_FAMILIES:-$data/families}" ;;
+  formats)
+    [ -n "${WEIR_FORMATS:-}" ] || { echo "skipped: no fixtures of formats (tools/test unpacks them)"; exit 77; }
+    "$1" quantize "$WEIR_FORMATS"
+    exec "$1" families --stream-experts "$WEIR_FORMATS" ;;
   templates) exec "$1" templates ${WEIR_FIXTURES:+"$WEIR_FIXTURES/chat_templates"} "$data/chat_templates" ;;
   models)
     [ -n "${WEIR_MODELS:-}" ] || { echo "skipped: no reference models (WEIR_MODELS, ../shared/models)"; exit 77; }

@@ -71,7 +71,7 @@ class NamePatternCompiler {
   using State = NamePattern::State;
   struct Node {
     enum class Kind : uint8_t { kState, kSequence, kChoice, kRepeat, kAhead } kind;
-    State state{};  // kState: but for `next`; kAhead: its kind.
+    State state{};         // kState: but for `next`; kAhead: its kind.
     int min = 0, max = 0;  // kRepeat; max < 0: no bound.
     std::vector<Node> parts{};
   };
@@ -197,8 +197,8 @@ class NamePatternCompiler {
       if (done()) return refuse("a '[' without its ']'");
       const std::optional<Bytes> low = in_brackets();
       if (!low) return refuse("an escape in brackets that is not read");
-      const bool ranged = low->count() == 1 && at_ + 1 < text_.size() && peek() == '-' &&
-                          text_[at_ + 1] != ']';
+      const bool ranged =
+          low->count() == 1 && at_ + 1 < text_.size() && peek() == '-' && text_[at_ + 1] != ']';
       if (!ranged) {
         out |= *low;
         continue;
@@ -208,8 +208,8 @@ class NamePatternCompiler {
       const size_t from = low->_Find_first();
       if (!high || high->count() != 1 || high->_Find_first() < from)
         return refuse("a range in brackets whose ends are not in order");
-      out |= range(static_cast<unsigned char>(from),
-                   static_cast<unsigned char>(high->_Find_first()));
+      out |=
+          range(static_cast<unsigned char>(from), static_cast<unsigned char>(high->_Find_first()));
     }
     skip("]");
     return set(negated ? ~out : out);
@@ -273,9 +273,8 @@ class NamePatternCompiler {
       case Node::Kind::kChoice: {
         int32_t first = emit(node.parts.back(), next);
         for (size_t i = node.parts.size() - 1; i-- > 0;)
-          first = add({.kind = State::Kind::kSplit,
-                       .next = emit(node.parts[i], next),
-                       .other = first});
+          first =
+              add({.kind = State::Kind::kSplit, .next = emit(node.parts[i], next), .other = first});
         return first;
       }
       case Node::Kind::kAhead:
@@ -322,7 +321,8 @@ bool NamePattern::holds(Run& run, const State& state, size_t at) const {
       return at == name.size() || (at + 1 == name.size() && name[at] == '\n');
     case State::Kind::kWordEdge:
     case State::Kind::kNoWordEdge: {
-      const bool edge = (at > 0 && is_word(name[at - 1])) != (at < name.size() && is_word(name[at]));
+      const bool edge =
+          (at > 0 && is_word(name[at - 1])) != (at < name.size() && is_word(name[at]));
       return edge == (state.kind == State::Kind::kWordEdge);
     }
     case State::Kind::kAhead:

@@ -1,5 +1,5 @@
 // NamePattern: regular expressions over names of modules, as Python's re.match has them, for the
-// rules in configs of quantised checkpoints. They come from files that nobody has looked through,
+// rules in configs of quantised checkpoints. They come from files that are not trusted,
 // so matching takes no more than (length of the pattern) x (length of the name) steps, without
 // recursion: a program of states that are followed side by side. A lookahead is such a run of its
 // own; what those add is bounded by kStepsMax.

@@ -39,8 +39,8 @@ struct MatrixFormat {
   int32_t bits = 4;
   int32_t group = 64;  // Neighbouring inputs of a row that share a scale; 0: all.
   // Of compressed-tensors.
-  bool floats = false;     // Numbers are small floats, not integers.
-  bool symmetric = true;   // Groups have no zero points.
+  bool floats = false;    // Numbers are small floats, not integers.
+  bool symmetric = true;  // Groups have no zero points.
   // Of FP8: rows and columns that share a scale; 0: the scales' shape says it.
   int32_t block_rows = 0;
   int32_t block_columns = 0;
@@ -63,6 +63,8 @@ class WeightFormat {
   static Result<WeightFormat> from_modelopt(JsonValue config);
 
   bool quantised() const { return quantised_; }
+  // Of modules of which the config says nothing else.
+  const MatrixFormat& usual() const { return default_; }
   // The format of a module, by its path in the checkpoint, whose tensors say that it is quantised.
   // An error where the config has none for it.
   Result<MatrixFormat> of(std::string_view module) const;

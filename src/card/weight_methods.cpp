@@ -187,7 +187,8 @@ Result<void> WeightFormat::read_fp8(const ConfigReader& c) {
 
 Result<void> WeightFormat::read_bitnet(const ConfigReader& c) {
   default_ = {.layout = Layout::kBitNet, .bits = 2, .group = 0};
-  WEIR_ASSIGN(const std::string linear, choice(c, "linear_class", {"", "bitlinear", "autobitlinear"}));
+  WEIR_ASSIGN(const std::string linear,
+              choice(c, "linear_class", {"", "bitlinear", "autobitlinear"}));
   default_.divides = linear != "autobitlinear";
   WEIR_TRY(choice(c, "quantization_mode", {"", "offline"}));
   return {};

@@ -45,6 +45,8 @@ struct ModelOptions {
   bool stream_experts = false;
   // With stream_experts: tokens of a slab (Lane::kSlab); 0: none.
   int32_t slab_rows = 0;
+  // Matrices that are stored in floats are held in so many bits; 0: as they are stored.
+  int32_t quantise_bits = 0;
 };
 
 // Rows of numbers that a pass gives, one after another.

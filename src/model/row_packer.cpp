@@ -101,8 +101,8 @@ bool RowPacker::same(const RowPacker& other) const { return text() == other.text
 
 std::string RowPacker::text() const {
   std::string text = source_->layout();
-  for (const int64_t number : {first_, runs_.length, runs_.step, int64_t{n_}, int64_t{k_},
-                               int64_t{held_.has_value()}})
+  for (const int64_t number :
+       {first_, runs_.length, runs_.step, int64_t{n_}, int64_t{k_}, int64_t{held_.has_value()}})
     text.append(" ").append(std::to_string(number));
   return text;
 }

@@ -51,8 +51,8 @@ bool SlotForm::same(const StoredMatrix& a, const StoredMatrix& b) {
 }
 
 void SlotForm::add(size_t part, const StoredMatrix& matrix, bool shares) {
-  CHECK(matrix.source || (matrix.in_rows() && !shares &&
-                          matrix.linear.quantised == matrix.format.has_value()));
+  CHECK(matrix.source ||
+        (matrix.in_rows() && !shares && matrix.linear.quantised == matrix.format.has_value()));
   Matrix& m = parts_[part].emplace_back();
   m.linear = matrix.linear;
   m.linear.bias = nullptr;
@@ -118,8 +118,7 @@ void SlotForm::unpack(size_t part, int32_t unit, std::span<const ssd::StoredRang
   }
 }
 
-void SlotForm::unpack(const Matrix& m, int32_t unit, const RowSource::Bases& bases,
-                      std::byte* to) {
+void SlotForm::unpack(const Matrix& m, int32_t unit, const RowSource::Bases& bases, std::byte* to) {
   const Linear& l = m.linear;
   const int32_t begin = unit * kUnitBlocks;
   const int32_t end = std::min(begin + kUnitBlocks, blocks_of(l));

@@ -30,8 +30,7 @@ const card::StoredTensor* TensorTaker::take(const std::string& name) {
 }
 
 const card::StoredTensor* TensorTaker::take(const std::string& name, std::span<const DType> types,
-                                            std::span<const int64_t> shape,
-                                            std::string_view note) {
+                                            std::span<const int64_t> shape, std::string_view note) {
   const std::string expected = types_text(types) + " " + shape_text(shape) + std::string(note);
   const card::StoredTensor* stored = take(name);
   if (stored == nullptr) {

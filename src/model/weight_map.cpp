@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/rows/float_rows.h"
+#include "model/rows/quantising_rows.h"
+
 namespace weir::model {
 
 namespace {
@@ -27,11 +30,11 @@ std::string_view default_name(std::string_view part) {
 // Scales of activations, or of keys and values, that a quantised checkpoint says for arithmetic in
 // few bits: here it is done in more.
 bool is_activation_scale(std::string_view name) {
-  static constexpr std::array kNames = {"input_scale",        "input_global_scale",
-                                        "input_zero_point",   "output_scale",
-                                        "activation_scale",   "activation_scale_ub",
-                                        "input_scale_ub",     "k_scale",
-                                        "v_scale",            "q_scale"};
+  static constexpr std::array kNames = {"input_scale",      "input_global_scale",
+                                        "input_zero_point", "output_scale",
+                                        "activation_scale", "activation_scale_ub",
+                                        "input_scale_ub",   "k_scale",
+                                        "v_scale",          "q_scale"};
   const std::string_view last = name.substr(name.rfind('.') + 1);
   return std::ranges::count(kNames, last) > 0;
 }
@@ -109,10 +112,9 @@ bool WeightBinder::has_weight(int layer, std::string_view part) const {
 }
 
 bool WeightBinder::stores_module(const std::string& path) const {
-  return std::ranges::any_of(std::array{".weight", ".qweight", ".weight_packed"},
-                             [&](const char* suffix) {
-                               return checkpoint_.find(path + suffix) != nullptr;
-                             });
+  return std::ranges::any_of(
+      std::array{".weight", ".qweight", ".weight_packed"},
+      [&](const char* suffix) { return checkpoint_.find(path + suffix) != nullptr; });
 }
 
 const card::StoredTensor* WeightBinder::quantised_by(const std::string& path) const {
@@ -125,7 +127,7 @@ const card::StoredTensor* WeightBinder::quantised_by(const std::string& path) co
 
 std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
                                                        std::span<const int64_t> rows, int32_t k,
-                                                       bool bias) {
+                                                       bool bias, bool stays) {
   if (failed()) return std::nullopt;
   Module m;
   m.path = path;
@@ -140,6 +142,8 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   if (m.turned) std::swap(shape[0], shape[1]);
   if (quantised == nullptr) {
     m.weight = take(path + ".weight", kFloatTypes, shape);
+    if (m.weight != nullptr && !stays && !(m.turned && m.stacked))
+      m.stored = quantised_floats(*m.weight, path, m.n, k, m.turned);
   } else if (!format_.quantised()) {
     taker_.reject("config.json: expected 'quantization' or 'quantization_config', because " +
                   checkpoint_.file(*quantised).name() + " has a tensor '" + quantised->name +
@@ -153,17 +157,34 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
       m.stored = take_rows(taker_, path, m.format, rows, k);
   }
   if (failed()) return std::nullopt;
+  modules_.push_back({.path = path,
+                      .rows = {rows.begin(), rows.end()},
+                      .k = k,
+                      .quantised = quantised != nullptr,
+                      .format = m.format,
+                      .turned = m.turned});
   return m;
+}
+
+std::optional<StoredRows> WeightBinder::quantised_floats(const card::StoredTensor& tensor,
+                                                         const std::string& path, int64_t n,
+                                                         int32_t k, bool turned) const {
+  if (arithmetic_.quantise_bits == 0 || k % 32 != 0 || k > kernels::kMaxLayerK) return std::nullopt;
+  const DType type = tensor.tensor.type;
+  auto floats = std::make_shared<FloatRows>(type, k, turned ? n : 0);
+  const int32_t bits = is_router(path) ? 8 : arithmetic_.quantise_bits;
+  return StoredRows{
+      std::make_shared<QuantisingRows>(std::move(floats), k, bits, k % 64 == 0 ? 64 : 32, type),
+      {&tensor}};
 }
 
 bool WeightBinder::open_affine(Module& m, std::vector<int64_t> shape) {
   const std::string note = " (" + std::to_string(m.format.bits) + " bits in groups of " +
                            std::to_string(m.format.group) + ")";
   if (m.k % m.format.group != 0 || m.k > kernels::kMaxLayerK) {
-    taker_.reject(checkpoint_.name() + ": tensor '" + m.path +
-                  ".weight': expected a width up to " + std::to_string(kernels::kMaxLayerK) +
-                  " that is a multiple of " + std::to_string(m.format.group) + ", found " +
-                  std::to_string(m.k));
+    taker_.reject(checkpoint_.name() + ": tensor '" + m.path + ".weight': expected a width up to " +
+                  std::to_string(kernels::kMaxLayerK) + " that is a multiple of " +
+                  std::to_string(m.format.group) + ", found " + std::to_string(m.k));
     return false;
   }
   static constexpr std::array kWords = {DType::kU32};
@@ -272,8 +293,7 @@ StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix,
   }
   out.linear = RowPacker(stored.source, row, runs, n, k).linear();
   if (!out.linear.quantised) out.type = DType::kF32;
-  out.linear.int8 =
-      out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
+  out.linear.int8 = out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
   out.linear.bf16_prompts =
       out.linear.quantised && arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
   return out;
@@ -282,8 +302,7 @@ StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix,
 StoredMatrix WeightBinder::locate_turned(const Module& m, int64_t row, int32_t n) {
   StoredMatrix out = locate(m, row, n, Precision::kFloatActivations);
   const bool codes = out.format || out.source;
-  out.linear =
-      float_linear(codes ? DType::kF32 : out.type, m.k, n, Precision::kFloatActivations);
+  out.linear = float_linear(codes ? DType::kF32 : out.type, m.k, n, Precision::kFloatActivations);
   out.row_step = 1;
   out.column_step = m.k;
   return out;
@@ -299,8 +318,8 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& p
   std::vector<SplitHead> out;
   if (has_weight(layer, parts.first)) {
     const std::array<int64_t, 2> first_rows = {heads, k}, second_rows = {heads, second};
-    const auto turned = open(stored_path(layer, parts.first), first_rows, first, false);
-    const auto plain = open(stored_path(layer, parts.second), second_rows, k, false);
+    const auto turned = open(stored_path(layer, parts.first), first_rows, first, false, true);
+    const auto plain = open(stored_path(layer, parts.second), second_rows, k, false, true);
     for (int64_t h = 0; turned && plain && h < heads; ++h)
       out.push_back({.turned = bind(*turned, h * k, k, Precision::kFloatActivations),
                      .plain = bind(*plain, h * second, second, Precision::kFloatActivations)});
@@ -308,7 +327,7 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& p
   }
   const int64_t head_rows = int64_t{first} + second;
   const std::array<int64_t, 1> rows = {heads * head_rows};
-  const auto module = open(stored_path(layer, parts.both), rows, k, false);
+  const auto module = open(stored_path(layer, parts.both), rows, k, false, true);
   for (int64_t h = 0; module && h < heads; ++h)
     out.push_back(
         {.turned = place(locate_turned(*module, h * head_rows, first), store_),
@@ -417,8 +436,12 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
   const std::array<int64_t, 2> bias_shape = {count, rows};
   const card::StoredTensor* biases = bias ? take(path + "_bias", kFloatTypes, bias_shape) : nullptr;
   const RowRuns bias_runs = {.length = 1, .step = step};
-  if (checkpoint_.find(path + "_blocks") != nullptr) {
-    const auto stored = take_blocks(taker_, path, count, rows, k);
+  const bool blocks = checkpoint_.find(path + "_blocks") != nullptr;
+  const card::StoredTensor* weight = blocks ? nullptr : take(path, kFloatTypes, shape);
+  if (failed()) return;
+  const auto stored = blocks ? take_blocks(taker_, path, count, rows, k)
+                             : quantised_floats(*weight, path, rows, k, transposed);
+  if (stored || failed()) {
     for (int64_t e = 0; stored && e < count && !failed(); ++e) {
       StoredMatrix matrix = locate_rows(*stored, e, count, first, step > 1 ? bias_runs : RowRuns{},
                                         n, k, Precision::kAsComputed);
@@ -428,7 +451,6 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
     }
     return;
   }
-  const card::StoredTensor* weight = take(path, kFloatTypes, shape);
   for (int64_t e = 0; e < count && !failed(); ++e) {
     const int64_t at = e * rows * k + (transposed ? first : first * k);
     StoredMatrix matrix;
@@ -439,8 +461,7 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
     matrix.pieces = 1;
     matrix.row_step = transposed ? step : step * k;
     matrix.column_step = transposed ? rows : 1;
-    if (biases != nullptr)
-      matrix.linear.bias = widened(*biases, e * rows + first, n, 0, bias_runs);
+    if (biases != nullptr) matrix.linear.bias = widened(*biases, e * rows + first, n, 0, bias_runs);
     fn(matrix);
   }
 }
@@ -530,9 +551,9 @@ const int32_t* WeightBinder::choices(int layer, std::string_view name, int32_t r
     const int32_t* row = out + i / columns * columns;
     if (wide < 0 || wide >= count || std::count(row, static_cast<const int32_t*>(out + i), wide)) {
       taker_.reject(checkpoint_.file(*stored).name() + ": tensor '" + stored->name +
-             "': expected different numbers from 0 to " + std::to_string(count - 1) +
-             " in each row, found " + std::to_string(wide) + " in row " +
-             std::to_string(i / columns));
+                    "': expected different numbers from 0 to " + std::to_string(count - 1) +
+                    " in each row, found " + std::to_string(wide) + " in row " +
+                    std::to_string(i / columns));
       return nullptr;
     }
     out[i] = static_cast<int32_t>(wide);
@@ -544,6 +565,8 @@ const float* WeightBinder::row_scales(int layer, std::string_view part, int32_t 
   const std::string path = stored_path(layer, part);
   if (failed() || quantised_by(path) != nullptr) return nullptr;
   const std::array<int64_t, 2> shape = {n, k};
+  for (BoundModule& module : modules_)
+    if (module.path == path) module.unit_rows = true;
   const card::StoredTensor* stored = take(path + ".weight", kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
   const float* scales =
@@ -627,10 +650,10 @@ std::vector<NormWeights> WeightBinder::head_norms(int layer, const Norm& norm, i
 
 void WeightBinder::ignore(int layer, std::string_view part) {
   const std::string path = stored_path(layer, part);
-  for (const char* suffix : {".weight", ".scales", ".biases", ".bias", ".qweight", ".qzeros",
-                             ".g_idx", ".weight_packed", ".weight_scale", ".weight_scale_inv",
-                             ".weight_shape", ".weight_zero_point", ".weight_g_idx",
-                             ".weight_global_scale", ".weight_scale_2"})
+  for (const char* suffix :
+       {".weight", ".scales", ".biases", ".bias", ".qweight", ".qzeros", ".g_idx", ".weight_packed",
+        ".weight_scale", ".weight_scale_inv", ".weight_shape", ".weight_zero_point",
+        ".weight_g_idx", ".weight_global_scale", ".weight_scale_2"})
     taker_.take(path + suffix);
 }
 

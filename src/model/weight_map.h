@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "card/checkpoint.h"
 #include "card/weight_format.h"
+#include "model/bound_module.h"
 #include "model/placer.h"
 #include "model/rows/stored_rows.h"
 #include "model/spec.h"
@@ -67,6 +68,7 @@ class WeightBinder {
   struct Arithmetic {
     bool int8 = false;
     bool bf16_prompts = false;
+    int32_t quantise_bits = 0;  // Of matrices that are stored in floats; 0: they stay floats.
   };
 
   WeightBinder(const card::Checkpoint& checkpoint, const ModelSpec& spec,
@@ -145,6 +147,8 @@ class WeightBinder {
   Result<void> finish() const;
   // What has been bound so far.
   const WeightTally& tally() const { return tally_; }
+  // The modules among it that may be stored quantised, or are.
+  std::vector<BoundModule> take_modules() { return std::move(modules_); }
 
  private:
   // A module as stored: [lead..., n, k], quantised or float.
@@ -157,8 +161,8 @@ class WeightBinder {
     card::MatrixFormat format{};
     std::optional<StoredRows> stored;  // In place of the weight, in other formats than MLX's.
     int32_t k = 0;
-    int64_t n = 0;        // Rows in all.
-    bool turned = false;  // Stored as [k, n].
+    int64_t n = 0;         // Rows in all.
+    bool turned = false;   // Stored as [k, n].
     bool stacked = false;  // Matrices of n rows, one after another.
   };
 
@@ -170,8 +174,14 @@ class WeightBinder {
   std::string stored_layers() const;
   bool stores_turned() const;
   bool stores_sums() const;
+  // `stays`: floats are not quantised here.
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
-                             bool bias);
+                             bool bias, bool stays = false);
+  // Float matrices in a tensor, of n rows each, as Arithmetic::quantise_bits has them, or nothing.
+  // `turned`: they are stored as [k, n].
+  std::optional<StoredRows> quantised_floats(const card::StoredTensor& tensor,
+                                             const std::string& path, int64_t n, int32_t k,
+                                             bool turned) const;
   // Rows [row, row + n) of the module, all leading dimensions counted, or n rows from there on that
   // come in runs.
   StoredMatrix locate(const Module& module, int64_t row, int32_t n, Precision precision,
@@ -228,6 +238,7 @@ class WeightBinder {
   const bool turned_;         // The weights of layers are stored as [k, n].
   const bool sums_stored_;    // The file's norms hold what they mean, offset included.
   WeightTally tally_;
+  std::vector<BoundModule> modules_;
 };
 
 }  // namespace weir::model

@@ -276,9 +276,8 @@ int64_t WeightStore::run(const TurnJob& job) {
 
 int64_t WeightStore::run(const SourcedJob& job) {
   Sourced& s = *job.matrix;
-  const bool finite = s.matrix.turned()
-                          ? s.packer.pack_turned(s.matrix.bases(), s.to.floats)
-                          : s.packer.pack(s.matrix.bases(), job.begin, job.end, s.to);
+  const bool finite = s.matrix.turned() ? s.packer.pack_turned(s.matrix.bases(), s.to.floats)
+                                        : s.packer.pack(s.matrix.bases(), job.begin, job.end, s.to);
   if (!finite) s.finite.store(false, std::memory_order_relaxed);
   // Rows of all jobs may lie among one another in the file.
   if (s.jobs.fetch_sub(1) == 1)

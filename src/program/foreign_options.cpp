@@ -104,7 +104,7 @@ constexpr std::array kOptions = {
     Answer{"--mmproj --mmproj-url --mmproj-auto --limit-mm-per-prompt --media-path",
            "Weir reads text only"},
     Answer{"--dtype --quantization -q --load-format --gguf",
-           "weights are used as they are stored (MLX's quantisation, f16, bf16, f32); --compute "
+           "weights are used as they are stored, floats also in fewer bits (--quantize); --compute "
            "chooses the arithmetic"},
     Answer{"--tokenizer --tokenizer-mode", "the tokenizer is tokenizer.json in the model's folder"},
     Answer{"-s --seed", "a seed belongs to a request: its field is 'seed'"},

@@ -9,16 +9,15 @@
 namespace weir::model {
 
 Fp4Rows::Fp4Rows(int32_t k, int32_t group, kernels::ByteScale scales, Matrix matrix)
-    : RowSource(
-          std::string(scales == kernels::ByteScale::kE8m0 ? "MXFP4" : "NVFP4") + " g" +
-              std::to_string(group),
-          std::to_string(static_cast<int>(matrix)),
-          kernels::QuantShape{.k = k,
-                              .group = group,
-                              .bits = 4,
-                              .grid = kernels::Grid::kE2m1,
-                              .scales = kernels::ScaleForm::kTwoLevel,
-                              .byte_scale = scales}),
+    : RowSource(std::string(scales == kernels::ByteScale::kE8m0 ? "MXFP4" : "NVFP4") + " g" +
+                    std::to_string(group),
+                std::to_string(static_cast<int>(matrix)),
+                kernels::QuantShape{.k = k,
+                                    .group = group,
+                                    .bits = 4,
+                                    .grid = kernels::Grid::kE2m1,
+                                    .scales = kernels::ScaleForm::kTwoLevel,
+                                    .byte_scale = scales}),
       k_(k),
       group_(group),
       matrix_(matrix) {}

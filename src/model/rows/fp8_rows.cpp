@@ -41,9 +41,8 @@ void Fp8Rows::floats(const Bases& bases, int64_t first, int32_t count, float* ou
     const std::byte* numbers = bases[0] + row * k_;
     for (int64_t begin = 0; begin < k_; begin += scales_.columns) {
       const int64_t at = row / scales_.rows * scales_.row_step + begin / scales_.columns;
-      const float scale = scales_.type == DType::kU8
-                              ? kernels::e8m0_to_float(load_u8(bases[1], at))
-                              : load_float(scales_.type, bases[1], at);
+      const float scale = scales_.type == DType::kU8 ? kernels::e8m0_to_float(load_u8(bases[1], at))
+                                                     : load_float(scales_.type, bases[1], at);
       const int64_t end = std::min<int64_t>(begin + scales_.columns, k_);
       for (int64_t c = begin; c < end; ++c) *out++ = table[load_u8(numbers, c)] * scale;
     }

@@ -71,8 +71,8 @@ void GroupedRows::floats(const Bases& bases, int64_t first, int32_t count, float
       zeros[g] = zero(bases, first + i, static_cast<int64_t>(g));
     }
     for (size_t c = 0; c < k; ++c)
-      *out++ = scales[group_of[c]] * (static_cast<float>(to[static_cast<size_t>(i)][c]) -
-                                      zeros[group_of[c]]);
+      *out++ = scales[group_of[c]] *
+               (static_cast<float>(to[static_cast<size_t>(i)][c]) - zeros[group_of[c]]);
   }
 }
 

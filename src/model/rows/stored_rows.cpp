@@ -46,8 +46,9 @@ class RowTaker {
 
   std::optional<StoredRows> take() {
     if (k_ > kernels::kMaxLayerK || (!stack_.empty() && format_.layout != Layout::kMlxFloats))
-      return refuse(".weight", stack_.empty() ? "a width up to " + std::to_string(kernels::kMaxLayerK)
-                                              : std::string("one matrix"),
+      return refuse(".weight",
+                    stack_.empty() ? "a width up to " + std::to_string(kernels::kMaxLayerK)
+                                   : std::string("one matrix"),
                     stack_.empty() ? std::to_string(k_) : std::string("a stack of them"));
     switch (format_.layout) {
       case Layout::kGptq:
@@ -68,7 +69,8 @@ class RowTaker {
       case Layout::kOpenAi:
         break;
     }
-    return refuse(".weight", "floats", std::string("a module quantised as ") + format_.layout_name());
+    return refuse(".weight", "floats",
+                  std::string("a module quantised as ") + format_.layout_name());
   }
 
  private:
@@ -242,7 +244,8 @@ class RowTaker {
   std::optional<StoredRows> fp4(const char* codes, const char* scales, const char* matrix,
                                 Fp4Rows::Matrix meaning) {
     if (k_ % group_ != 0 || common_group(k_, group_) != group_)
-      return refuse(codes, "a width that is a multiple of the group, " + std::to_string(format_.group),
+      return refuse(codes,
+                    "a width that is a multiple of the group, " + std::to_string(format_.group),
                     std::to_string(k_));
     if (!format_.floats) return refuse(codes, "integers, as config.json says", "floats of 4 bits");
     const bool words = format_.layout == Layout::kMlxFloats;
@@ -264,8 +267,8 @@ class RowTaker {
     if (!(words ? piece(".weight", kMlxWords, {n_, k_ / 4}) : piece(".weight", kE4m3, {n_, k_})) ||
         !piece(scales, kBytes, {n_, k_ / 32}))
       return std::nullopt;
-    return done<Fp8Rows>(
-        "g32", k_, Fp8Rows::Scales{.type = DType::kU8, .columns = 32, .row_step = k_ / 32});
+    return done<Fp8Rows>("g32", k_,
+                         Fp8Rows::Scales{.type = DType::kU8, .columns = 32, .row_step = k_ / 32});
   }
 
   // By the matrix, row, block or group, as the scales' shape is.
@@ -317,8 +320,7 @@ class RowTaker {
     const StoredTensor* tensor = taker_.find(path_ + suffix);
     std::vector<int64_t> shape = {1};
     if (scalar(suffix))
-      shape.assign(tensor->tensor.shape.data(),
-                   tensor->tensor.shape.data() + tensor->tensor.rank);
+      shape.assign(tensor->tensor.shape.data(), tensor->tensor.shape.data() + tensor->tensor.rank);
     return piece(suffix, types, std::move(shape));
   }
 
@@ -354,8 +356,8 @@ std::optional<StoredRows> take_blocks(TensorTaker& taker, const std::string& pat
   out.tensors = {taker.take(path + "_blocks", kBytes, blocks, " (mxfp4)"),
                  taker.take(path + "_scales", kBytes, std::span(blocks).first(3), " (mxfp4)")};
   if (std::ranges::count(out.tensors, nullptr) > 0) return std::nullopt;
-  out.source = std::make_shared<Fp4Rows>(k, kGroup, kernels::ByteScale::kE8m0,
-                                         Fp4Rows::Matrix::kNone);
+  out.source =
+      std::make_shared<Fp4Rows>(k, kGroup, kernels::ByteScale::kE8m0, Fp4Rows::Matrix::kNone);
   return out;
 }
 

@@ -24,10 +24,11 @@ struct StoredRows {
 // the rows of one matrix, before which come the dimensions that the module stacks matrices in, as
 // only layouts that lie row by row do. Nothing after an error, which the taker has.
 std::optional<StoredRows> take_rows(TensorTaker& taker, const std::string& path,
-                                    const card::MatrixFormat& format,
-                                    std::span<const int64_t> rows, int32_t k);
+                                    const card::MatrixFormat& format, std::span<const int64_t> rows,
+                                    int32_t k);
 
-// OpenAI's experts, `path`_blocks [matrices, n, k / 32, 16] and `path`_scales [matrices, n, k / 32].
+// OpenAI's experts, `path`_blocks [matrices, n, k / 32, 16] and `path`_scales [matrices, n, k /
+// 32].
 std::optional<StoredRows> take_blocks(TensorTaker& taker, const std::string& path, int64_t matrices,
                                       int64_t n, int32_t k);
 
