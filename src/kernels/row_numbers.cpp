@@ -1,26 +1,27 @@
 #include "kernels/row_numbers.h"
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "base/check.h"
+#include "kernels/quant_layout.h"
 
 namespace weir::kernels {
 
 namespace {
 
-// The numbers of a grid of 16, and how far they lie above zero as bytes.
-struct Table {
-  std::array<int8_t, 16> value;
-  int32_t shift;
-};
-constexpr Table kIq4Table = {
-    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 128};
-constexpr Table kE2m1Table = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 12};
-
-const Table& table_of(Grid grid) { return grid == Grid::kIq4 ? kIq4Table : kE2m1Table; }
+int32_t value_of(Grid grid, uint8_t code) {
+  switch (grid) {
+    case Grid::kIq4:
+      return kIq4Values[code & 15];
+    case Grid::kE2m1:
+      return kE2m1Values[code & 15];
+    case Grid::kUniform:
+      break;
+  }
+  return code;
+}
 
 float byte_scale(ByteScale kind, uint8_t byte) {
   switch (kind) {
@@ -97,35 +98,27 @@ RowBuffer::RowBuffer(const QuantShape& shape, int32_t rows) {
 }
 
 std::optional<QuantShape> container_of(const QuantShape& stored) {
-  if (stored.group < 32) return std::nullopt;
-  QuantShape held = {.n = stored.n, .k = stored.k, .group = stored.group};
-  held.bits = stored.bits <= 4 && stored.grid == Grid::kUniform ? 4 : 8;
+  // Words hold steps of 32 numbers.
+  if (stored.group < 16 || stored.group > 128 || stored.k % kPackStep != 0) return std::nullopt;
+  QuantShape held = stored;
+  held.bits = stored.bits > 6 ? 8 : std::max(stored.bits, 2);
   return held;
 }
 
-void lower_row(const QuantShape& stored, const QuantShape& held, const RowNumbers& row) {
-  CHECK(held.scales == ScaleForm::kPairs && held.grid == Grid::kUniform);
-  const int32_t groups = stored.k / stored.group;
-  const bool uniform = stored.grid == Grid::kUniform;
-  const int32_t shift = uniform ? 0 : table_of(stored.grid).shift;
-  for (int32_t g = 0; g < groups; ++g) {
-    const Pair pair = pair_of(stored, row, g);
-    row.scales[g] = pair.scale;
-    row.biases[g] = pair.bias - pair.scale * static_cast<float>(shift);
+bool all_finite(const QuantShape& shape, const RowNumbers& row) {
+  for (int32_t g = 0; g < shape.k / shape.group; ++g) {
+    const Pair pair = pair_of(shape, row, g);
+    if (!std::isfinite(pair.scale) || !std::isfinite(pair.bias)) return false;
   }
-  if (uniform) return;
-  const Table& table = table_of(stored.grid);
-  for (int32_t i = 0; i < stored.k; ++i)
-    row.codes[i] = static_cast<uint8_t>(table.value[row.codes[i] & 15] + shift);
+  return true;
 }
 
 void dequantise_row(const QuantShape& stored, const RowNumbers& row, float* out) {
-  const bool uniform = stored.grid == Grid::kUniform;
   for (int32_t g = 0; g < stored.k / stored.group; ++g) {
     const Pair pair = pair_of(stored, row, g);
     for (int32_t i = g * stored.group; i < (g + 1) * stored.group; ++i) {
-      const int32_t value = uniform ? row.codes[i] : table_of(stored.grid).value[row.codes[i] & 15];
-      out[i] = std::fma(pair.scale, static_cast<float>(value), pair.bias);
+      const auto value = static_cast<float>(value_of(stored.grid, row.codes[i]));
+      out[i] = std::fma(pair.scale, value, pair.bias);
     }
   }
 }

@@ -12,13 +12,6 @@
 
 namespace weir::kernels {
 
-// What a code stands for before its group's scale: itself; IQ4_NL's 16 numbers; 2 * e2m1.
-enum class Grid : uint8_t { kUniform, kIq4, kE2m1 };
-// How a group's scale and bias are stored in a container.
-enum class ScaleForm : uint8_t { kPairs, kZeros, kTwoLevel };
-// What a byte of kTwoLevel's `group_scales` means.
-enum class ByteScale : uint8_t { kUnsigned, kSigned, kE8m0, kE4m3 };
-
 // What is known of a quantised matrix before its numbers.
 struct QuantShape {
   int32_t n = 0;
@@ -32,9 +25,6 @@ struct QuantShape {
   bool mins = false;                       // kTwoLevel: there are group_mins and dmin.
   int32_t offset = 0;                      // kTwoLevel without mins: what stands for 0.
 };
-
-// Numbers that share a float of `d`, and of `dmin`.
-inline constexpr int32_t kSuperGroup = 256;
 
 // One row. What its shape's form does not have is not looked at:
 //   kPairs:    w = scales * value(code) + biases
@@ -73,8 +63,8 @@ float e4m3_to_float(uint8_t byte);
 // In which form kernels hold such a matrix without loss; nothing where only float rows do.
 std::optional<QuantShape> container_of(const QuantShape& stored);
 
-// Brings a row to the form of container_of(stored), in place. Exact.
-void lower_row(const QuantShape& stored, const QuantShape& held, const RowNumbers& row);
+// Whether all that a row's numbers are multiplied by and shifted by is finite.
+bool all_finite(const QuantShape& shape, const RowNumbers& row);
 
 // The numbers themselves, [k]: v = fma(scale, value, bias), as gemm_quant_f32 has them.
 void dequantise_row(const QuantShape& stored, const RowNumbers& row, float* out);

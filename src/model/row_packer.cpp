@@ -73,15 +73,11 @@ bool RowPacker::pack(const RowSource::Bases& bases, int32_t begin, int32_t end,
     for_neighbours(begin, begin + count, [&](int32_t i, int64_t first, int32_t some) {
       source_->rows(bases, first, some, buffer.rows() + i);
     });
-    for (int32_t i = 0; i < count; ++i) {
-      const kernels::RowNumbers& row = buffer.row(i);
-      kernels::lower_row(*source_->shape(), held, row);
-      const auto groups = static_cast<size_t>(k_ / held.group);
-      finite = finite && all_finite({row.scales, groups}) && all_finite({row.biases, groups});
-    }
-    kernels::pack_block(
-        held, buffer.rows(), count, to.words + kernels::packed_word_bytes(begin, k_, held.bits),
-        to.scales + kernels::packed_scale_bytes(begin, k_, held.group, held.scale_type));
+    for (int32_t i = 0; i < count; ++i) finite = finite && kernels::all_finite(held, buffer.row(i));
+    kernels::QuantMatrix before = kernels::matrix_of(held);
+    before.n = begin;
+    kernels::pack_block(held, buffer.rows(), count, to.words + kernels::packed_word_bytes(before),
+                        to.scales + kernels::packed_scale_bytes(before));
   }
   return finite;
 }

@@ -27,15 +27,13 @@ int32_t units_of(const Linear& linear, bool copied) {
 }  // namespace
 
 uint64_t SlotForm::Matrix::word_bytes() const {
-  return static_cast<uint64_t>(
-      linear.quantised ? kernels::packed_word_bytes(linear.n, linear.k, linear.quant.bits)
-                       : linear.weight_bytes());
+  return static_cast<uint64_t>(linear.quantised ? kernels::packed_word_bytes(linear.quant)
+                                                : linear.weight_bytes());
 }
 
 uint64_t SlotForm::Matrix::scale_bytes() const {
   if (!linear.quantised) return 0;
-  return static_cast<uint64_t>(
-      kernels::packed_scale_bytes(linear.n, linear.k, linear.quant.group, linear.quant.scale_type));
+  return static_cast<uint64_t>(kernels::packed_scale_bytes(linear.quant));
 }
 
 int32_t SlotForm::Matrix::units() const { return units_of(linear, !linear.quantised && !packer); }
