@@ -16,10 +16,9 @@ WEIR_INLINE int32_t float_bytes(FloatType type) { return float_type_bytes(type);
 // 8 float8 e4m3, each divided by kE4m3Unit: as f16 they are that, denormals included.
 inline constexpr float kE4m3Unit = 256;
 WEIR_INLINE __m256 widen_e4m3(__m128i bytes) {
-  const __m128i x = _mm_cvtepu8_epi16(bytes);
-  const __m128i sign = _mm_slli_epi16(_mm_and_si128(x, _mm_set1_epi16(0x80)), 8);
-  const __m128i rest = _mm_slli_epi16(_mm_and_si128(x, _mm_set1_epi16(0x7f)), 7);
-  return _mm256_cvtph_ps(_mm_or_si128(sign, rest));
+  // The sign is in bits 15 and 14 after the shift.
+  const __m128i x = _mm_slli_epi16(_mm_cvtepi8_epi16(bytes), 7);
+  return _mm256_cvtph_ps(_mm_and_si128(x, _mm_set1_epi16(static_cast<int16_t>(0xbfff))));
 }
 // What row `row` of an e4m3 matrix is multiplied by at column k, once it is widened so.
 WEIR_INLINE __m256 e4m3_scale(const FloatMatrix& w, int32_t row, int32_t k) {

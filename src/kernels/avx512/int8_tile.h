@@ -117,15 +117,18 @@ void run_tile(const Tile& tile, Fetch& next_weights) {
       acc[m.value] = kUseMagic ? _mm512_set1_epi32(kMagicBits) : _mm512_setzero_si512();
     });
   };
-  // Quads [kFirst, kFirst + kCount) of the step's 8.
-  const auto add_quads = [&](auto first, auto count) WEIR_INLINE_LAMBDA {
+  // Eighths [first, first + count) of the step's 4.
+  const auto add_eighths = [&](auto first, auto count) WEIR_INLINE_LAMBDA {
     repeat<count.value>([&](auto i) WEIR_INLINE_LAMBDA {
-      constexpr int kQuad = first.value + i.value;
-      if constexpr (kBytes % kFetchStep == 0 && kQuad % (8 * kFetchStep / kBytes) == 0)
+      constexpr int kEighth = first.value + i.value;
+      if constexpr (kBytes % kFetchStep == 0 && kEighth % (4 * kFetchStep / kBytes) == 0)
         fetch.words();
-      const __m512i x = quad<kNumbers, kQuad>(words, table);
+      const Eighth x = load_eighth<kNumbers, kEighth>(words, table);
       repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-        dot<m.value, 4 * kQuad>(acc[m.value], x, base[m.value / 3], stride);
+        dot<m.value, 8 * kEighth>(acc[m.value], x.even, base[m.value / 3], stride);
+      });
+      repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+        dot<m.value, 8 * kEighth + 4>(acc[m.value], x.odd, base[m.value / 3], stride);
       });
     });
   };
@@ -158,7 +161,7 @@ void run_tile(const Tile& tile, Fetch& next_weights) {
     for (int32_t g = 0; g < tile.groups; g += 2) {
       repeat<2>([&](auto half) WEIR_INLINE_LAMBDA {
         begin_group();
-        add_quads(Index<4 * half.value>{}, Index<4>{});
+        add_eighths(Index<2 * half.value>{}, Index<2>{});
         end_group(g + half.value);
       });
       end_step();
@@ -167,7 +170,7 @@ void run_tile(const Tile& tile, Fetch& next_weights) {
     for (int32_t g = 0; g < tile.groups; ++g) {
       begin_group();
       for (int32_t step = 0; step < tile.steps; ++step) {
-        add_quads(Index<0>{}, Index<8>{});
+        add_eighths(Index<0>{}, Index<4>{});
         end_step();
       }
       end_group(g);

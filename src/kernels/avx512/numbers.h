@@ -57,30 +57,47 @@ WEIR_INLINE __m512i move_bit(__m512i x) {
   return x;
 }
 
-// Elements of the 32 that begin at `step`: quad 2 e is the even ones of eighth e, 2 e + 1 the odd
-// ones.
-template <Numbers kNumbers, int kQuad>
-WEIR_INLINE __m512i quad(const uint8_t* step, __m512i table) {
-  constexpr int e = kQuad / 2, odd = kQuad % 2;
+// The bits of kMask of each byte of `x`, the others of `rest`.
+template <int kMask>
+WEIR_INLINE __m512i select(__m512i x, __m512i rest) {
+  return _mm512_ternarylogic_epi32(_mm512_set1_epi8(static_cast<char>(kMask)), x, rest, 0xca);
+}
+
+// The even and the odd elements of an eighth.
+struct Eighth {
+  __m512i even, odd;
+};
+
+// Eighth kEighth of the 32 elements that begin at `step`. Planes are brought to where their bits
+// belong for both halves at once: even ones 4 places below, and what that shift carries into the
+// low nibble of another byte is not selected.
+template <Numbers kNumbers, int kEighth>
+WEIR_INLINE Eighth load_eighth(const uint8_t* step, __m512i table) {
+  constexpr int e = kEighth;
   const auto line = [&](int i) WEIR_INLINE_LAMBDA { return _mm512_load_si512(step + 64 * i); };
+  const auto bytes = [](int mask)
+                         WEIR_INLINE_LAMBDA { return _mm512_set1_epi8(static_cast<char>(mask)); };
   if constexpr (kNumbers == Numbers::kEight) {
-    return line(kQuad);
+    return {line(2 * e), line(2 * e + 1)};
   } else if constexpr (kNumbers == Numbers::kTwo || kNumbers == Numbers::kThree) {
-    const __m512i low =
-        _mm512_and_si512(move_bit<2 * (e % 2) + 4 * odd, 0>(line(e / 2)), _mm512_set1_epi8(3));
-    if constexpr (kNumbers == Numbers::kTwo) return low;
-    return _mm512_ternarylogic_epi32(move_bit<e + 4 * odd, 2>(line(2)), _mm512_set1_epi8(4), low,
-                                     0xea);
+    constexpr bool kThird = kNumbers == Numbers::kThree;
+    __m512i nibbles = move_bit<2 * (e % 2), 0>(line(e / 2));
+    if constexpr (kThird) nibbles = select<0x33>(nibbles, move_bit<e, 2>(line(2)));
+    const __m512i mask = bytes(kThird ? 7 : 3);
+    return {_mm512_and_si512(nibbles, mask), _mm512_and_si512(_mm512_srli_epi32(nibbles, 4), mask)};
+  } else if constexpr (kNumbers == Numbers::kFive || kNumbers == Numbers::kSix) {
+    const __m512i low = line(e);
+    const __m512i high =
+        kNumbers == Numbers::kFive
+            ? _mm512_and_si512(move_bit<e, 0>(line(4)), bytes(0x11))
+            : _mm512_and_si512(move_bit<2 * (e % 2), 0>(line(4 + e / 2)), bytes(0x33));
+    return {select<15>(low, _mm512_slli_epi32(high, 4)),
+            select<15>(_mm512_srli_epi32(low, 4), high)};
   } else {
-    const __m512i low = _mm512_and_si512(move_bit<4 * odd, 0>(line(e)), _mm512_set1_epi8(15));
-    if constexpr (kNumbers == Numbers::kTable) return _mm512_shuffle_epi8(table, low);
-    if constexpr (kNumbers == Numbers::kFive)
-      return _mm512_ternarylogic_epi32(move_bit<e + 4 * odd, 4>(line(4)), _mm512_set1_epi8(16), low,
-                                       0xea);
-    if constexpr (kNumbers == Numbers::kSix)
-      return _mm512_ternarylogic_epi32(move_bit<2 * (e % 2) + 4 * odd, 4>(line(4 + e / 2)),
-                                       _mm512_set1_epi8(48), low, 0xea);
-    return low;
+    const __m512i even = _mm512_and_si512(line(e), bytes(15));
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(line(e), 4), bytes(15));
+    if constexpr (kNumbers == Numbers::kFour) return {even, odd};
+    return {_mm512_shuffle_epi8(table, even), _mm512_shuffle_epi8(table, odd)};
   }
 }
 

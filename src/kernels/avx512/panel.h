@@ -47,10 +47,9 @@ WEIR_INLINE int32_t float_bytes(FloatType type) { return float_type_bytes(type);
 // 16 float8 e4m3, each divided by kE4m3Unit: as f16 they are that, denormals included.
 inline constexpr float kE4m3Unit = 256;
 WEIR_INLINE __m512 widen_e4m3(__m128i bytes) {
-  const __m256i x = _mm256_cvtepu8_epi16(bytes);
-  const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0x80)), 8);
-  const __m256i rest = _mm256_slli_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0x7f)), 7);
-  return _mm512_cvtph_ps(_mm256_or_si256(sign, rest));
+  // The sign is in bits 15 and 14 after the shift.
+  const __m256i x = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
+  return _mm512_cvtph_ps(_mm256_and_si256(x, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
 }
 
 // What row `row` of an e4m3 matrix is multiplied by at column k, once it is widened so.

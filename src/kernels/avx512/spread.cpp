@@ -13,8 +13,10 @@ namespace {
 template <Numbers kNumbers>
 void spread(const uint8_t* words, int32_t steps, __m512i table, uint8_t* out) {
   for (int32_t i = 0; i < steps; ++i, words += kStepBytes<kNumbers>, out += 512)
-    repeat<8>([&](auto q) WEIR_INLINE_LAMBDA {
-      _mm512_store_si512(out + 64 * q.value, quad<kNumbers, q.value>(words, table));
+    repeat<4>([&](auto e) WEIR_INLINE_LAMBDA {
+      const Eighth numbers = load_eighth<kNumbers, e.value>(words, table);
+      _mm512_store_si512(out + 128 * e.value, numbers.even);
+      _mm512_store_si512(out + 128 * e.value + 64, numbers.odd);
     });
 }
 
