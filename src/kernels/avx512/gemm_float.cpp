@@ -13,12 +13,20 @@ namespace {
 
 constexpr int kTile = 4;
 
-// Elements `lanes` of the 16 stored at `at`; the others are 0 and their memory is not touched.
+// The 16 weights stored at `at`; of e4m3 divided by kE4m3Unit.
+template <FloatType kType>
+WEIR_INLINE __m512 load_weights(const uint8_t* at) {
+  if constexpr (kType == FloatType::kE4M3)
+    return widen_e4m3(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+  return widen16(kType, at);
+}
+
+// The same of elements `lanes`; the others are 0 and their memory is not touched.
 template <FloatType kType>
 WEIR_INLINE __m512 load_weights(const uint8_t* at, __mmask16 lanes) {
   if constexpr (kType == FloatType::kF32) {
     return _mm512_maskz_loadu_ps(lanes, at);
-  } else if constexpr (kType == FloatType::kE4M3) {  // Divided by kE4m3Unit.
+  } else if constexpr (kType == FloatType::kE4M3) {
     return widen_e4m3(_mm_maskz_loadu_epi8(lanes, at));
   } else {
     const __m256i bits = _mm256_maskz_loadu_epi16(lanes, at);
@@ -59,19 +67,24 @@ struct Tile {
   int32_t column;  // Of the first weight row.
 };
 
-// `scale`: of each column, where the type has scales.
-template <int kColumns, int kRows, FloatType kType>
-WEIR_INLINE void accumulate(const Tile& tile, int32_t i, __mmask16 lanes, const __m512* scale,
-                            __m512* c) {
+// The 16 elements from `i` on, or the lanes of them that there are; `scale`: of each column, where
+// the type has scales.
+template <int kColumns, int kRows, FloatType kType, class... Lanes>
+WEIR_INLINE void accumulate(const Tile& tile, int32_t i, const __m512* scale, __m512* c,
+                            Lanes... lanes) {
   constexpr int kBytes = float_type_bytes(kType);
   __m512 w[kColumns];
   repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
     w[n.value] = load_weights<kType>(
-        tile.weights + n.value * tile.weight_stride + int64_t{i} * kBytes, lanes);
+        tile.weights + n.value * tile.weight_stride + int64_t{i} * kBytes, lanes...);
     if constexpr (kType == FloatType::kE4M3) w[n.value] = _mm512_mul_ps(w[n.value], scale[n.value]);
   });
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-    const __m512 x = _mm512_maskz_loadu_ps(lanes, tile.x[m.value] + i);
+    __m512 x;
+    if constexpr (sizeof...(lanes) == 0)
+      x = _mm512_loadu_ps(tile.x[m.value] + i);
+    else
+      x = _mm512_maskz_loadu_ps(lanes..., tile.x[m.value] + i);
     repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
       __m512& sum = c[m.value * kColumns + n.value];
       sum = _mm512_fmadd_ps(w[n.value], x, sum);
@@ -96,10 +109,10 @@ void run_tile(const Tile& tile, float* y, int64_t y_stride) {
       const int64_t next = int64_t{i / tile.matrix->scale_columns + 1} * tile.matrix->scale_columns;
       if (next < k) end = static_cast<int32_t>(next);
     }
-    for (; i + 16 <= end; i += 16) accumulate<kColumns, kRows, kType>(tile, i, 0xffff, scale, c);
+    for (; i + 16 <= end; i += 16) accumulate<kColumns, kRows, kType>(tile, i, scale, c);
     if (i >= end) continue;
-    accumulate<kColumns, kRows, kType>(tile, i, static_cast<__mmask16>((1u << (k - i)) - 1), scale,
-                                       c);
+    accumulate<kColumns, kRows, kType>(tile, i, scale, c,
+                                       static_cast<__mmask16>((1u << (k - i)) - 1));
     i = k;
   }
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
