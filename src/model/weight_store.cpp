@@ -159,11 +159,9 @@ Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
 Result<void> WeightStore::add_sourced(const StoredMatrix& m, Linear& out) {
   auto sourced = std::make_unique<Sourced>(m);
   if (out.quantised) {
-    WEIR_ASSIGN(std::byte * memory,
-                allocate(kernels::packed_word_bytes(out.n, out.k, out.quant.bits)));
+    WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(out.quant)));
     sourced->to.words = reinterpret_cast<uint8_t*>(memory);
-    WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(out.n, out.k, out.quant.group,
-                                                             out.quant.scale_type)));
+    WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(out.quant)));
     sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
     out.quant.words = sourced->to.words;
     out.quant.scales = sourced->to.scales;
