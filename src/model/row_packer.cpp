@@ -26,6 +26,7 @@ RowPacker::RowPacker(std::shared_ptr<const RowSource> source, int64_t first, con
     : source_(std::move(source)), first_(first), runs_(runs), n_(n), k_(k) {
   if (source_->shape()) held_ = kernels::container_of(*source_->shape());
   if (held_) held_->n = n;
+  e4m3_columns_ = source_->e4m3_columns();
 }
 
 Linear RowPacker::linear() const {
@@ -35,6 +36,12 @@ Linear RowPacker::linear() const {
   linear.quantised = held_.has_value();
   if (held_)
     linear.quant = kernels::matrix_of(*held_);
+  else if (e4m3_columns_ != 0)
+    linear.floats = {.n = n_,
+                     .k = k_,
+                     .type = kernels::FloatType::kE4M3,
+                     .scale_rows = 1,
+                     .scale_columns = e4m3_columns_};
   else
     linear.floats = {.n = n_, .k = k_, .type = kernels::FloatType::kF32};
   return linear;
@@ -57,9 +64,24 @@ void RowPacker::read_floats(const RowSource::Bases& bases, int32_t begin, int32_
   });
 }
 
+bool RowPacker::pack_e4m3(const RowSource::Bases& bases, int32_t begin, int32_t end,
+                          const Target& to) const {
+  uint8_t* const numbers = to.words + int64_t{begin} * k_;
+  float* const scales = reinterpret_cast<float*>(to.scales) + int64_t{begin} * e4m3_scales();
+  for_neighbours(begin, end, [&](int32_t i, int64_t first, int32_t count) {
+    source_->e4m3(bases, first, count, numbers + int64_t{i} * k_,
+                  scales + int64_t{i} * e4m3_scales());
+  });
+  const int64_t rows = end - begin;
+  return std::ranges::none_of(std::span(numbers, static_cast<size_t>(rows * k_)),
+                              [](uint8_t byte) { return (byte & 0x7f) == 0x7f; }) &&
+         all_finite({scales, static_cast<size_t>(rows * e4m3_scales())});
+}
+
 bool RowPacker::pack(const RowSource::Bases& bases, int32_t begin, int32_t end,
                      const Target& to) const {
   CHECK(begin % kBlockRows == 0);
+  if (e4m3_columns_ != 0) return pack_e4m3(bases, begin, end, to);
   if (!held_) {
     float* out = to.floats + int64_t{begin} * k_;
     read_floats(bases, begin, end, out);
@@ -97,8 +119,8 @@ bool RowPacker::same(const RowPacker& other) const { return text() == other.text
 
 std::string RowPacker::text() const {
   std::string text = source_->layout();
-  for (const int64_t number :
-       {first_, runs_.length, runs_.step, int64_t{n_}, int64_t{k_}, int64_t{held_.has_value()}})
+  for (const int64_t number : {first_, runs_.length, runs_.step, int64_t{n_}, int64_t{k_},
+                               int64_t{held_.has_value()}, int64_t{e4m3_columns_}})
     text.append(" ").append(std::to_string(number));
   return text;
 }

@@ -13,6 +13,10 @@ void RowSource::floats(const Bases& bases, int64_t first, int32_t count, float* 
   }
 }
 
+void RowSource::e4m3(const Bases&, int64_t, int32_t, uint8_t*, float*) const {
+  CHECK(!"these rows are not of float8 numbers");
+}
+
 int32_t common_group(int32_t k, int64_t group) {
   for (const int32_t size : {128, 64, 32, 16})
     if (k % size == 0 && group % size == 0) return size;

@@ -32,7 +32,7 @@ uint64_t SlotForm::Matrix::word_bytes() const {
 }
 
 uint64_t SlotForm::Matrix::scale_bytes() const {
-  if (!linear.quantised) return 0;
+  if (!linear.quantised) return packer ? static_cast<uint64_t>(packer->e4m3_scale_bytes()) : 0;
   return static_cast<uint64_t>(kernels::packed_scale_bytes(linear.quant));
 }
 
@@ -85,6 +85,8 @@ void SlotForm::point(const std::byte* slot, const Parts& offset, FfnWeights& exp
       to.quant.scales = reinterpret_cast<const uint8_t*>(base + m.scales);
     } else {
       to.floats.rows = base + m.words;
+      if (to.floats.type == kernels::FloatType::kE4M3)
+        to.floats.scales = reinterpret_cast<const float*>(base + m.scales);
     }
   };
   if (expert.spec.gated) point_at(expert.gate, 0, parts_[0].front());

@@ -293,9 +293,11 @@ StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix,
   }
   out.linear = RowPacker(stored.source, row, runs, n, k).linear();
   if (!out.linear.quantised) out.type = DType::kF32;
-  out.linear.int8 = out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
-  out.linear.bf16_prompts =
-      out.linear.quantised && arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
+  out.linear.int8 =
+      out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
+  const bool e4m3 = out.linear.floats.type == kernels::FloatType::kE4M3 && k % 32 == 0;
+  out.linear.bf16_prompts = (out.linear.quantised || e4m3) && arithmetic_.bf16_prompts &&
+                            precision == Precision::kAsComputed;
   return out;
 }
 

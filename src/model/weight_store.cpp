@@ -165,6 +165,13 @@ Result<void> WeightStore::add_sourced(const StoredMatrix& m, Linear& out) {
     sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
     out.quant.words = sourced->to.words;
     out.quant.scales = sourced->to.scales;
+  } else if (out.floats.type == kernels::FloatType::kE4M3) {
+    WEIR_ASSIGN(std::byte * memory, allocate(m.numbers()));
+    sourced->to.words = reinterpret_cast<uint8_t*>(memory);
+    out.floats.rows = memory;
+    WEIR_ASSIGN(memory, allocate(sourced->packer.e4m3_scale_bytes()));
+    sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
+    out.floats.scales = reinterpret_cast<const float*>(memory);
   } else {
     WEIR_ASSIGN(std::byte * memory, allocate(m.numbers() * 4));
     sourced->to.floats = reinterpret_cast<float*>(memory);

@@ -94,6 +94,39 @@ WEIR_INLINE void fetch_step(Fetch& fetch, int32_t& due) {
   }
 }
 
+// As many bytes of the next rows as a step has read: their lines come from L2, in streams too short
+// for the processor to foresee.
+template <int kRows>
+WEIR_INLINE void prefetch_rows(const char* next) {
+  if constexpr (kRows >= 8)
+    repeat<(kRows + 1) / 2>(
+        [&](auto i) WEIR_INLINE_LAMBDA { _mm_prefetch(next + 64 * i.value, _MM_HINT_T0); });
+}
+
+// Adds the scaled dots of group `g` to the sums.
+template <int kRows, Scaling kScaling>
+WEIR_INLINE void scale_group(const Tile& tile, int32_t g, const __m512i* acc, __m512* c) {
+  __m512 scale, minus_magic, bias;
+  load_scales<kScaling>(tile, g, scale, minus_magic, bias);
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    const int64_t at = int64_t{m.value} * tile.groups + g;
+    const __m512 scaled =
+        kScaling != Scaling::kF32
+            ? _mm512_fmadd_ps(_mm512_castsi512_ps(acc[m.value]), scale, minus_magic)
+            : _mm512_mul_ps(_mm512_cvtepi32_ps(acc[m.value]), scale);
+    c[m.value] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(tile.scale[at]), c[m.value]);
+    c[m.value] = _mm512_fmadd_ps(bias, _mm512_set1_ps(tile.sum[at]), c[m.value]);
+  });
+}
+
+template <int kRows>
+WEIR_INLINE void store_sums(const Tile& tile, const __m512* c) {
+  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+    _mm512_mask_storeu_ps(tile.y + m.value * tile.y_stride, tile.columns,
+                          _mm512_add_ps(c[m.value], _mm512_setzero_ps()));
+  });
+}
+
 template <int kRows, Numbers kNumbers, bool kSixteen, Scaling kScaling, class Fetch>
 void run_tile(const Tile& tile, Fetch& next_weights) {
   constexpr bool kUseMagic = kScaling != Scaling::kF32;
@@ -135,26 +168,13 @@ void run_tile(const Tile& tile, Fetch& next_weights) {
   const auto end_step = [&]() WEIR_INLINE_LAMBDA {
     fetch_step<kBytes>(fetch, due);
     words += kBytes;
-    // As many bytes of the next rows as these have read: their lines come from L2, in streams too
-    // short for the processor to foresee.
-    if constexpr (kRows >= 8)
-      repeat<(kRows + 1) / 2>(
-          [&](auto i) WEIR_INLINE_LAMBDA { _mm_prefetch(next + 64 * i.value, _MM_HINT_T0); });
+    prefetch_rows<kRows>(next);
     next += 32 * kRows;
     repeat<kBases>([&](auto i) WEIR_INLINE_LAMBDA { base[i.value] += 32; });
   };
   const auto end_group = [&](int32_t g) WEIR_INLINE_LAMBDA {
     fetch.scales();
-    __m512 scale, minus_magic, bias;
-    load_scales<kScaling>(tile, g, scale, minus_magic, bias);
-    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-      const int64_t at = int64_t{m.value} * tile.groups + g;
-      const __m512 scaled =
-          kUseMagic ? _mm512_fmadd_ps(_mm512_castsi512_ps(acc[m.value]), scale, minus_magic)
-                    : _mm512_mul_ps(_mm512_cvtepi32_ps(acc[m.value]), scale);
-      c[m.value] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(tile.scale[at]), c[m.value]);
-      c[m.value] = _mm512_fmadd_ps(bias, _mm512_set1_ps(tile.sum[at]), c[m.value]);
-    });
+    scale_group<kRows, kScaling>(tile, g, acc, c);
   };
 
   if constexpr (kSixteen) {
@@ -176,10 +196,7 @@ void run_tile(const Tile& tile, Fetch& next_weights) {
       end_group(g);
     }
   }
-  repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-    _mm512_mask_storeu_ps(tile.y + m.value * tile.y_stride, tile.columns,
-                          _mm512_add_ps(c[m.value], _mm512_setzero_ps()));
-  });
+  store_sums<kRows>(tile, c);
   next_weights = fetch;
 }
 
