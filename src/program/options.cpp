@@ -69,7 +69,8 @@ std::string_view word_for(const std::array<Word<T>, n>& words, T value) {
 // The table. Groups appear in --help in the order of their first row.
 const std::array kRows = {
     Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly,
-        "Model", "Folder with config.json and safetensors (Hugging Face or MLX layout)",
+        "Model",
+        "Folder with config.json and safetensors (Hugging Face or MLX layout), or a GGUF file",
         "weir-tiny-moe, compiled in"},
     Row{"alias", "NAME[,NAME]", Names{&Options::alias}, kPlanning, "Model",
         "Names under which clients find the model; answers and /v1/models show the first. '*' "
