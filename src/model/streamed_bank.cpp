@@ -112,21 +112,31 @@ std::string StreamedBank::folder() const {
   return file.substr(0, file.rfind('/'));
 }
 
+std::string StreamedBank::bundle_prefix() const {
+  constexpr std::string_view kGguf = ".gguf";
+  const std::string& file = checkpoint_.files()[0].name();
+  return file.ends_with(kGguf) ? file.substr(0, file.size() - kGguf.size()) + "." : folder() + "/";
+}
+
 namespace {
 
 // A file's name, size, time of change and header; tensors cannot be looked through at each start.
-Result<std::string> identity_of(const FileView& file) {
+Result<std::string> identity_of(const card::Checkpoint& checkpoint, size_t number) {
+  const FileView& file = checkpoint.files()[number];
   struct stat info {};
   if (::stat(file.name().c_str(), &info) != 0)
     return fail(ErrorCode::kIo, file.name() + ": " + std::generic_category().message(errno));
-  uint64_t header = 0;
-  CHECK(file.bytes().size() >= sizeof header);  // It has been parsed.
-  std::memcpy(&header, file.bytes().data(), sizeof header);
+  // All before the first tensor, but for the header's length or the mark of its format.
+  constexpr size_t kMark = 8;
+  size_t end = file.bytes().size();
+  for (const card::StoredTensor& tensor : checkpoint.tensors())
+    if (static_cast<size_t>(tensor.file) == number) end = std::min(end, tensor.offset);
+  CHECK(end >= kMark);  // It has been parsed.
   std::string text = file.name().substr(file.name().rfind('/') + 1);
-  for (const int64_t number :
+  for (const int64_t part :
        {int64_t{info.st_size}, int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec}})
-    text.append(" ").append(std::to_string(number));
-  text.append("\n").append(file.text().substr(sizeof header, header)).append("\n");
+    text.append(" ").append(std::to_string(part));
+  text.append("\n").append(file.text().substr(kMark, end - kMark)).append("\n");
   return text;
 }
 
@@ -134,8 +144,8 @@ Result<std::string> identity_of(const FileView& file) {
 
 Result<ssd::SourceHash> StreamedBank::source() const {
   std::string text;
-  for (const FileView& file : checkpoint_.files()) {
-    WEIR_ASSIGN(const std::string identity, identity_of(file));
+  for (size_t file = 0; file < checkpoint_.files().size(); ++file) {
+    WEIR_ASSIGN(const std::string identity, identity_of(checkpoint_, file));
     text += identity;
   }
   // The config decides what the files' bits mean.

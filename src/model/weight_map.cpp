@@ -117,6 +117,10 @@ bool WeightBinder::stores_module(const std::string& path) const {
       [&](const char* suffix) { return checkpoint_.find(path + suffix) != nullptr; });
 }
 
+bool WeightBinder::has_tensor(int layer, std::string_view name) const {
+  return checkpoint_.find(stored_path(layer, name)) != nullptr;
+}
+
 const card::StoredTensor* WeightBinder::quantised_by(const std::string& path) const {
   const card::StoredTensor* weight = checkpoint_.find(path + ".weight");
   if (weight != nullptr && std::ranges::count(kFloatTypes, weight->tensor.type) > 0) return nullptr;
@@ -353,7 +357,13 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
       return f.parts.size() <= rest.size() &&
              std::ranges::equal(f.parts, rest.first(f.parts.size()), {}, {}, &Part::name);
     };
-    const auto fused = std::ranges::find_if(spec_.fused, begins_rest);
+    const auto is_stored = [&](const FusedModules& f) {
+      return begins_rest(f) && has_weight(layer, f.stored);
+    };
+    // GGUF files fuse otherwise than checkpoints, or not at all.
+    auto fused = std::ranges::find_if(spec_.fused, is_stored);
+    if (fused == spec_.fused.end() && !has_weight(layer, rest[0].name))
+      fused = std::ranges::find_if(spec_.fused, begins_rest);
     if (fused == spec_.fused.end()) {
       out.push_back(linear(layer, rest[0].name, rest[0].n, k, bias));
     } else {
@@ -598,6 +608,7 @@ bool WeightBinder::stores_turned() const {
 }
 
 bool WeightBinder::stores_sums() const {
+  if (checkpoint_.norms_are_sums()) return true;
   for (int layer = 0; !spec_.convolution.empty() && layer < layer_count(spec_); ++layer)
     if (const auto* stored = checkpoint_.find(stored_path(layer, spec_.convolution) + ".weight"))
       return stored->tensor.rank == 3 && stored->tensor.shape[2] == 1;

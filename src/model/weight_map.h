@@ -90,6 +90,7 @@ class WeightBinder {
   };
 
   bool has_weight(int layer, std::string_view part) const;
+  bool has_tensor(int layer, std::string_view name) const;  // Of that name itself.
   Linear linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias = false,
                 Precision precision = Precision::kAsComputed);
   // Linear layers of the same input, neighbours among which the file may hold fused.

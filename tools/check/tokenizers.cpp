@@ -223,12 +223,11 @@ Result<void> check_tokenizers(const CheckOptions& options, Report& report) {
       fixtures.push_back(path + "/" + kAnswers);
       continue;
     }
-    for (const auto& entry : fs::directory_iterator(path, error)) {
-      if (is_gguf_fixture(entry.path()))
-        fixtures.push_back((entry.path() / kAnswers).string());
-      else if (entry.path().extension() == ".json")
-        fixtures.push_back(entry.path().string());
-    }
+    for (const auto& entry : fs::directory_iterator(path, error))
+      if (is_gguf_fixture(entry.path())) fixtures.push_back((entry.path() / kAnswers).string());
+    if (fixtures.size() > before) continue;  // Files beside such folders are something else.
+    for (const auto& entry : fs::directory_iterator(path, error))
+      if (entry.path().extension() == ".json") fixtures.push_back(entry.path().string());
     if (fixtures.size() == before)
       return fail(ErrorCode::kNotFound, path + ": expected fixtures (*.json, or folders with " +
                                             "model.gguf and expected.json), found none");
