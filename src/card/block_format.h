@@ -1,5 +1,5 @@
 // BlockFormat: how GGUF files store numbers: in blocks of a few along a row, each block with scales
-// of its own. What the bytes of a block mean is model/gguf_rows.h's business.
+// of its own. What the bytes of a block mean is model/rows/gguf_rows.h's business.
 //
 // Threads: constants.
 #pragma once

@@ -141,6 +141,12 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   shape.push_back(k);
   m.n = rows.back();
   m.stacked = rows.size() > 1;
+  if (const card::StoredTensor* weight = checkpoint_.find(path + ".weight");
+      weight != nullptr && weight->blocks != nullptr) {
+    m.stored = take_gguf(taker_, *weight, path + ".scale", rows, k);
+    if (failed()) return std::nullopt;
+    return m;
+  }
   const card::StoredTensor* quantised = quantised_by(path);
   m.turned = turned_ && quantised == nullptr && path.starts_with(layers_);
   if (m.turned) std::swap(shape[0], shape[1]);
@@ -448,11 +454,15 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
   const std::array<int64_t, 2> bias_shape = {count, rows};
   const card::StoredTensor* biases = bias ? take(path + "_bias", kFloatTypes, bias_shape) : nullptr;
   const RowRuns bias_runs = {.length = 1, .step = step};
+  const card::StoredTensor* found = checkpoint_.find(path);
+  const bool gguf = found != nullptr && found->blocks != nullptr;
   const bool blocks = checkpoint_.find(path + "_blocks") != nullptr;
-  const card::StoredTensor* weight = blocks ? nullptr : take(path, kFloatTypes, shape);
+  const card::StoredTensor* weight = gguf || blocks ? nullptr : take(path, kFloatTypes, shape);
   if (failed()) return;
-  const auto stored = blocks ? take_blocks(taker_, path, count, rows, k)
-                             : quantised_floats(*weight, path, rows, k, transposed);
+  const std::array<int64_t, 2> stacked = {count, rows};
+  const auto stored = gguf     ? take_gguf(taker_, *found, path + ".scale", stacked, k)
+                      : blocks ? take_blocks(taker_, path, count, rows, k)
+                               : quantised_floats(*weight, path, rows, k, transposed);
   if (stored || failed()) {
     for (int64_t e = 0; stored && e < count && !failed(); ++e) {
       StoredMatrix matrix = locate_rows(*stored, e, count, first, step > 1 ? bias_runs : RowRuns{},

@@ -7,6 +7,7 @@
 #include "model/rows/awq_rows.h"
 #include "model/rows/fp4_rows.h"
 #include "model/rows/fp8_rows.h"
+#include "model/rows/gguf_rows.h"
 #include "model/rows/gptq_rows.h"
 #include "model/rows/signed_rows.h"
 #include "model/rows/stored_numbers.h"
@@ -358,6 +359,34 @@ std::optional<StoredRows> take_blocks(TensorTaker& taker, const std::string& pat
   if (std::ranges::count(out.tensors, nullptr) > 0) return std::nullopt;
   out.source =
       std::make_shared<Fp4Rows>(k, kGroup, kernels::ByteScale::kE8m0, Fp4Rows::Matrix::kNone);
+  return out;
+}
+
+std::optional<StoredRows> take_gguf(TensorTaker& taker, const StoredTensor& weight,
+                                    const std::string& factor, std::span<const int64_t> rows,
+                                    int32_t k) {
+  const card::BlockFormat& format = *weight.blocks;
+  if (k % format.numbers != 0 || k > kernels::kMaxLayerK) {
+    taker.reject(weight,
+                 "a width up to " + std::to_string(kernels::kMaxLayerK) +
+                     " that is a multiple of " + std::to_string(format.numbers),
+                 std::to_string(k));
+    return std::nullopt;
+  }
+  std::vector<int64_t> shape(rows.begin(), rows.end());
+  shape.push_back(int64_t{k} / format.numbers * format.bytes);
+  const std::string note = " (" + std::string(format.name) + ", " + std::to_string(format.numbers) +
+                           " numbers in " + std::to_string(format.bytes) + " bytes)";
+  StoredRows out;
+  out.tensors = {taker.take(weight.name, kBytes, shape, note)};
+  const bool scaled =
+      format.type == card::BlockFormat::Type::kNvfp4 && taker.find(factor) != nullptr;
+  if (scaled) {
+    const std::array<int64_t, 1> matrices = {rows.size() > 1 ? rows[0] : 1};
+    out.tensors.push_back(taker.take(factor, kF32, matrices));
+  }
+  if (std::ranges::count(out.tensors, nullptr) > 0) return std::nullopt;
+  out.source = std::make_shared<GgufRows>(format, static_cast<int32_t>(rows.back()), k, scaled);
   return out;
 }
 

@@ -32,4 +32,10 @@ std::optional<StoredRows> take_rows(TensorTaker& taker, const std::string& path,
 std::optional<StoredRows> take_blocks(TensorTaker& taker, const std::string& path, int64_t matrices,
                                       int64_t n, int32_t k);
 
+// `weight`, a GGUF file's blocks [rows..., k]. A float that multiplies each matrix is the tensor
+// `factor`, where the file has it and the blocks are NVFP4.
+std::optional<StoredRows> take_gguf(TensorTaker& taker, const card::StoredTensor& weight,
+                                    const std::string& factor, std::span<const int64_t> rows,
+                                    int32_t k);
+
 }  // namespace weir::model
