@@ -172,7 +172,7 @@ Result<void> read_tensor(Reader& in, std::string_view file, GgufTensor& tensor) 
   return {};
 }
 
-// Places the tensors behind the header. They must lie within the file, and none in another.
+// Places the tensors after the header. They must lie within the file, and none in another.
 void place(Reader& in, uint64_t alignment, size_t file_bytes, std::vector<GgufTensor>& tensors) {
   const uint64_t begin = (in.at() + alignment - 1) / alignment * alignment;
   std::vector<const GgufTensor*> order;

@@ -70,7 +70,7 @@ class GgufValue {
   std::span<const std::byte> bytes_;
 };
 
-// By key. Keys that nobody asks for mean nothing here.
+// By key. Keys that no reader asks for mean nothing here.
 class GgufMetadata {
  public:
   // False if there is one of that key.

@@ -110,10 +110,6 @@ void GgufConfig::copy_number(std::string_view key, std::string_view name) {
   if (const std::optional<float> found = number(key)) writer_.field(name, *found);
 }
 
-void GgufConfig::copy_flag(std::string_view key, std::string_view name) {
-  if (const std::optional<bool> found = flag(key)) writer_.field(name, *found);
-}
-
 void GgufConfig::require_copied(std::string_view key, std::string_view name) {
   writer_.field(name, require_integer(key));
 }

@@ -49,7 +49,6 @@ class GgufConfig {
   // Writes `name` with the value of `key`, if there is one.
   void copy_integer(std::string_view key, std::string_view name);
   void copy_number(std::string_view key, std::string_view name);
-  void copy_flag(std::string_view key, std::string_view name);
   void require_copied(std::string_view key, std::string_view name);
 
   JsonWriter& out() { return writer_; }
