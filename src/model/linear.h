@@ -31,6 +31,8 @@ struct Linear {
   int64_t macs() const { return int64_t{n} * k; }
   // What the words of one column of the output take.
   int64_t column_bytes() const;
+  // Some rows meet it as floats, not in a form.
+  bool reads_floats() const { return !int8 || order != nullptr; }
   // Which forms of its input it needs, as ActivationForms counts them; 0 for float rows.
   uint8_t forms() const;
 };

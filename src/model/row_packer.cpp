@@ -22,9 +22,10 @@ bool all_finite(std::span<const float> numbers) {
 }  // namespace
 
 RowPacker::RowPacker(std::shared_ptr<const RowSource> source, int64_t first, const RowRuns& runs,
-                     int32_t n, int32_t k)
+                     int32_t n, int32_t k, bool sorted)
     : source_(std::move(source)), first_(first), runs_(runs), n_(n), k_(k) {
-  if (source_->shape()) held_ = kernels::container_of(*source_->shape());
+  if (source_->shape() && (sorted || source_->order().empty()))
+    held_ = kernels::container_of(*source_->shape());
   if (held_) held_->n = n;
   e4m3_columns_ = source_->e4m3_columns();
 }

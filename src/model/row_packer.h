@@ -26,9 +26,9 @@ struct RowRuns {
 class RowPacker {
  public:
   // The `n` rows of `source` from `first` on, or those that `runs` has from there on, of `k`
-  // numbers each.
+  // numbers each. `sorted`: their columns may come in the source's order().
   RowPacker(std::shared_ptr<const RowSource> source, int64_t first, const RowRuns& runs, int32_t n,
-            int32_t k);
+            int32_t k, bool sorted);
 
   // Memory for the rows: of linear()'s codes, or its float8 numbers (words) with their scales, or
   // its floats.

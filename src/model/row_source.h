@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,9 @@ class RowSource {
   // All that decides what the bytes mean: two sources with one layout are the same.
   const std::string& layout() const { return layout_; }
 
+  // Which stored column is column i of what rows() gives: those of a group lie together there.
+  // Empty: columns come as they are stored. floats() gives them so in any case.
+  virtual std::span<const int32_t> order() const { return {}; }
   // Rows [first, first + count) as RowNumbers, in the form of shape(). REQUIRES: there is one.
   virtual void rows(const Bases& bases, int64_t first, int32_t count,
                     kernels::RowNumbers* out) const = 0;

@@ -57,8 +57,9 @@ struct StoredMatrix {
 
   // REQUIRES: there is a `source`.
   RowPacker packer() const {
-    return turned() ? RowPacker(source, first_row, runs, linear.k, linear.n)
-                    : RowPacker(source, first_row, runs, linear.n, linear.k);
+    return turned()
+               ? RowPacker(source, first_row, runs, linear.k, linear.n, false)
+               : RowPacker(source, first_row, runs, linear.n, linear.k, linear.order != nullptr);
   }
   RowSource::Bases bases() const {
     RowSource::Bases out{};

@@ -176,6 +176,21 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   return m;
 }
 
+std::optional<WeightBinder::Module> WeightBinder::open_part(int layer, std::string_view part,
+                                                            int64_t rows, int32_t k, bool bias) {
+  const std::array<int64_t, 1> shape = {rows};
+  auto module = open(stored_path(layer, part), shape, k, bias);
+  if (!module || layer == kWholeModel || !module->stored) return module;
+  const std::span<const int32_t> order = module->stored->source->order();
+  if (order.empty()) return module;
+  std::byte* memory = unwrap(store_.allocate(static_cast<int64_t>(order.size_bytes())));
+  if (memory == nullptr) return std::nullopt;
+  tally_.add_vector(k);
+  std::ranges::copy(order, reinterpret_cast<int32_t*>(memory));
+  module->order = reinterpret_cast<const int32_t*>(memory);
+  return module;
+}
+
 std::optional<StoredRows> WeightBinder::quantised_floats(const card::StoredTensor& tensor,
                                                          const std::string& path, int64_t n,
                                                          int32_t k, bool turned) const {
@@ -243,7 +258,7 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
     const int64_t matrix = row / m.n;
     const Tensor& first = m.stored->tensors[0]->tensor;
     out = locate_rows(*m.stored, matrix, m.stacked ? first.shape[0] : 1, row % m.n, runs, n, m.k,
-                      precision);
+                      precision, m.order);
     if (m.bias != nullptr) out.linear.bias = widened(*m.bias, row, n, 0, runs);
     return out;
   }
@@ -290,7 +305,7 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
 
 StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix, int64_t matrices,
                                        int64_t row, const RowRuns& runs, int32_t n, int32_t k,
-                                       Precision precision) const {
+                                       Precision precision, const int32_t* order) const {
   StoredMatrix out;
   out.name = stored.tensors[0]->name;
   out.source = stored.source;
@@ -301,10 +316,12 @@ StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix,
     const int64_t count = tensor->tensor.elements() / matrices;
     out.piece[static_cast<size_t>(out.pieces++)] = piece_of(*tensor, matrix * count, count);
   }
-  out.linear = RowPacker(stored.source, row, runs, n, k).linear();
-  if (!out.linear.quantised) out.type = DType::kF32;
-  out.linear.int8 =
-      out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
+  out.linear = RowPacker(stored.source, row, runs, n, k, order != nullptr).linear();
+  if (out.linear.quantised)
+    out.linear.order = order;
+  else
+    out.type = DType::kF32;
+  out.linear.int8 = out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
   const bool e4m3 = out.linear.floats.type == kernels::FloatType::kE4M3 && k % 32 == 0;
   out.linear.bf16_prompts = (out.linear.quantised || e4m3) && arithmetic_.bf16_prompts &&
                             precision == Precision::kAsComputed;
@@ -349,8 +366,7 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& p
 
 Linear WeightBinder::linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias,
                             Precision precision) {
-  const std::array<int64_t, 1> rows = {n};
-  const auto module = open(stored_path(layer, part), rows, k, bias);
+  const auto module = open_part(layer, part, n, k, bias);
   return module ? bind(*module, 0, n, precision) : Linear{};
 }
 
@@ -382,8 +398,7 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
 std::vector<Linear> WeightBinder::row_blocks(int layer, std::string_view part, int32_t count,
                                              int32_t n, int32_t k) {
   std::vector<Linear> out;
-  const std::array<int64_t, 1> rows = {int64_t{count} * n};
-  const auto module = open(stored_path(layer, part), rows, k, false);
+  const auto module = open_part(layer, part, int64_t{count} * n, k, false);
   for (int64_t i = 0; module && i < count; ++i)
     out.push_back(bind(*module, i * n, n, Precision::kAsComputed));
   return out;
@@ -391,14 +406,14 @@ std::vector<Linear> WeightBinder::row_blocks(int layer, std::string_view part, i
 
 void WeightBinder::bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts,
                               int32_t k, bool bias, std::vector<Linear>& out) {
-  std::array<int64_t, 1> rows = {0};
-  for (const Part& part : parts) rows[0] += part.n;
-  const auto module = open(stored_path(layer, fused.stored), rows, k, bias);
+  int64_t rows = 0;
+  for (const Part& part : parts) rows += part.n;
+  const auto module = open_part(layer, fused.stored, rows, k, bias);
   int64_t row = 0;
   for (const Part& part : parts) {
     const int64_t length = part.n / fused.runs;
     const RowRuns some =
-        fused.runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows[0] / fused.runs};
+        fused.runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows / fused.runs};
     out.push_back(module ? place(locate(*module, row, part.n, Precision::kAsComputed, some), store_)
                          : Linear{});
     row += length;

@@ -161,6 +161,7 @@ class WeightBinder {
     const card::StoredTensor* bias = nullptr;    // Of the linear layer.
     card::MatrixFormat format{};
     std::optional<StoredRows> stored;  // In place of the weight, in other formats than MLX's.
+    const int32_t* order = nullptr;    // Linear::order of its rows.
     int32_t k = 0;
     int64_t n = 0;         // Rows in all.
     bool turned = false;   // Stored as [k, n].
@@ -178,6 +179,10 @@ class WeightBinder {
   // `stays`: floats are not quantised here.
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
                              bool bias, bool stays = false);
+  // The same of a part of a layer, whose columns may be held in an order of their own. A table's,
+  // of the whole model, may not: its rows are looked up.
+  std::optional<Module> open_part(int layer, std::string_view part, int64_t rows, int32_t k,
+                                  bool bias);
   // Float matrices in a tensor, of n rows each, as Arithmetic::quantise_bits has them, or nothing.
   // `turned`: they are stored as [k, n].
   std::optional<StoredRows> quantised_floats(const card::StoredTensor& tensor,
@@ -189,7 +194,8 @@ class WeightBinder {
                       const RowRuns& runs = {});
   // The same of a matrix that is stacked among others in what `stored` reads.
   StoredMatrix locate_rows(const StoredRows& stored, int64_t matrix, int64_t matrices, int64_t row,
-                           const RowRuns& runs, int32_t n, int32_t k, Precision precision) const;
+                           const RowRuns& runs, int32_t n, int32_t k, Precision precision,
+                           const int32_t* order = nullptr) const;
   // MLX's affine tensors of a module.
   bool open_affine(Module& module, std::vector<int64_t> shape);
   void bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts, int32_t k,

@@ -42,6 +42,8 @@ class File {
     std::vector<float> floats;
     std::string error;
     bool coded = false;
+    std::vector<int32_t> order{};
+    std::vector<float> in_order{};  // What rows() gives, as numbers.
   };
   Read read(const MatrixFormat& format, int64_t n, int32_t k) {
     const std::string text = header_ + "}";
@@ -63,6 +65,15 @@ class File {
     out.floats.resize(static_cast<size_t>(n * k));
     out.coded = stored->source->shape().has_value();
     stored->source->floats(bases, 0, static_cast<int32_t>(n), out.floats.data());
+    out.order.assign(stored->source->order().begin(), stored->source->order().end());
+    if (!out.coded) return out;
+    out.in_order.resize(out.floats.size());
+    kernels::RowBuffer buffer(*stored->source->shape(), 1);
+    for (int64_t row = 0; row < n; ++row) {
+      stored->source->rows(bases, row, 1, buffer.rows());
+      kernels::dequantise_row(*stored->source->shape(), buffer.row(0),
+                              out.in_order.data() + row * k);
+    }
     return out;
   }
 
@@ -91,18 +102,24 @@ File gptq(const std::vector<int32_t>& order) {
 }
 
 TEST(StoredRows, ReadsGptqWithAndWithoutAnOrder) {
-  std::vector<int32_t> stairs(32), turns(32);
+  std::vector<int32_t> stairs(32), turns(32), uneven(32);
   for (size_t c = 0; c < 32; ++c) {
     stairs[c] = static_cast<int32_t>(c / 16);
     turns[c] = static_cast<int32_t>(c % 2);
+    uneven[c] = static_cast<int32_t>(c % 3 == 1);
   }
-  for (const auto& order : {std::vector<int32_t>{}, stairs, turns}) {
+  for (const auto& order : {std::vector<int32_t>{}, stairs, turns, uneven}) {
     const File::Read read = gptq(order).read(kGptq, 8, 32);
     ASSERT_EQ(read.error, "");
-    EXPECT_EQ(read.coded, order != turns);
+    EXPECT_EQ(read.coded, order != uneven);
+    ASSERT_EQ(read.order.size(), order == turns ? 32u : 0u);
+    for (size_t i = 0; i < read.in_order.size(); ++i) {
+      const size_t from = read.order.empty() ? i % 32 : static_cast<size_t>(read.order[i % 32]);
+      EXPECT_EQ(read.in_order[i], read.floats[i / 32 * 32 + from]) << i;
+    }
     for (size_t i = 0; i < read.floats.size(); ++i) {
       const size_t c = i % 32;
-      const bool second = order == turns ? c % 2 == 1 : c >= 16;
+      const bool second = order.empty() ? c >= 16 : order[c] == 1;
       EXPECT_EQ(read.floats[i], (second ? 2.0f : 1.0f) * (static_cast<float>(c % 16) - 8)) << i;
     }
   }

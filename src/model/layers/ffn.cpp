@@ -55,7 +55,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                         .columns = range.end - range.begin},
                        out.prompt_begin);
   };
-  if (!down.int8 || finishes_rows()) {
+  if (down.reads_floats() || finishes_rows()) {
     const kernels::GemmRange range = {.index = rows.index,
                                       .rows = rows.count,
                                       .begin = columns.begin,
@@ -78,7 +78,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
 }
 
 kernels::NextWeights FfnWeights::first_weights(const ColumnRange& columns) const {
-  const int32_t width = down.int8 ? Workspace::kBlockColumns : spec.width;
+  const int32_t width = down.reads_floats() ? spec.width : Workspace::kBlockColumns;
   return next_weights(first(), columns.begin, std::min(columns.begin + width, columns.end));
 }
 

@@ -19,7 +19,7 @@ std::string name_of(const std::string& name, const GroupedRows::Sizes& s) {
 std::optional<kernels::QuantShape> shape_of(const GroupedRows::Sizes& s) {
   const int64_t group = s.groups == 1 ? s.k : s.group;
   const int32_t held = common_group(s.k, group);
-  if (held == 0 || s.order_piece != 0) return std::nullopt;
+  if (held == 0 || (s.order_piece != 0 && s.order.empty())) return std::nullopt;
   return kernels::QuantShape{.k = s.k,
                              .group = held,
                              .bits = s.bits,
@@ -40,6 +40,13 @@ void GroupedRows::rows(const Bases& bases, int64_t first, int32_t count,
   std::vector<uint8_t*> to;
   for (int32_t i = 0; i < count; ++i) to.push_back(out[i].codes);
   codes(bases, first, count, to.data());
+  if (!sizes_.order.empty()) {
+    std::vector<uint8_t> stored(static_cast<size_t>(sizes_.k));
+    for (uint8_t* row : to) {
+      std::copy_n(row, sizes_.k, stored.begin());
+      for (const int32_t column : sizes_.order) *row++ = stored[static_cast<size_t>(column)];
+    }
+  }
   const int32_t held = shape()->group;
   for (int32_t i = 0; i < count; ++i) {
     for (int32_t g = 0; g < sizes_.k / held; ++g) {

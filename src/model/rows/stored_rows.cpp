@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "model/rows/awq_rows.h"
 #include "model/rows/fp4_rows.h"
@@ -115,25 +116,36 @@ class RowTaker {
 
   // The groups of columns, where they are stored: the next piece, if they are not those of
   // neighbours. `none`: all of them may be -1.
-  bool order(const char* suffix, bool none, int& order_piece) {
+  bool order(const char* suffix, bool none, GroupedRows::Sizes& all) {
     if (!has(suffix)) return true;
     if (!piece(suffix, kWords, {k_})) return false;
     const StoredTensor& tensor = *out_.tensors.back();
     bool neighbours = true, absent = none;
+    std::vector<int32_t> group_of(static_cast<size_t>(k_));
     for (int64_t c = 0; c < k_; ++c) {
       const auto group = static_cast<int32_t>(load_u32(tensor.tensor.data, c));
       absent = absent && group == -1;
       neighbours = neighbours && group == c / group_;
+      group_of[static_cast<size_t>(c)] = group;
       if (!absent && (group < 0 || group >= groups_)) {
         taker_.reject(tensor, "groups from 0 to " + std::to_string(groups_ - 1),
                       std::to_string(group) + " for column " + std::to_string(c));
         return false;
       }
     }
-    if (neighbours || absent)
+    if (neighbours || absent) {
       out_.tensors.pop_back();
-    else
-      order_piece = static_cast<int>(out_.tensors.size()) - 1;
+      return true;
+    }
+    all.order_piece = static_cast<int>(out_.tensors.size()) - 1;
+    std::vector<int32_t> columns(static_cast<size_t>(k_));
+    std::iota(columns.begin(), columns.end(), 0);
+    std::ranges::stable_sort(columns, {},
+                             [&](int32_t c) { return group_of[static_cast<size_t>(c)]; });
+    int64_t at = 0;
+    const bool full = std::ranges::all_of(
+        columns, [&](int32_t c) { return group_of[static_cast<size_t>(c)] == at++ / group_; });
+    if (full) all.order = std::move(columns);
     return true;
   }
 
@@ -148,7 +160,7 @@ class RowTaker {
         !piece(".scales", kFloatTypes, {groups_, n_}))
       return std::nullopt;
     GroupedRows::Sizes all = sizes(2);
-    if (!order(".g_idx", false, all.order_piece)) return std::nullopt;
+    if (!order(".g_idx", false, all)) return std::nullopt;
     return done<GptqRows>(all, n_, format_.zero_less);
   }
 
@@ -206,7 +218,7 @@ class RowTaker {
       return refuse(".weight_zero_point", "zero points, as config.json says 'symmetric': false",
                     "no such tensor");
     }
-    if (!order(".weight_g_idx", true, all.order_piece)) return std::nullopt;
+    if (!order(".weight_g_idx", true, all)) return std::nullopt;
     return done<SignedRows>(all, layout);
   }
 
