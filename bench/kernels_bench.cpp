@@ -1,7 +1,8 @@
 // kernels_bench: checks the linear-layer kernels of each ISA against scalar, then times them and
 // prints each rate beside what the machine can do, measured in the same run.
 //
-//   kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] [--quick] [--json]
+//   kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] [--format NAME]
+//                 [--rows N]... [--quick] [--json]
 //
 // Every thread divides its work by its own processor time (CLOCK_THREAD_CPUTIME_ID) and the rates
 // are added, so that other processes on the same cores do not count; the bandwidth and the caches
@@ -23,6 +24,7 @@
 #include "base/huge_pages.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/machine_limits.h"
+#include "kernels/quant_layout.h"
 #include "kernels/repack.h"
 #include "thread_bench.h"
 
@@ -49,7 +51,43 @@ struct Case {
   Product product;
   int32_t k, n, group, bits;
   int32_t rows;
+  const char* format = "mlx";
+  QuantMatrix form{};  // Its grid and scales; its shape is above.
 };
+
+// Formats of other files, by the numbers and scales that they are held in.
+struct Format {
+  const char* name;
+  int32_t group, bits;
+  QuantMatrix form;
+};
+constexpr QuantMatrix two_levels(Grid grid, ByteScale scale, bool mins, int32_t offset) {
+  return {.grid = grid,
+          .form = ScaleForm::kTwoLevel,
+          .byte_scale = scale,
+          .mins = mins,
+          .offset = offset};
+}
+constexpr Format kFormats[] = {
+    {"GPTQ", 128, 4, {.form = ScaleForm::kZeros}},
+    {"Q4_K", 32, 4, two_levels(Grid::kUniform, ByteScale::kUnsigned, true, 0)},
+    {"Q5_K", 32, 5, two_levels(Grid::kUniform, ByteScale::kUnsigned, true, 0)},
+    {"Q6_K", 16, 6, two_levels(Grid::kUniform, ByteScale::kSigned, false, 32)},
+    {"Q3_K", 16, 3, two_levels(Grid::kUniform, ByteScale::kSigned, false, 4)},
+    {"Q2_K", 16, 2, two_levels(Grid::kUniform, ByteScale::kUnsigned, true, 0)},
+    {"Q8_0", 32, 8, {}},
+    {"IQ4_XS", 32, 4, two_levels(Grid::kIq4, ByteScale::kSigned, false, 0)},
+    {"MXFP4", 32, 4, two_levels(Grid::kE2m1, ByteScale::kE8m0, false, 0)},
+    {"NVFP4", 16, 4, two_levels(Grid::kE2m1, ByteScale::kE4m3, false, 0)}};
+
+QuantMatrix matrix_of(const Case& c) {
+  QuantMatrix w = c.form;
+  w.n = c.n;
+  w.k = c.k;
+  w.group = c.group;
+  w.bits = c.bits;
+  return w;
+}
 
 // Both what a decode step reads and what a prefill computes.
 struct Measured {
@@ -78,47 +116,63 @@ void fill_floats(const HugeBuffer& memory, FloatType type, uint32_t seed) {
   }
 }
 
+// Scales without infinities for a matrix.
+void fill_scales(const HugeBuffer& memory, const QuantMatrix& w) {
+  if (w.form != ScaleForm::kTwoLevel) return fill_floats(memory, w.scale_type, 2);
+  fill_floats(memory, FloatType::kF32, 2);
+  std::mt19937 random(5);
+  auto* at = reinterpret_cast<uint8_t*>(memory.data());
+  for (int32_t block = 0; block < (w.n + kBlockRows - 1) / kBlockRows; ++block) {
+    for (int32_t g = 0; g < w.k / w.group; ++g)
+      for (int32_t i = 0; i < group_scale_bytes(w); ++i)
+        at[group_scales_at(w, g) + i] = static_cast<uint8_t>(100 + random() % 27);
+    at += block_scale_bytes(w);
+  }
+}
+
 // Copies of one layer, enough of them that a pass over all does not fit a cache.
 class Layers {
  public:
-  Layers(const Case& c, int64_t total_bytes) : case_(c) {
+  Layers(const Case& c, int64_t total_bytes)
+      : case_(c), e4m3_scales_(buffer(int64_t{c.k / 128 + 1} * (c.n / 128 + 1) * 4)) {
+    fill_floats(e4m3_scales_, FloatType::kF32, 7);
     const bool is_float = c.product == Product::kFloat;
-    const int64_t words = is_float ? int64_t{c.n} * c.k * 2 : packed_word_bytes(c.n, c.k, c.bits);
-    const int64_t scales = is_float ? 0 : packed_scale_bytes(c.n, c.k, c.group, FloatType::kF16);
+    const QuantMatrix w = matrix_of(c);
+    const int64_t words = is_float ? int64_t{c.n} * c.k * c.bits / 8 : packed_word_bytes(w);
+    const int64_t scales = is_float ? 0 : packed_scale_bytes(w);
     bytes_ = words + scales;
     const int64_t count = std::max<int64_t>(1, total_bytes / bytes_);
     for (int64_t i = 0; i < count; ++i) {
       words_.push_back(buffer(words));
       is_float ? fill_floats(words_.back(), FloatType::kF16, 1) : fill_random(words_.back(), 1);
       scales_.push_back(buffer(std::max<int64_t>(scales, 64)));
-      fill_floats(scales_.back(), FloatType::kF16, 2);
+      if (!is_float) fill_scales(scales_.back(), w);
     }
   }
   size_t count() const { return words_.size(); }
   int64_t bytes() const { return bytes_; }
 
   QuantMatrix quant(size_t i) const {
-    QuantMatrix w;
-    w.n = case_.n;
-    w.k = case_.k;
-    w.group = case_.group;
-    w.bits = case_.bits;
-    w.scale_type = FloatType::kF16;
+    QuantMatrix w = matrix_of(case_);
     w.words = reinterpret_cast<const uint8_t*>(words_[i].data());
     w.scales = reinterpret_cast<const uint8_t*>(scales_[i].data());
     return w;
   }
+  // 8 bits: in blocks of 128 x 128, of which each has a scale.
   FloatMatrix floats(size_t i) const {
     FloatMatrix w;
     w.n = case_.n;
     w.k = case_.k;
-    w.type = FloatType::kF16;
+    w.type = case_.bits == 8 ? FloatType::kE4M3 : FloatType::kF16;
     w.rows = words_[i].data();
+    w.scales = reinterpret_cast<const float*>(e4m3_scales_.data());
+    w.scale_rows = w.scale_columns = 128;
     return w;
   }
 
  private:
   Case case_;
+  HugeBuffer e4m3_scales_;
   int64_t bytes_ = 0;
   std::vector<HugeBuffer> words_, scales_;
 };
@@ -195,8 +249,10 @@ bool agrees_with_scalar(const Ops& ops, const Case& c, const Layers& layers, con
     for (int32_t column = 0; column < end; ++column) {
       const auto at =
           static_cast<size_t>(m) * static_cast<size_t>(c.n) + static_cast<size_t>(column);
+      // Float8 numbers are up to 448.
+      const float size = static_cast<float>(c.k) * (c.bits == 8 ? 448.0f : 1.0f);
       const bool same = c.product == Product::kFloat
-                            ? std::abs(found[at] - expected[at]) <= 1e-5f * static_cast<float>(c.k)
+                            ? std::abs(found[at] - expected[at]) <= 1e-5f * size
                             : std::memcmp(&found[at], &expected[at], 4) == 0;
       if (!same) {
         std::fprintf(stderr, "%s %s k %d n %d rows %d: row %d column %d is %g, scalar says %g\n",
@@ -268,6 +324,7 @@ struct Options {
   std::vector<int> threads = {1, 2};
   std::string product;        // The only one to time; empty: all.
   std::vector<int32_t> rows;  // The only ones to time; empty: all.
+  std::string format;         // Likewise.
   bool quick = false;
   bool json = false;
 };
@@ -295,6 +352,16 @@ std::vector<Case> cases(const Ops& ops, bool quick) {
   }
   for (const int32_t m : {1, 4, 32}) list.push_back({Product::kExact, 2048, 2048, 64, 4, m});
   for (const int32_t m : {1, 4, 32}) list.push_back({Product::kFloat, 2048, 2048, 64, 16, m});
+  for (const int32_t m : {1, 4, 32}) list.push_back({Product::kFloat, 4096, 2048, 64, 8, m, "FP8"});
+  for (const Format& format : kFormats)
+    for (const int32_t m :
+         quick ? std::vector<int32_t>{1, 16, 64} : std::vector<int32_t>{1, 2, 4, 8, 16, 64}) {
+      list.push_back(
+          {Product::kInt8, 4096, 2048, format.group, format.bits, m, format.name, format.form});
+      if (ops.prompts_in_bf16 && m >= 16)
+        list.push_back(
+            {Product::kBf16, 4096, 2048, format.group, format.bits, m, format.name, format.form});
+    }
   return list;
 }
 
@@ -311,26 +378,28 @@ class Report {
     std::printf("\n%s, %d thread%s: read %.1f GB/s, int8 %.2f TOPS, f32 %.3f TFLOPS\n",
                 std::string(isa_name(isa)).c_str(), threads, threads == 1 ? "" : "s", l.read_gb_s,
                 l.int8_tops, l.f32_tflops);
-    std::printf("%-6s %5s %5s %5s %4s %4s %10s %8s %7s %8s %7s\n", "kernel", "k", "n", "group",
-                "bits", "rows", "us", "GB/s", "% read", "TOPS", "% peak");
+    std::printf("%-6s %-6s %5s %5s %5s %4s %4s %10s %8s %7s %8s %7s\n", "kernel", "format", "k",
+                "n", "group", "bits", "rows", "us", "GB/s", "% read", "TOPS", "% peak");
   }
   void add(Isa isa, int threads, const MachineLimits& l, const Case& c, const Measured& m) {
     const double peak = c.product == Product::kInt8   ? l.int8_tops
                         : c.product == Product::kBf16 ? l.bf16_tflops
                                                       : l.f32_tflops;
     if (!json_) {
-      std::printf("%-6s %5d %5d %5d %4d %4d %10.1f %8.2f %7.1f %8.4f %7.1f\n",
-                  product_name(c.product), c.k, c.n, c.group, c.bits, c.rows, 1e6 * m.seconds,
-                  m.gb_s, 100 * m.gb_s / l.read_gb_s, m.tops, 100 * m.tops / peak);
+      std::printf("%-6s %-6s %5d %5d %5d %4d %4d %10.1f %8.2f %7.1f %8.4f %7.1f\n",
+                  product_name(c.product), c.format, c.k, c.n, c.group, c.bits, c.rows,
+                  1e6 * m.seconds, m.gb_s, 100 * m.gb_s / l.read_gb_s, m.tops, 100 * m.tops / peak);
       std::fflush(stdout);
       return;
     }
     std::printf(
-        "%s\n {\"isa\":\"%s\",\"threads\":%d,\"kernel\":\"%s\",\"k\":%d,\"n\":%d,\"group\":%d,"
+        "%s\n {\"isa\":\"%s\",\"threads\":%d,\"kernel\":\"%s\",\"format\":\"%s\",\"k\":%d,\"n\":%d,"
+        "\"group\":%d,"
         "\"bits\":%d,\"rows\":%d,\"us\":%.2f,\"gb_s\":%.3f,\"read_gb_s\":%.3f,\"tops\":%.5f,"
         "\"peak_tops\":%.5f}",
         first_ ? "" : ",", std::string(isa_name(isa)).c_str(), threads, product_name(c.product),
-        c.k, c.n, c.group, c.bits, c.rows, 1e6 * m.seconds, m.gb_s, l.read_gb_s, m.tops, peak);
+        c.format, c.k, c.n, c.group, c.bits, c.rows, 1e6 * m.seconds, m.gb_s, l.read_gb_s, m.tops,
+        peak);
     first_ = false;
   }
 
@@ -354,6 +423,7 @@ int run(const Options& options) {
       report.limits(isa, threads, limits);
       for (const Case& c : cases(ops, options.quick)) {
         if (!options.product.empty() && options.product != product_name(c.product)) continue;
+        if (!options.format.empty() && options.format != c.format) continue;
         if (!options.rows.empty() && std::ranges::count(options.rows, c.rows) == 0) continue;
         // Few rows: from memory, as in decoding. Many: the arithmetic is what is timed.
         const Layers layers(c, c.rows <= 8 ? int64_t{192} << 20 : int64_t{8} << 20);
@@ -372,7 +442,7 @@ int run(const Options& options) {
 int usage() {
   std::fprintf(stderr,
                "usage: kernels_bench [--isa NAME] [--threads N] [--product int8|bf16|exact|float] "
-               "[--rows N]... [--quick] [--json]\n");
+               "[--format NAME] [--rows N]... [--quick] [--json]\n");
   return 2;
 }
 
@@ -386,6 +456,8 @@ int parse_and_run(int argc, char** argv) {
       options.json = true;
     } else if (argument == "--product" && i + 1 < argc) {
       options.product = argv[++i];
+    } else if (argument == "--format" && i + 1 < argc) {
+      options.format = argv[++i];
     } else if (argument == "--rows" && i + 1 < argc) {
       options.rows.push_back(std::atoi(argv[++i]));
     } else if (argument == "--isa" && i + 1 < argc) {

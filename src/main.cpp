@@ -10,6 +10,7 @@
 #include "commands/info.h"
 #include "commands/pack.h"
 #include "commands/perplexity.h"
+#include "commands/quantize.h"
 #include "program/options.h"
 #include "server.h"
 
@@ -29,6 +30,8 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::calibrate_machine(options);
     case weir::Command::kPack:
       return weir::pack_model(options);
+    case weir::Command::kQuantize:
+      return weir::quantize_model(options);
   }
   return {};
 }

@@ -6,6 +6,29 @@ set -euo pipefail
 data="$(cd "$(dirname "$0")" && pwd)/data"
 case "$2" in
   families) exec "$1" families --stream-experts "${WEIR_FAMILIES:-$data/families}" ;;
+  formats)
+    [ -n "${WEIR_FORMATS:-}" ] || { echo "skipped: no fixtures of formats (tools/test unpacks them)"; exit 77; }
+    "$1" quantize "$WEIR_FORMATS"
+    exec "$1" families --stream-experts "$WEIR_FORMATS" ;;
+  gguf)
+    # Checkpoints written as GGUF files must answer as they do, but for those with options that such
+    # files cannot say.
+    /usr/bin/python3 -c 'import numpy' 2>/dev/null || { echo "skipped: no python3-numpy"; exit 77; }
+    out="$(mktemp -d)"
+    trap 'rm -rf "$out"' EXIT
+    families="${WEIR_FAMILIES:-$data/families}"
+    for name in deepseek_v2 deepseek_v2_lite deepseek_v3 gemma2 gemma3_text gemma3_text_linear_rope gemma4_text_dense \
+        gemma4_text_e2b gemma4_text_moe glm4_moe glm4_moe_lite granite granitemoe granitemoeshared lfm2 lfm2_moe llama \
+        llama_bias_linear llama_llama3rope mistral mixtral olmoe phi3 phi3_longrope_long qwen2 qwen2_moe qwen3 \
+        qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next qwen3_yarn; do
+      from="$(find -L "$families" -maxdepth 2 -type d -name "$name" -print -quit)"
+      if [ -z "$from" ]; then continue; fi
+      mkdir "$out/$name"
+      "$data/../../tools/to_gguf" "$from" "$out/$name/model.gguf"
+      cp "$from/expected.safetensors" "$from/meta.json" "$out/$name"
+    done
+    "$1" families --stream-experts "$out"
+    if [ -n "${WEIR_FORMATS:-}" ]; then "$1" tokenizers "$WEIR_FORMATS/given"; fi ;;
   templates) exec "$1" templates ${WEIR_FIXTURES:+"$WEIR_FIXTURES/chat_templates"} "$data/chat_templates" ;;
   models)
     [ -n "${WEIR_MODELS:-}" ] || { echo "skipped: no reference models (WEIR_MODELS, ../shared/models)"; exit 77; }

@@ -34,7 +34,6 @@ const std::map<std::string, std::string_view> kForTests = {
     {"refuse_direct", "the same"},
     {"class_begin", "a place within ExpertCache that its random test checks"},
     {"compilations", "a count within GrammarCache that says what was kept"},
-    {"float_to_bf16", "the inverse of bf16_to_float, beside it"},
     {"set_rope_position", "rows whose angles are three numbers, before a family has them"},
 };
 

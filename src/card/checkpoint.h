@@ -18,14 +18,16 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "base/tensor.h"
+#include "card/block_format.h"
 
 namespace weir::card {
 
 struct StoredTensor {
   std::string name;
   Tensor tensor;
-  int32_t file = 0;   // Index of its file in the checkpoint.
-  size_t offset = 0;  // Of its first byte in that file.
+  int32_t file = 0;                     // Index of its file in the checkpoint.
+  size_t offset = 0;                    // Of its first byte in that file.
+  const BlockFormat* blocks = nullptr;  // Of rows of blocks, a constant; null: numbers.
 };
 
 // A name of a file's choosing in a message: long or unprintable ones are shortened and escaped.
@@ -47,11 +49,16 @@ class Checkpoint {
   }
   const std::string& name() const { return name_; }
 
+  // Norms that mean w + 1 are stored as that sum.
+  bool norms_are_sums() const { return norms_are_sums_; }
+  void set_norms_are_sums() { norms_are_sums_ = true; }
+
  private:
   std::string name_;
   std::vector<FileView> files_;
   std::vector<StoredTensor> tensors_;
   std::map<std::string, size_t, std::less<>> by_name_;
+  bool norms_are_sums_ = false;
 };
 
 }  // namespace weir::card

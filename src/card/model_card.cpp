@@ -7,6 +7,7 @@
 
 #include "card/config_override.h"
 #include "card/config_reader.h"
+#include "card/gguf_model.h"
 #include "card/modules.h"
 #include "card/safetensors.h"
 
@@ -15,21 +16,51 @@ namespace weir::card {
 namespace {
 
 constexpr char kConfig[] = "config.json";
+constexpr char kModeloptConfig[] = "hf_quant_config.json";
 // Ten times the largest config.json published.
 constexpr size_t kConfigBytesMax = size_t{4} << 20;
 
-Result<JsonDoc> read_config(const ModelFiles& files, std::span<const std::string> overrides) {
+Result<std::string> read_config(const ModelFiles& files) {
   WEIR_ASSIGN(std::optional<std::string> text, files.read_text(kConfig, kConfigBytesMax));
   if (!text)
     return fail(ErrorCode::kConfig,
                 files.where() + ": expected config.json in this folder; it is not there");
+  return *std::move(text);
+}
+
+Result<JsonDoc> parse(const ModelFiles& files, std::string text,
+                      std::span<const std::string> overrides) {
   if (!overrides.empty()) {
-    WEIR_ASSIGN(text, override_config(*text, overrides));
+    WEIR_ASSIGN(text, override_config(text, overrides));
   }
-  Result<JsonDoc> doc = parse_config(*text);
+  Result<JsonDoc> doc = parse_config(text);
   if (!doc)
     return fail(ErrorCode::kConfig, files.where() + "/" + kConfig + ": " + doc.error().message);
   return doc;
+}
+
+Result<WeightFormat> read_weight_format(const ModelFiles& files, JsonValue config) {
+  WEIR_ASSIGN(WeightFormat format, WeightFormat::from_config(config));
+  if (format.quantised()) return format;
+  WEIR_ASSIGN(const std::optional<std::string> text,
+              files.read_text(kModeloptConfig, kConfigBytesMax));
+  if (!text) return format;
+  Result<JsonDoc> doc = parse_config(*text);
+  if (!doc)
+    return fail(ErrorCode::kConfig,
+                files.where() + "/" + kModeloptConfig + ": " + doc.error().message);
+  return WeightFormat::from_modelopt(doc->root());
+}
+
+Result<void> read_gguf(std::span<const std::string> overrides, ModelCard& card) {
+  WEIR_ASSIGN(GgufModel model, open_gguf(card.files));
+  WEIR_ASSIGN(card.config, parse(card.files, std::move(model.config), overrides));
+  WEIR_ASSIGN(card.weights, WeightFormat::from_config(card.config.root()));
+  card.tokenizer = std::move(model.tokenizer);
+  card.generation = std::move(model.generation);
+  card.embedding = std::move(model.embedding);
+  card.tensors = std::make_shared<const Checkpoint>(std::move(model.tensors));
+  return {};
 }
 
 }  // namespace
@@ -38,9 +69,11 @@ Result<ModelCard> ModelCard::open(ModelFiles model_files, std::span<const std::s
   ModelCard card;
   card.files = std::move(model_files);
   const auto read = [&]() -> Result<void> {
-    WEIR_ASSIGN(card.config, read_config(card.files, overrides));
+    if (!card.files.gguf().empty()) return read_gguf(overrides, card);
+    WEIR_ASSIGN(std::string text, read_config(card.files));
+    WEIR_ASSIGN(card.config, parse(card.files, std::move(text), overrides));
     const JsonValue root = card.config.root();
-    WEIR_ASSIGN(card.weights, WeightFormat::from_config(root));
+    WEIR_ASSIGN(card.weights, read_weight_format(card.files, root));
     WEIR_ASSIGN(card.tokenizer, read_tokenizer_settings(card.files));
     WEIR_ASSIGN(card.generation, read_generation_settings(card.files, root));
     WEIR_ASSIGN(const Modules modules, read_modules(card.files));
@@ -68,6 +101,11 @@ Result<TokenizerFile> ModelCard::open_tokenizer() const {
                                   [&](std::string_view file) { return files.has(file); });
   // Where there is none, the error is about the first.
   TokenizerFile file;
+  if (!files.gguf().empty()) {
+    file.name = "tokenizer.ggml";
+    WEIR_ASSIGN(file.made, gguf_tokenizer(files));
+    return file;
+  }
   file.name = name == std::end(kNames) ? kNames[0] : *name;
   WEIR_ASSIGN(file.view, files.open_file(file.name));
   WEIR_ASSIGN(auto settings, files.read_text("tokenizer_config.json"));
@@ -76,7 +114,8 @@ Result<TokenizerFile> ModelCard::open_tokenizer() const {
 }
 
 Error ModelCard::in_folder(Error error) const {
-  if (error.message.starts_with(kConfig)) error.message = files.where() + "/" + error.message;
+  if (error.message.starts_with(kConfig))
+    error.message = files.where() + (files.gguf().empty() ? "/" : ", read as ") + error.message;
   return error;
 }
 

@@ -1,6 +1,7 @@
 // ModelCard: all that a model's files say, read once: config.json with its overrides, the tensors
 // and how they are stored, and the settings of tokenizer, sampling, embeddings and scores. Model,
-// text and api take values from it; none of them opens a file of the model by its name.
+// text and api take values from it; none of them opens a file of the model by its name, or knows
+// whether they were one GGUF file.
 //
 // Reading maps the weights and touches none of them.
 //
@@ -28,7 +29,10 @@ namespace weir::card {
 struct TokenizerFile {
   std::string name;
   FileView view;
+  std::string made;    // Of a GGUF file's metadata, which has no text of its own.
   std::string config;  // The text of tokenizer_config.json; empty: none.
+
+  std::string_view text() const { return made.empty() ? view.text() : made; }
 };
 
 struct ModelCard {
@@ -41,7 +45,7 @@ struct ModelCard {
                                        std::span<const std::string> overrides = {});
 
   // The first that is there of tokenizer.json, tekken.json, tiktoken.model, qwen.tiktoken and
-  // tokenizer.model, mapped for as long as the view lives.
+  // tokenizer.model, mapped for as long as the view lives; of a GGUF file what its metadata says.
   Result<TokenizerFile> open_tokenizer() const;
   // An error about config.json that names only the file: with the folder.
   Error in_folder(Error error) const;

@@ -2,10 +2,12 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
 #include "card/config_reader.h"
+#include "card/gguf_files.h"
 #include "card/hub_cache.h"
 
 namespace weir::card {
@@ -15,12 +17,10 @@ namespace {
 // Why `path` is no model's folder: it is a file, a name of the hub, or not there.
 std::string no_folder(const std::string& given, const std::filesystem::path& path) {
   const std::string expected = given + ": expected a folder with a model's config.json and " +
-                               "safetensors files (Hugging Face or MLX layout); found ";
+                               "safetensors files (Hugging Face or MLX layout), or a GGUF file; " +
+                               "found ";
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return expected + "no such folder";
-  if (path.extension() == ".gguf")
-    return expected + "a GGUF file, a format that Weir does not read: take the model's original " +
-           "files, or an MLX conversion of them";
   const std::filesystem::path above = path.parent_path();
   if (std::filesystem::is_regular_file(above / "config.json", error))
     return expected + "a file; the folder it lies in is one: --model " + above.string();
@@ -29,17 +29,26 @@ std::string no_folder(const std::string& given, const std::filesystem::path& pat
 
 }  // namespace
 
-Result<ModelFiles> ModelFiles::open(const std::string& folder) {
+Result<ModelFiles> ModelFiles::open(const std::string& given) {
   std::error_code error;
-  const std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  const std::filesystem::path path = std::filesystem::absolute(given, error).lexically_normal();
+  ModelFiles files;
+  if (path.extension() == ".gguf" && std::filesystem::is_regular_file(path, error)) {
+    files.folder_ = path.parent_path().string();
+    WEIR_ASSIGN(files.gguf_, gguf_parts(files.folder_, path.filename().string()));
+    files.name_ = path.stem().string();
+    return files;
+  }
   if (!std::filesystem::is_directory(path, error))
-    return fail(ErrorCode::kConfig, no_folder(folder, path));
+    return fail(ErrorCode::kConfig, no_folder(given, path));
   std::string normal = path.string();
   while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
   WEIR_ASSIGN(const ModelFolder resolved, resolve_hub_folder(normal));
-  ModelFiles files;
   files.folder_ = resolved.path;
   files.name_ = resolved.name;
+  if (!files.has("config.json")) {
+    WEIR_ASSIGN(files.gguf_, find_gguf(files.folder_));
+  }
   return files;
 }
 
@@ -51,6 +60,7 @@ ModelFiles ModelFiles::embedded(std::string name, std::vector<Embedded> embedded
 }
 
 bool ModelFiles::has(std::string_view file) const {
+  if (!gguf_.empty()) return std::ranges::find(gguf_, file) != gguf_.end();
   if (!folder_.empty()) {
     // A folder between that is a link to nowhere hides nothing either.
     for (size_t end = 0; end != std::string_view::npos;) {

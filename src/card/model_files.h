@@ -1,5 +1,6 @@
-// ModelFiles: a model's files by name, from a folder or compiled into the binary. Only the readers
-// of src/card open them; everybody else gets what was read (model_card.h).
+// ModelFiles: a model's files by name, from a folder or compiled into the binary; or those that are
+// a model in one: GGUF. Only the readers of src/card open them; everybody else gets what was read
+// (model_card.h).
 //
 // Threads: immutable after construction.
 #pragma once
@@ -28,17 +29,21 @@ class ModelFiles {
   // Files of settings and templates: more than ten times the largest one published.
   static constexpr size_t kSettingsBytesMax = size_t{16} << 20;
 
-  // A folder, or a model's folder in Hugging Face's cache (hub_cache.h); an error says what was
-  // found in its place.
-  static Result<ModelFiles> open(const std::string& folder);
+  // A folder, a model's folder in Hugging Face's cache (hub_cache.h), or a GGUF file, which a
+  // folder without config.json may hold; an error says what was found in its place.
+  static Result<ModelFiles> open(const std::string& given);
   static ModelFiles embedded(std::string name, std::vector<Embedded> files);
 
-  // The folder's last component, or the hub's ORG/NAME.
+  // The folder's last component, the hub's ORG/NAME, or the name of a GGUF file without its end.
   const std::string& name() const { return name_; }
   const std::string& folder() const { return folder_; }  // Empty when compiled in.
-  // The path of the folder where there is one, else the name: what messages put before a file's
-  // name.
-  const std::string& where() const { return folder_.empty() ? name_ : folder_; }
+  // The path of the folder or of the GGUF file; empty when compiled in.
+  std::string path() const { return gguf_.empty() ? folder_ : folder_ + "/" + gguf_[0]; }
+  // The path where there is one, else the name: what messages put before a file's name.
+  std::string where() const { return folder_.empty() ? name_ : path(); }
+  // Names of a GGUF model's files, in their order; empty for other models. Such a model has no
+  // others, whatever lies beside them.
+  const std::vector<std::string>& gguf() const { return gguf_; }
 
   // There is something of that name. What is not a file that can be read (a link that leads
   // nowhere, a FIFO, a folder) is an error of the readers below, never as if it were not there.
@@ -53,6 +58,7 @@ class ModelFiles {
  private:
   std::string name_;
   std::string folder_;
+  std::vector<std::string> gguf_;
   std::vector<Embedded> embedded_;
 };
 

@@ -223,6 +223,7 @@ Result<void> run_bench(const Options& options) {
   model::ModelOptions model_options;
   model_options.compute = choice.compute;
   model_options.stream_experts = options.stream_experts;
+  model_options.quantise_bits = options.quantize;
   model_options.rows_max = std::max(512, batch_max);
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.model_card, model_options, ops, team));

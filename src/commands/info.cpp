@@ -19,6 +19,7 @@ Result<void> show_info(const Options& options) {
   model_options.rows_max = options.prefill_size;
   model_options.context_max = options.ctx_size;
   model_options.stream_experts = options.stream_experts;
+  model_options.quantise_bits = options.quantize;
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               bind_model(choice.model_card, model_options, limit, kernels::ops_for(choice.isa),
                          choice.threads));

@@ -23,7 +23,7 @@ using std::chrono::steady_clock;
 Result<std::string> destination(const Options& options, const model::StreamedBank& bank,
                                 const ssd::SourceHash& source) {
   if (!options.output.empty()) return options.output;
-  const std::vector<std::string> paths = model::bundle_paths(bank.folder(), source);
+  const std::vector<std::string> paths = model::bundle_paths(bank, source);
   if (::access(bank.folder().c_str(), W_OK) == 0) return paths[0];
   if (paths.size() < 2)
     return fail(ErrorCode::kIo, bank.folder() +

@@ -64,12 +64,13 @@ Result<void> measure_perplexity(const Options& options) {
   WEIR_ASSIGN(ModelChoice choice, choose_model(options));
   WEIR_ASSIGN(const card::TokenizerFile file, choice.model_card.open_tokenizer());
   WEIR_ASSIGN(const std::unique_ptr<text::Tokenizer> tokenizer,
-              text::Tokenizer::load_file(file.name, file.view.text(), file.config));
+              text::Tokenizer::load_file(file.name, file.text(), file.config));
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   ThreadTeam team(choice.threads);
   model::ModelOptions model_options;
   model_options.compute = choice.compute;
   model_options.stream_experts = options.stream_experts;
+  model_options.quantise_bits = options.quantize;
   model_options.rows_max = kRowsMax;
   WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
               model::Model::load(choice.model_card, model_options, ops, team));

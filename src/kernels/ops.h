@@ -23,7 +23,8 @@
 namespace weir::kernels {
 
 enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAmx };
-enum class FloatType : uint8_t { kF32, kF16, kBF16 };
+// kE4M3: float8 "fn", bias 7, no infinities. Only weights of FloatMatrix.
+enum class FloatType : uint8_t { kF32, kF16, kBF16, kE4M3 };
 enum class Act : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kRelu, kQuickGelu, kSigmoid };
 
 // How a gate acts on what it gates.
@@ -65,35 +66,74 @@ inline constexpr int32_t kMaxLayerK = 65536;
 // the squared error for a mantissa m spread evenly over [1, 2).
 inline constexpr float kUnbias = 1 + 0x1p-8f * 9 / 14;
 
+// What a code stands for before its group's scale: itself; IQ4_NL's table (kIq4Values); twice an
+// e2m1 (kE2m1Values). Those with a table have 4 bits.
+enum class Grid : uint8_t { kUniform, kIq4, kE2m1 };
+// How the scale and the bias of a group are stored (QuantMatrix).
+enum class ScaleForm : uint8_t { kPairs, kZeros, kTwoLevel };
+// What a byte of kTwoLevel's group scales is: the number itself, unsigned or signed; 2^(b - 127); a
+// float8 e4m3 "fn".
+enum class ByteScale : uint8_t { kUnsigned, kSigned, kE8m0, kE4m3 };
+
+inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                          1,    13,   25,  38,  53,  69,  89,  113};
+inline constexpr int8_t kE2m1Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+// Kernels multiply by bytes without a sign: the values of a grid plus this.
+inline constexpr int32_t kIq4Shift = 128;
+inline constexpr int32_t kE2m1Shift = 12;
+// Numbers of a row that share a `d` in kTwoLevel.
+inline constexpr int32_t kSuperGroup = 256;
+
 // A linear layer's weight [n, k] with affine groups along k:
-//   w[r][c] = scale[r][c / group] * q[r][c] + bias[r][c / group],  q an unsigned integer.
-// Packed at load (repack.h) as blocks of 16 rows: for word index w ascending, the 16 rows' 32-bit
-// word w side by side, 64 bytes a line. A word holds 8 elements of a row at 4 bits, 4 at 8 bits.
-// Within each 8 elements the activations' order is 0 2 4 6 1 3 5 7: a 4-bit word w gives elements
-// 0 2 4 6 as w & 0x0f0f0f0f and 1 3 5 7 as (w >> 4) & 0x0f0f0f0f; 8-bit words are permuted alike
-// (first word of a pair holds elements 0 2 4 6, second 1 3 5 7), so one quantised activation row
-// serves both. 2- and 3-bit weights are stored as 4-bit, 5- and 6-bit as 8-bit numbers.
-// n not a multiple of 16: the last block is padded with zero words, scales and biases.
-// REQUIRES: k % group == 0, group in {32, 64, 128}, k <= kMaxLayerK, 64-byte alignment of both
-// pointers.
+//   w[r][c] = scale[r][g] * u[r][c] + bias[r][g],  g = c / group,  u = value(code) + shift
+// where value and shift are those of the grid. Each form of scales gives them, in float32, with
+// off = offset + shift:
+//   kPairs     scale and bias stored, less off * scale where off is not 0
+//   kZeros     bias = -(zero + off) * scale, the zero a byte
+//   kTwoLevel  scale = d * S, S the group's byte; bias = -(dmin * min), the min a byte, or
+//              without mins -off * scale; `d` and `dmin` are one float each for kSuperGroup numbers
+//              of a row
+// Packed at load (repack.h) as blocks of 16 rows. Words: for each 32 elements of k, 64 * bits bytes
+// (kernels/quant_layout.h). With 4 and 8 bits, for word index w ascending, the 16 rows' 32-bit word
+// w side by side, 64 bytes a line. A word holds 8 elements of a row at 4 bits, 4 at 8 bits. Within
+// each 8 elements the activations' order is 0 2 4 6 1 3 5 7: a 4-bit word w gives elements 0 2 4 6
+// as w & 0x0f0f0f0f and 1 3 5 7 as (w >> 4) & 0x0f0f0f0f; 8-bit words are permuted alike (first
+// word of a pair holds elements 0 2 4 6, second 1 3 5 7), so one quantised activation row serves
+// all. n not a multiple of 16: the last block is padded with zero words, scales and biases.
+// REQUIRES: k % group == 0, k % 32 == 0, group in {16, 32, 64, 128}, bits in {2, 3, 4, 5, 6, 8},
+// k <= kMaxLayerK, 64-byte alignment of both pointers; mins only with kTwoLevel and the uniform
+// grid, and then no offset.
 struct QuantMatrix {
   int32_t n = 0;
   int32_t k = 0;
   int32_t group = 0;
-  int32_t bits = 0;  // 4 or 8: the container.
-  FloatType scale_type = FloatType::kF16;
+  int32_t bits = 0;                        // Of a stored number.
+  FloatType scale_type = FloatType::kF16;  // Of kPairs and kZeros.
+  Grid grid = Grid::kUniform;
+  ScaleForm form = ScaleForm::kPairs;
+  ByteScale byte_scale = ByteScale::kUnsigned;  // Of kTwoLevel.
+  bool mins = false;                            // Of kTwoLevel.
+  int32_t offset = 0;
   const uint8_t* words = nullptr;
-  // Per block and group: 16 scales, then 16 biases, in scale_type.
+  // Blocks one after the other. For each group of a block 16 scales, then 16 biases, in scale_type
+  // (kPairs); 16 scales in scale_type, then 16 zeros (kZeros); 16 bytes of scales, then of mins
+  // if there are any (kTwoLevel, where 16 floats of d, then of dmin if there are mins, come
+  // before the groups of each kSuperGroup numbers).
   const uint8_t* scales = nullptr;
 };
 
 // A float weight [n, k], row-major as stored in the checkpoint (often mapped from the file).
-// REQUIRES: k <= kMaxLayerK.
+// kE4M3: the weight is the stored number times scales[r / scale_rows][c / scale_columns], a matrix
+// of floats [.., ceil(k / scale_columns)], rounded to float32. REQUIRES: k <= kMaxLayerK; of kE4M3
+// that no byte is a NaN (0x7f, 0xff) and that scale_columns is a multiple of 32, or at least k.
 struct FloatMatrix {
   int32_t n = 0;
   int32_t k = 0;
   FloatType type = FloatType::kF32;
-  const void* rows = nullptr;  // Aligned to its element only.
+  const void* rows = nullptr;     // Aligned to its element only.
+  const float* scales = nullptr;  // Of kE4M3, as are:
+  int32_t scale_rows = 0;
+  int32_t scale_columns = 0;
 };
 
 // Activations quantised to int8 per group: x[c] ~ scale[g] * q[c]; symmetric, scale = absmax / 127
@@ -102,7 +142,8 @@ struct FloatMatrix {
 // gets such a scale and sum, so that it spoils every output of its row and nothing hides it.
 // Rows are k (q) and k / group (scale, sum) apart; q is in the permuted order of QuantMatrix.
 // Buffers are 64-byte aligned, and the q buffer has at least 64 bytes after its last row; rows may
-// begin at any multiple of a group within them. REQUIRES: k % group == 0, group in {32, 64, 128}.
+// begin at any multiple of a group within them. REQUIRES: k % group == 0, group in {16, 32, 64,
+// 128}.
 struct QuantRows {
   int32_t k = 0;
   int32_t group = 0;
@@ -335,17 +376,18 @@ struct Ops {
   //   c += e + o;  e = sum of w[i] x[i], one fma after the other over i = 0 1 2 3 8 9 10 11 16 ...;
   //   o likewise over i = 4 5 6 7 12 13 14 15 20 ...
   // with w[i] = the upper 16 bits of the float32 fma(magic, s, b - magic s), where s and b are
-  // scale and bias times kUnbias, and magic = 256 + q for 8 bits; for 4 bits magic = 128 + q for
-  // the i of e, and 128 + q + (0x4300 + q') / 2^16 for the i of o, q' being the number at i - 4,
-  // whose bits lie below (0x4300 / 2^16 goes into the bias as well; what is left is below 2^-12 of
-  // a step). The same bits on every ISA, denormals aside. REQUIRES: x.k == w.k.
+  // scale and bias times kUnbias, and magic = 256 + u. But where numbers have 4 bits and no table,
+  // in groups of 32 or more, magic = 128 + q for the i of e, and 128 + q + (0x4300 + q') / 2^16 for
+  // the i of o, q' being the number at i - 4, whose bits lie below (0x4300 / 2^16 goes into the
+  // bias as well; what is left is below 2^-12 of a step). The same bits on every ISA, denormals
+  // aside. REQUIRES: x.k == w.k.
   void (*gemm_quant_bf16)(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
-  // The same for bf16 weights, or f16 ones rounded to bf16 (nearest, ties to even). REQUIRES:
-  // w.type is one of these, w.k % 32 == 0, x.k == w.k.
+  // The same for bf16 weights, or f16 and e4m3 ones rounded to bf16 (nearest, ties to even).
+  // REQUIRES: w.type is one of these, w.k % 32 == 0, x.k == w.k.
   void (*gemm_float_bf16)(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
-  // Exact float32 activations: weight v = fma(scale, q, bias) in float32, then c = fma(v, x, c),
+  // Exact float32 activations: weight v = fma(scale, u, bias) in float32, then c = fma(v, x, c),
   // k ascending in one accumulator. The same bits on every ISA.
   void (*gemm_quant_f32)(const QuantMatrix& w, const float* x, int64_t x_stride,
                          const GemmRange& range, void* scratch);

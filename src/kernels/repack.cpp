@@ -8,11 +8,10 @@
 
 #include "base/check.h"
 #include "base/dtype.h"
+#include "kernels/quant_layout.h"
 
 namespace weir::kernels {
 namespace {
-
-int32_t scale_bytes(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
 
 // Eight elements of a row in the container's words, 4-bit: the LSB-first stream itself, whose low
 // nibbles are elements 0 2 4 6. `eight` holds 8 * bits bits.
@@ -96,7 +95,142 @@ float scale_at(const StoredQuant& stored, const uint8_t* scales, int64_t index) 
   return stored.scale_type == FloatType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
 }
 
+// Bytes 0 2 4 6 of eight.
+uint32_t even_bytes(uint64_t eight) {
+  uint64_t x = eight & 0x00ff00ff00ff00ff;
+  x = (x | x >> 8) & 0x0000ffff0000ffff;
+  return static_cast<uint32_t>(x | x >> 16);
+}
+
+// 32 codes of a row: 4 bytes in each of the step's lines (quant_layout.h).
+template <int kBits>
+void pack_step(const uint8_t* codes, uint8_t* out) {
+  std::array<uint32_t, kBits> lines{};
+  for (uint32_t e = 0; e < 4; ++e) {
+    uint64_t eight;
+    std::memcpy(&eight, codes + 8 * e, 8);
+    const uint32_t even = even_bytes(eight), odd = even_bytes(eight >> 8);
+    // Bits [shift, shift + 2) of the codes, and bit `shift`.
+    [[maybe_unused]] const auto two = [&](uint32_t line, int shift) {
+      constexpr uint32_t kMask = 0x03030303;
+      lines[line + e / 2] |= (even >> shift & kMask) << (2 * (e % 2)) | (odd >> shift & kMask)
+                                                                            << (2 * (e % 2) + 4);
+    };
+    [[maybe_unused]] const auto one = [&](uint32_t line, int shift) {
+      constexpr uint32_t kMask = 0x01010101;
+      lines[line] |= (even >> shift & kMask) << e | (odd >> shift & kMask) << (4 + e);
+    };
+    if constexpr (kBits == 8) {
+      lines[2 * e] = even;
+      lines[2 * e + 1] = odd;
+    } else if constexpr (kBits <= 3) {
+      two(0, 0);
+      if constexpr (kBits == 3) one(2, 2);
+    } else {
+      constexpr uint32_t kMask = 0x0f0f0f0f;
+      lines[e] = (even & kMask) | (odd & kMask) << 4;
+      if constexpr (kBits == 5) one(4, 4);
+      if constexpr (kBits == 6) two(4, 4);
+    }
+  }
+  for (size_t line = 0; line < kBits; ++line) std::memcpy(out + 64 * line, &lines[line], 4);
+}
+
+template <int kBits>
+void pack_codes(const uint8_t* codes, int32_t k, uint8_t* out) {
+  for (int32_t i = 0; i < k; i += kPackStep, out += 64 * kBits) pack_step<kBits>(codes + i, out);
+}
+
+void pack_codes(int32_t bits, const uint8_t* codes, int32_t k, uint8_t* out) {
+  switch (bits) {
+    case 2:
+      return pack_codes<2>(codes, k, out);
+    case 3:
+      return pack_codes<3>(codes, k, out);
+    case 4:
+      return pack_codes<4>(codes, k, out);
+    case 5:
+      return pack_codes<5>(codes, k, out);
+    case 6:
+      return pack_codes<6>(codes, k, out);
+    case 8:
+      return pack_codes<8>(codes, k, out);
+    default:
+      CHECK(!"a container has 2, 3, 4, 5, 6 or 8 bits");
+  }
+}
+
+void put_float(FloatType type, float value, uint8_t* to) {
+  if (type == FloatType::kF32) {
+    std::memcpy(to, &value, 4);
+    return;
+  }
+  const uint16_t bits = type == FloatType::kF16 ? float_to_half(value) : float_to_bf16(value);
+  std::memcpy(to, &bits, 2);
+}
+
+// Writes lane `lane` of a block's scales.
+void pack_scales(const QuantMatrix& w, int32_t lane, const RowNumbers& numbers, uint8_t* scales) {
+  const int32_t bytes = float_type_bytes(w.scale_type);
+  for (int32_t g = 0; g < w.k / w.group; ++g) {
+    uint8_t* to = scales + group_scales_at(w, g);
+    switch (w.form) {
+      case ScaleForm::kPairs:
+        put_float(w.scale_type, numbers.scales[g], to + lane * bytes);
+        put_float(w.scale_type, numbers.biases[g], to + (kBlockRows + lane) * bytes);
+        break;
+      case ScaleForm::kZeros:
+        put_float(w.scale_type, numbers.scales[g], to + lane * bytes);
+        to[kBlockRows * bytes + lane] = numbers.zeros[g];
+        break;
+      case ScaleForm::kTwoLevel:
+        to[lane] = numbers.group_scales[g];
+        if (w.mins) to[kBlockRows + lane] = numbers.group_mins[g];
+        if (g * w.group % kSuperGroup != 0) break;
+        uint8_t* head = scales + run_head_at(w, g);
+        const int32_t run = g * w.group / kSuperGroup;
+        put_float(FloatType::kF32, numbers.d[run], head + 4 * lane);
+        if (w.mins) put_float(FloatType::kF32, numbers.dmin[run], head + 4 * (kBlockRows + lane));
+        break;
+    }
+  }
+}
+
 }  // namespace
+
+QuantMatrix matrix_of(const QuantShape& held) {
+  return {.n = held.n,
+          .k = held.k,
+          .group = held.group,
+          .bits = held.bits,
+          .scale_type = held.scale_type,
+          .grid = held.grid,
+          .form = held.scales,
+          .byte_scale = held.byte_scale,
+          .mins = held.mins,
+          .offset = held.offset};
+}
+
+int64_t packed_word_bytes(const QuantMatrix& w) {
+  return (int64_t{w.n} + kBlockRows - 1) / kBlockRows * block_word_bytes(w);
+}
+int64_t packed_scale_bytes(const QuantMatrix& w) {
+  return (int64_t{w.n} + kBlockRows - 1) / kBlockRows * block_scale_bytes(w);
+}
+
+void pack_block(const QuantShape& held, const RowNumbers* rows, int32_t count, uint8_t* words,
+                uint8_t* scales) {
+  CHECK(count <= kBlockRows && held.k % held.group == 0 && held.k % kPackStep == 0);
+  const QuantMatrix w = matrix_of(held);
+  if (count < kBlockRows) {
+    std::memset(words, 0, static_cast<size_t>(block_word_bytes(w)));
+    std::memset(scales, 0, static_cast<size_t>(block_scale_bytes(w)));
+  }
+  for (int32_t lane = 0; lane < count; ++lane) {
+    pack_codes(w.bits, rows[lane].codes, w.k, words + 4 * lane);
+    pack_scales(w, lane, rows[lane], scales);
+  }
+}
 
 void dequantise_turned(const StoredQuant& stored, float* out) {
   const int64_t row_bytes = int64_t{stored.k} * stored.bits / 8;
@@ -126,13 +260,13 @@ int64_t packed_word_bytes(int32_t n, int32_t k, int32_t container) {
 
 int64_t packed_scale_bytes(int32_t n, int32_t k, int32_t group, FloatType scale_type) {
   const int64_t blocks = (int64_t{n} + kBlockRows - 1) / kBlockRows;
-  return blocks * kBlockRows * (k / group) * 2 * scale_bytes(scale_type);
+  return blocks * kBlockRows * (k / group) * 2 * float_type_bytes(scale_type);
 }
 
 NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end) {
   // Of one column.
-  const int64_t words = int64_t{w.k} * w.bits / 8;
-  const int64_t scales = int64_t{2} * (w.k / w.group) * (w.scale_type == FloatType::kF32 ? 4 : 2);
+  const int64_t words = block_word_bytes(w) / kBlockRows;
+  const int64_t scales = block_scale_bytes(w) / kBlockRows;
   return {.words = w.words + begin * words,
           .scales = w.scales + begin * scales,
           .word_bytes = (end - begin) * words,

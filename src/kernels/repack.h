@@ -1,5 +1,6 @@
-// Repacks affine quantised weights from the stored MLX layout to QuantMatrix's (ops.h), once, at
-// load; the same numbers, in the order that kernels read them.
+// Packs quantised weights as QuantMatrix (ops.h) has them, once, at load: from the stored MLX
+// layout, or from rows of any format (row_numbers.h); the same numbers, in the order that kernels
+// read them.
 //
 // Threads: free functions on the caller's memory; ranges of 16-row blocks may be packed in
 // parallel.
@@ -8,11 +9,23 @@
 #include <cstdint>
 
 #include "kernels/ops.h"
+#include "kernels/row_numbers.h"
 
 namespace weir::kernels {
 
-// The stored form: each row one LSB-first stream of `bits`-wide numbers (k * bits / 8 bytes),
-// scales and biases [n, k / group] row-major.
+// The matrix that kernels get of a container_of() and its memory.
+QuantMatrix matrix_of(const QuantShape& held);
+// Bytes of a matrix's words and scales.
+int64_t packed_word_bytes(const QuantMatrix& w);
+int64_t packed_scale_bytes(const QuantMatrix& w);
+
+// Packs up to 16 rows in the form of `held` into one block, at whose begin `words` and `scales`
+// point; what rows it lacks are zeros.
+void pack_block(const QuantShape& held, const RowNumbers* rows, int32_t count, uint8_t* words,
+                uint8_t* scales);
+
+// The stored form of MLX: each row one LSB-first stream of `bits`-wide numbers (k * bits / 8
+// bytes), scales and biases [n, k / group] row-major.
 struct StoredQuant {
   int32_t n = 0;
   int32_t k = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/quant_layout.h"
+
 namespace weir::kernels::requirements {
 
 // The first of a list of conditions that does not hold, in its own words.
@@ -20,9 +22,9 @@ bool aligned(const void* p, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes) == 0;
 }
 
-bool is_group(int32_t group) { return group == 32 || group == 64 || group == 128; }
+bool is_group(int32_t group) { return group == 16 || group == 32 || group == 64 || group == 128; }
 
-int64_t bytes_of(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
+int64_t bytes_of(FloatType type) { return float_type_bytes(type); }
 
 // Of two rows of n: the same one, or no element in common.
 bool same_or_apart(const float* a, const float* b, int64_t n) {
@@ -86,8 +88,11 @@ Broken quant_matrix(const QuantMatrix& w) {
   REQUIRE(w.n >= 1);
   REQUIRE(w.k >= 1 && w.k <= kMaxLayerK);
   REQUIRE(is_group(w.group));
-  REQUIRE(w.k % w.group == 0);
-  REQUIRE(w.bits == 4 || w.bits == 8);
+  REQUIRE(w.k % w.group == 0 && w.k % kPackStep == 0);
+  REQUIRE((w.bits >= 2 && w.bits <= 6) || w.bits == 8);
+  REQUIRE(w.grid == Grid::kUniform || w.bits == 4);
+  REQUIRE(w.form == ScaleForm::kTwoLevel || w.scale_type != FloatType::kE4M3);
+  REQUIRE(!w.mins || (w.form == ScaleForm::kTwoLevel && total_offset(w) == 0));
   REQUIRE(w.words != nullptr && aligned(w.words, kLine));
   REQUIRE(w.scales != nullptr && aligned(w.scales, kLine));
   return nullptr;
@@ -97,6 +102,9 @@ Broken float_matrix(const FloatMatrix& w) {
   REQUIRE(w.n >= 1);
   REQUIRE(w.k >= 1 && w.k <= kMaxLayerK);
   REQUIRE(w.rows != nullptr && aligned(w.rows, bytes_of(w.type)));
+  if (w.type != FloatType::kE4M3) return nullptr;
+  REQUIRE(w.scales != nullptr && w.scale_rows >= 1 && w.scale_columns >= 1);
+  REQUIRE(w.scale_columns % kPackStep == 0 || w.scale_columns >= w.k);
   return nullptr;
 }
 
@@ -104,7 +112,7 @@ Broken quant_rows(const QuantRows& x) {
   REQUIRE(x.k >= 1);
   REQUIRE(is_group(x.group));
   REQUIRE(x.k % x.group == 0);
-  REQUIRE(x.q != nullptr && aligned(x.q, 32));
+  REQUIRE(x.q != nullptr && aligned(x.q, std::min(x.group, 32)));
   REQUIRE(x.scale != nullptr && x.sum != nullptr);
   return nullptr;
 }
@@ -190,7 +198,7 @@ Broken gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange&
 Broken gemm_float_bf16(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
                        void* memory) {
   REQUIRE_ALL(float_matrix(w));
-  REQUIRE(w.type == FloatType::kBF16 || w.type == FloatType::kF16);
+  REQUIRE(w.type != FloatType::kF32);
   REQUIRE(w.k % kBf16Block == 0);
   REQUIRE_ALL(bf16_rows(x));
   REQUIRE(x.k == w.k);

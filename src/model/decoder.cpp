@@ -39,7 +39,10 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, Mode
 Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   const bool fast = options_.compute == Compute::kFast;
   WeightBinder binder(*checkpoint_, spec_, format,
-                      {.int8 = fast, .bf16_prompts = fast && ops_.prompts_in_bf16}, store_);
+                      {.int8 = fast,
+                       .bf16_prompts = fast && ops_.prompts_in_bf16,
+                       .quantise_bits = options_.quantise_bits},
+                      store_);
   if (options_.stream_experts) {
     WEIR_TRY(check_mapped());
     auto streamed = std::make_unique<StreamedBank>(*checkpoint_);
@@ -68,6 +71,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   layers_leave_nothing_ = std::ranges::all_of(facts_, &LayerFacts::leaves_nothing);
   head_ = std::make_unique<Head>(binder, spec_, *embedding_, streams_.get(), hyper_.get());
   tally_ = binder.tally();
+  modules_ = binder.take_modules();
   return binder.finish();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "card/model_card.h"
+#include "model/bound_module.h"
 #include "model/layers/head.h"
 #include "model/layers/token_table.h"
 #include "model/model.h"
@@ -33,8 +34,11 @@ class Decoder final : public Model {
 
   ModelMemory memory() const override;
   TokenWork token_work() const override;
+  // What of it may be stored quantised.
+  const std::vector<BoundModule>& modules() const { return modules_; }
   WeightFiles files() const override {
-    return {.all = checkpoint_->files(), .in_place = store_.mapped_files()};
+    return {
+        .all = checkpoint_->files(), .in_place = store_.mapped_files(), .fault = store_.fault()};
   }
   StreamedBank* streamed_bank() const override { return streamed_; }
   using Model::forward;
@@ -58,6 +62,7 @@ class Decoder final : public Model {
   std::shared_ptr<const card::Checkpoint> checkpoint_;  // Float weights stay mapped in it.
   WeightStore store_;
   WeightTally tally_;
+  std::vector<BoundModule> modules_;
   std::unique_ptr<ExpertBank> bank_;
   StreamedBank* streamed_ = nullptr;  // The bank, where experts are streamed.
   std::vector<RopeTable> ropes_;      // The distinct ones.

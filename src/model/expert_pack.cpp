@@ -97,8 +97,8 @@ class Packing {
 
 }  // namespace
 
-std::vector<std::string> bundle_paths(const std::string& folder, const ssd::SourceHash& source) {
-  std::vector<std::string> paths = {folder + "/" + kBundleName};
+std::vector<std::string> bundle_paths(const StreamedBank& bank, const ssd::SourceHash& source) {
+  std::vector<std::string> paths = {bank.bundle_prefix() + kBundleName};
   if (const std::string cache = cache_folder(); !cache.empty())
     paths.push_back(cache + "/" + ssd::text_of(source) + "/" + kBundleName);
   return paths;
@@ -107,7 +107,7 @@ std::vector<std::string> bundle_paths(const std::string& folder, const ssd::Sour
 Result<std::vector<std::string>> choose_bundle(StreamedBank& bank) {
   std::vector<std::string> refused;
   WEIR_ASSIGN(const ssd::SourceHash source, bank.source());
-  for (const std::string& path : bundle_paths(bank.folder(), source)) {
+  for (const std::string& path : bundle_paths(bank, source)) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) continue;
     const Result<void> used = bank.use_bundle(path);

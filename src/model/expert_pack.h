@@ -18,7 +18,7 @@ namespace weir::model {
 inline constexpr const char* kBundleName = "weir-experts.bundle";
 
 // Where a bundle of this checkpoint is looked for: in its folder, then in the user's cache.
-std::vector<std::string> bundle_paths(const std::string& folder, const ssd::SourceHash& source);
+std::vector<std::string> bundle_paths(const StreamedBank& bank, const ssd::SourceHash& source);
 
 // Uses the first good bundle, if there is one. Returns a line about each that is there and is not
 // used.

@@ -28,6 +28,7 @@ constexpr std::array kFamilies = {
     FamilyEntry{"BaichuanM1ForCausalLM", family::baichuan_m1},
     FamilyEntry{"BailingMoeForCausalLM", family::bailing_moe},
     FamilyEntry{"BailingMoeV2ForCausalLM", family::bailing_moe_v2},
+    FamilyEntry{"BitNetForCausalLM", family::bitnet},
     FamilyEntry{"Cohere2ForCausalLM", family::cohere2},
     FamilyEntry{"CohereForCausalLM", family::cohere},
     FamilyEntry{"DeepseekV2ForCausalLM", family::deepseek_v2},

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "kernels/quant_layout.h"
 #include "kernels/repack.h"
 
 namespace weir::model {
@@ -19,21 +20,19 @@ constexpr int32_t kBf16Gap = 32;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
-int64_t float_bytes(kernels::FloatType type) { return type == kernels::FloatType::kF32 ? 4 : 2; }
-
 }  // namespace
 
 int64_t Linear::weight_bytes() const {
-  if (!quantised) return macs() * float_bytes(floats.type);
-  return kernels::packed_word_bytes(n, k, quant.bits) +
-         kernels::packed_scale_bytes(n, k, quant.group, quant.scale_type);
+  if (!quantised) return macs() * kernels::float_type_bytes(floats.type);
+  return kernels::packed_word_bytes(quant) + kernels::packed_scale_bytes(quant);
 }
 
 int64_t Linear::column_bytes() const {
-  return quantised ? int64_t{k} * quant.bits / 8 : k * float_bytes(floats.type);
+  return quantised ? int64_t{k} * quant.bits / 8 : k * kernels::float_type_bytes(floats.type);
 }
 
 uint8_t Linear::forms() const {
+  if (order != nullptr) return 0;  // Rows are put in order first, whole.
   const uint8_t generated = int8 ? ActivationForms::int8_bit(quant.group) : uint8_t{0};
   return generated | (bf16_prompts ? ActivationForms::kBf16 : uint8_t{0});
 }
@@ -101,6 +100,71 @@ int32_t rows_before(const kernels::GemmRange& range, const Activations& in) {
   return static_cast<int32_t>(std::ranges::lower_bound(rows, in.prompt_begin) - rows.begin());
 }
 
+// Where rows in a weight's order lie in the scratch: floats, then their int8 form.
+class OrderedRows {
+ public:
+  OrderedRows(const Linear& weight, void* scratch)
+      : k_(weight.k), group_(weight.int8 ? weight.quant.group : 0), order_(weight.order) {
+    memory_ = static_cast<std::byte*>(scratch) + kernels::kScratchBytes;
+    const int64_t factors = group_ == 0 ? 0 : 2 * aligned(k_ / group_ * 4) + k_;
+    rows_max_ = static_cast<int32_t>((kOrderedBytes - 4 * kAlign - kTail) / (4 * k_ + factors));
+  }
+
+  int32_t rows_max() const { return rows_max_; }
+  const float* x() const { return reinterpret_cast<const float*>(memory_); }
+  // Gathers the elements of `rows` rows of a range, from row `first` on.
+  void gather(const float* x, int64_t x_stride, const kernels::GemmRange& range, int32_t first,
+              int32_t rows) const {
+    auto* out = reinterpret_cast<float*>(memory_);
+    for (int32_t m = first; m < first + rows; ++m, out += k_) {
+      const float* row = x + (range.index != nullptr ? range.index[m] : m) * x_stride;
+      for (int64_t i = 0; i < k_; ++i) out[i] = row[order_[i]];
+    }
+  }
+  kernels::QuantRows quantised(const kernels::Ops& ops, int32_t rows) const {
+    std::byte* at = memory_ + aligned(rows * k_ * 4);
+    kernels::QuantRows out = {.k = static_cast<int32_t>(k_), .group = group_};
+    out.q = reinterpret_cast<int8_t*>(at);
+    at += aligned(rows * k_ + kTail);
+    out.scale = reinterpret_cast<float*>(at);
+    out.sum = reinterpret_cast<float*>(at + aligned(rows * (k_ / group_) * 4));
+    ops.quantise_rows(x(), k_, rows, out.k, out);
+    return out;
+  }
+
+ private:
+  int64_t k_;
+  int32_t group_;
+  const int32_t* order_;
+  std::byte* memory_;
+  int32_t rows_max_;
+};
+
+// As many rows at a time as the scratch holds in the weight's order: product(rows, part of the
+// range).
+template <class F>
+void multiply_in_order(const Linear& weight, const float* x, int64_t x_stride,
+                       const kernels::GemmRange& range, void* scratch, const F& product) {
+  const OrderedRows rows(weight, scratch);
+  for (int32_t first = 0; first < range.rows; first += rows.rows_max()) {
+    kernels::GemmRange part = range;
+    part.index = nullptr;
+    part.rows = std::min(rows.rows_max(), range.rows - first);
+    part.y += first * range.y_stride;
+    if (first > 0) part.next = {};
+    rows.gather(x, x_stride, range, first, part.rows);
+    product(rows, part);
+  }
+}
+
+void multiply_plain_floats(const kernels::Ops& ops, const Linear& weight, const float* x,
+                           int64_t x_stride, const kernels::GemmRange& range, void* scratch) {
+  if (weight.quantised)
+    ops.gemm_quant_f32(weight.quant, x, x_stride, range, scratch);
+  else
+    ops.gemm_float_f32(weight.floats, x, x_stride, range, scratch);
+}
+
 // Rows that are no prompt's.
 void multiply_generated(const kernels::Ops& ops, const Linear& weight, const Activations& in,
                         const kernels::GemmRange& range, void* scratch) {
@@ -117,14 +181,25 @@ void multiply_generated(const kernels::Ops& ops, const Linear& weight, const Act
 
 void multiply_floats(const kernels::Ops& ops, const Linear& weight, const float* x,
                      int64_t x_stride, const kernels::GemmRange& range, void* scratch) {
-  if (weight.quantised)
-    ops.gemm_quant_f32(weight.quant, x, x_stride, range, scratch);
-  else
-    ops.gemm_float_f32(weight.floats, x, x_stride, range, scratch);
+  if (weight.order == nullptr)
+    return multiply_plain_floats(ops, weight, x, x_stride, range, scratch);
+  multiply_in_order(weight, x, x_stride, range, scratch,
+                    [&](const OrderedRows& rows, const kernels::GemmRange& part) {
+                      multiply_plain_floats(ops, weight, rows.x(), weight.k, part, scratch);
+                    });
 }
 
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch) {
+  if (weight.order != nullptr) {
+    const float* x = in.x + (range.index == nullptr ? int64_t{in.first_row} * weight.k : 0);
+    if (!weight.int8) return multiply_floats(ops, weight, x, weight.k, range, scratch);
+    return multiply_in_order(weight, x, weight.k, range, scratch,
+                             [&](const OrderedRows& rows, const kernels::GemmRange& part) {
+                               ops.gemm_quant_int8(weight.quant, rows.quantised(ops, part.rows),
+                                                   part, scratch);
+                             });
+  }
   const int32_t first = weight.bf16_prompts ? rows_before(range, in) : range.rows;
   if (first > 0) {
     kernels::GemmRange generated = range;

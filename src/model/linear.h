@@ -23,14 +23,23 @@ struct Linear {
   kernels::QuantMatrix quant{};
   kernels::FloatMatrix floats{};
   const float* bias = nullptr;  // [n] or null.
+  // [k] or null: column i of the weight is for element order[i] of a row. So the columns of a group
+  // lie together where a checkpoint has them apart (activation order).
+  const int32_t* order = nullptr;
 
   int64_t weight_bytes() const;
   int64_t macs() const { return int64_t{n} * k; }
   // What the words of one column of the output take.
   int64_t column_bytes() const;
+  // Some rows meet it as floats, not in a form.
+  bool reads_floats() const { return !int8 || order != nullptr; }
   // Which forms of its input it needs, as ActivationForms counts them; 0 for float rows.
   uint8_t forms() const;
 };
+
+// Scratch memory of a team member: what kernels ask for, then rows in a weight's order.
+inline constexpr int64_t kOrderedBytes = 1 << 20;
+inline constexpr int64_t kScratchBytes = kernels::kScratchBytes + kOrderedBytes;
 
 // Where no row is a prompt's, or prompts are treated like other rows.
 inline constexpr int32_t kNoPrompts = std::numeric_limits<int32_t>::max();
@@ -39,13 +48,15 @@ inline constexpr int32_t kNoPrompts = std::numeric_limits<int32_t>::max();
 // and bf16 for rows of prompts. Rows of prompts come after the others, from `prompt_begin` on.
 class ActivationForms {
  public:
-  static constexpr std::array<int32_t, 3> kGroups = {32, 64, 128};
-  static constexpr int index_of(int32_t group) { return group == 32 ? 0 : group == 64 ? 1 : 2; }
+  static constexpr std::array<int32_t, 4> kGroups = {16, 32, 64, 128};
+  static constexpr int index_of(int32_t group) {
+    return group == 16 ? 0 : group == 32 ? 1 : group == 64 ? 2 : 3;
+  }
   // Forms as bits: int8 in groups of kGroups[i]; bf16.
   static constexpr uint8_t int8_bit(int32_t group) {
     return static_cast<uint8_t>(1 << index_of(group));
   }
-  static constexpr uint8_t kBf16 = 1 << 3;
+  static constexpr uint8_t kBf16 = 1 << 4;
 
   // The space as rows of k elements, from element `at` on; the whole of it.
   kernels::QuantRows int8(int32_t k, int32_t group, int64_t at) const;
@@ -72,7 +83,7 @@ class ActivationForms {
     float* scale = nullptr;
     float* sum = nullptr;
   };
-  std::array<Int8, 3> int8_{};
+  std::array<Int8, 4> int8_{};
   uint16_t* bf16_ = nullptr;
 };
 
@@ -84,8 +95,8 @@ struct Activations {
   int32_t first_row = 0;
 };
 
-// Columns [range.begin, range.end) of the layer's output, without bias. REQUIRES: rows of an index
-// ascend.
+// Columns [range.begin, range.end) of the layer's output, without bias. `scratch`: kScratchBytes
+// where the weight has an order, else what kernels ask for. REQUIRES: rows of an index ascend.
 void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& in,
               const kernels::GemmRange& range, void* scratch);
 

@@ -45,6 +45,8 @@ struct ModelOptions {
   bool stream_experts = false;
   // With stream_experts: tokens of a slab (Lane::kSlab); 0: none.
   int32_t slab_rows = 0;
+  // Matrices that are stored in floats are held in so many bits; 0: as they are stored.
+  int32_t quantise_bits = 0;
 };
 
 // Rows of numbers that a pass gives, one after another.
@@ -115,9 +117,11 @@ struct WeightFiles {
   // The files that some weight is used from in place: what is computed is right as long as these do
   // not change. Empty where all weights were packed or copied.
   std::span<const FileView* const> in_place;
+  // What pack() found in a tensor that cannot be a weight; empty: nothing.
+  std::string fault{};
 
   // After pack(): an error if a file has been changed since bind(), and so may have been read as it
-  // never was.
+  // never was; or the fault.
   Result<void> check() const;
 };
 

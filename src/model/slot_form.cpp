@@ -20,38 +20,44 @@ int32_t blocks_of(const Linear& linear) {
   return (linear.n + kernels::kBlockRows - 1) / kernels::kBlockRows;
 }
 
-int32_t units_of(const Linear& linear) {
-  return linear.quantised ? (blocks_of(linear) + kUnitBlocks - 1) / kUnitBlocks : 1;
+int32_t units_of(const Linear& linear, bool copied) {
+  return copied ? 1 : (blocks_of(linear) + kUnitBlocks - 1) / kUnitBlocks;
 }
 
 }  // namespace
 
 uint64_t SlotForm::Matrix::word_bytes() const {
-  return static_cast<uint64_t>(
-      linear.quantised ? kernels::packed_word_bytes(linear.n, linear.k, linear.quant.bits)
-                       : linear.weight_bytes());
+  return static_cast<uint64_t>(linear.quantised ? kernels::packed_word_bytes(linear.quant)
+                                                : linear.weight_bytes());
 }
 
 uint64_t SlotForm::Matrix::scale_bytes() const {
-  if (!linear.quantised) return 0;
-  return static_cast<uint64_t>(
-      kernels::packed_scale_bytes(linear.n, linear.k, linear.quant.group, linear.quant.scale_type));
+  if (!linear.quantised) return packer ? static_cast<uint64_t>(packer->e4m3_scale_bytes()) : 0;
+  return static_cast<uint64_t>(kernels::packed_scale_bytes(linear.quant));
 }
+
+int32_t SlotForm::Matrix::units() const { return units_of(linear, !linear.quantised && !packer); }
 
 bool SlotForm::same(const StoredMatrix& a, const StoredMatrix& b) {
   const Linear &x = a.linear, &y = b.linear;
-  if (x.n != y.n || x.k != y.k || a.format.has_value() != b.format.has_value()) return false;
+  if (x.n != y.n || x.k != y.k || (a.source == nullptr) != (b.source == nullptr)) return false;
+  if (a.source) return a.pieces == b.pieces && a.packer().same(b.packer());
+  if (a.format.has_value() != b.format.has_value()) return false;
   if (!a.format) return a.type == b.type;
   return a.format->bits == b.format->bits && a.format->group == b.format->group &&
-         a.format->scale_type == b.format->scale_type;
+         a.scale_type == b.scale_type;
 }
 
-void SlotForm::add(size_t part, const StoredMatrix& matrix) {
-  CHECK(matrix.in_rows() && matrix.linear.quantised == matrix.format.has_value());
+void SlotForm::add(size_t part, const StoredMatrix& matrix, bool shares) {
+  CHECK(matrix.source ||
+        (matrix.in_rows() && !shares && matrix.linear.quantised == matrix.format.has_value()));
   Matrix& m = parts_[part].emplace_back();
   m.linear = matrix.linear;
   m.linear.bias = nullptr;
   if (matrix.format) m.bits = matrix.format->bits;
+  if (matrix.source) m.packer = matrix.packer();
+  m.pieces = matrix.pieces;
+  m.shares = shares;
   m.words = bytes_[part];
   m.scales = m.words + aligned(m.word_bytes());
   bytes_[part] = m.scales + aligned(m.scale_bytes());
@@ -66,6 +72,7 @@ std::string SlotForm::text() const {
            {l.n, l.k, m.bits, int32_t{l.quantised}, l.quantised ? l.quant.group : 0,
             static_cast<int32_t>(l.quantised ? l.quant.scale_type : l.floats.type)})
         text.append(std::to_string(number)).append(" ");
+      if (m.packer) text.append(m.packer->text()).append(" ");
     }
   return text;
 }
@@ -78,6 +85,8 @@ void SlotForm::point(const std::byte* slot, const Parts& offset, FfnWeights& exp
       to.quant.scales = reinterpret_cast<const uint8_t*>(base + m.scales);
     } else {
       to.floats.rows = base + m.words;
+      if (to.floats.type == kernels::FloatType::kE4M3)
+        to.floats.scales = reinterpret_cast<const float*>(base + m.scales);
     }
   };
   if (expert.spec.gated) point_at(expert.gate, 0, parts_[0].front());
@@ -87,7 +96,7 @@ void SlotForm::point(const std::byte* slot, const Parts& offset, FfnWeights& exp
 
 int32_t SlotForm::units(size_t part) const {
   int32_t units = 0;
-  for (const Matrix& m : parts_[part]) units += units_of(m.linear);
+  for (const Matrix& m : parts_[part]) units += m.units();
   return units;
 }
 
@@ -99,35 +108,39 @@ void SlotForm::unpack(size_t part, int32_t unit, std::span<const ssd::StoredRang
     const ssd::StoredRange& range = ranges[next++];
     const std::byte* bytes = staged + (range.offset - range.first_block());
     staged += range.block_bytes();
-    return reinterpret_cast<const uint8_t*>(bytes);
+    return bytes;
   };
+  RowSource::Bases bases{};
   for (const Matrix& m : parts_[part]) {
-    const Linear& l = m.linear;
-    const uint8_t* words = take();
-    const uint8_t* scales = l.quantised ? take() : nullptr;
-    const uint8_t* biases = l.quantised ? take() : nullptr;
-    const int32_t units = units_of(l);
-    if (unit >= units) {
-      unit -= units;
-      continue;
-    }
-    if (!l.quantised) {
-      std::memcpy(to + m.words, words, m.word_bytes());
-      return;
-    }
-    const int32_t begin = unit * kUnitBlocks;
+    for (size_t i = 0; !m.shares && i < static_cast<size_t>(m.pieces); ++i) bases[i] = take();
+    if (unit < m.units()) return unpack(m, unit, bases, to);
+    unit -= m.units();
+  }
+}
+
+void SlotForm::unpack(const Matrix& m, int32_t unit, const RowSource::Bases& bases, std::byte* to) {
+  const Linear& l = m.linear;
+  const int32_t begin = unit * kUnitBlocks;
+  const int32_t end = std::min(begin + kUnitBlocks, blocks_of(l));
+  const auto bytes = [&](size_t i) { return reinterpret_cast<const uint8_t*>(bases[i]); };
+  auto* words = reinterpret_cast<uint8_t*>(to + m.words);
+  auto* scales = reinterpret_cast<uint8_t*>(to + m.scales);
+  if (m.packer) {
+    // What is no number spoils the logits, which is found there.
+    m.packer->pack(bases, begin * kernels::kBlockRows, std::min(end * kernels::kBlockRows, l.n),
+                   {words, scales, reinterpret_cast<float*>(words)});
+  } else if (!l.quantised) {
+    std::memcpy(words, bases[0], m.word_bytes());
+  } else {
     kernels::repack_blocks({.n = l.n,
                             .k = l.k,
                             .group = l.quant.group,
                             .bits = m.bits,
                             .scale_type = l.quant.scale_type,
-                            .words = words,
-                            .scales = scales,
-                            .biases = biases},
-                           begin, std::min(begin + kUnitBlocks, blocks_of(l)),
-                           reinterpret_cast<uint8_t*>(to + m.words),
-                           reinterpret_cast<uint8_t*>(to + m.scales));
-    return;
+                            .words = bytes(0),
+                            .scales = bytes(1),
+                            .biases = bytes(2)},
+                           begin, end, words, scales);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ class SlotForm {
   // Whether two experts' matrices can lie in slots of one form.
   static bool same(const StoredMatrix& a, const StoredMatrix& b);
 
-  // The next matrix of a part, in the order in which ranges of files are read.
-  void add(size_t part, const StoredMatrix& matrix);
+  // The next matrix of a part, in the order in which ranges of files are read. `shares`: it lies
+  // among the rows of the matrix before, in the same ranges.
+  void add(size_t part, const StoredMatrix& matrix, bool shares = false);
   const Parts& part_bytes() const { return bytes_; }
   // What decides where bits lie, as text.
   std::string text() const;
@@ -52,12 +54,18 @@ class SlotForm {
   struct Matrix {
     Linear linear;  // Without weights.
     int32_t bits = 0;
+    std::optional<RowPacker> packer;  // Of rows that a source reads, from `pieces` ranges.
+    int32_t pieces = 0;
+    bool shares = false;  // The ranges are those of the matrix before.
     uint64_t words = 0;   // Offset in its part: of words, or of floats.
     uint64_t scales = 0;  // Of scales with biases.
 
     uint64_t word_bytes() const;  // Or of floats.
     uint64_t scale_bytes() const;
+    int32_t units() const;
   };
+  static void unpack(const Matrix& matrix, int32_t unit, const RowSource::Bases& bases,
+                     std::byte* to);
 
   std::array<std::vector<Matrix>, ssd::kParts> parts_;
   Parts bytes_{};

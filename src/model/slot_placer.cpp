@@ -3,7 +3,7 @@
 namespace weir::model {
 
 Result<Linear> SlotPlacer::place(const StoredMatrix& matrix) {
-  if (!matrix.in_rows())
+  if (!matrix.source && !matrix.in_rows())
     return fail(ErrorCode::kUnsupported,
                 "--stream-experts: tensor '" + matrix.name +
                     "': expected experts whose rows lie one after another in the file, found some "

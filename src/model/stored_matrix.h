@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "base/file.h"
 #include "card/weight_format.h"
 #include "model/linear.h"
+#include "model/row_packer.h"
 
 namespace weir::model {
 
@@ -23,16 +25,6 @@ inline kernels::FloatType float_type(DType type) {
          : type == DType::kF16 ? kernels::FloatType::kF16
                                : kernels::FloatType::kBF16;
 }
-
-// Which rows of those stored are a matrix's: runs of `length`, each `step` rows after the one
-// before.
-struct RowRuns {
-  int64_t length = 0;  // 0: one run.
-  int64_t step = 0;
-
-  bool one() const { return length == 0; }
-  int64_t stored(int64_t row) const { return one() ? row : row / length * step + row % length; }
-};
 
 struct StoredMatrix {
   // Where some of its bytes begin, and how many they are.
@@ -49,14 +41,31 @@ struct StoredMatrix {
   // What kernels are to have of it: all but the weights. A bias is in memory already.
   Linear linear;
   DType type = DType::kF32;                  // Of floats as stored.
-  std::optional<card::MatrixFormat> format;  // How codes are stored; none: these are floats.
-  std::array<Piece, 3> piece{};              // Words, scales and biases of codes, or floats.
+  std::optional<card::MatrixFormat> format;  // How MLX's codes are stored; none: others, floats.
+  DType scale_type = DType::kBF16;           // Of the scales, and the biases, of MLX's codes.
+  // Words, scales and biases of MLX's codes, or floats, or the tensors that `source` reads.
+  std::array<Piece, RowSource::kPiecesMax> piece{};
   int32_t pieces = 0;
+  // Of any other format: what reads a module, whose row `first_row` is the first of this matrix.
+  std::shared_ptr<const RowSource> source;
+  int64_t first_row = 0;
   // How far it is, in stored numbers, from a number of `linear` to the one in the next row, and to
   // the one in the next column.
   int64_t row_step = 0;
   int64_t column_step = 1;
   RowRuns runs{};
+
+  // REQUIRES: there is a `source`.
+  RowPacker packer() const {
+    return turned()
+               ? RowPacker(source, first_row, runs, linear.k, linear.n, false)
+               : RowPacker(source, first_row, runs, linear.n, linear.k, linear.order != nullptr);
+  }
+  RowSource::Bases bases() const {
+    RowSource::Bases out{};
+    for (size_t i = 0; i < static_cast<size_t>(pieces); ++i) out[i] = piece[i].data();
+    return out;
+  }
 
   // Rows lie as kernels want them, one after another; else they have to be rearranged.
   bool in_rows() const { return !turned() && column_step == 1 && runs.one(); }
@@ -64,6 +73,7 @@ struct StoredMatrix {
   int64_t numbers() const { return linear.macs(); }
   // What people call the format: "4-bit g32", "BF16".
   std::string format_name() const {
+    if (source) return source->name();
     if (!format) return std::string(dtype_name(type));
     return std::to_string(format->bits) + "-bit g" + std::to_string(format->group);
   }

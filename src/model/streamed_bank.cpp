@@ -31,6 +31,26 @@ Result<void> StreamedBank::check(int32_t top_k, size_t experts) const {
   return {};
 }
 
+namespace {
+
+// The experts' matrices from `begin` on lie in the same bytes as those before: gate and up, row by
+// row.
+bool shares_pieces(std::span<const StoredMatrix> matrices, size_t begin, size_t experts) {
+  if (begin == 0) return false;
+  for (size_t e = 0; e < experts; ++e) {
+    const StoredMatrix &a = matrices[begin - experts + e], &b = matrices[begin + e];
+    const auto same = [](const StoredMatrix::Piece& x, const StoredMatrix::Piece& y) {
+      return x.file == y.file && x.offset == y.offset && x.bytes == y.bytes;
+    };
+    if (!a.source || !b.source || a.pieces != b.pieces ||
+        !std::ranges::equal(a.piece, b.piece, same))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 // The last matrix, down_proj, is part 1.
 Result<SlotForm> StreamedBank::form_of(std::span<const StoredMatrix> matrices, size_t experts) {
   SlotForm form;
@@ -43,7 +63,8 @@ Result<SlotForm> StreamedBank::form_of(std::span<const StoredMatrix> matrices, s
                         all[0].format_name() + " [" + std::to_string(all[0].linear.n) + ", " +
                         std::to_string(all[0].linear.k) +
                         "], as expert 0 of the layer is stored; " + "found " + other.format_name());
-    form.add(begin + experts == matrices.size() ? 1 : 0, all[0]);
+    const bool down = begin + experts == matrices.size();
+    form.add(down ? 1 : 0, all[0], !down && shares_pieces(matrices, begin, experts));
   }
   return form;
 }
@@ -51,14 +72,17 @@ Result<SlotForm> StreamedBank::form_of(std::span<const StoredMatrix> matrices, s
 void StreamedBank::add_to_catalogue(const SlotForm& form, std::span<const StoredMatrix> matrices,
                                     size_t experts) {
   std::array<int32_t, ssd::kParts> ranges{};
+  std::vector<bool> shares;  // By matrix of an expert.
   for (size_t m = 0; m < matrices.size(); m += experts)
-    ranges[m + experts == matrices.size() ? 1 : 0] += matrices[m].pieces;
+    shares.push_back(m + experts < matrices.size() && shares_pieces(matrices, m, experts));
+  for (size_t m = 0; m < matrices.size(); m += experts)
+    if (!shares[m / experts]) ranges[m + experts == matrices.size() ? 1 : 0] += matrices[m].pieces;
   catalogue_->add_layer(form.part_bytes(), ranges);
   std::vector<ssd::StoredRange> of_expert;
   for (size_t e = 0; e < experts; ++e) {
     of_expert.clear();
     for (size_t m = e; m < matrices.size(); m += experts)
-      for (int32_t i = 0; i < matrices[m].pieces; ++i) {
+      for (int32_t i = 0; i < matrices[m].pieces && !shares[m / experts]; ++i) {
         const StoredMatrix::Piece& piece = matrices[m].piece[static_cast<size_t>(i)];
         of_expert.push_back({piece.file_number, piece.offset, piece.bytes});
       }
@@ -88,21 +112,31 @@ std::string StreamedBank::folder() const {
   return file.substr(0, file.rfind('/'));
 }
 
+std::string StreamedBank::bundle_prefix() const {
+  constexpr std::string_view kGguf = ".gguf";
+  const std::string& file = checkpoint_.files()[0].name();
+  return file.ends_with(kGguf) ? file.substr(0, file.size() - kGguf.size()) + "." : folder() + "/";
+}
+
 namespace {
 
 // A file's name, size, time of change and header; tensors cannot be looked through at each start.
-Result<std::string> identity_of(const FileView& file) {
+Result<std::string> identity_of(const card::Checkpoint& checkpoint, size_t number) {
+  const FileView& file = checkpoint.files()[number];
   struct stat info {};
   if (::stat(file.name().c_str(), &info) != 0)
     return fail(ErrorCode::kIo, file.name() + ": " + std::generic_category().message(errno));
-  uint64_t header = 0;
-  CHECK(file.bytes().size() >= sizeof header);  // It has been parsed.
-  std::memcpy(&header, file.bytes().data(), sizeof header);
+  // All before the first tensor, but for the header's length or the mark of its format.
+  constexpr size_t kMark = 8;
+  size_t end = file.bytes().size();
+  for (const card::StoredTensor& tensor : checkpoint.tensors())
+    if (static_cast<size_t>(tensor.file) == number) end = std::min(end, tensor.offset);
+  CHECK(end >= kMark);  // It has been parsed.
   std::string text = file.name().substr(file.name().rfind('/') + 1);
-  for (const int64_t number :
+  for (const int64_t part :
        {int64_t{info.st_size}, int64_t{info.st_mtim.tv_sec}, int64_t{info.st_mtim.tv_nsec}})
-    text.append(" ").append(std::to_string(number));
-  text.append("\n").append(file.text().substr(sizeof header, header)).append("\n");
+    text.append(" ").append(std::to_string(part));
+  text.append("\n").append(file.text().substr(kMark, end - kMark)).append("\n");
   return text;
 }
 
@@ -110,8 +144,8 @@ Result<std::string> identity_of(const FileView& file) {
 
 Result<ssd::SourceHash> StreamedBank::source() const {
   std::string text;
-  for (const FileView& file : checkpoint_.files()) {
-    WEIR_ASSIGN(const std::string identity, identity_of(file));
+  for (size_t file = 0; file < checkpoint_.files().size(); ++file) {
+    WEIR_ASSIGN(const std::string identity, identity_of(checkpoint_, file));
     text += identity;
   }
   // The config decides what the files' bits mean.

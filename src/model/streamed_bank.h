@@ -42,6 +42,9 @@ class StreamedBank final : public ExpertBank {
 
   // Where the checkpoint lies. REQUIRES: it is a folder's.
   std::string folder() const;
+  // What the path of a bundle beside it begins with: the folder, and of a GGUF file its name, as
+  // others may lie there.
+  std::string bundle_prefix() const;
   // Names the checkpoint's files as they are now, and how experts lie in slots.
   Result<ssd::SourceHash> source() const;
   // Experts come from this bundle from open() on; refused where it is unfinished, or not of this

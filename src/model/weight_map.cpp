@@ -5,26 +5,16 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/rows/float_rows.h"
+#include "model/rows/quantising_rows.h"
+
 namespace weir::model {
 
 namespace {
 
-constexpr std::array kFloatTypes = {DType::kF32, DType::kF16, DType::kBF16};
-
-std::string shape_text(std::span<const int64_t> shape) {
-  std::string out = "[";
-  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
-  return out + "]";
-}
-
-std::string types_text(std::span<const DType> types) {
-  std::string out;
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (i > 0) out += i + 1 == types.size() ? " or " : ", ";
-    out += dtype_name(types[i]);
-  }
-  return out;
-}
+// Tensors that say that a module is quantised, the first of those that it has.
+constexpr std::array kQuantisedBy = {".qweight", ".weight_packed", ".scales", ".weight_scale_inv",
+                                     ".weight_scale"};
 
 // Llama's names where a family gives no other.
 std::string_view default_name(std::string_view part) {
@@ -35,6 +25,18 @@ std::string_view default_name(std::string_view part) {
   for (const auto& [canonical, stored] : kNames)
     if (canonical == part) return stored;
   return part;
+}
+
+// Scales of activations, or of keys and values, that a quantised checkpoint says for arithmetic in
+// few bits: here it is done in more.
+bool is_activation_scale(std::string_view name) {
+  static constexpr std::array kNames = {"input_scale",      "input_global_scale",
+                                        "input_zero_point", "output_scale",
+                                        "activation_scale", "activation_scale_ub",
+                                        "input_scale_ub",   "k_scale",
+                                        "v_scale",          "q_scale"};
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  return std::ranges::count(kNames, last) > 0;
 }
 
 // Tensors that some files carry and no forward pass needs.
@@ -49,14 +51,10 @@ bool is_ignorable(std::string_view name) {
 
 }  // namespace
 
-void WeightBinder::reject(std::string message) {
-  if (!error_) error_ = Error{ErrorCode::kConfig, std::move(message)};
-}
-
 template <class T>
 T WeightBinder::unwrap(Result<T> result) {
   if (result) return *std::move(result);
-  if (!error_) error_ = result.error();
+  taker_.refuse(result.error());
   return T{};
 }
 
@@ -73,7 +71,7 @@ std::string WeightBinder::stored_path(int layer, std::string_view part, int expe
     return rooted(root_, path);
   };
   const auto is_stored = [&](const std::string& path) {
-    return checkpoint_.find(path + ".weight") != nullptr || checkpoint_.find(path) != nullptr;
+    return stores_module(path) || checkpoint_.find(path) != nullptr;
   };
   bool renamed = false;
   for (const auto& [canonical, stored] : spec_.renames) {
@@ -110,39 +108,31 @@ bool WeightBinder::is_unused(std::string_view name) const {
 }
 
 bool WeightBinder::has_weight(int layer, std::string_view part) const {
-  return checkpoint_.find(stored_path(layer, part) + ".weight") != nullptr;
+  return stores_module(stored_path(layer, part));
 }
 
-const card::StoredTensor* WeightBinder::take(const std::string& name) {
-  const card::StoredTensor* tensor = checkpoint_.find(name);
-  if (tensor != nullptr) taken_.insert(name);
-  return tensor;
+bool WeightBinder::stores_module(const std::string& path) const {
+  return std::ranges::any_of(
+      std::array{".weight", ".qweight", ".weight_packed"},
+      [&](const char* suffix) { return checkpoint_.find(path + suffix) != nullptr; });
 }
 
-const card::StoredTensor* WeightBinder::take(const std::string& name, std::span<const DType> types,
-                                             std::span<const int64_t> shape,
-                                             std::string_view note) {
-  const std::string expected = types_text(types) + " " + shape_text(shape) + std::string(note);
-  const card::StoredTensor* stored = take(name);
-  if (stored == nullptr) {
-    reject(checkpoint_.name() + ": tensor '" + name + "': expected " + expected +
-           ", found no such tensor");
-    return nullptr;
-  }
-  const Tensor& t = stored->tensor;
-  const std::span<const int64_t> found(t.shape.data(), static_cast<size_t>(t.rank));
-  if (std::ranges::count(types, t.type) == 0 || !std::ranges::equal(found, shape)) {
-    reject(checkpoint_.file(*stored).name() + ": tensor '" + name + "': expected " + expected +
-           ", found " + to_string(t));
-    return nullptr;
-  }
-  return stored;
+bool WeightBinder::has_tensor(int layer, std::string_view name) const {
+  return checkpoint_.find(stored_path(layer, name)) != nullptr;
+}
+
+const card::StoredTensor* WeightBinder::quantised_by(const std::string& path) const {
+  const card::StoredTensor* weight = checkpoint_.find(path + ".weight");
+  if (weight != nullptr && std::ranges::count(kFloatTypes, weight->tensor.type) > 0) return nullptr;
+  for (const char* suffix : kQuantisedBy)
+    if (const card::StoredTensor* found = checkpoint_.find(path + suffix)) return found;
+  return nullptr;
 }
 
 std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
                                                        std::span<const int64_t> rows, int32_t k,
-                                                       bool bias) {
-  if (error_) return std::nullopt;
+                                                       bool bias, bool stays) {
+  if (failed()) return std::nullopt;
   Module m;
   m.path = path;
   m.k = k;
@@ -150,42 +140,87 @@ std::optional<WeightBinder::Module> WeightBinder::open(const std::string& path,
   std::vector<int64_t> shape(rows.begin(), rows.end());
   shape.push_back(k);
   m.n = rows.back();
-  const card::StoredTensor* scales = checkpoint_.find(path + ".scales");
-  m.turned = turned_ && scales == nullptr && path.starts_with(layers_);
-  if (m.turned) std::swap(shape[0], shape[1]);
-  if (scales == nullptr) {
-    m.weight = take(path + ".weight", kFloatTypes, shape);
-  } else if (!format_.quantised()) {
-    reject("config.json: expected 'quantization', because " + checkpoint_.file(*scales).name() +
-           " has a tensor '" + scales->name + "'; found nothing");
-  } else {
-    m.format = format_.of(path, scales->tensor.type);
-    if (m.format.grid != card::MatrixFormat::Grid::kUniform || !m.format.biases) {
-      reject(checkpoint_.name() + ": tensor '" + path +
-             ".weight': expected numbers on a uniform grid with scales and biases, found another " +
-             "format");
-      return std::nullopt;
-    }
-    const std::string note = " (" + std::to_string(m.format.bits) + " bits in groups of " +
-                             std::to_string(m.format.group) + ")";
-    if (k % m.format.group != 0 || k > kernels::kMaxLayerK) {
-      reject(checkpoint_.name() + ": tensor '" + path + ".weight': expected a width up to " +
-             std::to_string(kernels::kMaxLayerK) + " that is a multiple of " +
-             std::to_string(m.format.group) + ", found " + std::to_string(k));
-      return std::nullopt;
-    }
-    shape.back() = m.format.row_words(k);
-    static constexpr std::array kWords = {DType::kU32};
-    m.weight = take(path + ".weight", kWords, shape, note);
-    shape.back() = m.format.row_scales(k);
-    m.scales = take(path + ".scales", kFloatTypes, shape, note);
-    if (m.scales != nullptr) {
-      const std::array same = {m.format.scale_type};
-      m.biases = take(path + ".biases", same, shape, note);
-    }
+  m.stacked = rows.size() > 1;
+  if (const card::StoredTensor* weight = checkpoint_.find(path + ".weight");
+      weight != nullptr && weight->blocks != nullptr) {
+    m.stored = take_gguf(taker_, *weight, path + ".scale", rows, k);
+    if (failed()) return std::nullopt;
+    return m;
   }
-  if (error_) return std::nullopt;
+  const card::StoredTensor* quantised = quantised_by(path);
+  m.turned = turned_ && quantised == nullptr && path.starts_with(layers_);
+  if (m.turned) std::swap(shape[0], shape[1]);
+  if (quantised == nullptr) {
+    m.weight = take(path + ".weight", kFloatTypes, shape);
+    if (m.weight != nullptr && !stays && !(m.turned && m.stacked))
+      m.stored = quantised_floats(*m.weight, path, m.n, k, m.turned);
+  } else if (!format_.quantised()) {
+    taker_.reject("config.json: expected 'quantization' or 'quantization_config', because " +
+                  checkpoint_.file(*quantised).name() + " has a tensor '" + quantised->name +
+                  "'; found nothing");
+  } else {
+    m.format = unwrap(format_.of(path));
+    if (failed()) return std::nullopt;
+    if (m.format.layout == card::MatrixFormat::Layout::kMlx)
+      open_affine(m, std::move(shape));
+    else
+      m.stored = take_rows(taker_, path, m.format, rows, k);
+  }
+  if (failed()) return std::nullopt;
+  modules_.push_back({.path = path,
+                      .rows = {rows.begin(), rows.end()},
+                      .k = k,
+                      .quantised = quantised != nullptr,
+                      .format = m.format,
+                      .turned = m.turned});
   return m;
+}
+
+std::optional<WeightBinder::Module> WeightBinder::open_part(int layer, std::string_view part,
+                                                            int64_t rows, int32_t k, bool bias) {
+  const std::array<int64_t, 1> shape = {rows};
+  auto module = open(stored_path(layer, part), shape, k, bias);
+  if (!module || layer == kWholeModel || !module->stored) return module;
+  const std::span<const int32_t> order = module->stored->source->order();
+  if (order.empty()) return module;
+  std::byte* memory = unwrap(store_.allocate(static_cast<int64_t>(order.size_bytes())));
+  if (memory == nullptr) return std::nullopt;
+  tally_.add_vector(k);
+  std::ranges::copy(order, reinterpret_cast<int32_t*>(memory));
+  module->order = reinterpret_cast<const int32_t*>(memory);
+  return module;
+}
+
+std::optional<StoredRows> WeightBinder::quantised_floats(const card::StoredTensor& tensor,
+                                                         const std::string& path, int64_t n,
+                                                         int32_t k, bool turned) const {
+  if (arithmetic_.quantise_bits == 0 || k % 32 != 0 || k > kernels::kMaxLayerK) return std::nullopt;
+  const DType type = tensor.tensor.type;
+  auto floats = std::make_shared<FloatRows>(type, k, turned ? n : 0);
+  const int32_t bits = is_router(path) ? 8 : arithmetic_.quantise_bits;
+  return StoredRows{
+      std::make_shared<QuantisingRows>(std::move(floats), k, bits, k % 64 == 0 ? 64 : 32, type),
+      {&tensor}};
+}
+
+bool WeightBinder::open_affine(Module& m, std::vector<int64_t> shape) {
+  const std::string note = " (" + std::to_string(m.format.bits) + " bits in groups of " +
+                           std::to_string(m.format.group) + ")";
+  if (m.k % m.format.group != 0 || m.k > kernels::kMaxLayerK) {
+    taker_.reject(checkpoint_.name() + ": tensor '" + m.path + ".weight': expected a width up to " +
+                  std::to_string(kernels::kMaxLayerK) + " that is a multiple of " +
+                  std::to_string(m.format.group) + ", found " + std::to_string(m.k));
+    return false;
+  }
+  static constexpr std::array kWords = {DType::kU32};
+  shape.back() = m.format.row_words(m.k);
+  m.weight = take(m.path + ".weight", kWords, shape, note);
+  shape.back() = m.format.row_scales(m.k);
+  m.scales = take(m.path + ".scales", kFloatTypes, shape, note);
+  if (m.scales == nullptr) return false;
+  const std::array same = {m.scales->tensor.type};
+  m.biases = take(m.path + ".biases", same, shape, note);
+  return m.biases != nullptr;
 }
 
 Linear WeightBinder::float_linear(DType type, int32_t n, int32_t k, Precision precision) const {
@@ -219,6 +254,14 @@ const float* WeightBinder::widened(const card::StoredTensor& stored, int64_t ele
 StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Precision precision,
                                   const RowRuns& runs) {
   StoredMatrix out;
+  if (m.stored) {
+    const int64_t matrix = row / m.n;
+    const Tensor& first = m.stored->tensors[0]->tensor;
+    out = locate_rows(*m.stored, matrix, m.stacked ? first.shape[0] : 1, row % m.n, runs, n, m.k,
+                      precision, m.order);
+    if (m.bias != nullptr) out.linear.bias = widened(*m.bias, row, n, 0, runs);
+    return out;
+  }
   out.runs = runs;
   out.name = m.weight->name;
   out.row_step = m.k;
@@ -245,6 +288,8 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
     add_rows(*m.scales);
     add_rows(*m.biases);
     out.format = m.format;
+    const DType scale_type = m.scales->tensor.type;
+    out.scale_type = scale_type;
     linear.quantised = true;
     linear.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
     linear.bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
@@ -252,16 +297,41 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
                     .k = m.k,
                     .group = m.format.group,
                     .bits = kernels::container_bits(m.format.bits),
-                    .scale_type = float_type(m.format.scale_type)};
+                    .scale_type = float_type(scale_type)};
   }
   if (m.bias != nullptr) linear.bias = widened(*m.bias, row, n, 0, runs);
   return out;
 }
 
+StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix, int64_t matrices,
+                                       int64_t row, const RowRuns& runs, int32_t n, int32_t k,
+                                       Precision precision, const int32_t* order) const {
+  StoredMatrix out;
+  out.name = stored.tensors[0]->name;
+  out.source = stored.source;
+  out.first_row = row;
+  out.runs = runs;
+  out.row_step = k;
+  for (const card::StoredTensor* tensor : stored.tensors) {
+    const int64_t count = tensor->tensor.elements() / matrices;
+    out.piece[static_cast<size_t>(out.pieces++)] = piece_of(*tensor, matrix * count, count);
+  }
+  out.linear = RowPacker(stored.source, row, runs, n, k, order != nullptr).linear();
+  if (out.linear.quantised)
+    out.linear.order = order;
+  else
+    out.type = DType::kF32;
+  out.linear.int8 = out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
+  const bool e4m3 = out.linear.floats.type == kernels::FloatType::kE4M3 && k % 32 == 0;
+  out.linear.bf16_prompts = (out.linear.quantised || e4m3) && arithmetic_.bf16_prompts &&
+                            precision == Precision::kAsComputed;
+  return out;
+}
+
 StoredMatrix WeightBinder::locate_turned(const Module& m, int64_t row, int32_t n) {
   StoredMatrix out = locate(m, row, n, Precision::kFloatActivations);
-  out.linear =
-      float_linear(out.format ? DType::kF32 : out.type, m.k, n, Precision::kFloatActivations);
+  const bool codes = out.format || out.source;
+  out.linear = float_linear(codes ? DType::kF32 : out.type, m.k, n, Precision::kFloatActivations);
   out.row_step = 1;
   out.column_step = m.k;
   return out;
@@ -277,8 +347,8 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& p
   std::vector<SplitHead> out;
   if (has_weight(layer, parts.first)) {
     const std::array<int64_t, 2> first_rows = {heads, k}, second_rows = {heads, second};
-    const auto turned = open(stored_path(layer, parts.first), first_rows, first, false);
-    const auto plain = open(stored_path(layer, parts.second), second_rows, k, false);
+    const auto turned = open(stored_path(layer, parts.first), first_rows, first, false, true);
+    const auto plain = open(stored_path(layer, parts.second), second_rows, k, false, true);
     for (int64_t h = 0; turned && plain && h < heads; ++h)
       out.push_back({.turned = bind(*turned, h * k, k, Precision::kFloatActivations),
                      .plain = bind(*plain, h * second, second, Precision::kFloatActivations)});
@@ -286,7 +356,7 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& p
   }
   const int64_t head_rows = int64_t{first} + second;
   const std::array<int64_t, 1> rows = {heads * head_rows};
-  const auto module = open(stored_path(layer, parts.both), rows, k, false);
+  const auto module = open(stored_path(layer, parts.both), rows, k, false, true);
   for (int64_t h = 0; module && h < heads; ++h)
     out.push_back(
         {.turned = place(locate_turned(*module, h * head_rows, first), store_),
@@ -296,8 +366,7 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& p
 
 Linear WeightBinder::linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias,
                             Precision precision) {
-  const std::array<int64_t, 1> rows = {n};
-  const auto module = open(stored_path(layer, part), rows, k, bias);
+  const auto module = open_part(layer, part, n, k, bias);
   return module ? bind(*module, 0, n, precision) : Linear{};
 }
 
@@ -310,7 +379,13 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
       return f.parts.size() <= rest.size() &&
              std::ranges::equal(f.parts, rest.first(f.parts.size()), {}, {}, &Part::name);
     };
-    const auto fused = std::ranges::find_if(spec_.fused, begins_rest);
+    const auto is_stored = [&](const FusedModules& f) {
+      return begins_rest(f) && has_weight(layer, f.stored);
+    };
+    // GGUF files fuse otherwise than checkpoints, or not at all.
+    auto fused = std::ranges::find_if(spec_.fused, is_stored);
+    if (fused == spec_.fused.end() && !has_weight(layer, rest[0].name))
+      fused = std::ranges::find_if(spec_.fused, begins_rest);
     if (fused == spec_.fused.end()) {
       out.push_back(linear(layer, rest[0].name, rest[0].n, k, bias));
     } else {
@@ -323,8 +398,7 @@ std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts
 std::vector<Linear> WeightBinder::row_blocks(int layer, std::string_view part, int32_t count,
                                              int32_t n, int32_t k) {
   std::vector<Linear> out;
-  const std::array<int64_t, 1> rows = {int64_t{count} * n};
-  const auto module = open(stored_path(layer, part), rows, k, false);
+  const auto module = open_part(layer, part, int64_t{count} * n, k, false);
   for (int64_t i = 0; module && i < count; ++i)
     out.push_back(bind(*module, i * n, n, Precision::kAsComputed));
   return out;
@@ -332,14 +406,14 @@ std::vector<Linear> WeightBinder::row_blocks(int layer, std::string_view part, i
 
 void WeightBinder::bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts,
                               int32_t k, bool bias, std::vector<Linear>& out) {
-  std::array<int64_t, 1> rows = {0};
-  for (const Part& part : parts) rows[0] += part.n;
-  const auto module = open(stored_path(layer, fused.stored), rows, k, bias);
+  int64_t rows = 0;
+  for (const Part& part : parts) rows += part.n;
+  const auto module = open_part(layer, fused.stored, rows, k, bias);
   int64_t row = 0;
   for (const Part& part : parts) {
     const int64_t length = part.n / fused.runs;
     const RowRuns some =
-        fused.runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows[0] / fused.runs};
+        fused.runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows / fused.runs};
     out.push_back(module ? place(locate(*module, row, part.n, Precision::kAsComputed, some), store_)
                          : Linear{});
     row += length;
@@ -353,13 +427,13 @@ void WeightBinder::for_experts(int layer, std::string_view part, int32_t count, 
   if (has_weight(layer, stacked)) {
     const std::array<int64_t, 2> rows = {count, n};
     const auto module = open(stored_path(layer, stacked), rows, k, bias);
-    for (int64_t e = 0; module && e < count && !error_; ++e)
+    for (int64_t e = 0; module && e < count && !failed(); ++e)
       fn(locate(*module, e * n, n, Precision::kAsComputed));
     return;
   }
   const std::string single = "mlp.experts.*." + std::string(part);
   const std::array<int64_t, 1> rows = {n};
-  for (int32_t e = 0; e < count && !error_; ++e) {
+  for (int32_t e = 0; e < count && !failed(); ++e) {
     const auto module = open(stored_path(layer, single, e), rows, k, bias);
     if (module) fn(locate(*module, 0, n, Precision::kAsComputed));
   }
@@ -391,11 +465,30 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
   const int64_t step = !down && t.interleaved ? 2 : 1;
   const int64_t first = !up ? 0 : t.interleaved ? 1 : n;
   const std::array<int64_t, 3> shape = {count, transposed ? k : rows, transposed ? rows : k};
-  if (error_) return;
-  const card::StoredTensor* weight = take(path, kFloatTypes, shape);
+  if (failed()) return;
   const std::array<int64_t, 2> bias_shape = {count, rows};
   const card::StoredTensor* biases = bias ? take(path + "_bias", kFloatTypes, bias_shape) : nullptr;
-  for (int64_t e = 0; e < count && !error_; ++e) {
+  const RowRuns bias_runs = {.length = 1, .step = step};
+  const card::StoredTensor* found = checkpoint_.find(path);
+  const bool gguf = found != nullptr && found->blocks != nullptr;
+  const bool blocks = checkpoint_.find(path + "_blocks") != nullptr;
+  const card::StoredTensor* weight = gguf || blocks ? nullptr : take(path, kFloatTypes, shape);
+  if (failed()) return;
+  const std::array<int64_t, 2> stacked = {count, rows};
+  const auto stored = gguf     ? take_gguf(taker_, *found, path + ".scale", stacked, k)
+                      : blocks ? take_blocks(taker_, path, count, rows, k)
+                               : quantised_floats(*weight, path, rows, k, transposed);
+  if (stored || failed()) {
+    for (int64_t e = 0; stored && e < count && !failed(); ++e) {
+      StoredMatrix matrix = locate_rows(*stored, e, count, first, step > 1 ? bias_runs : RowRuns{},
+                                        n, k, Precision::kAsComputed);
+      if (biases != nullptr)
+        matrix.linear.bias = widened(*biases, e * rows + first, n, 0, bias_runs);
+      fn(matrix);
+    }
+    return;
+  }
+  for (int64_t e = 0; e < count && !failed(); ++e) {
     const int64_t at = e * rows * k + (transposed ? first : first * k);
     StoredMatrix matrix;
     matrix.name = path;
@@ -405,8 +498,7 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
     matrix.pieces = 1;
     matrix.row_step = transposed ? step : step * k;
     matrix.column_step = transposed ? rows : 1;
-    if (biases != nullptr)
-      matrix.linear.bias = widened(*biases, e * rows + first, n, 0, {.length = 1, .step = step});
+    if (biases != nullptr) matrix.linear.bias = widened(*biases, e * rows + first, n, 0, bias_runs);
     fn(matrix);
   }
 }
@@ -424,7 +516,7 @@ std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int3
 
 const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, float offset,
                                   bool bare) {
-  if (error_) return nullptr;
+  if (failed()) return nullptr;
   const std::string path = stored_path(layer, part) + (bare ? "" : ".weight");
   // Ernie stores a vector as a matrix of one row, Kimi as [1, 1, n, 1].
   std::vector<int64_t> shape = {n};
@@ -443,7 +535,7 @@ const float* WeightBinder::vector(int layer, std::string_view part, int32_t n, f
 
 float WeightBinder::number(int layer, std::string_view name, std::optional<float> fallback) {
   const std::string path = stored_path(layer, name);
-  if (error_ || (fallback && checkpoint_.find(path) == nullptr)) return fallback.value_or(0);
+  if (failed() || (fallback && checkpoint_.find(path) == nullptr)) return fallback.value_or(0);
   const std::array<int64_t, 1> shape = {1};
   const card::StoredTensor* found = checkpoint_.find(path);
   const bool scalar = found != nullptr && found->tensor.rank == 0;
@@ -456,7 +548,7 @@ float WeightBinder::number(int layer, std::string_view name, std::optional<float
 const float* WeightBinder::tensor(int layer, std::string_view name,
                                   std::span<const int64_t> shape) {
   const card::StoredTensor* stored =
-      error_ ? nullptr : take(stored_path(layer, name), kFloatTypes, shape);
+      failed() ? nullptr : take(stored_path(layer, name), kFloatTypes, shape);
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
   return stored == nullptr ? nullptr : widened(*stored, 0, count, 0);
@@ -466,7 +558,7 @@ const float* WeightBinder::strips(int layer, std::string_view name, int32_t rows
                                   int32_t strip, float (*f)(float)) {
   const std::array<int64_t, 2> shape = {rows, columns};
   const card::StoredTensor* stored =
-      error_ ? nullptr : take(stored_path(layer, name), kFloatTypes, shape);
+      failed() ? nullptr : take(stored_path(layer, name), kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
   tally_.add_vector(int64_t{rows} * columns);
   const Tensor& t = stored->tensor;
@@ -478,7 +570,7 @@ const int32_t* WeightBinder::choices(int layer, std::string_view name, int32_t r
   constexpr std::array kTypes = {DType::kI64, DType::kI32};
   const std::array<int64_t, 2> shape = {rows, columns};
   const card::StoredTensor* stored =
-      error_ ? nullptr : take(stored_path(layer, name), kTypes, shape);
+      failed() ? nullptr : take(stored_path(layer, name), kTypes, shape);
   if (stored == nullptr) return nullptr;
   std::byte* memory = unwrap(store_.allocate(int64_t{rows} * columns * 4));
   if (memory == nullptr) return nullptr;
@@ -495,10 +587,10 @@ const int32_t* WeightBinder::choices(int layer, std::string_view name, int32_t r
       std::memcpy(&narrow, at, 4), wide = narrow;
     const int32_t* row = out + i / columns * columns;
     if (wide < 0 || wide >= count || std::count(row, static_cast<const int32_t*>(out + i), wide)) {
-      reject(checkpoint_.file(*stored).name() + ": tensor '" + stored->name +
-             "': expected different numbers from 0 to " + std::to_string(count - 1) +
-             " in each row, found " + std::to_string(wide) + " in row " +
-             std::to_string(i / columns));
+      taker_.reject(checkpoint_.file(*stored).name() + ": tensor '" + stored->name +
+                    "': expected different numbers from 0 to " + std::to_string(count - 1) +
+                    " in each row, found " + std::to_string(wide) + " in row " +
+                    std::to_string(i / columns));
       return nullptr;
     }
     out[i] = static_cast<int32_t>(wide);
@@ -508,8 +600,10 @@ const int32_t* WeightBinder::choices(int layer, std::string_view name, int32_t r
 
 const float* WeightBinder::row_scales(int layer, std::string_view part, int32_t n, int32_t k) {
   const std::string path = stored_path(layer, part);
-  if (error_ || checkpoint_.find(path + ".scales") != nullptr) return nullptr;
+  if (failed() || quantised_by(path) != nullptr) return nullptr;
   const std::array<int64_t, 2> shape = {n, k};
+  for (BoundModule& module : modules_)
+    if (module.path == path) module.unit_rows = true;
   const card::StoredTensor* stored = take(path + ".weight", kFloatTypes, shape);
   if (stored == nullptr) return nullptr;
   const float* scales =
@@ -539,6 +633,7 @@ bool WeightBinder::stores_turned() const {
 }
 
 bool WeightBinder::stores_sums() const {
+  if (checkpoint_.norms_are_sums()) return true;
   for (int layer = 0; !spec_.convolution.empty() && layer < layer_count(spec_); ++layer)
     if (const auto* stored = checkpoint_.find(stored_path(layer, spec_.convolution) + ".weight"))
       return stored->tensor.rank == 3 && stored->tensor.shape[2] == 1;
@@ -547,7 +642,7 @@ bool WeightBinder::stores_sums() const {
 
 const float* WeightBinder::convolution(int layer, std::string_view part, int32_t channels,
                                        int32_t taps) {
-  if (error_) return nullptr;
+  if (failed()) return nullptr;
   const std::string path = stored_path(layer, part) + ".weight";
   const card::StoredTensor* found = checkpoint_.find(path);
   const bool last = found == nullptr || found->tensor.rank != 3 || found->tensor.shape[1] == 1;
@@ -565,7 +660,7 @@ NormWeights WeightBinder::norm(int layer, const Norm& norm, int32_t n) {
   if (norm.bias) {
     const std::array<int64_t, 1> shape = {n};
     const card::StoredTensor* bias =
-        error_ ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
+        failed() ? nullptr : take(stored_path(layer, part) + ".bias", kFloatTypes, shape);
     if (bias != nullptr) out.bias = widened(*bias, 0, n, 0);
   }
   return out;
@@ -577,7 +672,7 @@ std::vector<NormWeights> WeightBinder::head_norms(int layer, const Norm& norm, i
   std::vector<NormWeights> out(static_cast<size_t>(heads), {.kind = norm.kind, .eps = norm.eps});
   const std::string path = stored_path(layer, norm.module) + ".weight";
   if (path != stored_path(layer, norm.module, 1) + ".weight") {
-    for (int32_t h = 0; h < heads && !error_; ++h) {
+    for (int32_t h = 0; h < heads && !failed(); ++h) {
       const std::string own = stored_path(layer, norm.module, h) + ".weight";
       const card::StoredTensor* stored = take(own, kFloatTypes, std::span(shape).subspan(1));
       if (stored != nullptr)
@@ -585,7 +680,7 @@ std::vector<NormWeights> WeightBinder::head_norms(int layer, const Norm& norm, i
     }
     return out;
   }
-  const card::StoredTensor* stored = error_ ? nullptr : take(path, kFloatTypes, shape);
+  const card::StoredTensor* stored = failed() ? nullptr : take(path, kFloatTypes, shape);
   for (int64_t h = 0; stored != nullptr && h < heads; ++h)
     out[static_cast<size_t>(h)].weight = widened(*stored, h * n, n, norm.weight_offset);
   return out;
@@ -593,13 +688,18 @@ std::vector<NormWeights> WeightBinder::head_norms(int layer, const Norm& norm, i
 
 void WeightBinder::ignore(int layer, std::string_view part) {
   const std::string path = stored_path(layer, part);
-  for (const char* suffix : {".weight", ".scales", ".biases", ".bias"}) take(path + suffix);
+  for (const char* suffix :
+       {".weight", ".scales", ".biases", ".bias", ".qweight", ".qzeros", ".g_idx", ".weight_packed",
+        ".weight_scale", ".weight_scale_inv", ".weight_shape", ".weight_zero_point",
+        ".weight_g_idx", ".weight_global_scale", ".weight_scale_2"})
+    taker_.take(path + suffix);
 }
 
 Result<void> WeightBinder::finish() const {
-  if (error_) return tl::unexpected(*error_);
+  if (failed()) return tl::unexpected(*taker_.error());
   for (const card::StoredTensor& stored : checkpoint_.tensors()) {
-    if (taken_.contains(stored.name) || is_ignorable(stored.name) || is_unused(stored.name))
+    if (taker_.taken(stored.name) || is_ignorable(stored.name) || is_unused(stored.name) ||
+        (format_.quantised() && is_activation_scale(stored.name)))
       continue;
     return fail(ErrorCode::kConfig, checkpoint_.file(stored).name() + ": tensor '" + stored.name +
                                         "': expected only tensors that " + spec_.family +

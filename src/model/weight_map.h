@@ -27,7 +27,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,8 +35,11 @@
 #include "base/result.h"
 #include "card/checkpoint.h"
 #include "card/weight_format.h"
+#include "model/bound_module.h"
 #include "model/placer.h"
+#include "model/rows/stored_rows.h"
 #include "model/spec.h"
+#include "model/tensor_taker.h"
 #include "model/weight_store.h"
 #include "model/weight_tally.h"
 
@@ -66,11 +68,13 @@ class WeightBinder {
   struct Arithmetic {
     bool int8 = false;
     bool bf16_prompts = false;
+    int32_t quantise_bits = 0;  // Of matrices that are stored in floats; 0: they stay floats.
   };
 
   WeightBinder(const card::Checkpoint& checkpoint, const ModelSpec& spec,
                const card::WeightFormat& format, const Arithmetic& arithmetic, WeightStore& store)
       : checkpoint_(checkpoint),
+        taker_(checkpoint),
         spec_(spec),
         format_(format),
         arithmetic_(arithmetic),
@@ -86,6 +90,7 @@ class WeightBinder {
   };
 
   bool has_weight(int layer, std::string_view part) const;
+  bool has_tensor(int layer, std::string_view name) const;  // Of that name itself.
   Linear linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias = false,
                 Precision precision = Precision::kAsComputed);
   // Linear layers of the same input, neighbours among which the file may hold fused.
@@ -136,15 +141,15 @@ class WeightBinder {
   void ignore(int layer, std::string_view part);
 
   // The caller has found something wrong.
-  void refuse(Error error) {
-    if (!error_) error_ = std::move(error);
-  }
+  void refuse(Error error) { taker_.refuse(std::move(error)); }
   // Something was wrong: what else would be bound, and the memory it takes, is of no use.
-  bool failed() const { return error_.has_value(); }
+  bool failed() const { return taker_.error().has_value(); }
   // The first error; else the first tensor that nothing has bound.
   Result<void> finish() const;
   // What has been bound so far.
   const WeightTally& tally() const { return tally_; }
+  // The modules among it that may be stored quantised, or are.
+  std::vector<BoundModule> take_modules() { return std::move(modules_); }
 
  private:
   // A module as stored: [lead..., n, k], quantised or float.
@@ -155,9 +160,12 @@ class WeightBinder {
     const card::StoredTensor* biases = nullptr;  // Of the affine groups.
     const card::StoredTensor* bias = nullptr;    // Of the linear layer.
     card::MatrixFormat format{};
+    std::optional<StoredRows> stored;  // In place of the weight, in other formats than MLX's.
+    const int32_t* order = nullptr;    // Linear::order of its rows.
     int32_t k = 0;
-    int64_t n = 0;        // Rows in all.
-    bool turned = false;  // Stored as [k, n].
+    int64_t n = 0;         // Rows in all.
+    bool turned = false;   // Stored as [k, n].
+    bool stacked = false;  // Matrices of n rows, one after another.
   };
 
   std::string stored_path(int layer, std::string_view part, int expert = 0) const;
@@ -168,12 +176,28 @@ class WeightBinder {
   std::string stored_layers() const;
   bool stores_turned() const;
   bool stores_sums() const;
+  // `stays`: floats are not quantised here.
   std::optional<Module> open(const std::string& path, std::span<const int64_t> rows, int32_t k,
-                             bool bias);
+                             bool bias, bool stays = false);
+  // The same of a part of a layer, whose columns may be held in an order of their own. A table's,
+  // of the whole model, may not: its rows are looked up.
+  std::optional<Module> open_part(int layer, std::string_view part, int64_t rows, int32_t k,
+                                  bool bias);
+  // Float matrices in a tensor, of n rows each, as Arithmetic::quantise_bits has them, or nothing.
+  // `turned`: they are stored as [k, n].
+  std::optional<StoredRows> quantised_floats(const card::StoredTensor& tensor,
+                                             const std::string& path, int64_t n, int32_t k,
+                                             bool turned) const;
   // Rows [row, row + n) of the module, all leading dimensions counted, or n rows from there on that
   // come in runs.
   StoredMatrix locate(const Module& module, int64_t row, int32_t n, Precision precision,
                       const RowRuns& runs = {});
+  // The same of a matrix that is stacked among others in what `stored` reads.
+  StoredMatrix locate_rows(const StoredRows& stored, int64_t matrix, int64_t matrices, int64_t row,
+                           const RowRuns& runs, int32_t n, int32_t k, Precision precision,
+                           const int32_t* order = nullptr) const;
+  // MLX's affine tensors of a module.
+  bool open_affine(Module& module, std::vector<int64_t> shape);
   void bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts, int32_t k,
                   bool bias, std::vector<Linear>& out);
   // The same rows as columns: [module.k, n], of floats.
@@ -190,6 +214,9 @@ class WeightBinder {
   bool in_tensors(int layer, std::string_view part) const;
   // ExpertTensors::transposed, where the shape of the layer's tensors does not say it.
   bool experts_transposed(int layer, int64_t width, int64_t hidden) const;
+  // Which tensor says that the module is quantised, or null.
+  const card::StoredTensor* quantised_by(const std::string& path) const;
+  bool stores_module(const std::string& path) const;
   // A float matrix but for its rows.
   Linear float_linear(DType type, int32_t n, int32_t k, Precision precision) const;
   // Calls fn(matrix) for each expert, but not after an error.
@@ -200,14 +227,15 @@ class WeightBinder {
   template <class F>
   void for_tensor_experts(int layer, std::string_view part, int32_t count, int32_t n, int32_t k,
                           bool bias, F&& fn);
-  const card::StoredTensor* take(const std::string& name);
   const card::StoredTensor* take(const std::string& name, std::span<const DType> types,
-                                 std::span<const int64_t> shape, std::string_view note = {});
-  void reject(std::string message);
+                                 std::span<const int64_t> shape, std::string_view note = {}) {
+    return taker_.take(name, types, shape, note);
+  }
   template <class T>
   T unwrap(Result<T> result);
 
   const card::Checkpoint& checkpoint_;
+  TensorTaker taker_;
   const ModelSpec& spec_;
   const card::WeightFormat& format_;
   const Arithmetic arithmetic_;
@@ -216,9 +244,8 @@ class WeightBinder {
   const std::string layers_;  // Of ModelSpec::layers and other_layers, what the file has.
   const bool turned_;         // The weights of layers are stored as [k, n].
   const bool sums_stored_;    // The file's norms hold what they mean, offset included.
-  std::set<std::string, std::less<>> taken_;
   WeightTally tally_;
-  std::optional<Error> error_;
+  std::vector<BoundModule> modules_;
 };
 
 }  // namespace weir::model

@@ -62,7 +62,9 @@ WeightStore::RowBytes WeightStore::row_bytes(const kernels::StoredQuant& s) {
 Result<Linear> WeightStore::place(const StoredMatrix& m) {
   Linear out = m.linear;
   Result<void> placed;
-  if (m.linear.quantised) {
+  if (m.source) {
+    placed = add_sourced(m, out);
+  } else if (m.linear.quantised) {
     placed = add_packed(m, out);
   } else {
     const Result<const void*> rows = m.format      ? add_turned(m)
@@ -86,7 +88,7 @@ WeightStore::QuantSource WeightStore::source_of(const StoredMatrix& m) {
                    .k = turned ? m.linear.n : m.linear.k,
                    .group = m.format->group,
                    .bits = m.format->bits,
-                   .scale_type = float_type(m.format->scale_type),
+                   .scale_type = float_type(m.scale_type),
                    .words = bytes(0),
                    .scales = bytes(1),
                    .biases = bytes(2)};
@@ -152,6 +154,37 @@ Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
   const kernels::StoredQuant& s = turn_jobs_.back().source.stored;
   stored_bytes_ += s.n * row_bytes(s).all();
   return rows;
+}
+
+Result<void> WeightStore::add_sourced(const StoredMatrix& m, Linear& out) {
+  auto sourced = std::make_unique<Sourced>(m);
+  if (out.quantised) {
+    WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(out.quant)));
+    sourced->to.words = reinterpret_cast<uint8_t*>(memory);
+    WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(out.quant)));
+    sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
+    out.quant.words = sourced->to.words;
+    out.quant.scales = sourced->to.scales;
+  } else if (out.floats.type == kernels::FloatType::kE4M3) {
+    WEIR_ASSIGN(std::byte * memory, allocate(m.numbers()));
+    sourced->to.words = reinterpret_cast<uint8_t*>(memory);
+    out.floats.rows = memory;
+    WEIR_ASSIGN(memory, allocate(sourced->packer.e4m3_scale_bytes()));
+    sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
+    out.floats.scales = reinterpret_cast<const float*>(memory);
+  } else {
+    WEIR_ASSIGN(std::byte * memory, allocate(m.numbers() * 4));
+    sourced->to.floats = reinterpret_cast<float*>(memory);
+    out.floats.rows = memory;
+  }
+  for (size_t i = 0; i < static_cast<size_t>(m.pieces); ++i)
+    sourced->bytes += static_cast<int64_t>(m.piece[i].bytes);
+  stored_bytes_ += sourced->bytes;
+  const int32_t step = m.turned() ? out.n : kJobBlocks * kernels::kBlockRows;
+  for (int32_t begin = 0; begin < out.n; begin += step, ++sourced->jobs)
+    sourced_jobs_.push_back({sourced.get(), begin, std::min(begin + step, out.n)});
+  sourced_.push_back(std::move(sourced));
+  return {};
 }
 
 Result<const float*> WeightStore::add_widened(DType type, const std::byte* data, int64_t count,
@@ -246,6 +279,18 @@ int64_t WeightStore::run(const TurnJob& job) {
   return s.n * row.all();
 }
 
+int64_t WeightStore::run(const SourcedJob& job) {
+  Sourced& s = *job.matrix;
+  const bool finite = s.matrix.turned() ? s.packer.pack_turned(s.matrix.bases(), s.to.floats)
+                                        : s.packer.pack(s.matrix.bases(), job.begin, job.end, s.to);
+  if (!finite) s.finite.store(false, std::memory_order_relaxed);
+  // Rows of all jobs may lie among one another in the file.
+  if (s.jobs.fetch_sub(1) == 1)
+    for (size_t i = 0; i < static_cast<size_t>(s.matrix.pieces); ++i)
+      s.matrix.piece[i].file->drop(s.matrix.piece[i].offset, s.matrix.piece[i].bytes);
+  return s.bytes * (job.end - job.begin) / s.matrix.linear.n;
+}
+
 // Column by column: where the source is transposed, the rows' elements of a column lie together.
 template <class T>
 void WeightStore::gather(const ScatteredFloats& s, int32_t begin, int32_t end, std::byte* rows) {
@@ -269,12 +314,14 @@ void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64
   std::atomic<int64_t> done{0};
   const auto packs = static_cast<int32_t>(jobs_.size());
   const auto gathers = packs + static_cast<int32_t>(gather_jobs_.size());
-  const auto count = gathers + static_cast<int32_t>(turn_jobs_.size());
+  const auto turns = gathers + static_cast<int32_t>(turn_jobs_.size());
+  const auto count = turns + static_cast<int32_t>(sourced_jobs_.size());
   team.run([&](int member) {
     for (int32_t i = team.claim(); i < count; i = team.claim()) {
       const int64_t bytes = i < packs     ? run(jobs_[static_cast<size_t>(i)])
                             : i < gathers ? run(gather_jobs_[static_cast<size_t>(i - packs)])
-                                          : run(turn_jobs_[static_cast<size_t>(i - gathers)]);
+                            : i < turns   ? run(turn_jobs_[static_cast<size_t>(i - gathers)])
+                                          : run(sourced_jobs_[static_cast<size_t>(i - turns)]);
       done.fetch_add(bytes, std::memory_order_relaxed);
       if (member == 0 && progress) progress(done.load(std::memory_order_relaxed), stored_bytes_);
     }
@@ -291,6 +338,12 @@ void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64
       s.file->drop(static_cast<size_t>(s.data - s.file->bytes().data()),
                    static_cast<size_t>((last + 1) * dtype_bytes(s.type)));
   }
+  const auto bad = std::ranges::find_if(sourced_, [](const auto& s) { return !s->finite; });
+  if (bad != sourced_.end())
+    fault_ = (*bad)->matrix.piece[0].file->name() + ": tensor '" + (*bad)->matrix.name +
+             "': expected finite weights and scales, found an infinity or a NaN";
+  sourced_.clear();
+  sourced_jobs_ = {};
   jobs_ = {};
   gather_jobs_ = {};
   turn_jobs_ = {};

@@ -7,9 +7,12 @@
 // that place() has not mapped are filled by pack().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/file.h"
@@ -30,7 +33,8 @@ class WeightStore final : public Placer {
 
   // Float rows stay in place in their file, or are copied where the file has them unaligned. Of any
   // other matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are
-  // gathered row by row, and codes that are wanted as columns become float32, exactly.
+  // gathered row by row, codes that are wanted as columns become float32, exactly, and rows of a
+  // source are packed as their RowPacker says.
   Result<Linear> place(const StoredMatrix& matrix) override;
   // `count` elements, as `runs` has them, widened to float32, plus `offset`.
   Result<const float*> add_widened(DType type, const std::byte* data, int64_t count, float offset,
@@ -56,6 +60,9 @@ class WeightStore final : public Placer {
   // Float matrices are copied too: nothing of the file stays mapped in memory, where it would
   // compete with what is read from it.
   void copy_floats() { copy_floats_ = true; }
+
+  // What pack() found in a tensor that cannot be a weight; empty: nothing.
+  const std::string& fault() const { return fault_; }
 
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t mapped_bytes() const { return mapped_bytes_; }
@@ -87,6 +94,7 @@ class WeightStore final : public Placer {
   Result<const void*> add_floats(const StoredMatrix& matrix);
   Result<const void*> add_gathered(const StoredMatrix& matrix);
   Result<const void*> add_turned(const StoredMatrix& matrix);
+  Result<void> add_sourced(const StoredMatrix& matrix, Linear& out);
 
   struct RowBytes {
     int64_t words, scales;
@@ -120,12 +128,32 @@ class WeightStore final : public Placer {
     float* rows = nullptr;
   };
   static int64_t run(const TurnJob& job);
+  // A matrix whose rows a RowSource reads, and how many of its jobs are still to be done.
+  struct Sourced {
+    explicit Sourced(const StoredMatrix& stored) : matrix(stored), packer(stored.packer()) {}
+
+    StoredMatrix matrix;
+    RowPacker packer;
+    RowPacker::Target to;
+    int64_t bytes = 0;
+    std::atomic<int32_t> jobs{0};
+    std::atomic<bool> finite{true};
+  };
+  // Rows [begin, end) of it.
+  struct SourcedJob {
+    Sourced* matrix = nullptr;
+    int32_t begin = 0, end = 0;
+  };
+  static int64_t run(const SourcedJob& job);
 
   std::vector<HugeBuffer> slabs_;
   size_t slab_used_ = 0;
   std::vector<Job> jobs_;
   std::vector<GatherJob> gather_jobs_;
   std::vector<TurnJob> turn_jobs_;
+  std::vector<std::unique_ptr<Sourced>> sourced_;
+  std::vector<SourcedJob> sourced_jobs_;
+  std::string fault_;
   int64_t stored_bytes_ = 0;
   int64_t packed_bytes_ = 0;
   int64_t mapped_bytes_ = 0;

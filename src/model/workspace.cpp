@@ -53,7 +53,7 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
     w.own_forms.push_back(c.take_forms(own * s.hidden, own, s.input_forms));
   }
   w.logits = c.take<float>(int64_t{s.logit_rows} * s.vocab);
-  w.kernel_scratch = c.take<std::byte>(s.members * kernels::kScratchBytes);
+  w.kernel_scratch = c.take<std::byte>(s.members * kScratchBytes);
   w.block_floats = rows * Workspace::kBlockColumns;
   w.blocks = c.take<float>(2 * s.members * w.block_floats);
   w.scratch_memory = c.take<std::byte>(w.layout.bytes);

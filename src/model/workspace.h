@@ -48,7 +48,7 @@ struct Workspace {
   const ActivationForms& at(FormsBuffer buffer) const {
     return forms[static_cast<size_t>(buffer.number)];
   }
-  void* scratch(int member) const { return kernel_scratch + member * kernels::kScratchBytes; }
+  void* scratch(int member) const { return kernel_scratch + member * kScratchBytes; }
   // One of a member's two buffers of [rows, kBlockColumns]: columns that no other member looks at.
   float* block(int member, int which) const { return blocks + (2 * member + which) * block_floats; }
   // Its memory goes back to the system until it is next used; what is in it is lost.

@@ -22,7 +22,7 @@ void set_names(api::ApiConfig& config, const Options& options, const card::Model
   config.model_id = config.given_names.empty() ? files.name() : config.given_names.front();
   config.aliases = {files.name(), "default"};
   config.aliases.insert(config.aliases.end(), config.given_names.begin(), config.given_names.end());
-  if (!files.folder().empty()) config.aliases.push_back(files.folder());
+  if (!files.path().empty()) config.aliases.push_back(files.path());
 }
 
 void set_text(api::ApiConfig& config, const TextParts& text) {

@@ -103,9 +103,10 @@ constexpr std::array kOptions = {
            "Weir has no speculative decoding"},
     Answer{"--mmproj --mmproj-url --mmproj-auto --limit-mm-per-prompt --media-path",
            "Weir reads text only"},
-    Answer{"--dtype --quantization -q --load-format --gguf",
-           "weights are used as they are stored (MLX's quantisation, f16, bf16, f32); --compute "
+    Answer{"--dtype --quantization -q --load-format",
+           "weights are used as they are stored, floats also in fewer bits (--quantize); --compute "
            "chooses the arithmetic"},
+    Answer{"--gguf", "a GGUF file is a model: --model FILE.gguf"},
     Answer{"--tokenizer --tokenizer-mode", "the tokenizer is tokenizer.json in the model's folder"},
     Answer{"-s --seed", "a seed belongs to a request: its field is 'seed'"},
     Answer{"--context-shift --no-context-shift --keep",

@@ -64,6 +64,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
   model_options.rows_max = options.prefill_size;
   model_options.context_max = options.ctx_size;
   model_options.stream_experts = options.stream_experts;
+  model_options.quantise_bits = options.quantize;
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   LoadedModel loaded;
   WEIR_ASSIGN(loaded.model,

@@ -1,6 +1,7 @@
 // Reads options by the table of option_table.h: from the command line, the environment and a config
 // file, in our own words where a value is wrong.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -306,6 +307,15 @@ Result<Source> read_sources(const std::vector<std::string>& words, const Command
   return given;
 }
 
+// quantize MODEL OUT: the first words are options without their names.
+void name_folders(std::vector<std::string>& words) {
+  constexpr std::array<const char*, 2> kNames = {"--to", "--model"};
+  size_t count = 0;
+  while (count < kNames.size() && count < words.size() && !words[count].starts_with("-")) ++count;
+  for (size_t i = count; i-- > 0;)
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), kNames[1 - i]);
+}
+
 // The command that the first word names; it is taken out of `words`.
 Result<const CommandRow*> take_command(std::vector<std::string>& words) {
   const CommandRow* command = &command_rows()[0];
@@ -325,6 +335,7 @@ Result<const CommandRow*> take_command(std::vector<std::string>& words) {
     }
     command = &*found;
     words.erase(words.begin());
+    if (command->command == Command::kQuantize) name_folders(words);
   } else if (const auto info = std::ranges::find(words, "--info"); info != words.end()) {
     command = &*std::ranges::find(command_rows(), Command::kInfo, &CommandRow::command);
     words.erase(info);  // As SwiftLM spells it.

@@ -23,7 +23,8 @@ enum : uint8_t {
   kBenchOnly = 4,
   kPerplexityOnly = 8,
   kCalibrateToo = 16,
-  kPackOnly = 32
+  kPackOnly = 32,
+  kQuantizeOnly = 64
 };
 // The commands that run a model, and those that plan it.
 inline constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;

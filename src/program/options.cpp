@@ -68,8 +68,9 @@ std::string_view word_for(const std::array<Word<T>, n>& words, T value) {
 
 // The table. Groups appear in --help in the order of their first row.
 const std::array kRows = {
-    Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo | kPackOnly, "Model",
-        "Folder with config.json and safetensors (Hugging Face or MLX layout)",
+    Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly,
+        "Model",
+        "Folder with config.json and safetensors (Hugging Face or MLX layout), or a GGUF file",
         "weir-tiny-moe, compiled in"},
     Row{"alias", "NAME[,NAME]", Names{&Options::alias}, kPlanning, "Model",
         "Names under which clients find the model; answers and /v1/models show the first. '*' "
@@ -83,7 +84,7 @@ const std::array kRows = {
     Row{"kv-cache", "f16|f32", Choice{choose<&Options::kv_cache, kFloatWords>}, kEvery, "Model",
         "How keys and values are stored", "f16, with --compute exact f32"},
     Row{"config-override", "KEY=VALUE", &Options::config_override,
-        kEvery | kCalibrateToo | kPackOnly, "Model",
+        kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly, "Model",
         "Replace a key of config.json where the file is wrong: VALUE is JSON (null says that there "
         "is no such thing), dots lead into objects (rope_scaling.factor=8). May be repeated; in "
         "the environment one a line",
@@ -125,10 +126,10 @@ const std::array kRows = {
         "these two words, as Qwen3-Reranker does",
         "auto: as a LogitScore module in modules.json or classifier_from_token in config.json say"},
 
-    Row{"threads", "N", &Options::threads, kEvery | kCalibrateToo | kPackOnly, "Machine",
-        "Compute threads", "the cores this process may use"},
+    Row{"threads", "N", &Options::threads, kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly,
+        "Machine", "Compute threads", "the cores this process may use"},
     Row{"isa", "scalar|avx2|avx512|amx", Choice{choose<&Options::isa, kIsaWords>},
-        kEvery | kCalibrateToo | kPackOnly, "Machine",
+        kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly, "Machine",
         "Use these kernels instead of the processor's best", "the best"},
     Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning, "Machine",
         "Memory that weights, KV cache and buffers may take (4G, 512M)",
@@ -171,6 +172,22 @@ const std::array kRows = {
         "weir-experts.bundle in the model's folder, or in ~/.cache/weir"},
     Row{"disk-reserve", "SIZE", Bytes{&Options::disk_reserve}, kPackOnly, "Experts from disk",
         "Space that stays free on the disk; with less, nothing is written", "5G"},
+
+    Row{"quantize", "2|3|4|5|6|8", &Options::quantize, kEvery, "Quantising",
+        "Hold matrices that are stored in floats in so many bits, in groups of 64, by MLX's rule",
+        "as they are stored"},
+    Row{"to", "FOLDER", &Options::to, kQuantizeOnly, "Quantising",
+        "The folder to write: the second word after 'quantize'", "none"},
+    Row{"bits", "2|3|4|5|6|8", &Options::bits, kQuantizeOnly, "Quantising",
+        "Bits of a weight, by MLX's rule", "4"},
+    Row{"group", "32|64|128", &Options::group, kQuantizeOnly, "Quantising",
+        "Neighbouring weights that share a scale and a bias", "64"},
+    Row{"rule", "REGEX=BITS:GROUP", &Options::rule, kQuantizeOnly, "Quantising",
+        "Other numbers for modules in whose path the expression is found, or REGEX=skip, which "
+        "leaves them in floats; the first rule that matches counts; may be repeated",
+        "none; routers of experts get 8:64"},
+    Row{"like", "FOLDER", &Options::like, kQuantizeOnly, "Quantising",
+        "Take all numbers from the 'quantization' of this checkpoint's config.json", "none"},
 
     Row{"parallel", "N", &Options::parallel, kPlanning, "Scheduling",
         "Sequences that decode at once, at most half of --prefill-size, which grows with it where "
@@ -302,7 +319,8 @@ const std::array kRows = {
         "At the end write what the threads did last, for Perfetto; bench: of streams over loopback",
         "none"},
 
-    Row{"config", "FILE", &Options::config, kEvery | kCalibrateToo | kPackOnly, "General",
+    Row{"config", "FILE", &Options::config, kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly,
+        "General",
         "Read options from this file: lines of name=value, names as here without the dashes, '#' "
         "begins a comment. Options of other commands may stand there",
         "none"},
@@ -320,6 +338,8 @@ constexpr std::array kCommands = {
                "Measure a model's disk, and memory, for --stream-experts"},
     CommandRow{"pack", Command::kPack, kPackOnly,
                "Write a model's experts to a bundle that --stream-experts reads faster"},
+    CommandRow{"quantize", Command::kQuantize, kQuantizeOnly,
+               "Write a model with its weights in 2 to 8 bits: weir quantize MODEL OUT"},
 };
 
 std::string column(std::string text, size_t width) {

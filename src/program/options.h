@@ -20,7 +20,7 @@ namespace weir {
 // The most tokens that a step may have.
 inline constexpr int32_t kPrefillSizeMax = 8192;
 
-enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate, kPack };
+enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate, kPack, kQuantize };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
 // in their answer.
@@ -91,6 +91,7 @@ struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
 
   // Model.
   std::string model;     // Folder; empty: the model compiled into the binary.
+  int32_t quantize = 0;  // Bits of float weights in memory; 0: as they are stored.
   std::string alias;     // Names, separated by commas; "*": any. Empty: the folder's name.
   int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own, or what fits.
   model::Compute compute = model::Compute::kFast;
@@ -140,6 +141,13 @@ struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
   // `weir pack`.
   std::string output;                       // Empty: the model's folder, or the cache.
   int64_t disk_reserve = int64_t{5} << 30;  // Bytes that stay free.
+
+  // `weir quantize`.
+  std::string to;  // The folder that is written.
+  int32_t bits = 4;
+  int32_t group = 64;
+  std::vector<std::string> rule;  // REGEX=BITS:GROUP or REGEX=skip.
+  std::string like;               // A folder whose config.json says the numbers; empty: none.
 };
 
 // What main() should do after parsing.

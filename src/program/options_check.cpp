@@ -1,6 +1,7 @@
 // What values options may have.
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -93,6 +94,24 @@ Result<void> check_experts(const ExpertOptions& o, Command command) {
   return {};
 }
 
+Result<void> check_quantising(const Options& o) {
+  const auto number_of = [](const char* flag, int32_t value,
+                            std::initializer_list<int32_t> allowed) {
+    if (std::ranges::count(allowed, value) > 0) return Result<void>();
+    std::string list;
+    for (const int32_t number : allowed)
+      if (number != 0) list.append(list.empty() ? "" : ", ").append(std::to_string(number));
+    return Result<void>(fail(ErrorCode::kConfig, std::string(flag) + ": expected one of " + list +
+                                                     "; found " + std::to_string(value)));
+  };
+  WEIR_TRY(number_of("--quantize", o.quantize, {0, 2, 3, 4, 5, 6, 8}));
+  WEIR_TRY(number_of("--bits", o.bits, {2, 3, 4, 5, 6, 8}));
+  WEIR_TRY(number_of("--group", o.group, {32, 64, 128}));
+  if (!o.like.empty() && !o.rule.empty())
+    return fail(ErrorCode::kConfig, "--like: expected no --rule beside it, found one");
+  return {};
+}
+
 Result<void> check_network(const NetworkOptions& o) {
   if (o.tls_cert.empty() != o.tls_key.empty())
     return fail(ErrorCode::kConfig, std::string("--tls-cert and --tls-key: expected both; found ") +
@@ -172,6 +191,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-tokens", o.max_tokens, 1, kIntMax));
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(check_experts(o, o.command));
+  WEIR_TRY(check_quantising(o));
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));

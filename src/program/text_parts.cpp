@@ -12,7 +12,7 @@ Result<TextParts> load_text(const card::ModelCard& card, const Options& options)
   TextParts parts;
   WEIR_ASSIGN(const card::TokenizerFile file, card.open_tokenizer());
   WEIR_ASSIGN(parts.tokenizer,
-              text::Tokenizer::load_file(file.name, file.view.text(), file.config));
+              text::Tokenizer::load_file(file.name, file.text(), file.config));
   parts.defaults = api::generation_defaults(card.generation);
   parts.embedding = card.embedding;
   if (options.pooling) {

@@ -149,15 +149,29 @@ Result<Bpe> Bpe::from_ranks(Vocabulary vocabulary, std::span<const uint32_t> ran
   }
   Bpe model;
   model.vocabulary_ = std::move(vocabulary);
-  model.unknown_ = settings.unknown;
-  model.byte_fallback_ = settings.byte_fallback;
-  model.fuse_unknown_ = settings.fuse_unknown;
-  model.ignore_merges_ = settings.ignore_merges;
+  model.apply(settings);
   model.merges_.assign(std::bit_ceil(merges.size() * 2 + 2), Merge{});
   for (const Merge& merge : merges) model.insert_merge(merge);
   model.fill_tables();
   model.find_borders();
   return model;
+}
+
+Result<Bpe> Bpe::from_merges(Vocabulary vocabulary, JsonArray merges, const Settings& settings) {
+  Bpe model;
+  model.vocabulary_ = std::move(vocabulary);
+  model.apply(settings);
+  WEIR_TRY(model.read_merges(merges));
+  model.fill_tables();
+  model.find_borders();
+  return model;
+}
+
+void Bpe::apply(const Settings& settings) {
+  unknown_ = settings.unknown;
+  byte_fallback_ = settings.byte_fallback;
+  fuse_unknown_ = settings.fuse_unknown;
+  ignore_merges_ = settings.ignore_merges;
 }
 
 void Bpe::fill_tables() {

@@ -37,7 +37,7 @@ class Bpe {
     std::string text;
   };
 
-  // What from_ranks() is told beside the tokens.
+  // What from_ranks() and from_merges() are told beside the tokens.
   struct Settings {
     std::optional<int32_t> unknown = {};
     bool byte_fallback = false;
@@ -53,6 +53,9 @@ class Bpe {
   // `vocabulary`; a token of kNoRank takes no part.
   static Result<Bpe> from_ranks(Vocabulary vocabulary, std::span<const uint32_t> ranks,
                                 const Settings& settings);
+
+  // A vocabulary and its merges in the order of their ranks, as tokenizer.json has them.
+  static Result<Bpe> from_merges(Vocabulary vocabulary, JsonArray merges, const Settings& settings);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   // Appends the ids of a word. A character without id, fallback and unknown token is dropped.
@@ -70,6 +73,7 @@ class Bpe {
   // Characters whose ids are in a table: all of the byte-level alphabet, Latin, Greek, Cyrillic.
   static constexpr char32_t kTableEnd = 0x600;
 
+  void apply(const Settings& settings);
   Result<void> read_vocabulary(JsonObject json);
   Result<void> read_merges(JsonArray json);
   Result<void> add_merge(std::string_view left, std::string_view right, uint32_t rank);

@@ -10,15 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/base64.h"
 #include "base/utf8.h"
+#include "text/piece_model.h"
 
 namespace weir::text {
 
 namespace {
-
-// The longest known are below 100 bytes; a piece of n characters is cut in n - 1 ways.
-constexpr size_t kPieceBytesMax = 512;
 
 Error wrong(std::string_view what) {
   return {ErrorCode::kConfig, "tokenizer.model: " + std::string(what)};
@@ -96,25 +93,8 @@ class Message {
   std::string name_;
 };
 
-enum class Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
-struct Piece {
-  std::string_view text;
-  float score = 0;
-  Type type = Type::kNormal;
-  bool sought() const { return type == Type::kNormal || type == Type::kUnused; }
-};
-
-// What sentencepiece_model.proto has, with its defaults.
-struct Model {
-  std::vector<Piece> pieces;
-  bool bpe = false;
-  bool byte_fallback = false;
-  int32_t unknown = -1;
-  std::string_view charsmap;
-  bool dummy_prefix = true;
-  bool remove_spaces = true;
-};
+using Type = PieceModel::Type;
+using Piece = PieceModel::Piece;
 
 Result<Piece> read_piece(std::string_view bytes, size_t index) {
   const std::string name = "piece " + std::to_string(index);
@@ -132,15 +112,15 @@ Result<Piece> read_piece(std::string_view bytes, size_t index) {
           wrong(name + ": expected a type from 1 to 6, found " + std::to_string(field.integer)));
     piece.type = static_cast<Type>(field.integer);
   }
-  if (piece.text.empty() || piece.text.size() > kPieceBytesMax || !valid_utf8(piece.text))
+  if (piece.text.empty() || piece.text.size() > PieceModel::kBytesMax || !valid_utf8(piece.text))
     return tl::unexpected(wrong(name + ": expected a text of 1 to " +
-                                std::to_string(kPieceBytesMax) + " bytes in UTF-8, found " +
+                                std::to_string(PieceModel::kBytesMax) + " bytes in UTF-8, found " +
                                 std::to_string(piece.text.size()) + " bytes"));
   if (!std::isfinite(piece.score)) return tl::unexpected(wrong(name + ": expected a finite score"));
   return piece;
 }
 
-Result<void> read_trainer(std::string_view bytes, Model& model) {
+Result<void> read_trainer(std::string_view bytes, PieceModel& model) {
   Message message(bytes, "trainer_spec");
   Field field;
   while (true) {
@@ -160,7 +140,7 @@ Result<void> read_trainer(std::string_view bytes, Model& model) {
   }
 }
 
-Result<void> read_normaliser(std::string_view bytes, Model& model) {
+Result<void> read_normaliser(std::string_view bytes, PieceModel& model) {
   Message message(bytes, "normalizer_spec");
   Field field;
   while (true) {
@@ -175,9 +155,9 @@ Result<void> read_normaliser(std::string_view bytes, Model& model) {
   }
 }
 
-Result<Model> read_model(std::string_view file) {
+Result<PieceModel> read_model(std::string_view file) {
   Message message(file, "the file");
-  Model model;
+  PieceModel model;
   Field field;
   while (true) {
     WEIR_ASSIGN(const bool more, message.next(field));
@@ -189,8 +169,7 @@ Result<Model> read_model(std::string_view file) {
             wrong("expected at most " + std::to_string(kVocabularyIdMax) + " pieces"));
       WEIR_ASSIGN(const Piece piece, read_piece(*field.bytes, model.pieces.size()));
       if (piece.type == Type::kUnknown) {
-        if (model.unknown >= 0)
-          return tl::unexpected(wrong("expected one unknown piece, found two"));
+        if (model.unknown) return tl::unexpected(wrong("expected one unknown piece, found two"));
         model.unknown = static_cast<int32_t>(model.pieces.size());
       }
       model.pieces.push_back(piece);
@@ -198,109 +177,17 @@ Result<Model> read_model(std::string_view file) {
     if (field.number == 2) WEIR_TRY(read_trainer(*field.bytes, model));
     if (field.number == 3) WEIR_TRY(read_normaliser(*field.bytes, model));
   }
-  if (model.unknown < 0)
+  if (!model.unknown)
     return tl::unexpected(wrong("expected an unknown piece among " +
                                 std::to_string(model.pieces.size()) + " pieces, found none"));
   return model;
 }
 
-// Scores in descending order are ranks; equal scores are equal ranks, of which the leftmost merges.
-Result<Bpe> bpe_of(const Model& model) {
-  std::vector<float> scores;
-  for (const Piece& piece : model.pieces) {
-    if (piece.sought()) scores.push_back(piece.score);
-  }
-  std::sort(scores.begin(), scores.end(), std::greater<>());
-  scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
-  Vocabulary vocabulary;
-  vocabulary.reserve(model.pieces.size(), model.pieces.size() * 8);
-  std::vector<uint32_t> ranks;
-  for (const Piece& piece : model.pieces) {
-    WEIR_TRY(vocabulary.add(piece.text, static_cast<int64_t>(ranks.size())));
-    const auto rank =
-        std::lower_bound(scores.begin(), scores.end(), piece.score, std::greater<>()) -
-        scores.begin();
-    ranks.push_back(piece.sought() ? static_cast<uint32_t>(rank) : Bpe::kNoRank);
-  }
-  return Bpe::from_ranks(
-      std::move(vocabulary), ranks,
-      {.unknown = model.unknown, .byte_fallback = model.byte_fallback, .fuse_unknown = true});
-}
-
-Result<Unigram> unigram_of(const Model& model) {
-  std::vector<Unigram::Piece> pieces;
-  for (const Piece& piece : model.pieces)
-    pieces.push_back({piece.text, piece.score, piece.sought()});
-  return Unigram::from_pieces(pieces, model.unknown, model.byte_fallback);
-}
-
-std::string normaliser_json(const Model& model, bool prefix) {
-  std::string steps;
-  const auto add = [&](std::string_view step) {
-    steps.append(steps.empty() ? "" : ",").append(step);
-  };
-  if (!model.charsmap.empty()) {
-    std::string step = R"({"type":"Precompiled","precompiled_charsmap":")";
-    append_base64(step, std::as_bytes(std::span(model.charsmap)));
-    add(step + "\"}");
-  }
-  if (model.remove_spaces) {
-    add(R"({"type":"Replace","pattern":{"Regex":"\\A +| +\\z"},"content":""})");
-    add(R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "})");
-  }
-  if (prefix) add(R"({"type":"Prepend","prepend":" "})");
-  add("{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}");
-  return R"({"type":"Sequence","normalizers":[)" + steps + "]}";
-}
-
-TokenizerRest rest_of(const Model& model, const TokenizerConfig& config) {
-  TokenizerRest rest;
-  rest.normaliser = normaliser_json(model, model.dummy_prefix && config.legacy);
-  if (model.dummy_prefix && !config.legacy)
-    rest.pre_tokenizer =
-        "{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"first\","
-        "\"split\":false}";
-  rest.decoder =
-      "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
-      "\"\xe2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}";
-  if (model.dummy_prefix) rest.decoder += R"(,{"type":"Strip","content":" ","start":1,"stop":0})";
-  rest.decoder += "]}";
-  return rest;
-}
-
-void add_tokens(const Model& model, const TokenizerConfig& config, TokenizerRest& rest) {
-  std::optional<int32_t> bos, eos;
-  for (size_t i = 0; i < model.pieces.size(); ++i) {
-    const Piece& piece = model.pieces[i];
-    const auto id = static_cast<int32_t>(i);
-    if (piece.type == Type::kControl && piece.text == (config.bos.empty() ? "<s>" : config.bos))
-      bos = id;
-    if (piece.type == Type::kControl && piece.text == (config.eos.empty() ? "</s>" : config.eos))
-      eos = id;
-    if (piece.type == Type::kControl || piece.type == Type::kUnknown)
-      rest.added[id] = {.content = std::string(piece.text), .special = true};
-    if (piece.type == Type::kUserDefined)
-      rest.added[id] = {.content = std::string(piece.text), .special = false};
-  }
-  for (const auto& [id, token] : config.added) rest.added.insert_or_assign(id, token);
-  if (!bos) bos = config.find(config.bos);
-  if (!eos) eos = config.find(config.eos);
-  if (config.add_bos.value_or(true) && bos) rest.before.push_back(*bos);
-  if (config.add_eos.value_or(false) && eos) rest.after.push_back(*eos);
-}
-
 }  // namespace
 
 Result<TokenizerParts> read_sentencepiece(std::string_view file, const TokenizerConfig& config) {
-  WEIR_ASSIGN(const Model model, read_model(file));
-  TokenizerRest rest = rest_of(model, config);
-  add_tokens(model, config, rest);
-  if (model.bpe) {
-    WEIR_ASSIGN(Bpe bpe, bpe_of(model));
-    return TokenizerParts{std::move(bpe), std::move(rest)};
-  }
-  WEIR_ASSIGN(Unigram unigram, unigram_of(model));
-  return TokenizerParts{std::move(unigram), std::move(rest)};
+  WEIR_ASSIGN(const PieceModel model, read_model(file));
+  return model.parts(config);
 }
 
 }  // namespace weir::text

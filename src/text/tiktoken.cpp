@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "text/byte_level.h"
 #include "text/json_fields.h"
+#include "text/patterns.h"
 
 namespace weir::text {
 
@@ -33,17 +34,6 @@ struct KnownClass {
 };
 constexpr std::string_view kQwenNames[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
 
-// Kimi's classes leave out Han by an intersection, here by a look ahead.
-constexpr std::string_view kKimiPattern =
-    R"([\p{Han}]+|)"
-    R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])*)"
-    R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+)"
-    R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwenPattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)"
-    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr KnownClass kClasses[] = {
     {"TikTokenTokenizer", kKimiPattern, "", {}, "<|reserved_token_", 256},
     {"QWenTokenizer", kQwenPattern, R"({"type":"NFC"})", kQwenNames, "<|extra_", 208},

@@ -10,6 +10,7 @@
 #include "text/added_tokens.h"
 #include "text/bpe.h"
 #include "text/decoder.h"
+#include "text/gguf_tokenizer.h"
 #include "text/json_fields.h"
 #include "text/normaliser.h"
 #include "text/post_processor.h"
@@ -162,6 +163,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load_file(std::string_view name,
   if (name == "tokenizer.json") return load(bytes);
   const auto read = [&]() -> Result<TokenizerParts> {
     if (name == "tekken.json") return read_tekken(bytes);
+    if (name == kGgufTokenizer) return read_gguf_tokenizer(bytes);
     WEIR_ASSIGN(const TokenizerConfig settings, TokenizerConfig::parse(config));
     // A line of tiktoken's begins with a base64 digit, a SentencePiece model with its first piece.
     if (name == "tokenizer.model" && bytes.starts_with('\n'))

@@ -23,6 +23,10 @@ struct EncodeOptions {
   bool parse_special = true;  // Recognise special added tokens in the text.
 };
 
+// What load_file() calls the tokenizer of a GGUF file: its metadata's keys as JSON
+// (gguf_tokenizer.h).
+inline constexpr std::string_view kGgufTokenizer = "tokenizer.ggml";
+
 class Tokenizer {
  public:
   // The text of a tokenizer.json. The error names the part that is not understood.

@@ -137,10 +137,10 @@ TEST(AmxTile, KernelsOnEmulatedTilesHaveScalarsBits) {
   amx::fill_gemm_emulated(emulated);
   amx::fill_gemm_bf16_emulated(emulated);
   Aligned<uint8_t> scratch(static_cast<size_t>(kScratchBytes));
-  for (const QuantShape& shape :
-       {QuantShape{61, 192, 64, 4, FloatType::kF16}, QuantShape{48, 96, 32, 4, FloatType::kBF16},
-        QuantShape{20, 384, 128, 8, FloatType::kF32},
-        QuantShape{35, 1120, 32, 4, FloatType::kF16}}) {
+  for (const AffineShape& shape :
+       {AffineShape{61, 192, 64, 4, FloatType::kF16}, AffineShape{48, 96, 32, 4, FloatType::kBF16},
+        AffineShape{20, 384, 128, 8, FloatType::kF32},
+        AffineShape{35, 1120, 32, 4, FloatType::kF16}}) {
     const QuantWeights weights(shape, 3);
     constexpr int32_t kRows = 45;
     const std::vector<float> x = random_floats(static_cast<size_t>(kRows * shape.k), 5);

@@ -59,7 +59,7 @@ bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 struct Layer {
   enum class Kind { kInt8, kBf16, kFloatBf16, kExact, kFloat };
 
-  Layer(Kind layer_kind, const QuantShape& layer_shape, int32_t source_rows, uint32_t seed)
+  Layer(Kind layer_kind, const AffineShape& layer_shape, int32_t source_rows, uint32_t seed)
       : kind(layer_kind),
         shape(layer_shape),
         weights(layer_shape, seed),
@@ -145,7 +145,7 @@ struct Layer {
   }
 
   Kind kind;
-  QuantShape shape;
+  AffineShape shape;
   QuantWeights weights;
   int64_t x_stride;
   std::vector<float> x;
@@ -174,7 +174,7 @@ const char* kind_name(Layer::Kind kind) {
 
 // Shapes that reach every path: one group, odd block counts, n not a multiple of 16, each bit width
 // and scale type.
-std::vector<QuantShape> shapes() {
+std::vector<AffineShape> shapes() {
   return {{16, 32, 32, 4, FloatType::kF16},    {48, 128, 32, 4, FloatType::kBF16},
           {61, 192, 64, 4, FloatType::kF16},   {100, 384, 128, 4, FloatType::kF32},
           {33, 96, 32, 8, FloatType::kF16},    {80, 256, 64, 8, FloatType::kBF16},
@@ -185,7 +185,7 @@ std::vector<QuantShape> shapes() {
 }
 
 // gemm_float_bf16 takes no float32 weights.
-bool applies(Layer::Kind kind, const QuantShape& shape) {
+bool applies(Layer::Kind kind, const AffineShape& shape) {
   return kind != Layer::Kind::kFloatBf16 || shape.scale_type != FloatType::kF32;
 }
 
@@ -203,7 +203,7 @@ TEST(Gemm, NamesTheIsasThatThisMachineTests) {
 
 TEST(Gemm, ScalarAgreesWithDoublePrecision) {
   for (const Layer::Kind kind : kKinds) {
-    for (const QuantShape& shape : shapes()) {
+    for (const AffineShape& shape : shapes()) {
       if (!applies(kind, shape)) continue;
       const Layer layer(kind, shape, 3, 5);
       Output out(3, shape.n);
@@ -232,7 +232,7 @@ class GemmIsa : public testing::TestWithParam<Isa> {
 // Int8 products and the exact product have one order on every ISA, so their bits are scalar's.
 TEST_P(GemmIsa, AgreesWithScalarOnEveryShapeAndRowCount) {
   for (const Layer::Kind kind : kKinds) {
-    for (const QuantShape& shape : shapes()) {
+    for (const AffineShape& shape : shapes()) {
       if (!applies(kind, shape)) continue;
       const Layer layer(kind, shape, 79, 17);
       Output expected(79, shape.n);
@@ -274,7 +274,7 @@ TEST_P(GemmIsa, AgreesWithScalarOnEveryShapeAndRowCount) {
 
 TEST_P(GemmIsa, ARowsBitsDependNeitherOnTheBatchNorOnTheColumnsAsked) {
   for (const Layer::Kind kind : kKinds) {
-    for (const QuantShape& shape : shapes()) {
+    for (const AffineShape& shape : shapes()) {
       if (!applies(kind, shape)) continue;
       const Layer layer(kind, shape, 79, 23);
       Output whole(79, shape.n);
@@ -311,7 +311,7 @@ TEST(Gemm, TilesOfOneBlockOfColumnsAndOfTwoHaveScalarsBits) {
   std::array<Ops, 2> tables = {ops_for(Isa::kAvx512), ops_for(Isa::kAvx512)};
   avx512::fill_gemm(tables[0]);
   avx512::fill_gemm_four_pipes(tables[1]);
-  for (const QuantShape& shape : shapes()) {
+  for (const AffineShape& shape : shapes()) {
     const Layer layer(Layer::Kind::kInt8, shape, 79, 29);
     Output whole(79, shape.n);
     layer.run(Isa::kScalar, whole, 0, shape.n);
@@ -411,7 +411,7 @@ TEST_P(GemmIsa, SomeColumnsOfRowsAreQuantisedInPlace) {
 }
 
 TEST_P(GemmIsa, AnActivationThatIsNotFiniteSpoilsItsRowAndNoOther) {
-  const QuantShape shape = {32, 128, 32, 4, FloatType::kF16};
+  const AffineShape shape = {32, 128, 32, 4, FloatType::kF16};
   const QuantWeights weights(shape, 37);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     std::vector<float> x = random_floats(3 * 128, 41);
@@ -438,7 +438,7 @@ TEST_P(GemmIsa, ExtremeProductsAreExact) {
   // partial sums would saturate.
   for (const int32_t bits : {4, 8}) {
     for (const int32_t group : {32, 64, 128}) {
-      const QuantShape shape = {16, 2 * group, group, bits, FloatType::kF32};
+      const AffineShape shape = {16, 2 * group, group, bits, FloatType::kF32};
       StoredQuant stored = QuantWeights(shape, 1).stored();
       const std::vector<uint8_t> ones(static_cast<size_t>(16 * shape.k * bits / 8), 0xff);
       std::vector<float> scales(32, 1.0f), biases(32, 0.0f);

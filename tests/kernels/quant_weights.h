@@ -59,7 +59,7 @@ inline float read_float(const uint8_t* array, FloatType type, int64_t i) {
   return type == FloatType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
 }
 
-struct QuantShape {
+struct AffineShape {
   int32_t n;
   int32_t k;
   int32_t group;
@@ -70,7 +70,7 @@ struct QuantShape {
 class QuantWeights {
  public:
   // Scales of both signs, some groups zero.
-  QuantWeights(const QuantShape& shape, uint32_t seed)
+  QuantWeights(const AffineShape& shape, uint32_t seed)
       : shape_(shape),
         words_(
             static_cast<size_t>(packed_word_bytes(shape.n, shape.k, container_bits(shape.bits)))),
@@ -138,7 +138,7 @@ class QuantWeights {
   }
 
  private:
-  QuantShape shape_;
+  AffineShape shape_;
   std::vector<uint8_t> stored_;
   std::vector<uint8_t> stored_scales_;
   std::vector<uint8_t> stored_biases_;

@@ -18,7 +18,7 @@ class Repack
 
 TEST_P(Repack, PlacesEveryNumberWhereOpsSaysAndPadsWithZeros) {
   const auto [bits, group, type] = GetParam();
-  const QuantShape shape = {37, 3 * group, group, bits, type};
+  const AffineShape shape = {37, 3 * group, group, bits, type};
   const QuantWeights weights(shape, static_cast<uint32_t>(bits * 1000 + group));
   const QuantMatrix packed = weights.packed();
   const int32_t container = bits <= 4 ? 4 : 8;
@@ -51,7 +51,7 @@ TEST_P(Repack, PlacesEveryNumberWhereOpsSaysAndPadsWithZeros) {
 
 TEST_P(Repack, TurnsTheNumbersThemselves) {
   const auto [bits, group, type] = GetParam();
-  const QuantShape shape = {21, 2 * group, group, bits, type};
+  const AffineShape shape = {21, 2 * group, group, bits, type};
   const QuantWeights weights(shape, static_cast<uint32_t>(bits * 10 + group));
   std::vector<float> turned(static_cast<size_t>(shape.n) * static_cast<size_t>(shape.k));
   dequantise_turned(weights.stored(), turned.data());
@@ -66,7 +66,7 @@ TEST_P(Repack, TurnsTheNumbersThemselves) {
 
 TEST_P(Repack, WritesOnlyTheBlocksAskedFor) {
   const auto [bits, group, type] = GetParam();
-  const QuantShape shape = {48, group, group, bits, type};
+  const AffineShape shape = {48, group, group, bits, type};
   const QuantWeights weights(shape, 7);
   const auto word_bytes =
       static_cast<size_t>(packed_word_bytes(shape.n, shape.k, container_bits(bits)));
@@ -92,7 +92,7 @@ TEST_P(Repack, WritesOnlyTheBlocksAskedFor) {
 
 TEST_P(Repack, DequantisedRowsAreScaleTimesNumberPlusBias) {
   const auto [bits, group, type] = GetParam();
-  const QuantShape shape = {21, 2 * group, group, bits, type};
+  const AffineShape shape = {21, 2 * group, group, bits, type};
   const QuantWeights weights(shape, 11);
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     if (!isa_available(isa)) continue;

@@ -139,9 +139,16 @@ TEST(Requirements, NameWhatIsWrongWithAMatrix) {
   const auto quant = requirements::quant_matrix;
   EXPECT_BREAKS(quant, quant_matrix(), n = 0, "n >= 1");
   EXPECT_BREAKS(quant, quant_matrix(), k = 2 * kMaxLayerK, "kMaxLayerK");
-  EXPECT_BREAKS(quant, quant_matrix(), group = 16, "is_group");
+  EXPECT_BREAKS(quant, quant_matrix(), group = 48, "is_group");
   EXPECT_BREAKS(quant, quant_matrix(), k = 96, "% w.group");
-  EXPECT_BREAKS(quant, quant_matrix(), bits = 6, "bits");
+  EXPECT_BREAKS(quant, quant_matrix(), bits = 7, "bits");
+  EXPECT_BREAKS(quant, quant_matrix(), mins = true, "mins");
+  EXPECT_BREAKS(quant, quant_matrix(), scale_type = FloatType::kE4M3, "scale_type");
+  QuantMatrix of_table = quant_matrix(), sixteen = quant_matrix();
+  of_table.grid = Grid::kIq4;
+  EXPECT_BREAKS(quant, of_table, bits = 8, "grid");
+  sixteen.group = 16;
+  EXPECT_BREAKS(quant, sixteen, k = 48, "kPackStep");
   EXPECT_BREAKS(quant, quant_matrix(), words += 32, "words");
   EXPECT_BREAKS(quant, quant_matrix(), words = nullptr, "words");
   EXPECT_BREAKS(quant, quant_matrix(), scales += 32, "scales");
@@ -150,6 +157,14 @@ TEST(Requirements, NameWhatIsWrongWithAMatrix) {
   EXPECT_BREAKS(plain, float_matrix(), rows = memory.data() + 1, "aligned");
   EXPECT_BREAKS(plain, float_matrix(), type = FloatType::kF32, "aligned");
   EXPECT_BREAKS(plain, float_matrix(), rows = nullptr, "rows");
+  FloatMatrix f8 = float_matrix();
+  f8.type = FloatType::kE4M3;
+  EXPECT_NE(plain(f8), nullptr);
+  f8.scales = floats.data();
+  f8.scale_rows = f8.scale_columns = 32;
+  EXPECT_EQ(plain(f8), nullptr);
+  EXPECT_BREAKS(plain, f8, scale_columns = 40, "kPackStep");
+  EXPECT_BREAKS(plain, f8, scale_rows = 0, "scale_rows");
 }
 
 TEST(Requirements, NameWhatIsWrongWithActivations) {

@@ -136,7 +136,7 @@ TEST_F(Pack, GoesOnAfterItWasKilled) {
 TEST_F(Pack, IsFoundBesideTheModelAndThenInTheCache) {
   const auto model = bind();
   StreamedBank& bank = *model->streamed_bank();
-  const auto paths = bundle_paths(bank.folder(), *bank.source());
+  const auto paths = bundle_paths(bank, *bank.source());
   ASSERT_EQ(paths.size(), 2u);
   EXPECT_EQ(paths[0], beside());
   fs::create_directories(fs::path(paths[1]).parent_path());

@@ -66,7 +66,8 @@ class PlacerTest : public testing::Test {
                           .group = kGroup,
                           .bits = 4,
                           .scale_type = kernels::FloatType::kF16}};
-    m.format = card::MatrixFormat{.bits = 4, .group = kGroup, .scale_type = DType::kF16};
+    m.format = card::MatrixFormat{.bits = 4, .group = kGroup};
+    m.scale_type = DType::kF16;
     m.piece = {{{&code_file_, 1, 0, kWordBytes},
                 {&code_file_, 1, kWordBytes, kScaleBytes},
                 {&code_file_, 1, kWordBytes + kScaleBytes, kScaleBytes}}};

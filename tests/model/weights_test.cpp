@@ -120,8 +120,8 @@ TEST_F(WeightsTest, AsksForQuantisationInTheConfig) {
   for (const char* key : {"\"quantization\"", "\"quantization_config\""})
     edit_config(key, "\"license\"");
   const std::string message = error();
-  EXPECT_NE(message.find(
-                "config.json: expected 'quantization', because m/model.safetensors has a tensor"),
+  EXPECT_NE(message.find("config.json: expected 'quantization' or 'quantization_config', because "
+                         "m/model.safetensors has a tensor"),
             std::string::npos)
       << message;
 }

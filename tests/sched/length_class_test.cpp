@@ -14,6 +14,7 @@ model::ModelSpec spec_of(std::vector<std::pair<model::Rope::Scaling, float>> rop
     model::Attention attention;
     attention.rope.scaling = scaling;
     attention.rope.original_context = original;
+    if (scaling == model::Rope::kLongRope) attention.rope.long_factor = {2};
     spec.sublayers.push_back({.op = attention});
   }
   return spec;
@@ -21,6 +22,13 @@ model::ModelSpec spec_of(std::vector<std::pair<model::Rope::Scaling, float>> rop
 
 TEST(LengthClass, IsOneForModelsWhoseRopeDoesNotDependOnTheLength) {
   const LengthClass classes(spec_of({{model::Rope::kYarn, 100}, {model::Rope::kLlama3, 50}}));
+  EXPECT_EQ(classes.of(1), classes.of(100000));
+}
+
+TEST(LengthClass, IsOneWhereShortAndLongFactorsAreTheSame) {
+  model::ModelSpec spec = spec_of({{model::Rope::kLongRope, 50}});
+  std::get<model::Attention>(spec.sublayers[0].op).rope.short_factor = {2};
+  const LengthClass classes(spec);
   EXPECT_EQ(classes.of(1), classes.of(100000));
 }
 

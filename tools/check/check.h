@@ -43,6 +43,8 @@ class Report {
 // Each returns an error only where it cannot begin (no such folder, no fixture found in it).
 Result<void> check_models(const CheckOptions& options, Report& report);
 Result<void> check_families(const CheckOptions& options, Report& report);
+// Results of `weir quantize` in folders of their source.
+Result<void> check_quantised(const CheckOptions& options, Report& report);
 Result<void> check_templates(const CheckOptions& options, Report& report);
 Result<void> check_tokenizers(const CheckOptions& options, Report& report);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 
 #include "card/model_card.h"
 #include "check.h"
@@ -96,8 +97,23 @@ Result<void> check_streamed(const FamilyFixture& fixture, const card::ModelCard&
   return {};
 }
 
+// A folder with answers but without a model of its own: what is in it instead, or nothing.
+std::string without_model(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path(folder);
+  if (std::filesystem::exists(path / "config.json", error)) return "";
+  for (const char* file : {"adapter_config.json", "adapters.safetensors", "adapter.gguf"})
+    if (std::filesystem::exists(path / file, error))
+      return "an adapter, which belongs to the model two folders above";
+  return "";
+}
+
 Result<void> check_family(const std::string& folder, const Runtime& runtime, Report& report) {
   const std::string name = folder_name(folder);
+  if (const std::string other = without_model(folder); !other.empty()) {
+    report.skip(name, other);
+    return {};
+  }
   Result<card::ModelCard> opened = card::ModelCard::open_folder(folder);
   if (const std::string skip = reason_to_skip(opened); !skip.empty()) {
     report.skip(name, skip);

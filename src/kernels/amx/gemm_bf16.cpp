@@ -16,6 +16,7 @@
 
 #include "kernels/amx/product.h"
 #include "kernels/avx512/panel.h"
+#include "kernels/avx512/spread.h"
 #include "kernels/isa.h"
 
 namespace weir::kernels::amx {
@@ -32,9 +33,15 @@ constexpr int64_t kPanelBytes = int64_t{kPanelBlocks} * kPanelSteps * kTileEleme
 // Rows at a time: results of the last block of a matrix whose n is no multiple of 16 wait in a
 // buffer of this many.
 constexpr int32_t kRowsMax = 512;
-// Parts of the scratch: panel; results at the edge; gathered rows.
+// Parts of the scratch: panel; results at the edge; what a stretch of a block is widened from where
+// the block is not plain; gathered rows.
+struct Spread {
+  float scales[kPanelK / 16][2][kBlockRows];
+  uint8_t numbers[kPanelK * kBlockRows];
+};
 constexpr int64_t kEdgeAt = kPanelBytes;
-constexpr int64_t kGatheredAt = kEdgeAt + int64_t{kRowsMax} * kBlockRows * 4;
+constexpr int64_t kSpreadAt = kEdgeAt + int64_t{kRowsMax} * kBlockRows * 4;
+constexpr int64_t kGatheredAt = kSpreadAt + int64_t{sizeof(Spread)};
 constexpr int64_t kGatheredBytes = kScratchBytes - kGatheredAt;
 static_assert(kGatheredBytes >= kTileRows * (int64_t{kMaxLayerK} + kStep) * 2);
 
@@ -92,11 +99,13 @@ WEIR_INLINE void widen_bytes(__m512i words, const Factors& f, uint16_t* out) {
              _mm512_fmadd_ps(_mm512_castsi512_ps(merge(second, mask, magic)), f.scale, f.second));
 }
 
-// 32 elements of k of one block: a tile of weights.
+// 32 elements of k of one block, 16 by each of the factors: a tile of weights.
 template <bool kWide>
-WEIR_INLINE void widen_tile(const uint8_t* words, const Factors& f, uint16_t* out) {
+WEIR_INLINE void widen_tile(const uint8_t* words, const Factors& low_half, const Factors& high_half,
+                            uint16_t* out) {
   constexpr int kLines = kWide ? 2 : 1;  // Of 8 elements.
   repeat<4>([&](auto eighth) WEIR_INLINE_LAMBDA {
+    const Factors& f = eighth.value < 2 ? low_half : high_half;
     uint16_t* rows = out + 4 * 32 * eighth.value;
     const uint8_t* line = words + eighth.value * 64 * kLines;
     const __m512i low = _mm512_load_si512(line);
@@ -112,35 +121,51 @@ WEIR_INLINE void widen_tile(const uint8_t* words, const Factors& f, uint16_t* ou
   });
 }
 
-// Elements [first, first + steps * kStep) of block `column / 16`: `steps` tiles of the panel.
+// `steps` tiles of the panel from plain words and scales. Elements are counted from the first of a
+// group.
 template <bool kWide>
-void widen_block(const QuantMatrix& w, int32_t column, int32_t first, int32_t steps,
-                 uint16_t* out) {
+void widen_block(const uint8_t* words, const uint8_t* scales, FloatType type, int32_t group,
+                 int32_t first, int32_t steps, uint16_t* out) {
   constexpr int kTileWords = kStep * kBlockRows * (kWide ? 8 : 4) / 8;  // Bytes.
-  const int64_t block = column / kBlockRows;
-  const uint8_t* words =
-      w.words + block * avx512::block_word_bytes(w) + int64_t{first} / kStep * kTileWords;
-  const uint8_t* scales = w.scales + block * avx512::block_scale_bytes(w);
-  const int32_t line = 2 * kBlockRows * avx512::float_bytes(w.scale_type);
-  int32_t group = -1;
+  const int32_t line = 2 * kBlockRows * avx512::float_bytes(type);
+  int32_t last = -1;
   Factors f{};
   for (int32_t step = 0; step < steps; ++step) {
-    const int32_t now = (first + step * kStep) / w.group;
-    if (now != group) f = load_factors<kWide>(w.scale_type, scales + int64_t{now} * line);
-    group = now;
-    widen_tile<kWide>(words + int64_t{step} * kTileWords, f, out + step * kPanelStep);
+    const int32_t now = (first + step * kStep) / group;
+    if (now != last) f = load_factors<kWide>(type, scales + int64_t{now} * line);
+    last = now;
+    widen_tile<kWide>(words + int64_t{step} * kTileWords, f, f, out + step * kPanelStep);
   }
 }
 
-// 32 stored numbers as bf16, each 8 in the order of Bf16Rows.
+// The same of bytes in groups of 16.
+void widen_sixteens(const Spread& spread, int32_t steps, uint16_t* out) {
+  for (int32_t step = 0; step < steps; ++step) {
+    const auto factors = [&](int32_t g) WEIR_INLINE_LAMBDA {
+      return load_factors<true>(FloatType::kF32,
+                                reinterpret_cast<const uint8_t*>(spread.scales[g]));
+    };
+    widen_tile<true>(spread.numbers + int64_t{step} * kStep * kBlockRows, factors(2 * step),
+                     factors(2 * step + 1), out + step * kPanelStep);
+  }
+}
+
+// 32 stored numbers times `scale` as bf16, each 8 in the order of Bf16Rows; only e4m3 is scaled.
 template <FloatType kType>
-WEIR_INLINE __m512i load_row(const uint8_t* at, __m512i order) {
+WEIR_INLINE __m512i load_row(const uint8_t* at, __m512 scale, __m512i order) {
   if constexpr (kType == FloatType::kBF16) {
     return _mm512_permutexvar_epi16(order, _mm512_loadu_si512(at));
   } else {
-    const __m512i both = _mm512_loadu_si512(at);
-    const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(both));
-    const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1));
+    __m512 low, high;
+    if constexpr (kType == FloatType::kE4M3) {
+      const auto* bytes = reinterpret_cast<const __m128i*>(at);
+      low = _mm512_mul_ps(avx512::widen_e4m3(_mm_loadu_si128(bytes)), scale);
+      high = _mm512_mul_ps(avx512::widen_e4m3(_mm_loadu_si128(bytes + 1)), scale);
+    } else {
+      const __m512i both = _mm512_loadu_si512(at);
+      low = _mm512_cvtph_ps(_mm512_castsi512_si256(both));
+      high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1));
+    }
     return _mm512_permutexvar_epi16(order,
                                     reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
   }
@@ -190,14 +215,21 @@ WEIR_INLINE __m512i pair_order() {
 template <FloatType kType>
 void round_block(const FloatMatrix& w, int32_t column, int32_t first, int32_t steps,
                  uint16_t* out) {
+  constexpr int64_t kBytes = kType == FloatType::kE4M3 ? 1 : 2;
   const __m512i order = pair_order();
-  const int64_t stride = 2 * int64_t{w.k};
+  const int64_t stride = kBytes * w.k;
   const int32_t columns = w.n - column < kBlockRows ? w.n - column : kBlockRows;
-  const uint8_t* at = static_cast<const uint8_t*>(w.rows) + column * stride + 2 * int64_t{first};
-  for (int32_t step = 0; step < steps; ++step, at += 2 * kStep, out += kPanelStep) {
+  const uint8_t* at =
+      static_cast<const uint8_t*>(w.rows) + column * stride + kBytes * int64_t{first};
+  for (int32_t step = 0; step < steps; ++step, at += kBytes * kStep, out += kPanelStep) {
     __m512i rows[kBlockRows];
     repeat<kBlockRows>([&](auto c) WEIR_INLINE_LAMBDA {
-      rows[c.value] = c.value < columns ? load_row<kType>(at + c.value * stride, order)
+      __m512 scale = _mm512_setzero_ps();
+      if constexpr (kType == FloatType::kE4M3) {
+        if (c.value < columns)
+          scale = avx512::e4m3_scale(w, column + c.value, first + step * kStep);
+      }
+      rows[c.value] = c.value < columns ? load_row<kType>(at + c.value * stride, scale, order)
                                         : _mm512_setzero_si512();
     });
     transpose16(rows);
@@ -206,16 +238,34 @@ void round_block(const FloatMatrix& w, int32_t column, int32_t first, int32_t st
   }
 }
 
-// A block's stretch of k to the panel.
-void fill_panel(const QuantMatrix& w, int32_t column, int32_t first, int32_t steps, uint16_t* out) {
-  if (w.bits == 8)
-    widen_block<true>(w, column, first, steps, out);
-  else
-    widen_block<false>(w, column, first, steps, out);
+// A block's stretch of k to the panel: elements [first, first + steps * kStep).
+void fill_panel(const QuantMatrix& w, int32_t column, int32_t first, int32_t steps, Spread& spread,
+                uint16_t* out) {
+  const int64_t block = column / kBlockRows;
+  const uint8_t* words = w.words + block * block_word_bytes(w) + int64_t{first} / 8 * 16 * w.bits;
+  const uint8_t* scales = w.scales + block * block_scale_bytes(w);
+  if (plain_numbers(w) && plain_scales(w)) {
+    if (w.bits == 8)
+      widen_block<true>(words, scales, w.scale_type, w.group, first, steps, out);
+    else
+      widen_block<false>(words, scales, w.scale_type, w.group, first, steps, out);
+    return;
+  }
+  avx512::spread_scales(w, scales, first / w.group, (first + steps * kStep) / w.group,
+                        spread.scales);
+  const auto* floats = reinterpret_cast<const uint8_t*>(spread.scales);
+  if (w.bits == 4 && plain_numbers(w))
+    return widen_block<false>(words, floats, FloatType::kF32, w.group, 0, steps, out);
+  avx512::spread_numbers(w, words, steps, spread.numbers);
+  if (w.group < kStep) return widen_sixteens(spread, steps, out);
+  widen_block<true>(spread.numbers, floats, FloatType::kF32, w.group, 0, steps, out);
 }
-void fill_panel(const FloatMatrix& w, int32_t column, int32_t first, int32_t steps, uint16_t* out) {
+void fill_panel(const FloatMatrix& w, int32_t column, int32_t first, int32_t steps, Spread&,
+                uint16_t* out) {
   if (w.type == FloatType::kBF16)
     round_block<FloatType::kBF16>(w, column, first, steps, out);
+  else if (w.type == FloatType::kE4M3)
+    round_block<FloatType::kE4M3>(w, column, first, steps, out);
   else
     round_block<FloatType::kF16>(w, column, first, steps, out);
 }
@@ -238,6 +288,7 @@ struct Panel {
            block % kColumnTiles * kTileElements;
   }
   float* edge_sums() const { return reinterpret_cast<float*>(scratch + kEdgeAt); }
+  Spread& spread() const { return *reinterpret_cast<Spread*>(scratch + kSpreadAt); }
 };
 
 // The rows [row, row + 32), or what is left of them, by all blocks.
@@ -265,7 +316,8 @@ template <class Tiles, class Matrix>
 void run_stretch(const Matrix& w, const Panel& panel, int32_t first) {
   const int32_t steps = (w.k - first < kPanelK ? w.k - first : kPanelK) / kStep;
   for (int32_t block = 0; block < panel.blocks; ++block)
-    fill_panel(w, panel.column + block * kBlockRows, first, steps, panel.weights(block));
+    fill_panel(w, panel.column + block * kBlockRows, first, steps, panel.spread(),
+               panel.weights(block));
   Product p{};
   p.panel_step = kPanelStep;
   p.panel_tile = kTileElements;
@@ -366,6 +418,7 @@ void fill_gemm_bf16(Ops& ops) {
 }
 void fill_gemm_bf16_emulated(Ops& ops) {
   ops.gemm_quant_bf16 = gemm_bf16<EmulatedTiles, QuantMatrix>;
+  ops.gemm_float_bf16 = gemm_bf16<EmulatedTiles, FloatMatrix>;
 }
 
 }  // namespace weir::kernels::amx

@@ -13,6 +13,7 @@
 #include "kernels/amx/tile.h"
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
+#include "kernels/avx512/spread.h"
 #include "kernels/isa.h"
 #include "kernels/simd/weight_fetch.h"
 
@@ -27,10 +28,12 @@ constexpr int32_t kRowsMin = 13;
 // The rows after the last whole tile: their numbers would be read and spread again either way.
 constexpr int32_t kLastRowsMin = 6;
 
-// Parts of the scratch: a block's numbers as bytes; then rows: their factors, and copies of them
-// where they are indexed.
+// Parts of the scratch: a block's numbers as bytes; its scales as floats where they are not stored
+// so; then rows: their factors, and copies of them where they are indexed.
 constexpr int64_t kNumberBytes = int64_t{kMaxLayerK} * kBlockRows;
-constexpr int64_t kRowsBytes = kScratchBytes - kNumberBytes;
+constexpr int64_t kScalesBytes = int64_t{kMaxLayerK} / kGroupMin * 2 * 4 * kBlockRows;
+constexpr int64_t kRowsAt = kNumberBytes + kScalesBytes;
+constexpr int64_t kRowsBytes = kScratchBytes - kRowsAt;
 static_assert(kRowsBytes >= kTileRows * (int64_t{kMaxLayerK} + kMaxLayerK / kGroupMin * 8));
 
 // Tile numbers, two of each kind, which groups take in turns.
@@ -182,15 +185,16 @@ void gemm_tiles(const QuantMatrix& w, const Rows& rows, int32_t count, int32_t h
                 uint8_t* scratch) {
   const TileShapes shapes = shapes_for(height, w.group);
   Tiles tiles(shapes);
-  const int64_t word_bytes = avx512::block_word_bytes(w);
+  const int64_t word_bytes = block_word_bytes(w);
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
   PageFetch none;
   PageFetch next(next_weights, {.bytes = blocks * word_bytes});
   Product p;
-  const bool wide = w.bits == 8;
+  const bool plain = plain_numbers(w), wide = plain && w.bits == 8;
   p.spread = scratch;
-  p.ring = wide || count > height ? int64_t{1} << 62 : kRingBytes;
-  p.scale_type = w.scale_type;
+  // Numbers that are not plain are spread to bytes before all products.
+  p.ring = wide || !plain || count > height ? int64_t{1} << 62 : kRingBytes;
+  p.scale_type = plain_scales(w) ? w.scale_type : FloatType::kF32;
   p.k = w.k;
   p.groups = w.k / w.group;
   p.group = w.group;
@@ -199,14 +203,20 @@ void gemm_tiles(const QuantMatrix& w, const Rows& rows, int32_t count, int32_t h
   for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
     const int64_t block = column / kBlockRows;
     const uint8_t* words = w.words + block * word_bytes;
-    p.scales = w.scales + block * avx512::block_scale_bytes(w);
+    p.scales = w.scales + block * block_scale_bytes(w);
+    if (!plain_scales(w)) {
+      auto* to = reinterpret_cast<float(*)[2][kBlockRows]>(scratch + kNumberBytes);
+      avx512::spread_scales(w, p.scales, 0, p.groups, to);
+      p.scales = scratch + kNumberBytes;
+    }
+    if (!plain) avx512::spread_numbers(w, words, w.k / kPackStep, scratch);
     p.numbers = wide ? words : scratch;
     p.columns = avx512::column_mask(column, range.end);
     for (int32_t row = 0; row < count; row += height) {
       p.rows.q = rows.q + row * p.k;
       p.rows.factors = rows.factors + int64_t{row} / kTileRows * p.groups;
       p.y = y + row * p.y_stride + column;
-      p.words = wide || row > 0 ? nullptr : words;
+      p.words = wide || !plain || row > 0 ? nullptr : words;
       run_height(height, tiles, p, row == 0 ? next : none);
     }
   }
@@ -276,7 +286,8 @@ void gemm_few(const QuantMatrix& w, const QuantRows& x, const GemmRange& range, 
 template <class Tiles>
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch) {
-  if (range.rows < kRowsMin) return avx512::gemm_quant_int8(w, x, range, scratch);
+  if (range.rows < kRowsMin || w.group < kGroupMin)
+    return avx512::gemm_quant_int8(w, x, range, scratch);
   auto* bytes = static_cast<uint8_t*>(scratch);
   const int32_t groups = w.k / w.group;
   const int32_t rest = range.rows % kTileRows;
@@ -288,7 +299,7 @@ void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& 
   for (int32_t first = 0; first < tiled; first += chunk) {
     const int32_t count = tiled - first < chunk ? tiled - first : chunk;
     const int32_t low = count % kTileRows, whole = count - low;
-    auto* factors = reinterpret_cast<Factors*>(bytes + kNumberBytes);
+    auto* factors = reinterpret_cast<Factors*>(bytes + kRowsAt);
     gather_factors(x, range.index, first, count, groups, factors);
     Rows rows = {x.q + int64_t{first} * w.k, factors};
     if (range.index != nullptr) {

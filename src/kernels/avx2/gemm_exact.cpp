@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "kernels/avx2/gemm.h"
+#include "kernels/avx2/spread.h"
 #include "kernels/avx2/widen.h"
 
 namespace weir::kernels::avx2 {
@@ -12,7 +13,13 @@ namespace {
 constexpr int kTileRows = 6;
 // 64 KiB of floats: it stays in L2 beside the activations.
 constexpr int32_t kPanelLength = 1024;
-static_assert(int64_t{kPanelLength} * kBlockRows * 4 <= kScratchBytes);
+// Parts of the scratch: the panel; what a stretch of it is made of where its block is not plain.
+struct Memory {
+  float panel[kPanelLength * kBlockRows];
+  float scales[kPanelLength / 16][2][kBlockRows];
+  uint8_t numbers[kPanelLength * kBlockRows];
+};
+static_assert(sizeof(Memory) <= kScratchBytes);
 
 // Element kElement of the 8 that begin at `words`, of the 8 rows of a half block, as float.
 template <int kElement, bool kWide>
@@ -24,20 +31,17 @@ WEIR_INLINE __m256 number(const uint8_t* words) {
   return _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(line, kShift), mask));
 }
 
-// Widens elements [first, first + length) of the block at `column` into [length][16].
+// Widens `length` elements of a block, whose words and scales are plain, into [length][16].
 template <bool kWide>
-void fill_panel(const QuantMatrix& w, int32_t column, int32_t first, int32_t length, float* panel) {
+void widen_block(const uint8_t* words, const uint8_t* scales, FloatType type, int32_t group,
+                 int32_t length, float* panel) {
   constexpr int kLineBytes = kWide ? 128 : 64;  // Of 8 elements.
-  const int64_t block = column / kBlockRows;
-  const int32_t half_bytes = 8 * float_bytes(w.scale_type);
-  const uint8_t* words = w.words + block * block_word_bytes(w) + int64_t{first} / 8 * kLineBytes;
-  const uint8_t* scales = w.scales + block * block_scale_bytes(w);
-  for (int32_t i = first; i < first + length; i += w.group) {
-    const uint8_t* at = scales + int64_t{i / w.group} * 4 * half_bytes;
-    const __m256 scale[2] = {widen8(w.scale_type, at), widen8(w.scale_type, at + half_bytes)};
-    const __m256 bias[2] = {widen8(w.scale_type, at + 2 * half_bytes),
-                            widen8(w.scale_type, at + 3 * half_bytes)};
-    for (int32_t j = 0; j < w.group; j += 8, words += kLineBytes, panel += 8 * kBlockRows) {
+  const int32_t half_bytes = 8 * float_bytes(type);
+  for (int32_t i = 0; i < length; i += group, scales += 4 * half_bytes) {
+    const __m256 scale[2] = {widen8(type, scales), widen8(type, scales + half_bytes)};
+    const __m256 bias[2] = {widen8(type, scales + 2 * half_bytes),
+                            widen8(type, scales + 3 * half_bytes)};
+    for (int32_t j = 0; j < group; j += 8, words += kLineBytes, panel += 8 * kBlockRows) {
       repeat<8>([&](auto e) WEIR_INLINE_LAMBDA {
         repeat<2>([&](auto half) WEIR_INLINE_LAMBDA {
           const __m256 q = number<e.value, kWide>(words + 32 * half.value);
@@ -47,6 +51,26 @@ void fill_panel(const QuantMatrix& w, int32_t column, int32_t first, int32_t len
       });
     }
   }
+}
+
+// Widens elements [first, first + length) of the block at `column` into the panel.
+void fill_panel(const QuantMatrix& w, int32_t column, int32_t first, int32_t length,
+                Memory& memory) {
+  const int64_t block = column / kBlockRows;
+  const uint8_t* words = w.words + block * block_word_bytes(w) + int64_t{first} * 2 * w.bits;
+  const uint8_t* scales = w.scales + block * block_scale_bytes(w);
+  const int32_t group = first / w.group;
+  if (!plain_numbers(w) || !plain_scales(w)) {
+    spread_numbers(w, words, length / kPackStep, memory.numbers);
+    spread_scales(w, scales, group, group + length / w.group, memory.scales);
+    return widen_block<true>(memory.numbers, reinterpret_cast<const uint8_t*>(memory.scales),
+                             FloatType::kF32, w.group, length, memory.panel);
+  }
+  scales += int64_t{group} * group_scale_bytes(w);
+  if (w.bits == 8)
+    widen_block<true>(words, scales, w.scale_type, w.group, length, memory.panel);
+  else
+    widen_block<false>(words, scales, w.scale_type, w.group, length, memory.panel);
 }
 
 struct Tile {
@@ -92,10 +116,10 @@ constexpr Run kRun[kTileRows + 1] = {nullptr,     run_tile<1>, run_tile<2>, run_
 
 void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,
                     void* scratch) {
-  auto* panel = static_cast<float*>(scratch);
+  Memory& memory = *static_cast<Memory*>(scratch);
   const int32_t tiles = (range.rows + kTileRows - 1) / kTileRows;
   Tile tile;
-  tile.panel = panel;
+  tile.panel = memory.panel;
   tile.y_stride = range.y_stride;
   for (int32_t column = range.begin; column < range.end; column += kBlockRows) {
     tile.columns[0] = lanes_below(range.end - column);
@@ -103,10 +127,7 @@ void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, cons
     for (int32_t first = 0; first < w.k; first += kPanelLength) {
       tile.length = w.k - first < kPanelLength ? w.k - first : kPanelLength;
       tile.begins = first == 0;
-      if (w.bits == 8)
-        fill_panel<true>(w, column, first, tile.length, panel);
-      else
-        fill_panel<false>(w, column, first, tile.length, panel);
+      fill_panel(w, column, first, tile.length, memory);
       for (int32_t t = 0; t < tiles; ++t) {
         const int32_t row = static_cast<int32_t>(int64_t{range.rows} * t / tiles);
         const int32_t end = static_cast<int32_t>(int64_t{range.rows} * (t + 1) / tiles);

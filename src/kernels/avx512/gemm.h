@@ -6,18 +6,17 @@
 
 namespace weir::kernels::avx512 {
 
-struct GroupScales;
+struct TileMemory;
 
 void quantise_rows(const float* x, int64_t x_stride, int32_t rows, int32_t columns, QuantRows out);
 void gemm_quant_int8(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
                      void* scratch);
-// The same of rows that lie side by side, for gemm_int8_pairs.cpp. `panel`: place for the scales of
-// one block. REQUIRES: no index.
+// The same of rows that lie side by side, for gemm_int8_pairs.cpp. REQUIRES: no index.
 template <class Fetch>
 void gemm_columns(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
-                  GroupScales* panel);
+                  const TileMemory& memory);
 extern template void gemm_columns<OrderedFetch>(const QuantMatrix&, const QuantRows&,
-                                                const GemmRange&, GroupScales*);
+                                                const GemmRange&, const TileMemory&);
 // gemm_quant_int8 with two blocks of columns at once, for processors with four vector pipes, which
 // fetch in order.
 void gemm_quant_int8_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,

@@ -7,6 +7,7 @@
 
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
+#include "kernels/avx512/spread.h"
 
 namespace weir::kernels::avx512 {
 namespace {
@@ -17,7 +18,14 @@ constexpr int kTileRows = 12;
 // A panel of this many elements of 16 rows is 64 KiB: it stays in L2 beside the activations.
 constexpr int32_t kPanelLength = 1024;
 constexpr int64_t kPanelBytes = int64_t{kPanelLength} * kBlockRows * 4;
-constexpr int64_t kGatherBytes = kScratchBytes - kPanelBytes;
+// Parts of the scratch: the panel; what a stretch of it is made of where its block is not plain;
+// gathered rows.
+struct Spread {
+  float scales[kPanelLength / 16][2][kBlockRows];
+  uint8_t numbers[kPanelLength * kBlockRows];
+};
+constexpr int64_t kGatheredAt = kPanelBytes + int64_t{sizeof(Spread)};
+constexpr int64_t kGatherBytes = kScratchBytes - kGatheredAt;
 static_assert(kGatherBytes >= int64_t{kTileRows} * kMaxLayerK * 4);
 
 struct Rows {
@@ -115,6 +123,24 @@ void fill_panel(const QuantMatrix& w, const Block& block, int32_t first, int32_t
   }
 }
 
+// The same of a block of any form.
+void fill_panel(const QuantMatrix& w, const Block& block, int32_t first, int32_t length,
+                float* panel) {
+  if (!plain_numbers(w) || !plain_scales(w)) {
+    auto* spread = reinterpret_cast<Spread*>(panel + kPanelBytes / 4);
+    const uint8_t* words = block.words + int64_t{first} / kPackStep * 64 * w.bits;
+    spread_numbers(w, words, length / kPackStep, spread->numbers);
+    spread_scales(w, block.scales, first / w.group, (first + length) / w.group, spread->scales);
+    const QuantMatrix plain = {.k = length, .group = w.group, .scale_type = FloatType::kF32};
+    const auto* scales = reinterpret_cast<const uint8_t*>(spread->scales);
+    return fill_panel<true>(plain, {spread->numbers, scales}, 0, length, panel);
+  }
+  if (w.bits == 8)
+    fill_panel<true>(w, block, first, length, panel);
+  else
+    fill_panel<false>(w, block, first, length, panel);
+}
+
 // c += the panel times `length` activations of kRows rows; the sums live in y between panels.
 template <int kRows>
 void run_tile(const float* panel, int32_t length, const float* x, int64_t x_stride, float* y,
@@ -149,10 +175,7 @@ void through_panel(const QuantMatrix& w, const Rows& rows, const GemmRange& rang
     const __mmask16 columns = column_mask(column, range.end);
     for (int32_t first = 0; first < w.k; first += kPanelLength) {
       const int32_t length = w.k - first < kPanelLength ? w.k - first : kPanelLength;
-      if (w.bits == 8)
-        fill_panel<true>(w, block, first, length, panel);
-      else
-        fill_panel<false>(w, block, first, length, panel);
+      fill_panel(w, block, first, length, panel);
       for (int32_t t = 0; t < tiles; ++t) {
         const int64_t row = int64_t{rows.count} * t / tiles;
         const int64_t end = int64_t{rows.count} * (t + 1) / tiles;
@@ -169,7 +192,7 @@ void gemm_rows(const QuantMatrix& w, const Rows& rows, const GemmRange& range, f
   static constexpr Direct kDirect[2][kDirectRows + 1] = {
       {nullptr, direct<1, false>, direct<2, false>, direct<3, false>, direct<4, false>},
       {nullptr, direct<1, true>, direct<2, true>, direct<3, true>, direct<4, true>}};
-  if (rows.count > kDirectRows)
+  if (rows.count > kDirectRows || !plain_numbers(w) || !plain_scales(w))
     through_panel(w, rows, range, y, panel);
   else if (rows.count > 0)
     kDirect[w.bits == 8][rows.count](w, rows, range, y);
@@ -184,7 +207,7 @@ void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, cons
     gemm_rows(w, {x, x_stride, range.rows}, range, range.y, panel);
     return;
   }
-  float* gathered = panel + kPanelBytes / 4;
+  float* gathered = panel + kGatheredAt / 4;
   const int32_t chunk = static_cast<int32_t>(kGatherBytes / 4 / w.k / kTileRows * kTileRows);
   for (int32_t first = 0; first < range.rows; first += chunk) {
     const int32_t count = range.rows - first < chunk ? range.rows - first : chunk;

@@ -13,11 +13,21 @@ namespace {
 
 constexpr int kTile = 4;
 
-// Elements `lanes` of the 16 stored at `at`; the others are 0 and their memory is not touched.
+// The 16 weights stored at `at`; of e4m3 divided by kE4m3Unit.
+template <FloatType kType>
+WEIR_INLINE __m512 load_weights(const uint8_t* at) {
+  if constexpr (kType == FloatType::kE4M3)
+    return widen_e4m3(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+  return widen16(kType, at);
+}
+
+// The same of elements `lanes`; the others are 0 and their memory is not touched.
 template <FloatType kType>
 WEIR_INLINE __m512 load_weights(const uint8_t* at, __mmask16 lanes) {
   if constexpr (kType == FloatType::kF32) {
     return _mm512_maskz_loadu_ps(lanes, at);
+  } else if constexpr (kType == FloatType::kE4M3) {
+    return widen_e4m3(_mm_maskz_loadu_epi8(lanes, at));
   } else {
     const __m256i bits = _mm256_maskz_loadu_epi16(lanes, at);
     if constexpr (kType == FloatType::kF16) return _mm512_cvtph_ps(bits);
@@ -53,19 +63,28 @@ struct Tile {
   const uint8_t* weights;  // The first of the tile's weight rows.
   int64_t weight_stride;   // In bytes.
   const float* x[kTile];
-  int32_t k;
+  const FloatMatrix* matrix;
+  int32_t column;  // Of the first weight row.
 };
 
-template <int kColumns, int kRows, FloatType kType>
-WEIR_INLINE void accumulate(const Tile& tile, int32_t i, __mmask16 lanes, __m512* c) {
-  constexpr int kBytes = kType == FloatType::kF32 ? 4 : 2;
+// The 16 elements from `i` on, or the lanes of them that there are; `scale`: of each column, where
+// the type has scales.
+template <int kColumns, int kRows, FloatType kType, class... Lanes>
+WEIR_INLINE void accumulate(const Tile& tile, int32_t i, const __m512* scale, __m512* c,
+                            Lanes... lanes) {
+  constexpr int kBytes = float_type_bytes(kType);
   __m512 w[kColumns];
   repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
     w[n.value] = load_weights<kType>(
-        tile.weights + n.value * tile.weight_stride + int64_t{i} * kBytes, lanes);
+        tile.weights + n.value * tile.weight_stride + int64_t{i} * kBytes, lanes...);
+    if constexpr (kType == FloatType::kE4M3) w[n.value] = _mm512_mul_ps(w[n.value], scale[n.value]);
   });
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-    const __m512 x = _mm512_maskz_loadu_ps(lanes, tile.x[m.value] + i);
+    __m512 x;
+    if constexpr (sizeof...(lanes) == 0)
+      x = _mm512_loadu_ps(tile.x[m.value] + i);
+    else
+      x = _mm512_maskz_loadu_ps(lanes..., tile.x[m.value] + i);
     repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
       __m512& sum = c[m.value * kColumns + n.value];
       sum = _mm512_fmadd_ps(w[n.value], x, sum);
@@ -75,13 +94,27 @@ WEIR_INLINE void accumulate(const Tile& tile, int32_t i, __mmask16 lanes, __m512
 
 template <int kColumns, int kRows, FloatType kType>
 void run_tile(const Tile& tile, float* y, int64_t y_stride) {
+  const int32_t k = tile.matrix->k;
   __m512 c[kRows * kColumns];
   repeat<kRows * kColumns>([&](auto i) WEIR_INLINE_LAMBDA { c[i.value] = _mm512_setzero_ps(); });
   int32_t i = 0;
-  for (; i + 16 <= tile.k; i += 16) accumulate<kColumns, kRows, kType>(tile, i, 0xffff, c);
-  if (i < tile.k)
-    accumulate<kColumns, kRows, kType>(tile, i, static_cast<__mmask16>((1u << (tile.k - i)) - 1),
-                                       c);
+  while (i < k) {
+    // As far as one scale goes.
+    __m512 scale[kColumns];
+    int32_t end = k;
+    if constexpr (kType == FloatType::kE4M3) {
+      repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
+        scale[n.value] = e4m3_scale(*tile.matrix, tile.column + n.value, i);
+      });
+      const int64_t next = int64_t{i / tile.matrix->scale_columns + 1} * tile.matrix->scale_columns;
+      if (next < k) end = static_cast<int32_t>(next);
+    }
+    for (; i + 16 <= end; i += 16) accumulate<kColumns, kRows, kType>(tile, i, scale, c);
+    if (i >= end) continue;
+    accumulate<kColumns, kRows, kType>(tile, i, scale, c,
+                                       static_cast<__mmask16>((1u << (k - i)) - 1));
+    i = k;
+  }
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
     float* out = y + m.value * y_stride;
     const __m512* sums = c + m.value * kColumns;
@@ -100,9 +133,10 @@ void run_columns(const FloatMatrix& w, const float* x, int64_t x_stride, const G
       nullptr, run_tile<kColumns, 1, kType>, run_tile<kColumns, 2, kType>,
       run_tile<kColumns, 3, kType>, run_tile<kColumns, 4, kType>};
   Tile tile;
-  tile.weight_stride = int64_t{w.k} * (kType == FloatType::kF32 ? 4 : 2);
+  tile.weight_stride = int64_t{w.k} * float_type_bytes(kType);
   tile.weights = static_cast<const uint8_t*>(w.rows) + column * tile.weight_stride;
-  tile.k = w.k;
+  tile.matrix = &w;
+  tile.column = column;
   for (int32_t row = 0; row < range.rows; row += kTile) {
     const int32_t count = range.rows - row < kTile ? range.rows - row : kTile;
     for (int32_t m = 0; m < count; ++m) {
@@ -132,6 +166,8 @@ void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, cons
       return gemm<FloatType::kF16>(w, x, x_stride, range);
     case FloatType::kBF16:
       return gemm<FloatType::kBF16>(w, x, x_stride, range);
+    case FloatType::kE4M3:
+      return gemm<FloatType::kE4M3>(w, x, x_stride, range);
   }
 }
 

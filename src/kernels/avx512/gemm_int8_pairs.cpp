@@ -11,6 +11,7 @@
 #include "kernels/avx512/adjacent_rows.h"
 #include "kernels/avx512/gemm.h"
 #include "kernels/avx512/panel.h"
+#include "kernels/avx512/spread.h"
 #include "kernels/simd/weight_fetch.h"
 
 namespace weir::kernels::avx512 {
@@ -27,7 +28,7 @@ struct PairTile {
   const float* scale;
   const float* sum;
   int32_t groups;
-  int32_t steps;  // Of 32 elements in a group.
+  int32_t steps;  // Of 32 elements in a group; a group of 16 is half a step.
   float* y;
   int64_t y_stride;
   __mmask16 columns[2];
@@ -42,14 +43,19 @@ WEIR_INLINE void dot_pair(__m512i& acc0, __m512i& acc1, __m512i u0, __m512i u1, 
   acc1 = _mm512_dpbusd_epi32(acc1, u1, q);
 }
 
-template <int kRows, bool kWide, FloatType kType>
+// How a tile reads the numbers of a step: nibbles, bytes, or bytes in groups of 16.
+enum class Step { kNibbles, kBytes, kHalves };
+
+template <int kRows, Step kStep, FloatType kType>
 void run_pair(const PairTile& tile, OrderedFetch& next_weights) {
-  constexpr int kLines = kWide ? 8 : 4;  // Of 32 elements.
+  constexpr int kLines = kStep == Step::kBytes ? 8 : 4;  // Of a step, or of half of it.
+  constexpr int kElements = kStep == Step::kHalves ? 16 : 32;
   constexpr int64_t kScaleLine = kBlockRows * (kType == FloatType::kF32 ? 4 : 2);
   const int64_t stride = tile.q_stride;
   const int8_t* q = tile.q;
   const uint8_t *words0 = tile.words[0], *words1 = tile.words[1];
   const uint8_t *scales0 = tile.scales[0], *scales1 = tile.scales[1];
+  const int32_t steps = kStep == Step::kHalves ? 1 : tile.steps;
   OrderedFetch fetch = next_weights;
   const __m512i low = _mm512_set1_epi8(15);
   __m512 c0[kRows], c1[kRows];
@@ -58,12 +64,12 @@ void run_pair(const PairTile& tile, OrderedFetch& next_weights) {
   for (int32_t g = 0; g < tile.groups; ++g) {
     __m512i acc0[kRows], acc1[kRows];
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA { acc0[m] = acc1[m] = _mm512_setzero_si512(); });
-    for (int32_t step = 0; step < tile.steps; ++step) {
+    for (int32_t step = 0; step < steps; ++step) {
       repeat<kLines>([&](auto line) WEIR_INLINE_LAMBDA {
         if constexpr (line.value % 2 == 0) fetch.words();
         const __m512i x0 = _mm512_load_si512(words0 + 64 * line);
         const __m512i x1 = _mm512_load_si512(words1 + 64 * line);
-        if constexpr (kWide) {
+        if constexpr (kStep != Step::kNibbles) {
           repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
             dot_pair(acc0[m], acc1[m], x0, x1, q + m * stride + 4 * line);
           });
@@ -81,7 +87,7 @@ void run_pair(const PairTile& tile, OrderedFetch& next_weights) {
       });
       words0 += 64 * kLines;
       words1 += 64 * kLines;
-      q += 32;
+      q += kElements;
     }
     fetch.scales();
     fetch.scales();
@@ -110,29 +116,35 @@ void run_pair(const PairTile& tile, OrderedFetch& next_weights) {
 
 using Run = void (*)(const PairTile&, OrderedFetch&);
 
-template <bool kWide, FloatType kType>
+template <Step kStep, FloatType kType>
 Run run_of(int32_t rows) {
   switch (rows) {
     case kTileRows - 2:
-      return run_pair<kTileRows - 2, kWide, kType>;
+      return run_pair<kTileRows - 2, kStep, kType>;
     case kTileRows - 1:
-      return run_pair<kTileRows - 1, kWide, kType>;
+      return run_pair<kTileRows - 1, kStep, kType>;
     default:
-      return run_pair<kTileRows, kWide, kType>;
+      return run_pair<kTileRows, kStep, kType>;
   }
 }
 
-template <bool kWide>
+template <Step kStep>
 Run run_of(FloatType type, int32_t rows) {
   switch (type) {
     case FloatType::kF16:
-      return run_of<kWide, FloatType::kF16>(rows);
+      return run_of<kStep, FloatType::kF16>(rows);
     case FloatType::kBF16:
-      return run_of<kWide, FloatType::kBF16>(rows);
-    case FloatType::kF32:
-      break;
+      return run_of<kStep, FloatType::kBF16>(rows);
+    default:
+      return run_of<kStep, FloatType::kF32>(rows);
   }
-  return run_of<kWide, FloatType::kF32>(rows);
+}
+
+// What reads numbers, plain or spread, with scales of `type`, plain or spread to floats.
+Run run_of(const QuantMatrix& w, FloatType type, int32_t rows) {
+  if (w.group < kPackStep) return run_of<Step::kHalves, FloatType::kF32>(rows);
+  if (w.bits == 4 && plain_numbers(w)) return run_of<Step::kNibbles>(type, rows);
+  return run_of<Step::kBytes>(type, rows);
 }
 
 // Up to 12 rows are one tile of a single block, which is faster (by a tenth at 12 rows), and two
@@ -142,17 +154,20 @@ constexpr int32_t kPairRowsMin = 16;
 static_assert(kPairRowsMin > 2 * kTileRows);
 
 void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
-                GroupScales* panel) {
+                const TileMemory& memory) {
   const int32_t blocks = (range.end - range.begin + kBlockRows - 1) / kBlockRows;
-  if (range.rows < kPairRowsMin || blocks < 2)
-    return gemm_columns<OrderedFetch>(w, x, range, panel);
+  const bool spread = !plain_numbers(w);
+  // Scales of 16 are read as floats.
+  const bool spread_floats = !plain_scales(w) || w.group < kPackStep;
+  if (range.rows < kPairRowsMin || blocks < 2 || ((spread || spread_floats) && w.k > kTwoBlocksK))
+    return gemm_columns<OrderedFetch>(w, x, range, memory);
   const int64_t word_bytes = block_word_bytes(w), scale_bytes = block_scale_bytes(w);
   const int32_t tiles = (range.rows + kTileRows - 1) / kTileRows;
   const int32_t single =
       range.end - (blocks % 2) * ((range.end - range.begin - 1) % kBlockRows + 1);
   OrderedFetch next(range.next, {.words = w.words + range.begin / kBlockRows * word_bytes,
                                  .bytes = blocks * word_bytes,
-                                 .passes = tiles,
+                                 .passes = spread ? tiles * 8 / w.bits : tiles,
                                  .stretch = 2 * word_bytes});
   for (int32_t column = range.begin; column < single; column += 2 * kBlockRows) {
     const int64_t block = column / kBlockRows;
@@ -161,6 +176,17 @@ void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range
       tile.words[i] = w.words + (block + i) * word_bytes;
       tile.scales[i] = w.scales + (block + i) * scale_bytes;
       tile.columns[i] = column_mask(column + i * kBlockRows, range.end);
+      if (spread) {
+        uint8_t* to = memory.numbers + i * int64_t{kBlockRows} * w.k;
+        spread_numbers(w, tile.words[i], w.k / kPackStep, to);
+        tile.words[i] = to;
+      }
+      if (spread_floats) {
+        const int32_t groups = w.k / w.group;
+        auto* to = static_cast<float(*)[2][kBlockRows]>(memory.scales) + i * groups;
+        spread_scales(w, tile.scales[i], 0, groups, to);
+        tile.scales[i] = reinterpret_cast<const uint8_t*>(to);
+      }
     }
     tile.q_stride = w.k;
     tile.groups = w.k / w.group;
@@ -174,16 +200,14 @@ void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range
       tile.scale = x.scale + first * tile.groups;
       tile.sum = x.sum + first * tile.groups;
       tile.y = range.y + first * range.y_stride + column;
-      const Run run =
-          w.bits == 8 ? run_of<true>(w.scale_type, count) : run_of<false>(w.scale_type, count);
-      run(tile, next);
+      run_of(w, spread_floats ? FloatType::kF32 : w.scale_type, count)(tile, next);
     }
   }
   if (single == range.end) return;
   GemmRange last = range;
   last.begin = single;
   last.next = {};
-  gemm_columns<OrderedFetch>(w, x, last, panel);
+  gemm_columns<OrderedFetch>(w, x, last, memory);
 }
 
 // Rows at a time: each pair of blocks goes over them, so they stay in an L2 of 1 MiB beside the
@@ -191,7 +215,7 @@ void gemm_pairs(const QuantMatrix& w, const QuantRows& x, const GemmRange& range
 constexpr int64_t kChunkBytes = 256 << 10;
 
 void gemm_in_chunks(const QuantMatrix& w, const QuantRows& x, const GemmRange& range,
-                    GroupScales* panel) {
+                    const TileMemory& memory) {
   const int32_t groups = w.k / w.group;
   const int64_t bytes = int64_t{range.rows} * (w.k + groups * 8);
   const int32_t chunks = static_cast<int32_t>((bytes + kChunkBytes - 1) / kChunkBytes);
@@ -204,7 +228,7 @@ void gemm_in_chunks(const QuantMatrix& w, const QuantRows& x, const GemmRange& r
     GemmRange part = range;
     part.rows = static_cast<int32_t>(int64_t{range.rows} * (c + 1) / chunks - first);
     part.y += first * range.y_stride;
-    gemm_pairs(w, rows, part, panel);
+    gemm_pairs(w, rows, part, memory);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "kernels/ops.h"
+#include "kernels/quant_layout.h"
 #include "kernels/unroll.h"
 
 namespace weir::kernels::avx512 {
@@ -21,10 +22,10 @@ inline constexpr int32_t kMagicBits = 0x4b400000;
 // A scale below this keeps kMagic * scale finite.
 inline constexpr float kMagicScaleMax = 0x1p+100f;
 
-// One group of a block: what a tile's epilogue multiplies by.
+// One group of a block: what a tile's epilogue multiplies by where it uses kMagic.
 struct GroupScales {
   float scale[kBlockRows];
-  float minus_magic[kBlockRows];  // -kMagic * scale; where the block does not use kMagic, unused.
+  float minus_magic[kBlockRows];  // -kMagic * scale
   float bias[kBlockRows];
 };
 
@@ -41,16 +42,25 @@ WEIR_INLINE __m512 widen16(FloatType type, const uint8_t* at) {
   }
 }
 
-WEIR_INLINE int32_t float_bytes(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
+WEIR_INLINE int32_t float_bytes(FloatType type) { return float_type_bytes(type); }
 
-WEIR_INLINE int64_t block_word_bytes(const QuantMatrix& w) {
-  return int64_t{kBlockRows} * w.k * w.bits / 8;
-}
-WEIR_INLINE int64_t block_scale_bytes(const QuantMatrix& w) {
-  return int64_t{2} * kBlockRows * (w.k / w.group) * float_bytes(w.scale_type);
+// 16 float8 e4m3, each divided by kE4m3Unit: as f16 they are that, denormals included.
+inline constexpr float kE4m3Unit = 256;
+WEIR_INLINE __m512 widen_e4m3(__m128i bytes) {
+  // The sign is in bits 15 and 14 after the shift.
+  const __m256i x = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
+  return _mm512_cvtph_ps(_mm256_and_si256(x, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
 }
 
-// Widens the scales of one block; returns whether its tiles may use kMagic.
+// What row `row` of an e4m3 matrix is multiplied by at column k, once it is widened so.
+WEIR_INLINE __m512 e4m3_scale(const FloatMatrix& w, int32_t row, int32_t k) {
+  const int64_t across = (w.k + w.scale_columns - 1) / w.scale_columns;
+  const float scale = w.scales[row / w.scale_rows * across + k / w.scale_columns];
+  return _mm512_set1_ps(scale * kE4m3Unit);
+}
+
+// Widens the scales of one block; returns whether its tiles may use kMagic. REQUIRES: they are
+// plain, of f16 or bf16.
 WEIR_INLINE bool widen_scales(const QuantMatrix& w, const uint8_t* scales, GroupScales* panel) {
   const int32_t groups = w.k / w.group;
   const int32_t line = kBlockRows * float_bytes(w.scale_type);
@@ -65,7 +75,7 @@ WEIR_INLINE bool widen_scales(const QuantMatrix& w, const uint8_t* scales, Group
     _mm512_store_ps(panel[g].bias, widen16(w.scale_type, scales + line));
   }
   const __mmask16 small = _mm512_cmp_ps_mask(largest, _mm512_set1_ps(kMagicScaleMax), _CMP_LT_OQ);
-  return w.scale_type != FloatType::kF32 && small == 0xffff;
+  return small == 0xffff;
 }
 
 // Lanes of block `column / 16` that lie before `end`.

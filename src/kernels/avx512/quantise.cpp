@@ -7,7 +7,8 @@
 namespace weir::kernels::avx512 {
 namespace {
 
-// One group of kVectors * 16 values. Magnitudes are compared as integers: see scalar/quantise.cpp.
+// One group of kVectors * 16 values, 1 or an even number of vectors. Magnitudes are compared as
+// integers: see scalar/quantise.cpp.
 template <int kVectors>
 WEIR_INLINE void quantise_group(const float* x, int8_t* q, float* scale, float* sum) {
   const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
@@ -36,6 +37,11 @@ WEIR_INLINE void quantise_group(const float* x, int8_t* q, float* scale, float* 
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(q + 32 * pair.value),
                         _mm256_shuffle_epi8(bytes, order));
   });
+  if constexpr (kVectors == 1) {
+    total = _mm512_cvtps_epi32(_mm512_mul_ps(values[0], inverse));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q),
+                     _mm_shuffle_epi8(_mm512_cvtsepi32_epi8(total), _mm256_castsi256_si128(order)));
+  }
   *scale = _mm_cvtss_f32(group_scale);
   *sum = *scale * static_cast<float>(_mm512_reduce_add_epi32(total));
 }
@@ -50,7 +56,9 @@ void quantise_rows(const float* x, int64_t x_stride, int32_t rows, int32_t colum
     float* scale = out.scale + int64_t{m} * stride;
     float* sum = out.sum + int64_t{m} * stride;
     for (int32_t g = 0; g < groups; ++g, values += out.group, q += out.group) {
-      if (out.group == 32)
+      if (out.group == 16)
+        quantise_group<1>(values, q, scale + g, sum + g);
+      else if (out.group == 32)
         quantise_group<2>(values, q, scale + g, sum + g);
       else if (out.group == 64)
         quantise_group<4>(values, q, scale + g, sum + g);

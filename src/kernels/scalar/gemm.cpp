@@ -57,8 +57,7 @@ void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, cons
     for (int32_t m = 0; m < range.rows; ++m) {
       const float* row = x + source_row(range, m) * x_stride;
       float c = 0;
-      for (int32_t i = 0; i < w.k; ++i)
-        c = std::fma(widen(w.type, w.rows, int64_t{column} * w.k + i), row[i], c);
+      for (int32_t i = 0; i < w.k; ++i) c = std::fma(widen_weight(w, column, i), row[i], c);
       range.y[m * range.y_stride + column] = c;
     }
   }

@@ -19,8 +19,9 @@ float upper_half(float value) {
 float cut_weight(const QuantRow& row, const QuantMatrix& w, int32_t i) {
   const int32_t g = i / w.group;
   const float scale = row.scale(g) * kUnbias, bias = row.bias(g) * kUnbias;
-  float magic = w.bits == 8 ? 256.0f : 128.0f;
-  const bool second = i % 8 >= 4 && w.bits == 4;
+  const bool nibbles = w.bits == 4 && plain_numbers(w);
+  float magic = nibbles ? 128.0f : 256.0f;
+  const bool second = i % 8 >= 4 && nibbles;
   if (second) magic += kLowBits;
   float number = magic + static_cast<float>(row.at(i));
   if (second) number += static_cast<float>(row.at(i - 4)) / 65536.0f;
@@ -73,7 +74,7 @@ void gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& r
 
 void gemm_float_bf16(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range, void*) {
   gemm_bf16(w.k, x, range, [&](int32_t column, int32_t i) {
-    return bf16_to_float(round_to_bf16(widen(w.type, w.rows, int64_t{column} * w.k + i)));
+    return bf16_to_float(round_to_bf16(widen_weight(w, column, i)));
   });
 }
 

@@ -57,7 +57,7 @@ void dequantise_row(const QuantMatrix& w, int32_t row, float* out) {
 }
 
 void widen_row(const FloatMatrix& w, int32_t row, float* out) {
-  for (int32_t i = 0; i < w.k; ++i) out[i] = widen(w.type, w.rows, int64_t{row} * w.k + i);
+  for (int32_t i = 0; i < w.k; ++i) out[i] = widen_weight(w, row, i);
 }
 
 }  // namespace weir::kernels::scalar

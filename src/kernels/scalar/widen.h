@@ -2,15 +2,20 @@
 // the standard library.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
 #include "base/dtype.h"
 #include "kernels/ops.h"
+#include "kernels/quant_layout.h"
 
 namespace weir::kernels::scalar {
 
-inline int float_type_bytes(FloatType type) { return type == FloatType::kF32 ? 4 : 2; }
+inline float e4m3_to_float(uint8_t bits) {
+  // As f16 the value is 2^-8 times as large, denormals included.
+  return half_to_float(static_cast<uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7)) * 256.0f;
+}
 
 // Element `i` of an array of `type`, which need not be aligned.
 inline float widen(FloatType type, const void* array, int64_t i) {
@@ -20,39 +25,107 @@ inline float widen(FloatType type, const void* array, int64_t i) {
     std::memcpy(&value, at, sizeof value);
     return value;
   }
+  if (type == FloatType::kE4M3) return e4m3_to_float(*at);
   uint16_t bits;
   std::memcpy(&bits, at, sizeof bits);
   return type == FloatType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
+}
+
+// One weight of a FloatMatrix.
+inline float widen_weight(const FloatMatrix& w, int32_t row, int32_t column) {
+  const float value = widen(w.type, w.rows, int64_t{row} * w.k + column);
+  if (w.type != FloatType::kE4M3) return value;
+  const int64_t across = (w.k + w.scale_columns - 1) / w.scale_columns;
+  return value * w.scales[row / w.scale_rows * across + column / w.scale_columns];
+}
+
+// What a byte of a group's scale stands for.
+inline float byte_scale_value(ByteScale kind, uint8_t byte) {
+  switch (kind) {
+    case ByteScale::kUnsigned:
+      return byte;
+    case ByteScale::kSigned:
+      return static_cast<int8_t>(byte);
+    case ByteScale::kE8m0:  // 2^-127 is a denormal.
+      return std::bit_cast<float>(byte == 0 ? 0x00400000u : uint32_t{byte} << 23);
+    case ByteScale::kE4m3:
+      break;
+  }
+  return e4m3_to_float(byte);
 }
 
 // One row of a QuantMatrix: where its numbers lie among its block's.
 class QuantRow {
  public:
   QuantRow(const QuantMatrix& w, int32_t row)
-      : bits_(w.bits), type_(w.scale_type), lane_(row % kBlockRows) {
+      : w_(w), lane_(row % kBlockRows), off_(total_offset(w)) {
     const int64_t block = row / kBlockRows;
-    const int64_t groups = w.k / w.group;
-    words_ = w.words + block * kBlockRows * (int64_t{w.k} * w.bits / 8);
-    scales_ = w.scales + block * groups * 2 * kBlockRows * float_type_bytes(type_);
+    words_ = w.words + block * block_word_bytes(w) + 4 * lane_;
+    scales_ = w.scales + block * block_scale_bytes(w);
   }
 
-  // Element `i` in the permuted order of QuantMatrix: 0 2 4 6 1 3 5 7 within each 8.
+  // Element `i` in the permuted order of QuantMatrix, 0 2 4 6 1 3 5 7 within each 8, as what
+  // kernels multiply by: an unsigned byte.
   int32_t permuted(int32_t i) const {
-    const uint8_t* words = words_ + 4 * lane_;
-    if (bits_ == 8) return words[int64_t{i / 4} * 64 + i % 4];
-    return words[int64_t{i / 8} * 64 + i % 4] >> (i % 8 < 4 ? 0 : 4) & 15;
+    const int32_t code = code_at(i);
+    if (w_.grid == Grid::kIq4) return kIq4Values[code] + kIq4Shift;
+    if (w_.grid == Grid::kE2m1) return kE2m1Values[code] + kE2m1Shift;
+    return code;
   }
   // Element `i` of the row as the model numbers it.
   int32_t at(int32_t i) const { return permuted(i / 8 * 8 + (i % 2) * 4 + i % 8 / 2); }
-  float scale(int32_t group) const { return widen(type_, scales_, group * 2 * kBlockRows + lane_); }
+  float scale(int32_t group) const {
+    const uint8_t* at = scales_ + group_scales_at(w_, group);
+    if (w_.form != ScaleForm::kTwoLevel) return widen(w_.scale_type, at, lane_);
+    return head(group, 0) * byte_scale_value(w_.byte_scale, at[lane_]);
+  }
   float bias(int32_t group) const {
-    return widen(type_, scales_, (group * 2 + 1) * kBlockRows + lane_);
+    const uint8_t* at = scales_ + group_scales_at(w_, group);
+    if (w_.mins) return -(head(group, 1) * static_cast<float>(at[kBlockRows + lane_]));
+    float bias = 0;
+    int32_t off = off_;
+    if (w_.form == ScaleForm::kPairs) bias = widen(w_.scale_type, at, kBlockRows + lane_);
+    if (w_.form == ScaleForm::kZeros)
+      off += at[kBlockRows * float_type_bytes(w_.scale_type) + lane_];
+    return off == 0 ? bias : bias - static_cast<float>(off) * scale(group);
   }
 
  private:
-  int32_t bits_;
-  FloatType type_;
+  // d (0) or dmin (1).
+  float head(int32_t group, int32_t which) const {
+    return widen(FloatType::kF32, scales_ + run_head_at(w_, group), which * kBlockRows + lane_);
+  }
+  // Bits [shift, shift + bits) of the byte of line `line` that holds the permuted element `i`.
+  int32_t field(const uint8_t* step, int32_t line, int32_t i, int32_t shift, int32_t bits) const {
+    return step[64 * line + i % 4] >> shift & ((1 << bits) - 1);
+  }
+  int32_t code_at(int32_t i) const {
+    const uint8_t* step = words_ + int64_t{i / kPackStep} * 64 * w_.bits;
+    const int32_t eighth = i % kPackStep / 8, odd = i % 8 / 4;
+    const auto nibble = [&] { return field(step, eighth, i, 4 * odd, 4); };
+    const auto two = [&](int32_t line) {
+      return field(step, line + eighth / 2, i, 2 * (eighth % 2) + 4 * odd, 2);
+    };
+    const auto one = [&](int32_t line) { return field(step, line, i, eighth + 4 * odd, 1); };
+    switch (w_.bits) {
+      case 2:
+        return two(0);
+      case 3:
+        return two(0) | one(2) << 2;
+      case 4:
+        return nibble();
+      case 5:
+        return nibble() | one(4) << 4;
+      case 6:
+        return nibble() | two(4) << 4;
+      default:
+        return field(step, 2 * eighth + odd, i, 0, 8);
+    }
+  }
+
+  const QuantMatrix& w_;
   int32_t lane_;
+  int32_t off_;
   const uint8_t* words_;
   const uint8_t* scales_;
 };

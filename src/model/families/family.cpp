@@ -209,6 +209,8 @@ Rope rope(const ConfigReader& c, int head_dim, float theta, std::string_view lay
   out.dim = static_cast<int>(static_cast<float>(head_dim) * std::clamp(partial, 0.0f, 1.0f));
   if (r) read_scaling(c, *r, out);
   if (r) stand_still(*r, head_dim, out);
+  // Of a GGUF file, whose rows of q and k may lie so that neighbours turn together.
+  if (r && r->string_or("pairs", "") == "neighbours") out.layout = Rope::kInterleaved;
   return out;
 }
 

@@ -161,6 +161,7 @@ ModelSpec arcee(const ConfigReader& c);
 ModelSpec baichuan_m1(const ConfigReader& c);
 ModelSpec bailing_moe(const ConfigReader& c);
 ModelSpec bailing_moe_v2(const ConfigReader& c);
+ModelSpec bitnet(const ConfigReader& c);
 ModelSpec cohere(const ConfigReader& c);
 ModelSpec cohere2(const ConfigReader& c);
 ModelSpec deepseek_v2(const ConfigReader& c);

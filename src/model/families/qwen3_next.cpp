@@ -42,6 +42,7 @@ GatedDelta gated_delta(const ConfigReader& c, const Defaults& defaults) {
                     .key_dim = c.int_or("linear_key_head_dim", 128),
                     .value_dim = c.int_or("linear_value_head_dim", 128),
                     .conv_taps = c.int_or("linear_conv_kernel_dim", 4),
+                    .tiled = c.bool_or("value_heads_tiled", false),
                     .sigmoid_gate = gate == "sigmoid",
                     .norm_eps = rms(c, defaults).eps};
 }
@@ -120,7 +121,9 @@ ModelSpec qwen3_next(const ConfigReader& c) {
   std::vector<std::string> qkvz = kQkv;
   qkvz.emplace_back("linear_attn.g_proj");
   m.fused = {{"linear_attn.in_proj_qkvz", qkvz, heads},
+             {"linear_attn.in_proj_qkv", kQkv},  // Of GGUF files, beside the gate's.
              {"linear_attn.in_proj_ba", {"linear_attn.b_proj", "linear_attn.a_proj"}, heads}};
+  m.renames.emplace_back("linear_attn.g_proj", "linear_attn.in_proj_z");
   return m;
 }
 

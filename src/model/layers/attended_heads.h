@@ -4,6 +4,7 @@
 // Threads: as Layer.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "model/layers/norm_embed.h"
@@ -15,8 +16,10 @@ class AttendedHeads {
   AttendedHeads() = default;
   // `width`: of all heads side by side. `together`: columns of which those that finish() is told of
   // are multiples. `module`: what projects them.
+  // `norm`: of a whole row, before it is projected.
   static AttendedHeads bind(const LayerSource& source, int32_t width, int32_t together, bool bias,
-                            std::string_view module = "self_attn.o_proj");
+                            std::string_view module = "self_attn.o_proj",
+                            const std::optional<Norm>& norm = {});
 
   // Where heads leave a row, [width()].
   float* row(const Pass& pass, int64_t row) const { return pass.ws.at(x_) + row * o_.k; }
@@ -39,6 +42,7 @@ class AttendedHeads {
 
   SublayerOutput output_;
   Linear o_;
+  std::optional<NormWeights> norm_;
   // Columns that come together fill whole groups of o_proj's activations, so that the member that
   // has computed them can convert them at once.
   bool converts_heads_ = false;

@@ -66,7 +66,8 @@ AttentionLayer::AttentionLayer(const LayerSource& source, const Attention& spec,
   input_ = SublayerInput::bind(source, static_cast<uint8_t>(forms));
   ask_scratch(source.scratch);
   out_ = AttendedHeads::bind(source, spec_.num_heads * spec_.v_dim(),
-                             spec_.num_heads / spec_.num_kv_heads * spec_.v_dim(), spec_.out_bias);
+                             spec_.num_heads / spec_.num_kv_heads * spec_.v_dim(), spec_.out_bias,
+                             "self_attn.o_proj", spec_.out_norm);
 }
 
 // One for all heads, or one for each.

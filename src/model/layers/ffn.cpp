@@ -38,6 +38,7 @@ FfnWeights FfnWeights::bind(WeightBinder& binder, int layer, std::string_view mo
     w.up = binder.linear(layer, up, spec.width, hidden, spec.bias);
   }
   if (spec.xielu) w.xielu = bind_xielu(binder, layer, path + ".act_fn.");
+  if (spec.inner_norm) w.inner_norm = binder.norm(layer, *spec.inner_norm, spec.width);
   w.down = binder.linear(layer, path + ".down_proj", hidden, spec.width, spec.bias);
   return w;
 }
@@ -54,7 +55,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                         .columns = range.end - range.begin},
                        out.prompt_begin);
   };
-  if (!down.int8 || spec.gate_cut) {
+  if (down.reads_floats() || finishes_rows()) {
     const kernels::GemmRange range = {.index = rows.index,
                                       .rows = rows.count,
                                       .begin = columns.begin,
@@ -62,7 +63,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                                       .y = out.hidden + int64_t{out.row} * spec.width,
                                       .y_stride = spec.width};
     activate_range(pass, in, rows, range, after, out.spare + int64_t{out.row} * spec.width);
-    if (!spec.gate_cut) convert(range);
+    if (!finishes_rows()) convert(range);
     return;
   }
   // Only the other form is read later: the floats come and go in blocks that stay in the cache.
@@ -77,7 +78,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
 }
 
 kernels::NextWeights FfnWeights::first_weights(const ColumnRange& columns) const {
-  const int32_t width = down.int8 ? Workspace::kBlockColumns : spec.width;
+  const int32_t width = down.reads_floats() ? spec.width : Workspace::kBlockColumns;
   return next_weights(first(), columns.begin, std::min(columns.begin + width, columns.end));
 }
 
@@ -134,6 +135,13 @@ void FfnWeights::cut_rows(const Pass& pass, const Inner& out, int32_t begin, int
     for (int32_t i = 0; i < width; ++i) gates[i] = std::max(gates[i] - cut, 0.0f);
     pass.ops.gated_act(gates, out.spare + row * width, {.act = spec.act}, width, gates);
   }
+}
+
+void FfnWeights::finish_rows(const Pass& pass, const Inner& out, int32_t begin,
+                             int32_t end) const {
+  if (spec.gate_cut) cut_rows(pass, out, begin, end);
+  const int32_t width = spec.width;
+  if (inner_norm) normalise(pass.ops, *inner_norm, out.hidden, width, begin, end, out.hidden);
   out.forms->convert(pass.ops, down.forms(), out.hidden + int64_t{begin} * width, width,
                      {.k = width, .begin = begin, .end = end, .columns = width}, out.prompt_begin);
 }
@@ -143,7 +151,7 @@ InnerBuffers InnerBuffers::ask(ScratchPlan& scratch, std::span<const FfnWeights>
   bool floats = false;
   uint8_t forms = 0;
   for (const FfnWeights& ffn : networks) {
-    floats |= !ffn.down.int8 || ffn.spec.gate_cut;
+    floats |= !ffn.down.int8 || ffn.finishes_rows();
     forms |= ffn.down.forms();
   }
   const int64_t width = networks[0].spec.width;
@@ -187,9 +195,9 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void FfnLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
   activate(pass);
   pass.team.barrier(pass.member);
-  if (ffn_.spec.gate_cut) {
+  if (ffn_.finishes_rows()) {
     claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
-      ffn_.cut_rows(pass, inner_.at(pass), begin, end);
+      ffn_.finish_rows(pass, inner_.at(pass), begin, end);
     });
     pass.team.barrier(pass.member);
   }

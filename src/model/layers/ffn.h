@@ -3,6 +3,7 @@
 // Threads: as Layer.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,6 +16,7 @@ struct FfnWeights {
   Dense spec{};
   Linear gate{}, up{}, down{};
   kernels::Xielu xielu{};  // Where Dense::xielu says so.
+  std::optional<NormWeights> inner_norm{};
 
   // `module`: "mlp" or "mlp.shared_expert".
   static FfnWeights bind(WeightBinder& binder, int layer, std::string_view module,
@@ -52,13 +54,15 @@ struct FfnWeights {
   void activate(const Pass& pass, const Activations& in, const Rows& rows,
                 const ColumnRange& columns, const kernels::NextWeights& after,
                 const Inner& out) const;
-  // Of gates that are cut: activate() leaves gates and what they multiply, and this finishes rows
-  // that are all there.
-  void cut_rows(const Pass& pass, const Inner& out, int32_t begin, int32_t end) const;
+  // activate() leaves floats, for finish_rows() needs rows that are all there: gates that are cut,
+  // with what they multiply, or what a norm follows.
+  bool finishes_rows() const { return spec.gate_cut || inner_norm; }
+  void finish_rows(const Pass& pass, const Inner& out, int32_t begin, int32_t end) const;
   // What activate() of these columns multiplies by first.
   kernels::NextWeights first_weights(const ColumnRange& columns) const;
 
  private:
+  void cut_rows(const Pass& pass, const Inner& out, int32_t begin, int32_t end) const;
   // Writes the activated columns to out.y, as floats; `spare` has its shape.
   void activate_range(const Pass& pass, const Activations& in, const Rows& rows,
                       const kernels::GemmRange& out, const kernels::NextWeights& after,

@@ -43,7 +43,8 @@ GatedDeltaLayer::GatedDeltaLayer(const LayerSource& source, const GatedDelta& sp
   bind_rates(source);
   norm_ = binder.vector(layer, "linear_attn.o_norm", spec_.value_dim, 0);
   out_ = binder.linear(layer, "linear_attn.o_proj", source.hidden, values);
-  converts_heads_ = head_values() % (out_.int8 ? out_.quant.group : 32) == 0;
+  // Tiled values of a key head lie apart.
+  converts_heads_ = !spec_.tiled && head_values() % (out_.int8 ? out_.quant.group : 32) == 0;
   uint8_t forms = 0;
   for (const Linear& weight : in_) forms |= weight.forms();
   input_ = SublayerInput::bind(source, forms);
@@ -108,11 +109,15 @@ void GatedDeltaLayer::bind_convolution(const LayerSource& source) {
 void GatedDeltaLayer::bind_rates(const LayerSource& source) {
   const int layer = source.stored_layer();
   const int32_t heads = spec_.value_heads;
-  const float* a_log = source.binder.vector(layer, "linear_attn.A_log", heads, 0, /*bare=*/true);
+  // GGUF files hold -exp(A_log).
+  const bool rates = source.binder.has_tensor(layer, "linear_attn.decay_rates");
+  const char* const name = rates ? "linear_attn.decay_rates" : "linear_attn.A_log";
+  const float* a_log = source.binder.vector(layer, name, heads, 0, /*bare=*/true);
   dt_bias_ = source.binder.vector(layer, "linear_attn.dt_bias", heads * spec_.decays(), 0,
                                   /*bare=*/true);
   for (int32_t head = 0; a_log != nullptr && head < heads; ++head)
-    rates_.insert(rates_.end(), static_cast<size_t>(spec_.decays()), std::exp(a_log[head]));
+    rates_.insert(rates_.end(), static_cast<size_t>(spec_.decays()),
+                  rates ? -a_log[head] : std::exp(a_log[head]));
 }
 
 int32_t GatedDeltaLayer::head_width(Input kind) const {
@@ -131,14 +136,30 @@ int32_t GatedDeltaLayer::head_width(Input kind) const {
   return 0;
 }
 
-float* GatedDeltaLayer::head_row(const Pass& pass, Input kind, int64_t row, int32_t head) const {
-  const int64_t width = head_width(kind);
-  return pass.ws.at(inputs_[kind]) + (row * spec_.key_heads + head) * width;
+int32_t GatedDeltaLayer::runs(Input kind) const {
+  return spec_.tiled && kind != kQ && kind != kK ? spec_.group() : 1;
+}
+
+int64_t GatedDeltaLayer::run_begin(Input kind, int32_t head, int32_t run) const {
+  return (int64_t{run} * spec_.key_heads + head) * (head_width(kind) / runs(kind));
+}
+
+float* GatedDeltaLayer::head_row(const Pass& pass, Input kind, int64_t row, int32_t head,
+                                 int32_t run) const {
+  return pass.ws.at(inputs_[kind]) + row * spec_.key_heads * head_width(kind) +
+         run_begin(kind, head, run);
+}
+
+kernels::TokenRows GatedDeltaLayer::value_rows(const Pass& pass, Input kind, int64_t row,
+                                               int32_t head, int32_t i) const {
+  const int64_t width = head_width(kind) / spec_.group();
+  const int64_t stride = int64_t{spec_.key_heads} * head_width(kind);
+  return {pass.ws.at(inputs_[kind]) + row * stride + spec_.value_head(head, i) * width, stride};
 }
 
 kernels::TokenRows GatedDeltaLayer::head_rows(const Pass& pass, Input kind, int64_t row,
-                                              int32_t head, int64_t offset) const {
-  return {head_row(pass, kind, row, head) + offset, int64_t{spec_.key_heads} * head_width(kind)};
+                                              int32_t head) const {
+  return {head_row(pass, kind, row, head), int64_t{spec_.key_heads} * head_width(kind)};
 }
 
 LayerFacts GatedDeltaLayer::facts() const {
@@ -254,16 +275,18 @@ void GatedDeltaLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t 
 // Queries, keys and values of a row: the next ones of their convolution, and what they become.
 void GatedDeltaLayer::convolve(const Pass& pass, int64_t row, int32_t head, float* history) const {
   for (const Input kind : kConvolved) {
-    const int32_t width = head_width(kind);
-    float* const x = head_row(pass, kind, row, head);
-    pass.ops.conv_step({.weights = taps_[kind].weights + int64_t{head} * width,
-                        .weight_stride = taps_[kind].stride,
-                        .history = history,
-                        .history_stride = head_channels(),
-                        .taps = spec_.conv_taps},
-                       width, x);
-    pass.ops.act(kernels::Act::kSilu, width, x);
-    history += width;
+    const int32_t width = head_width(kind) / runs(kind);
+    for (int32_t run = 0; run < runs(kind); ++run) {
+      float* const x = head_row(pass, kind, row, head, run);
+      pass.ops.conv_step({.weights = taps_[kind].weights + run_begin(kind, head, run),
+                          .weight_stride = taps_[kind].stride,
+                          .history = history,
+                          .history_stride = head_channels(),
+                          .taps = spec_.conv_taps},
+                         width, x);
+      pass.ops.act(kernels::Act::kSilu, width, x);
+      history += width;
+    }
   }
   const float scale = 1 / std::sqrt(static_cast<float>(spec_.key_dim));
   make_unit(pass.ops, scale, spec_.key_dim, head_row(pass, kQ, row, head));
@@ -272,13 +295,16 @@ void GatedDeltaLayer::convolve(const Pass& pass, int64_t row, int32_t head, floa
 
 // How much of their states a row's value heads keep, and how much of the change they take.
 void GatedDeltaLayer::find_rates(const Pass& pass, int64_t row, int32_t head) const {
-  float* const beta = head_row(pass, kBeta, row, head);
-  pass.ops.act(kernels::Act::kSigmoid, spec_.group(), beta);
-  if (spec_.beta_most != 1) pass.ops.scale(spec_.beta_most, spec_.group(), beta);
-  const int32_t decays = head_width(kDecay);
-  const int64_t first = int64_t{head} * decays;
-  pass.ops.delta_decays(rates_.data() + first, dt_bias_ + first, decays,
-                        head_row(pass, kDecay, row, head));
+  for (int32_t run = 0; run < runs(kBeta); ++run) {
+    const int32_t heads = head_width(kBeta) / runs(kBeta);
+    float* const beta = head_row(pass, kBeta, row, head, run);
+    pass.ops.act(kernels::Act::kSigmoid, heads, beta);
+    if (spec_.beta_most != 1) pass.ops.scale(spec_.beta_most, heads, beta);
+    const int64_t first = run_begin(kDecay, head, run);
+    pass.ops.delta_decays(rates_.data() + first, dt_bias_ + first,
+                          head_width(kDecay) / runs(kDecay),
+                          head_row(pass, kDecay, row, head, run));
+  }
 }
 
 // The value heads of a key head, for some rows.
@@ -288,24 +314,24 @@ void GatedDeltaLayer::attend(const Pass& pass, const RowRange& rows, int32_t hea
   const kernels::GatedAct gate = {.act = spec_.sigmoid_gate ? kernels::Act::kSigmoid
                                                             : kernels::Act::kSilu};
   for (int32_t i = 0; i < spec_.group(); ++i) {
-    float* const out = pass.ws.at(attended_) + int64_t{rows.begin} * out_.k + head * head_values() +
-                       int64_t{i} * width;
+    float* const out = pass.ws.at(attended_) + int64_t{rows.begin} * out_.k +
+                       int64_t{spec_.value_head(head, i)} * width;
     pass.ops.delta_run({.state = states + int64_t{i} * spec_.key_dim * width,
                         .tokens = rows.count(),
                         .dk = spec_.key_dim,
                         .dv = width,
                         .q = head_rows(pass, kQ, rows.begin, head),
                         .k = head_rows(pass, kK, rows.begin, head),
-                        .v = head_rows(pass, kV, rows.begin, head, int64_t{i} * width),
-                        .decay = head_rows(pass, kDecay, rows.begin, head, i * spec_.decays()),
+                        .v = value_rows(pass, kV, rows.begin, head, i),
+                        .decay = value_rows(pass, kDecay, rows.begin, head, i),
                         .key_decays = spec_.key_decays,
-                        .beta = head_rows(pass, kBeta, rows.begin, head, i),
+                        .beta = value_rows(pass, kBeta, rows.begin, head, i),
                         .out = out,
                         .out_stride = out_.k});
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       float* const y = out + (row - rows.begin) * out_.k;
       pass.ops.rms_norm(y, norm_, spec_.norm_eps, width, y);
-      pass.ops.gated_act(head_row(pass, kGate, row, head) + int64_t{i} * width, y, gate, width, y);
+      pass.ops.gated_act(value_rows(pass, kGate, row, head, i).x, y, gate, width, y);
     }
   }
 }

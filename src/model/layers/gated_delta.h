@@ -47,9 +47,14 @@ class GatedDeltaLayer final : public Layer {
   int32_t head_values() const { return spec_.group() * spec_.value_dim; }
   // Of a key head in what the input of this kind becomes.
   int32_t head_width(Input kind) const;
-  float* head_row(const Pass& pass, Input kind, int64_t row, int32_t head) const;
-  kernels::TokenRows head_rows(const Pass& pass, Input kind, int64_t row, int32_t head,
-                               int64_t offset = 0) const;
+  // They lie together, or, where value heads are tiled, each value head's by itself.
+  int32_t runs(Input kind) const;
+  int64_t run_begin(Input kind, int32_t head, int32_t run) const;  // Among a row's numbers.
+  float* head_row(const Pass& pass, Input kind, int64_t row, int32_t head, int32_t run = 0) const;
+  kernels::TokenRows head_rows(const Pass& pass, Input kind, int64_t row, int32_t head) const;
+  // Of the i-th value head.
+  kernels::TokenRows value_rows(const Pass& pass, Input kind, int64_t row, int32_t head,
+                                int32_t i) const;
   void bind_inputs(const LayerSource& source);
   void bind_rates(const LayerSource& source);
   void bind_convolution(const LayerSource& source);

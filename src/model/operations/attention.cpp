@@ -36,6 +36,7 @@ std::string text(const Attention& a) {
   if (a.conv_taps > 0) s += format(" conv %d", a.conv_taps);
   if (a.qkv_bias) s += " qkv-bias";
   if (a.out_bias) s += " out-bias";
+  if (a.out_norm) s += " out norm";
   if (a.sinks) s += " sinks";
   if (a.out_gate == Attention::kAfterQuery) s += " gated";
   if (a.out_gate == Attention::kOwnModule) s += " gated by gate_proj";

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -46,6 +47,7 @@ struct Attention {  // MHA, GQA, MQA.
   // Above 0: each key-value head's keys, before norm and rope, and values are the last so many
   // tokens' by learned weights.
   int conv_taps = 0;
+  std::optional<Norm> out_norm{};  // Of all heads together, before o_proj.
   bool sinks = false;  // One learned logit per head joins the softmax.
   // The sigmoid of a gate multiplies what a head has attended.
   enum OutGate : uint8_t {

@@ -23,6 +23,7 @@ std::string text(const Dense& f) {
   if (f.linear) s = format("low rank %d", f.width);
   if (f.gate_factor != 1) s += " gates x" + number(f.gate_factor);
   if (f.gate_cut) s += " above " + number(*f.gate_cut) + " deviations";
+  if (f.inner_norm) s += " inner norm";
   if (f.bias) s += " bias";
   return s;
 }

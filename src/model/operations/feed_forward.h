@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "kernels/ops.h"
+#include "model/operations/norm.h"
 #include "model/operations/rope.h"
 
 namespace weir::model {
@@ -26,6 +27,7 @@ struct Dense {
   float gate_factor = 1;  // Multiplies what gate_proj gives.
   // Gates count by what they exceed the mean of their row by, plus so many standard deviations.
   std::optional<float> gate_cut{};
+  std::optional<Norm> inner_norm{};  // Of what down_proj reads. Not of experts.
   bool bias = false;
   float limit = 0, up_offset = 0;  // As kernels::GatedAct's, of a gated one.
 };

@@ -10,6 +10,7 @@ namespace weir::model {
 std::string text(const GatedDelta& d) {
   std::string s = format("gated-delta %dx%d/%dx%d conv %d", d.value_heads, d.value_dim, d.key_heads,
                          d.key_dim, d.conv_taps);
+  if (d.tiled) s += " tiled";
   if (d.key_decays) s += " decays of keys";
   if (d.decay_rank > 0) s += format(" by %d", d.decay_rank);
   if (d.beta_most != 1) s += " beta to " + number(d.beta_most);

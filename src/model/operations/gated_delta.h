@@ -18,6 +18,8 @@ struct GatedDelta {
   int key_dim = 0;
   int value_dim = 0;
   int conv_taps = 0;
+  // Value head h belongs to key head h % key_heads instead, as GGUF files have them.
+  bool tiled = false;
   bool key_decays = false;    // Each element of a key has a decay of its own, not each value head.
   int decay_rank = 0;         // Decays come from a latent so wide; 0: from the input.
   int gate_rank = 0;          // So do output gates.
@@ -25,6 +27,10 @@ struct GatedDelta {
   bool sigmoid_gate = false;  // The output's gate acts by its sigmoid, not by silu.
   float norm_eps = 1e-6f;     // Of the norm of what a head gives, before its gate.
 
+  // The i-th value head of a key head.
+  int value_head(int key_head, int i) const {
+    return tiled ? i * key_heads + key_head : key_head * group() + i;
+  }
   int group() const { return value_heads / key_heads; }
   int decays() const { return key_decays ? key_dim : 1; }  // Of a value head.
 };

@@ -33,7 +33,11 @@ struct Rope {
   bool sections_interleaved = false;  // Not blocks: pairs take turns, as long as a section lasts.
   std::vector<float> short_factor{}, long_factor{};  // longrope: [dim / 2].
 
-  bool length_dependent() const { return scaling == kDynamic || scaling == kLongRope; }
+  // LongRoPE whose factors are the same for short and long texts only divides frequencies.
+  bool length_dependent() const {
+    return scaling == kDynamic ||
+           (scaling == kLongRope && (short_factor != long_factor || long_attention_factor != 0));
+  }
   bool operator==(const Rope&) const = default;
 };
 

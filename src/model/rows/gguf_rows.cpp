@@ -1,0 +1,309 @@
+// The layouts of blocks are those of reference ggml (ggml-common.h); values are d, m: float16.
+#include "model/rows/gguf_rows.h"
+
+#include <cstring>
+
+#include "base/dtype.h"
+
+namespace weir::model {
+
+namespace {
+
+using kernels::ByteScale;
+using kernels::Grid;
+using kernels::QuantShape;
+using kernels::RowNumbers;
+using kernels::ScaleForm;
+using Type = card::BlockFormat::Type;
+
+const uint8_t* bytes_at(const std::byte* p) { return reinterpret_cast<const uint8_t*>(p); }
+
+float half_at(const uint8_t* p) {
+  uint16_t bits = 0;
+  std::memcpy(&bits, p, sizeof bits);
+  return half_to_float(bits);
+}
+
+uint32_t word_at(const uint8_t* p) {
+  uint32_t word = 0;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+// Low nibbles, then high ones.
+void nibbles(const uint8_t* p, int32_t bytes, uint8_t* codes) {
+  for (int32_t j = 0; j < bytes; ++j) {
+    codes[j] = p[j] & 15;
+    codes[bytes + j] = p[j] >> 4;
+  }
+}
+
+// A further bit of 32 codes, of weight 16: bit i is of number i.
+void fifth_bits(uint32_t bits, uint8_t* codes) {
+  for (int32_t i = 0; i < 32; ++i) codes[i] |= static_cast<uint8_t>((bits >> i & 1) << 4);
+}
+
+// ---- Blocks of 32: scales and biases as floats ----
+
+// Block `i` of a row; `p` is its first byte.
+using Block = void (*)(const uint8_t* p, int32_t i, const RowNumbers& out);
+
+void q4_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.scales[i] = half_at(p);
+  out.biases[i] = -8 * out.scales[i];
+  nibbles(p + 2, 16, out.codes + 32 * i);
+}
+
+void q4_1(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.scales[i] = half_at(p);
+  out.biases[i] = half_at(p + 2);
+  nibbles(p + 4, 16, out.codes + 32 * i);
+}
+
+void q5_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.scales[i] = half_at(p);
+  out.biases[i] = -16 * out.scales[i];
+  nibbles(p + 6, 16, out.codes + 32 * i);
+  fifth_bits(word_at(p + 2), out.codes + 32 * i);
+}
+
+void q5_1(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.scales[i] = half_at(p);
+  out.biases[i] = half_at(p + 2);
+  nibbles(p + 8, 16, out.codes + 32 * i);
+  fifth_bits(word_at(p + 4), out.codes + 32 * i);
+}
+
+// Signed bytes; with 128 added they count from 0.
+void q8_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.scales[i] = half_at(p);
+  out.biases[i] = -128 * out.scales[i];
+  for (int32_t j = 0; j < 32; ++j) out.codes[32 * i + j] = p[2 + j] ^ 0x80;
+}
+
+void iq4_nl(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.scales[i] = half_at(p);
+  out.biases[i] = 0;
+  nibbles(p + 2, 16, out.codes + 32 * i);
+}
+
+// ---- Blocks of 256: a byte a group, and floats of the block ----
+
+// 16 runs of 16 numbers of two bits: of each 32 bytes, shifts of 0, 2, 4 and 6 give 32 numbers.
+void pairs_of_bits(const uint8_t* p, uint8_t* codes) {
+  for (int32_t half = 0; half < 2; ++half)
+    for (int32_t shift = 0; shift < 4; ++shift)
+      for (int32_t j = 0; j < 32; ++j) *codes++ = p[32 * half + j] >> (2 * shift) & 3;
+}
+
+void q2_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  for (int32_t j = 0; j < 16; ++j) {
+    out.group_scales[16 * i + j] = p[j] & 15;
+    out.group_mins[16 * i + j] = p[j] >> 4;
+  }
+  pairs_of_bits(p + 16, out.codes + 256 * i);
+  out.d[i] = half_at(p + 80);
+  out.dmin[i] = half_at(p + 82);
+}
+
+void q3_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  uint8_t* const codes = out.codes + 256 * i;
+  pairs_of_bits(p + 32, codes);
+  for (int32_t run = 0; run < 8; ++run)  // Of 32 numbers; all take a bit of the same bytes.
+    for (int32_t j = 0; j < 32; ++j)
+      codes[32 * run + j] |= static_cast<uint8_t>((p[j] >> run & 1) << 2);
+  const uint8_t* const scales = p + 96;
+  for (int32_t j = 0; j < 16; ++j) {
+    const int32_t low = j < 8 ? scales[j] & 15 : scales[j - 8] >> 4;
+    const int32_t high = scales[8 + j % 4] >> (2 * (j / 4)) & 3;
+    out.group_scales[16 * i + j] = static_cast<uint8_t>((low | high << 4) - 32);
+  }
+  out.d[i] = half_at(p + 108);
+}
+
+// Scales and mins of six bits, eight of each in twelve bytes.
+void six_bits(const uint8_t* p, uint8_t* scales, uint8_t* mins) {
+  for (int32_t j = 0; j < 4; ++j) {
+    scales[j] = p[j] & 63;
+    mins[j] = p[j + 4] & 63;
+    scales[j + 4] = static_cast<uint8_t>((p[j + 8] & 15) | (p[j] >> 6) << 4);
+    mins[j + 4] = static_cast<uint8_t>(p[j + 8] >> 4 | (p[j + 4] >> 6) << 4);
+  }
+}
+
+void q4_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.d[i] = half_at(p);
+  out.dmin[i] = half_at(p + 2);
+  six_bits(p + 4, out.group_scales + 8 * i, out.group_mins + 8 * i);
+  for (int32_t run = 0; run < 4; ++run)
+    nibbles(p + 16 + 32 * run, 32, out.codes + 256 * i + 64 * run);
+}
+
+void q5_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.d[i] = half_at(p);
+  out.dmin[i] = half_at(p + 2);
+  six_bits(p + 4, out.group_scales + 8 * i, out.group_mins + 8 * i);
+  uint8_t* const codes = out.codes + 256 * i;
+  for (int32_t run = 0; run < 4; ++run) nibbles(p + 48 + 32 * run, 32, codes + 64 * run);
+  for (int32_t run = 0; run < 8; ++run)
+    for (int32_t j = 0; j < 32; ++j)
+      codes[32 * run + j] |= static_cast<uint8_t>((p[16 + j] >> run & 1) << 4);
+}
+
+void q6_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  uint8_t* const codes = out.codes + 256 * i;
+  for (int32_t half = 0; half < 2; ++half) {
+    nibbles(p + 64 * half, 64, codes + 128 * half);
+    for (int32_t run = 0; run < 4; ++run)
+      for (int32_t j = 0; j < 32; ++j)
+        codes[128 * half + 32 * run + j] |=
+            static_cast<uint8_t>((p[128 + 32 * half + j] >> (2 * run) & 3) << 4);
+  }
+  std::memcpy(out.group_scales + 16 * i, p + 192, 16);
+  out.d[i] = half_at(p + 208);
+}
+
+void iq4_xs(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.d[i] = half_at(p);
+  const int32_t high = p[2] | p[3] << 8;
+  for (int32_t j = 0; j < 8; ++j) {
+    const int32_t low = p[4 + j / 2] >> (4 * (j % 2)) & 15;
+    out.group_scales[8 * i + j] = static_cast<uint8_t>((low | (high >> (2 * j) & 3) << 4) - 32);
+    nibbles(p + 8 + 16 * j, 16, out.codes + 256 * i + 32 * j);
+  }
+}
+
+// ---- FP4: a byte a group; e2m1 is half of what a code stands for ----
+
+void mxfp4(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  out.group_scales[i] = p[0];
+  nibbles(p + 1, 16, out.codes + 32 * i);
+}
+
+void nvfp4(const uint8_t* p, int32_t i, const RowNumbers& out) {
+  for (int32_t j = 0; j < 4; ++j) {
+    out.group_scales[4 * i + j] = p[j];
+    nibbles(p + 4 + 8 * j, 8, out.codes + 64 * i + 16 * j);
+  }
+}
+
+Block block_of(Type type) {
+  switch (type) {
+    case Type::kQ4_0:
+      return q4_0;
+    case Type::kQ4_1:
+      return q4_1;
+    case Type::kQ5_0:
+      return q5_0;
+    case Type::kQ5_1:
+      return q5_1;
+    case Type::kQ8_0:
+      return q8_0;
+    case Type::kQ2_K:
+      return q2_k;
+    case Type::kQ3_K:
+      return q3_k;
+    case Type::kQ4_K:
+      return q4_k;
+    case Type::kQ5_K:
+      return q5_k;
+    case Type::kQ6_K:
+      return q6_k;
+    case Type::kIq4Nl:
+      return iq4_nl;
+    case Type::kIq4Xs:
+      return iq4_xs;
+    case Type::kMxfp4:
+      return mxfp4;
+    case Type::kNvfp4:
+      return nvfp4;
+  }
+  return nullptr;
+}
+
+constexpr bool is_fp4(Type type) { return type == Type::kMxfp4 || type == Type::kNvfp4; }
+
+QuantShape shape_of(Type type, int32_t n, int32_t k) {
+  QuantShape s = {.n = n, .k = k, .group = 32, .bits = 4};
+  s.scale_type = kernels::FloatType::kF16;
+  const auto two_levels = [&](ByteScale scale, bool mins, int32_t offset) {
+    s.scales = ScaleForm::kTwoLevel;
+    s.byte_scale = scale;
+    s.mins = mins;
+    s.offset = offset;
+  };
+  switch (type) {
+    case Type::kQ4_0:
+    case Type::kQ4_1:
+      break;
+    case Type::kQ5_0:
+    case Type::kQ5_1:
+      s.bits = 5;
+      break;
+    case Type::kQ8_0:
+      s.bits = 8;
+      break;
+    case Type::kQ2_K:
+      s.bits = 2, s.group = 16;
+      two_levels(ByteScale::kUnsigned, true, 0);
+      break;
+    case Type::kQ3_K:
+      s.bits = 3, s.group = 16;
+      two_levels(ByteScale::kSigned, false, 4);
+      break;
+    case Type::kQ4_K:
+      two_levels(ByteScale::kUnsigned, true, 0);
+      break;
+    case Type::kQ5_K:
+      s.bits = 5;
+      two_levels(ByteScale::kUnsigned, true, 0);
+      break;
+    case Type::kQ6_K:
+      s.bits = 6, s.group = 16;
+      two_levels(ByteScale::kSigned, false, 32);
+      break;
+    case Type::kIq4Nl:
+      s.grid = Grid::kIq4;
+      break;
+    case Type::kIq4Xs:
+      s.grid = Grid::kIq4;
+      two_levels(ByteScale::kSigned, false, 0);
+      break;
+    case Type::kMxfp4:
+      s.grid = Grid::kE2m1;
+      two_levels(ByteScale::kE8m0, false, 0);
+      break;
+    case Type::kNvfp4:
+      s.grid = Grid::kE2m1, s.group = 16;
+      two_levels(ByteScale::kE4m3, false, 0);
+      break;
+  }
+  return s;
+}
+
+}  // namespace
+
+GgufRows::GgufRows(const card::BlockFormat& format, int32_t n, int32_t k, bool scaled)
+    : RowSource(std::string(format.name),
+                std::to_string(n) + "x" + std::to_string(k) + (scaled ? " scaled" : ""),
+                shape_of(format.type, n, k)),
+      format_(format),
+      k_(k),
+      scaled_(scaled) {}
+
+void GgufRows::rows(const Bases& bases, int64_t first, int32_t count, RowNumbers* out) const {
+  const Block block = block_of(format_.type);
+  const int32_t blocks = k_ / format_.numbers;
+  const int64_t row_bytes = int64_t{blocks} * format_.bytes;
+  float factor = 1;
+  if (scaled_) std::memcpy(&factor, bases[kScale], sizeof factor);
+  for (int32_t row = 0; row < count; ++row) {
+    const uint8_t* const p = bytes_at(bases[kRows]) + (first + row) * row_bytes;
+    for (int32_t i = 0; i < blocks; ++i) block(p + int64_t{i} * format_.bytes, i, out[row]);
+    if (!is_fp4(format_.type)) continue;
+    const int32_t floats = (k_ + kernels::kSuperGroup - 1) / kernels::kSuperGroup;
+    for (int32_t i = 0; i < floats; ++i) out[row].d[i] = 0.5f * factor;
+  }
+}
+
+}  // namespace weir::model
