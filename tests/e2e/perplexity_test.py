@@ -1,5 +1,5 @@
-"""`weir perplexity --against MODEL`: a model against itself, against coarser forms of itself, and against one that cannot
-be compared with it."""
+"""`weir perplexity --against MODEL`: a model against itself, coarser forms of it against it, and one that cannot be
+compared with it."""
 import re, shutil, subprocess, tempfile, unittest
 
 from weir_server import SOURCE, WEIR
