@@ -327,7 +327,7 @@ void Server::become_ready(TextParts text) {
   log_start(options_, choice_, *model_, plan_, *text_);
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
-  announce(options_, http_->port(), steady_clock::now() - start_, !keys_.empty());
+  announce(options_, http_->port(), steady_clock::now() - start_, *text_, !keys_.empty());
 }
 
 // Whatever is looked at now and then while requests are served.

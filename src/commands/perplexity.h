@@ -1,4 +1,5 @@
-// `weir perplexity`: the mean negative log-likelihood of a text under a model.
+// `weir perplexity`: the mean negative log-likelihood of a text under a model; with --against also
+// how far its distributions of the next token lie from another model's.
 #pragma once
 
 #include "base/result.h"

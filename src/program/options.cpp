@@ -307,6 +307,14 @@ const std::array kRows = {
         "required"},
     Row{"ctx", "TOKENS", Tokens{&Options::ctx}, kPerplexityOnly, "Perplexity",
         "Window: the text is cut into pieces of this many tokens", "512"},
+    Row{"tokens", "TOKENS", Tokens{&Options::tokens}, kPerplexityOnly, "Perplexity",
+        "Measure no more than this many tokens, from the text's beginning", "all"},
+    Row{"against", "MODEL", &Options::against, kPerplexityOnly, "Perplexity",
+        "Run this model on the same windows, and print the mean KL divergence of the measured "
+        "model from it, in nats a token, and how often both find the same token the most likely. "
+        "It is always computed in exact floats, as its files are: --compute and the other options "
+        "are the measured model's",
+        "none"},
 
     Row{"log-level", "debug|info|warn|error", Choice{choose<&Options::log_level, kLevelWords>},
         kServeOnly, "Logging", "What is logged", "info"},

@@ -137,6 +137,8 @@ struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
   // `weir perplexity`.
   std::string file;
   int32_t ctx = 0;
+  int32_t tokens = 0;   // Of the text; 0: all.
+  std::string against;  // A model to compare with; empty: none.
 
   // `weir pack`.
   std::string output;                       // Empty: the model's folder, or the cache.

@@ -195,6 +195,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
+  WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())
     return fail(ErrorCode::kConfig, "weir perplexity: expected --file TEXT; found none");
   return {};

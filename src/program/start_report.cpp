@@ -30,8 +30,7 @@ void log_model(const Options& options, const ModelChoice& choice, const model::M
             kernels::processor_name() + "' malloc='" + allocator_name() + "'");
   log::info("sampling " + api::describe(text.defaults));
   std::string ends;
-  for (const int32_t id : text.defaults.eos_ids)
-    ends.append(" ").append(text.tokenizer->piece(id));
+  for (const int32_t id : text.defaults.eos_ids) ends.append(" ").append(text.tokenizer->piece(id));
   log::info("answers end at" + (ends.empty() ? " their limit: no end token is known" : ends));
 }
 
@@ -78,14 +77,17 @@ std::string base_url(const Options& options, uint16_t port) {
   return (options.tls_cert.empty() ? "http://" : "https://") + host + ":" + std::to_string(port);
 }
 
-void print_greeting(const std::string& base_url, bool with_key) {
-  const std::string key = with_key ? " -H 'Authorization: Bearer YOUR_KEY'" : "";
+void print_greeting(const std::string& base_url, bool with_key, bool chats) {
+  const char* key = with_key ? " -H 'Authorization: Bearer YOUR_KEY'" : "";
+  const char* path = chats ? "chat/completions" : "completions";
+  const char* body =
+      chats ? "{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a short story.\"}]}"
+            : "{\"prompt\": \"Once upon a time\", \"max_tokens\": 50}";
   std::printf(
       "\nWeir is ready: %s/v1\n\n"
-      "  curl %s/v1/chat/completions%s -H 'Content-Type: application/json' \\\n"
-      "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Tell me a short "
-      "story.\"}]}'\n\n",
-      base_url.c_str(), base_url.c_str(), key.c_str());
+      "  curl %s/v1/%s%s -H 'Content-Type: application/json' \\\n"
+      "    -d '%s'\n\n",
+      base_url.c_str(), base_url.c_str(), path, key, body);
   std::fflush(stdout);
 }
 
@@ -100,14 +102,14 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
 }
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
-              bool with_key) {
+              const TextParts& text, bool with_key) {
   const std::string base = base_url(options, port);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(startup).count());
   log::info("server ready in " + std::string(seconds) + " s at " + base +
             (options.unix_socket.empty() ? "" : " and unix:" + options.unix_socket));
   log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
-  print_greeting(base, with_key);
+  print_greeting(base, with_key, text.chat_template.has_value());
 }
 
 }  // namespace weir
