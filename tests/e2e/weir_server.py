@@ -23,7 +23,7 @@ class Server:
         self.environment = {**os.environ, **(environment or {})}
 
     def __enter__(self):
-        self.log = tempfile.TemporaryFile("w+")
+        self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([WEIR, "--port", "0", *self.arguments], stdout=subprocess.PIPE,
                                         stderr=self.log, text=True, env=self.environment,
                                         preexec_fn=self.before_start)
@@ -44,8 +44,8 @@ class Server:
         self.log.close()
 
     def logged(self):
-        self.log.seek(0)
-        return self.log.read()
+        """What the log says so far. The server shares the file's offset, which therefore stays where it is."""
+        return os.pread(self.log.fileno(), os.fstat(self.log.fileno()).st_size, 0).decode()
 
     def terminate(self, timeout=30):
         """SIGTERM, then the exit code."""
