@@ -75,7 +75,8 @@ constexpr Format kFormats[] = {
     {"Q6_K", 16, 6, two_levels(Grid::kUniform, ByteScale::kSigned, false, 32)},
     {"Q3_K", 16, 3, two_levels(Grid::kUniform, ByteScale::kSigned, false, 4)},
     {"Q2_K", 16, 2, two_levels(Grid::kUniform, ByteScale::kUnsigned, true, 0)},
-    {"Q8_0", 32, 8, {}},
+    {"Q4_0", 32, 4, {.form = ScaleForm::kScales, .offset = 8}},
+    {"Q8_0", 32, 8, {.form = ScaleForm::kScales, .offset = 128}},
     {"IQ4_XS", 32, 4, two_levels(Grid::kIq4, ByteScale::kSigned, false, 0)},
     {"MXFP4", 32, 4, two_levels(Grid::kE2m1, ByteScale::kE8m0, false, 0)},
     {"NVFP4", 16, 4, two_levels(Grid::kE2m1, ByteScale::kE4m3, false, 0)}};

@@ -70,7 +70,7 @@ inline constexpr float kUnbias = 1 + 0x1p-8f * 9 / 14;
 // e2m1 (kE2m1Values). Those with a table have 4 bits.
 enum class Grid : uint8_t { kUniform, kIq4, kE2m1 };
 // How the scale and the bias of a group are stored (QuantMatrix).
-enum class ScaleForm : uint8_t { kPairs, kZeros, kTwoLevel };
+enum class ScaleForm : uint8_t { kPairs, kScales, kZeros, kTwoLevel };
 // What a byte of kTwoLevel's group scales is: the number itself, unsigned or signed; 2^(b - 127); a
 // float8 e4m3 "fn".
 enum class ByteScale : uint8_t { kUnsigned, kSigned, kE8m0, kE4m3 };
@@ -89,6 +89,7 @@ inline constexpr int32_t kSuperGroup = 256;
 // where value and shift are those of the grid. Each form of scales gives them, in float32, with
 // off = offset + shift:
 //   kPairs     scale and bias stored, less off * scale where off is not 0
+//   kScales    bias = -off * scale, only the scale stored
 //   kZeros     bias = -(zero + off) * scale, the zero a byte
 //   kTwoLevel  scale = d * S, S the group's byte; bias = -(dmin * min), the min a byte, or
 //              without mins -off * scale; `d` and `dmin` are one float each for kSuperGroup numbers
@@ -108,7 +109,7 @@ struct QuantMatrix {
   int32_t k = 0;
   int32_t group = 0;
   int32_t bits = 0;                        // Of a stored number.
-  FloatType scale_type = FloatType::kF16;  // Of kPairs and kZeros.
+  FloatType scale_type = FloatType::kF16;  // Of all forms but kTwoLevel.
   Grid grid = Grid::kUniform;
   ScaleForm form = ScaleForm::kPairs;
   ByteScale byte_scale = ByteScale::kUnsigned;  // Of kTwoLevel.
@@ -116,8 +117,8 @@ struct QuantMatrix {
   int32_t offset = 0;
   const uint8_t* words = nullptr;
   // Blocks one after the other. For each group of a block 16 scales, then 16 biases, in scale_type
-  // (kPairs); 16 scales in scale_type, then 16 zeros (kZeros); 16 bytes of scales, then of mins
-  // if there are any (kTwoLevel, where 16 floats of d, then of dmin if there are mins, come
+  // (kPairs); 16 scales in scale_type (kScales), then 16 zeros (kZeros); 16 bytes of scales, then of
+  // mins if there are any (kTwoLevel, where 16 floats of d, then of dmin if there are mins, come
   // before the groups of each kSuperGroup numbers).
   const uint8_t* scales = nullptr;
 };

@@ -38,6 +38,7 @@ WEIR_INLINE int64_t block_word_bytes(const QuantMatrix& w) {
 // Bytes of one group's scales.
 WEIR_INLINE int32_t group_scale_bytes(const QuantMatrix& w) {
   if (w.form == ScaleForm::kPairs) return 2 * kBlockRows * float_type_bytes(w.scale_type);
+  if (w.form == ScaleForm::kScales) return kBlockRows * float_type_bytes(w.scale_type);
   if (w.form == ScaleForm::kZeros) return kBlockRows * (float_type_bytes(w.scale_type) + 1);
   return kBlockRows * (w.mins ? 2 : 1);
 }

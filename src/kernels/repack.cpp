@@ -105,6 +105,16 @@ uint32_t even_bytes(uint64_t eight) {
 // 32 codes of a row: 4 bytes in each of the step's lines (quant_layout.h).
 template <int kBits>
 void pack_step(const uint8_t* codes, uint8_t* out) {
+  if constexpr (kBits == 4) {  // A loop that compilers make vectors of.
+    std::array<uint8_t, kPackStep / 2> pairs;
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      uint16_t two;
+      std::memcpy(&two, codes + 2 * i, 2);
+      pairs[i] = static_cast<uint8_t>(two | two >> 4);
+    }
+    for (size_t line = 0; line < kBits; ++line) std::memcpy(out + 64 * line, &pairs[4 * line], 4);
+    return;
+  }
   std::array<uint32_t, kBits> lines{};
   for (uint32_t e = 0; e < 4; ++e) {
     uint64_t eight;
@@ -178,6 +188,9 @@ void pack_scales(const QuantMatrix& w, int32_t lane, const RowNumbers& numbers, 
       case ScaleForm::kPairs:
         put_float(w.scale_type, numbers.scales[g], to + lane * bytes);
         put_float(w.scale_type, numbers.biases[g], to + (kBlockRows + lane) * bytes);
+        break;
+      case ScaleForm::kScales:
+        put_float(w.scale_type, numbers.scales[g], to + lane * bytes);
         break;
       case ScaleForm::kZeros:
         put_float(w.scale_type, numbers.scales[g], to + lane * bytes);

@@ -47,6 +47,8 @@ Pair pair_of(const QuantShape& shape, const RowNumbers& row, int32_t g) {
   switch (shape.scales) {
     case ScaleForm::kPairs:
       return {row.scales[g], row.biases[g]};
+    case ScaleForm::kScales:
+      return {row.scales[g], -row.scales[g] * static_cast<float>(shape.offset)};
     case ScaleForm::kZeros:
       return {row.scales[g], -row.scales[g] * static_cast<float>(row.zeros[g])};
     case ScaleForm::kTwoLevel:

@@ -21,13 +21,14 @@ struct QuantShape {
   Grid grid = Grid::kUniform;
   ScaleForm scales = ScaleForm::kPairs;
   ByteScale byte_scale = ByteScale::kUnsigned;
-  FloatType scale_type = FloatType::kF32;  // Holds the floats of kPairs and kZeros exactly.
+  FloatType scale_type = FloatType::kF32;  // Holds the floats of all forms but kTwoLevel exactly.
   bool mins = false;                       // kTwoLevel: there are group_mins and dmin.
-  int32_t offset = 0;                      // kTwoLevel without mins: what stands for 0.
+  int32_t offset = 0;                      // What stands for 0: kScales, kTwoLevel without mins.
 };
 
 // One row. What its shape's form does not have is not looked at:
 //   kPairs:    w = scales * value(code) + biases
+//   kScales:   w = scales * (value(code) - offset)
 //   kZeros:    w = scales * (value(code) - zeros)
 //   kTwoLevel: w = (d * S(group_scales)) * value(code) - dmin * group_mins with mins, else
 //              w = (d * S(group_scales)) * (value(code) - offset)

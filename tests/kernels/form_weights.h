@@ -32,6 +32,17 @@ inline std::vector<Form> forms() {
     return QuantShape{
         .n = n, .k = k, .group = group, .bits = bits, .grid = grid, .scale_type = type};
   };
+  const auto scales = [](int32_t n, int32_t k, int32_t group, int32_t bits, Grid grid,
+                         FloatType type, int32_t offset) {
+    return QuantShape{.n = n,
+                      .k = k,
+                      .group = group,
+                      .bits = bits,
+                      .grid = grid,
+                      .scales = kScales,
+                      .scale_type = type,
+                      .offset = offset};
+  };
   const auto levels = [](int32_t n, int32_t k, int32_t group, int32_t bits, Grid grid,
                          ByteScale scale, bool mins, int32_t offset) {
     return QuantShape{.n = n,
@@ -60,7 +71,13 @@ inline std::vector<Form> forms() {
           {"Q3_K", levels(64, 288, 16, 3, kUniform, kSigned, false, 4)},
           {"Q2_K", levels(17, 768, 16, 2, kUniform, kUnsigned, true, 0)},
           {"IQ4_XS", levels(50, 256, 32, 4, Grid::kIq4, kSigned, false, 0)},
-          {"IQ4_NL", pairs(21, 96, 32, 4, Grid::kIq4, FloatType::kF16)},
+          {"IQ4_NL", scales(21, 96, 32, 4, Grid::kIq4, FloatType::kF16, 0)},
+          {"Q4_0", scales(45, 544, 32, 4, kUniform, FloatType::kF16, 8)},
+          {"Q5_0", scales(18, 160, 32, 5, kUniform, FloatType::kF16, 16)},
+          {"Q8_0", scales(52, 192, 32, 8, kUniform, FloatType::kF16, 128)},
+          {"int8 by row", scales(40, 256, 128, 8, kUniform, FloatType::kF32, 128)},
+          {"ternary", scales(33, 384, 64, 2, kUniform, FloatType::kBF16, 1)},
+          {"a table and pairs", pairs(21, 96, 32, 4, Grid::kIq4, FloatType::kF16)},
           {"MXFP4", levels(90, 352, 32, 4, Grid::kE2m1, ByteScale::kE8m0, false, 0)},
           {"NVFP4", levels(39, 320, 16, 4, Grid::kE2m1, ByteScale::kE4m3, false, 0)},
           {"Q5_1", pairs(44, 128, 32, 5, kUniform, FloatType::kF16)},

@@ -109,7 +109,7 @@ void spread_half(const QuantMatrix& w, const uint8_t* scales, int32_t g, int32_t
     s = widen8(w.scale_type, at + 8 * half * bytes);
     if (w.form == ScaleForm::kZeros)
       off = _mm256_add_ps(off, unsigned8(at + kBlockRows * bytes + 8 * half));
-    else
+    else if (w.form == ScaleForm::kPairs)
       b = widen8(w.scale_type, at + (kBlockRows + 8 * half) * bytes);
   }
   _mm256_storeu_ps(scale, s);

@@ -66,21 +66,21 @@ void two_levels(const QuantMatrix& w, const uint8_t* scales, int32_t begin, int3
   }
 }
 
-// Pairs, or scales with zeros.
-template <FloatType kType, bool kZeros>
+// Pairs, scales alone, or scales with zeros.
+template <FloatType kType, ScaleForm kForm>
 void one_level(const QuantMatrix& w, const uint8_t* scales, int32_t begin, int32_t end,
                float (*out)[2][kBlockRows]) {
   constexpr int32_t kLine = kBlockRows * (kType == FloatType::kF32 ? 4 : 2);
-  constexpr int32_t kGroup = kZeros ? kLine + kBlockRows : 2 * kLine;
+  constexpr int32_t kGroup = kLine + (kForm == ScaleForm::kPairs    ? kLine
+                                      : kForm == ScaleForm::kZeros ? kBlockRows
+                                                                    : 0);
   const __m512 all_off = _mm512_set1_ps(static_cast<float>(total_offset(w)));
   const uint8_t* at = scales + int64_t{begin} * kGroup;
   for (int32_t g = begin; g < end; ++g, ++out, at += kGroup) {
     const __m512 scale = widen16(kType, at);
     __m512 bias = _mm512_setzero_ps(), off = all_off;
-    if constexpr (kZeros)
-      off = _mm512_add_ps(off, unsigned16(at + kLine));
-    else
-      bias = widen16(kType, at + kLine);
+    if constexpr (kForm == ScaleForm::kZeros) off = _mm512_add_ps(off, unsigned16(at + kLine));
+    if constexpr (kForm == ScaleForm::kPairs) bias = widen16(kType, at + kLine);
     _mm512_storeu_ps((*out)[0], scale);
     _mm512_storeu_ps((*out)[1], _mm512_sub_ps(bias, _mm512_mul_ps(off, scale)));
   }
@@ -90,9 +90,11 @@ template <FloatType kType>
 void one_level(const QuantMatrix& w, const uint8_t* scales, int32_t begin, int32_t end,
                float (*out)[2][kBlockRows]) {
   if (w.form == ScaleForm::kZeros)
-    one_level<kType, true>(w, scales, begin, end, out);
+    one_level<kType, ScaleForm::kZeros>(w, scales, begin, end, out);
+  else if (w.form == ScaleForm::kScales)
+    one_level<kType, ScaleForm::kScales>(w, scales, begin, end, out);
   else
-    one_level<kType, false>(w, scales, begin, end, out);
+    one_level<kType, ScaleForm::kPairs>(w, scales, begin, end, out);
 }
 
 }  // namespace

@@ -43,14 +43,13 @@ void fifth_bits(uint32_t bits, uint8_t* codes) {
   for (int32_t i = 0; i < 32; ++i) codes[i] |= static_cast<uint8_t>((bits >> i & 1) << 4);
 }
 
-// ---- Blocks of 32: scales and biases as floats ----
+// ---- Blocks of 32: a float scale each, and a bias where it is not a fixed multiple of that ----
 
 // Block `i` of a row; `p` is its first byte.
 using Block = void (*)(const uint8_t* p, int32_t i, const RowNumbers& out);
 
 void q4_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
   out.scales[i] = half_at(p);
-  out.biases[i] = -8 * out.scales[i];
   nibbles(p + 2, 16, out.codes + 32 * i);
 }
 
@@ -62,7 +61,6 @@ void q4_1(const uint8_t* p, int32_t i, const RowNumbers& out) {
 
 void q5_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
   out.scales[i] = half_at(p);
-  out.biases[i] = -16 * out.scales[i];
   nibbles(p + 6, 16, out.codes + 32 * i);
   fifth_bits(word_at(p + 2), out.codes + 32 * i);
 }
@@ -77,13 +75,11 @@ void q5_1(const uint8_t* p, int32_t i, const RowNumbers& out) {
 // Signed bytes; with 128 added they count from 0.
 void q8_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
   out.scales[i] = half_at(p);
-  out.biases[i] = -128 * out.scales[i];
   for (int32_t j = 0; j < 32; ++j) out.codes[32 * i + j] = p[2 + j] ^ 0x80;
 }
 
 void iq4_nl(const uint8_t* p, int32_t i, const RowNumbers& out) {
   out.scales[i] = half_at(p);
-  out.biases[i] = 0;
   nibbles(p + 2, 16, out.codes + 32 * i);
 }
 
@@ -232,16 +228,25 @@ QuantShape shape_of(Type type, int32_t n, int32_t k) {
     s.mins = mins;
     s.offset = offset;
   };
+  const auto only_scales = [&](int32_t bits, int32_t offset) {
+    s.bits = bits;
+    s.scales = ScaleForm::kScales;
+    s.offset = offset;
+  };
   switch (type) {
     case Type::kQ4_0:
+      only_scales(4, 8);
+      break;
     case Type::kQ4_1:
       break;
     case Type::kQ5_0:
+      only_scales(5, 16);
+      break;
     case Type::kQ5_1:
       s.bits = 5;
       break;
     case Type::kQ8_0:
-      s.bits = 8;
+      only_scales(8, 128);
       break;
     case Type::kQ2_K:
       s.bits = 2, s.group = 16;
@@ -264,6 +269,7 @@ QuantShape shape_of(Type type, int32_t n, int32_t k) {
       break;
     case Type::kIq4Nl:
       s.grid = Grid::kIq4;
+      only_scales(4, 0);
       break;
     case Type::kIq4Xs:
       s.grid = Grid::kIq4;

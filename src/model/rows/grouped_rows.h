@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ class GroupedRows : public RowSource {
     // With that piece: the columns sorted by group; empty where groups differ in size.
     std::vector<int32_t> order{};
     DType scale_type = DType::kF16;
+    std::optional<uint8_t> zero{};  // Where all groups have the same zero point.
   };
 
   std::span<const int32_t> order() const override { return sizes_.order; }
@@ -43,7 +45,8 @@ class GroupedRows : public RowSource {
   virtual void codes(const Bases& bases, int64_t first, int32_t count,
                      uint8_t* const* out) const = 0;
   virtual float scale(const Bases& bases, int64_t row, int64_t group) const = 0;
-  virtual uint8_t zero(const Bases& bases, int64_t row, int64_t group) const = 0;
+  // Not called where Sizes has the zero point.
+  virtual uint8_t zero(const Bases&, int64_t /*row*/, int64_t /*group*/) const { return 0; }
 
  private:
   Sizes sizes_;

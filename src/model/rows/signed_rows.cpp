@@ -37,7 +37,6 @@ float SignedRows::scale(const Bases& bases, int64_t row, int64_t group) const {
 }
 
 uint8_t SignedRows::zero(const Bases& bases, int64_t row, int64_t group) const {
-  if (layout_.zeros_piece == 0) return static_cast<uint8_t>(1 << (sizes().bits - 1));
   const std::byte* zeros = bases[static_cast<size_t>(layout_.zeros_piece)];
   const int64_t groups = sizes().groups;
   if (!layout_.packed) return load_u8(zeros, layout_.whole ? 0 : row * groups + group) ^ kSignBit;

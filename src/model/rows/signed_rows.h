@@ -17,7 +17,7 @@ class SignedRows final : public GroupedRows {
   struct Layout {
     bool packed = false;  // As `stream`, 2^(bits - 1) added already; else I8.
     BitStream stream{};
-    int zeros_piece = 0;  // 0: they are 0.
+    int zeros_piece = 0;  // 0: there are none, and Sizes has what stands for 0.
     bool whole = false;   // One scale, and one zero point, for the matrix.
   };
 

@@ -217,6 +217,8 @@ class RowTaker {
     } else if (!format_.symmetric) {
       return refuse(".weight_zero_point", "zero points, as config.json says 'symmetric': false",
                     "no such tensor");
+    } else {
+      all.zero = static_cast<uint8_t>(1 << (all.bits - 1));
     }
     if (!order(".weight_g_idx", true, all)) return std::nullopt;
     return done<SignedRows>(all, layout);

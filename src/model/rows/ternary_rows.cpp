@@ -12,7 +12,8 @@ TernaryRows::TernaryRows(int32_t k, int64_t n, DType scale_type, bool divides)
                    .bits = 2,
                    .group = k,
                    .groups = 1,
-                   .scale_type = divides ? DType::kF32 : scale_type}),
+                   .scale_type = divides ? DType::kF32 : scale_type,
+                   .zero = 1}),
       n_(n),
       type_(scale_type),
       divides_(divides) {}
@@ -34,7 +35,5 @@ float TernaryRows::scale(const Bases& bases, int64_t, int64_t) const {
   const float stored = load_float(type_, bases[1], 0);
   return divides_ ? 1 / stored : stored;
 }
-
-uint8_t TernaryRows::zero(const Bases&, int64_t, int64_t) const { return 1; }
 
 }  // namespace weir::model

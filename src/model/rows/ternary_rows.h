@@ -16,7 +16,6 @@ class TernaryRows final : public GroupedRows {
  private:
   void codes(const Bases& bases, int64_t first, int32_t count, uint8_t* const* out) const override;
   float scale(const Bases& bases, int64_t row, int64_t group) const override;
-  uint8_t zero(const Bases& bases, int64_t row, int64_t group) const override;
 
   int64_t n_;
   DType type_;
