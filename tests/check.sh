@@ -17,16 +17,22 @@ case "$2" in
     out="$(mktemp -d)"
     trap 'rm -rf "$out"' EXIT
     families="${WEIR_FAMILIES:-$data/families}"
-    for name in deepseek_v2 deepseek_v2_lite deepseek_v3 gemma2 gemma3_text gemma3_text_linear_rope gemma4_text_dense \
-        gemma4_text_e2b gemma4_text_moe glm4_moe glm4_moe_lite granite granitemoe granitemoeshared lfm2 lfm2_moe llama \
-        llama_bias_linear llama_llama3rope mistral mixtral olmoe phi3 phi3_longrope_long qwen2 qwen2_moe qwen3 \
-        qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next qwen3_yarn; do
-      from="$(find -L "$families" -maxdepth 2 -type d -name "$name" -print -quit)"
-      if [ -z "$from" ]; then continue; fi
-      mkdir "$out/$name"
-      "$data/../../tools/to_gguf" "$from" "$out/$name/model.gguf"
-      cp "$from/expected.safetensors" "$from/meta.json" "$out/$name"
+    write() {  # FIXTURE OPTION...
+      from="$(find -L "$families" -maxdepth 2 -type d -name "$1" -print -quit)"
+      if [ -z "$from" ]; then return; fi
+      to="$out/$1${3:-}"
+      mkdir "$to"
+      "$data/../../tools/to_gguf" "$from" "$to/model.gguf" "${@:2}"
+      cp "$from/expected.safetensors" "$from/meta.json" "$to"
+    }
+    for name in deepseek_v2 deepseek_v2_lite deepseek_v3 deepseek_v3_plain gemma2 gemma3_text gemma3_text_linear_rope \
+        gemma4_text_dense gemma4_text_e2b gemma4_text_moe glm4_moe glm4_moe_lite glm4_moe_noqk gpt_oss granite \
+        granitemoe granitemoeshared lfm2 lfm2_moe llama llama_bias_linear llama_llama3rope llama_yarn mistral mixtral \
+        olmoe phi3 phi3_longrope_long phi3_longrope_short qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text \
+        qwen3_moe qwen3_next qwen3_yarn youtu; do
+      write "$name" --all
     done
+    for name in deepseek_v2 deepseek_v3 mixtral youtu; do write "$name" --all --old; done
     "$1" families --stream-experts "$out"
     if [ -n "${WEIR_FORMATS:-}" ]; then "$1" tokenizers "$WEIR_FORMATS/given"; fi ;;
   templates) exec "$1" templates ${WEIR_FIXTURES:+"$WEIR_FIXTURES/chat_templates"} "$data/chat_templates" ;;

@@ -45,10 +45,14 @@ constexpr std::array kLayer = {
     Name{"post_attention_norm", "post_attention_layernorm"},
 };
 
+// A tensor for each expert: files of before April 2024.
 constexpr std::array kMixtralNames = {
+    Name{"ffn_down.*", "block_sparse_moe.experts.*.w2"},
     Name{"ffn_down_exps", "block_sparse_moe.switch_mlp.down_proj"},
+    Name{"ffn_gate.*", "block_sparse_moe.experts.*.w1"},
     Name{"ffn_gate_exps", "block_sparse_moe.switch_mlp.gate_proj"},
     Name{"ffn_gate_inp", "block_sparse_moe.gate"},
+    Name{"ffn_up.*", "block_sparse_moe.experts.*.w3"},
     Name{"ffn_up_exps", "block_sparse_moe.switch_mlp.up_proj"},
 };
 
@@ -129,6 +133,17 @@ void delta_keys(GgufConfig& c) {
   c.require_copied("ssm.state_size", "linear_key_head_dim");
   c.require_copied("ssm.conv_kernel", "linear_conv_kernel_dim");
   c.copy_integer("full_attention_interval", "full_attention_interval");
+  // Where a file has it, this list says what the interval says.
+  const std::vector<int64_t> recurrent = c.integers("attention.recurrent_layers");
+  if (recurrent.empty()) return;
+  if (recurrent.size() < static_cast<size_t>(c.layers()))
+    return c.reject("attention.recurrent_layers: expected one for each of " +
+                    std::to_string(c.layers()) + " layers, found " +
+                    std::to_string(recurrent.size()));
+  c.out().key("layer_types").begin_array();
+  for (size_t i = 0; i < static_cast<size_t>(c.layers()); ++i)
+    c.out().value(recurrent[i] != 0 ? "linear_attention" : "full_attention");
+  c.out().end_array();
 }
 
 void delta_expert_keys(GgufConfig& c) {
@@ -492,7 +507,12 @@ void lfm2_moe_keys(GgufConfig& c) {
 
 constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "deepseek2",
+                     .architecture = "YoutuForCausalLM",
+                     .names = kLatentNames,
+                     .keys = latent_keys},
+    GgufArchitecture{.name = "deepseek2",
                      .architecture = "DeepseekV2ForCausalLM",
+                     .variant = Variant::kMixture,
                      .names = kLatentNames,
                      .keys = deepseek2_keys},
     GgufArchitecture{.name = "deepseek2",
@@ -579,36 +599,59 @@ constexpr std::array kArchitectures = {
                      .keys = llama_keys},
 };
 
-// What the file says of its experts.
-Variant variant_of(const GgufMetadata& metadata, std::string_view name) {
+bool has_router_bias(std::span<const GgufPart> parts) {
+  constexpr auto is_one = [](const GgufTensor& tensor) {
+    return tensor.name.ends_with(".exp_probs_b.bias");
+  };
+  return std::ranges::any_of(parts, [=](const GgufPart& part) {
+    return std::ranges::any_of(part.header.tensors, is_one);
+  });
+}
+
+// What the file says of its experts. Where it does not say how they are scored, a bias beside the
+// scores does: only sigmoids have one.
+Variant variant_of(std::span<const GgufPart> parts, std::string_view name) {
   constexpr int64_t kSigmoidGate = 2;
   const auto integer = [&](std::string_view key) {
-    const GgufValue* value = metadata.find(std::string(name) + "." + std::string(key));
+    const GgufValue* value =
+        parts[0].header.metadata.find(std::string(name).append(".").append(key));
     return value == nullptr ? 0 : value->integer().value_or(0);
   };
   if (integer("expert_count") == 0) return Variant::kDense;
-  return integer("expert_gating_func") == kSigmoidGate ? Variant::kSigmoid : Variant::kMixture;
+  const int64_t gate = integer("expert_gating_func");
+  const bool sigmoid = gate == 0 ? has_router_bias(parts) : gate == kSigmoidGate;
+  return sigmoid ? Variant::kSigmoid : Variant::kMixture;
 }
 
-// What stands before the last dot but one of a tensor's name, and its suffix.
-std::optional<std::string_view> find_name(GgufArchitecture::Names names, std::string_view name) {
+// The published name of `name`; an asterisk in a table stands for the number of an expert.
+std::optional<std::string> find_name(GgufArchitecture::Names names, std::string_view name) {
   const auto found = std::ranges::find(names, name, &Name::first);
-  return found == names.end() ? std::nullopt : std::optional(found->second);
+  if (found != names.end()) return std::string(found->second);
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos) return std::nullopt;
+  const std::string_view number = name.substr(dot + 1);
+  const bool digits = std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+  if (number.empty() || !digits) return std::nullopt;
+  const auto expert =
+      std::ranges::find(names, std::string(name.substr(0, dot + 1)) + "*", &Name::first);
+  if (expert == names.end()) return std::nullopt;
+  std::string published(expert->second);
+  return published.replace(published.find('*'), 1, number);
 }
 
 std::optional<std::string> renamed(GgufArchitecture::Names names, std::string_view tensor) {
-  if (const auto whole = find_name(names, tensor)) return std::string(*whole);
+  if (auto whole = find_name(names, tensor)) return whole;
   const size_t dot = tensor.rfind('.');
   if (dot == tensor.npos) return std::nullopt;
-  const auto module = find_name(names, tensor.substr(0, dot));
+  auto module = find_name(names, tensor.substr(0, dot));
   if (!module) return std::nullopt;
-  return std::string(*module).append(tensor.substr(dot));
+  return module->append(tensor.substr(dot));
 }
 
 }  // namespace
 
-const GgufArchitecture* gguf_architecture(std::string_view name, const GgufMetadata& metadata) {
-  const Variant variant = variant_of(metadata, name);
+const GgufArchitecture* gguf_architecture(std::string_view name, std::span<const GgufPart> parts) {
+  const Variant variant = variant_of(parts, name);
   const GgufArchitecture* found = nullptr;
   for (const GgufArchitecture& architecture : kArchitectures)
     if (architecture.name == name && (found == nullptr || architecture.variant == variant))

@@ -13,11 +13,12 @@
 namespace weir::card {
 
 class GgufConfig;
-class GgufMetadata;
+struct GgufPart;
 
 struct GgufArchitecture {
   // A module of a layer and what its published name is within the layer. Where the first ends in a
-  // suffix (".weight", ".bias", ".scale"), the second is the whole name of a tensor.
+  // suffix (".weight", ".bias", ".scale"), the second is the whole name of a tensor. An asterisk at
+  // the end of the first is a number, and stands in the second where that number belongs.
   using Names = std::span<const std::pair<std::string_view, std::string_view>>;
 
   std::string_view name;          // `general.architecture`.
@@ -37,8 +38,8 @@ struct GgufArchitecture {
   void (*keys)(GgufConfig& config) = nullptr;
 };
 
-// Null if it is not known.
-const GgufArchitecture* gguf_architecture(std::string_view name, const GgufMetadata& metadata);
+// Null if it is not known. The first of `parts` has the metadata. REQUIRES: there is one.
+const GgufArchitecture* gguf_architecture(std::string_view name, std::span<const GgufPart> parts);
 // "llama, qwen2, ...", for messages.
 std::string gguf_architecture_names();
 

@@ -219,6 +219,12 @@ void GgufConfig::rope_scaling() {
   if (type == "linear") return;
   copy_number("rope.scaling.yarn_beta_fast", "beta_fast");
   copy_number("rope.scaling.yarn_beta_slow", "beta_slow");
+  if (const auto truncate = flag("rope.scaling.yarn_truncate"))
+    writer_.field("truncate", *truncate);
+  // How much of the extrapolation is mixed in; below 0 it is as usual, all.
+  if (const auto share = number("rope.scaling.yarn_ext_factor");
+      share && *share >= 0 && *share != 1)
+    return reject("key " + shown_name(prefix_ + "rope.scaling.yarn_ext_factor") + ": expected 1");
   if (const auto more = number("rope.scaling.yarn_attn_factor"))
     writer_.field("attention_factor", *more * (0.1f * std::log(*factor) + 1));
   // Ten times what it says: 0.1 is in the formula.

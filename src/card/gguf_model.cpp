@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/json.h"
@@ -55,12 +56,12 @@ Result<void> check_model(const std::string& file, const GgufMetadata& metadata) 
 }
 
 Result<const GgufArchitecture*> architecture_of(const std::string& file,
-                                                const GgufMetadata& metadata) {
+                                                std::span<const GgufPart> parts) {
   constexpr std::string_view kKey = "general.architecture";
-  const GgufValue* value = metadata.find(kKey);
+  const GgufValue* value = parts[0].header.metadata.find(kKey);
   const auto name = value == nullptr ? std::nullopt : value->text();
   if (!name) return wrong_key(file, kKey, "a string", value);
-  const GgufArchitecture* found = gguf_architecture(*name, metadata);
+  const GgufArchitecture* found = gguf_architecture(*name, parts);
   if (found == nullptr)
     return fail(ErrorCode::kUnsupported,
                 file + ": key \"general.architecture\": expected one of " +
@@ -255,6 +256,10 @@ Result<GgufModel> open_gguf(const ModelFiles& files) {
     WEIR_ASSIGN(GgufPart part, open_part(files, name));
     parts.push_back(std::move(part));
   }
+  return read_gguf(std::move(parts));
+}
+
+Result<GgufModel> read_gguf(std::vector<GgufPart> parts) {
   const std::string file = parts[0].file.name();
   WEIR_TRY(check_model(file, parts[0].header.metadata));
   WEIR_TRY(check_parts(parts));
@@ -262,8 +267,7 @@ Result<GgufModel> open_gguf(const ModelFiles& files) {
   if (std::ranges::all_of(parts, empty))
     return fail(ErrorCode::kUnsupported,
                 file + ": expected a model's tensors, found none: it is a vocabulary alone");
-  WEIR_ASSIGN(const GgufArchitecture* architecture,
-              architecture_of(file, parts[0].header.metadata));
+  WEIR_ASSIGN(const GgufArchitecture* architecture, architecture_of(file, parts));
   GgufModel model = {.config = "", .tensors = Checkpoint(file)};
   const GgufMetadata& metadata = parts[0].header.metadata;
   model.tokenizer = tokenizer_settings(metadata);
@@ -277,8 +281,7 @@ Result<GgufModel> open_gguf(const ModelFiles& files) {
   return model;
 }
 
-Result<std::string> gguf_tokenizer(const ModelFiles& files) {
-  WEIR_ASSIGN(const GgufPart part, open_part(files, files.gguf()[0]));
+Result<std::string> read_gguf_tokenizer(const GgufPart& part) {
   std::string text;
   JsonWriter writer(text);
   writer.begin_object();
@@ -292,6 +295,11 @@ Result<std::string> gguf_tokenizer(const ModelFiles& files) {
   }
   writer.end_object();
   return text;
+}
+
+Result<std::string> gguf_tokenizer(const ModelFiles& files) {
+  WEIR_ASSIGN(const GgufPart part, open_part(files, files.gguf()[0]));
+  return read_gguf_tokenizer(part);
 }
 
 }  // namespace weir::card

@@ -58,6 +58,32 @@ constexpr std::string_view kHan = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+";
 constexpr std::string_view kPunctuationRuns = R"([\p{P}\$\+<=>\^~\|]+)";
 constexpr std::string_view kNumbers = R"(\p{N}+)";
 constexpr std::string_view kThreeAscii = R"([0-9][0-9][0-9])";
+constexpr std::string_view kSpacedLetters = R"(\s?\p{L}+)";
+constexpr std::string_view kSpacedPunctuation = R"(\s?\p{P}+)";
+// Seed-Coder's differs from Qwen's where marks stand before a line's end: they do not take it.
+constexpr std::string_view kSeedCoder =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// Qwen's without English contractions.
+constexpr std::string_view kTurkish =
+    R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// After groups of three digits have been cut: what is left of numbers stays whole.
+constexpr std::string_view kMiniCpm5 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// Words end at sentences' marks of several scripts.
+constexpr std::string_view kViking = " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+";
+// Hangul and its letters, marks of full width, Bopomofo, Han and kana.
+constexpr std::string_view kYoutuScripts =
+    "[\uac00-\ud7a3\u3131-\u318e]+|"
+    "[\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f]+|"
+    "[\u3105-\u312f]+|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
+constexpr std::string_view kYoutu =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // Patterns one after the other, each of which cuts what the ones before have left.
 struct Known {
@@ -73,18 +99,30 @@ constexpr std::array kKnown = {
     Known{"codeshell", {kDigit, kGpt2}},
     Known{"command-r", {kDigit, kGpt2}},
     Known{"dbrx", {kLlama3}},
+    Known{"deepseek-coder", {kLineEnd, kSpacedLetters, kSpacedPunctuation, kHan, kDigit}},
     Known{"deepseek-llm", {kLineEnd, kCased, kPunctuation, kSpacesAtEnd, kHan, kDigit}},
     Known{"deepseek-r1-qwen", {kQwenPattern}},
     Known{"deepseek-v3", {kThreeDigits, kCjk, kDeepseek3}},
     Known{"default", {kPunctuationRuns, kGpt2, kNumbers, kThreeAscii}},
     Known{"exaone", {kDigit, kGpt2}},
+    Known{"exaone4", {kGpt2}},
+    Known{"f2llmv2", {kQwenPattern}},
+    Known{"falcon-h1", {kLlama3}, true, true},
     Known{"falcon3", {kLlama3}, true, true},
+    Known{"gigachat", {kGpt2}},
     Known{"glm4", {kLlama3}},
     Known{"gpt-2", {kGpt2}},
     Known{"gpt-4o", {kGpt4o}},
+    Known{"granite-docling", {kGpt2}},
+    Known{"grok-2", {kQwenPattern}},
+    Known{"hunyuan", {kQwenPattern}},
     Known{"hunyuan-dense", {kThreeDigits, kCjk, kDeepseek3}},
+    Known{"hy_v4", {kThreeDigits, kCjk, kDeepseek3}},
     Known{"jais", {kGpt2}},
+    Known{"joyai-llm", {kThreeDigits, kCjk, kDeepseek3}},
+    Known{"kanana2", {kGpt4o}},
     Known{"kimi-k2", {kKimiPattern}},
+    Known{"kormo", {kQwenPattern}},
     Known{"lfm2", {kLlama3}, true, true},
     Known{"llama-bpe", {kLlama3}, true, true},
     Known{"llama-v3", {kLlama3}, true, true},
@@ -92,8 +130,11 @@ constexpr std::array kKnown = {
     Known{"llama4", {kGpt4o}},
     Known{"megrez", {kQwenPattern}},
     Known{"mellum", {kGpt2}},
+    Known{"mellum2", {kDigit, kGpt2}},
     Known{"midm-2.0", {kLlama3}, true, true},
     Known{"minerva-7b", {kDigit, kGpt2}},
+    Known{"minicpm5", {kThreeDigits, kMiniCpm5}, true},
+    Known{"minimax-m2", {kGpt4o}},
     Known{"mpt", {kGpt2}},
     Known{"olmo", {kGpt2}},
     Known{"phi-2", {kGpt2}},
@@ -101,12 +142,18 @@ constexpr std::array kKnown = {
     Known{"qwen2", {kQwenPattern}},
     Known{"qwen35", {kQwen35}},
     Known{"refact", {kDigit, kGpt2}},
+    Known{"seed-coder", {kSeedCoder}},
     Known{"smaug-bpe", {kLlama3}},
     Known{"smollm", {kDigit, kGpt2}},
+    Known{"solar-open", {kQwenPattern}},
     Known{"stablelm2", {kQwenPattern}},
     Known{"starcoder", {kDigit, kGpt2}},
+    Known{"talkie", {kGpt4o}},
     Known{"tekken", {kTekken}, true, true},
     Known{"trillion", {kGpt2}},
+    Known{"ufakzeka", {kTurkish}},
+    Known{"viking", {kViking, kDigit}},
+    Known{"youtu", {kYoutuScripts, kYoutu}, true},
 };
 
 }  // namespace

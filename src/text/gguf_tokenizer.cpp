@@ -182,7 +182,9 @@ Result<TokenizerParts> read_gguf_tokenizer(std::string_view json) {
   JsonFields fields(parsed->root(), kWhere);
   const std::string model(fields.text("model"));
   WEIR_TRY(fields.status());
-  const bool scores = model == "llama", merges = model == "gpt2", spaces = model == "gemma4";
+  // Gemma's kind also comes under the name of the other that has merges.
+  const bool spaces = model == "gemma4" || (model == "gpt2" && fields.text("pre", "") == "gemma4");
+  const bool scores = model == "llama", merges = model == "gpt2" && !spaces;
   if (!scores && !merges && !spaces)
     return tl::unexpected(
         wrong("model", "expected gpt2, llama or gemma4, found \"" + model.substr(0, 64) + "\""));

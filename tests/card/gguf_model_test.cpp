@@ -104,6 +104,105 @@ TEST_F(GgufModels, SayWhichKeyIsWrong) {
       << error("m.gguf");
 }
 
+// The config.json of a model whose file has these further keys and tensors.
+std::string architecture(const Result<ModelCard>& card) {
+  if (!card) return card.error().message;
+  return std::string(std::string_view(card->config.root()["architectures"].at(0)));
+}
+
+TEST_F(GgufModels, OfMixtralMayHaveATensorForEachExpert) {
+  GgufFile file = small_gguf("llama");
+  file.integer("llama.expert_count", 2).integer("llama.expert_used_count", 1);
+  file.floats("blk.0.ffn_gate_inp.weight", {64, 2});
+  for (const char* part : {"gate", "up", "down"})
+    for (const char* expert : {"0", "1"})
+      file.floats("blk.0.ffn_" + std::string(part) + "." + expert + ".weight", {64, 64});
+  write("m.gguf", file.bytes());
+  const auto card = open("m.gguf");
+  ASSERT_EQ(architecture(card), "MixtralForCausalLM");
+  for (const char* name : {"experts.0.w1.weight", "experts.1.w1.weight", "experts.1.w2.weight",
+                           "experts.0.w3.weight", "gate.weight"})
+    EXPECT_NE(card->tensors->find(std::string("model.layers.0.block_sparse_moe.") + name), nullptr)
+        << name;
+  // What is no number is no expert.
+  write("x.gguf", small_gguf("llama").floats("blk.0.ffn_gate.x.weight", {64, 64}).bytes());
+  EXPECT_NE(open("x.gguf")->tensors->find("blk.0.ffn_gate.x.weight"), nullptr);
+}
+
+// Attention as deepseek2 has it, in a file without tensors of it.
+GgufFile small_latent() {
+  GgufFile file = small_gguf("deepseek2");
+  file.integer("deepseek2.attention.kv_lora_rank", 32)
+      .integer("deepseek2.attention.key_length_mla", 24)
+      .integer("deepseek2.attention.value_length_mla", 16)
+      .integer("deepseek2.rope.dimension_count", 8);
+  return file;
+}
+
+TEST_F(GgufModels, OfLatentAttentionAreTheFamilyThatTheirExpertsSay) {
+  write("dense.gguf", small_latent().integer("deepseek2.leading_dense_block_count", 1).bytes());
+  const auto dense = open("dense.gguf");
+  ASSERT_EQ(architecture(dense), "YoutuForCausalLM");
+  EXPECT_EQ(int64_t{dense->config.root()["qk_nope_head_dim"]}, 16);
+  const auto experts = [] {
+    GgufFile file = small_latent();
+    file.integer("deepseek2.expert_count", 4)
+        .integer("deepseek2.expert_used_count", 2)
+        .integer("deepseek2.expert_feed_forward_length", 32);
+    return file;
+  };
+  write("v2.gguf", experts().bytes());
+  EXPECT_EQ(architecture(open("v2.gguf")), "DeepseekV2ForCausalLM");
+  write("v3.gguf", experts().integer("deepseek2.expert_gating_func", 2).bytes());
+  EXPECT_EQ(architecture(open("v3.gguf")), "DeepseekV3ForCausalLM");
+  // GLM 4.7 Flash: the function is not said, but there is the bias that only sigmoids have.
+  write("glm.gguf", experts().floats("blk.0.exp_probs_b.bias", {4}).bytes());
+  EXPECT_EQ(architecture(open("glm.gguf")), "DeepseekV3ForCausalLM");
+  write("biased.gguf", experts()
+                           .integer("deepseek2.expert_gating_func", 1)
+                           .floats("blk.0.exp_probs_b.bias", {4})
+                           .bytes());
+  EXPECT_EQ(architecture(open("biased.gguf")), "DeepseekV2ForCausalLM");
+}
+
+TEST_F(GgufModels, SayHowYarnEndsItsRamp) {
+  const auto yarn = [] {
+    GgufFile file = small_gguf("llama");
+    file.string("llama.rope.scaling.type", "yarn").number("llama.rope.scaling.factor", 4);
+    return file;
+  };
+  write("a.gguf", yarn().flag("llama.rope.scaling.yarn_truncate", false).bytes());
+  const auto card = open("a.gguf");
+  ASSERT_TRUE(card) << card.error().message;
+  EXPECT_EQ(bool{card->config.root()["rope_parameters"]["truncate"]}, false);
+  write("b.gguf", yarn().number("llama.rope.scaling.yarn_ext_factor", -1).bytes());
+  EXPECT_EQ(error("b.gguf"), "(it opened)");
+  write("c.gguf", yarn().number("llama.rope.scaling.yarn_ext_factor", 0.5f).bytes());
+  EXPECT_NE(error("c.gguf").find("yarn_ext_factor\": expected 1"), std::string::npos)
+      << error("c.gguf");
+}
+
+TEST_F(GgufModels, MayListTheLayersThatAreRecurrent) {
+  const auto listed = [](const std::string& flags) {
+    GgufFile file = small_gguf("qwen35");
+    for (const auto& [key, value] : {std::pair{"time_step_rank", 4},
+                                     {"inner_size", 64},
+                                     {"group_count", 2},
+                                     {"state_size", 16},
+                                     {"conv_kernel", 4}})
+      file.integer("qwen35.ssm." + std::string(key), static_cast<uint32_t>(value));
+    return file.list("qwen35.attention.recurrent_layers", 7, flags.size(), flags).bytes();
+  };
+  const auto first = [&](const std::string& flags) {
+    write("m.gguf", listed(flags));
+    const auto card = open("m.gguf");
+    return card ? std::string(std::string_view(card->config.root()["layer_types"].at(0)))
+                : card.error().message;
+  };
+  EXPECT_EQ(first(std::string(1, '\1')), "linear_attention");
+  EXPECT_EQ(first(std::string(2, '\0')), "full_attention") << "a layer that guesses is listed too";
+}
+
 TEST_F(GgufModels, NameTheTokensThatEndAnAnswer) {
   GgufFile file = small_gguf("llama");
   const auto types = [](std::initializer_list<int32_t> list) {
