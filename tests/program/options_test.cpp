@@ -149,9 +149,9 @@ TEST(Options, SayInTheirOwnWordsWhatWasExpectedAndFound) {
             "--ctx-size: expected a number of tokens such as 4096, 4k or 32K; found '4G'");
   EXPECT_EQ(error_of({"--kv-memory", "some"}),
             "--kv-memory: expected a size such as 4G or 512M; found 'some'");
-  EXPECT_EQ(error_of({"--model"}), "--model: expected a value (DIR); found none");
+  EXPECT_EQ(error_of({"--model"}), "--model: expected a value (MODEL); found none");
   EXPECT_EQ(error_of({"--model", "--port", "1"}),
-            "--model: expected a value (DIR); found the option '--port'");
+            "--model: expected a value (MODEL); found the option '--port'");
   EXPECT_EQ(error_of({"--stream-experts=maybe"}),
             "--stream-experts: expected no value, or true or false; found 'maybe'");
   EXPECT_EQ(error_of({"--port", "1", "folder"}),
@@ -209,7 +209,7 @@ TEST(Options, AnswerOtherServersNamesWithASentence) {
                                                         {"--n-gpu-layers=99", "layers to move"},
                                                         {"-fa", "works in blocks"},
                                                         {"--lora", "no adapters"},
-                                                        {"-hf", "models--ORG--NAME"},
+                                                        {"-hf", "--model ORG/NAME"},
                                                         {"--max-model-len", "--ctx-size"},
                                                         {"--num-ctx", "--ctx-size"},
                                                         {"--served-model-name", "--alias"},
@@ -222,11 +222,35 @@ TEST(Options, AnswerOtherServersNamesWithASentence) {
     EXPECT_EQ(error.find("did you mean"), std::string::npos) << error;
   }
   EXPECT_EQ(error_of({"-q9", "1"}), "unknown option '-q9' ('weir --help' lists all)");
-  EXPECT_EQ(error_of({"--disk-reserve", "1G"}),
-            "unknown option '--disk-reserve' of 'weir serve': it is one of pack ('weir --help' "
-            "lists all)");
-  EXPECT_NE(error_of({"pull", "llama3"}).find("Weir downloads and stores no models"),
-            std::string::npos);
+  EXPECT_EQ(error_of({"--output", "f"}),
+            "unknown option '--output' of 'weir serve': it is one of pack ('weir --help' lists "
+            "all)");
+  EXPECT_NE(error_of({"push", "llama3"}).find("Weir makes and sends no models"), std::string::npos);
+}
+
+TEST(Options, CommandsTakeTheirModelAsAWord) {
+  const auto pull = parse({"pull", "org/name@v1:Q4_K_M", "--include", "*.json", "--include", "a*",
+                           "--dry-run", "--json", "--disk-reserve", "1G"});
+  ASSERT_TRUE(pull) << pull.error().message;
+  EXPECT_EQ(pull->options.command, Command::kPull);
+  EXPECT_EQ(pull->options.model, "org/name@v1:Q4_K_M");
+  EXPECT_EQ(pull->options.include, (std::vector<std::string>{"*.json", "a*"}));
+  EXPECT_TRUE(pull->options.dry_run && pull->options.json);
+  const auto quantize = parse({"quantize", "IN", "OUT", "--bits", "8"});
+  ASSERT_TRUE(quantize) << quantize.error().message;
+  EXPECT_EQ(quantize->options.model + " " + quantize->options.to, "IN OUT");
+  EXPECT_FALSE(parse({"pull", "a/b", "c/d"})) << "one model at a time";
+  EXPECT_FALSE(parse({"list", "a/b"}));
+}
+
+TEST(Options, NothingIsDeletedThatTheLineDoesNotName) {
+  ::setenv("WEIR_MODEL", "org/precious", 1);
+  const auto rm = parse({"rm"});
+  const auto verify = parse({"verify"});
+  ::unsetenv("WEIR_MODEL");
+  ASSERT_TRUE(rm && verify);
+  EXPECT_EQ(rm->options.model, "");
+  EXPECT_EQ(verify->options.model, "org/precious");
 }
 
 TEST(Options, MayBeGivenAgain) {
@@ -316,7 +340,7 @@ TEST(Options, PackTakesWhatItNeedsAndNoMore) {
   EXPECT_EQ(parsed->options.disk_reserve, int64_t{1} << 30);
   EXPECT_EQ(parsed->options.output, "f");
   EXPECT_EQ(parse({"pack"})->options.disk_reserve, int64_t{5} << 30);
-  EXPECT_FALSE(parse({"--disk-reserve", "1G"})) << "serving writes nothing";
+  EXPECT_FALSE(parse({"--output", "f"})) << "serving writes no bundle";
 }
 
 TEST(Options, TheReferencePageIsUpToDate) {
