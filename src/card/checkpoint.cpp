@@ -15,10 +15,15 @@ Result<void> Checkpoint::add(FileView file, std::vector<StoredTensor> tensors) {
   for (StoredTensor& t : tensors) {
     t.file = static_cast<int32_t>(files_.size());
     const auto [found, fresh] = by_name_.emplace(t.name, tensors_.size());
-    if (!fresh)
-      return fail(ErrorCode::kConfig, file.name() + ": tensor " + shown_name(t.name) +
-                                          ": expected in one file, found in " +
-                                          this->file(tensors_[found->second]).name() + " too");
+    if (!fresh) {
+      const StoredTensor& other = tensors_[found->second];
+      // Of a GGUF file several names may mean the same.
+      return fail(ErrorCode::kConfig,
+                  file.name() + ": tensor " + shown_name(t.name) + ": expected " +
+                      (other.file == t.file
+                           ? "one, found two"
+                           : "in one file, found in " + this->file(other).name() + " too"));
+    }
     tensors_.push_back(std::move(t));
   }
   files_.push_back(std::move(file));

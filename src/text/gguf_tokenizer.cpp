@@ -190,7 +190,7 @@ Result<TokenizerParts> read_gguf_tokenizer(std::string_view json) {
         wrong("model", "expected gpt2, llama or gemma4, found \"" + model.substr(0, 64) + "\""));
   std::vector<std::string> names;
   WEIR_ASSIGN(const std::vector<Token> tokens, read_tokens(fields, names));
-  bool adds_bos = scores || spaces;
+  bool adds_bos = scores || model == "gemma4";
   WEIR_ASSIGN(TokenizerParts parts, scores   ? by_scores(fields, tokens)
                                     : merges ? byte_level(fields, tokens, adds_bos)
                                              : spaced(fields, tokens));

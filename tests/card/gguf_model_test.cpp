@@ -104,7 +104,14 @@ TEST_F(GgufModels, SayWhichKeyIsWrong) {
       << error("m.gguf");
 }
 
-// The config.json of a model whose file has these further keys and tensors.
+TEST_F(GgufModels, WithTwoTensorsOfOneMeaningAreRefused) {
+  write("m.gguf", small_gguf("llama").floats("blk.0.post_attention_norm.weight", {64}).bytes());
+  EXPECT_NE(error("m.gguf").find("post_attention_layernorm.weight\": expected one, found two"),
+            std::string::npos)
+      << error("m.gguf");
+}
+
+// What config.json names, or the error.
 std::string architecture(const Result<ModelCard>& card) {
   if (!card) return card.error().message;
   return std::string(std::string_view(card->config.root()["architectures"].at(0)));

@@ -1,16 +1,20 @@
-// A GGUF file: any bytes give metadata and tensors that lie within the file, or an error; and what
-// is made of them (config.json, tokenizer) is made without harm.
+// A GGUF file: any bytes give metadata and tensors that lie within the file, or an error; what is
+// made of them (config.json, settings, the tensors of a checkpoint, a tokenizer) is made without
+// harm, and the tokenizer works.
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <utility>
 
 #include "card/gguf.h"
-#include "card/gguf_architecture.h"
-#include "card/gguf_config.h"
+#include "card/gguf_model.h"
+#include "tokenizer_check.h"
 
 namespace {
 
-void read_values(const weir::card::GgufMetadata& metadata) {
+using namespace weir;
+
+void read_values(const card::GgufMetadata& metadata) {
   for (const auto& [key, value] : metadata.values()) {
     value.integers();
     value.numbers();
@@ -20,26 +24,44 @@ void read_values(const weir::card::GgufMetadata& metadata) {
   }
 }
 
+template <class Numbers>
+void touch(const Numbers& bytes) {
+  volatile unsigned sum = 0;
+  for (const auto byte : bytes) sum = sum + static_cast<unsigned>(byte);
+}
+
+void read_model(card::GgufPart part, std::span<const std::byte> bytes) {
+  const size_t count = part.header.tensors.size();
+  std::vector<card::GgufPart> parts;
+  parts.push_back(std::move(part));
+  const auto model = card::read_gguf(std::move(parts));
+  if (!model) {
+    CHECK(!model.error().message.empty());
+    return;
+  }
+  CHECK(!model->config.empty());
+  CHECK(model->tensors.tensors().size() <= count);
+  for (const card::StoredTensor& stored : model->tensors.tensors()) {
+    CHECK(!stored.name.empty());
+    const auto* begin = static_cast<const std::byte*>(stored.tensor.data);
+    CHECK(begin >= bytes.data() && begin <= bytes.data() + bytes.size());
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace weir;
   const auto bytes = std::as_bytes(std::span(data, size));
   auto parsed = card::parse_gguf("fuzz", bytes);
   if (!parsed) return 0;
   read_values(parsed->metadata);
-  volatile unsigned sum = 0;
   for (const card::GgufTensor& tensor : parsed->tensors) {
     if (tensor.offset > size || tensor.bytes() > size - tensor.offset) std::abort();
-    for (uint64_t i = 0; i < tensor.bytes(); ++i) sum = sum + data[tensor.offset + i];
+    touch(bytes.subspan(tensor.offset, tensor.bytes()));
   }
-  const card::GgufValue* name = parsed->metadata.find("general.architecture");
-  const auto text = name == nullptr ? std::nullopt : name->text();
-  const auto* architecture = text ? card::gguf_architecture(*text, parsed->metadata) : nullptr;
-  if (architecture == nullptr) return 0;
-  std::vector<card::GgufPart> parts;
-  parts.push_back({FileView::borrow("fuzz", bytes), *std::move(parsed)});
-  const auto config = card::GgufConfig(parts, *architecture).finish();
-  if (config && config->empty()) std::abort();
+  card::GgufPart part = {FileView::borrow("fuzz", bytes), *std::move(parsed)};
+  const auto tokenizer = card::read_gguf_tokenizer(part);
+  read_model(std::move(part), bytes);
+  if (tokenizer) text::check_file(text::kGgufTokenizer, *tokenizer, "");
   return 0;
 }
