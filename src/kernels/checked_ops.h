@@ -42,10 +42,13 @@ Ops checked_ops() {
   check.template operator()<&Ops::round_rows, requirements::round_rows>();
   check.template operator()<&Ops::gemm_quant_bf16, requirements::gemm_quant_bf16>();
   check.template operator()<&Ops::gemm_float_bf16, requirements::gemm_float_bf16>();
+  check.template operator()<&Ops::gemm_float8_bf16, requirements::gemm_float8_bf16>();
   check.template operator()<&Ops::gemm_quant_f32, requirements::gemm_quant_f32>();
   check.template operator()<&Ops::gemm_float_f32, requirements::gemm_float_f32>();
+  check.template operator()<&Ops::gemm_float8_f32, requirements::gemm_float8_f32>();
   check.template operator()<&Ops::dequantise_row, requirements::dequantise_row>();
   check.template operator()<&Ops::widen_row, requirements::widen_row>();
+  check.template operator()<&Ops::widen_float8_row, requirements::widen_float8_row>();
   check.template operator()<&Ops::rms_norm, requirements::rms_norm>();
   check.template operator()<&Ops::layer_norm, requirements::layer_norm>();
   check.template operator()<&Ops::add_scaled, requirements::add_scaled>();

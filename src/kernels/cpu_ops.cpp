@@ -32,6 +32,7 @@ Ops fill(Isa isa) {
   }
   if (isa >= Isa::kAvx512) {
     avx512::fill_gemm(ops);
+    if (cpu_features().fetch_in_order) avx512::fill_gemm_in_order(ops);
     if (cpu_features().four_pipes) avx512::fill_gemm_four_pipes(ops);
     avx512::fill_rows(ops);
     avx512::fill_attention(ops);

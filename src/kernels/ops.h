@@ -23,8 +23,7 @@
 namespace weir::kernels {
 
 enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAmx };
-// kE4M3: float8 "fn", bias 7, no infinities. Only weights of FloatMatrix.
-enum class FloatType : uint8_t { kF32, kF16, kBF16, kE4M3 };
+enum class FloatType : uint8_t { kF32, kF16, kBF16 };
 enum class Act : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kRelu, kQuickGelu, kSigmoid };
 
 // How a gate acts on what it gates.
@@ -124,18 +123,32 @@ struct QuantMatrix {
 };
 
 // A float weight [n, k], row-major as stored in the checkpoint (often mapped from the file).
-// kE4M3: the weight is the stored number times scales[r / scale_rows][c / scale_columns], a matrix
-// of floats [.., ceil(k / scale_columns)], rounded to float32. REQUIRES: k <= kMaxLayerK; of kE4M3
-// that no byte is a NaN (0x7f, 0xff) and that scale_columns is a multiple of 32, or at least k.
+// REQUIRES: k <= kMaxLayerK.
 struct FloatMatrix {
   int32_t n = 0;
   int32_t k = 0;
   FloatType type = FloatType::kF32;
-  const void* rows = nullptr;     // Aligned to its element only.
-  const float* scales = nullptr;  // Of kE4M3, as are:
-  int32_t scale_rows = 0;
-  int32_t scale_columns = 0;
+  const void* rows = nullptr;  // Aligned to its element only.
 };
+
+// A float8 weight [n, k]: numbers in E4M3 "fn" (bias 7, no infinities), each times a scale that
+// neighbours in its row share. Packed at load (repack.h) as blocks of 16 rows: column after column,
+// the 16 rows' bytes side by side, so that a block is one stream; n not a multiple of 16: the last
+// block is padded with zeros. REQUIRES: k % 32 == 0, k <= kMaxLayerK, scale_columns % 32 == 0,
+// scale_columns <= k, no byte a NaN (0x7f, 0xff), 64-byte alignment of both pointers.
+struct Float8Matrix {
+  int32_t n = 0;
+  int32_t k = 0;
+  int32_t scale_columns = 0;  // Neighbours that share a scale.
+  bool row_scales = false;    // Each row of a block has scales of its own; else all 16 share them.
+  const uint8_t* numbers = nullptr;
+  const float* scales = nullptr;  // [blocks][ceil(k / scale_columns)][16 or 1]
+};
+
+// Kernels read a float8's bits as a half, which is the number divided by this.
+inline constexpr float kFloat8Unit = 256;
+// gemm_float8_f32 scales the sums of so many columns at a time.
+inline constexpr int32_t kFloat8Stretch = 128;
 
 // Activations quantised to int8 per group: x[c] ~ scale[g] * q[c]; symmetric, scale = absmax / 127
 // (0 for a group of zeros), q = round to nearest even of x * (127 / absmax), the quotient rounded
@@ -185,7 +198,7 @@ struct GemmRange {
   int32_t end = 0;
   float* y = nullptr;
   int64_t y_stride = 0;  // In floats.
-  NextWeights next{};    // Only gemm_quant_int8 fetches.
+  NextWeights next{};    // Only gemm_quant_int8 and gemm_float8_f32 fetch.
 };
 
 // Memory of one layer's keys and values, in pages of 32 tokens. A page of one KV head holds
@@ -384,10 +397,14 @@ struct Ops {
   // aside. REQUIRES: x.k == w.k.
   void (*gemm_quant_bf16)(const QuantMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
-  // The same for bf16 weights, or f16 and e4m3 ones rounded to bf16 (nearest, ties to even).
-  // REQUIRES: w.type is one of these, w.k % 32 == 0, x.k == w.k.
+  // The same for bf16 weights, or f16 ones rounded to bf16 (nearest, ties to even). REQUIRES:
+  // w.type is one of these, w.k % 32 == 0, x.k == w.k.
   void (*gemm_float_bf16)(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
                           void* scratch);
+  // The same for float8 numbers times their scales, rounded to float32, then to bf16. REQUIRES:
+  // x.k == w.k.
+  void (*gemm_float8_bf16)(const Float8Matrix& w, const Bf16Rows& x, const GemmRange& range,
+                           void* scratch);
   // Exact float32 activations: weight v = fma(scale, u, bias) in float32, then c = fma(v, x, c),
   // k ascending in one accumulator. The same bits on every ISA.
   void (*gemm_quant_f32)(const QuantMatrix& w, const float* x, int64_t x_stride,
@@ -396,9 +413,18 @@ struct Ops {
   // vector length, 1 for scalar), ascending with fma, then a fixed tree.
   void (*gemm_float_f32)(const FloatMatrix& w, const float* x, int64_t x_stride,
                          const GemmRange& range, void* scratch);
+  // Float8 numbers meet float32 activations, and sums meet scales. Per output, stretches of
+  // kFloat8Stretch columns, or as many as are left of those that share a scale, ascending:
+  //   c = fma(((s[0] + s[1]) + s[2]) + s[3], scale * kFloat8Unit, c)
+  // where s[p] is the sum over the stretch's elements p, p + 4, p + 8, ..., one fma after the other
+  // from 0, of the number / kFloat8Unit times x. The same bits on every ISA.
+  void (*gemm_float8_f32)(const Float8Matrix& w, const float* x, int64_t x_stride,
+                          const GemmRange& range, void* scratch);
   // Row r of a matrix, widened: the embedding lookup. REQUIRES: row < n.
   void (*dequantise_row)(const QuantMatrix& w, int32_t row, float* out);
   void (*widen_row)(const FloatMatrix& w, int32_t row, float* out);
+  // The numbers times their scales, rounded.
+  void (*widen_float8_row)(const Float8Matrix& w, int32_t row, float* out);
 
   // --- Row-wise. REQUIRES: n >= 1 elements; y is x where that is allowed, else they do not
   // overlap.

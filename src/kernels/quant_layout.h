@@ -23,7 +23,7 @@ namespace weir::kernels {
 inline constexpr int32_t kPackStep = 32;  // Elements whose words lie together.
 
 WEIR_INLINE constexpr int32_t float_type_bytes(FloatType type) {
-  return type == FloatType::kF32 ? 4 : type == FloatType::kE4M3 ? 1 : 2;
+  return type == FloatType::kF32 ? 4 : 2;
 }
 
 // What ops.h calls `off`.

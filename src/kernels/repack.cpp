@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/dtype.h"
+#include "kernels/float8_layout.h"
 #include "kernels/quant_layout.h"
 
 namespace weir::kernels {
@@ -245,6 +246,33 @@ void pack_block(const QuantShape& held, const RowNumbers* rows, int32_t count, u
   }
 }
 
+int64_t packed_word_bytes(const Float8Matrix& w) {
+  return (int64_t{w.n} + kBlockRows - 1) / kBlockRows * block_number_bytes(w);
+}
+int64_t packed_scale_bytes(const Float8Matrix& w) {
+  return (int64_t{w.n} + kBlockRows - 1) / kBlockRows * block_scales(w) * int64_t{sizeof(float)};
+}
+
+void pack_float8_block(const Float8Matrix& w, const uint8_t* rows, const float* row_scales,
+                       int32_t count, uint8_t* numbers, float* scales) {
+  CHECK(count <= kBlockRows && w.k % kPackStep == 0 && w.scale_columns % kPackStep == 0);
+  // A stretch of each row at a time: 16 rows of a length of 4,096 fall into one set of the cache.
+  constexpr int32_t kStretch = 64;
+  if (count < kBlockRows) std::memset(numbers, 0, static_cast<size_t>(block_number_bytes(w)));
+  for (int32_t first = 0; first < w.k; first += kStretch) {
+    const int32_t end = std::min(first + kStretch, w.k);
+    for (int32_t lane = 0; lane < count; ++lane) {
+      const uint8_t* row = rows + int64_t{lane} * w.k;
+      for (int64_t i = first; i < end; ++i) numbers[i * kBlockRows + lane] = row[i];
+    }
+  }
+  const int32_t of_row = scales_of_row(w), lanes = scale_lanes(w);
+  if (count < lanes) std::fill_n(scales, block_scales(w), 0.0f);
+  for (int32_t lane = 0; lane < std::min(count, lanes); ++lane)
+    for (int32_t i = 0; i < of_row; ++i)
+      scales[i * lanes + lane] = row_scales[int64_t{lane} * of_row + i];
+}
+
 void dequantise_turned(const StoredQuant& stored, float* out) {
   const int64_t row_bytes = int64_t{stored.k} * stored.bits / 8;
   const int64_t groups = stored.k / stored.group;
@@ -284,6 +312,14 @@ NextWeights next_weights(const QuantMatrix& w, int32_t begin, int32_t end) {
           .scales = w.scales + begin * scales,
           .word_bytes = (end - begin) * words,
           .scale_bytes = (end - begin) * scales};
+}
+
+NextWeights next_weights(const Float8Matrix& w, int32_t begin, int32_t end) {
+  const int64_t first = begin / kBlockRows, blocks = (end + kBlockRows - 1) / kBlockRows - first;
+  return {.words = w.numbers + first * block_number_bytes(w),
+          .scales = reinterpret_cast<const uint8_t*>(w.scales + first * block_scales(w)),
+          .word_bytes = blocks * block_number_bytes(w),
+          .scale_bytes = blocks * block_scales(w) * int64_t{sizeof(float)}};
 }
 
 void repack_blocks(const StoredQuant& stored, int32_t begin, int32_t end, uint8_t* words,

@@ -91,7 +91,6 @@ Broken quant_matrix(const QuantMatrix& w) {
   REQUIRE(w.k % w.group == 0 && w.k % kPackStep == 0);
   REQUIRE((w.bits >= 2 && w.bits <= 6) || w.bits == 8);
   REQUIRE(w.grid == Grid::kUniform || w.bits == 4);
-  REQUIRE(w.form == ScaleForm::kTwoLevel || w.scale_type != FloatType::kE4M3);
   REQUIRE(!w.mins || (w.form == ScaleForm::kTwoLevel && total_offset(w) == 0));
   REQUIRE(w.words != nullptr && aligned(w.words, kLine));
   REQUIRE(w.scales != nullptr && aligned(w.scales, kLine));
@@ -102,9 +101,16 @@ Broken float_matrix(const FloatMatrix& w) {
   REQUIRE(w.n >= 1);
   REQUIRE(w.k >= 1 && w.k <= kMaxLayerK);
   REQUIRE(w.rows != nullptr && aligned(w.rows, bytes_of(w.type)));
-  if (w.type != FloatType::kE4M3) return nullptr;
-  REQUIRE(w.scales != nullptr && w.scale_rows >= 1 && w.scale_columns >= 1);
-  REQUIRE(w.scale_columns % kPackStep == 0 || w.scale_columns >= w.k);
+  return nullptr;
+}
+
+Broken float8_matrix(const Float8Matrix& w) {
+  REQUIRE(w.n >= 1);
+  REQUIRE(w.k >= 1 && w.k <= kMaxLayerK && w.k % kPackStep == 0);
+  REQUIRE(w.scale_columns >= 1 && w.scale_columns <= w.k);
+  REQUIRE(w.scale_columns % kPackStep == 0);
+  REQUIRE(w.numbers != nullptr && aligned(w.numbers, kLine));
+  REQUIRE(w.scales != nullptr && aligned(w.scales, kLine));
   return nullptr;
 }
 
@@ -206,6 +212,15 @@ Broken gemm_float_bf16(const FloatMatrix& w, const Bf16Rows& x, const GemmRange&
   return scratch(memory);
 }
 
+Broken gemm_float8_bf16(const Float8Matrix& w, const Bf16Rows& x, const GemmRange& range,
+                        void* memory) {
+  REQUIRE_ALL(float8_matrix(w));
+  REQUIRE_ALL(bf16_rows(x));
+  REQUIRE(x.k == w.k);
+  REQUIRE_ALL(gemm_range(range, w.n));
+  return scratch(memory);
+}
+
 Broken gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t, const GemmRange& range,
                       void* memory) {
   REQUIRE_ALL(quant_matrix(w));
@@ -222,6 +237,14 @@ Broken gemm_float_f32(const FloatMatrix& w, const float* x, int64_t, const GemmR
   return scratch(memory);
 }
 
+Broken gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t, const GemmRange& range,
+                       void* memory) {
+  REQUIRE_ALL(float8_matrix(w));
+  REQUIRE_ALL(float_rows(x, range));
+  REQUIRE_ALL(gemm_range(range, w.n));
+  return scratch(memory);
+}
+
 Broken dequantise_row(const QuantMatrix& w, int32_t row, float* out) {
   REQUIRE_ALL(quant_matrix(w));
   REQUIRE(row >= 0 && row < w.n);
@@ -231,6 +254,13 @@ Broken dequantise_row(const QuantMatrix& w, int32_t row, float* out) {
 
 Broken widen_row(const FloatMatrix& w, int32_t row, float* out) {
   REQUIRE_ALL(float_matrix(w));
+  REQUIRE(row >= 0 && row < w.n);
+  REQUIRE(out != nullptr);
+  return nullptr;
+}
+
+Broken widen_float8_row(const Float8Matrix& w, int32_t row, float* out) {
+  REQUIRE_ALL(float8_matrix(w));
   REQUIRE(row >= 0 && row < w.n);
   REQUIRE(out != nullptr);
   return nullptr;

@@ -19,6 +19,7 @@ using Broken = const char*;
 
 Broken quant_matrix(const QuantMatrix& w);
 Broken float_matrix(const FloatMatrix& w);
+Broken float8_matrix(const Float8Matrix& w);
 Broken quant_rows(const QuantRows& x);
 Broken bf16_rows(const Bf16Rows& x);
 // `n`: the columns that the matrix has.
@@ -37,12 +38,17 @@ Broken gemm_quant_bf16(const QuantMatrix& w, const Bf16Rows& x, const GemmRange&
                        void* memory);
 Broken gemm_float_bf16(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& range,
                        void* memory);
+Broken gemm_float8_bf16(const Float8Matrix& w, const Bf16Rows& x, const GemmRange& range,
+                        void* memory);
 Broken gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride,
                       const GemmRange& range, void* memory);
 Broken gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride,
                       const GemmRange& range, void* memory);
+Broken gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t x_stride,
+                       const GemmRange& range, void* memory);
 Broken dequantise_row(const QuantMatrix& w, int32_t row, float* out);
 Broken widen_row(const FloatMatrix& w, int32_t row, float* out);
+Broken widen_float8_row(const Float8Matrix& w, int32_t row, float* out);
 
 Broken rms_norm(const float* x, const float* w, float eps, int32_t n, float* y);
 Broken layer_norm(const float* x, const float* w, const float* b, float eps, int32_t n, float* y);

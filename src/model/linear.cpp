@@ -22,13 +22,56 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; 
 
 }  // namespace
 
-int64_t Linear::weight_bytes() const {
-  if (!quantised) return macs() * kernels::float_type_bytes(floats.type);
-  return kernels::packed_word_bytes(quant) + kernels::packed_scale_bytes(quant);
+int64_t Linear::number_bytes() const {
+  switch (held) {
+    case Held::kCodes:
+      return kernels::packed_word_bytes(quant);
+    case Held::kFloat8:
+      return kernels::packed_word_bytes(float8);
+    case Held::kFloats:
+      break;
+  }
+  return macs() * kernels::float_type_bytes(floats.type);
+}
+
+int64_t Linear::scale_bytes() const {
+  switch (held) {
+    case Held::kCodes:
+      return kernels::packed_scale_bytes(quant);
+    case Held::kFloat8:
+      return kernels::packed_scale_bytes(float8);
+    case Held::kFloats:
+      break;
+  }
+  return 0;
 }
 
 int64_t Linear::column_bytes() const {
-  return quantised ? int64_t{k} * quant.bits / 8 : k * kernels::float_type_bytes(floats.type);
+  switch (held) {
+    case Held::kCodes:
+      return int64_t{k} * quant.bits / 8;
+    case Held::kFloat8:
+      return k;
+    case Held::kFloats:
+      break;
+  }
+  return int64_t{k} * kernels::float_type_bytes(floats.type);
+}
+
+void Linear::point(const void* numbers, const void* scales) {
+  switch (held) {
+    case Held::kCodes:
+      quant.words = static_cast<const uint8_t*>(numbers);
+      quant.scales = static_cast<const uint8_t*>(scales);
+      break;
+    case Held::kFloat8:
+      float8.numbers = static_cast<const uint8_t*>(numbers);
+      float8.scales = static_cast<const float*>(scales);
+      break;
+    case Held::kFloats:
+      floats.rows = numbers;
+      break;
+  }
 }
 
 uint8_t Linear::forms() const {
@@ -159,10 +202,26 @@ void multiply_in_order(const Linear& weight, const float* x, int64_t x_stride,
 
 void multiply_plain_floats(const kernels::Ops& ops, const Linear& weight, const float* x,
                            int64_t x_stride, const kernels::GemmRange& range, void* scratch) {
-  if (weight.quantised)
-    ops.gemm_quant_f32(weight.quant, x, x_stride, range, scratch);
-  else
-    ops.gemm_float_f32(weight.floats, x, x_stride, range, scratch);
+  switch (weight.held) {
+    case Held::kCodes:
+      return ops.gemm_quant_f32(weight.quant, x, x_stride, range, scratch);
+    case Held::kFloat8:
+      return ops.gemm_float8_f32(weight.float8, x, x_stride, range, scratch);
+    case Held::kFloats:
+      return ops.gemm_float_f32(weight.floats, x, x_stride, range, scratch);
+  }
+}
+
+void multiply_bf16(const kernels::Ops& ops, const Linear& weight, const kernels::Bf16Rows& rows,
+                   const kernels::GemmRange& range, void* scratch) {
+  switch (weight.held) {
+    case Held::kCodes:
+      return ops.gemm_quant_bf16(weight.quant, rows, range, scratch);
+    case Held::kFloat8:
+      return ops.gemm_float8_bf16(weight.float8, rows, range, scratch);
+    case Held::kFloats:
+      return ops.gemm_float_bf16(weight.floats, rows, range, scratch);
+  }
 }
 
 // Rows that are no prompt's.
@@ -215,15 +274,24 @@ void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& 
     prompts.index += first;
   else
     rows.x += (in.first_row + first) * rows.stride;
-  if (weight.quantised)
-    ops.gemm_quant_bf16(weight.quant, rows, prompts, scratch);
-  else
-    ops.gemm_float_bf16(weight.floats, rows, prompts, scratch);
+  multiply_bf16(ops, weight, rows, prompts, scratch);
+}
+
+void read_row(const kernels::Ops& ops, const Linear& weight, int32_t row, float* out) {
+  switch (weight.held) {
+    case Held::kCodes:
+      return ops.dequantise_row(weight.quant, row, out);
+    case Held::kFloat8:
+      return ops.widen_float8_row(weight.float8, row, out);
+    case Held::kFloats:
+      return ops.widen_row(weight.floats, row, out);
+  }
 }
 
 kernels::NextWeights next_weights(const Linear& weight, int32_t begin, int32_t end) {
-  if (!weight.int8 || begin == end) return {};
-  return kernels::next_weights(weight.quant, begin, end);
+  if (begin == end) return {};
+  if (weight.held == Held::kFloat8) return kernels::next_weights(weight.float8, begin, end);
+  return weight.int8 ? kernels::next_weights(weight.quant, begin, end) : kernels::NextWeights{};
 }
 
 void add_bias(const kernels::Ops& ops, const Linear& weight, const kernels::GemmRange& range) {

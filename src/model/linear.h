@@ -12,25 +12,36 @@
 
 namespace weir::model {
 
+// How weights are held: floats as they are stored, codes in groups, or float8 numbers with scales.
+enum class Held : uint8_t { kFloats, kCodes, kFloat8 };
+
 struct Linear {
   int32_t n = 0;
   int32_t k = 0;
-  bool quantised = false;
-  // Compute::kFast: quantised weights meet int8 activations, and those of prompts meet either kind
-  // in bf16 where the processor is made for it.
+  Held held = Held::kFloats;
+  // Compute::kFast: codes meet int8 activations, and those of prompts meet weights of any kind in
+  // bf16 where the processor is made for it.
   bool int8 = false;
   bool bf16_prompts = false;
-  kernels::QuantMatrix quant{};
+  // Of these the one that `held` says.
   kernels::FloatMatrix floats{};
+  kernels::QuantMatrix quant{};
+  kernels::Float8Matrix float8{};
   const float* bias = nullptr;  // [n] or null.
   // [k] or null: column i of the weight is for element order[i] of a row. So the columns of a group
   // lie together where a checkpoint has them apart (activation order).
   const int32_t* order = nullptr;
 
-  int64_t weight_bytes() const;
+  bool has_codes() const { return held == Held::kCodes; }
+  // Memory of the numbers, and of the scales and biases that lie apart from them.
+  int64_t number_bytes() const;
+  int64_t scale_bytes() const;
+  int64_t weight_bytes() const { return number_bytes() + scale_bytes(); }
   int64_t macs() const { return int64_t{n} * k; }
-  // What the words of one column of the output take.
+  // What the numbers of one column of the output take.
   int64_t column_bytes() const;
+  // Says where both are. REQUIRES: 64-byte alignment, of floats their own.
+  void point(const void* numbers, const void* scales);
   // Some rows meet it as floats, not in a form.
   bool reads_floats() const { return !int8 || order != nullptr; }
   // Which forms of its input it needs, as ActivationForms counts them; 0 for float rows.
@@ -103,6 +114,9 @@ void multiply(const kernels::Ops& ops, const Linear& weight, const Activations& 
 // Multiplies float activations, rows of which are x_stride apart, in the same way.
 void multiply_floats(const kernels::Ops& ops, const Linear& weight, const float* x,
                      int64_t x_stride, const kernels::GemmRange& range, void* scratch);
+
+// Row `row` of the weight as floats: the embedding lookup.
+void read_row(const kernels::Ops& ops, const Linear& weight, int32_t row, float* out);
 
 // Columns [begin, end) as what a product may fetch for the next one.
 kernels::NextWeights next_weights(const Linear& weight, int32_t begin, int32_t end);

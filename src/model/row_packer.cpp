@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/float8_layout.h"
 
 namespace weir::model {
 
@@ -25,26 +26,31 @@ RowPacker::RowPacker(std::shared_ptr<const RowSource> source, int64_t first, con
                      int32_t n, int32_t k, bool sorted)
     : source_(std::move(source)), first_(first), runs_(runs), n_(n), k_(k) {
   if (source_->shape() && (sorted || source_->order().empty()))
-    held_ = kernels::container_of(*source_->shape());
-  if (held_) held_->n = n;
-  e4m3_columns_ = source_->e4m3_columns();
+    codes_ = kernels::container_of(*source_->shape());
+  if (codes_) codes_->n = n;
+  const std::optional<RowSource::Float8Scales> scales = source_->float8();
+  if (!scales) return;
+  // The 16 rows of each block share their scales where no block reaches over an edge of them.
+  const auto whole = [](int64_t rows) { return rows % kBlockRows == 0; };
+  const bool shared = whole(scales->rows) && whole(first_) &&
+                      (runs_.one() || (whole(runs_.length) && whole(runs_.step)));
+  float8_ = kernels::Float8Matrix{
+      .n = n, .k = k, .scale_columns = scales->columns, .row_scales = !shared};
 }
 
 Linear RowPacker::linear() const {
   Linear linear;
   linear.n = n_;
   linear.k = k_;
-  linear.quantised = held_.has_value();
-  if (held_)
-    linear.quant = kernels::matrix_of(*held_);
-  else if (e4m3_columns_ != 0)
-    linear.floats = {.n = n_,
-                     .k = k_,
-                     .type = kernels::FloatType::kE4M3,
-                     .scale_rows = 1,
-                     .scale_columns = e4m3_columns_};
-  else
+  if (codes_) {
+    linear.held = Held::kCodes;
+    linear.quant = kernels::matrix_of(*codes_);
+  } else if (float8_) {
+    linear.held = Held::kFloat8;
+    linear.float8 = *float8_;
+  } else {
     linear.floats = {.n = n_, .k = k_, .type = kernels::FloatType::kF32};
+  }
   return linear;
 }
 
@@ -65,30 +71,19 @@ void RowPacker::read_floats(const RowSource::Bases& bases, int32_t begin, int32_
   });
 }
 
-bool RowPacker::pack_e4m3(const RowSource::Bases& bases, int32_t begin, int32_t end,
-                          const Target& to) const {
-  uint8_t* const numbers = to.words + int64_t{begin} * k_;
-  float* const scales = reinterpret_cast<float*>(to.scales) + int64_t{begin} * e4m3_scales();
-  for_neighbours(begin, end, [&](int32_t i, int64_t first, int32_t count) {
-    source_->e4m3(bases, first, count, numbers + int64_t{i} * k_,
-                  scales + int64_t{i} * e4m3_scales());
-  });
-  const int64_t rows = end - begin;
-  return std::ranges::none_of(std::span(numbers, static_cast<size_t>(rows * k_)),
-                              [](uint8_t byte) { return (byte & 0x7f) == 0x7f; }) &&
-         all_finite({scales, static_cast<size_t>(rows * e4m3_scales())});
-}
-
 bool RowPacker::pack(const RowSource::Bases& bases, int32_t begin, int32_t end,
                      const Target& to) const {
   CHECK(begin % kBlockRows == 0);
-  if (e4m3_columns_ != 0) return pack_e4m3(bases, begin, end, to);
-  if (!held_) {
-    float* out = to.floats + int64_t{begin} * k_;
-    read_floats(bases, begin, end, out);
-    return all_finite({out, static_cast<size_t>(int64_t{end - begin} * k_)});
-  }
-  const kernels::QuantShape& held = *held_;
+  if (codes_) return pack_codes(bases, begin, end, to);
+  if (float8_) return pack_float8(bases, begin, end, to);
+  float* out = reinterpret_cast<float*>(to.numbers) + int64_t{begin} * k_;
+  read_floats(bases, begin, end, out);
+  return all_finite({out, static_cast<size_t>(int64_t{end - begin} * k_)});
+}
+
+bool RowPacker::pack_codes(const RowSource::Bases& bases, int32_t begin, int32_t end,
+                           const Target& to) const {
+  const kernels::QuantShape& held = *codes_;
   kernels::RowBuffer buffer(*source_->shape(), kBlockRows);
   bool finite = true;
   for (; begin < end; begin += kBlockRows) {
@@ -99,8 +94,36 @@ bool RowPacker::pack(const RowSource::Bases& bases, int32_t begin, int32_t end,
     for (int32_t i = 0; i < count; ++i) finite = finite && kernels::all_finite(held, buffer.row(i));
     kernels::QuantMatrix before = kernels::matrix_of(held);
     before.n = begin;
-    kernels::pack_block(held, buffer.rows(), count, to.words + kernels::packed_word_bytes(before),
+    kernels::pack_block(held, buffer.rows(), count, to.numbers + kernels::packed_word_bytes(before),
                         to.scales + kernels::packed_scale_bytes(before));
+  }
+  return finite;
+}
+
+bool RowPacker::pack_float8(const RowSource::Bases& bases, int32_t begin, int32_t end,
+                            const Target& to) const {
+  const int32_t of_row = kernels::scales_of_row(*float8_);
+  std::vector<uint8_t> numbers(static_cast<size_t>(kBlockRows) * static_cast<size_t>(k_));
+  std::vector<float> scales(static_cast<size_t>(kBlockRows) * static_cast<size_t>(of_row));
+  bool finite = true;
+  for (; begin < end; begin += kBlockRows) {
+    const int32_t count = std::min(kBlockRows, end - begin);
+    for_neighbours(begin, begin + count, [&](int32_t i, int64_t first, int32_t some) {
+      source_->float8_rows(bases, first, some, numbers.data() + int64_t{i} * k_,
+                           scales.data() + int64_t{i} * of_row);
+    });
+    const std::span rows(numbers.data(), static_cast<size_t>(int64_t{count} * k_));
+    const std::span factors(scales.data(), static_cast<size_t>(count * of_row));
+    finite = finite &&
+             std::ranges::none_of(rows, [](uint8_t byte) { return (byte & 0x7f) == 0x7f; }) &&
+             std::ranges::all_of(
+                 factors, [](float scale) { return std::isfinite(scale * kernels::kFloat8Unit); });
+    kernels::Float8Matrix before = *float8_;
+    before.n = begin;
+    kernels::pack_float8_block(
+        *float8_, rows.data(), factors.data(), count,
+        to.numbers + kernels::packed_word_bytes(before),
+        reinterpret_cast<float*>(to.scales + kernels::packed_scale_bytes(before)));
   }
   return finite;
 }
@@ -120,9 +143,11 @@ bool RowPacker::same(const RowPacker& other) const { return text() == other.text
 
 std::string RowPacker::text() const {
   std::string text = source_->layout();
+  const int32_t columns = float8_ ? float8_->scale_columns : 0;
   for (const int64_t number : {first_, runs_.length, runs_.step, int64_t{n_}, int64_t{k_},
-                               int64_t{held_.has_value()}, int64_t{e4m3_columns_}})
+                               int64_t{codes_.has_value()}, int64_t{columns}})
     text.append(" ").append(std::to_string(number));
+  if (float8_) text.append(float8_->row_scales ? " blocks, scales by row" : " blocks");
   return text;
 }
 

@@ -1,5 +1,5 @@
-// RowPacker: some rows of a RowSource, on their way to what kernels read: codes in containers, or
-// float32.
+// RowPacker: some rows of a RowSource, on their way to what kernels read: codes in containers,
+// float8 numbers, or float32.
 //
 // Threads: immutable; different blocks of rows may be packed by several threads.
 #pragma once
@@ -30,18 +30,14 @@ class RowPacker {
   RowPacker(std::shared_ptr<const RowSource> source, int64_t first, const RowRuns& runs, int32_t n,
             int32_t k, bool sorted);
 
-  // Memory for the rows: of linear()'s codes, or its float8 numbers (words) with their scales, or
-  // its floats.
+  // Memory for what linear() holds.
   struct Target {
-    uint8_t* words = nullptr;
-    uint8_t* scales = nullptr;
-    float* floats = nullptr;
+    uint8_t* numbers = nullptr;  // Words of codes, bytes of float8, floats: number_bytes().
+    uint8_t* scales = nullptr;   // scale_bytes().
   };
 
   // A matrix without weights, in the form in which kernels hold these rows.
   Linear linear() const;
-  // Float8 rows: what their scales take, of which each row has its own. 0: they are none.
-  int64_t e4m3_scale_bytes() const { return int64_t{n_} * e4m3_scales() * 4; }
 
   // Rows [begin, end) to their places in `to`, the memory of all of them; `begin` is a multiple of
   // 16. False: a number among them is infinite or none.
@@ -59,18 +55,18 @@ class RowPacker {
   template <class F>
   void for_neighbours(int32_t begin, int32_t end, F&& fn) const;
   void read_floats(const RowSource::Bases& bases, int32_t begin, int32_t end, float* out) const;
-  bool pack_e4m3(const RowSource::Bases& bases, int32_t begin, int32_t end, const Target& to) const;
-  // Scales of a row.
-  int32_t e4m3_scales() const {
-    return e4m3_columns_ == 0 ? 0 : (k_ + e4m3_columns_ - 1) / e4m3_columns_;
-  }
+  bool pack_codes(const RowSource::Bases& bases, int32_t begin, int32_t end,
+                  const Target& to) const;
+  bool pack_float8(const RowSource::Bases& bases, int32_t begin, int32_t end,
+                   const Target& to) const;
 
   std::shared_ptr<const RowSource> source_;
   int64_t first_;
   RowRuns runs_;
   int32_t n_, k_;
-  std::optional<kernels::QuantShape> held_;
-  int32_t e4m3_columns_ = 0;
+  // As codes, or as float8 numbers; else as float32.
+  std::optional<kernels::QuantShape> codes_;
+  std::optional<kernels::Float8Matrix> float8_;
 };
 
 }  // namespace weir::model

@@ -13,7 +13,7 @@ void RowSource::floats(const Bases& bases, int64_t first, int32_t count, float* 
   }
 }
 
-void RowSource::e4m3(const Bases&, int64_t, int32_t, uint8_t*, float*) const {
+void RowSource::float8_rows(const Bases&, int64_t, int32_t, uint8_t*, float*) const {
   CHECK(!"these rows are not of float8 numbers");
 }
 

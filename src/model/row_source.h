@@ -39,13 +39,18 @@ class RowSource {
   // Rows [first, first + count) as RowNumbers, in the form of shape(). REQUIRES: there is one.
   virtual void rows(const Bases& bases, int64_t first, int32_t count,
                     kernels::RowNumbers* out) const = 0;
-  // Of rows of float8 E4M3 numbers: how many columns share a scale, a multiple of 32 or all of
-  // them; 0: they are none.
-  virtual int32_t e4m3_columns() const { return 0; }
+  // Of rows of float8 E4M3 numbers: how many rows, from a multiple of them on, and columns,
+  // likewise, share a scale. Columns are as Float8Matrix wants them. Nothing where only floats()
+  // gives rows.
+  struct Float8Scales {
+    int64_t rows = 1;
+    int32_t columns = 0;
+  };
+  virtual std::optional<Float8Scales> float8() const { return {}; }
   // Such rows: their numbers, [count, k], and of each row the scales of its columns. REQUIRES:
-  // e4m3_columns() is not 0.
-  virtual void e4m3(const Bases& bases, int64_t first, int32_t count, uint8_t* numbers,
-                    float* scales) const;
+  // there is a float8().
+  virtual void float8_rows(const Bases& bases, int64_t first, int32_t count, uint8_t* numbers,
+                           float* scales) const;
   // The same rows as numbers, [count, k].
   virtual void floats(const Bases& bases, int64_t first, int32_t count, float* out) const;
 

@@ -26,17 +26,9 @@ int32_t units_of(const Linear& linear, bool copied) {
 
 }  // namespace
 
-uint64_t SlotForm::Matrix::word_bytes() const {
-  return static_cast<uint64_t>(linear.quantised ? kernels::packed_word_bytes(linear.quant)
-                                                : linear.weight_bytes());
+int32_t SlotForm::Matrix::units() const {
+  return units_of(linear, linear.held == Held::kFloats && !packer);
 }
-
-uint64_t SlotForm::Matrix::scale_bytes() const {
-  if (!linear.quantised) return packer ? static_cast<uint64_t>(packer->e4m3_scale_bytes()) : 0;
-  return static_cast<uint64_t>(kernels::packed_scale_bytes(linear.quant));
-}
-
-int32_t SlotForm::Matrix::units() const { return units_of(linear, !linear.quantised && !packer); }
 
 bool SlotForm::same(const StoredMatrix& a, const StoredMatrix& b) {
   const Linear &x = a.linear, &y = b.linear;
@@ -50,7 +42,7 @@ bool SlotForm::same(const StoredMatrix& a, const StoredMatrix& b) {
 
 void SlotForm::add(size_t part, const StoredMatrix& matrix, bool shares) {
   CHECK(matrix.source ||
-        (matrix.in_rows() && !shares && matrix.linear.quantised == matrix.format.has_value()));
+        (matrix.in_rows() && !shares && matrix.linear.has_codes() == matrix.format.has_value()));
   Matrix& m = parts_[part].emplace_back();
   m.linear = matrix.linear;
   m.linear.bias = nullptr;
@@ -58,8 +50,8 @@ void SlotForm::add(size_t part, const StoredMatrix& matrix, bool shares) {
   if (matrix.source) m.packer = matrix.packer();
   m.pieces = matrix.pieces;
   m.shares = shares;
-  m.words = bytes_[part];
-  m.scales = m.words + aligned(m.word_bytes());
+  m.numbers = bytes_[part];
+  m.scales = m.numbers + aligned(m.number_bytes());
   bytes_[part] = m.scales + aligned(m.scale_bytes());
 }
 
@@ -69,8 +61,8 @@ std::string SlotForm::text() const {
     for (const Matrix& m : part) {
       const Linear& l = m.linear;
       for (const int32_t number :
-           {l.n, l.k, m.bits, int32_t{l.quantised}, l.quantised ? l.quant.group : 0,
-            static_cast<int32_t>(l.quantised ? l.quant.scale_type : l.floats.type)})
+           {l.n, l.k, m.bits, static_cast<int32_t>(l.held), l.has_codes() ? l.quant.group : 0,
+            static_cast<int32_t>(l.has_codes() ? l.quant.scale_type : l.floats.type)})
         text.append(std::to_string(number)).append(" ");
       if (m.packer) text.append(m.packer->text()).append(" ");
     }
@@ -80,14 +72,7 @@ std::string SlotForm::text() const {
 void SlotForm::point(const std::byte* slot, const Parts& offset, FfnWeights& expert) const {
   const auto point_at = [&](Linear& to, size_t part, const Matrix& m) {
     const std::byte* base = slot + offset[part];
-    if (to.quantised) {
-      to.quant.words = reinterpret_cast<const uint8_t*>(base + m.words);
-      to.quant.scales = reinterpret_cast<const uint8_t*>(base + m.scales);
-    } else {
-      to.floats.rows = base + m.words;
-      if (to.floats.type == kernels::FloatType::kE4M3)
-        to.floats.scales = reinterpret_cast<const float*>(base + m.scales);
-    }
+    to.point(base + m.numbers, base + m.scales);
   };
   if (expert.spec.gated) point_at(expert.gate, 0, parts_[0].front());
   point_at(expert.up, 0, parts_[0].back());
@@ -123,14 +108,14 @@ void SlotForm::unpack(const Matrix& m, int32_t unit, const RowSource::Bases& bas
   const int32_t begin = unit * kUnitBlocks;
   const int32_t end = std::min(begin + kUnitBlocks, blocks_of(l));
   const auto bytes = [&](size_t i) { return reinterpret_cast<const uint8_t*>(bases[i]); };
-  auto* words = reinterpret_cast<uint8_t*>(to + m.words);
+  auto* numbers = reinterpret_cast<uint8_t*>(to + m.numbers);
   auto* scales = reinterpret_cast<uint8_t*>(to + m.scales);
   if (m.packer) {
     // What is no number spoils the logits, which is found there.
     m.packer->pack(bases, begin * kernels::kBlockRows, std::min(end * kernels::kBlockRows, l.n),
-                   {words, scales, reinterpret_cast<float*>(words)});
-  } else if (!l.quantised) {
-    std::memcpy(words, bases[0], m.word_bytes());
+                   {numbers, scales});
+  } else if (l.held == Held::kFloats) {
+    std::memcpy(numbers, bases[0], m.number_bytes());
   } else {
     kernels::repack_blocks({.n = l.n,
                             .k = l.k,
@@ -140,7 +125,7 @@ void SlotForm::unpack(const Matrix& m, int32_t unit, const RowSource::Bases& bas
                             .words = bytes(0),
                             .scales = bytes(1),
                             .biases = bytes(2)},
-                           begin, end, words, scales);
+                           begin, end, numbers, scales);
   }
 }
 
@@ -148,8 +133,8 @@ void SlotForm::clear_gaps(size_t part, std::byte* to, uint64_t bytes) const {
   uint64_t end = 0;  // Of the last piece.
   const auto clear_to = [&](uint64_t next) { std::fill(to + end, to + next, std::byte{}); };
   for (const Matrix& m : parts_[part]) {
-    clear_to(m.words);
-    end = m.words + m.word_bytes();
+    clear_to(m.numbers);
+    end = m.numbers + m.number_bytes();
     clear_to(m.scales);
     end = m.scales + m.scale_bytes();
   }

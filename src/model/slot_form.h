@@ -1,7 +1,7 @@
 // SlotForm: how an expert's matrices lie in a slot, the same for all experts of a layer, and how
 // what was read as stored gets there.
 //
-// A slot holds what kernels read, in the order in which they do: the words and scales of gate and
+// A slot holds what kernels read, in the order in which they do: the numbers and scales of gate and
 // up (part 0), then of down (part 1), each at a multiple of 64 bytes; float matrices as stored.
 //
 // Threads: filled by one thread, at load; immutable afterwards. unpack() may be called by several
@@ -56,12 +56,12 @@ class SlotForm {
     int32_t bits = 0;
     std::optional<RowPacker> packer;  // Of rows that a source reads, from `pieces` ranges.
     int32_t pieces = 0;
-    bool shares = false;  // The ranges are those of the matrix before.
-    uint64_t words = 0;   // Offset in its part: of words, or of floats.
-    uint64_t scales = 0;  // Of scales with biases.
+    bool shares = false;   // The ranges are those of the matrix before.
+    uint64_t numbers = 0;  // Offset in its part.
+    uint64_t scales = 0;   // Of scales with biases.
 
-    uint64_t word_bytes() const;  // Or of floats.
-    uint64_t scale_bytes() const;
+    uint64_t number_bytes() const { return static_cast<uint64_t>(linear.number_bytes()); }
+    uint64_t scale_bytes() const { return static_cast<uint64_t>(linear.scale_bytes()); }
     int32_t units() const;
   };
   static void unpack(const Matrix& matrix, int32_t unit, const RowSource::Bases& bases,

@@ -290,7 +290,7 @@ StoredMatrix WeightBinder::locate(const Module& m, int64_t row, int32_t n, Preci
     out.format = m.format;
     const DType scale_type = m.scales->tensor.type;
     out.scale_type = scale_type;
-    linear.quantised = true;
+    linear.held = Held::kCodes;
     linear.int8 = arithmetic_.int8 && precision == Precision::kAsComputed;
     linear.bf16_prompts = arithmetic_.bf16_prompts && precision == Precision::kAsComputed;
     linear.quant = {.n = n,
@@ -317,14 +317,14 @@ StoredMatrix WeightBinder::locate_rows(const StoredRows& stored, int64_t matrix,
     out.piece[static_cast<size_t>(out.pieces++)] = piece_of(*tensor, matrix * count, count);
   }
   out.linear = RowPacker(stored.source, row, runs, n, k, order != nullptr).linear();
-  if (out.linear.quantised)
+  if (out.linear.has_codes())
     out.linear.order = order;
   else
     out.type = DType::kF32;
-  out.linear.int8 = out.linear.quantised && arithmetic_.int8 && precision == Precision::kAsComputed;
-  const bool e4m3 = out.linear.floats.type == kernels::FloatType::kE4M3 && k % 32 == 0;
-  out.linear.bf16_prompts = (out.linear.quantised || e4m3) && arithmetic_.bf16_prompts &&
-                            precision == Precision::kAsComputed;
+  const bool as_computed = precision == Precision::kAsComputed;
+  out.linear.int8 = out.linear.has_codes() && arithmetic_.int8 && as_computed;
+  out.linear.bf16_prompts =
+      out.linear.held != Held::kFloats && arithmetic_.bf16_prompts && as_computed;
   return out;
 }
 

@@ -64,7 +64,7 @@ Result<Linear> WeightStore::place(const StoredMatrix& m) {
   Result<void> placed;
   if (m.source) {
     placed = add_sourced(m, out);
-  } else if (m.linear.quantised) {
+  } else if (m.linear.has_codes()) {
     placed = add_packed(m, out);
   } else {
     const Result<const void*> rows = m.format      ? add_turned(m)
@@ -158,25 +158,11 @@ Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
 
 Result<void> WeightStore::add_sourced(const StoredMatrix& m, Linear& out) {
   auto sourced = std::make_unique<Sourced>(m);
-  if (out.quantised) {
-    WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(out.quant)));
-    sourced->to.words = reinterpret_cast<uint8_t*>(memory);
-    WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(out.quant)));
-    sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
-    out.quant.words = sourced->to.words;
-    out.quant.scales = sourced->to.scales;
-  } else if (out.floats.type == kernels::FloatType::kE4M3) {
-    WEIR_ASSIGN(std::byte * memory, allocate(m.numbers()));
-    sourced->to.words = reinterpret_cast<uint8_t*>(memory);
-    out.floats.rows = memory;
-    WEIR_ASSIGN(memory, allocate(sourced->packer.e4m3_scale_bytes()));
-    sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
-    out.floats.scales = reinterpret_cast<const float*>(memory);
-  } else {
-    WEIR_ASSIGN(std::byte * memory, allocate(m.numbers() * 4));
-    sourced->to.floats = reinterpret_cast<float*>(memory);
-    out.floats.rows = memory;
-  }
+  WEIR_ASSIGN(std::byte * memory, allocate(out.number_bytes()));
+  sourced->to.numbers = reinterpret_cast<uint8_t*>(memory);
+  WEIR_ASSIGN(memory, allocate(out.scale_bytes()));
+  sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
+  out.point(sourced->to.numbers, sourced->to.scales);
   for (size_t i = 0; i < static_cast<size_t>(m.pieces); ++i)
     sourced->bytes += static_cast<int64_t>(m.piece[i].bytes);
   stored_bytes_ += sourced->bytes;
@@ -281,8 +267,10 @@ int64_t WeightStore::run(const TurnJob& job) {
 
 int64_t WeightStore::run(const SourcedJob& job) {
   Sourced& s = *job.matrix;
-  const bool finite = s.matrix.turned() ? s.packer.pack_turned(s.matrix.bases(), s.to.floats)
-                                        : s.packer.pack(s.matrix.bases(), job.begin, job.end, s.to);
+  const bool finite =
+      s.matrix.turned()
+          ? s.packer.pack_turned(s.matrix.bases(), reinterpret_cast<float*>(s.to.numbers))
+          : s.packer.pack(s.matrix.bases(), job.begin, job.end, s.to);
   if (!finite) s.finite.store(false, std::memory_order_relaxed);
   // Rows of all jobs may lie among one another in the file.
   if (s.jobs.fetch_sub(1) == 1)

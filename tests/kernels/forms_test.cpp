@@ -5,10 +5,9 @@
 #include <cmath>
 #include <string>
 
-#include "kernels/cpu_features.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/form_weights.h"
-#include "kernels/isa.h"
+#include "kernels/tables.h"
 
 namespace weir::kernels {
 namespace {
@@ -117,24 +116,6 @@ TEST(Forms, RowsReadBackAreTheNumbersPacked) {
   }
 }
 
-// Every table of kernels on this machine, those for other processors and emulated tiles included.
-std::vector<std::pair<std::string, Ops>> tables() {
-  std::vector<std::pair<std::string, Ops>> list;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx})
-    if (isa_available(isa)) list.emplace_back(isa_name(isa), ops_for(isa));
-  if (isa_available(Isa::kAvx512)) {
-    Ops single = ops_for(Isa::kAvx512), pairs = single, emulated = single;
-    avx512::fill_gemm(single);
-    avx512::fill_gemm_four_pipes(pairs);
-    list.emplace_back("one block of columns", single);
-    list.emplace_back("two blocks of columns", pairs);
-    amx::fill_gemm_emulated(emulated);
-    if (cpu_features().fast_bf16) amx::fill_gemm_bf16_emulated(emulated);
-    list.emplace_back("emulated tiles", emulated);
-  }
-  return list;
-}
-
 TEST(Forms, EveryTableHasScalarsBitsWhateverTheBatch) {
   const auto all = tables();
   for (const Form& form : forms()) {
@@ -204,122 +185,6 @@ TEST(Forms, ExtremeProductsAreExact) {
           ASSERT_EQ(found, -127.0f * static_cast<float>(value * shape.k))
               << form.name << " " << name;
       }
-    }
-  }
-}
-
-// --- float8
-
-struct E4m3Layer {
-  E4m3Layer(int32_t rows, int32_t columns, int32_t scale_rows, int32_t scale_columns, uint32_t seed)
-      : n(rows),
-        k(columns),
-        bytes(static_cast<size_t>(n * k)),
-        x(random_floats(static_cast<size_t>(9 * k), seed)) {
-    std::mt19937 random(seed);
-    for (uint8_t& byte : bytes) {
-      byte = static_cast<uint8_t>(random());
-      if ((byte & 0x7f) == 0x7f) byte = 0x38;
-    }
-    const int32_t down = (n + scale_rows - 1) / scale_rows;
-    const int32_t across = (k + scale_columns - 1) / scale_columns;
-    scales = random_floats(static_cast<size_t>(down * across), seed + 1);
-    matrix = {.n = n,
-              .k = k,
-              .type = FloatType::kE4M3,
-              .rows = bytes.data(),
-              .scales = scales.data(),
-              .scale_rows = scale_rows,
-              .scale_columns = scale_columns};
-  }
-  float weight(int32_t row, int32_t column) const {
-    const uint8_t byte = bytes[static_cast<size_t>(row * k + column)];
-    const int exponent = byte >> 3 & 15, mantissa = byte & 7;
-    const float size = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                                     : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
-    const int32_t across = (k + matrix.scale_columns - 1) / matrix.scale_columns;
-    return (byte & 0x80 ? -size : size) *
-           scales[static_cast<size_t>(row / matrix.scale_rows * across +
-                                      column / matrix.scale_columns)];
-  }
-
-  int32_t n, k;
-  std::vector<uint8_t> bytes;
-  std::vector<float> x, scales;
-  FloatMatrix matrix;
-};
-
-std::vector<E4m3Layer> e4m3_layers() {
-  std::vector<E4m3Layer> list;
-  list.emplace_back(37, 320, 128, 128, 3);  // Blocks, the last one cut.
-  list.emplace_back(130, 288, 128, 128, 5);
-  list.emplace_back(21, 96, 1, 96, 7);   // A scale a row.
-  list.emplace_back(18, 64, 18, 64, 9);  // One scale.
-  list.emplace_back(5, 45, 1, 45, 11);   // No multiple of 16.
-  list.emplace_back(9, 51, 128, 128, 13);
-  return list;
-}
-
-TEST(Float8, RowsAreWidenedExactly) {
-  for (const E4m3Layer& layer : e4m3_layers())
-    for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
-      if (!isa_available(isa)) continue;
-      std::vector<float> row(static_cast<size_t>(layer.k) + 1, 123.0f);
-      for (int32_t r = 0; r < layer.n; ++r) {
-        ops_for(isa).widen_row(layer.matrix, r, row.data());
-        for (int32_t i = 0; i < layer.k; ++i)
-          ASSERT_EQ(row[static_cast<size_t>(i)], layer.weight(r, i)) << isa_name(isa);
-        ASSERT_EQ(row.back(), 123.0f);
-      }
-    }
-}
-
-TEST(Float8, ProductsAreTheWidenedRows) {
-  for (const E4m3Layer& layer : e4m3_layers())
-    for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
-      if (!isa_available(isa)) continue;
-      const auto multiply = [&](const float* x, int32_t rows) {
-        std::vector<float> y(static_cast<size_t>(rows * layer.n));
-        ops_for(isa).gemm_float_f32(
-            layer.matrix, x, layer.k,
-            {.rows = rows, .end = layer.n, .y = y.data(), .y_stride = layer.n}, scratch().data());
-        return y;
-      };
-      const std::vector<float> nine = multiply(layer.x.data(), 9);
-      for (int32_t m = 0; m < 9; ++m) {
-        const std::vector<float> one = multiply(layer.x.data() + m * layer.k, 1);
-        for (int32_t c = 0; c < layer.n; ++c) {
-          double expected = 0, magnitude = 0;
-          for (int32_t i = 0; i < layer.k; ++i) {
-            const double term =
-                double{layer.weight(c, i)} * double{layer.x[static_cast<size_t>(m * layer.k + i)]};
-            expected += term;
-            magnitude += std::abs(term);
-          }
-          const float found = nine[static_cast<size_t>(m * layer.n + c)];
-          ASSERT_NEAR(found, expected, magnitude * layer.k * 0x1p-24 + 1e-30) << isa_name(isa);
-          ASSERT_EQ(std::memcmp(&found, &one[static_cast<size_t>(c)], 4), 0) << isa_name(isa);
-        }
-      }
-    }
-}
-
-TEST(Float8, ProductsOfPromptsHaveScalarsBits) {
-  for (const E4m3Layer& layer : e4m3_layers()) {
-    if (layer.k % 32 != 0) continue;
-    Bf16Buffer x(9, layer.k);
-    ops_for(Isa::kScalar).round_rows(layer.x.data(), layer.k, 9, layer.k, x.rows());
-    const auto multiply = [&](const Ops& ops) {
-      std::vector<float> y(static_cast<size_t>(9 * layer.n));
-      ops.gemm_float_bf16(layer.matrix, x.rows(),
-                          {.rows = 9, .end = layer.n, .y = y.data(), .y_stride = layer.n},
-                          scratch().data());
-      return y;
-    };
-    const std::vector<float> expected = multiply(ops_for(Isa::kScalar));
-    for (const auto& [name, ops] : tables()) {
-      const std::vector<float> found = multiply(ops);
-      ASSERT_EQ(std::memcmp(found.data(), expected.data(), 4 * found.size()), 0) << name;
     }
   }
 }

@@ -33,6 +33,9 @@ QuantMatrix quant_matrix() {
 FloatMatrix float_matrix() {
   return {.n = 40, .k = 64, .type = FloatType::kBF16, .rows = memory.data() + 2};
 }
+Float8Matrix float8_matrix() {
+  return {.n = 40, .k = 64, .scale_columns = 32, .numbers = memory.data(), .scales = floats.data()};
+}
 QuantRows quant_rows() {
   return {.k = 128,
           .group = 64,
@@ -143,7 +146,6 @@ TEST(Requirements, NameWhatIsWrongWithAMatrix) {
   EXPECT_BREAKS(quant, quant_matrix(), k = 96, "% w.group");
   EXPECT_BREAKS(quant, quant_matrix(), bits = 7, "bits");
   EXPECT_BREAKS(quant, quant_matrix(), mins = true, "mins");
-  EXPECT_BREAKS(quant, quant_matrix(), scale_type = FloatType::kE4M3, "scale_type");
   QuantMatrix of_table = quant_matrix(), sixteen = quant_matrix();
   of_table.grid = Grid::kIq4;
   EXPECT_BREAKS(quant, of_table, bits = 8, "grid");
@@ -157,14 +159,14 @@ TEST(Requirements, NameWhatIsWrongWithAMatrix) {
   EXPECT_BREAKS(plain, float_matrix(), rows = memory.data() + 1, "aligned");
   EXPECT_BREAKS(plain, float_matrix(), type = FloatType::kF32, "aligned");
   EXPECT_BREAKS(plain, float_matrix(), rows = nullptr, "rows");
-  FloatMatrix f8 = float_matrix();
-  f8.type = FloatType::kE4M3;
-  EXPECT_NE(plain(f8), nullptr);
-  f8.scales = floats.data();
-  f8.scale_rows = f8.scale_columns = 32;
-  EXPECT_EQ(plain(f8), nullptr);
-  EXPECT_BREAKS(plain, f8, scale_columns = 40, "kPackStep");
-  EXPECT_BREAKS(plain, f8, scale_rows = 0, "scale_rows");
+  const auto eight = requirements::float8_matrix;
+  EXPECT_EQ(eight(float8_matrix()), nullptr);
+  EXPECT_BREAKS(eight, float8_matrix(), k = 80, "kPackStep");
+  EXPECT_BREAKS(eight, float8_matrix(), scale_columns = 48, "kPackStep");
+  EXPECT_BREAKS(eight, float8_matrix(), scale_columns = 128, "scale_columns <= ");
+  EXPECT_BREAKS(eight, float8_matrix(), scale_columns = 0, "scale_columns");
+  EXPECT_BREAKS(eight, float8_matrix(), numbers += 16, "numbers");
+  EXPECT_BREAKS(eight, float8_matrix(), scales = nullptr, "scales");
 }
 
 TEST(Requirements, NameWhatIsWrongWithActivations) {
@@ -227,6 +229,14 @@ TEST(Requirements, OfProductsSeeThatBothSidesFit) {
   EXPECT_STREQ(gemm_float_bf16(bf16, bf16_rows(96), range, scratch), "x.k == w.k");
   EXPECT_NE(gemm_float_bf16(f32, bf16_rows(64), range, scratch), nullptr);
   EXPECT_NE(gemm_float_bf16(odd, bf16_rows(64), range, scratch), nullptr);
+  const Float8Matrix f8 = float8_matrix();
+  EXPECT_EQ(gemm_float8_bf16(f8, bf16_rows(64), range, scratch), nullptr);
+  EXPECT_STREQ(gemm_float8_bf16(f8, bf16_rows(96), range, scratch), "x.k == w.k");
+  EXPECT_EQ(gemm_float8_f32(f8, floats.data(), 64, range, scratch), nullptr);
+  EXPECT_NE(gemm_float8_f32(f8, nullptr, 64, range, scratch), nullptr);
+  EXPECT_NE(gemm_float8_f32(f8, floats.data(), 64, range, nullptr), nullptr);
+  EXPECT_EQ(widen_float8_row(f8, 39, floats.data()), nullptr);
+  EXPECT_NE(widen_float8_row(f8, 40, floats.data()), nullptr);
   EXPECT_EQ(gemm_quant_f32(q4, floats.data(), 128, range, scratch), nullptr);
   EXPECT_NE(gemm_quant_f32(q4, nullptr, 128, range, scratch), nullptr);
   EXPECT_EQ(gemm_float_f32(odd, floats.data(), 72, range, scratch), nullptr);

@@ -49,7 +49,7 @@ void expect_ordered(bool int8, int32_t k) {
   Linear plain;
   plain.n = kN;
   plain.k = k;
-  plain.quantised = true;
+  plain.held = Held::kCodes;
   plain.int8 = int8;
   plain.quant = weights.packed();
   Linear ordered = plain;
@@ -85,7 +85,8 @@ TEST(Linear, MultipliesRowsInItsOwnOrder) {
 TEST(Linear, AsksForNoFormsWhereItHasAnOrder) {
   const kernels::QuantWeights weights({kN, 64, kGroup, 4, kernels::FloatType::kF16}, 3);
   Linear linear;
-  linear.quantised = linear.int8 = true;
+  linear.held = Held::kCodes;
+  linear.int8 = true;
   linear.quant = weights.packed();
   EXPECT_EQ(linear.forms(), ActivationForms::int8_bit(kGroup));
   const int32_t order = 0;

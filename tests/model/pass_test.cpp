@@ -56,7 +56,8 @@ class PassTest : public testing::Test {
     Linear weight;
     weight.n = random_columns();
     weight.k = kK << random(0, 6);
-    weight.quantised = weight.int8 = true;
+    weight.held = Held::kCodes;
+    weight.int8 = true;
     weight.quant = {.n = weight.n,
                     .k = weight.k,
                     .group = kGroup,

@@ -60,7 +60,7 @@ class PlacerTest : public testing::Test {
     m.name = "layer.codes";
     m.linear = {.n = kRows,
                 .k = kColumns,
-                .quantised = true,
+                .held = Held::kCodes,
                 .quant = {.n = kRows,
                           .k = kColumns,
                           .group = kGroup,
@@ -126,7 +126,7 @@ TEST_F(PlacerTest, TheStorePacksCodes) {
   WeightStore store;
   const Result<Linear> placed = store.place(codes());
   ASSERT_TRUE(placed) << placed.error().message;
-  ASSERT_TRUE(placed->quantised);
+  ASSERT_TRUE(placed->has_codes());
   store.pack(team_, {});
   const auto words = static_cast<size_t>(kernels::packed_word_bytes(kRows, kColumns, 4));
   const auto scales = static_cast<size_t>(
@@ -219,11 +219,11 @@ TEST_F(PlacerTest, ASlotHasShapeAndFormAndNoWeightsYet) {
   SlotPlacer slots;
   const Result<Linear> quantised = slots.place(codes()), plain = slots.place(floats());
   ASSERT_TRUE(quantised && plain);
-  EXPECT_TRUE(quantised->quantised);
+  EXPECT_TRUE(quantised->has_codes());
   EXPECT_EQ(quantised->quant.words, nullptr);
   EXPECT_EQ(quantised->quant.scales, nullptr);
   EXPECT_EQ(quantised->weight_bytes(), WeightStore().place(codes())->weight_bytes());
-  EXPECT_FALSE(plain->quantised);
+  EXPECT_EQ(plain->held, Held::kFloats);
   EXPECT_EQ(plain->floats.rows, nullptr);
   EXPECT_EQ(plain->weight_bytes(), WeightStore().place(floats())->weight_bytes());
   const std::vector<StoredMatrix> taken = slots.take();

@@ -1,5 +1,5 @@
-// gemm_quant_bf16 and gemm_float_bf16 on AMX tiles: weights are widened (or rounded) to bf16, so
-// that sums stay in tiles over all of k and no scale is applied to a product.
+// gemm_quant_bf16, gemm_float_bf16 and gemm_float8_bf16 on AMX tiles: weights are widened (or
+// rounded) to bf16, so that sums stay in tiles over all of k and no scale is applied to a product.
 //
 // A tile of weights is 32 elements of k by 16 columns as [16 pairs][16 columns][2]. A word of the
 // packed matrix holds 8 elements of one column, the 16 columns side by side, so a line of 16 words
@@ -17,6 +17,7 @@
 #include "kernels/amx/product.h"
 #include "kernels/avx512/panel.h"
 #include "kernels/avx512/spread.h"
+#include "kernels/float8_layout.h"
 #include "kernels/isa.h"
 
 namespace weir::kernels::amx {
@@ -150,25 +151,14 @@ void widen_sixteens(const Spread& spread, int32_t steps, uint16_t* out) {
   }
 }
 
-// 32 stored numbers times `scale` as bf16, each 8 in the order of Bf16Rows; only e4m3 is scaled.
+// 32 stored numbers as bf16, each 8 in the order of Bf16Rows.
 template <FloatType kType>
-WEIR_INLINE __m512i load_row(const uint8_t* at, __m512 scale, __m512i order) {
-  if constexpr (kType == FloatType::kBF16) {
-    return _mm512_permutexvar_epi16(order, _mm512_loadu_si512(at));
-  } else {
-    __m512 low, high;
-    if constexpr (kType == FloatType::kE4M3) {
-      const auto* bytes = reinterpret_cast<const __m128i*>(at);
-      low = _mm512_mul_ps(avx512::widen_e4m3(_mm_loadu_si128(bytes)), scale);
-      high = _mm512_mul_ps(avx512::widen_e4m3(_mm_loadu_si128(bytes + 1)), scale);
-    } else {
-      const __m512i both = _mm512_loadu_si512(at);
-      low = _mm512_cvtph_ps(_mm512_castsi512_si256(both));
-      high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1));
-    }
-    return _mm512_permutexvar_epi16(order,
-                                    reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
-  }
+WEIR_INLINE __m512i load_row(const uint8_t* at, __m512i order) {
+  const __m512i both = _mm512_loadu_si512(at);
+  if constexpr (kType == FloatType::kBF16) return _mm512_permutexvar_epi16(order, both);
+  const __m512 low = _mm512_cvtph_ps(_mm512_castsi512_si256(both));
+  const __m512 high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1));
+  return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
 }
 
 // Lane c of rows[i] to lane i of rows[c].
@@ -215,21 +205,14 @@ WEIR_INLINE __m512i pair_order() {
 template <FloatType kType>
 void round_block(const FloatMatrix& w, int32_t column, int32_t first, int32_t steps,
                  uint16_t* out) {
-  constexpr int64_t kBytes = kType == FloatType::kE4M3 ? 1 : 2;
   const __m512i order = pair_order();
-  const int64_t stride = kBytes * w.k;
+  const int64_t stride = 2 * int64_t{w.k};
   const int32_t columns = w.n - column < kBlockRows ? w.n - column : kBlockRows;
-  const uint8_t* at =
-      static_cast<const uint8_t*>(w.rows) + column * stride + kBytes * int64_t{first};
-  for (int32_t step = 0; step < steps; ++step, at += kBytes * kStep, out += kPanelStep) {
+  const uint8_t* at = static_cast<const uint8_t*>(w.rows) + column * stride + 2 * int64_t{first};
+  for (int32_t step = 0; step < steps; ++step, at += 2 * kStep, out += kPanelStep) {
     __m512i rows[kBlockRows];
     repeat<kBlockRows>([&](auto c) WEIR_INLINE_LAMBDA {
-      __m512 scale = _mm512_setzero_ps();
-      if constexpr (kType == FloatType::kE4M3) {
-        if (c.value < columns)
-          scale = avx512::e4m3_scale(w, column + c.value, first + step * kStep);
-      }
-      rows[c.value] = c.value < columns ? load_row<kType>(at + c.value * stride, scale, order)
+      rows[c.value] = c.value < columns ? load_row<kType>(at + c.value * stride, order)
                                         : _mm512_setzero_si512();
     });
     transpose16(rows);
@@ -264,10 +247,35 @@ void fill_panel(const FloatMatrix& w, int32_t column, int32_t first, int32_t ste
                 uint16_t* out) {
   if (w.type == FloatType::kBF16)
     round_block<FloatType::kBF16>(w, column, first, steps, out);
-  else if (w.type == FloatType::kE4M3)
-    round_block<FloatType::kE4M3>(w, column, first, steps, out);
   else
     round_block<FloatType::kF16>(w, column, first, steps, out);
+}
+// A pair of columns, 4 apart, of the block's 16 rows is a row of a tile.
+void fill_panel(const Float8Matrix& w, int32_t column, int32_t first, int32_t steps, Spread&,
+                uint16_t* out) {
+  const int64_t block = column / kBlockRows;
+  const uint8_t* numbers = w.numbers + block * block_number_bytes(w) + int64_t{first} * kBlockRows;
+  const float* scales = w.scales + block * block_scales(w);
+  const __m512i order = _mm512_add_epi16(
+      _mm512_cvtepu8_epi16(_mm256_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9,
+                                            9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15)),
+      _mm512_set1_epi32(16 << 16));  // Lane c of both halves.
+  for (int32_t step = 0; step < steps; ++step, out += kPanelStep) {
+    const float* at = scales + (first + step * kStep) / w.scale_columns * scale_lanes(w);
+    const __m512 scale = _mm512_mul_ps(w.row_scales ? _mm512_loadu_ps(at) : _mm512_set1_ps(*at),
+                                       _mm512_set1_ps(kFloat8Unit));
+    const auto column_at = [&](int32_t i) WEIR_INLINE_LAMBDA {
+      const auto* bytes = reinterpret_cast<const __m128i*>(numbers + i * kBlockRows);
+      return _mm512_mul_ps(avx512::widen_e4m3(_mm_loadu_si128(bytes)), scale);
+    };
+    repeat<kTileRows>([&](auto p) WEIR_INLINE_LAMBDA {
+      constexpr int kFirst = p.value / 4 * 8 + p.value % 4;
+      const auto both =
+          reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(column_at(kFirst + 4), column_at(kFirst)));
+      _mm512_store_si512(out + 32 * p.value, _mm512_permutexvar_epi16(order, both));
+    });
+    numbers += kStep * kBlockRows;
+  }
 }
 
 // Up to kPanelBlocks blocks of columns, from `column` on, for rows that lie x_stride bytes apart.
@@ -415,10 +423,12 @@ void fill_gemm_bf16(Ops& ops) {
   ops.round_rows = round_rows;
   ops.gemm_quant_bf16 = gemm_bf16<HardwareTiles, QuantMatrix>;
   ops.gemm_float_bf16 = gemm_bf16<HardwareTiles, FloatMatrix>;
+  ops.gemm_float8_bf16 = gemm_bf16<HardwareTiles, Float8Matrix>;
 }
 void fill_gemm_bf16_emulated(Ops& ops) {
   ops.gemm_quant_bf16 = gemm_bf16<EmulatedTiles, QuantMatrix>;
   ops.gemm_float_bf16 = gemm_bf16<EmulatedTiles, FloatMatrix>;
+  ops.gemm_float8_bf16 = gemm_bf16<EmulatedTiles, Float8Matrix>;
 }
 
 }  // namespace weir::kernels::amx

@@ -21,59 +21,39 @@ struct Tile {
   const uint8_t* weights;  // The first of the tile's weight rows.
   int64_t weight_stride;   // In bytes.
   const float* x[kTileRows];
-  const FloatMatrix* matrix;
-  int32_t column;  // Of the first weight row.
+  int32_t k;
 };
 
 template <int kColumns, int kRows, FloatType kType>
 void run_tile(const Tile& tile, float* y, int64_t y_stride) {
   constexpr int kBytes = float_type_bytes(kType);
-  constexpr bool kScaled = kType == FloatType::kE4M3;
-  const int32_t k = tile.matrix->k;
+  const int32_t k = tile.k;
   __m256 c[kRows * kColumns];
   repeat<kRows * kColumns>([&](auto i) WEIR_INLINE_LAMBDA { c[i.value] = _mm256_setzero_ps(); });
   const auto weights = [&](int n, int32_t i) WEIR_INLINE_LAMBDA {
     return tile.weights + n * tile.weight_stride + int64_t{i} * kBytes;
   };
   int32_t i = 0;
-  while (i < k) {
-    // As far as one scale goes.
-    __m256 scale[kColumns];
-    int32_t end = k;
-    if constexpr (kScaled) {
+  for (; i + 8 <= k; i += 8) {
+    __m256 w[kColumns];
+    repeat<kColumns>([&](auto n)
+                         WEIR_INLINE_LAMBDA { w[n.value] = widen8<kType>(weights(n.value, i)); });
+    repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
+      const __m256 x = _mm256_loadu_ps(tile.x[m.value] + i);
       repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
-        scale[n.value] = e4m3_scale(*tile.matrix, tile.column + n.value, i);
+        __m256& sum = c[m.value * kColumns + n.value];
+        sum = _mm256_fmadd_ps(w[n.value], x, sum);
       });
-      const int64_t next = int64_t{i / tile.matrix->scale_columns + 1} * tile.matrix->scale_columns;
-      if (next < k) end = static_cast<int32_t>(next);
-    }
-    const auto scaled = [&](auto n, __m256 w) WEIR_INLINE_LAMBDA {
-      if constexpr (kScaled) return _mm256_mul_ps(w, scale[n.value]);
-      return w;
-    };
-    for (; i + 8 <= end; i += 8) {
-      __m256 w[kColumns];
-      repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
-        w[n.value] = scaled(n, widen8<kType>(weights(n.value, i)));
-      });
-      repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
-        const __m256 x = _mm256_loadu_ps(tile.x[m.value] + i);
-        repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
-          __m256& sum = c[m.value * kColumns + n.value];
-          sum = _mm256_fmadd_ps(w[n.value], x, sum);
-        });
-      });
-    }
-    if (i >= end) continue;
-    const int32_t left = k - i;
+    });
+  }
+  if (const int32_t left = k - i; left > 0) {
     repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
       const __m256 x = _mm256_maskload_ps(tile.x[m.value] + i, lanes_below(left));
       repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
         __m256& sum = c[m.value * kColumns + n.value];
-        sum = _mm256_fmadd_ps(scaled(n, widen_some<kType>(weights(n.value, i), left)), x, sum);
+        sum = _mm256_fmadd_ps(widen_some<kType>(weights(n.value, i), left), x, sum);
       });
     });
-    i = k;
   }
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
     repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
@@ -88,8 +68,7 @@ void run_columns(const FloatMatrix& w, const float* x, int64_t x_stride, const G
   Tile tile;
   tile.weight_stride = int64_t{w.k} * float_type_bytes(kType);
   tile.weights = static_cast<const uint8_t*>(w.rows) + column * tile.weight_stride;
-  tile.matrix = &w;
-  tile.column = column;
+  tile.k = w.k;
   for (int32_t row = 0; row < range.rows; row += kTileRows) {
     const int32_t count = range.rows - row < kTileRows ? range.rows - row : kTileRows;
     for (int32_t m = 0; m < count; ++m)
@@ -121,8 +100,6 @@ void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, cons
       return gemm<FloatType::kF16>(w, x, x_stride, range);
     case FloatType::kBF16:
       return gemm<FloatType::kBF16>(w, x, x_stride, range);
-    case FloatType::kE4M3:
-      return gemm<FloatType::kE4M3>(w, x, x_stride, range);
   }
 }
 

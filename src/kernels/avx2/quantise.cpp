@@ -4,6 +4,7 @@
 #include "kernels/avx2/gemm.h"
 #include "kernels/avx2/spread.h"
 #include "kernels/avx2/widen.h"
+#include "kernels/float8_layout.h"
 
 namespace weir::kernels::avx2 {
 namespace {
@@ -67,18 +68,6 @@ void widen(const uint8_t* from, int32_t k, float* out) {
   if (i < k)
     _mm256_maskstore_ps(out + i, lanes_below(k - i),
                         widen_some<kType>(from + int64_t{i} * kBytes, k - i));
-}
-
-void widen_e4m3_row(const FloatMatrix& w, int32_t row, float* out) {
-  const uint8_t* from = static_cast<const uint8_t*>(w.rows) + int64_t{row} * w.k;
-  for (int32_t i = 0; i < w.k; i += 8) {
-    const __m256 scale = e4m3_scale(w, row, i);
-    if (i + 8 <= w.k)
-      _mm256_storeu_ps(out + i, _mm256_mul_ps(widen8<FloatType::kE4M3>(from + i), scale));
-    else
-      _mm256_maskstore_ps(out + i, lanes_below(w.k - i),
-                          _mm256_mul_ps(widen_some<FloatType::kE4M3>(from + i, w.k - i), scale));
-  }
 }
 
 // One stored float, broadcast.
@@ -172,8 +161,19 @@ void widen_row(const FloatMatrix& w, int32_t row, float* out) {
       return widen<FloatType::kF16>(from, w.k, out);
     case FloatType::kBF16:
       return widen<FloatType::kBF16>(from, w.k, out);
-    case FloatType::kE4M3:
-      return widen_e4m3_row(w, row, out);
+  }
+}
+
+void widen_float8_row(const Float8Matrix& w, int32_t row, float* out) {
+  const int32_t block = row / kBlockRows, lane = row % kBlockRows;
+  const uint8_t* from = w.numbers + block * block_number_bytes(w) + lane;
+  const float* scales = w.scales + block * block_scales(w) + (w.row_scales ? lane : 0);
+  for (int32_t i = 0; i < w.k; i += 8, from += 8 * kBlockRows) {
+    alignas(8) uint8_t bytes[8];
+    for (int j = 0; j < 8; ++j) bytes[j] = from[j * kBlockRows];
+    const float scale = scales[i / w.scale_columns * scale_lanes(w)] * kFloat8Unit;
+    const __m256 numbers = widen_e4m3(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
+    _mm256_storeu_ps(out + i, _mm256_mul_ps(numbers, _mm256_set1_ps(scale)));
   }
 }
 

@@ -85,7 +85,7 @@ WEIR_INLINE __m256 byte_scales8(ByteScale kind, const uint8_t* at) {
       return _mm256_castsi256_ps(_mm256_max_epu32(
           _mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes8(at)), 23), _mm256_set1_epi32(0x00400000)));
     default:
-      return _mm256_mul_ps(widen_e4m3(bytes8(at)), _mm256_set1_ps(kE4m3Unit));
+      return _mm256_mul_ps(widen_e4m3(bytes8(at)), _mm256_set1_ps(kFloat8Unit));
   }
 }
 

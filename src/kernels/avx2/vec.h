@@ -25,6 +25,9 @@ struct Vec {
   static constexpr int kKeyVecs = 2;
   static constexpr int kValueRows = 6;
   static constexpr int kValueVecs = 2;
+  static constexpr int kFloat8Rows = 3;
+  static constexpr int kFloat8Accumulators = 8;
+  static constexpr int kFloat8PanelRows = 4;
 
   static Mask first(int n) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -48,6 +51,14 @@ struct Vec {
     for (int i = 0; i < kLanes; ++i)
       if ((lanes >> i & 1) != 0) halves[i] = p[i];
     return load(halves);
+  }
+  // 16 of them.
+  static void load_float8(const uint8_t* p, Float& low, Float& high) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m256i x = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
+    const __m256i halves = _mm256_and_si256(x, _mm256_set1_epi16(static_cast<int16_t>(0xbfff)));
+    low = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+    high = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
   }
   static void store(float* p, Float x, All = {}) { _mm256_storeu_ps(p, x); }
   static void store(float* p, Float x, Mask m) { _mm256_maskstore_ps(p, m.lanes, x); }

@@ -13,26 +13,17 @@ namespace weir::kernels::avx2 {
 
 WEIR_INLINE int32_t float_bytes(FloatType type) { return float_type_bytes(type); }
 
-// 8 float8 e4m3, each divided by kE4m3Unit: as f16 they are that, denormals included.
-inline constexpr float kE4m3Unit = 256;
+// 8 float8 e4m3, each divided by kFloat8Unit: as f16 they are that, denormals included.
 WEIR_INLINE __m256 widen_e4m3(__m128i bytes) {
   // The sign is in bits 15 and 14 after the shift.
   const __m128i x = _mm_slli_epi16(_mm_cvtepi8_epi16(bytes), 7);
   return _mm256_cvtph_ps(_mm_and_si128(x, _mm_set1_epi16(static_cast<int16_t>(0xbfff))));
-}
-// What row `row` of an e4m3 matrix is multiplied by at column k, once it is widened so.
-WEIR_INLINE __m256 e4m3_scale(const FloatMatrix& w, int32_t row, int32_t k) {
-  const int64_t across = (w.k + w.scale_columns - 1) / w.scale_columns;
-  const float scale = w.scales[row / w.scale_rows * across + k / w.scale_columns];
-  return _mm256_set1_ps(scale * kE4m3Unit);
 }
 
 template <FloatType kType>
 WEIR_INLINE __m256 widen8(const uint8_t* at) {
   if constexpr (kType == FloatType::kF32) {
     return _mm256_loadu_ps(reinterpret_cast<const float*>(at));
-  } else if constexpr (kType == FloatType::kE4M3) {  // Divided by kE4m3Unit.
-    return widen_e4m3(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
   } else {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
     if constexpr (kType == FloatType::kF16) return _mm256_cvtph_ps(bits);

@@ -9,7 +9,10 @@ void fill_gemm(Ops& ops) {
   ops.gemm_quant_int8 = gemm_quant_int8;
   ops.gemm_quant_f32 = gemm_quant_f32;
   ops.gemm_float_f32 = gemm_float_f32;
+  ops.gemm_float8_f32 = gemm_float8_f32;
 }
+
+void fill_gemm_in_order(Ops& ops) { ops.gemm_float8_f32 = gemm_float8_f32_in_order; }
 
 void fill_gemm_four_pipes(Ops& ops) { ops.gemm_quant_int8 = gemm_quant_int8_pairs; }
 

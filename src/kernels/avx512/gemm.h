@@ -25,5 +25,10 @@ void gemm_quant_f32(const QuantMatrix& w, const float* x, int64_t x_stride, cons
                     void* scratch);
 void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, const GemmRange& range,
                     void* scratch);
+void gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t x_stride,
+                     const GemmRange& range, void* scratch);
+// gemm_float8_f32 for processors that fetch in order (simd/weight_fetch.h).
+void gemm_float8_f32_in_order(const Float8Matrix& w, const float* x, int64_t x_stride,
+                              const GemmRange& range, void* scratch);
 
 }  // namespace weir::kernels::avx512

@@ -13,11 +13,9 @@ namespace {
 
 constexpr int kTile = 4;
 
-// The 16 weights stored at `at`; of e4m3 divided by kE4m3Unit.
+// The 16 weights stored at `at`.
 template <FloatType kType>
 WEIR_INLINE __m512 load_weights(const uint8_t* at) {
-  if constexpr (kType == FloatType::kE4M3)
-    return widen_e4m3(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
   return widen16(kType, at);
 }
 
@@ -26,8 +24,6 @@ template <FloatType kType>
 WEIR_INLINE __m512 load_weights(const uint8_t* at, __mmask16 lanes) {
   if constexpr (kType == FloatType::kF32) {
     return _mm512_maskz_loadu_ps(lanes, at);
-  } else if constexpr (kType == FloatType::kE4M3) {
-    return widen_e4m3(_mm_maskz_loadu_epi8(lanes, at));
   } else {
     const __m256i bits = _mm256_maskz_loadu_epi16(lanes, at);
     if constexpr (kType == FloatType::kF16) return _mm512_cvtph_ps(bits);
@@ -63,21 +59,17 @@ struct Tile {
   const uint8_t* weights;  // The first of the tile's weight rows.
   int64_t weight_stride;   // In bytes.
   const float* x[kTile];
-  const FloatMatrix* matrix;
-  int32_t column;  // Of the first weight row.
+  int32_t k;
 };
 
-// The 16 elements from `i` on, or the lanes of them that there are; `scale`: of each column, where
-// the type has scales.
+// The 16 elements from `i` on, or the lanes of them that there are.
 template <int kColumns, int kRows, FloatType kType, class... Lanes>
-WEIR_INLINE void accumulate(const Tile& tile, int32_t i, const __m512* scale, __m512* c,
-                            Lanes... lanes) {
+WEIR_INLINE void accumulate(const Tile& tile, int32_t i, __m512* c, Lanes... lanes) {
   constexpr int kBytes = float_type_bytes(kType);
   __m512 w[kColumns];
   repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
     w[n.value] = load_weights<kType>(
         tile.weights + n.value * tile.weight_stride + int64_t{i} * kBytes, lanes...);
-    if constexpr (kType == FloatType::kE4M3) w[n.value] = _mm512_mul_ps(w[n.value], scale[n.value]);
   });
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
     __m512 x;
@@ -94,27 +86,13 @@ WEIR_INLINE void accumulate(const Tile& tile, int32_t i, const __m512* scale, __
 
 template <int kColumns, int kRows, FloatType kType>
 void run_tile(const Tile& tile, float* y, int64_t y_stride) {
-  const int32_t k = tile.matrix->k;
+  const int32_t k = tile.k;
   __m512 c[kRows * kColumns];
   repeat<kRows * kColumns>([&](auto i) WEIR_INLINE_LAMBDA { c[i.value] = _mm512_setzero_ps(); });
   int32_t i = 0;
-  while (i < k) {
-    // As far as one scale goes.
-    __m512 scale[kColumns];
-    int32_t end = k;
-    if constexpr (kType == FloatType::kE4M3) {
-      repeat<kColumns>([&](auto n) WEIR_INLINE_LAMBDA {
-        scale[n.value] = e4m3_scale(*tile.matrix, tile.column + n.value, i);
-      });
-      const int64_t next = int64_t{i / tile.matrix->scale_columns + 1} * tile.matrix->scale_columns;
-      if (next < k) end = static_cast<int32_t>(next);
-    }
-    for (; i + 16 <= end; i += 16) accumulate<kColumns, kRows, kType>(tile, i, scale, c);
-    if (i >= end) continue;
-    accumulate<kColumns, kRows, kType>(tile, i, scale, c,
-                                       static_cast<__mmask16>((1u << (k - i)) - 1));
-    i = k;
-  }
+  for (; i + 16 <= k; i += 16) accumulate<kColumns, kRows, kType>(tile, i, c);
+  if (i < k)
+    accumulate<kColumns, kRows, kType>(tile, i, c, static_cast<__mmask16>((1u << (k - i)) - 1));
   repeat<kRows>([&](auto m) WEIR_INLINE_LAMBDA {
     float* out = y + m.value * y_stride;
     const __m512* sums = c + m.value * kColumns;
@@ -135,8 +113,7 @@ void run_columns(const FloatMatrix& w, const float* x, int64_t x_stride, const G
   Tile tile;
   tile.weight_stride = int64_t{w.k} * float_type_bytes(kType);
   tile.weights = static_cast<const uint8_t*>(w.rows) + column * tile.weight_stride;
-  tile.matrix = &w;
-  tile.column = column;
+  tile.k = w.k;
   for (int32_t row = 0; row < range.rows; row += kTile) {
     const int32_t count = range.rows - row < kTile ? range.rows - row : kTile;
     for (int32_t m = 0; m < count; ++m) {
@@ -166,8 +143,6 @@ void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, cons
       return gemm<FloatType::kF16>(w, x, x_stride, range);
     case FloatType::kBF16:
       return gemm<FloatType::kBF16>(w, x, x_stride, range);
-    case FloatType::kE4M3:
-      return gemm<FloatType::kE4M3>(w, x, x_stride, range);
   }
 }
 

@@ -44,19 +44,11 @@ WEIR_INLINE __m512 widen16(FloatType type, const uint8_t* at) {
 
 WEIR_INLINE int32_t float_bytes(FloatType type) { return float_type_bytes(type); }
 
-// 16 float8 e4m3, each divided by kE4m3Unit: as f16 they are that, denormals included.
-inline constexpr float kE4m3Unit = 256;
+// 16 float8 e4m3, each divided by kFloat8Unit: as f16 they are that, denormals included.
 WEIR_INLINE __m512 widen_e4m3(__m128i bytes) {
   // The sign is in bits 15 and 14 after the shift.
   const __m256i x = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
   return _mm512_cvtph_ps(_mm256_and_si256(x, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
-}
-
-// What row `row` of an e4m3 matrix is multiplied by at column k, once it is widened so.
-WEIR_INLINE __m512 e4m3_scale(const FloatMatrix& w, int32_t row, int32_t k) {
-  const int64_t across = (w.k + w.scale_columns - 1) / w.scale_columns;
-  const float scale = w.scales[row / w.scale_rows * across + k / w.scale_columns];
-  return _mm512_set1_ps(scale * kE4m3Unit);
 }
 
 // Widens the scales of one block; returns whether its tiles may use kMagic. REQUIRES: they are

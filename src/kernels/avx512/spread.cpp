@@ -36,7 +36,7 @@ WEIR_INLINE __m512 byte_scales16(const uint8_t* at) {
   if constexpr (kKind == ByteScale::kE8m0)  // 0 stands for 2^-127, a denormal.
     return _mm512_castsi512_ps(_mm512_max_epu32(
         _mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes16(at)), 23), _mm512_set1_epi32(0x00400000)));
-  return _mm512_mul_ps(widen_e4m3(bytes16(at)), _mm512_set1_ps(kE4m3Unit));
+  return _mm512_mul_ps(widen_e4m3(bytes16(at)), _mm512_set1_ps(kFloat8Unit));
 }
 
 template <ByteScale kKind>

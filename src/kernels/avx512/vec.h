@@ -36,6 +36,11 @@ struct Vec {
   static constexpr int kKeyVecs = 2;
   static constexpr int kValueRows = 6;
   static constexpr int kValueVecs = 4;
+  // Products of float8 weights: rows of a tile that widens them itself, and sums that it takes at
+  // once; from how many rows on weights are widened once for all tiles.
+  static constexpr int kFloat8Rows = 8;
+  static constexpr int kFloat8Accumulators = 16;
+  static constexpr int kFloat8PanelRows = 33;
 
   static Mask first(int n) { return static_cast<Mask>((1u << n) - 1); }
   static Mask range(int begin, int end) { return static_cast<Mask>(first(end) & ~first(begin)); }
@@ -50,6 +55,15 @@ struct Vec {
   }
   static Float load(const uint16_t* p, Mask m) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p));
+  }
+  // 32 float8 e4m3 as halves (kFloat8Unit), widened.
+  static void load_float8(const uint8_t* p, Float& low, Float& high) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    // The sign is in bits 15 and 14 after the shift.
+    const __m512i x = _mm512_slli_epi16(_mm512_cvtepi8_epi16(bytes), 7);
+    const __m512i halves = _mm512_and_si512(x, _mm512_set1_epi16(static_cast<int16_t>(0xbfff)));
+    low = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+    high = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
   }
   static void store(float* p, Float x, All = {}) { _mm512_storeu_ps(p, x); }
   static void store(float* p, Float x, Mask m) { _mm512_mask_storeu_ps(p, m, x); }

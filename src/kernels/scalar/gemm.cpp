@@ -63,6 +63,26 @@ void gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride, cons
   }
 }
 
+void gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t x_stride,
+                     const GemmRange& range, void*) {
+  for (int32_t column = range.begin; column < range.end; ++column) {
+    const Float8Row weights(w, column);
+    for (int32_t m = 0; m < range.rows; ++m) {
+      const float* row = x + source_row(range, m) * x_stride;
+      float c = 0;
+      for (int32_t begin = 0; begin < w.k;) {
+        const int32_t end = float8_stretch(w, begin).end;
+        float s[4] = {0, 0, 0, 0};
+        for (int32_t i = begin; i < end; ++i)
+          s[i % 4] = std::fma(weights.number(i), row[i], s[i % 4]);
+        c = std::fma(((s[0] + s[1]) + s[2]) + s[3], weights.scale(begin), c);
+        begin = end;
+      }
+      range.y[m * range.y_stride + column] = c;
+    }
+  }
+}
+
 }  // namespace
 
 void fill_gemm(Ops& ops) {
@@ -70,8 +90,10 @@ void fill_gemm(Ops& ops) {
   ops.gemm_quant_int8 = gemm_quant_int8;
   ops.gemm_quant_f32 = gemm_quant_f32;
   ops.gemm_float_f32 = gemm_float_f32;
+  ops.gemm_float8_f32 = gemm_float8_f32;
   ops.dequantise_row = dequantise_row;
   ops.widen_row = widen_row;
+  ops.widen_float8_row = widen_float8_row;
 }
 
 }  // namespace weir::kernels::scalar

@@ -78,12 +78,20 @@ void gemm_float_bf16(const FloatMatrix& w, const Bf16Rows& x, const GemmRange& r
   });
 }
 
+void gemm_float8_bf16(const Float8Matrix& w, const Bf16Rows& x, const GemmRange& range, void*) {
+  gemm_bf16(w.k, x, range, [&](int32_t column, int32_t i) {
+    const Float8Row row(w, column);
+    return bf16_to_float(round_to_bf16(row.number(i) * row.scale(i)));
+  });
+}
+
 }  // namespace
 
 void fill_gemm_bf16(Ops& ops) {
   ops.round_rows = round_rows;
   ops.gemm_quant_bf16 = gemm_quant_bf16;
   ops.gemm_float_bf16 = gemm_float_bf16;
+  ops.gemm_float8_bf16 = gemm_float8_bf16;
 }
 
 }  // namespace weir::kernels::scalar

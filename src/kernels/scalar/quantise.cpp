@@ -60,4 +60,9 @@ void widen_row(const FloatMatrix& w, int32_t row, float* out) {
   for (int32_t i = 0; i < w.k; ++i) out[i] = widen_weight(w, row, i);
 }
 
+void widen_float8_row(const Float8Matrix& w, int32_t row, float* out) {
+  const Float8Row weights(w, row);
+  for (int32_t i = 0; i < w.k; ++i) out[i] = weights.number(i) * weights.scale(i);
+}
+
 }  // namespace weir::kernels::scalar

@@ -7,14 +7,15 @@
 #include <cstring>
 
 #include "base/dtype.h"
+#include "kernels/float8_layout.h"
 #include "kernels/ops.h"
 #include "kernels/quant_layout.h"
 
 namespace weir::kernels::scalar {
 
-inline float e4m3_to_float(uint8_t bits) {
-  // As f16 the value is 2^-8 times as large, denormals included.
-  return half_to_float(static_cast<uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7)) * 256.0f;
+// Float8 e4m3, divided by kFloat8Unit: as f16 it is that, denormals included.
+inline float e4m3_half(uint8_t bits) {
+  return half_to_float(static_cast<uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7));
 }
 
 // Element `i` of an array of `type`, which need not be aligned.
@@ -25,7 +26,6 @@ inline float widen(FloatType type, const void* array, int64_t i) {
     std::memcpy(&value, at, sizeof value);
     return value;
   }
-  if (type == FloatType::kE4M3) return e4m3_to_float(*at);
   uint16_t bits;
   std::memcpy(&bits, at, sizeof bits);
   return type == FloatType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
@@ -33,11 +33,31 @@ inline float widen(FloatType type, const void* array, int64_t i) {
 
 // One weight of a FloatMatrix.
 inline float widen_weight(const FloatMatrix& w, int32_t row, int32_t column) {
-  const float value = widen(w.type, w.rows, int64_t{row} * w.k + column);
-  if (w.type != FloatType::kE4M3) return value;
-  const int64_t across = (w.k + w.scale_columns - 1) / w.scale_columns;
-  return value * w.scales[row / w.scale_rows * across + column / w.scale_columns];
+  return widen(w.type, w.rows, int64_t{row} * w.k + column);
 }
+
+// One row of a Float8Matrix.
+class Float8Row {
+ public:
+  Float8Row(const Float8Matrix& w, int32_t row)
+      : w_(w),
+        numbers_(w.numbers + row / kBlockRows * block_number_bytes(w) + row % kBlockRows),
+        scales_(w.scales + row / kBlockRows * block_scales(w)) {
+    if (w.row_scales) scales_ += row % kBlockRows;
+  }
+
+  // Divided by kFloat8Unit.
+  float number(int32_t column) const { return e4m3_half(numbers_[int64_t{column} * kBlockRows]); }
+  // What such a number is multiplied by.
+  float scale(int32_t column) const {
+    return scales_[column / w_.scale_columns * scale_lanes(w_)] * kFloat8Unit;
+  }
+
+ private:
+  const Float8Matrix& w_;
+  const uint8_t* numbers_;
+  const float* scales_;
+};
 
 // What a byte of a group's scale stands for.
 inline float byte_scale_value(ByteScale kind, uint8_t byte) {
@@ -51,7 +71,7 @@ inline float byte_scale_value(ByteScale kind, uint8_t byte) {
     case ByteScale::kE4m3:
       break;
   }
-  return e4m3_to_float(byte);
+  return e4m3_half(byte) * kFloat8Unit;
 }
 
 // One row of a QuantMatrix: where its numbers lie among its block's.

@@ -161,17 +161,10 @@ Embedding::Embedding(WeightBinder& binder, const ModelSpec& spec)
   if (spec.embed_norm) norm_ = binder.norm(kWholeModel, *spec.embed_norm, spec.hidden_size);
 }
 
-void Embedding::read(const Pass& pass, const Linear& table, int32_t row, float* out) {
-  if (table.quantised)
-    pass.ops.dequantise_row(table.quant, row, out);
-  else
-    pass.ops.widen_row(table.floats, row, out);
-}
-
 void Embedding::embed(const Pass& pass, int32_t row, int32_t token) const {
   CHECK(token >= 0 && token < weight_.n);
   float* out = pass.ws.residual.begin_row(row);
-  read(pass, weight_, token, out);
+  read_row(pass.ops, weight_, token, out);
   if (scale_ != 1) pass.ops.scale(scale_, weight_.k, out);
 }
 
@@ -182,7 +175,7 @@ void Embedding::finish(const Pass& pass, int32_t row) const {
     CHECK(position < positions_.n);
     // No sublayer has begun: its input's place is free.
     float* vector = pass.normed() + int64_t{row} * residual.width();
-    read(pass, positions_, position, vector);
+    read_row(pass.ops, positions_, position, vector);
     residual.add_row(pass.ops, vector, 1, row);
   }
   if (norm_)

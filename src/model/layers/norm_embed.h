@@ -98,8 +98,6 @@ class Embedding {
   const Linear& weight() const { return weight_; }
 
  private:
-  static void read(const Pass& pass, const Linear& table, int32_t row, float* out);
-
   Linear weight_;
   Linear positions_;  // [positions, hidden], or none.
   std::optional<NormWeights> norm_;

@@ -46,10 +46,7 @@ void TokenTable::finish_row(const Pass& pass, int32_t row) const {
   int32_t token = vector ? 0 : pass.batch.token_of(row);
   if (token >= table_.n) token = 0;
   float* stored = pass.ws.at(row_, pass.member);
-  if (table_.quantised)
-    pass.ops.dequantise_row(table_.quant, token, stored);
-  else
-    pass.ops.widen_row(table_.floats, token, stored);
+  read_row(pass.ops, table_, token, stored);
   pass.ops.add_scaled(stored, std::sqrt(static_cast<float>(layer_width_)), width(), x);
   pass.ops.scale(std::sqrt(0.5f), width(), x);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "kernels/quant_layout.h"
 
 namespace weir::model {
 
@@ -42,16 +43,19 @@ float Fp8Rows::scale(const Bases& bases, int64_t row, int64_t column) const {
                                     : load_float(scales_.type, bases[1], at);
 }
 
-int32_t Fp8Rows::e4m3_columns() const {
-  if (scales_.columns >= k_) return k_;
-  return scales_.columns % 32 == 0 ? static_cast<int32_t>(scales_.columns) : 0;
+std::optional<RowSource::Float8Scales> Fp8Rows::float8() const {
+  const int64_t columns = std::min<int64_t>(scales_.columns, k_);
+  if (k_ % kernels::kPackStep != 0 || columns % kernels::kPackStep != 0) return {};
+  // A scale for the matrix is that of any number of rows.
+  const int64_t rows = scales_.row_step == 0 ? kernels::kBlockRows : scales_.rows;
+  return Float8Scales{.rows = rows, .columns = static_cast<int32_t>(columns)};
 }
 
-void Fp8Rows::e4m3(const Bases& bases, int64_t first, int32_t count, uint8_t* numbers,
-                   float* scales) const {
+void Fp8Rows::float8_rows(const Bases& bases, int64_t first, int32_t count, uint8_t* numbers,
+                          float* scales) const {
   std::memcpy(numbers, bases[0] + first * k_, static_cast<size_t>(count) * static_cast<size_t>(k_));
   for (int64_t row = first; row < first + count; ++row)
-    for (int64_t column = 0; column < k_; column += e4m3_columns())
+    for (int64_t column = 0; column < k_; column += scales_.columns)
       *scales++ = scale(bases, row, column);
 }
 

@@ -24,9 +24,9 @@ class Fp8Rows final : public RowSource {
 
   void rows(const Bases& bases, int64_t first, int32_t count,
             kernels::RowNumbers* out) const override;
-  int32_t e4m3_columns() const override;
-  void e4m3(const Bases& bases, int64_t first, int32_t count, uint8_t* numbers,
-            float* scales) const override;
+  std::optional<Float8Scales> float8() const override;
+  void float8_rows(const Bases& bases, int64_t first, int32_t count, uint8_t* numbers,
+                   float* scales) const override;
   void floats(const Bases& bases, int64_t first, int32_t count, float* out) const override;
 
  private:
