@@ -16,6 +16,8 @@ constexpr size_t kSlabBytes = size_t{64} << 20;
 // About 1 MiB of 4-bit words at a width of 4,096: long enough to keep a claim cheap, short enough
 // that the last block does not keep the others waiting.
 constexpr int32_t kJobBlocks = 32;
+// A piece of floats that are copied: as much as a job of words.
+constexpr int64_t kCopyBytes = int64_t{1} << 20;
 // Rows that are gathered together: 64 bytes of a transposed column of 16-bit numbers.
 constexpr int32_t kGatherRows = 32;
 
@@ -128,7 +130,10 @@ Result<const void*> WeightStore::add_floats(const StoredMatrix& m) {
     return data;
   }
   WEIR_ASSIGN(std::byte * copy, allocate(bytes));
-  std::memcpy(copy, data, static_cast<size_t>(bytes));
+  for (int64_t at = 0; at < bytes; at += kCopyBytes)
+    copy_jobs_.push_back({&file, m.piece[0].offset + static_cast<uint64_t>(at),
+                          {copy + at, static_cast<size_t>(std::min(kCopyBytes, bytes - at))}});
+  stored_bytes_ += bytes;
   return copy;
 }
 
@@ -310,17 +315,25 @@ int64_t WeightStore::run(const GatherJob& job) {
   return (job.end - job.begin) * (s.bytes() / s.n);
 }
 
+int64_t WeightStore::run(const CopyJob& job) {
+  std::memcpy(job.to.data(), job.file->bytes().data() + job.offset, job.to.size());
+  job.file->drop(job.offset, job.to.size());
+  return static_cast<int64_t>(job.to.size());
+}
+
 void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
   std::atomic<int64_t> done{0};
   const auto packs = static_cast<int32_t>(jobs_.size());
   const auto gathers = packs + static_cast<int32_t>(gather_jobs_.size());
-  const auto turns = gathers + static_cast<int32_t>(turn_jobs_.size());
+  const auto copies = gathers + static_cast<int32_t>(copy_jobs_.size());
+  const auto turns = copies + static_cast<int32_t>(turn_jobs_.size());
   const auto count = turns + static_cast<int32_t>(sourced_jobs_.size());
   team.run([&](int member) {
     for (int32_t i = team.claim(); i < count; i = team.claim()) {
       const int64_t bytes = i < packs     ? run(jobs_[static_cast<size_t>(i)])
                             : i < gathers ? run(gather_jobs_[static_cast<size_t>(i - packs)])
-                            : i < turns   ? run(turn_jobs_[static_cast<size_t>(i - gathers)])
+                            : i < copies  ? run(copy_jobs_[static_cast<size_t>(i - gathers)])
+                            : i < turns   ? run(turn_jobs_[static_cast<size_t>(i - copies)])
                                           : run(sourced_jobs_[static_cast<size_t>(i - turns)]);
       done.fetch_add(bytes, std::memory_order_relaxed);
       if (member == 0 && progress) progress(done.load(std::memory_order_relaxed), stored_bytes_);
@@ -346,6 +359,7 @@ void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64
   sourced_jobs_ = {};
   jobs_ = {};
   gather_jobs_ = {};
+  copy_jobs_ = {};
   turn_jobs_ = {};
 }
 

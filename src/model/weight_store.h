@@ -31,8 +31,8 @@ class WeightStore final : public Placer {
   // 64-byte aligned memory that lives as long as the store.
   Result<std::byte*> allocate(int64_t bytes);
 
-  // Float rows stay in place in their file, or are copied where the file has them unaligned. Of any
-  // other matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are
+  // Float rows stay in place in their file, unless it has them unaligned. Of those and of any other
+  // matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are copied or
   // gathered row by row, codes that are wanted as columns become float32, exactly, and rows of a
   // source are packed as their RowPacker says.
   Result<Linear> place(const StoredMatrix& matrix) override;
@@ -123,6 +123,13 @@ class WeightStore final : public Placer {
     int32_t begin = 0, end = 0;
   };
   static int64_t run(const GatherJob& job);
+  // A piece of float rows that are copied as they are.
+  struct CopyJob {
+    const FileView* file = nullptr;
+    size_t offset = 0;
+    std::span<std::byte> to;
+  };
+  static int64_t run(const CopyJob& job);
   struct TurnJob {
     QuantSource source;
     float* rows = nullptr;
@@ -150,6 +157,7 @@ class WeightStore final : public Placer {
   size_t slab_used_ = 0;
   std::vector<Job> jobs_;
   std::vector<GatherJob> gather_jobs_;
+  std::vector<CopyJob> copy_jobs_;
   std::vector<TurnJob> turn_jobs_;
   std::vector<std::unique_ptr<Sourced>> sourced_;
   std::vector<SourcedJob> sourced_jobs_;
