@@ -131,7 +131,8 @@ Result<const void*> WeightStore::add_floats(const StoredMatrix& m) {
   }
   WEIR_ASSIGN(std::byte * copy, allocate(bytes));
   for (int64_t at = 0; at < bytes; at += kCopyBytes)
-    copy_jobs_.push_back({&file, m.piece[0].offset + static_cast<uint64_t>(at),
+    copy_jobs_.push_back({&file,
+                          m.piece[0].offset + static_cast<uint64_t>(at),
                           {copy + at, static_cast<size_t>(std::min(kCopyBytes, bytes - at))}});
   stored_bytes_ += bytes;
   return copy;

@@ -32,8 +32,8 @@ class WeightStore final : public Placer {
   Result<std::byte*> allocate(int64_t bytes);
 
   // Float rows stay in place in their file, unless it has them unaligned. Of those and of any other
-  // matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are copied or
-  // gathered row by row, codes that are wanted as columns become float32, exactly, and rows of a
+  // matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are copied
+  // or gathered row by row, codes that are wanted as columns become float32, exactly, and rows of a
   // source are packed as their RowPacker says.
   Result<Linear> place(const StoredMatrix& matrix) override;
   // `count` elements, as `runs` has them, widened to float32, plus `offset`.

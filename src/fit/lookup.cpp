@@ -1,0 +1,68 @@
+#include "fit/lookup.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "card/default_model.h"
+#include "fit/headers.h"
+#include "hub/cache.h"
+#include "hub/client.h"
+#include "hub/selection.h"
+#include "hub/settings.h"
+#include "hub/transport.h"
+
+namespace weir::fit {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The nearest folder above that is there: what is fetched would lie on its disk.
+std::string existing(fs::path path) {
+  std::error_code error;
+  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  return path.string();
+}
+
+Result<Found> at_hub(const hub::Settings& settings, const hub::ModelName& name) {
+  WEIR_ASSIGN(const std::unique_ptr<hub::Transport> transport, hub::curl_transport(settings));
+  hub::Client client(settings, *transport);
+  WEIR_ASSIGN(const hub::HubModel model, client.resolve(name));
+  Found found;
+  WEIR_ASSIGN(found.files, fetch_headers(client, model));
+  found.id = model.name.id;
+  found.commit = model.info.commit;
+  found.here = false;
+  found.file_bytes = hub::total_bytes(model.files);
+  found.disk = existing(settings.cache);
+  return found;
+}
+
+}  // namespace
+
+Result<Found> look_up(const Options& options) {
+  Found found;
+  if (options.model.empty()) {
+    found.files = card::default_model();
+    return found;
+  }
+  std::error_code error;
+  if (fs::exists(options.model, error) || !hub::ModelName::looks_like(options.model)) {
+    WEIR_ASSIGN(found.files, card::ModelFiles::open(options.model));
+    found.disk = found.files.path();
+    return found;
+  }
+  WEIR_ASSIGN(const hub::ModelName name, hub::ModelName::parse(options.model));
+  WEIR_ASSIGN(const hub::Settings settings, hub::Settings::from_environment());
+  WEIR_ASSIGN(const std::optional<hub::Snapshot> cached, hub::Cache(settings.cache).find(name));
+  if (!cached) return at_hub(settings, name);
+  WEIR_ASSIGN(found.files, card::ModelFiles::open(cached->model_path));
+  found.id = cached->id;
+  found.commit = cached->commit;
+  found.disk = found.files.path();
+  return found;
+}
+
+}  // namespace weir::fit
