@@ -28,7 +28,7 @@ std::string existing(fs::path path) {
 
 Result<Found> at_hub(const hub::Settings& settings, const hub::ModelName& name) {
   WEIR_ASSIGN(const std::unique_ptr<hub::Transport> transport, hub::curl_transport(settings));
-  hub::Client client(settings, *transport);
+  WEIR_ASSIGN(hub::Client client, hub::Client::create(settings, *transport));
   WEIR_ASSIGN(const hub::HubModel model, client.resolve(name));
   Found found;
   WEIR_ASSIGN(found.files, fetch_headers(client, model));
@@ -56,7 +56,7 @@ Result<Found> look_up(const Options& options) {
   }
   WEIR_ASSIGN(const hub::ModelName name, hub::ModelName::parse(options.model));
   WEIR_ASSIGN(const hub::Settings settings, hub::Settings::from_environment());
-  WEIR_ASSIGN(const std::optional<hub::Snapshot> cached, hub::Cache(settings.cache).find(name));
+  const std::optional<hub::Snapshot> cached = hub::Cache(settings.cache).find(name);
   if (!cached) return at_hub(settings, name);
   WEIR_ASSIGN(found.files, card::ModelFiles::open(cached->model_path));
   found.id = cached->id;

@@ -8,6 +8,7 @@
 // Threads: one at a time, which waits for the answers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,11 +19,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "hub/answer.h"
 #include "hub/model_info.h"
 #include "hub/model_name.h"
 #include "hub/settings.h"
 #include "hub/transport.h"
 #include "hub/tree.h"
+#include "hub/url.h"
 
 namespace weir::hub {
 
@@ -54,34 +57,68 @@ struct SearchPage {
 
 class Client {
  public:
-  // `transport` outlives it.
-  Client(Settings settings, Transport& transport);
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  // Largest answer of the hub's API: a page of 1,000 files has 300 KB.
+  static constexpr size_t kAnswerBytesMax = size_t{16} << 20;
+
+  // `transport` outlives it. The error: the endpoint is no address.
+  static Result<Client> create(Settings settings, Transport& transport);
 
   const Settings& settings() const { return settings_; }
-  // Told while a request waits to be tried again, and why; for people who look on.
+  // Told when a request waits to be tried again, and why; for people who look on.
   void on_wait(std::function<void(const std::string& why)> told) { told_ = std::move(told); }
   // Asked often; true ends what runs with kCancelled.
   void stop_when(std::function<bool()> asked) { asked_ = std::move(asked); }
 
   // Info and tree. Errors: kNotFound, kForbidden (gated, private, disabled), kUnavailable (the hub
-  // does not answer), kInvalid (it answers nonsense).
+  // does not answer, or must not be asked: Settings::offline), kInvalid (it answers nonsense).
   Result<HubModel> resolve(const ModelName& name, std::span<const std::string> include = {});
-  // A whole small file, its hash checked.
+  // A whole small file, its hash checked. It is kept: a download does not fetch it again.
   Result<std::string> fetch_file(const HubModel& model, const TreeFile& file, size_t bytes_max);
-  // Parts of files, several at once; in the order asked. What no hash can prove: others are
-  // checked when the whole file is there.
+  // Parts of files, several at once; in the order asked. No hash proves a part: the whole file is
+  // checked when it is downloaded.
   Result<std::vector<std::string>> fetch_ranges(const HubModel& model,
                                                 std::span<const FileRange> ranges);
   Result<SearchPage> search(const SearchQuery& query);
 
+  // For the others of this folder.
+
+  // Where a file's bytes come from; a CDN's link expires.
+  struct Link {
+    Url url;
+    bool at_hub = false;
+  };
+  std::map<std::string, Link>& links() { return links_; }  // By commit and path.
+  // What fetch_file() has fetched of that blob. Null: nothing.
+  const std::string* fetched(const std::string& blob) const;
+  Transport& transport() { return *transport_; }
+  const Url& endpoint() const { return endpoint_; }
+  // With the token where it may go.
+  Request request_for(const Url& url) const;
+  Asked asked_for(const HubModel& model, const TreeFile& file) const;
+  void tell(const std::string& why) const;
+  bool stopped() const { return asked_ && asked_(); }
+
  private:
+  struct Answer {
+    ResponseHead head;
+    std::string body;
+  };
+
+  Client(Settings settings, Url endpoint, Transport& transport)
+      : settings_(std::move(settings)), endpoint_(std::move(endpoint)), transport_(&transport) {}
+
+  Result<Answer> ask(const std::string& path, const Asked& asked);
+  Result<Answer> ask_once(const Url& url, std::string& broken);
+  Result<void> wait(std::chrono::milliseconds time, const std::string& why);
+  Result<Tree> fetch_tree(const ModelInfo& info, const Asked& asked);
+
   Settings settings_;
-  Transport& transport_;
+  Url endpoint_;
+  Transport* transport_;
   std::function<void(const std::string& why)> told_;
   std::function<bool()> asked_;
+  std::map<std::string, Link> links_;
+  std::map<std::string, std::string> fetched_;  // By blob.
 };
 
 }  // namespace weir::hub

@@ -1,7 +1,8 @@
-// Transport: HTTP requests that run side by side on the thread that waits for them. curl_transport()
-// is the one that talks to the world; tests have one that follows a script.
+// Transport: HTTP requests that run side by side on the thread that waits for them.
+// curl_transport() is the one that talks to the world; tests have one that follows a script.
 //
-// Threads: all calls from one thread. Receivers are called from run() only.
+// Threads: all calls from one thread. Receivers are called from run() only, and from within one no
+// request may be started or cancelled.
 #pragma once
 
 #include <chrono>
@@ -23,11 +24,11 @@ struct ByteRange {
 };
 
 struct Request {
-  std::string url;
+  std::string url = {};
   bool head_only = false;
-  std::string token;               // Authorization: Bearer TOKEN. Empty: none.
-  std::optional<ByteRange> range;  // Range: bytes=begin-(end-1).
-  // For all of it. 0: none; a connection below 1 KB/s for 30 s ends in any case.
+  std::string token = {};               // Authorization: Bearer TOKEN. Empty: none.
+  std::optional<ByteRange> range = {};  // Range: bytes=begin-(end-1).
+  // For all of it. 0: none; an answer below 1 KB/s for 30 s ends in any case.
   std::chrono::milliseconds time{0};
 };
 
@@ -72,7 +73,9 @@ class Transport {
 
 // Over libcurl. Speaks https, and http only where `settings.endpoint` does. Other hosts than the
 // endpoint's must have public addresses, or one of the endpoint's kind (loopback, private): else a
-// hub could have this machine ask what only it can reach. The error: libcurl cannot be set up.
+// hub could have this machine ask what only it can reach. Where a proxy is configured (https_proxy,
+// http_proxy, all_proxy, no_proxy) it is the proxy that knows addresses, and refuses them.
+// The error: libcurl cannot be set up.
 Result<std::unique_ptr<Transport>> curl_transport(const Settings& settings);
 
 }  // namespace weir::hub

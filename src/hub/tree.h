@@ -16,19 +16,23 @@
 namespace weir::hub {
 
 struct TreeFile {
-  std::string path;  // "model.safetensors", "onnx/model.onnx"; is_safe_path().
+  std::string path = {};  // "model.safetensors", "1_Pooling/config.json"; is_safe_path().
   int64_t size = 0;
   // The name of its bytes, and the proof of them: the SHA-256 of a large file (64 digits), git's
   // SHA-1 of "blob SIZE\0" and the bytes of a small one (40 digits). Lower case.
-  std::string blob;
+  std::string blob = {};
+  // What huggingface_hub wants to find in the cache's list beside that: git's name of a large
+  // file's pointer, and the name that Xet has for its bytes. May be empty.
+  std::string pointer = {}, xet = {};
 
-  bool is_large() const { return blob.size() == 64; }  // Git LFS keeps it; a CDN sends it.
+  bool is_large() const;  // Git LFS keeps it; a CDN sends it.
 };
 
-// Below a snapshot's folder whatever else is there: relative, at most four folders deep, 255 bytes
-// a part, no part that is empty, "." or "..", no backslash or control character.
+// Below a snapshot's folder whatever else is there: relative, at most 16 parts of at most 255 bytes
+// and 1,024 in all, none of them empty, "." or "..", no backslash and no control character. (Parts
+// of Core ML's models lie seven folders deep.)
 bool is_safe_path(std::string_view path);
-// 40 or 64 lower-case hexadecimal digits.
+// 40 or 64 hexadecimal digits in lower case.
 bool is_blob_name(std::string_view text);
 
 struct Tree {
