@@ -19,13 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The nearest folder above that is there: what is fetched would lie on its disk.
-std::string existing(fs::path path) {
-  std::error_code error;
-  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
-  return path.string();
-}
-
 Result<Found> at_hub(const hub::Settings& settings, const hub::ModelName& name) {
   WEIR_ASSIGN(const std::unique_ptr<hub::Transport> transport, hub::curl_transport(settings));
   WEIR_ASSIGN(hub::Client client, hub::Client::create(settings, *transport));
@@ -36,11 +29,18 @@ Result<Found> at_hub(const hub::Settings& settings, const hub::ModelName& name) 
   found.commit = model.info.commit;
   found.here = false;
   found.file_bytes = hub::total_bytes(model.files);
-  found.disk = existing(settings.cache);
+  found.disk = existing_folder(settings.cache);
   return found;
 }
 
 }  // namespace
+
+std::string existing_folder(const std::string& wanted) {
+  fs::path path = wanted;
+  std::error_code error;
+  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  return path.string();
+}
 
 Result<Found> look_up(const Options& options) {
   Found found;

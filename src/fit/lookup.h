@@ -23,6 +23,9 @@ struct Found {
   std::string disk;
 };
 
+// `path`, or the nearest folder above it that is there: on the disk that it would lie on.
+std::string existing_folder(const std::string& path);
+
 // Of --model; without, the model compiled in. A folder of that name wins. Errors: those of
 // card::ModelFiles::open() and of hub::Client.
 Result<Found> look_up(const Options& options);
