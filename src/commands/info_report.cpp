@@ -18,7 +18,7 @@ int64_t tensor_bytes(const card::Checkpoint& checkpoint) {
   return bytes;
 }
 
-const char* word_of(kernels::FloatType kv_type) {
+const char* kv_word(kernels::FloatType kv_type) {
   return kv_type == kernels::FloatType::kF32 ? "f32" : "f16";
 }
 
@@ -36,7 +36,7 @@ void print_model(const ModelReport& r) {
   std::printf("kernels: %s on %s, %d threads, compute %s, kv %s\n\n",
               std::string(kernels::isa_name(r.choice.isa)).c_str(),
               kernels::processor_name().c_str(), r.choice.threads,
-              std::string(word_of(r.choice.compute)).c_str(), word_of(r.choice.kv_type));
+              std::string(word_of(r.choice.compute)).c_str(), kv_word(r.choice.kv_type));
 }
 
 void print_plan(const MemoryPlan& plan) {
@@ -130,7 +130,7 @@ void print_info_json(const ModelReport& r) {
   w.field("tensor_bytes", tensor_bytes(*r.choice.model_card.tensors));
   w.field("context", r.model.spec().context_max);
   w.field("isa", kernels::isa_name(r.choice.isa)).field("threads", r.choice.threads);
-  w.field("compute", word_of(r.choice.compute)).field("kv", word_of(r.choice.kv_type));
+  w.field("compute", word_of(r.choice.compute)).field("kv", kv_word(r.choice.kv_type));
   w.key("token").begin_object();
   w.field("weight_bytes", r.model.token_work().weight_bytes);
   w.field("macs", r.model.token_work().macs).end_object();

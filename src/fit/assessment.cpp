@@ -27,7 +27,7 @@ int64_t weights(const ModelFootprint& model) { return model.packed_weights + mod
 struct Candidate {
   Fit fit;
   TokenCost cost;
-  std::optional<ssd::ExpertLoad> load;  // Of experts on disk, without their memory.
+  std::optional<ssd::ExpertLoad> load{};  // Of experts on disk, without their memory.
 };
 
 class Assessor {

@@ -23,9 +23,12 @@ std::string ctx_size(int32_t context) { return "--ctx-size " + std::to_string(co
 
 // "40,960".
 std::string with_commas(int64_t number) {
-  std::string out = std::to_string(number);
-  for (auto at = static_cast<int64_t>(out.size()) - 3; at > 0; at -= 3)
-    out.insert(static_cast<size_t>(at), ",");
+  const std::string digits = std::to_string(number);
+  std::string out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
   return out;
 }
 

@@ -41,7 +41,7 @@ inline constexpr int64_t kExpertCyclesLeast = 8;
 struct Way {
   Options options;  // With which it would be started.
   ModelFootprint model;
-  std::string flags;  // Which of those options were not asked for: "--stream-experts".
+  std::string flags{};  // Which of those options were not asked for: "--stream-experts".
   bool less = false;  // They mean other numbers than the files'.
 };
 
@@ -57,8 +57,8 @@ struct Fit {
   int64_t lacks = 0;         // kNo: bytes that are missing.
   int64_t expert_bytes = 0;  // kStreams: memory for experts,
   int64_t experts = 0;       // of so many bytes.
-  bool crawls =
-      false;           // kNo: it would start with `flags`, but read nearly all experts for a token.
+  // kNo: it would start with `flags`, but read nearly all experts for every token.
+  bool crawls = false;
   std::string reason;  // kUnknown: which key, tensor or format.
 };
 
