@@ -8,18 +8,21 @@
 #include "commands/bench.h"
 #include "commands/calibrate.h"
 #include "commands/info.h"
+#include "commands/list.h"
 #include "commands/pack.h"
 #include "commands/perplexity.h"
+#include "commands/pull.h"
 #include "commands/quantize.h"
+#include "commands/rm.h"
+#include "commands/verify.h"
 #include "program/options.h"
 #include "server.h"
 
 namespace {
 
-weir::Result<void> run(const weir::Options& options) {
+// With a model that is here.
+weir::Result<void> run_model(const weir::Options& options) {
   switch (options.command) {
-    case weir::Command::kServe:
-      return weir::serve(options);
     case weir::Command::kInfo:
       return weir::show_info(options);
     case weir::Command::kBench:
@@ -32,8 +35,28 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::pack_model(options);
     case weir::Command::kQuantize:
       return weir::quantize_model(options);
+    default:
+      return {};
   }
-  return {};
+}
+
+weir::Result<void> run(const weir::Options& options) {
+  switch (options.command) {
+    case weir::Command::kServe:  // Which answers while it pulls.
+      return weir::serve(options);
+    case weir::Command::kPull:
+      return weir::run_pull(options);
+    case weir::Command::kList:
+      return weir::list_cache(options);
+    case weir::Command::kRm:
+      return weir::remove_from_cache(options);
+    case weir::Command::kVerify:
+      return weir::verify_cached(options);
+    default:
+      break;
+  }
+  WEIR_ASSIGN(const weir::Options here, weir::with_model_here(options));
+  return run_model(here);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "api/exchange/loading.h"
 #include "base/log.h"
 #include "base/thread_team.h"
+#include "commands/pull_report.h"
 #include "exec/executor.h"
 #include "net/file_limit.h"
 #include "net/http.h"
@@ -29,6 +30,7 @@
 #include "program/loaded_model.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
+#include "program/model_source.h"
 #include "program/network_memory.h"
 #include "program/pressure_watch.h"
 #include "program/start_report.h"
@@ -59,12 +61,14 @@ constexpr uint64_t kPressureMs = 2000;
 
 class Server {
  public:
+  // `to_pull`: a model of the hub that is fetched first, while the server says how far it is; then
+  // `options.model` names it, and nothing otherwise.
   Server(const Options& options, std::vector<api::KeySpec> keys, const ServeHooks& hooks,
-         ModelChoice choice)
+         std::optional<hub::ModelName> to_pull)
       : options_(options),
         keys_(std::move(keys)),
         hooks_(hooks),
-        choice_(std::move(choice)),
+        to_pull_(std::move(to_pull)),
         handle_(options.queue, std::bit_ceil(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
         limit_(memory_limit(options)),
         loading_(split_list(options.cors)),
@@ -73,6 +77,8 @@ class Server {
                 .tls = !options.tls_cert.empty()},
                api::CorsPolicy(split_list(options.cors))) {}
 
+  // Before run(), unless the model is to be pulled.
+  Result<void> choose();
   Result<void> run();
 
  private:
@@ -93,18 +99,21 @@ class Server {
 
   // Engine thread.
   void engine_main();
+  Result<void> pull();
+  Result<void> compute();
   Result<void> load(ThreadTeam& team);
   void become_ready(TextParts text);
   void watch();
   void release_freed();
 
-  const Options options_;
+  Options options_;
   std::vector<api::KeySpec> keys_;
   const ServeHooks& hooks_;
-  const ModelChoice choice_;
+  const std::optional<hub::ModelName> to_pull_;
+  ModelChoice choice_;  // Made before the model is loaded, and the same from then on.
   sched::EngineHandle handle_;
   const MemoryLimit limit_;
-  const api::LoadingAnswers loading_;
+  api::LoadingAnswers loading_;
   const api::Guard guard_;  // Of both.
   const steady_clock::time_point start_ = steady_clock::now();
 
@@ -270,12 +279,42 @@ void Server::finish_when_idle() {
 
 void Server::engine_main() {
   pthread_setname_np(pthread_self(), "weir-engine");
+  Result<void> served = to_pull_ ? pull() : Result<void>();
+  if (served) served = compute();
+  if (served) return;
+  failure_ = served.error();
+  loop_.stop();
+}
+
+// The model into the cache; /health says how far it is.
+Result<void> Server::pull() {
+  PullReport report(::isatty(STDOUT_FILENO) == 1 ? PullReport::Form::kBar : PullReport::Form::kLog);
+  PullWatch watch = report.watch();
+  const auto tell = [this](int64_t percent) {
+    loop_.post(
+        [this, stage = "pull " + std::to_string(percent) + " %"] { loading_.set_stage(stage); });
+  };
+  tell(0);
+  watch.on_progress = [tell, last = int64_t{0},
+                       on_progress = watch.on_progress](const hub::Progress& now) mutable {
+    if (const int64_t percent = percent_of(now); percent != last) tell(last = percent);
+    on_progress(now);
+  };
+  WEIR_ASSIGN(const hub::Snapshot snapshot, pull_model(options_, *to_pull_, watch));
+  loop_.post([this] { loading_.set_stage(""); });
+  options_.model = snapshot.model_path;
+  return choose();
+}
+
+Result<void> Server::choose() {
+  WEIR_ASSIGN(choice_, choose_model(options_));
+  return {};
+}
+
+// Until the server ends; an error means that it could not begin.
+Result<void> Server::compute() {
   ThreadTeam team(choice_.threads);
-  if (Result<void> loaded = load(team); !loaded) {
-    failure_ = loaded.error();
-    loop_.stop();
-    return;
-  }
+  WEIR_TRY(load(team));
   if (trace::Recorder* recorder = hooks_.recorder)
     team.run([&](int member) {
       recorder->attach(member == 0 ? "engine" : "team " + std::to_string(member));
@@ -283,6 +322,7 @@ void Server::engine_main() {
   engine_->run();
   engine_.reset();    // On the thread that owns what it holds.
   executor_.reset();  // Before the team that it runs on.
+  return {};
 }
 
 Result<void> Server::load(ThreadTeam& team) {
@@ -376,15 +416,21 @@ Result<void> serve(const Options& options) {
   return recorder.write(options.trace);
 }
 
-Result<void> serve(const Options& options, const ServeHooks& hooks) {
+Result<void> serve(const Options& given, const ServeHooks& hooks) {
+  Options options = given;
   log::configure(options.log_level, options.log_format);
   if (!hooks.on_ready) net::hold_signal(SIGHUP);  // A command ends with its terminal.
   if (!options.log_file.empty()) WEIR_TRY(log::to_file(options.log_file));
   std::signal(SIGPIPE, SIG_IGN);
   net::raise_file_limit();
-  WEIR_ASSIGN(ModelChoice choice, choose_model(options));
+  WEIR_ASSIGN(const ModelSource source, find_source(options));
+  const bool absent = source.name && source.path.empty();
+  if (!absent) options.model = source.path;
+  // Asks the kernel for the AMX tiles, before other threads start.
+  WEIR_TRY(kernels::choose_isa(options.isa));
   WEIR_ASSIGN(std::vector<api::KeySpec> keys, load_keys(options));
-  Server server(options, std::move(keys), hooks, std::move(choice));
+  Server server(options, std::move(keys), hooks, absent ? source.name : std::nullopt);
+  if (!absent) WEIR_TRY(server.choose());
   return server.run();
 }
 

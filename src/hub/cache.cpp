@@ -38,7 +38,8 @@ bool is_file_of(const fs::path& path, int64_t size) {
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == size;
 }
 
-// Makes the folders of `below` one by one; none of them may be a link out of `folder`.
+// Makes `folder`, which may lie where its owner has put it, and the folders of `below` in it one by
+// one: the hub has named those, and none of them may be a link to elsewhere.
 Result<void> make_folders(const fs::path& folder, const fs::path& below) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -201,7 +202,7 @@ std::optional<Snapshot> Cache::find(const ModelName& name) const {
 
 Result<void> Cache::begin(const HubModel& model) const {
   const fs::path folder = model_folder(model.name.id);
-  WEIR_TRY(make_folders(folder_, folder.filename() / "trees"));
+  WEIR_TRY(make_folders(folder / "trees", ""));
   tag_cache(folder_);
   return write_text(folder / "trees" / (model.tree.commit + ".json"), model.tree.to_json());
 }
@@ -216,7 +217,7 @@ Result<Snapshot> Cache::publish(const HubModel& model) const {
   for (const TreeFile& file : model.files) {
     CHECK(is_safe_path(file.path) && is_blob_name(file.blob));
     const fs::path path(file.path);
-    WEIR_TRY(make_folders(folder, fs::path("snapshots") / model.tree.commit / path.parent_path()));
+    WEIR_TRY(make_folders(folder / "snapshots", fs::path(model.tree.commit) / path.parent_path()));
     std::string target = "../../blobs/" + file.blob;
     for (auto slashes = std::ranges::count(file.path, '/'); slashes > 0; --slashes)
       target.insert(0, "../");
@@ -224,7 +225,7 @@ Result<Snapshot> Cache::publish(const HubModel& model) const {
   }
   if (!is_commit(model.name.revision)) {
     const fs::path ref(model.name.revision);
-    WEIR_TRY(make_folders(folder, fs::path("refs") / ref.parent_path()));
+    WEIR_TRY(make_folders(folder / "refs", ref.parent_path()));
     WEIR_TRY(write_text(folder / "refs" / ref, model.tree.commit));
   }
   done.model_path = model_path_of(done.folder, done.files);

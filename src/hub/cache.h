@@ -6,8 +6,8 @@
 //                     trees/COMMIT.json      all files of the commit: what "whole" means
 //   .locks/models--ORG--NAME/HASH.lock       held while a blob is fetched
 //
-// What lies there is not trusted: names that are none are passed over, and folders that are links
-// are neither written into nor emptied.
+// What lies there is not trusted: names that are none are passed over, no path of a hub's is
+// written through a link, and nothing is deleted through one.
 //
 // Threads: any; it holds nothing but the folder's name. Other processes may change what is there.
 #pragma once
@@ -28,12 +28,12 @@ namespace weir::hub {
 
 // A commit's files on this machine.
 struct Snapshot {
-  std::string id;      // "org/name".
-  std::string commit;  // 40 digits.
-  std::string folder;  // .../models--ORG--NAME/snapshots/COMMIT
+  std::string id = {};      // "org/name".
+  std::string commit = {};  // 40 digits.
+  std::string folder = {};  // .../models--ORG--NAME/snapshots/COMMIT
   // What to open as a model: the folder, or the first GGUF file in it.
-  std::string model_path;
-  std::vector<TreeFile> files;  // Of the model, as they are here.
+  std::string model_path = {};
+  std::vector<TreeFile> files = {};  // Of the model, as they are here.
 };
 
 class Cache {

@@ -43,12 +43,12 @@ struct FileRange {
 };
 
 struct SearchQuery {
-  std::string text, author;
-  std::string filter;              // A tag: "mlx", "gguf".
+  std::string text = {}, author = {};
+  std::string filter = {};         // A tag: "mlx", "gguf".
   std::string sort = "downloads";  // likes, lastModified, createdAt, trendingScore.
-  std::string parameters;          // "min:1B,max:9B".
+  std::string parameters = {};     // "min:1B,max:9B".
   int32_t limit = 20;              // At most 100.
-  std::string cursor;              // SearchPage::next of the page before; empty: the first.
+  std::string cursor = {};         // SearchPage::next of the page before; empty: the first.
 };
 struct SearchPage {
   std::vector<ModelInfo> models;

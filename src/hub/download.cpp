@@ -163,10 +163,10 @@ Result<bool> Download::open(size_t key) {
               PartialFile::open(path, cache_.lock_path(model_.name.id, job.file->blob), *job.file));
   if (!job.partial) {
     job.locked_until = client_.transport().now() + kLockTime;
-    others_ = concat({job.file->path, " is being fetched by another process"});
     return false;
   }
   if (size_of(path) == job.file->size) {  // Which has finished it.
+    job.partial->discard();
     job.partial.reset();
     job.done = true;
     ++progress_.files_done;
@@ -183,7 +183,11 @@ Result<void> Download::fill() {
   others_.clear();
   for (size_t key = 0; key < jobs_.size() && fetcher_.open() < options_.connections; ++key) {
     Job& job = jobs_[key];
-    if (job.done || client_.transport().now() < job.locked_until) continue;
+    if (job.done) continue;
+    if (client_.transport().now() < job.locked_until) {
+      others_ = job.file->path + " is being fetched by another process";
+      continue;
+    }
     if (!job.partial) {
       WEIR_ASSIGN(const bool begun, open(key));
       if (!begun || job.done) continue;

@@ -27,7 +27,7 @@ struct DownloadOptions {
   size_t connections = 4;
   int64_t disk_reserve = int64_t{5} << 30;  // Bytes that stay free on the disk.
   // Called some times a second, and at the end.
-  std::function<void(const Progress& progress)> on_progress;
+  std::function<void(const Progress& progress)> on_progress = {};
 };
 
 // What is missing of `model.files`; then the links and the ref. Errors: those of Client,

@@ -120,7 +120,8 @@ class Fetcher::OpenPiece final : public Receiver {
   bool ignored = false;  // The answer has the whole file.
   std::optional<Error> failure;
   Tries tries;
-  std::optional<Url> asked;  // For a link.
+  std::optional<Url> asked;          // For a link.
+  std::optional<Client::Link> link;  // That is being fetched from.
   int hops = 0;
   int expired = 0;  // Links, without a byte between.
 
@@ -271,10 +272,10 @@ Result<void> Fetcher::check_link(const OpenPiece& piece) const {
 }
 
 void Fetcher::fetch(OpenPiece& piece) {
-  const Client::Link& link = client_.links().at(model_.tree.commit + "/" + piece.piece.file->path);
+  piece.link = client_.links().at(model_.tree.commit + "/" + piece.piece.file->path);
   piece.begin(OpenPiece::State::kFetches);
   piece.taken_ = 0;
-  Request request = client_.request_for(link.url);
+  Request request = client_.request_for(piece.link->url);
   // Always a range: bridges to Xet refuse the whole of very large files.
   request.range = ByteRange{piece.at, piece.piece.range.end};
   piece.request = client_.transport().start(request, piece);
@@ -283,8 +284,7 @@ void Fetcher::fetch(OpenPiece& piece) {
 Result<void> Fetcher::take_end(OpenPiece& piece) {
   if (piece.failure) return tl::unexpected(*piece.failure);
   const int status = piece.head.status;
-  const std::string name = model_.tree.commit + "/" + piece.piece.file->path;
-  const Client::Link link = client_.links().at(name);
+  const Client::Link& link = *piece.link;
   if (piece.ending == Ending::kRefused) return fail(ErrorCode::kForbidden, piece.why);
   if (piece.ignored && !piece.piece.from_whole) {
     piece.state = OpenPiece::State::kStandsStill;
@@ -293,11 +293,14 @@ Result<void> Fetcher::take_end(OpenPiece& piece) {
   if (piece.ending == Ending::kBroken) return try_again(piece, piece.why);
   if (status == 200 || status == 206)
     return try_again(piece, link.url.host + ": the answer ended too early");
-  if (is_redirect(status)) return follow(piece, link.url);
+  if (is_redirect(status)) return follow(piece, Url(link.url));
   // The link has expired: the first new one is asked for at once.
   const bool may_be_old = status == 401 || status == 403 || status == 404 || status == 410;
   if (status == 416 || (may_be_old && !link.at_hub)) {
-    client_.links().erase(name);
+    // Another piece may have found a new one already.
+    const auto known = client_.links().find(model_.tree.commit + "/" + piece.piece.file->path);
+    if (known != client_.links().end() && known->second.url.text == link.url.text)
+      client_.links().erase(known);
     piece.asked.reset();
     return try_again(piece, concat({link.url.host, " answers ", std::to_string(status)}),
                      ++piece.expired == 1);

@@ -18,12 +18,12 @@ bool is_repo_id(std::string_view text);
 bool is_commit(std::string_view text);
 
 struct ModelName {
-  std::string id;                 // "org/name".
+  std::string id = {};            // "org/name".
   std::string revision = "main";  // A branch, a tag or a commit; safe as a path below a folder.
   bool revision_given = false;    // After an '@'.
   // After the colon: the path of a GGUF file, or the name of a quantisation (Q4_K_M), which is part
   // of a file's name. Empty: the model's safetensors.
-  std::string file;
+  std::string file = {};
 
   // The error says which part is wrong.
   static Result<ModelName> parse(std::string_view text);

@@ -121,10 +121,6 @@ void sync_folder_of(const std::string& path) {
 
 }  // namespace
 
-FileHandle::~FileHandle() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 PartialFile::PartialFile(std::string path, const TreeFile& file, FileHandle lock, FileHandle data)
     : path_(std::move(path)),
       blob_(file.blob),
@@ -215,12 +211,17 @@ Result<void> PartialFile::sync() {
   return save();
 }
 
-Result<void> PartialFile::restart() {
+void PartialFile::discard() {
+  (void)::unlink((path_ + ".weir").c_str());
+  (void)::unlink((path_ + ".weir.json").c_str());
+}
+
+// As if nothing had been written.
+void PartialFile::restart() {
   written_.clear();
   synced_.clear();
   hash_.emplace(blob_, static_cast<int64_t>(size_));
   hashed_ = 0;
-  return save();
 }
 
 Result<bool> PartialFile::hash(uint64_t bytes) {
@@ -246,7 +247,7 @@ Result<bool> PartialFile::finish(std::string& found) {
   found = hash_->finish();
   const std::string data_path = path_ + ".weir", list_path = path_ + ".weir.json";
   if (found != blob_) {
-    WEIR_TRY(restart());
+    restart();
     (void)::unlink(list_path.c_str());
     if (::ftruncate(data_.get(), 0) != 0 ||
         ::ftruncate(data_.get(), static_cast<off_t>(size_)) != 0)

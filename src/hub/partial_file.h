@@ -23,26 +23,10 @@
 #include "base/result.h"
 #include "hub/blob_hash.h"
 #include "hub/byte_ranges.h"
+#include "hub/file_handle.h"
 #include "hub/tree.h"
 
 namespace weir::hub {
-
-// A file descriptor that closes itself.
-class FileHandle {
- public:
-  FileHandle() = default;
-  explicit FileHandle(int fd) : fd_(fd) {}
-  FileHandle(FileHandle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileHandle& operator=(FileHandle&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileHandle();
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
 
 class PartialFile {
  public:
@@ -60,8 +44,8 @@ class PartialFile {
   Result<void> save();
   // The data to the disk, then the list.
   Result<void> sync();
-  // Forgets everything that is there.
-  Result<void> restart();
+  // Deletes what is there: another process has finished the blob.
+  void discard();
 
   // Hashes on, at most `bytes` of what is there without a gap. True: all of a whole file is hashed.
   Result<bool> hash(uint64_t bytes);
@@ -74,6 +58,7 @@ class PartialFile {
   PartialFile(std::string path, const TreeFile& file, FileHandle lock, FileHandle data);
 
   void read_list();
+  void restart();
   Result<void> failed(const char* what) const;
 
   std::string path_;

@@ -55,6 +55,12 @@ constexpr std::array kOptions = {
            "--rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor",
            "Weir takes this from config.json, of which --config-override replaces keys"},
 
+    Answer{"-hf -hfr --hf-repo -hff --hf-file --revision",
+           "a model of the Hugging Face hub is a model: --model ORG/NAME[@REVISION][:FILE]"},
+    Answer{"-hft --hf-token",
+           "a token on the command line is seen by all users of the machine: set HF_TOKEN"},
+    Answer{"--download-dir", "models lie in Hugging Face's cache; HF_HOME says where"},
+
     // Always so.
     Answer{"-fa --flash-attn --flash-attention --no-flash-attn",
            "attention always works in blocks, without a matrix of all scores; there is nothing to "
@@ -94,10 +100,8 @@ constexpr std::array kOptions = {
     Answer{"--lora --lora-scaled --enable-lora --lora-modules --lora-init-without-apply "
            "--max-loras --max-lora-rank",
            "Weir has no adapters: merge them into the weights, and give that folder by --model"},
-    Answer{"-hf -hfr --hf-repo -hff --hf-file -hft --hf-token -mu --model-url -dr --docker-repo "
-           "--offline --download-dir --revision",
-           "Weir downloads nothing: give a model's folder by --model; that of Hugging Face's cache "
-           "(models--ORG--NAME) will do"},
+    Answer{"-mu --model-url -dr --docker-repo",
+           "Weir fetches models of the Hugging Face hub only: --model ORG/NAME[:FILE]"},
     Answer{"-md --model-draft --draft --draft-max --draft-min --draft-n --draft-p-min "
            "--spec-type --speculative-config --speculative-model --num-speculative-tokens",
            "Weir has no speculative decoding"},
@@ -120,10 +124,12 @@ constexpr std::array kOptions = {
 
 constexpr std::array kWords = {
     Answer{"run chat", "weir --model DIR serves a model; any OpenAI client talks to it"},
-    Answer{"pull push create rm cp import",
-           "Weir downloads and stores no models: give a folder by --model"},
-    Answer{"list ls ps show stop",
-           "Weir serves one model a process: see /v1/models and 'weir info'"},
+    Answer{"download", "weir pull ORG/NAME fetches a model"},
+    Answer{"push create cp import",
+           "Weir makes and sends no models: it reads folders, GGUF files and the Hugging Face hub"},
+    Answer{"ls", "weir list lists the models that are here"},
+    Answer{"delete remove", "weir rm ORG/NAME deletes a model"},
+    Answer{"ps show stop", "Weir serves one model a process: see /v1/models and 'weir info'"},
 };
 
 bool holds(std::string_view names, std::string_view name) {

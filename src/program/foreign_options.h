@@ -15,7 +15,7 @@ std::string_view short_name(std::string_view option);
 // What Weir has instead of such an option ("-ngl", "--max-model-len"); empty for unknown names.
 std::string_view foreign_option(std::string_view flag);
 
-// What Weir has instead of such a command ("run", "pull").
+// What Weir has instead of such a command ("run", "push").
 std::string_view foreign_command(std::string_view word);
 
 }  // namespace weir

@@ -226,10 +226,15 @@ bool is_service_link(std::string_view value) {
   return value.starts_with("tcp://") || value.starts_with("udp://") || value.starts_with("sctp://");
 }
 
+// What is deleted must be named on the line.
+bool only_on_the_line(const Row& row, const CommandRow& command) {
+  return command.command == Command::kRm && row.name == "model";
+}
+
 Source read_environment(const CommandRow& command) {
   Source source;
   for (const Row& row : option_rows()) {
-    if (!(row.commands & command.bit)) continue;
+    if (!(row.commands & command.bit) || only_on_the_line(row, command)) continue;
     const std::string name = environment_name(row.name);
     const char* value = std::getenv(name.c_str());
     if (value == nullptr || (*value == '\0' && !empty_is_given(row.name))) continue;
@@ -290,7 +295,7 @@ Result<Source> read_file_of_options(const std::string& path, const CommandRow& c
     const Row* row = find_row(name);
     if (row == nullptr || name == "config")
       return fail(ErrorCode::kConfig, where + ": " + unknown_option(name, command));
-    if (row->commands & command.bit)
+    if ((row->commands & command.bit) && !only_on_the_line(*row, command))
       give(source, *row, std::string(where).append(": ").append(name), std::string(value));
   }
   return source;
@@ -307,13 +312,15 @@ Result<Source> read_sources(const std::vector<std::string>& words, const Command
   return given;
 }
 
-// quantize MODEL OUT: the first words are options without their names.
-void name_folders(std::vector<std::string>& words) {
-  constexpr std::array<const char*, 2> kNames = {"--to", "--model"};
+// quantize MODEL OUT, pull MODEL: the first words are options without their names.
+void name_words(const CommandRow& command, std::vector<std::string>& words) {
+  if (command.words.empty()) return;
+  constexpr std::array<const char*, 2> kNames = {"--model", "--to"};
+  const size_t most = command.command == Command::kQuantize ? 2 : 1;
   size_t count = 0;
-  while (count < kNames.size() && count < words.size() && !words[count].starts_with("-")) ++count;
+  while (count < most && count < words.size() && !words[count].starts_with("-")) ++count;
   for (size_t i = count; i-- > 0;)
-    words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), kNames[1 - i]);
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), kNames[i]);
 }
 
 // The command that the first word names; it is taken out of `words`.
@@ -335,7 +342,7 @@ Result<const CommandRow*> take_command(std::vector<std::string>& words) {
     }
     command = &*found;
     words.erase(words.begin());
-    if (command->command == Command::kQuantize) name_folders(words);
+    name_words(*command, words);
   } else if (const auto info = std::ranges::find(words, "--info"); info != words.end()) {
     command = &*std::ranges::find(command_rows(), Command::kInfo, &CommandRow::command);
     words.erase(info);  // As SwiftLM spells it.

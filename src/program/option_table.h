@@ -17,18 +17,24 @@
 namespace weir {
 
 // Which commands take an option.
-enum : uint8_t {
+enum : uint16_t {
   kServeOnly = 1,
   kInfoToo = 2,
   kBenchOnly = 4,
   kPerplexityOnly = 8,
   kCalibrateToo = 16,
   kPackOnly = 32,
-  kQuantizeOnly = 64
+  kQuantizeOnly = 64,
+  kPullOnly = 128,
+  kListOnly = 256,
+  kRmOnly = 512,
+  kVerifyOnly = 1024
 };
 // The commands that run a model, and those that plan it.
-inline constexpr uint8_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
-inline constexpr uint8_t kPlanning = kServeOnly | kInfoToo;
+inline constexpr uint16_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
+inline constexpr uint16_t kPlanning = kServeOnly | kInfoToo;
+// Those that open a model, and pull one of the hub that is not here.
+inline constexpr uint16_t kOpening = kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly;
 
 struct Bytes {
   int64_t Options::*field;
@@ -59,7 +65,7 @@ struct Row {
   std::string_view name;   // Without the dashes.
   std::string_view value;  // What stands for the value in --help; empty for a switch.
   Field field;
-  uint8_t commands;
+  uint16_t commands;
   std::string_view group;
   std::string_view help;
   std::string_view fallback;  // The default, as a person would say it.
@@ -68,8 +74,9 @@ struct Row {
 struct CommandRow {
   std::string_view name;
   Command command;
-  uint8_t bit;
+  uint16_t bit;
   std::string_view help;
+  std::string_view words = {};  // What stands after the command: options without their names.
 };
 
 std::span<const Row> option_rows();

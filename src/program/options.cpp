@@ -68,10 +68,19 @@ std::string_view word_for(const std::array<Word<T>, n>& words, T value) {
 
 // The table. Groups appear in --help in the order of their first row.
 const std::array kRows = {
-    Row{"model", "DIR", &Options::model, kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly,
-        "Model",
-        "Folder with config.json and safetensors (Hugging Face or MLX layout), or a GGUF file",
+    Row{"model", "MODEL", &Options::model, kOpening | kPullOnly | kRmOnly | kVerifyOnly, "Model",
+        "Folder with config.json and safetensors (Hugging Face or MLX layout), a GGUF file, or a "
+        "model of the Hugging Face hub, ORG/NAME[@REVISION][:FILE], which is pulled where it is "
+        "not here; FILE: a GGUF file or a quantisation's name (Q4_K_M)",
         "weir-tiny-moe, compiled in"},
+    Row{"offline", "", Switch{&Options::offline}, kOpening | kPullOnly, "Model",
+        "Ask no hub: take only what is here (as HF_HUB_OFFLINE=1 does)", "off"},
+    Row{"include", "GLOB", &Options::include, kPullOnly, "Model",
+        "Fetch the files whose paths match, instead of those that a model is; '*' also matches "
+        "slashes. May be repeated",
+        "what Weir reads of a model"},
+    Row{"dry-run", "", Switch{&Options::dry_run}, kPullOnly, "Model",
+        "Only say what would be fetched", "off"},
     Row{"alias", "NAME[,NAME]", Names{&Options::alias}, kPlanning, "Model",
         "Names under which clients find the model; answers and /v1/models show the first. '*' "
         "among them: whatever name a request uses. May be repeated",
@@ -83,8 +92,7 @@ const std::array kRows = {
         "fast: int8 activations, bf16 for prompts on AMX; exact: float32 throughout", "fast"},
     Row{"kv-cache", "f16|f32", Choice{choose<&Options::kv_cache, kFloatWords>}, kEvery, "Model",
         "How keys and values are stored", "f16, with --compute exact f32"},
-    Row{"config-override", "KEY=VALUE", &Options::config_override,
-        kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly, "Model",
+    Row{"config-override", "KEY=VALUE", &Options::config_override, kOpening | kPullOnly, "Model",
         "Replace a key of config.json where the file is wrong: VALUE is JSON (null says that there "
         "is no such thing), dots lead into objects (rope_scaling.factor=8). May be repeated; in "
         "the environment one a line",
@@ -126,17 +134,20 @@ const std::array kRows = {
         "these two words, as Qwen3-Reranker does",
         "auto: as a LogitScore module in modules.json or classifier_from_token in config.json say"},
 
-    Row{"threads", "N", &Options::threads, kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly,
-        "Machine", "Compute threads", "the cores this process may use"},
-    Row{"isa", "scalar|avx2|avx512|amx", Choice{choose<&Options::isa, kIsaWords>},
-        kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly, "Machine",
-        "Use these kernels instead of the processor's best", "the best"},
+    Row{"threads", "N", &Options::threads, kOpening, "Machine", "Compute threads",
+        "the cores this process may use"},
+    Row{"isa", "scalar|avx2|avx512|amx", Choice{choose<&Options::isa, kIsaWords>}, kOpening,
+        "Machine", "Use these kernels instead of the processor's best", "the best"},
     Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning, "Machine",
         "Memory that weights, KV cache and buffers may take (4G, 512M)",
         "what the machine or cgroup has free, less a tenth"},
     Row{"kv-memory", "SIZE", Bytes{&Options::kv_memory}, kPlanning, "Machine",
         "Memory that keys and values may take; they take it as it is used, and give it back",
         "what is left"},
+    Row{"disk-reserve", "SIZE", Bytes{&Options::disk_reserve}, kOpening | kPullOnly, "Machine",
+        "Space that stays free on the disk where a model is pulled or packed; with less, nothing "
+        "is written",
+        "5G"},
 
     Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
         "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "
@@ -170,8 +181,6 @@ const std::array kRows = {
     Row{"output", "FILE", &Options::output, kPackOnly, "Experts from disk",
         "Where to write the bundle; elsewhere than by default nobody looks for it",
         "weir-experts.bundle in the model's folder, or in ~/.cache/weir"},
-    Row{"disk-reserve", "SIZE", Bytes{&Options::disk_reserve}, kPackOnly, "Experts from disk",
-        "Space that stays free on the disk; with less, nothing is written", "5G"},
 
     Row{"quantize", "2|3|4|5|6|8", &Options::quantize, kEvery, "Quantising",
         "Hold matrices that are stored in floats in so many bits, in groups of 64, by MLX's rule",
@@ -301,8 +310,6 @@ const std::array kRows = {
         "Tokens that each sequence has before decoding is timed", "8"},
     Row{"repetitions", "N", &Options::repetitions, kBenchOnly, "Benchmark",
         "Repetitions of each measurement; the median is reported", "5"},
-    Row{"json", "", Switch{&Options::json}, kBenchOnly, "Benchmark",
-        "Print JSON instead of a table", "off"},
     Row{"file", "TEXT", &Options::file, kPerplexityOnly, "Perplexity", "Text to measure (UTF-8)",
         "required"},
     Row{"ctx", "TOKENS", Tokens{&Options::ctx}, kPerplexityOnly, "Perplexity",
@@ -327,8 +334,10 @@ const std::array kRows = {
         "At the end write what the threads did last, for Perfetto; bench: of streams over loopback",
         "none"},
 
-    Row{"config", "FILE", &Options::config, kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly,
-        "General",
+    Row{"json", "", Switch{&Options::json}, kBenchOnly | kPullOnly | kListOnly | kVerifyOnly,
+        "General", "Print JSON instead of a table; pull: an object a line, as it goes on", "off"},
+    Row{"config", "FILE", &Options::config,
+        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly, "General",
         "Read options from this file: lines of name=value, names as here without the dashes, '#' "
         "begins a comment. Options of other commands may stand there",
         "none"},
@@ -347,7 +356,16 @@ constexpr std::array kCommands = {
     CommandRow{"pack", Command::kPack, kPackOnly,
                "Write a model's experts to a bundle that --stream-experts reads faster"},
     CommandRow{"quantize", Command::kQuantize, kQuantizeOnly,
-               "Write a model with its weights in 2 to 8 bits: weir quantize MODEL OUT"},
+               "Write a model with its weights in 2 to 8 bits", "MODEL OUT"},
+    CommandRow{"pull", Command::kPull, kPullOnly,
+               "Fetch a model of the Hugging Face hub into its cache",
+               "ORG/NAME[@REVISION][:FILE]"},
+    CommandRow{"list", Command::kList, kListOnly, "List the models of that cache"},
+    CommandRow{"rm", Command::kRm, kRmOnly, "Delete a model of that cache",
+               "ORG/NAME[@REVISION][:FILE]"},
+    CommandRow{"verify", Command::kVerify, kVerifyOnly,
+               "Read a model of that cache again, and compare it with its hashes",
+               "ORG/NAME[@REVISION]"},
 };
 
 std::string column(std::string text, size_t width) {
@@ -365,7 +383,7 @@ std::string flag_text(const Row& row) {
   return text;
 }
 
-std::vector<std::string_view> groups_of(uint8_t bit) {
+std::vector<std::string_view> groups_of(uint16_t bit) {
   std::vector<std::string_view> groups;
   for (const Row& row : kRows)
     if ((row.commands & bit) && std::ranges::find(groups, row.group) == groups.end())
@@ -385,7 +403,8 @@ std::string help_text(const CommandRow& command) {
       out += "  " + column(std::string(row.name), kWidth - 2) + std::string(row.help) + "\n";
   } else {
     out += "weir " + std::string(command.name) + ": " + std::string(command.help) + "\n\n";
-    out += "usage: weir " + std::string(command.name) + " [options]\n";
+    out += "usage: weir " + std::string(command.name) +
+           (command.words.empty() ? "" : " " + std::string(command.words)) + " [options]\n";
   }
   for (const std::string_view group : groups_of(command.bit)) {
     out += "\n" + std::string(group) + "\n";
@@ -431,7 +450,7 @@ std::string options_page() {
       "vLLM's "
       "options that Weir does not have are answered with\na sentence that says what there is "
       "instead.\n";
-  for (const std::string_view group : groups_of(kEvery)) {
+  for (const std::string_view group : groups_of(kOpening)) {
     out += "\n## " + std::string(group) +
            "\n\n| option | environment | default | meaning | commands |\n"
            "| --- | --- | --- | --- | --- |\n";

@@ -20,7 +20,19 @@ namespace weir {
 // The most tokens that a step may have.
 inline constexpr int32_t kPrefillSizeMax = 8192;
 
-enum class Command : uint8_t { kServe, kInfo, kBench, kPerplexity, kCalibrate, kPack, kQuantize };
+enum class Command : uint8_t {
+  kServe,
+  kInfo,
+  kBench,
+  kPerplexity,
+  kCalibrate,
+  kPack,
+  kQuantize,
+  kPull,
+  kList,
+  kRm,
+  kVerify
+};
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
 // in their answer.
@@ -83,14 +95,21 @@ struct BenchOptions {
   std::string bench_batch = "1,2,4,8,16,32";
   std::string bench_depth = "8";
   int32_t repetitions = 5;
-  bool json = false;
 };
 
-struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
+struct HubOptions {
+  bool offline = false;
+  bool dry_run = false;
+  std::vector<std::string> include;  // Patterns of paths; empty: what a model is.
+};
+
+struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions, HubOptions {
   Command command = Command::kServe;
 
   // Model.
-  std::string model;     // Folder; empty: the model compiled into the binary.
+  // Folder, GGUF file or a name of the hub (program/model_source.h); empty: the model compiled into
+  // the binary.
+  std::string model;
   int32_t quantize = 0;  // Bits of float weights in memory; 0: as they are stored.
   std::string alias;     // Names, separated by commas; "*": any. Empty: the folder's name.
   int32_t ctx_size = 0;  // Positions of one sequence; 0: the model's own, or what fits.
@@ -108,10 +127,11 @@ struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
   std::string reranker = "auto";
 
   // Machine.
-  int32_t threads = 0;              // 0: the cores that this process may use.
-  std::optional<kernels::Isa> isa;  // Absent: the best.
-  int64_t mem_limit = 0;            // Bytes; 0: what the machine or the cgroup has free.
-  int64_t kv_memory = 0;            // Bytes; 0: planned from what is left.
+  int32_t threads = 0;                      // 0: the cores that this process may use.
+  std::optional<kernels::Isa> isa;          // Absent: the best.
+  int64_t mem_limit = 0;                    // Bytes; 0: what the machine or the cgroup has free.
+  int64_t kv_memory = 0;                    // Bytes; 0: planned from what is left.
+  int64_t disk_reserve = int64_t{5} << 30;  // Bytes that stay free.
 
   // Scheduling.
   int32_t parallel = 0;  // Sequences that decode at once; 0: what memory holds.
@@ -128,6 +148,7 @@ struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
   int32_t max_prompt_tokens = 0;
   int64_t responses_store = -1;  // Bytes; 0: off; -1: what memory_plan.cpp finds fit.
   std::string config;            // File with options.
+  bool json = false;             // Of commands: JSON instead of a table.
 
   log::Level log_level = log::Level::kInfo;
   log::Format log_format = log::Format::kText;
@@ -141,8 +162,7 @@ struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions {
   std::string against;  // A model to compare with; empty: none.
 
   // `weir pack`.
-  std::string output;                       // Empty: the model's folder, or the cache.
-  int64_t disk_reserve = int64_t{5} << 30;  // Bytes that stay free.
+  std::string output;  // Empty: the model's folder, or the cache.
 
   // `weir quantize`.
   std::string to;  // The folder that is written.

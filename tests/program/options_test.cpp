@@ -222,11 +222,36 @@ TEST(Options, AnswerOtherServersNamesWithASentence) {
     EXPECT_EQ(error.find("did you mean"), std::string::npos) << error;
   }
   EXPECT_EQ(error_of({"-q9", "1"}), "unknown option '-q9' ('weir --help' lists all)");
-  EXPECT_EQ(error_of({"--disk-reserve", "1G"}),
-            "unknown option '--disk-reserve' of 'weir serve': it is one of pack ('weir --help' "
-            "lists all)");
-  EXPECT_NE(error_of({"pull", "llama3"}).find("Weir downloads and stores no models"),
-            std::string::npos);
+  EXPECT_EQ(error_of({"--output", "f"}),
+            "unknown option '--output' of 'weir serve': it is one of pack ('weir --help' lists "
+            "all)");
+  EXPECT_NE(error_of({"push", "llama3"}).find("Weir makes and sends no models"), std::string::npos);
+  EXPECT_NE(error_of({"-hf", "org/name"}).find("--model ORG/NAME"), std::string::npos);
+}
+
+TEST(Options, CommandsTakeTheirModelAsAWord) {
+  const auto pull = parse({"pull", "org/name@v1:Q4_K_M", "--include", "*.json", "--include", "a*",
+                           "--dry-run", "--json", "--disk-reserve", "1G"});
+  ASSERT_TRUE(pull) << pull.error().message;
+  EXPECT_EQ(pull->options.command, Command::kPull);
+  EXPECT_EQ(pull->options.model, "org/name@v1:Q4_K_M");
+  EXPECT_EQ(pull->options.include, (std::vector<std::string>{"*.json", "a*"}));
+  EXPECT_TRUE(pull->options.dry_run && pull->options.json);
+  const auto quantize = parse({"quantize", "IN", "OUT", "--bits", "8"});
+  ASSERT_TRUE(quantize) << quantize.error().message;
+  EXPECT_EQ(quantize->options.model + " " + quantize->options.to, "IN OUT");
+  EXPECT_FALSE(parse({"pull", "a/b", "c/d"})) << "one model at a time";
+  EXPECT_FALSE(parse({"list", "a/b"}));
+}
+
+TEST(Options, NothingIsDeletedThatTheLineDoesNotName) {
+  ::setenv("WEIR_MODEL", "org/precious", 1);
+  const auto rm = parse({"rm"});
+  const auto verify = parse({"verify"});
+  ::unsetenv("WEIR_MODEL");
+  ASSERT_TRUE(rm && verify);
+  EXPECT_EQ(rm->options.model, "");
+  EXPECT_EQ(verify->options.model, "org/precious");
 }
 
 TEST(Options, MayBeGivenAgain) {

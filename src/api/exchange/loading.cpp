@@ -15,8 +15,11 @@ void LoadingAnswers::answer(const net::HttpRequest& request, net::HttpResponder&
     headers.insert(headers.end(), preflight->begin(), preflight->end());
     return responder.respond(status, headers, {});
   }
-  const auto [type, body] =
-      Exchange::error_body(status, "The model is still loading; try again later.", request);
+  const auto [type, body] = Exchange::error_body(
+      status,
+      stage_.empty() ? "The model is still loading; try again later."
+                     : "The model is not here yet (" + stage_ + "); try again later.",
+      request);
   headers.emplace_back("Content-Type", type);
   responder.respond(status, headers, body);
 }
