@@ -29,8 +29,7 @@ Result<void> report(const Options& options, const MemoryLimit& limit, const fit:
   const Result<MemoryPlan> planned = plan_memory(options, limit, needed);
   // Whoever has the files already can have them in fewer bits without fetching others.
   const std::vector<fit::Way> elsewhere =
-      found.here ? std::vector<fit::Way>{}
-                 : fit::Catalogue::built_in().others(found.id, options);
+      found.here ? std::vector<fit::Way>{} : fit::Catalogue::built_in().others(found.id, options);
   WEIR_ASSIGN(const fit::Assessment assessment,
               fit::assess(options, limit, choice, *model, elsewhere, found.disk));
   const std::optional<MemoryPlan> plan = planned ? std::optional(*planned) : std::nullopt;
@@ -47,8 +46,7 @@ Result<void> show_info(const Options& options) {
   const MemoryLimit limit = memory_limit(options);
   WEIR_ASSIGN(const fit::Found found, fit::look_up(options));
   const auto done = [&]() -> Result<void> {
-    WEIR_ASSIGN(card::ModelCard card,
-                card::ModelCard::open(found.files, options.config_override));
+    WEIR_ASSIGN(card::ModelCard card, card::ModelCard::open(found.files, options.config_override));
     return report(options, limit, found, std::move(card));
   }();
   if (done || !options.json) return done;

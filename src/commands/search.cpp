@@ -14,6 +14,7 @@
 #include "hub/settings.h"
 #include "hub/transport.h"
 #include "program/memory_limit.h"
+#include "program/model_source.h"
 
 namespace weir {
 
@@ -44,9 +45,8 @@ void print_hits(const fit::SearchHits& found) {
   for (const fit::SearchHit& hit : found.hits) {
     const std::string size = hit.file_bytes > 0 ? human_bytes(hit.file_bytes) : "";
     const std::string told = hit.assessment ? fit::describe(hit.assessment->fit) : "";
-    const std::string speed = hit.assessment && hit.assessment->speed
-                                  ? "; " + fit::describe(*hit.assessment->speed)
-                                  : "";
+    const std::string speed =
+        hit.assessment && hit.assessment->speed ? "; " + fit::describe(*hit.assessment->speed) : "";
     const std::string terms = hit.model.gated.empty() ? "" : "[terms to accept] ";
     std::printf("%-*s  %7s %9s  %s%s%s\n", static_cast<int>(width), plain(hit.model.id).c_str(),
                 parameters_text(hit.model.parameters_total).c_str(), size.c_str(), terms.c_str(),
@@ -59,7 +59,7 @@ void print_hits(const fit::SearchHits& found) {
 
 Result<void> search_models(const Options& options) {
   const MemoryLimit limit = memory_limit(options);
-  WEIR_ASSIGN(const hub::Settings settings, hub::Settings::from_environment());
+  WEIR_ASSIGN(const hub::Settings settings, hub_settings(options));
   const fit::Catalogue catalogue = fit::Catalogue::built_in();
   const fit::SearchPlace place = {options, limit, fit::existing_folder(settings.cache)};
   fit::SearchHits found;

@@ -7,11 +7,11 @@
 
 #include "card/default_model.h"
 #include "fit/headers.h"
-#include "hub/cache.h"
 #include "hub/client.h"
 #include "hub/selection.h"
 #include "hub/settings.h"
 #include "hub/transport.h"
+#include "program/model_source.h"
 
 namespace weir::fit {
 
@@ -48,19 +48,13 @@ Result<Found> look_up(const Options& options) {
     found.files = card::default_model();
     return found;
   }
-  std::error_code error;
-  if (fs::exists(options.model, error) || !hub::ModelName::looks_like(options.model)) {
-    WEIR_ASSIGN(found.files, card::ModelFiles::open(options.model));
-    found.disk = found.files.path();
-    return found;
+  WEIR_ASSIGN(const ModelSource source, find_source(options));
+  if (source.path.empty()) {
+    WEIR_ASSIGN(const hub::Settings settings, hub_settings(options));
+    return at_hub(settings, *source.name);
   }
-  WEIR_ASSIGN(const hub::ModelName name, hub::ModelName::parse(options.model));
-  WEIR_ASSIGN(const hub::Settings settings, hub::Settings::from_environment());
-  const std::optional<hub::Snapshot> cached = hub::Cache(settings.cache).find(name);
-  if (!cached) return at_hub(settings, name);
-  WEIR_ASSIGN(found.files, card::ModelFiles::open(cached->model_path));
-  found.id = cached->id;
-  found.commit = cached->commit;
+  WEIR_ASSIGN(found.files, card::ModelFiles::open(source.path));
+  if (source.name) found.id = source.name->id;
   found.disk = found.files.path();
   return found;
 }

@@ -16,7 +16,7 @@ namespace weir::fit {
 struct Found {
   card::ModelFiles files;
   std::string id;          // "org/name", if it is a name of the hub.
-  std::string commit;      // Of a name of the hub; else empty.
+  std::string commit;      // Of files that are not here; else empty.
   bool here = true;        // The files are on this machine; else their headers are known.
   int64_t file_bytes = 0;  // Not here: what would be fetched.
   // A path on the disk that has the files, or would have them; empty: compiled in.

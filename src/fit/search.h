@@ -18,9 +18,9 @@ namespace weir::fit {
 
 struct SearchHit {
   hub::ModelInfo model;
-  std::string license;     // Empty: not said.
-  std::string format;      // Of the catalogue's, "4-bit g64"; else empty.
-  int64_t file_bytes = 0;  // 0: not known.
+  std::string license;                   // Empty: not said.
+  std::string format;                    // Of the catalogue's, "4-bit g64"; else empty.
+  int64_t file_bytes = 0;                // 0: not known.
   std::optional<Assessment> assessment;  // Of the catalogue's.
 };
 

@@ -9,6 +9,7 @@
 #include "fit/search.h"
 #include "hub/settings.h"
 #include "hub/transport.h"
+#include "program/model_source.h"
 
 namespace weir::fit {
 
@@ -21,10 +22,7 @@ constexpr auto kTimeMax = std::chrono::seconds(20);
 
 SearchDesk::SearchDesk(const Options& options, const MemoryLimit& limit,
                        std::function<void(std::function<void()>)> post)
-    : options_(options),
-      limit_(limit),
-      post_(std::move(post)),
-      catalogue_(Catalogue::built_in()) {}
+    : options_(options), limit_(limit), post_(std::move(post)), catalogue_(Catalogue::built_in()) {}
 
 SearchDesk::~SearchDesk() { stopping_ = true; }
 
@@ -44,7 +42,7 @@ void SearchDesk::ask(hub::SearchQuery query, Done done) {
 }
 
 Result<std::string> SearchDesk::answer(const hub::SearchQuery& query) const {
-  WEIR_ASSIGN(const hub::Settings settings, hub::Settings::from_environment());
+  WEIR_ASSIGN(const hub::Settings settings, hub_settings(options_));
   const SearchPlace place = {options_, limit_, existing_folder(settings.cache)};
   SearchHits found;
   if (query.text.empty()) {
@@ -53,9 +51,8 @@ Result<std::string> SearchDesk::answer(const hub::SearchQuery& query) const {
     WEIR_ASSIGN(const std::unique_ptr<hub::Transport> transport, hub::curl_transport(settings));
     WEIR_ASSIGN(hub::Client client, hub::Client::create(settings, *transport));
     const auto begin = std::chrono::steady_clock::now();
-    client.stop_when([this, begin] {
-      return stopping_ || std::chrono::steady_clock::now() - begin > kTimeMax;
-    });
+    client.stop_when(
+        [this, begin] { return stopping_ || std::chrono::steady_clock::now() - begin > kTimeMax; });
     WEIR_ASSIGN(found, search_hub(client, query, catalogue_, place));
   }
   std::string json;

@@ -42,7 +42,7 @@ struct Way {
   Options options;  // With which it would be started.
   ModelFootprint model;
   std::string flags{};  // Which of those options were not asked for: "--stream-experts".
-  bool less = false;  // They mean other numbers than the files'.
+  bool less = false;    // They mean other numbers than the files'.
 };
 
 struct Fit {

@@ -39,8 +39,8 @@ std::string text_of(const model::Model& model, kernels::FloatType kv_type) {
   std::ostringstream out;
   out << "packed " << m->packed_weights << " mapped " << m->mapped_weights << " scratch "
       << m->scratch << " state " << m->state_bytes << " slab " << m->slab_rows << " context "
-      << m->context_max << " vocab " << m->vocab_size << " hidden " << m->hidden_size
-      << " experts " << m->experts << " cycle " << m->expert_cycle;
+      << m->context_max << " vocab " << m->vocab_size << " hidden " << m->hidden_size << " experts "
+      << m->experts << " cycle " << m->expert_cycle;
   for (const auto& group : m->kv_groups)
     out << " pages " << group.window << ":" << group.page_bytes;
   out << " token " << model.token_work().weight_bytes << ":" << model.token_work().macs;
@@ -69,8 +69,8 @@ std::vector<std::string> fixtures() {
   if (roots.empty()) roots.push_back(WEIR_SOURCE_DIR "/tests/data/families");
   std::set<std::string> folders;
   for (const std::string& root : roots)
-    for (const auto& entry : fs::recursive_directory_iterator(
-             root, fs::directory_options::follow_directory_symlink)) {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(root, fs::directory_options::follow_directory_symlink)) {
       if (entry.path().filename() == "config.json" || entry.path().extension() == ".gguf")
         folders.insert(entry.path().parent_path().string());
     }

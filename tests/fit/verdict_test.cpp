@@ -170,8 +170,7 @@ TEST(Verdict, TheFirstWayThatRunsCountsElseTheNearest) {
   Fit no_far = at(dense(), kGiB), no_near = at(dense(), 7 * kGiB), fits = at(dense(), 64 * kGiB);
   EXPECT_EQ(best_of(std::array{no_far, no_near}).lacks, no_near.lacks);
   EXPECT_EQ(best_of(std::array{no_far, fits, at(mixture(), 12 * kGiB)}).verdict, Verdict::kFits);
-  EXPECT_EQ(best_of(std::array{no_far, at(mixture(), 12 * kGiB), fits}).verdict,
-            Verdict::kStreams);
+  EXPECT_EQ(best_of(std::array{no_far, at(mixture(), 12 * kGiB), fits}).verdict, Verdict::kStreams);
 }
 
 TEST(Verdict, WhatIsNotReadIsUnknown) {
