@@ -34,15 +34,15 @@ float widen(DType type, const std::byte* data, int64_t i) {
 
 }  // namespace
 
-Result<std::byte*> WeightStore::allocate(int64_t bytes) {
+Result<std::byte*> WeightStore::allocate(int64_t bytes, Slabs& in) {
   const size_t size = (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign;
-  if (slabs_.empty() || slabs_.back().bytes() - slab_used_ < size) {
+  if (in.slabs.empty() || in.slabs.back().bytes() - in.used < size) {
     WEIR_ASSIGN(HugeBuffer slab, HugeBuffer::allocate(std::max(size, kSlabBytes)));
-    slabs_.push_back(std::move(slab));
-    slab_used_ = 0;
+    in.slabs.push_back(std::move(slab));
+    in.used = 0;
   }
-  std::byte* memory = slabs_.back().data() + slab_used_;
-  slab_used_ += size;
+  std::byte* memory = in.slabs.back().data() + in.used;
+  in.used += size;
   packed_bytes_ += static_cast<int64_t>(size);
   return memory;
 }
@@ -105,9 +105,9 @@ WeightStore::QuantSource WeightStore::source_of(const StoredMatrix& m) {
 Result<void> WeightStore::add_packed(const StoredMatrix& m, Linear& out) {
   const QuantSource source = source_of(m);
   const kernels::StoredQuant& s = source.stored;
-  WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(s.n, s.k, out.quant.bits)));
+  WEIR_ASSIGN(std::byte * memory, reserve(kernels::packed_word_bytes(s.n, s.k, out.quant.bits)));
   auto* words = reinterpret_cast<uint8_t*>(memory);
-  WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
+  WEIR_ASSIGN(memory, reserve(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
   auto* scales = reinterpret_cast<uint8_t*>(memory);
   out.quant.words = words;
   out.quant.scales = scales;
@@ -129,7 +129,7 @@ Result<const void*> WeightStore::add_floats(const StoredMatrix& m) {
       mapped_files_.push_back(&file);
     return data;
   }
-  WEIR_ASSIGN(std::byte * copy, allocate(bytes));
+  WEIR_ASSIGN(std::byte * copy, reserve(bytes));
   for (int64_t at = 0; at < bytes; at += kCopyBytes)
     copy_jobs_.push_back({&file,
                           m.piece[0].offset + static_cast<uint64_t>(at),
@@ -147,7 +147,7 @@ Result<const void*> WeightStore::add_gathered(const StoredMatrix& m) {
                                   .row_step = m.row_step,
                                   .column_step = m.column_step,
                                   .runs = m.runs};
-  WEIR_ASSIGN(std::byte * rows, allocate(source.bytes()));
+  WEIR_ASSIGN(std::byte * rows, reserve(source.bytes()));
   for (int32_t begin = 0; begin < source.n; begin += kGatherRows)
     gather_jobs_.push_back({source, rows, begin, std::min(begin + kGatherRows, source.n)});
   stored_bytes_ += source.bytes();
@@ -155,7 +155,7 @@ Result<const void*> WeightStore::add_gathered(const StoredMatrix& m) {
 }
 
 Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
-  WEIR_ASSIGN(std::byte * rows, allocate(m.numbers() * 4));
+  WEIR_ASSIGN(std::byte * rows, reserve(m.numbers() * 4));
   turn_jobs_.push_back({source_of(m), reinterpret_cast<float*>(rows)});
   const kernels::StoredQuant& s = turn_jobs_.back().source.stored;
   stored_bytes_ += s.n * row_bytes(s).all();
@@ -165,21 +165,21 @@ Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
 Result<void> WeightStore::add_sourced(const StoredMatrix& m, Linear& out) {
   auto sourced = std::make_unique<Sourced>(m);
   if (out.quantised) {
-    WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(out.quant)));
+    WEIR_ASSIGN(std::byte * memory, reserve(kernels::packed_word_bytes(out.quant)));
     sourced->to.words = reinterpret_cast<uint8_t*>(memory);
-    WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(out.quant)));
+    WEIR_ASSIGN(memory, reserve(kernels::packed_scale_bytes(out.quant)));
     sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
     out.quant.words = sourced->to.words;
     out.quant.scales = sourced->to.scales;
   } else if (out.floats.type == kernels::FloatType::kE4M3) {
-    WEIR_ASSIGN(std::byte * memory, allocate(m.numbers()));
+    WEIR_ASSIGN(std::byte * memory, reserve(m.numbers()));
     sourced->to.words = reinterpret_cast<uint8_t*>(memory);
     out.floats.rows = memory;
-    WEIR_ASSIGN(memory, allocate(sourced->packer.e4m3_scale_bytes()));
+    WEIR_ASSIGN(memory, reserve(sourced->packer.e4m3_scale_bytes()));
     sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
     out.floats.scales = reinterpret_cast<const float*>(memory);
   } else {
-    WEIR_ASSIGN(std::byte * memory, allocate(m.numbers() * 4));
+    WEIR_ASSIGN(std::byte * memory, reserve(m.numbers() * 4));
     sourced->to.floats = reinterpret_cast<float*>(memory);
     out.floats.rows = memory;
   }

@@ -28,8 +28,8 @@ namespace weir::model {
 
 class WeightStore final : public Placer {
  public:
-  // 64-byte aligned memory that lives as long as the store.
-  Result<std::byte*> allocate(int64_t bytes);
+  // 64-byte aligned memory that lives as long as the store, to be written to at once.
+  Result<std::byte*> allocate(int64_t bytes) { return allocate(bytes, now_); }
 
   // Float rows stay in place in their file, unless it has them unaligned. Of those and of any other
   // matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are copied
@@ -153,8 +153,18 @@ class WeightStore final : public Placer {
   };
   static int64_t run(const SourcedJob& job);
 
-  std::vector<HugeBuffer> slabs_;
-  size_t slab_used_ = 0;
+  // Pieces of memory that lie one after another.
+  struct Slabs {
+    std::vector<HugeBuffer> slabs;
+    size_t used = 0;  // Of the last one.
+  };
+  Result<std::byte*> allocate(int64_t bytes, Slabs& slabs);
+  // Memory that pack() fills.
+  Result<std::byte*> reserve(int64_t bytes) { return allocate(bytes, later_); }
+
+  // Apart, so that a model that is bound and never packed takes the memory of its vectors: a page
+  // that has one of them besides what is filled later would be taken whole.
+  Slabs now_, later_;
   std::vector<Job> jobs_;
   std::vector<GatherJob> gather_jobs_;
   std::vector<CopyJob> copy_jobs_;

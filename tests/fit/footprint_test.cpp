@@ -101,7 +101,8 @@ TEST(Footprint, OfHeadersIsThatOfTheFilesWhereFloatsAreQuantised) {
     if (++compared % 8 != 0) continue;  // A sample: the way is the same for all.
     const Options options = options_with(false, 4);
     const std::string whole = planned(card::ModelCard::open_folder(folder), options);
-    if (!is_error(whole)) EXPECT_EQ(from_headers(folder, options), whole) << folder;
+    if (is_error(whole)) continue;
+    EXPECT_EQ(from_headers(folder, options), whole) << folder;
   }
 }
 

@@ -30,8 +30,9 @@ inline std::string head_of(const std::string& name, std::string_view text) {
 inline card::ModelFiles headers_of(const std::string& path) {
   namespace fs = std::filesystem;
   const bool folder = fs::is_directory(path);
+  const fs::path in = folder ? fs::path(path) : fs::path(path).parent_path();
   std::vector<card::ModelFiles::Beginning> files;
-  for (const auto& entry : fs::directory_iterator(folder ? path : fs::path(path).parent_path())) {
+  for (const auto& entry : fs::directory_iterator(in)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || name.starts_with("expected.")) continue;
     if (!folder && name != fs::path(path).filename()) continue;

@@ -39,13 +39,12 @@ Fit at(const Way& way, int64_t bytes) { return judge(way, {bytes, "--mem-limit"}
 
 TEST(Verdict, FitsWhereFourOrdinarySequencesFindRoom) {
   const Way way = dense();
-  const int64_t four =
-      context_need(way.options, {16 * kGiB, ""}, way.model, kContextOrdinary, 4).bytes;
   // What else is planned depends on the limit: the boundary is found, and then it is sharp.
-  int64_t limit = four;
+  int64_t limit = 8 * kGiB;
   while (at(way, limit).verdict != Verdict::kFits) limit += kMiB;
-  EXPECT_LT(limit, four + kGiB);
-  EXPECT_GE(limit, 8 * kGiB + 4 * kContextOrdinary / 32 * 4 * kMiB);
+  const int64_t texts = kSequencesAtOnce * kContextOrdinary / 32 * 4 * kMiB;
+  EXPECT_GE(limit, way.model.packed_weights + texts);
+  EXPECT_LT(limit, way.model.packed_weights + texts + kGiB);
   EXPECT_NE(at(way, limit - kMiB).verdict, Verdict::kFits);
   const Fit fit = at(way, limit);
   EXPECT_LE(fit.needed, fit.limit);
@@ -101,14 +100,14 @@ TEST(Verdict, AContextThatWasAskedForIsTheOneThatCounts) {
   EXPECT_EQ(at(way, 18 * kGiB).verdict, Verdict::kFits);
   EXPECT_EQ(at(way, 18 * kGiB).context, 65536);
   way.options.ctx_size = 512;
-  EXPECT_EQ(at(way, 9 * kGiB).verdict, Verdict::kFits) << "of so short ones";
-  EXPECT_EQ(at(way, 9 * kGiB).flags, "");
+  EXPECT_EQ(at(way, 10 * kGiB).verdict, Verdict::kFits) << "of so short ones";
+  EXPECT_EQ(at(way, 10 * kGiB).flags, "");
 }
 
 TEST(Verdict, ModelsOfShortTextsFitWithTheirOwnContext) {
   Way way = dense();
   way.model.context_max = 512;
-  const Fit fit = at(way, 9 * kGiB);
+  const Fit fit = at(way, 10 * kGiB);
   EXPECT_EQ(fit.verdict, Verdict::kFits);
   EXPECT_EQ(fit.context, 512);
 }
