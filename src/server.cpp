@@ -162,10 +162,10 @@ Result<void> Server::listen() {
 
 void Server::warn_of_exposure() const {
   if (http_->is_public() && keys_.empty())
-    log::warn(
-        "server listens on " + options_.host +
-        " without keys: every client that reaches this machine may use it (--api-key-file asks for "
-        "keys, --host 127.0.0.1 keeps it to this machine)");
+    log::warn("server listens on " + options_.host +
+              " without keys: every client that reaches this machine may use it" +
+              (options_.manage == api::Manage::kOn ? " and manage it (--manage on)" : "") +
+              " (--api-key-file asks for keys, --host 127.0.0.1 keeps it to this machine)");
   for (const auto& [option, file] :
        {std::pair{"--api-key-file", &options_.api_key_file}, {"--tls-key", &options_.tls_key}})
     if (const std::string text = exposure(option, *file); !text.empty())
@@ -361,6 +361,7 @@ void Server::become_ready(TextParts text) {
   config.engine = &handle_;
   config.loop = &loop_;
   config.api_keys = keys_;
+  config.entrance.is_public = http_->is_public();
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   watch();

@@ -5,10 +5,10 @@
 #include <thread>
 #include <utility>
 
+#include "api/access/media_type.h"
 #include "api/api_impl.h"
 #include "api/exchange/api_error.h"
 #include "api/stream/deadline.h"
-#include "base/ascii.h"
 #include "base/check.h"
 #include "base/trace.h"
 
@@ -16,37 +16,8 @@ namespace weir::api {
 
 namespace {
 
-// What a key must be good for whose request's body is read.
-constexpr Access kBodyAccess = Access::kApi;
-
 // How often silent streams, and requests whose client has left, are looked at.
 constexpr uint64_t kTickMs = 1000;
-
-// application/json or something+json. Absent is taken for it, because many programs leave it out;
-// but not of a browser: there it may be what a page sends to other sites without asking (a
-// preflight).
-bool is_json(const net::HttpRequest& request) {
-  std::string_view content_type = request.header("content-type");
-  content_type = content_type.substr(0, content_type.find(';'));
-  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
-  if (content_type.empty())
-    return request.header("origin").empty() && request.header("sec-fetch-site").empty();
-  return (content_type.size() == 16 &&
-          starts_with_ignoring_case(content_type, "application/json")) ||
-         (content_type.size() > 5 &&
-          starts_with_ignoring_case(content_type.substr(content_type.size() - 5), "+json"));
-}
-
-Error unauthorised() {
-  return {ErrorCode::kUnauthorized,
-          "Incorrect or missing API key: expected a key of this server in 'Authorization: Bearer "
-          "KEY'.",
-          {},
-          "invalid_api_key"};
-}
-
-// RFC 9110 11.6.1: a 401 says how to do better.
-const net::HttpResponder::Headers::value_type kChallenge{"WWW-Authenticate", "Bearer"};
 
 // One caller's requests get as many threads as there are processors for, and leave one at least to
 // others; one of the pool's is for what is not preparation.
@@ -85,6 +56,7 @@ Api::Impl::Impl(ApiConfig config_in)
     : config(std::move(config_in)),
       serving(config),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s, &refusals},
+      entrance(config.entrance, policy.cors),
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
       response_store(config.responses_bytes_max),
@@ -138,30 +110,19 @@ void Api::Impl::refuse(int status, const std::string& allow, const ExchangePtr& 
 // Checks what all endpoints ask of a request; answers it if it fails.
 bool Api::Impl::admit(Exchange& exchange, Access access) const {
   const net::HttpRequest& request = exchange.request();
-  if (!keys.empty() && access != Access::kOpen) {
-    const std::shared_ptr<Key> key = keys.find(request);
-    if (!key) {
-      exchange.respond_error(unauthorised(), {kChallenge});
+  const std::shared_ptr<Key> key = access == Access::kOpen ? nullptr : keys.find(request);
+  if (key) exchange.set_key(key);
+  if (auto refusal = entrance.refusal(request, access, key.get(), !keys.empty())) {
+    exchange.respond_error(refusal->error, std::move(refusal->headers));
+    return false;
+  }
+  // What only looks is not counted: a limit must not blind the monitor that watches it.
+  if (key && request.method == "POST") {
+    if (const auto refusal = key->begin(sched::Clock::now())) {
+      exchange.respond_refusal(*refusal);
       return false;
     }
-    exchange.set_key(key);
-    if (!key->may_use(access)) {
-      exchange.respond_error(Error{ErrorCode::kForbidden,
-                                   "This key may not use " + request.path.substr(0, 256) +
-                                       ": its scope is " +
-                                       (access == Access::kApi ? "monitor" : "api") + ".",
-                                   {},
-                                   "insufficient_permissions"});
-      return false;
-    }
-    // What only looks is not counted: a limit must not blind the monitor that watches it.
-    if (request.method == "POST") {
-      if (const auto refusal = key->begin(sched::Clock::now())) {
-        exchange.respond_refusal(*refusal);
-        return false;
-      }
-      exchange.hold(KeyUse(key));
-    }
+    exchange.hold(KeyUse(key));
   }
   if (request.method == "POST" && request.without_body) {
     exchange.respond_error(Error{ErrorCode::kUnavailable,
@@ -170,13 +131,18 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
     return false;
   }
   if (request.method == "POST" && !request.body.empty() && !is_json(request)) {
-    const std::string_view found = request.header("content-type");
-    exchange.respond_error(
-        Error{ErrorCode::kMediaType, "Unsupported content type: expected application/json, found " +
-                                         std::string(found.empty() ? "none" : found) + "."});
+    exchange.respond_error(wrong_media_type(request));
     return false;
   }
   return true;
+}
+
+// No memory is taken for a request that its path, method, key or head refuses: handle() says why.
+bool Api::Impl::wants_body(const net::HttpRequest& request) const {
+  if (request.method != "POST") return false;
+  const net::Routes::Match found = routes.match(request.method, request.path);
+  return found.status == 200 && !entrance.refusal(request, routed[found.number]->doc.access,
+                                                  keys.find(request).get(), !keys.empty());
 }
 
 // The memory that the body needs while it is prepared; none: the exchange has been answered.
@@ -280,14 +246,7 @@ net::HttpResponder::Headers Api::error_headers(int status, const net::HttpReques
   return Exchange::common_headers(impl_->policy, request, status);
 }
 
-// No memory is taken for a request that its key, path or method refuses: handle() says why.
-bool Api::wants_body(const net::HttpRequest& request) const {
-  if (request.method != "POST" || impl_->routes.match(request.method, request.path).status != 200)
-    return false;
-  if (impl_->keys.empty()) return true;
-  const std::shared_ptr<Key> key = impl_->keys.find(request);
-  return key && key->may_use(kBodyAccess);
-}
+bool Api::wants_body(const net::HttpRequest& request) const { return impl_->wants_body(request); }
 
 void Api::set_keys(std::vector<KeySpec> keys) {
   impl_->keys.replace(std::move(keys), sched::Clock::now());

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/access/entrance.h"
 #include "api/access/keys.h"
 #include "api/access/queue_room.h"
 #include "api/access/refusal_turns.h"
@@ -51,6 +52,7 @@ struct Api::Impl {
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
   bool admit(Exchange& exchange, Access access) const;
+  bool wants_body(const net::HttpRequest& request) const;
   ExchangePtr open(net::HttpRequest&& request, net::HttpResponderPtr responder);
 
   // The endpoints.
@@ -121,12 +123,14 @@ struct Api::Impl {
   const ApiConfig config;
   const ServingContext serving;
   const Exchange::Policy policy;
+  const Entrance entrance;
   ApiStats stats;
   RefusalTurns refusals{stats.held_refusals};
   MemoryBudget budget;       // For token logs.
   MemoryBudget body_budget;  // For what bodies take while they are prepared.
   responses::ResponseStore response_store;
   net::Routes routes;
+  std::vector<const Row*> routed;  // By the numbers of `routes`.
   Keyring keys;
   QueueShare queue_share;
   StreamHost host;

@@ -103,13 +103,18 @@ struct Api::Impl::Table {
 std::span<const Api::Impl::Row> Api::Impl::table() { return Table::kRows; }
 
 void Api::Impl::add_route(std::string_view path, const Row& row) {
-  CHECK(row.doc.method != "POST" || row.doc.access == Access::kApi);  // See wants_body().
-  routes.add(row.doc.method, path,
-             [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
-                          net::HttpResponderPtr responder) {
-               const ExchangePtr exchange = open(std::move(request), std::move(responder));
-               if (admit(*exchange, row.doc.access)) (this->*row.action)(exchange, params);
-             });
+  // What asks for more than to look, and for no scope, has forgotten to.
+  CHECK(row.doc.method == "GET" || row.doc.access == Access::kApi ||
+        row.doc.access == Access::kAdmin);
+  const size_t number =
+      routes.add(row.doc.method, path,
+                 [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
+                              net::HttpResponderPtr responder) {
+                   const ExchangePtr exchange = open(std::move(request), std::move(responder));
+                   if (admit(*exchange, row.doc.access)) (this->*row.action)(exchange, params);
+                 });
+  CHECK(number == routed.size());
+  routed.push_back(&row);
 }
 
 // Clients whose base URL lacks the version ask without it. A row of its own goes first:

@@ -61,7 +61,7 @@ const std::string& RouteParams::operator[](std::string_view name) const {
   return found->second;
 }
 
-void Routes::add(std::string_view method, std::string_view pattern, Handler handler) {
+size_t Routes::add(std::string_view method, std::string_view pattern, Handler handler) {
   CHECK(pattern.starts_with('/'));
   std::vector<Segment> segments;
   for (const std::string_view part : split(pattern)) {
@@ -81,21 +81,17 @@ void Routes::add(std::string_view method, std::string_view pattern, Handler hand
     const auto place = std::ranges::upper_bound(routes_, added, more_specific);
     route = routes_.insert(place, std::move(added));
   }
-  for (const auto& [known, unused] : route->methods) CHECK(known != method);
-  route->methods.emplace_back(method, std::move(handler));
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(route->methods, name, &Method::name) != route->methods.end();
+  };
+  CHECK(!has(method));
+  route->methods.push_back({std::string(method), std::move(handler), count_});
 
   route->allow.clear();
-  bool has_head = false, has_options = false;
-  for (const auto& [known, unused] : route->methods) {
-    append_allowed(route->allow, known);
-    has_head |= known == "HEAD";
-    has_options |= known == "OPTIONS";
-  }
-  const auto has_get = std::ranges::find(route->methods, "GET", [](const auto& m) {
-                         return std::string_view(m.first);
-                       }) != route->methods.end();
-  if (has_get && !has_head) append_allowed(route->allow, "HEAD");
-  if (!has_options) append_allowed(route->allow, "OPTIONS");
+  for (const Method& known : route->methods) append_allowed(route->allow, known.name);
+  if (has("GET") && !has("HEAD")) append_allowed(route->allow, "HEAD");
+  if (!has("OPTIONS")) append_allowed(route->allow, "OPTIONS");
+  return count_++;
 }
 
 bool Routes::matches(const Route& route, const std::vector<std::string_view>& parts) {
@@ -124,21 +120,17 @@ const Routes::Route* Routes::find(const std::vector<std::string_view>& parts) co
 
 Routes::Match Routes::match(std::string_view method, std::string_view path) const {
   if (path == "*")
-    return {method == "OPTIONS" ? 204 : 404, "GET, HEAD, POST, OPTIONS", nullptr, {}};
+    return {.status = method == "OPTIONS" ? 204 : 404, .allow = "GET, HEAD, POST, OPTIONS"};
   if (!path.starts_with('/')) return {};
   const std::vector<std::string_view> parts = split(path);
   const Route* route = find(parts);
   if (route == nullptr) return {};
 
   Match result;
-  const auto find_method = [&](std::string_view name) -> const Handler* {
-    for (const auto& [known, handler] : route->methods)
-      if (known == name) return &handler;
-    return nullptr;
-  };
-  result.handler = find_method(method);
-  if (result.handler == nullptr && method == "HEAD") result.handler = find_method("GET");
-  if (result.handler == nullptr) {
+  auto found = std::ranges::find(route->methods, method, &Method::name);
+  if (found == route->methods.end() && method == "HEAD")
+    found = std::ranges::find(route->methods, "GET", &Method::name);
+  if (found == route->methods.end()) {
     result.status = method == "OPTIONS" ? 204 : 405;
     result.allow = route->allow;
     return result;
@@ -150,10 +142,12 @@ Routes::Match Routes::match(std::string_view method, std::string_view path) cons
     if (i + 1 == route->segments.size())
       raw = path.substr(static_cast<size_t>(raw.data() - path.data()));
     std::string value;
-    if (!percent_decode(raw, value)) return {400, {}, nullptr, {}};
+    if (!percent_decode(raw, value)) return {.status = 400};
     result.params.add(segment.text, std::move(value));
   }
   result.status = 200;
+  result.handler = &found->handler;
+  result.number = found->number;
   return result;
 }
 

@@ -45,13 +45,15 @@ class Routes {
 
   struct Match {
     int status = 404;  // 200, 400, 404 or 405; 204 for OPTIONS on a known path.
-    std::string allow;
+    std::string allow{};
     const Handler* handler = nullptr;
-    RouteParams params;
+    size_t number = 0;  // Of the handler, as add() gave it.
+    RouteParams params{};
   };
 
+  // Returns the handler's number: how many were added before.
   // REQUIRES: `pattern` begins with '/', and method and pattern were not added before.
-  void add(std::string_view method, std::string_view pattern, Handler handler);
+  size_t add(std::string_view method, std::string_view pattern, Handler handler);
 
   // HEAD finds GET's handler where it has none of its own.
   Match match(std::string_view method, std::string_view path) const;
@@ -65,9 +67,14 @@ class Routes {
     bool is_param = false;
     auto operator<=>(const Segment&) const = default;
   };
+  struct Method {
+    std::string name;
+    Handler handler;
+    size_t number = 0;
+  };
   struct Route {
     std::vector<Segment> segments;
-    std::vector<std::pair<std::string, Handler>> methods;
+    std::vector<Method> methods;
     std::string allow;
   };
 
@@ -75,6 +82,7 @@ class Routes {
   const Route* find(const std::vector<std::string_view>& parts) const;
 
   std::vector<Route> routes_;  // More specific patterns first.
+  size_t count_ = 0;           // Of handlers.
 };
 
 }  // namespace weir::net

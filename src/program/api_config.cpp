@@ -1,5 +1,6 @@
 #include "program/api_config.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "program/commit.h"
@@ -44,6 +45,13 @@ void set_thinking(api::ApiConfig& config, const Options& options) {
   config.reasoning_budget_message = options.reasoning_budget_message;
 }
 
+// But for what the sockets say.
+void set_entrance(api::ApiConfig& config, const Options& options) {
+  config.cors_origins = split_list(options.cors);
+  config.entrance.manage = options.manage;
+  config.entrance.any_host = std::ranges::count(split_list(options.allowed_hosts), "*") > 0;
+}
+
 void set_memory(api::ApiConfig& config, const MemoryPlan& plan) {
   config.log_bytes_max = static_cast<size_t>(plan.request_bytes);
   config.responses_bytes_max = static_cast<size_t>(plan.responses_bytes);
@@ -60,6 +68,7 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   set_names(config, options, choice.model_card.files);
   set_text(config, text);
   set_thinking(config, options);
+  set_entrance(config, options);
   set_memory(config, plan);
   config.special_tokens = choice.model_card.tokenizer.special_tokens;
   config.config_overrides = options.config_override;
@@ -76,7 +85,6 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   config.parallel = plan.parallel;
   config.queue_timeout_s = options.queue_timeout;
   config.request_timeout_s = options.request_timeout;
-  config.cors_origins = split_list(options.cors);
   config.max_tokens_default = options.max_tokens;
   config.version = kVersion;
   config.commit = commit();

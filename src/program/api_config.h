@@ -10,7 +10,8 @@
 
 namespace weir {
 
-// All but the keys and the threads' parts: engine and loop. `text` outlives the Api.
+// All but the keys, what the sockets say, and the threads' parts: engine and loop. `text` outlives
+// the Api.
 api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
                           const model::Model& model, const MemoryPlan& plan, const TextParts& text);
 

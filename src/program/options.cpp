@@ -44,6 +44,10 @@ constexpr std::array kReadsWords = {ReadsWord{"auto", ExpertReads::kAuto},
                                     ReadsWord{"pread", ExpertReads::kPread},
                                     ReadsWord{"buffered", ExpertReads::kBuffered},
                                     ReadsWord{"page-cache", ExpertReads::kPageCache}};
+using ManageWord = Word<api::Manage>;
+constexpr std::array kManageWords = {ManageWord{"auto", api::Manage::kAuto},
+                                     ManageWord{"on", api::Manage::kOn},
+                                     ManageWord{"off", api::Manage::kOff}};
 using LevelWord = Word<log::Level>;
 constexpr std::array kLevelWords = {
     LevelWord{"debug", log::Level::kDebug}, LevelWord{"info", log::Level::kInfo},
@@ -276,7 +280,7 @@ const std::array kRows = {
     Row{"api-key", "KEY[,KEY]", Names{&Options::api_key}, kServeOnly, "Network",
         "Require one of these keys (Authorization: Bearer KEY); may be repeated", "none"},
     Row{"api-key-file", "FILE", &Options::api_key_file, kServeOnly, "Network",
-        "Keys with limits, one a line: KEY name=NAME scope=SCOPE concurrency=N "
+        "Keys with limits, one a line: KEY name=NAME scope=SCOPE[,SCOPE] concurrency=N "
         "requests-per-minute=N tokens-per-minute=N priority=N; SIGHUP reads it anew",
         "none"},
     Row{"tls-cert", "FILE", &Options::tls_cert, kServeOnly, "Network",
@@ -292,6 +296,12 @@ const std::array kRows = {
         "addresses, localhost and this machine's name; *.NAME for all below NAME, '*' for any; may "
         "be repeated",
         "none"},
+    Row{"manage", "auto|on|off", Choice{choose<&Options::manage, kManageWords>}, kServeOnly,
+        "Network",
+        "Who may change the server for everybody (the endpoints of scope admin): on: keys of that "
+        "scope, and without keys everybody who reaches it; auto: the same, but without keys only "
+        "while it listens on nothing but loopback addresses and Unix sockets; off: nobody",
+        "auto"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
         "Open connections; beyond, the longest idle is closed", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/access/manage.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "card/embedding_settings.h"
@@ -82,7 +83,8 @@ struct NetworkOptions {
   std::string api_key_file;       // A key a line, with limits.
   std::string tls_cert, tls_key;  // PEM files; both or none.
   std::string cors;
-  std::string allowed_hosts;    // Names; several separated by commas.
+  std::string allowed_hosts;  // Names; several separated by commas.
+  api::Manage manage = api::Manage::kAuto;
   int32_t max_connections = 0;  // 0: what network_memory.cpp says.
   int64_t max_body = 0;         // Bytes; 0: what network_memory.cpp finds fit.
   int32_t idle_timeout = 120;   // Seconds.

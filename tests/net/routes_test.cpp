@@ -36,6 +36,15 @@ TEST_F(RoutesTest, FindsTheHandlerOfMethodAndPath) {
   EXPECT_EQ(find("GET", "/%76%31/models"), "GET /v1/models");
 }
 
+TEST_F(RoutesTest, NumbersHandlersInTheOrderThatTheyCame) {
+  EXPECT_EQ(routes.add("GET", "/v1/models/{id}", [](auto&&...) {}), 0u);
+  EXPECT_EQ(routes.add("GET", "/v1/models", [](auto&&...) {}), 1u);
+  EXPECT_EQ(routes.add("DELETE", "/v1/models/{id}", [](auto&&...) {}), 2u);
+  EXPECT_EQ(routes.match("GET", "/v1/models/x").number, 0u);
+  EXPECT_EQ(routes.match("HEAD", "/v1/models").number, 1u);
+  EXPECT_EQ(routes.match("DELETE", "/v1/models/x").number, 2u);
+}
+
 TEST_F(RoutesTest, AnUnknownPathIs404AndAWrongMethodIs405WithAllow) {
   add("GET", "/v1/models");
   add("POST", "/both");

@@ -62,6 +62,10 @@ TEST(Options, WordsStandForValuesAndAWrongOneIsToldAll) {
   EXPECT_EQ(parsed->options.thinking, false);
   EXPECT_EQ(parsed->options.ssd_io, ExpertReads::kPread);
   EXPECT_FALSE(parsed->options.kv_cache);
+  EXPECT_EQ(parsed->options.manage, api::Manage::kAuto);
+  EXPECT_EQ(parse({"--manage", "off"})->options.manage, api::Manage::kOff);
+  EXPECT_EQ(parse({"--manage=on"})->options.manage, api::Manage::kOn);
+  EXPECT_FALSE(parse({"--manage", "yes"}));
   const auto wrong = parse({"--compute", "slow"});
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message, "--compute: expected one of fast, exact; found 'slow'");

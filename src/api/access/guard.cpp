@@ -101,19 +101,6 @@ std::string unknown_host(std::string_view host) {
        shown, " (WEIR_ALLOWED_HOSTS=", shown, "), or with keys (--api-key)."});
 }
 
-std::string foreign_origin(std::string_view origin) {
-  const std::string begin =
-      "Requests of other sites' pages are refused by this server, which asks for no key: found ";
-  if (origin.empty()) return begin + "Sec-Fetch-Site without Origin.";
-  if (origin == "null")
-    return begin +
-           "Origin 'null' (a page from a file, or a frame without rights). Only --cors '*' allows "
-           "it, to all pages.";
-  const std::string shown(is_origin(origin) ? origin.substr(0, kShownBytes) : "ORIGIN");
-  return concat({begin, "Origin ", quoted(origin), ". Start the server with --cors ", shown,
-                 " (WEIR_CORS=", shown, ") to allow it."});
-}
-
 }  // namespace
 
 Guard::Guard(GuardConfig config, CorsPolicy cors)
@@ -126,10 +113,12 @@ std::optional<std::string> Guard::refusal(const net::HttpRequest& request, bool 
     say_once(said_host_, concat({"host ", quoted(host)}), has_keys);
     if (!has_keys) return unknown_host(host);
   }
-  if (has_keys || is_safe(request.method) || !is_foreign(request)) return std::nullopt;
-  const std::string_view origin = request.header("origin");
-  say_once(said_origin_, concat({"origin ", quoted(origin)}), has_keys);
-  return foreign_origin(origin);
+  if (has_keys || is_safe(request.method) || !is_of_foreign_page(request, cors_))
+    return std::nullopt;
+  say_once(said_origin_, concat({"origin ", quoted(request.header("origin"))}), has_keys);
+  return foreign_page_refusal(
+      request,
+      "Requests of other sites' pages are refused by this server, which asks for no key: found ");
 }
 
 // HTTP/1.0 may leave it out; browsers never do.
@@ -142,9 +131,16 @@ bool Guard::knows_host(std::string_view host) const {
          std::ranges::any_of(config_.allowed_hosts, is_named);
 }
 
-bool Guard::is_foreign(const net::HttpRequest& request) const {
+void Guard::say_once(bool& said, const std::string& what, bool has_keys) const {
+  if (std::exchange(said, true)) return;
+  log::warn(concat({"guard ", what,
+                    has_keys ? " is no name of this server: its keys protect it"
+                             : " is refused, as all others that are not allowed"}));
+}
+
+bool is_of_foreign_page(const net::HttpRequest& request, const CorsPolicy& cors) {
   const std::string_view origin = request.header("origin"), site = request.header("sec-fetch-site");
-  if (cors_.allows(origin)) return false;
+  if (cors.allows(origin)) return false;
   // The browser's own word: it has asked for this server's own name, whatever a proxy made of Host.
   if (site == "same-origin") return false;
   if (site == "cross-site") return true;
@@ -152,11 +148,16 @@ bool Guard::is_foreign(const net::HttpRequest& request) const {
   return !is_origin_of(origin, request.header("host"));
 }
 
-void Guard::say_once(bool& said, const std::string& what, bool has_keys) const {
-  if (std::exchange(said, true)) return;
-  log::warn(concat({"guard ", what,
-                    has_keys ? " is no name of this server: its keys protect it"
-                             : " is refused, as all others that are not allowed"}));
+std::string foreign_page_refusal(const net::HttpRequest& request, std::string_view begin) {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty()) return concat({begin, "Sec-Fetch-Site without Origin."});
+  if (origin == "null")
+    return concat({begin,
+                   "Origin 'null' (a page from a file, or a frame without rights). Only --cors '*' "
+                   "allows it, to all pages."});
+  const std::string shown(is_origin(origin) ? origin.substr(0, kShownBytes) : "ORIGIN");
+  return concat({begin, "Origin ", quoted(origin), ". Start the server with --cors ", shown,
+                 " (WEIR_CORS=", shown, ") to allow it."});
 }
 
 std::vector<std::string> own_names(const std::string& listen_host) {

@@ -5,7 +5,8 @@
 // - as requests to another site, whose answers it cannot read, but which are computed: those that
 //   change or cost something must not have another site's `Origin` or `Sec-Fetch-Site`.
 // Browsers write these headers themselves, and no page can change them; programs are not asked for
-// them. With keys all this is left to the key, which such a page does not have.
+// them. With keys all this is left to the key, which such a page does not have. Of requests that
+// manage the server more is asked, once it is known that they do (access/entrance.h).
 //
 // Threads: the loop's. It does not change, but for having said things once.
 #pragma once
@@ -40,7 +41,6 @@ class Guard {
 
  private:
   bool knows_host(std::string_view host) const;
-  bool is_foreign(const net::HttpRequest& request) const;
   void say_once(bool& said, const std::string& what, bool has_keys) const;
 
   const GuardConfig config_;
@@ -51,6 +51,12 @@ class Guard {
 // The names by which this machine may be called: `listen_host` (an address is fine), its host name
 // whole, without its domain, and as multicast DNS has it (NAME.local).
 std::vector<std::string> own_names(const std::string& listen_host);
+
+// True if, by what the browser says, a page of another site asks that `cors` does not let.
+bool is_of_foreign_page(const net::HttpRequest& request, const CorsPolicy& cors);
+
+// What to answer to that: `begin`, what was found, and the option that would allow it.
+std::string foreign_page_refusal(const net::HttpRequest& request, std::string_view begin);
 
 // True for a name without a port, for "*.NAME" and for "*".
 bool is_host_pattern(std::string_view text);

@@ -58,6 +58,25 @@ Result<T> number(std::string_view value, T min, T max) {
 
 constexpr int64_t kRateMax = 1'000'000'000'000;
 
+Result<KeyScopes> parse_scopes(std::string_view value) {
+  KeyScopes scopes{.api = false, .monitor = false};
+  for (bool more = true; more;) {
+    const size_t end = std::min(value.find(','), value.size());
+    const std::string_view word = value.substr(0, end);
+    if (word != "all" && word != "api" && word != "monitor" && word != "admin")
+      return fail(ErrorCode::kConfig,
+                  "expected all, api, monitor or admin, or several of them with commas between, "
+                  "found '" +
+                      std::string(word.substr(0, 32)) + "'");
+    scopes.api |= word == "all" || word == "api";
+    scopes.monitor |= word == "all" || word == "monitor";
+    scopes.admin |= word == "admin";
+    more = end < value.size();
+    value.remove_prefix(std::min(end + 1, value.size()));
+  }
+  return scopes;
+}
+
 Result<void> set_attribute(std::string_view name, std::string_view value, KeySpec& key) {
   if (name == "name") {
     if (!is_name(value))
@@ -66,12 +85,7 @@ Result<void> set_attribute(std::string_view name, std::string_view value, KeySpe
     key.name = value;
     key.named = true;
   } else if (name == "scope") {
-    if (value != "all" && value != "api" && value != "monitor")
-      return fail(ErrorCode::kConfig,
-                  "expected all, api or monitor, found '" + std::string(value.substr(0, 32)) + "'");
-    key.scope = value == "api"       ? KeyScope::kApi
-                : value == "monitor" ? KeyScope::kMonitor
-                                     : KeyScope::kAll;
+    WEIR_ASSIGN(key.scopes, parse_scopes(value));
   } else if (name == "concurrency") {
     WEIR_ASSIGN(key.concurrency, number<int32_t>(value, 1, INT32_MAX));
   } else if (name == "requests-per-minute") {
@@ -121,6 +135,18 @@ Key::Refusal refusal(std::string message, double retry_after_s) {
 }
 
 }  // namespace
+
+std::string text_of(const KeyScopes& scopes) {
+  std::string text;
+  const auto add = [&](bool has, std::string_view name) {
+    if (has) text.append(text.empty() ? "" : ",").append(name);
+  };
+  add(scopes.api && scopes.monitor, "all");
+  add(scopes.api && !scopes.monitor, "api");
+  add(scopes.monitor && !scopes.api, "monitor");
+  add(scopes.admin, "admin");
+  return text;
+}
 
 Result<std::vector<KeySpec>> parse_keys(std::string_view text, std::string_view source) {
   std::vector<KeySpec> keys;
@@ -220,14 +246,16 @@ void Key::update(KeySpec spec, Clock::time_point now) {
 }
 
 bool Key::may_use(Access access) const {
-  if (access == Access::kOpen || access == Access::kAnyKey) return true;
-  switch (spec_.scope) {
-    case KeyScope::kAll:
+  switch (access) {
+    case Access::kOpen:
+    case Access::kAnyKey:
       return true;
-    case KeyScope::kApi:
-      return access == Access::kApi;
-    case KeyScope::kMonitor:
-      return access == Access::kMonitor;
+    case Access::kMonitor:
+      return spec_.scopes.monitor;
+    case Access::kApi:
+      return spec_.scopes.api;
+    case Access::kAdmin:
+      return spec_.scopes.admin;
   }
   return false;
 }

@@ -27,13 +27,21 @@ namespace weir::api {
 
 using Clock = sched::Clock;
 
-enum class KeyScope : uint8_t { kAll, kApi, kMonitor };
+// What a key is good for. Without a word of it: "all", which stands for all but `admin`, because
+// keys from before there was something to manage must not have it.
+struct KeyScopes {
+  bool api = true;      // Answers, and what the caller itself has stored.
+  bool monitor = true;  // Figures about the server.
+  bool admin = false;   // Management (Access::kAdmin).
+};
+// As a key file says it: "all", "api,admin".
+std::string text_of(const KeyScopes& scopes);
 
 // A key as the command line or a key file says it.
 struct KeySpec {
   std::string secret{};
   std::string name{};
-  KeyScope scope = KeyScope::kAll;
+  KeyScopes scopes{};
   int32_t concurrency = 0;            // Choices being answered at once; 0: no limit.
   int64_t requests_per_minute = 0;    // 0: no limit.
   int64_t tokens_per_minute = 0;      // Prompts and answers together; 0: no limit.

@@ -37,6 +37,8 @@ std::string_view access_text(Access access) {
       return "scope all or monitor";
     case Access::kApi:
       return "scope all or api";
+    case Access::kAdmin:
+      return "scope admin";
   }
   return {};
 }
@@ -134,6 +136,21 @@ void append_endpoint(std::string& out, const EndpointDoc& endpoint, const Endpoi
 }
 
 }  // namespace
+
+std::string_view scope_of(Access access) {
+  switch (access) {
+    case Access::kOpen:
+    case Access::kAnyKey:
+      return {};
+    case Access::kMonitor:
+      return "monitor";
+    case Access::kApi:
+      return "api";
+    case Access::kAdmin:
+      return "admin";
+  }
+  return {};
+}
 
 std::string api_page(const std::vector<EndpointDoc>& endpoints) {
   std::string out =

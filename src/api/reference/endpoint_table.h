@@ -11,13 +11,20 @@
 
 namespace weir::api {
 
-// Who may use an endpoint, where the server has keys (access/keys.h).
+// Who may use an endpoint, where the server has keys (access/keys.h). What changes something is
+// kApi if only the caller sees the change, else kAdmin.
 enum class Access : uint8_t {
   kOpen,     // Everybody: probes.
   kAnyKey,   // Every key: what the server is.
   kMonitor,  // Figures about the server: keys of scope all or monitor.
-  kApi,      // Keys of scope all or api.
+  kApi,      // Answers, and what the caller has stored: keys of scope all or api.
+  // Management: what changes the server for everybody, or has it ask other machines. Keys of scope
+  // admin; without keys, whom --manage lets. More is asked of its requests (access/entrance.h).
+  kAdmin,
 };
+
+// What OpenAPI calls the role, and key files the scope; empty: none is asked for.
+std::string_view scope_of(Access access);
 
 // What becomes of a field of a body. Fields that no table names are ignored, and named
 // in the answer (request/ignored.h).
@@ -39,7 +46,7 @@ struct FieldDoc {
 struct EndpointDoc {
   std::string_view method, path;
   std::string_view summary;
-  Access access = Access::kApi;
+  Access access;  // Without a default: each row says it.
   // The fields of the body; null where there is no body.
   std::vector<FieldDoc> (*fields)() = nullptr;
 };

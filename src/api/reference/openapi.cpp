@@ -185,6 +185,17 @@ void write_answers(JsonWriter& json, const Operation& operation,
   json.end_object().end_object().end_object().end_object();
 }
 
+// No key, where the server has none, or one of the keys. A scope is a role in OpenAPI's words.
+void write_requirements(JsonWriter& json, std::string_view scope) {
+  json.key("security").begin_array().begin_object().end_object();
+  for (const char* scheme : {"key", "anthropic"}) {
+    json.begin_object().key(scheme).begin_array();
+    if (!scope.empty()) json.value(scope);
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
 void write_operation(JsonWriter& json, const EndpointDoc& endpoint) {
   std::string method(endpoint.method);
   std::ranges::transform(method, method.begin(),
@@ -195,7 +206,10 @@ void write_operation(JsonWriter& json, const EndpointDoc& endpoint) {
   json.key(method).begin_object().field("operationId", operation->id);
   json.key("tags").begin_array().value(operation->tag).end_array();
   json.field("summary", endpoint.summary);
-  if (endpoint.access == Access::kOpen) json.key("security").begin_array().end_array();
+  if (endpoint.access == Access::kOpen)
+    json.key("security").begin_array().end_array();
+  else if (const std::string_view scope = scope_of(endpoint.access); !scope.empty())
+    write_requirements(json, scope);
   write_parameters(json, *operation);
   if (endpoint.fields) write_body(json, *operation, examples);
   write_answers(json, *operation, examples);
@@ -229,14 +243,6 @@ void write_components(JsonWriter& json, const std::vector<EndpointDoc>& endpoint
   json.end_object().end_object();
 }
 
-// Nothing, or one of the keys.
-void write_requirements(JsonWriter& json) {
-  json.key("security").begin_array().begin_object().end_object();
-  for (const char* scheme : {"key", "anthropic"})
-    json.begin_object().key(scheme).begin_array().end_array().end_object();
-  json.end_array();
-}
-
 void write_head(JsonWriter& json, std::string_view version) {
   json.field("openapi", "3.1.0").key("info").begin_object();
   json.field("title", "Weir").field("version", version);
@@ -247,7 +253,7 @@ void write_head(JsonWriter& json, std::string_view version) {
   json.key("license").begin_object().field("name", "Apache-2.0");
   json.field("identifier", "Apache-2.0").end_object().end_object();
   json.key("servers").begin_array().begin_object().field("url", "/").end_object().end_array();
-  write_requirements(json);
+  write_requirements(json, {});
 }
 
 }  // namespace

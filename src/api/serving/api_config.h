@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/access/entrance.h"
 #include "api/access/keys.h"
 #include "api/request/generation_defaults.h"
 #include "api/serving/rerank_config.h"
@@ -74,6 +75,7 @@ struct ApiConfig {
   double request_timeout_s = 0;     // An answer that takes so long ends with an error; 0: never.
   std::vector<KeySpec> api_keys{};  // Empty: everybody may.
   std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
+  EntranceConfig entrance{};                // Who may manage the server.
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;
   int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.

@@ -27,12 +27,12 @@ TEST(KeyFile, HasAKeyALineWithAttributes) {
   const KeySpec& alice = (*keys)[1];
   EXPECT_EQ(alice.secret, "sk-two");
   EXPECT_EQ(alice.name, "alice");
-  EXPECT_EQ(alice.scope, KeyScope::kApi);
+  EXPECT_EQ(text_of(alice.scopes), "api");
   EXPECT_EQ(alice.concurrency, 4);
   EXPECT_EQ(alice.requests_per_minute, 60);
   EXPECT_EQ(alice.tokens_per_minute, 100000);
   EXPECT_EQ(alice.priority, -2);
-  EXPECT_EQ((*keys)[2].scope, KeyScope::kMonitor);
+  EXPECT_EQ(text_of((*keys)[2].scopes), "monitor");
   EXPECT_TRUE(check_keys(*keys));
 }
 
@@ -43,7 +43,12 @@ TEST(KeyFile, ErrorsNameTheLineAndNeverTheKey) {
            {"good\nsecret concurrency=0\n", "keys line 2: concurrency: expected an integer from 1"},
            {"secret requests-per-minute=x", "keys line 1: requests-per-minute: expected"},
            {"secret tokens-per-minute=1.5", "found '1.5'"},
-           {"secret scope=root", "scope: expected all, api or monitor, found 'root'"},
+           {"secret scope=root",
+            "scope: expected all, api, monitor or admin, or several of them "
+            "with commas between, found 'root'"},
+           {"secret scope=api,", "commas between, found ''"},
+           {"secret scope=", "commas between, found ''"},
+           {"secret scope=api,admin,Admin", "commas between, found 'Admin'"},
            {"secret name=", "name: expected 1 to 64 letters"},
            {"secret name=a\"b", "name: expected 1 to 64 letters"},
            {"secret frobs=3", "frobs: unknown; expected name, scope"},
@@ -132,7 +137,7 @@ TEST(Keyrings, KeepWhatIsUsedOfTheKeysThatStay) {
   EXPECT_EQ(find(ring, "two"), two);
   EXPECT_EQ(two->name(), "line-1");
   EXPECT_EQ(find(ring, "five"), alice);
-  EXPECT_EQ(alice->spec().scope, KeyScope::kApi);
+  EXPECT_EQ(text_of(alice->spec().scopes), "api");
   EXPECT_EQ(alice->figures().requests.value(), 1u);
   EXPECT_TRUE(alice->begin(now));  // Its one place is taken still.
   std::set<uint64_t> ids = {one->id(), two->id(), alice->id(), bob->id(), find(ring, "six")->id()};
@@ -344,15 +349,40 @@ TEST(Keys, LendPlacesToLongListsWithoutKeepingOthersAway) {
   EXPECT_TRUE(list.lend() && list.lend());
 }
 
+TEST(Keys, ManageOnlyIfTheySayThatTheyMay) {
+  const auto scopes_of = [](const std::string& attributes) {
+    return parse_keys("secret " + attributes, "file")->front().scopes;
+  };
+  for (const auto& [attributes, text] : {std::pair{"", "all"},
+                                         {"scope=all", "all"},
+                                         {"scope=monitor,api", "all"},
+                                         {"scope=admin", "admin"},
+                                         {"scope=admin,api", "api,admin"},
+                                         {"scope=monitor,admin", "monitor,admin"},
+                                         {"scope=all,admin", "all,admin"}}) {
+    const KeyScopes scopes = scopes_of(attributes);
+    EXPECT_EQ(text_of(scopes), text);
+    EXPECT_EQ(scopes.admin, std::string_view(text).ends_with("admin")) << attributes;
+  }
+  std::vector<KeySpec> plain;
+  add_plain_keys(std::vector<std::string>{"secret"}, plain);
+  EXPECT_FALSE(Key(plain.front(), 1).may_use(Access::kAdmin));
+  const Key admin({.secret = "secret", .scopes = scopes_of("scope=admin")}, 1);
+  EXPECT_TRUE(admin.may_use(Access::kAdmin) && admin.may_use(Access::kAnyKey));
+  EXPECT_FALSE(admin.may_use(Access::kApi) || admin.may_use(Access::kMonitor));
+}
+
 TEST(Keys, HaveScopes) {
   TestApi server(
-      {.config = {.api_keys = {{.secret = "watch", .name = "w", .scope = KeyScope::kMonitor},
-                               {.secret = "ask", .name = "a", .scope = KeyScope::kApi}}}});
+      {.config = {.api_keys = {{.secret = "watch", .name = "w", .scopes = {.api = false}},
+                               {.secret = "ask", .name = "a", .scopes = {.monitor = false}}}}});
   EXPECT_EQ(server.get("/metrics", bearer("watch")).status, 200);
   EXPECT_EQ(server.get("/v1/models", bearer("watch")).status, 200);
   const auto refused = server.post("/v1/completions", R"({"prompt":"A"})", bearer("watch"));
   EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(error_code(refused.body), "insufficient_permissions");
+  EXPECT_NE(refused.body.find("expected the scope api, found monitor"), std::string::npos)
+      << refused.body;
   EXPECT_EQ(server.get("/metrics", bearer("ask")).status, 403);
   EXPECT_EQ(server.get("/v1/models", bearer("ask")).status, 200);
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt":"A"})", bearer("ask")).status, 200);

@@ -125,7 +125,7 @@ TEST(Messages, AnErrorInMidStreamIsAnEventAndTheEnd) {
 
 TEST(Messages, ErrorsHaveAnthropicsShape) {
   TestOptions options;
-  options.config.api_keys = {{.secret = "all"}, {.secret = "see", .scope = KeyScope::kMonitor}};
+  options.config.api_keys = {{.secret = "all"}, {.secret = "see", .scopes = {.api = false}}};
   options.context = 512;
   TestApi server(std::move(options));
   const std::string key = "x-api-key: all\r\n";

@@ -242,6 +242,30 @@ TEST(Reference, AServerAnswersTheExamplesAsTheSchemasSay) {
                         std::string(example->request), reference::asks_for_stream(*example));
 }
 
+std::string state_of(const TestApi& server) {
+  std::string state;
+  for (const char* page : {"/props", "/v1/models", "/version", "/slots"})
+    state += server.get(page).body + "\n";
+  return state;
+}
+
+TEST(Reference, OnlyEndpointsOfScopeAdminChangeTheServer) {
+  TestApi server(able());
+  const std::string before = state_of(server);
+  for (const Operation& operation : reference::operations()) {
+    const std::vector<EndpointDoc> endpoints = Api::endpoints();
+    const auto endpoint = std::ranges::find_if(endpoints, [&](const EndpointDoc& each) {
+      return each.method == operation.method && each.path == operation.path;
+    });
+    ASSERT_NE(endpoint, endpoints.end()) << operation.path;
+    if (endpoint->access == Access::kAdmin) continue;
+    for (const Example* example : reference::examples_of(operation))
+      send(server, operation, target_of(server, *example), std::string(example->request));
+    EXPECT_TRUE(server.eventually([&] { return server.engine().open() == 0; }));
+    EXPECT_EQ(state_of(server), before) << operation.method << " " << operation.path;
+  }
+}
+
 // What the examples leave out. In all of them streams are asked for last.
 constexpr std::pair<const char*, const char*> kMore[] = {
     {"/v1/chat/completions",
