@@ -54,9 +54,14 @@ Result<void> make_folders(const fs::path& folder, const fs::path& below) {
   return {};
 }
 
+// A name beside `path` that no other process writes to at the same time.
+fs::path part_of(const fs::path& path) {
+  return path.string() + ".weir-part" + std::to_string(::getpid());
+}
+
 // By another name and a rename: readers see the old text or the new.
 Result<void> write_text(const fs::path& path, std::string_view text) {
-  const fs::path part = path.string() + ".weir-part";
+  const fs::path part = part_of(path);
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
@@ -69,7 +74,7 @@ Result<void> write_text(const fs::path& path, std::string_view text) {
 Result<void> make_link(const fs::path& path, const std::string& target) {
   std::error_code error;
   if (fs::is_symlink(path, error) && fs::read_symlink(path, error) == target) return {};
-  const fs::path part = path.string() + ".weir-part";
+  const fs::path part = part_of(path);
   (void)::unlink(part.c_str());
   if (::symlink(target.c_str(), part.c_str()) != 0)
     return io_error(part, "a link cannot be made", errno);
