@@ -1,6 +1,7 @@
 #include "fit/assessment.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -134,6 +135,18 @@ Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
   };
   (void)runs_somehow();
   return assessor.best(disk);
+}
+
+Result<Assessment> assess(const Options& options, const MemoryLimit& limit, const Found& found) {
+  const auto assessed = [&]() -> Result<Assessment> {
+    WEIR_ASSIGN(card::ModelCard card, card::ModelCard::open(found.files, options.config_override));
+    WEIR_ASSIGN(const ModelChoice choice, choose_model(options, std::move(card)));
+    WEIR_ASSIGN(const std::unique_ptr<model::Model> model,
+                bind_model(choice.model_card, model_options(options, choice), limit,
+                           kernels::ops_for(choice.isa), choice.threads));
+    return assess(options, limit, choice, *model, {}, found.disk);
+  }();
+  return assessed ? assessed : not_read(assessed.error());
 }
 
 Result<Assessment> not_read(const Error& error) {

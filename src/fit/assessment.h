@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "fit/lookup.h"
 #include "fit/speed.h"
 #include "fit/verdict.h"
 #include "model/model.h"
@@ -27,6 +28,9 @@ struct Assessment {
 Result<Assessment> assess(const Options& options, const MemoryLimit& limit,
                           const ModelChoice& choice, const model::Model& bound,
                           std::span<const Way> elsewhere, const std::string& disk);
+
+// The same of files that are not bound yet. Errors are not about the model: those are a verdict.
+Result<Assessment> assess(const Options& options, const MemoryLimit& limit, const Found& found);
 
 // The error of opening or binding as a verdict, where it is about the model: kUnknown.
 Result<Assessment> not_read(const Error& error);

@@ -1,7 +1,6 @@
 #include "fit/search_desk.h"
 
 #include <chrono>
-#include <memory>
 #include <utility>
 
 #include "base/json.h"
@@ -27,16 +26,18 @@ SearchDesk::SearchDesk(const Options& options, const MemoryLimit& limit,
 SearchDesk::~SearchDesk() { stopping_ = true; }
 
 void SearchDesk::ask(hub::SearchQuery query, Done done) {
-  if (waiting_ >= kWaitingMax)
+  if (waiting_.size() >= kWaitingMax)
     return done(fail(ErrorCode::kOverloaded,
                      "Too many searches are waiting for the hub: expected at most " +
                          std::to_string(kWaitingMax) + "; try again later."));
-  ++waiting_;
-  thread_.run([this, query = std::move(query), done = std::move(done)]() mutable {
-    auto json = std::make_shared<Result<std::string>>(answer(query));
-    post_([this, json, done = std::move(done)] {
-      --waiting_;
-      done(std::move(*json));
+  const uint64_t number = ++asked_;
+  waiting_.emplace(number, std::move(done));
+  thread_.run([this, number, query = std::move(query)] {
+    post_([this, number, alive = std::weak_ptr(alive_), json = answer(query)] {
+      if (alive.expired()) return;
+      const Done told = std::move(waiting_.at(number));
+      waiting_.erase(number);
+      told(json);
     });
   });
 }
@@ -53,7 +54,11 @@ Result<std::string> SearchDesk::answer(const hub::SearchQuery& query) const {
     const auto begin = std::chrono::steady_clock::now();
     client.stop_when(
         [this, begin] { return stopping_ || std::chrono::steady_clock::now() - begin > kTimeMax; });
-    WEIR_ASSIGN(found, search_hub(client, query, catalogue_, place));
+    Result<SearchHits> hits = search_hub(client, query, catalogue_, place);
+    if (!hits && hits.error().code == ErrorCode::kCancelled)
+      return fail(ErrorCode::kUnavailable, settings.endpoint + ": expected an answer within " +
+                                               std::to_string(kTimeMax.count()) + " s, found none");
+    WEIR_ASSIGN(found, std::move(hits));
   }
   std::string json;
   JsonWriter writer(json);

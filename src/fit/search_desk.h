@@ -6,7 +6,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "base/background_thread.h"
@@ -21,12 +24,13 @@ namespace weir::fit {
 class SearchDesk {
  public:
   // Called once, unless the desk goes before: with the answer's JSON (search.h).
-  using Done = std::function<void(Result<std::string> json)>;
+  using Done = std::function<void(const Result<std::string>& json)>;
 
   // Searches that wait; one more is refused. A person types one after another.
-  static constexpr int kWaitingMax = 8;
+  static constexpr size_t kWaitingMax = 8;
 
-  // `post` runs a function on the caller's thread, from any thread, as long as the desk is there.
+  // `post` runs a function on the caller's thread, from any thread; what it has not run when the
+  // desk goes does nothing any more.
   SearchDesk(const Options& options, const MemoryLimit& limit,
              std::function<void(std::function<void()>)> post);
   // What runs is told to stop, and waited for.
@@ -42,7 +46,9 @@ class SearchDesk {
   const MemoryLimit limit_;
   const std::function<void(std::function<void()>)> post_;
   const Catalogue catalogue_;
-  int waiting_ = 0;
+  std::map<uint64_t, Done> waiting_;  // By their numbers.
+  uint64_t asked_ = 0;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::atomic<bool> stopping_{false};
   BackgroundThread thread_{"weir-search"};  // Ends first.
 };

@@ -1,8 +1,8 @@
-#include "api/pages/model_search.h"
+#include "api/serving/model_search.h"
 
 #include <gtest/gtest.h>
 
-namespace weir::api::pages {
+namespace weir::api {
 namespace {
 
 TEST(ModelSearch, ReadsTheQuery) {
@@ -29,4 +29,4 @@ TEST(ModelSearch, RefusesWhatItCannotAsk) {
 }
 
 }  // namespace
-}  // namespace weir::api::pages
+}  // namespace weir::api

@@ -1,11 +1,12 @@
-#include "api/pages/model_search.h"
+#include "api/serving/model_search.h"
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "net/routes.h"
 
-namespace weir::api::pages {
+namespace weir::api {
 
 namespace {
 
@@ -53,4 +54,4 @@ Result<ModelSearch> model_search(std::string_view query) {
   return search;
 }
 
-}  // namespace weir::api::pages
+}  // namespace weir::api
