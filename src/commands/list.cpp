@@ -16,8 +16,9 @@ namespace weir {
 
 namespace {
 
-// "2026-01-31", in local time.
+// "2026-01-31", in local time; nothing of what was never used.
 std::string date_of(int64_t seconds) {
+  if (seconds == 0) return "";
   const std::time_t time = seconds;
   std::tm parts{};
   char text[16];

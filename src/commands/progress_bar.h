@@ -23,7 +23,7 @@ class ProgressBar {
   const bool terminal_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point printed_{};
-  int64_t tenth_ = -1;
+  int64_t tenth_ = 0;
   bool open_ = false;  // A bar stands on the line.
 };
 

@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 // How long a request may run before the caller is asked whether it should.
 constexpr milliseconds kTurn{100};
 constexpr int kHopsMax = 5;
+// An answer in JSON may take so many times longer than a head: a page of files has 300 KB.
+constexpr int kAnswerTimes = 6;
 // 1,000 files a page: Tree::kFilesMax of them, and as many pages again of folders.
 constexpr int kPagesMax = 200;
 // Ranges under way at once; a download has as many connections.
@@ -135,7 +137,7 @@ Result<Client::Answer> Client::ask_once(const Url& url, std::string& broken) {
   for (int hops = 0; hops <= kHopsMax; ++hops) {
     Collected answer;
     Request request = request_for(at);
-    request.time = settings_.metadata_time;
+    request.time = kAnswerTimes * settings_.metadata_time;
     const Transport::Id id = transport_->start(request, answer);
     while (!answer.ended && !stopped()) transport_->run(kTurn);
     if (!answer.ended) {

@@ -74,8 +74,9 @@ Result<hub::Snapshot> pull_model(const Options& options, const hub::ModelName& n
   Result<hub::HubModel> resolved = client.resolve(name, options.include);
   if (!resolved) return tl::unexpected(with_hint(options, resolved.error()));
   const hub::HubModel& model = *resolved;
-  WEIR_TRY(check_config(options, client, model));
-  if (watch.on_begin) watch.on_begin(model, hub::missing_bytes(cache, model));
+  const int64_t missing = hub::missing_bytes(cache, model);
+  if (missing > 0) WEIR_TRY(check_config(options, client, model));
+  if (watch.on_begin) watch.on_begin(model, missing);
   if (options.dry_run) return hub::Snapshot{.id = model.name.id, .commit = model.tree.commit};
   hub::DownloadOptions download;
   download.disk_reserve = options.disk_reserve;
