@@ -25,8 +25,11 @@ void read_values(const weir::card::GgufMetadata& metadata) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace weir;
   const auto bytes = std::as_bytes(std::span(data, size));
+  const auto head = card::gguf_head_bytes("fuzz", bytes);
+  if (head && head->value_or(0) > size) std::abort();
   auto parsed = card::parse_gguf("fuzz", bytes);
   if (!parsed) return 0;
+  if (!head || !*head) std::abort();  // What was read must have had an end.
   read_values(parsed->metadata);
   volatile unsigned sum = 0;
   for (const card::GgufTensor& tensor : parsed->tensors) {
