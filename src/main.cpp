@@ -14,6 +14,7 @@
 #include "commands/pull.h"
 #include "commands/quantize.h"
 #include "commands/rm.h"
+#include "commands/search.h"
 #include "commands/verify.h"
 #include "program/options.h"
 #include "server.h"
@@ -23,8 +24,6 @@ namespace {
 // With a model that is here.
 weir::Result<void> run_model(const weir::Options& options) {
   switch (options.command) {
-    case weir::Command::kInfo:
-      return weir::show_info(options);
     case weir::Command::kBench:
       return weir::run_bench(options);
     case weir::Command::kPerplexity:
@@ -52,6 +51,10 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::remove_from_cache(options);
     case weir::Command::kVerify:
       return weir::verify_cached(options);
+    case weir::Command::kSearch:
+      return weir::search_models(options);
+    case weir::Command::kInfo:  // Of a model that need not be here.
+      return weir::show_info(options);
     default:
       break;
   }

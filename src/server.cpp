@@ -19,6 +19,7 @@
 #include "base/thread_team.h"
 #include "commands/pull_report.h"
 #include "exec/executor.h"
+#include "fit/search_desk.h"
 #include "net/file_limit.h"
 #include "net/http.h"
 #include "net/loop.h"
@@ -122,9 +123,10 @@ class Server {
   std::shared_ptr<net::TlsContext> tls_;
   std::unique_ptr<TextParts> text_;
   std::unique_ptr<api::Api> api_;  // Set on the loop's thread when the model is loaded.
-  bool draining_ = false;          // /ready says 503.
-  bool listening_ = true;          // Until --drain-delay has passed, too.
-  bool cancelled_ = false;         // The drain's time is over.
+  std::unique_ptr<fit::SearchDesk> search_desk_;  // From the first search on.
+  bool draining_ = false;                         // /ready says 503.
+  bool listening_ = true;                         // Until --drain-delay has passed, too.
+  bool cancelled_ = false;                        // The drain's time is over.
   bool finishing_ = false;
   bool stopped_ = false;
   steady_clock::time_point drain_begin_;  // After --drain-delay.
@@ -362,6 +364,17 @@ void Server::become_ready(TextParts text) {
   config.loop = &loop_;
   config.api_keys = keys_;
   config.entrance.is_public = http_->is_public();
+  config.search_models = [this](api::ModelSearch search, fit::SearchDesk::Done done) {
+    hub::SearchQuery query;
+    query.text = std::move(search.words);
+    query.filter = std::move(search.filter);
+    query.sort = std::move(search.sort);
+    query.cursor = std::move(search.cursor);
+    if (!search_desk_)
+      search_desk_ = std::make_unique<fit::SearchDesk>(
+          options_, limit_, [this](std::function<void()> call) { loop_.post(std::move(call)); });
+    search_desk_->ask(std::move(query), std::move(done));
+  };
   api_ = std::make_unique<api::Api>(std::move(config));
   api_->set_http_stats(&http_->stats());
   watch();
@@ -401,6 +414,7 @@ Result<void> Server::run() {
   loop_.run();
   trace::Recorder::detach();
   engine_thread.join();
+  search_desk_.reset();
   api_.reset();
   http_.reset();
   if (failure_) return tl::unexpected(*failure_);

@@ -69,6 +69,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"program",
      {"base", "card", "kernels", "net", "hub", "text", "ssd", "sample", "kv", "model", "exec",
       "sched", "api"}},
+    {"fit", {"base", "card", "kernels", "hub", "ssd", "kv", "model", "program"}},
 };
 
 // Folders that are large inside and small from outside: the headers that others may include. Of a

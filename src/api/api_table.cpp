@@ -75,6 +75,11 @@ struct Api::Impl::Table {
       {{"GET", "/v1/models/{id}", "The model, by its id or an alias; in Anthropic's form likewise.",
         kAnyKey},
        &Impl::model},
+      {{"GET", "/models/search",
+        "Models of the hub for the words in ?q=, and whether they run here; without words, the "
+        "built-in catalogue.",
+        kAdmin},
+       &Impl::search_models},
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &llama::tokenize_fields},
        &Impl::tokenize_text},
       {{"POST", "/apply-template", "Messages as the text that the model reads (llama.cpp).", kApi,

@@ -107,6 +107,21 @@ void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& param
                              : pages::model_page(config, id, tokens_max()));
 }
 
+// The hub may take seconds, or the client may leave before.
+void Api::Impl::search_models(const ExchangePtr& exchange, const net::RouteParams&) {
+  Result<ModelSearch> search = model_search(exchange->request().query);
+  if (!search) return exchange->respond_error(search.error());
+  if (!config.search_models)
+    return exchange->respond_error(
+        Error{ErrorCode::kUnsupported, "This server does not search for models."});
+  exchange->responder().on_closed([weak = std::weak_ptr(exchange)] {
+    if (const ExchangePtr left = weak.lock()) left->abandon();
+  });
+  config.search_models(*std::move(search), [exchange](const Result<std::string>& page) {
+    if (!exchange->responder().closed()) respond_page(*exchange, page);
+  });
+}
+
 void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {
   exchange->respond_json(pages::props_page(config, tokens_max()));
 }

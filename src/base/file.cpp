@@ -70,7 +70,9 @@ class Fd {
   int fd_;
 };
 
-class Pages {
+}  // namespace
+
+class FileView::Pages {
  public:
   explicit Pages(std::span<const std::byte> mapped) : bytes_(mapped) {}
   ~Pages() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
@@ -80,8 +82,6 @@ class Pages {
  private:
   const std::span<const std::byte> bytes_;
 };
-
-}  // namespace
 
 struct FileView::Mapping {
   Mapping(Fd file, const struct stat& info, std::span<const std::byte> mapped)
@@ -119,15 +119,40 @@ FileView FileView::borrow(std::string name, std::span<const std::byte> bytes) {
   return view;
 }
 
+Result<FileView> FileView::beginning(std::string name, std::string_view head, uint64_t bytes) {
+  CHECK(head.size() <= bytes);
+  FileView view;
+  view.name_ = std::move(name);
+  if (bytes == 0) return view;
+  // Pages that nothing has written to are all the kernel's one page of zeros. Only the beginning is
+  // ever writable: systems that promise no more memory than they have count what is.
+  void* data =
+      ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED)
+    return fail(ErrorCode::kCapacity, view.name_ + ": no addresses for a file of " +
+                                          std::to_string(bytes) + " bytes: " + reason());
+  view.bytes_ = {static_cast<const std::byte*>(data), bytes};
+  view.beginning_ = std::make_unique<Pages>(view.bytes_);
+  if (head.empty()) return view;
+  if (::mprotect(data, head.size(), PROT_READ | PROT_WRITE) != 0)
+    return fail(ErrorCode::kCapacity, view.name_ + ": no memory for its header: " + reason());
+  std::memcpy(data, head.data(), head.size());
+  if (::mprotect(data, head.size(), PROT_READ) != 0)
+    return fail(ErrorCode::kCapacity, view.name_ + ": " + reason());
+  return view;
+}
+
 FileView::FileView(FileView&& other) noexcept
     : name_(std::move(other.name_)),
       bytes_(std::exchange(other.bytes_, {})),
-      mapping_(std::move(other.mapping_)) {}
+      mapping_(std::move(other.mapping_)),
+      beginning_(std::move(other.beginning_)) {}
 
 FileView& FileView::operator=(FileView&& other) noexcept {
   std::swap(name_, other.name_);
   std::swap(bytes_, other.bytes_);
   std::swap(mapping_, other.mapping_);
+  std::swap(beginning_, other.beginning_);
   return *this;
 }
 

@@ -1,4 +1,5 @@
-// FileView: the bytes of a file, mapped read-only or borrowed.
+// FileView: the bytes of a file, mapped read-only or borrowed; or of a file that is not here, whose
+// beginning is known.
 //
 // Threads: immutable after construction.
 #pragma once
@@ -23,6 +24,9 @@ class FileView {
   static Result<FileView> map(const std::string& path);
   // Borrows bytes that outlive every view (compiled-in data, tests).
   static FileView borrow(std::string name, std::span<const std::byte> bytes);
+  // A file of `bytes` bytes of which only `head`, its beginning, is known: the others read as
+  // zeros, and take no memory. For readers of headers, which ask for no more.
+  static Result<FileView> beginning(std::string name, std::string_view head, uint64_t bytes);
 
   FileView(FileView&& other) noexcept;
   FileView& operator=(FileView&& other) noexcept;
@@ -34,6 +38,8 @@ class FileView {
   }
   const std::string& name() const { return name_; }    // For error messages.
   bool mapped() const { return mapping_ != nullptr; }  // Then `name` is the file's path.
+  // Numbers that lie beyond the headers are zeros, whatever the file has there.
+  bool only_beginning() const { return beginning_ != nullptr; }
 
   // What has become of the file since it was mapped. REQUIRES: mapped().
   FileState state() const;
@@ -47,10 +53,12 @@ class FileView {
 
  private:
   struct Mapping;
+  class Pages;
 
   std::string name_;
   std::span<const std::byte> bytes_;
-  std::unique_ptr<Mapping> mapping_;  // Null: the bytes are borrowed.
+  std::unique_ptr<Mapping> mapping_;  // Of a file,
+  std::unique_ptr<Pages> beginning_;  // or of memory that looks like one. Neither: borrowed.
 };
 
 // Reads a whole small file; refuses more than `bytes_max`.

@@ -62,6 +62,7 @@ class Reader {
   std::span<const std::byte> take(uint64_t bytes, std::string_view what) {
     if (!error_.empty()) return {};
     if (bytes > all_.size() - at_) {
+      short_ = true;
       wrong(what, std::to_string(bytes) + " bytes",
             std::to_string(all_.size() - at_) + " before the file's end");
       return {};
@@ -82,6 +83,8 @@ class Reader {
     error_.append(what).append(": expected ").append(expected).append(", found ").append(found);
   }
   bool failed() const { return !error_.empty(); }
+  // It failed because the bytes came to their end.
+  bool is_short() const { return short_; }
   tl::unexpected<Error> error() const { return fail(ErrorCode::kConfig, error_); }
   size_t at() const { return at_; }
   std::span<const std::byte> since(size_t begin) const { return all_.subspan(begin, at_ - begin); }
@@ -90,6 +93,7 @@ class Reader {
   std::string_view file_;
   std::span<const std::byte> all_;
   size_t at_ = 0;
+  bool short_ = false;
   std::string error_;
 };
 
@@ -327,13 +331,12 @@ bool is_gguf(std::span<const std::byte> bytes) {
          std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-Result<GgufHeader> parse_gguf(std::string_view file, std::span<const std::byte> bytes) {
+namespace {
+
+// All before the data; what `in` fails at is no error yet.
+Result<GgufHeader> read_header(Reader& in, std::string_view file) {
   static_assert(std::endian::native == std::endian::little);
-  Reader in(file, bytes);
-  if (!is_gguf(bytes))
-    return fail(ErrorCode::kConfig, std::string(file) + ": expected a GGUF file, found " +
-                                        std::to_string(bytes.size()) + " bytes of another");
-  in.take(kMagic.size(), "");
+  in.take(kMagic.size(), "the mark of the format");
   const auto version = in.number<uint32_t>("the version");
   if (!in.failed() && version != 2 && version != 3)
     return fail(ErrorCode::kUnsupported,
@@ -349,6 +352,30 @@ Result<GgufHeader> parse_gguf(std::string_view file, std::span<const std::byte> 
     WEIR_TRY(read_tensor(in, file, tensor));
     header.tensors.push_back(std::move(tensor));
   }
+  return header;
+}
+
+tl::unexpected<Error> no_gguf(std::string_view file, size_t bytes) {
+  return fail(ErrorCode::kConfig, std::string(file) + ": expected a GGUF file, found " +
+                                      std::to_string(bytes) + " bytes of another");
+}
+
+}  // namespace
+
+Result<std::optional<uint64_t>> gguf_head_bytes(std::string_view file,
+                                                std::span<const std::byte> beginning) {
+  if (!is_gguf(beginning)) return no_gguf(file, beginning.size());
+  Reader in(file, beginning);
+  WEIR_TRY(read_header(in, file));
+  if (in.is_short()) return std::nullopt;
+  if (in.failed()) return in.error();
+  return in.at();
+}
+
+Result<GgufHeader> parse_gguf(std::string_view file, std::span<const std::byte> bytes) {
+  if (!is_gguf(bytes)) return no_gguf(file, bytes.size());
+  Reader in(file, bytes);
+  WEIR_ASSIGN(GgufHeader header, read_header(in, file));
   if (in.failed()) return in.error();
   int64_t alignment = 32;
   if (const GgufValue* value = header.metadata.find("general.alignment"))

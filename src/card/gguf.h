@@ -99,6 +99,11 @@ struct GgufHeader {
 // True if the bytes begin as a GGUF file does.
 bool is_gguf(std::span<const std::byte> bytes);
 
+// How many bytes from the file's beginning on its header takes; nullopt: more than are given. The
+// error: whatever follows, it is none.
+Result<std::optional<uint64_t>> gguf_head_bytes(std::string_view file,
+                                                std::span<const std::byte> beginning);
+
 // An error names the file and the key or tensor; kUnsupported for versions and types that are not
 // read. Tensors lie within the file and do not overlap.
 Result<GgufHeader> parse_gguf(std::string_view file, std::span<const std::byte> bytes);

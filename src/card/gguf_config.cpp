@@ -128,10 +128,10 @@ std::vector<float> GgufConfig::floats(const GgufTensor& tensor) {
            std::to_string(kFactorsMax) + " numbers in one dimension");
     return {};
   }
-  std::vector<float> out(static_cast<size_t>(tensor.shape[0]));
+  std::vector<float> out(static_cast<size_t>(tensor.shape[0]), 1.0f);
   for (const GgufPart& part : parts_) {
     const std::vector<GgufTensor>& own = part.header.tensors;
-    if (&tensor >= own.data() && &tensor < own.data() + own.size())
+    if (&tensor >= own.data() && &tensor < own.data() + own.size() && !part.file.only_beginning())
       std::memcpy(out.data(), part.file.bytes().data() + tensor.offset, out.size() * sizeof(float));
   }
   for (const float number : out)

@@ -53,7 +53,7 @@ class GgufConfig {
 
   JsonWriter& out() { return writer_; }
   const GgufTensor* tensor(std::string_view name) const;  // Null: none.
-  // The numbers of a vector stored as F32.
+  // The numbers of a vector stored as F32; ones where they are not here.
   std::vector<float> floats(const GgufTensor& tensor);
   int64_t layers() const { return layers_; }
   int64_t head_dim() const { return head_dim_; }

@@ -59,6 +59,16 @@ ModelFiles ModelFiles::embedded(std::string name, std::vector<Embedded> embedded
   return files;
 }
 
+ModelFiles ModelFiles::beginnings(std::string name, std::vector<Beginning> beginnings) {
+  ModelFiles files;
+  files.name_ = std::move(name);
+  files.beginnings_ = std::move(beginnings);
+  if (files.has("config.json")) return files;
+  for (const Beginning& b : files.beginnings_)
+    if (b.name.ends_with(".gguf")) files.gguf_.push_back(b.name);
+  return files;
+}
+
 bool ModelFiles::has(std::string_view file) const {
   if (!gguf_.empty()) return std::ranges::find(gguf_, file) != gguf_.end();
   if (!folder_.empty()) {
@@ -72,16 +82,17 @@ bool ModelFiles::has(std::string_view file) const {
     }
     return true;
   }
-  for (const Embedded& e : embedded_)
-    if (e.name == file) return true;
-  return false;
+  return std::ranges::find(embedded_, file, &Embedded::name) != embedded_.end() ||
+         std::ranges::find(beginnings_, file, &Beginning::name) != beginnings_.end();
 }
 
 Result<FileView> ModelFiles::open_file(std::string_view file) const {
   if (!folder_.empty()) return FileView::map(folder_ + "/" + std::string(file));
   for (const Embedded& e : embedded_)
     if (e.name == file) return FileView::borrow(name_ + "/" + std::string(file), e.bytes);
-  return fail(ErrorCode::kIo, name_ + ": no file " + std::string(file) + " compiled in");
+  for (const Beginning& b : beginnings_)
+    if (b.name == file) return FileView::beginning(name_ + "/" + b.name, b.head, b.bytes);
+  return fail(ErrorCode::kIo, name_ + ": expected a file " + std::string(file) + ", found none");
 }
 
 Result<std::optional<std::string>> ModelFiles::read_text(std::string_view file,

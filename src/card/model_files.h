@@ -1,11 +1,12 @@
 // ModelFiles: a model's files by name, from a folder or compiled into the binary; or those that are
-// a model in one: GGUF. Only the readers of src/card open them; everybody else gets what was read
-// (model_card.h).
+// a model in one: GGUF; or the beginnings of files that are not here. Only the readers of src/card
+// open them; everybody else gets what was read (model_card.h).
 //
 // Threads: immutable after construction.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,12 @@ class ModelFiles {
     std::string_view name;
     std::span<const std::byte> bytes;
   };
+  // A file that is elsewhere, and what is known of it: small ones whole, of weights the header.
+  struct Beginning {
+    std::string name;
+    std::string head;
+    uint64_t bytes = 0;  // Of the whole file.
+  };
 
   // Files of settings and templates: more than ten times the largest one published.
   static constexpr size_t kSettingsBytesMax = size_t{16} << 20;
@@ -33,12 +40,17 @@ class ModelFiles {
   // folder without config.json may hold; an error says what was found in its place.
   static Result<ModelFiles> open(const std::string& given);
   static ModelFiles embedded(std::string name, std::vector<Embedded> files);
+  // What weights beyond their headers are is zeros: enough to plan the model, not to run it. Where
+  // there is no config.json, GGUF files among them are the model, the first part first.
+  static ModelFiles beginnings(std::string name, std::vector<Beginning> files);
 
   // The folder's last component, the hub's ORG/NAME, or the name of a GGUF file without its end.
   const std::string& name() const { return name_; }
-  const std::string& folder() const { return folder_; }  // Empty when compiled in.
-  // The path of the folder or of the GGUF file; empty when compiled in.
-  std::string path() const { return gguf_.empty() ? folder_ : folder_ + "/" + gguf_[0]; }
+  const std::string& folder() const { return folder_; }  // Empty when compiled in, or elsewhere.
+  // The path of the folder or of the GGUF file; empty when compiled in, or elsewhere.
+  std::string path() const {
+    return gguf_.empty() || folder_.empty() ? folder_ : folder_ + "/" + gguf_[0];
+  }
   // The path where there is one, else the name: what messages put before a file's name.
   std::string where() const { return folder_.empty() ? name_ : path(); }
   // Names of a GGUF model's files, in their order; empty for other models. Such a model has no
@@ -60,6 +72,7 @@ class ModelFiles {
   std::string folder_;
   std::vector<std::string> gguf_;
   std::vector<Embedded> embedded_;
+  std::vector<Beginning> beginnings_;
 };
 
 }  // namespace weir::card

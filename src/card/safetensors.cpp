@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "base/json.h"
 
 namespace weir::card {
@@ -135,23 +136,38 @@ Result<void> check_layout(std::string_view file, const std::vector<StoredTensor>
   return {};
 }
 
+constexpr size_t kLengthBytes = sizeof(uint64_t);
+
+Result<uint64_t> header_bytes_of(const std::string& file, const void* beginning,
+                                 uint64_t header_bytes_max) {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, beginning, kLengthBytes);
+  if (header_bytes > header_bytes_max)
+    return fail(ErrorCode::kConfig, file + ": expected a safetensors header of at most " +
+                                        std::to_string(header_bytes_max) +
+                                        " bytes, found a length of " +
+                                        std::to_string(header_bytes));
+  return header_bytes;
+}
+
 }  // namespace
+
+Result<uint64_t> safetensors_head_bytes(std::string_view file_name, std::string_view beginning) {
+  CHECK(beginning.size() >= kLengthBytes);
+  WEIR_ASSIGN(const uint64_t header_bytes,
+              header_bytes_of(std::string(file_name), beginning.data(), kHeaderBytesMax));
+  return kLengthBytes + header_bytes;
+}
 
 Result<std::vector<StoredTensor>> parse_safetensors(std::string_view file_name,
                                                     std::span<const std::byte> bytes) {
   const std::string file(file_name);
-  constexpr size_t kLengthBytes = sizeof(uint64_t);
   if (bytes.size() < kLengthBytes)
     return fail(ErrorCode::kConfig, file + ": expected a safetensors file; found " +
                                         std::to_string(bytes.size()) + " bytes");
-  uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, bytes.data(), kLengthBytes);
   const uint64_t rest = bytes.size() - kLengthBytes;
-  if (header_bytes > std::min(rest, kHeaderBytesMax))
-    return fail(ErrorCode::kConfig, file + ": expected a safetensors header of at most " +
-                                        std::to_string(std::min(rest, kHeaderBytesMax)) +
-                                        " bytes, found a length of " +
-                                        std::to_string(header_bytes));
+  WEIR_ASSIGN(const uint64_t header_bytes,
+              header_bytes_of(file, bytes.data(), std::min(rest, kHeaderBytesMax)));
   const std::byte* data = bytes.data() + kLengthBytes + header_bytes;
   const uint64_t data_bytes = rest - header_bytes;
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ namespace weir::card {
 // Errors name the file, the tensor, what was expected and what was found.
 Result<std::vector<StoredTensor>> parse_safetensors(std::string_view file_name,
                                                     std::span<const std::byte> bytes);
+
+// How many bytes from its beginning on a file's length and header take, as the first eight say.
+// REQUIRES: `beginning` has eight bytes.
+Result<uint64_t> safetensors_head_bytes(std::string_view file_name, std::string_view beginning);
 
 // model.safetensors, else the shards that model.safetensors.index.json names.
 Result<Checkpoint> open_safetensors(const ModelFiles& files);

@@ -46,6 +46,9 @@ struct MatrixFormat {
   int32_t block_columns = 0;
   int32_t zero_less = 0;  // Of GPTQ: what is taken off zero points before they are stored.
   bool divides = false;   // Of BitNet: numbers are divided by the scale.
+  // Of GPTQ and compressed-tensors: where the groups of columns are stored, they are not those of
+  // neighbours. For files whose numbers are not here; else those say it.
+  bool reorders = false;
 
   // Of kMlx: 32-bit words of codes, and scales, in a row of k inputs. REQUIRES: k is a multiple of
   // `group`.

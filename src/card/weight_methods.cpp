@@ -87,7 +87,7 @@ Result<void> WeightFormat::read_method(JsonValue object, const std::string& meth
 }
 
 Result<void> WeightFormat::read_gptq(const ConfigReader& c) {
-  default_ = {.layout = Layout::kGptq, .zero_less = 1};
+  default_ = {.layout = Layout::kGptq, .zero_less = 1, .reorders = c.bool_or("desc_act", false)};
   WEIR_ASSIGN(default_.bits, number(c, "bits", {2, 3, 4, 8}));
   WEIR_ASSIGN(default_.group, group_size(c, "group_size", -1));
   for (const char* key : {"checkpoint_format", "format"}) {
@@ -195,7 +195,7 @@ Result<void> WeightFormat::read_bitnet(const ConfigReader& c) {
 }
 
 Result<void> WeightFormat::read_compressed(const ConfigReader& c) {
-  default_ = {.layout = Layout::kCompressed};
+  default_ = {.layout = Layout::kCompressed, .reorders = true};
   static constexpr std::string_view kFormats =
       "pack-quantized, int-quantized, float-quantized, naive-quantized, nvfp4-pack-quantized, "
       "mxfp4-pack-quantized, mxfp8-quantized, dense, mixed-precision";
@@ -222,7 +222,7 @@ Result<void> WeightFormat::read_compressed(const ConfigReader& c) {
 }
 
 Result<void> WeightFormat::read_group(const ConfigReader& group, const std::string& key) {
-  Group out{.format = {.layout = Layout::kCompressed}};
+  Group out{.format = {.layout = Layout::kCompressed, .reorders = true}};
   MatrixFormat& f = out.format;
   const ConfigReader w = *group.child("weights");
   f.bits = w.int_or("num_bits", 8, 1, 16);

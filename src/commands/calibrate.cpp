@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "kernels/machine_limits.h"
+#include "program/machine_speed.h"
 #include "program/model_choice.h"
 #include "ssd/calibration.h"
-#include "ssd/expert_forecast.h"
 
 namespace weir {
 
@@ -30,14 +30,8 @@ Result<std::string> largest_file(const std::string& folder) {
   return found.string();
 }
 
-}  // namespace
-
-Result<void> calibrate_machine(const Options& options) {
-  if (options.model.empty())
-    return fail(ErrorCode::kConfig,
-                "weir calibrate: expected --model DIR, whose disk is measured; found none");
-  WEIR_ASSIGN(const ModelChoice choice, choose_model(options));
-  WEIR_ASSIGN(const std::string path, largest_file(choice.model_card.files.folder()));
+Result<void> calibrate_disk(const std::string& folder) {
+  WEIR_ASSIGN(const std::string path, largest_file(folder));
   std::printf("disk: reading %s at random, about 3 s ...\n", path.c_str());
   std::fflush(stdout);
   WEIR_ASSIGN(const ssd::Calibration disk, ssd::calibrate(path));
@@ -48,15 +42,25 @@ Result<void> calibrate_machine(const Options& options) {
                 point.window_bytes == disk.window_bytes ? "   <- used" : "");
   std::printf("  1 MiB alone: %.2f ms; completions %s\n", 1e3 * disk.latency_seconds,
               disk.completes_together ? "come together at the end of a burst" : "come one by one");
-  std::printf("memory: %d threads, half a second ...\n", choice.threads);
+  WEIR_TRY(ssd::save_calibration(path, disk));
+  WEIR_ASSIGN(const std::string file, ssd::calibration_file(path));
+  std::printf("  kept in %s\n", file.c_str());
+  return {};
+}
+
+}  // namespace
+
+Result<void> calibrate_machine(const Options& options) {
+  WEIR_ASSIGN(const ModelChoice choice, choose_model(options));
+  if (!options.model.empty()) WEIR_TRY(calibrate_disk(choice.model_card.files.folder()));
+  std::printf("memory and arithmetic: %d threads, half a second ...\n", choice.threads);
   std::fflush(stdout);
   WEIR_ASSIGN(const kernels::MachineLimits limits,
               kernels::measure_limits(choice.isa, choice.threads));
   std::printf("  read %.1f GB/s, int8 %.2f TOPS\n", limits.read_gb_s, limits.int8_tops);
-  WEIR_TRY(ssd::save_calibration(path, disk));
-  WEIR_TRY(ssd::save_memory_speed(limits.read_gb_s * 1e9));
-  WEIR_ASSIGN(const std::string file, ssd::calibration_file(path));
-  std::printf("kept in %s\n", file.c_str());
+  WEIR_TRY(save_machine_speed(limits));
+  if (options.model.empty())
+    std::printf("  kept; --model DIR measures the disk that holds a model, for --stream-experts\n");
   return {};
 }
 

@@ -1,5 +1,5 @@
-// `weir calibrate`: measures the disk that holds a model, and memory, and keeps the figures where
-// --stream-experts finds them.
+// `weir calibrate`: measures memory, arithmetic and, with --model, the disk that holds a model, and
+// keeps the figures where forecasts and --stream-experts find them.
 #pragma once
 
 #include "base/result.h"

@@ -11,6 +11,10 @@
 #include "base/concat.h"
 #include "base/json.h"
 #include "commands/pull_report.h"
+#include "fit/assessment.h"
+#include "fit/fit_json.h"
+#include "fit/lookup.h"
+#include "program/memory_limit.h"
 #include "program/model_source.h"
 
 namespace weir {
@@ -64,6 +68,28 @@ void print_end(const Options& options, const hub::ModelName& name, const hub::Sn
   std::printf("%s\n", line.c_str());
 }
 
+// What becomes of it here, said by its headers: nothing has been fetched.
+Result<void> print_fit(const Options& options) {
+  WEIR_ASSIGN(const fit::Found found, fit::look_up(options));
+  WEIR_ASSIGN(const fit::Assessment assessment, fit::assess(options, memory_limit(options), found));
+  if (!options.json) {
+    std::printf("%s\n", fit::describe(assessment.fit).c_str());
+    if (assessment.speed) std::printf("expected: %s\n", fit::describe(*assessment.speed).c_str());
+    return {};
+  }
+  std::string line;
+  JsonWriter json(line);
+  json.begin_object().field("event", "fit").key("fit");
+  fit::write_json(json, assessment.fit);
+  if (assessment.speed) {
+    json.key("speed");
+    fit::write_json(json, *assessment.speed);
+  }
+  json.end_object();
+  std::printf("%s\n", line.c_str());
+  return {};
+}
+
 Result<std::string> path_of(const Options& options) {
   WEIR_ASSIGN(const ModelSource source, find_source(options));
   if (!source.name || !source.path.empty()) return source.path;
@@ -94,7 +120,8 @@ Result<void> run_pull(const Options& options) {
     return fail(ErrorCode::kCancelled,
                 "stopped; 'weir pull " + options.model + "' goes on where it was");
   if (!snapshot) return tl::unexpected(snapshot.error());
-  if (!options.dry_run) print_end(options, name, *snapshot);
+  if (options.dry_run) return options.include.empty() ? print_fit(options) : Result<void>();
+  print_end(options, name, *snapshot);
   return {};
 }
 

@@ -77,7 +77,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
 
 Result<void> Decoder::check_mapped() const {
   for (const FileView& file : checkpoint_->files())
-    if (!file.mapped())
+    if (!file.mapped() && !file.only_beginning())
       return fail(ErrorCode::kConfig,
                   "--stream-experts: expected a model in a folder (--model DIR); found one that is "
                   "compiled into the binary");

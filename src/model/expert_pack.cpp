@@ -106,6 +106,7 @@ std::vector<std::string> bundle_paths(const StreamedBank& bank, const ssd::Sourc
 
 Result<std::vector<std::string>> choose_bundle(StreamedBank& bank) {
   std::vector<std::string> refused;
+  if (bank.only_headers()) return refused;  // A model that is elsewhere has no bundle here.
   WEIR_ASSIGN(const ssd::SourceHash source, bank.source());
   for (const std::string& path : bundle_paths(bank, source)) {
     std::error_code error;

@@ -45,7 +45,10 @@ class StreamedBank final : public ExpertBank {
   // What the path of a bundle beside it begins with: the folder, and of a GGUF file its name, as
   // others may lie there.
   std::string bundle_prefix() const;
-  // Names the checkpoint's files as they are now, and how experts lie in slots.
+  // The checkpoint's files are not here, but for their headers.
+  bool only_headers() const { return checkpoint_.files()[0].only_beginning(); }
+  // Names the checkpoint's files as they are now, and how experts lie in slots. REQUIRES: they are
+  // here.
   Result<ssd::SourceHash> source() const;
   // Experts come from this bundle from open() on; refused where it is unfinished, or not of this
   // checkpoint.

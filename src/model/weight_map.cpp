@@ -576,6 +576,7 @@ const int32_t* WeightBinder::choices(int layer, std::string_view name, int32_t r
   if (memory == nullptr) return nullptr;
   tally_.add_vector(int64_t{rows} * columns);
   auto* out = reinterpret_cast<int32_t*>(memory);
+  if (checkpoint_.file(*stored).only_beginning()) return out;
   const int64_t bytes = dtype_bytes(stored->tensor.type);
   for (int64_t i = 0; i < int64_t{rows} * columns; ++i) {
     int64_t wide = 0;

@@ -16,6 +16,8 @@ constexpr size_t kSlabBytes = size_t{64} << 20;
 // About 1 MiB of 4-bit words at a width of 4,096: long enough to keep a claim cheap, short enough
 // that the last block does not keep the others waiting.
 constexpr int32_t kJobBlocks = 32;
+// A piece of floats that are copied: as much as a job of words.
+constexpr int64_t kCopyBytes = int64_t{1} << 20;
 // Rows that are gathered together: 64 bytes of a transposed column of 16-bit numbers.
 constexpr int32_t kGatherRows = 32;
 
@@ -32,15 +34,15 @@ float widen(DType type, const std::byte* data, int64_t i) {
 
 }  // namespace
 
-Result<std::byte*> WeightStore::allocate(int64_t bytes) {
+Result<std::byte*> WeightStore::allocate(int64_t bytes, Slabs& in) {
   const size_t size = (static_cast<size_t>(bytes) + kAlign - 1) / kAlign * kAlign;
-  if (slabs_.empty() || slabs_.back().bytes() - slab_used_ < size) {
+  if (in.slabs.empty() || in.slabs.back().bytes() - in.used < size) {
     WEIR_ASSIGN(HugeBuffer slab, HugeBuffer::allocate(std::max(size, kSlabBytes)));
-    slabs_.push_back(std::move(slab));
-    slab_used_ = 0;
+    in.slabs.push_back(std::move(slab));
+    in.used = 0;
   }
-  std::byte* memory = slabs_.back().data() + slab_used_;
-  slab_used_ += size;
+  std::byte* memory = in.slabs.back().data() + in.used;
+  in.used += size;
   packed_bytes_ += static_cast<int64_t>(size);
   return memory;
 }
@@ -103,9 +105,9 @@ WeightStore::QuantSource WeightStore::source_of(const StoredMatrix& m) {
 Result<void> WeightStore::add_packed(const StoredMatrix& m, Linear& out) {
   const QuantSource source = source_of(m);
   const kernels::StoredQuant& s = source.stored;
-  WEIR_ASSIGN(std::byte * memory, allocate(kernels::packed_word_bytes(s.n, s.k, out.quant.bits)));
+  WEIR_ASSIGN(std::byte * memory, reserve(kernels::packed_word_bytes(s.n, s.k, out.quant.bits)));
   auto* words = reinterpret_cast<uint8_t*>(memory);
-  WEIR_ASSIGN(memory, allocate(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
+  WEIR_ASSIGN(memory, reserve(kernels::packed_scale_bytes(s.n, s.k, s.group, s.scale_type)));
   auto* scales = reinterpret_cast<uint8_t*>(memory);
   out.quant.words = words;
   out.quant.scales = scales;
@@ -127,8 +129,12 @@ Result<const void*> WeightStore::add_floats(const StoredMatrix& m) {
       mapped_files_.push_back(&file);
     return data;
   }
-  WEIR_ASSIGN(std::byte * copy, allocate(bytes));
-  std::memcpy(copy, data, static_cast<size_t>(bytes));
+  WEIR_ASSIGN(std::byte * copy, reserve(bytes));
+  for (int64_t at = 0; at < bytes; at += kCopyBytes)
+    copy_jobs_.push_back({&file,
+                          m.piece[0].offset + static_cast<uint64_t>(at),
+                          {copy + at, static_cast<size_t>(std::min(kCopyBytes, bytes - at))}});
+  stored_bytes_ += bytes;
   return copy;
 }
 
@@ -141,7 +147,7 @@ Result<const void*> WeightStore::add_gathered(const StoredMatrix& m) {
                                   .row_step = m.row_step,
                                   .column_step = m.column_step,
                                   .runs = m.runs};
-  WEIR_ASSIGN(std::byte * rows, allocate(source.bytes()));
+  WEIR_ASSIGN(std::byte * rows, reserve(source.bytes()));
   for (int32_t begin = 0; begin < source.n; begin += kGatherRows)
     gather_jobs_.push_back({source, rows, begin, std::min(begin + kGatherRows, source.n)});
   stored_bytes_ += source.bytes();
@@ -149,7 +155,7 @@ Result<const void*> WeightStore::add_gathered(const StoredMatrix& m) {
 }
 
 Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
-  WEIR_ASSIGN(std::byte * rows, allocate(m.numbers() * 4));
+  WEIR_ASSIGN(std::byte * rows, reserve(m.numbers() * 4));
   turn_jobs_.push_back({source_of(m), reinterpret_cast<float*>(rows)});
   const kernels::StoredQuant& s = turn_jobs_.back().source.stored;
   stored_bytes_ += s.n * row_bytes(s).all();
@@ -158,9 +164,9 @@ Result<const void*> WeightStore::add_turned(const StoredMatrix& m) {
 
 Result<void> WeightStore::add_sourced(const StoredMatrix& m, Linear& out) {
   auto sourced = std::make_unique<Sourced>(m);
-  WEIR_ASSIGN(std::byte * memory, allocate(out.number_bytes()));
+  WEIR_ASSIGN(std::byte * memory, reserve(out.number_bytes()));
   sourced->to.numbers = reinterpret_cast<uint8_t*>(memory);
-  WEIR_ASSIGN(memory, allocate(out.scale_bytes()));
+  WEIR_ASSIGN(memory, reserve(out.scale_bytes()));
   sourced->to.scales = reinterpret_cast<uint8_t*>(memory);
   out.point(sourced->to.numbers, sourced->to.scales);
   for (size_t i = 0; i < static_cast<size_t>(m.pieces); ++i)
@@ -298,17 +304,25 @@ int64_t WeightStore::run(const GatherJob& job) {
   return (job.end - job.begin) * (s.bytes() / s.n);
 }
 
+int64_t WeightStore::run(const CopyJob& job) {
+  std::memcpy(job.to.data(), job.file->bytes().data() + job.offset, job.to.size());
+  job.file->drop(job.offset, job.to.size());
+  return static_cast<int64_t>(job.to.size());
+}
+
 void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
   std::atomic<int64_t> done{0};
   const auto packs = static_cast<int32_t>(jobs_.size());
   const auto gathers = packs + static_cast<int32_t>(gather_jobs_.size());
-  const auto turns = gathers + static_cast<int32_t>(turn_jobs_.size());
+  const auto copies = gathers + static_cast<int32_t>(copy_jobs_.size());
+  const auto turns = copies + static_cast<int32_t>(turn_jobs_.size());
   const auto count = turns + static_cast<int32_t>(sourced_jobs_.size());
   team.run([&](int member) {
     for (int32_t i = team.claim(); i < count; i = team.claim()) {
       const int64_t bytes = i < packs     ? run(jobs_[static_cast<size_t>(i)])
                             : i < gathers ? run(gather_jobs_[static_cast<size_t>(i - packs)])
-                            : i < turns   ? run(turn_jobs_[static_cast<size_t>(i - gathers)])
+                            : i < copies  ? run(copy_jobs_[static_cast<size_t>(i - gathers)])
+                            : i < turns   ? run(turn_jobs_[static_cast<size_t>(i - copies)])
                                           : run(sourced_jobs_[static_cast<size_t>(i - turns)]);
       done.fetch_add(bytes, std::memory_order_relaxed);
       if (member == 0 && progress) progress(done.load(std::memory_order_relaxed), stored_bytes_);
@@ -334,6 +348,7 @@ void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64
   sourced_jobs_ = {};
   jobs_ = {};
   gather_jobs_ = {};
+  copy_jobs_ = {};
   turn_jobs_ = {};
 }
 

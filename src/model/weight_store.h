@@ -28,12 +28,12 @@ namespace weir::model {
 
 class WeightStore final : public Placer {
  public:
-  // 64-byte aligned memory that lives as long as the store.
-  Result<std::byte*> allocate(int64_t bytes);
+  // 64-byte aligned memory that lives as long as the store, to be written to at once.
+  Result<std::byte*> allocate(int64_t bytes) { return allocate(bytes, now_); }
 
-  // Float rows stay in place in their file, or are copied where the file has them unaligned. Of any
-  // other matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are
-  // gathered row by row, codes that are wanted as columns become float32, exactly, and rows of a
+  // Float rows stay in place in their file, unless it has them unaligned. Of those and of any other
+  // matrix a copy is planned, in the form of `matrix.linear`: codes are packed, floats are copied
+  // or gathered row by row, codes that are wanted as columns become float32, exactly, and rows of a
   // source are packed as their RowPacker says.
   Result<Linear> place(const StoredMatrix& matrix) override;
   // `count` elements, as `runs` has them, widened to float32, plus `offset`.
@@ -123,6 +123,13 @@ class WeightStore final : public Placer {
     int32_t begin = 0, end = 0;
   };
   static int64_t run(const GatherJob& job);
+  // A piece of float rows that are copied as they are.
+  struct CopyJob {
+    const FileView* file = nullptr;
+    size_t offset = 0;
+    std::span<std::byte> to;
+  };
+  static int64_t run(const CopyJob& job);
   struct TurnJob {
     QuantSource source;
     float* rows = nullptr;
@@ -146,10 +153,21 @@ class WeightStore final : public Placer {
   };
   static int64_t run(const SourcedJob& job);
 
-  std::vector<HugeBuffer> slabs_;
-  size_t slab_used_ = 0;
+  // Pieces of memory that lie one after another.
+  struct Slabs {
+    std::vector<HugeBuffer> slabs;
+    size_t used = 0;  // Of the last one.
+  };
+  Result<std::byte*> allocate(int64_t bytes, Slabs& slabs);
+  // Memory that pack() fills.
+  Result<std::byte*> reserve(int64_t bytes) { return allocate(bytes, later_); }
+
+  // Apart, so that a model that is bound and never packed takes the memory of its vectors: a page
+  // that has one of them besides what is filled later would be taken whole.
+  Slabs now_, later_;
   std::vector<Job> jobs_;
   std::vector<GatherJob> gather_jobs_;
+  std::vector<CopyJob> copy_jobs_;
   std::vector<TurnJob> turn_jobs_;
   std::vector<std::unique_ptr<Sourced>> sourced_;
   std::vector<SourcedJob> sourced_jobs_;

@@ -6,6 +6,7 @@
 #include "base/byte_size.h"
 #include "base/log.h"
 #include "model/expert_pack.h"
+#include "program/machine_speed.h"
 #include "ssd/calibration.h"
 #include "ssd/disk.h"
 #include "ssd/expert_forecast.h"
@@ -90,7 +91,7 @@ std::string expert_summary(const model::Model& model, const ssd::StorePlan& plan
       static_cast<long long>(plan.slots), static_cast<long long>(plan.experts),
       100 * static_cast<double>(plan.slots) / static_cast<double>(plan.experts), plan.cycles());
   return text + ssd::forecast_text(
-                    load, ssd::load_machine_speed(model.expert_catalogue()->files().front()));
+                    load, load_read_speed(model.expert_catalogue()->files().front()));
 }
 
 std::string expert_source(const model::Model& model) {

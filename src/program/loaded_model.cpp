@@ -40,11 +40,9 @@ Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType k
   const ssd::ExpertCatalogue* experts = model.expert_catalogue();
   WEIR_ASSIGN(const kv::MemoryLayout layout, kv::MemoryLayout::make(model.memory_needs(), kv_type));
   return ModelFootprint{
-      .parts = {{"weights, packed", memory.packed_weights, memory.packed_weights,
-                 "anonymous memory, kernel layout"},
-                {"weights, mapped", memory.mapped_weights, memory.mapped_weights,
-                 "read in place from the file"},
-                {"step scratch", 0, memory.scratch, "activations and logits of one step"}},
+      .packed_weights = memory.packed_weights,
+      .mapped_weights = memory.mapped_weights,
+      .scratch = memory.scratch,
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
       .state_bytes = layout.state_bytes(),
       .slab_rows = model.slab_rows(),
@@ -59,16 +57,10 @@ Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType k
 
 Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,
                                const MemoryLimit& limit, ThreadTeam& team) {
-  model::ModelOptions model_options;
-  model_options.compute = choice.compute;
-  model_options.rows_max = options.prefill_size;
-  model_options.context_max = options.ctx_size;
-  model_options.stream_experts = options.stream_experts;
-  model_options.quantise_bits = options.quantize;
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   LoadedModel loaded;
-  WEIR_ASSIGN(loaded.model,
-              bind_model(choice.model_card, model_options, limit, ops, team.members()));
+  WEIR_ASSIGN(loaded.model, bind_model(choice.model_card, model_options(options, choice), limit,
+                                       ops, team.members()));
   WEIR_ASSIGN(const ModelFootprint needed, footprint(*loaded.model, choice.kv_type));
   WEIR_ASSIGN(loaded.plan, plan_memory(options, limit, needed));
   loaded.executor = std::make_unique<exec::CpuExecutor>(*loaded.model, ops, team);

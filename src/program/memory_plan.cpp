@@ -53,8 +53,6 @@ constexpr int64_t kCheckpointsShare = 4;
 // And as many as these for each running sequence beside those on the way through all pages: ends of
 // its prompt and its answer, and of as many others that may go on.
 constexpr int64_t kCheckpointsPerSequence = 4;
-// Without --ctx-size, the least: shorter, chats with tools do not begin.
-constexpr int32_t kContextLeast = 4096;
 // Without --kv-memory: the cache is planned for at most this many full contexts.
 constexpr int64_t kFullContextsMax = 64;
 // Experts from disk: the catalogue (24 bytes for each of 9 ranges of an expert: 3 MiB of 15,000),
@@ -92,6 +90,9 @@ class Planner {
         kv_cost_(model.kv_groups, model.state_bytes, options.prefill_size + model.slab_rows) {}
 
   Result<MemoryPlan> plan() const;
+  ContextNeed need(int32_t context, int32_t sequences) const;
+  // The longest context that fits, in whole pages but for the longest asked for; 0: not one page.
+  int32_t longest(int32_t context_max, bool leaves_experts) const;
 
  private:
   MemoryPlan without_kv(int32_t context) const;
@@ -108,10 +109,10 @@ class Planner {
     return std::min(options_.parallel > 0 ? options_.parallel : kParallelDefaultMax,
                     options_.prefill_size / 2);
   }
-  // Of one whole sequence, with the windows and states of the fewest that run beside it.
-  int64_t context_bytes(int32_t context) const {
+  // Of whole sequences, with the windows and states of the fewest that run beside one.
+  int64_t context_bytes(int32_t context, int32_t sequences = 1) const {
     const int64_t least = options_.parallel > 0 ? options_.parallel : kWindowedLeast;
-    return kv_cost_.bytes(kv::blocks_for(context),
+    return kv_cost_.bytes(sequences * kv::blocks_for(context),
                           static_cast<int32_t>(std::min<int64_t>(least, most_running())));
   }
   // What keys and values may take at the most, beside what is planned already.
@@ -120,7 +121,6 @@ class Planner {
     return options_.kv_memory > 0 && options_.kv_memory <= left ? options_.kv_memory : left;
   }
   bool fits(int32_t context) const;
-  int32_t longest(int32_t context_max, bool leaves_experts) const;
   Result<int32_t> choose_context() const;
   tl::unexpected<Error> no_room(int32_t context) const;
 
@@ -130,14 +130,10 @@ class Planner {
   const kv::KvCost kv_cost_;
 };
 
-void add(MemoryPlan& plan, MemoryLine line) {
-  plan.taken += line.taken;
-  plan.total += line.bytes;
-  plan.lines.push_back(std::move(line));
-}
-
 void add(MemoryPlan& plan, std::string what, int64_t taken, int64_t bytes, std::string note) {
-  add(plan, MemoryLine{std::move(what), taken, bytes, std::move(note)});
+  plan.taken += taken;
+  plan.total += bytes;
+  plan.lines.push_back({std::move(what), taken, bytes, std::move(note)});
 }
 
 // All but keys and values, and experts that get what those leave.
@@ -146,7 +142,11 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   plan.limit = limit_.bytes;
   plan.limit_from = limit_.from;
   plan.context_max = context;
-  for (const MemoryLine& part : model_.parts) add(plan, part);
+  add(plan, "weights, packed", model_.packed_weights, model_.packed_weights,
+      "anonymous memory, kernel layout");
+  add(plan, "weights, mapped", model_.mapped_weights, model_.mapped_weights,
+      "read in place from the file");
+  add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
   add_requests(plan);
   add(plan, "connections", 0, connection_bytes(options_),
       std::to_string(plan_connections(options_)) + " at most");
@@ -197,7 +197,13 @@ bool Planner::fits(int32_t context) const {
   return context_bytes(context) <= kv_room(without_kv(context));
 }
 
-// The longest context that fits, in whole pages but for the longest asked for; 0: not one page.
+ContextNeed Planner::need(int32_t context, int32_t sequences) const {
+  const MemoryPlan plan = without_kv(context);
+  const int64_t wanted = context_bytes(context, sequences);
+  const int64_t bytes = plan.total + std::max(wanted, options_.kv_memory);
+  return {.bytes = bytes, .fits = bytes <= limit_.bytes && wanted <= kv_room(plan)};
+}
+
 int32_t Planner::longest(int32_t context_max, bool leaves_experts) const {
   const auto good = [&](int32_t context) {
     return context_bytes(context) <= kv_room(without_kv(context)) / (leaves_experts ? share() : 1);
@@ -351,6 +357,16 @@ Result<MemoryPlan> Planner::plan() const {
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model) {
   return Planner(options, limit, model).plan();
+}
+
+ContextNeed context_need(const Options& options, const MemoryLimit& limit,
+                         const ModelFootprint& model, int32_t context, int32_t sequences) {
+  return Planner(options, limit, model).need(context, sequences);
+}
+
+int32_t longest_context(const Options& options, const MemoryLimit& limit,
+                        const ModelFootprint& model) {
+  return Planner(options, limit, model).longest(model.context_max, /*leaves_experts=*/false);
 }
 
 std::string context_note(const MemoryPlan& plan) {

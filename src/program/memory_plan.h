@@ -25,7 +25,9 @@ struct MemoryLine {
 
 // What the plan needs to know of a model; loaded_model.h says it.
 struct ModelFootprint {
-  std::vector<MemoryLine> parts;  // What it takes beside memory for sequences, and experts.
+  int64_t packed_weights = 0;  // Of anonymous memory.
+  int64_t mapped_weights = 0;  // Read in place from the file.
+  int64_t scratch = 0;         // Activations and logits of one step.
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
@@ -62,10 +64,26 @@ struct MemoryPlan {
   int64_t expert_bytes = 0;     // Experts in memory, and buffers to read them.
 };
 
+// Without --ctx-size, the least that a plan is made for; shorter, chats with tools do not begin.
+inline constexpr int32_t kContextLeast = 4096;
+
 // Without --ctx-size the context is the model's own, or the longest that fits. An error says what
 // does not fit, by how much, which context would, and which option changes it.
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model);
+
+// What so many sequences of whole contexts take at once, with all that is planned beside them but
+// experts that get what is left; and whether that is within the limit, and --kv-memory.
+struct ContextNeed {
+  int64_t bytes = 0;
+  bool fits = false;
+};
+ContextNeed context_need(const Options& options, const MemoryLimit& limit,
+                         const ModelFootprint& model, int32_t context, int32_t sequences = 1);
+// The longest context of which one sequence fits so, at most the model's own: it, or whole pages;
+// 0: not one page.
+int32_t longest_context(const Options& options, const MemoryLimit& limit,
+                        const ModelFootprint& model);
 
 // The executor takes the planned memory for keys and values. All of it is reserved at once; where
 // the system refuses that, the error names the option that helps.

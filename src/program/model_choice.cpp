@@ -1,16 +1,23 @@
 #include "program/model_choice.h"
 
+#include <utility>
+
 #include "base/thread_team.h"
 #include "card/default_model.h"
 
 namespace weir {
 
 Result<ModelChoice> choose_model(const Options& options) {
-  ModelChoice choice;
-  WEIR_ASSIGN(choice.model_card,
+  WEIR_ASSIGN(card::ModelCard model_card,
               options.model.empty()
                   ? card::ModelCard::open(card::default_model(), options.config_override)
                   : card::ModelCard::open_folder(options.model, options.config_override));
+  return choose_model(options, std::move(model_card));
+}
+
+Result<ModelChoice> choose_model(const Options& options, card::ModelCard model_card) {
+  ModelChoice choice;
+  choice.model_card = std::move(model_card);
   WEIR_ASSIGN(choice.isa, kernels::choose_isa(options.isa));
   choice.compute = options.compute;
   choice.kv_type = options.kv_cache.value_or(choice.compute == model::Compute::kExact
@@ -18,6 +25,14 @@ Result<ModelChoice> choose_model(const Options& options) {
                                                  : kernels::FloatType::kF16);
   choice.threads = options.threads > 0 ? options.threads : ThreadTeam::usable_cores();
   return choice;
+}
+
+model::ModelOptions model_options(const Options& options, const ModelChoice& choice) {
+  return {.compute = choice.compute,
+          .rows_max = options.prefill_size,
+          .context_max = options.ctx_size,
+          .stream_experts = options.stream_experts,
+          .quantise_bits = options.quantize};
 }
 
 }  // namespace weir

@@ -20,5 +20,10 @@ struct ModelChoice {
 
 // Asks the kernel for the AMX tiles where they are chosen: call before any other thread starts.
 Result<ModelChoice> choose_model(const Options& options);
+// The same of a model whose files have been read.
+Result<ModelChoice> choose_model(const Options& options, card::ModelCard model_card);
+
+// What it is bound with, for serving.
+model::ModelOptions model_options(const Options& options, const ModelChoice& choice);
 
 }  // namespace weir

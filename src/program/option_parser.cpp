@@ -312,9 +312,20 @@ Result<Source> read_sources(const std::vector<std::string>& words, const Command
   return given;
 }
 
+// search WORD WORD: they are one option's value.
+void join_words(std::vector<std::string>& words) {
+  std::string joined;
+  while (!words.empty() && !words[0].starts_with("-")) {
+    joined += (joined.empty() ? "" : " ") + words[0];
+    words.erase(words.begin());
+  }
+  if (!joined.empty()) words.insert(words.begin(), {"--words", joined});
+}
+
 // quantize MODEL OUT, pull MODEL: the first words are options without their names.
 void name_words(const CommandRow& command, std::vector<std::string>& words) {
   if (command.words.empty()) return;
+  if (command.command == Command::kSearch) return join_words(words);
   constexpr std::array<const char*, 2> kNames = {"--model", "--to"};
   const size_t most = command.command == Command::kQuantize ? 2 : 1;
   size_t count = 0;

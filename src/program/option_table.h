@@ -28,7 +28,8 @@ enum : uint16_t {
   kPullOnly = 128,
   kListOnly = 256,
   kRmOnly = 512,
-  kVerifyOnly = 1024
+  kVerifyOnly = 1024,
+  kSearchOnly = 2048
 };
 // The commands that run a model, and those that plan it.
 inline constexpr uint16_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;

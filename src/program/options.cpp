@@ -55,6 +55,12 @@ constexpr std::array kLevelWords = {
 constexpr std::array kFormatWords = {Word<log::Format>{"text", log::Format::kText},
                                      Word<log::Format>{"json", log::Format::kJson}};
 
+using SortWord = Word<std::string_view>;
+constexpr std::array kSortWords = {SortWord{"downloads", "downloads"}, SortWord{"likes", "likes"},
+                                   SortWord{"lastModified", "lastModified"},
+                                   SortWord{"createdAt", "createdAt"},
+                                   SortWord{"trendingScore", "trendingScore"}};
+
 template <auto kField, const auto& kWords>
 bool choose(Options& options, std::string_view word) {
   for (const auto& each : kWords) {
@@ -77,7 +83,7 @@ const std::array kRows = {
         "model of the Hugging Face hub, ORG/NAME[@REVISION][:FILE], which is pulled where it is "
         "not here; FILE: a GGUF file or a quantisation's name (Q4_K_M)",
         "weir-tiny-moe, compiled in"},
-    Row{"offline", "", Switch{&Options::offline}, kOpening | kPullOnly, "Model",
+    Row{"offline", "", Switch{&Options::offline}, kOpening | kPullOnly | kSearchOnly, "Model",
         "Ask no hub: take only what is here (as HF_HUB_OFFLINE=1 does)", "off"},
     Row{"include", "GLOB", &Options::include, kPullOnly, "Model",
         "Fetch the files whose paths match, instead of those that a model is; '*' also matches "
@@ -89,7 +95,7 @@ const std::array kRows = {
         "Names under which clients find the model; answers and /v1/models show the first. '*' "
         "among them: whatever name a request uses. May be repeated",
         "the folder's name"},
-    Row{"ctx-size", "TOKENS", Tokens{&Options::ctx_size}, kPlanning, "Model",
+    Row{"ctx-size", "TOKENS", Tokens{&Options::ctx_size}, kPlanning | kSearchOnly, "Model",
         "Longest sequence, prompt and answer together",
         "the model's own, or the longest that fits"},
     Row{"compute", "fast|exact", Choice{choose<&Options::compute, kComputeWords>}, kEvery, "Model",
@@ -142,7 +148,7 @@ const std::array kRows = {
         "the cores this process may use"},
     Row{"isa", "scalar|avx2|avx512|amx", Choice{choose<&Options::isa, kIsaWords>}, kOpening,
         "Machine", "Use these kernels instead of the processor's best", "the best"},
-    Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning, "Machine",
+    Row{"mem-limit", "SIZE", Bytes{&Options::mem_limit}, kPlanning | kSearchOnly, "Machine",
         "Memory that weights, KV cache and buffers may take (4G, 512M)",
         "what the machine or cgroup has free, less a tenth"},
     Row{"kv-memory", "SIZE", Bytes{&Options::kv_memory}, kPlanning, "Machine",
@@ -344,10 +350,19 @@ const std::array kRows = {
         "At the end write what the threads did last, for Perfetto; bench: of streams over loopback",
         "none"},
 
-    Row{"json", "", Switch{&Options::json}, kBenchOnly | kPullOnly | kListOnly | kVerifyOnly,
-        "General", "Print JSON instead of a table; pull: an object a line, as it goes on", "off"},
+    Row{"words", "WORDS", &Options::words, kSearchOnly, "Search",
+        "What to search for: the words after 'search'", "none: the built-in catalogue"},
+    Row{"filter", "TAG", &Options::filter, kSearchOnly, "Search",
+        "Only models with this tag of the hub, such as mlx or gguf", "none"},
+    Row{"sort", "downloads|likes|lastModified|createdAt|trendingScore",
+        Choice{choose<&Options::sort, kSortWords>}, kSearchOnly, "Search",
+        "Which come first, from the most", "downloads"},
+
+    Row{"json", "", Switch{&Options::json},
+        kInfoToo | kBenchOnly | kPullOnly | kListOnly | kVerifyOnly | kSearchOnly, "General",
+        "Print JSON instead of text; pull: an object a line, as it goes on", "off"},
     Row{"config", "FILE", &Options::config,
-        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly, "General",
+        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly | kSearchOnly, "General",
         "Read options from this file: lines of name=value, names as here without the dashes, '#' "
         "begins a comment. Options of other commands may stand there",
         "none"},
@@ -356,13 +371,13 @@ const std::array kRows = {
 constexpr std::array kCommands = {
     CommandRow{"serve", Command::kServe, kServeOnly, "Serve the OpenAI API (the default)"},
     CommandRow{"info", Command::kInfo, kInfoToo,
-               "Show a model's architecture, memory plan and kernels"},
+               "Show a model's architecture, memory plan and kernels, and whether it runs here"},
     CommandRow{"bench", Command::kBench, kBenchOnly,
                "Measure prefill and decode speed beside the machine's limits"},
     CommandRow{"perplexity", Command::kPerplexity, kPerplexityOnly,
                "Measure a model's perplexity on a text"},
     CommandRow{"calibrate", Command::kCalibrate, kCalibrateToo,
-               "Measure a model's disk, and memory, for --stream-experts"},
+               "Measure memory and arithmetic, and with --model its disk, for forecasts"},
     CommandRow{"pack", Command::kPack, kPackOnly,
                "Write a model's experts to a bundle that --stream-experts reads faster"},
     CommandRow{"quantize", Command::kQuantize, kQuantizeOnly,
@@ -376,6 +391,8 @@ constexpr std::array kCommands = {
     CommandRow{"verify", Command::kVerify, kVerifyOnly,
                "Read a model of that cache again, and compare it with its hashes",
                "ORG/NAME[@REVISION]"},
+    CommandRow{"search", Command::kSearch, kSearchOnly,
+               "Search the Hugging Face hub, or the built-in catalogue", "[WORDS]"},
 };
 
 std::string column(std::string text, size_t width) {

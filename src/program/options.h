@@ -32,7 +32,8 @@ enum class Command : uint8_t {
   kPull,
   kList,
   kRm,
-  kVerify
+  kVerify,
+  kSearch
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -105,7 +106,18 @@ struct HubOptions {
   std::vector<std::string> include;  // Patterns of paths; empty: what a model is.
 };
 
-struct Options : ExpertOptions, SamplingOptions, NetworkOptions, BenchOptions, HubOptions {
+struct SearchOptions {
+  std::string words;   // Empty: the catalogue.
+  std::string filter;  // A tag; empty: any.
+  std::string sort = "downloads";
+};
+
+struct Options : ExpertOptions,
+                 SamplingOptions,
+                 NetworkOptions,
+                 BenchOptions,
+                 HubOptions,
+                 SearchOptions {
   Command command = Command::kServe;
 
   // Model.

@@ -3,13 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
-#include "base/file.h"
-#include "base/json.h"
-#include "ssd/calibration.h"
 
 namespace weir::ssd {
 
@@ -28,47 +21,7 @@ constexpr std::array kField = {Point{0, 0},       Point{0.05, 0.25}, Point{0.12,
 // One layer has little to compute while its reads are under way.
 constexpr double kHidden = 0.2;
 
-std::string machine_file() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/')
-    return std::string(xdg) + "/weir/machine.json";
-  const char* home = std::getenv("HOME");
-  return home == nullptr ? "" : std::string(home) + "/.cache/weir/machine.json";
-}
-
-double load_memory_speed() {
-  constexpr size_t kBytesMax = 4096;
-  const auto text = read_file(machine_file(), kBytesMax);
-  if (!text) return 0;
-  const auto doc = JsonDoc::parse(*text);
-  double speed = 0;
-  if (!doc || doc->root()["memory_bytes_per_second"].get(speed) != simdjson::SUCCESS) return 0;
-  return speed;
-}
-
 }  // namespace
-
-std::optional<MachineSpeed> load_machine_speed(const std::string& path) {
-  const std::optional<Calibration> disk = load_calibration(path);
-  const double memory = load_memory_speed();
-  if (!disk || !(memory > 0)) return std::nullopt;
-  return MachineSpeed{memory, disk->bytes_per_second};
-}
-
-Result<void> save_memory_speed(double bytes_per_second) {
-  const std::filesystem::path path = machine_file();
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  std::string text;
-  JsonWriter(text).begin_object().field("memory_bytes_per_second", bytes_per_second).end_object();
-  std::ofstream file(path);
-  file << text << "\n";
-  file.close();
-  if (path.empty() || !file)
-    return fail(ErrorCode::kIo, path.string() +
-                                    ": cannot be written; expected a cache folder in "
-                                    "XDG_CACHE_HOME or HOME");
-  return {};
-}
 
 double expected_hit_ratio(const ExpertLoad& load) {
   const double resident =
@@ -85,13 +38,13 @@ double expected_bytes_per_token(const ExpertLoad& load) {
   return (1 - expected_hit_ratio(load)) * static_cast<double>(load.cycle_bytes);
 }
 
-double expected_tokens_per_second(const ExpertLoad& load, const MachineSpeed& speed) {
+double expected_tokens_per_second(const ExpertLoad& load, const ReadSpeed& speed) {
   const double compute = static_cast<double>(load.token_bytes) / speed.memory_bytes_per_second;
   const double disk = expected_bytes_per_token(load) / speed.disk_bytes_per_second;
   return 1 / (compute + (1 - kHidden) * disk);
 }
 
-std::string forecast_text(const ExpertLoad& load, const std::optional<MachineSpeed>& speed) {
+std::string forecast_text(const ExpertLoad& load, const std::optional<ReadSpeed>& speed) {
   char text[200];
   ExpertLoad twice = load;
   twice.memory_bytes *= 2;

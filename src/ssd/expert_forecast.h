@@ -6,19 +6,13 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
-
 namespace weir::ssd {
 
-// What `weir calibrate` measures and keeps in the user's cache folder.
-struct MachineSpeed {
+// What was measured of a machine.
+struct ReadSpeed {
   double memory_bytes_per_second = 0;  // Read by all cores.
   double disk_bytes_per_second = 0;
 };
-
-// nullopt: not measured, or not for the disk that holds `path`.
-std::optional<MachineSpeed> load_machine_speed(const std::string& path);
-Result<void> save_memory_speed(double bytes_per_second);
 
 struct ExpertLoad {
   uint64_t bank_bytes = 0;    // All experts.
@@ -30,10 +24,10 @@ struct ExpertLoad {
 // The share of its experts that a token is expected to find in memory.
 double expected_hit_ratio(const ExpertLoad& load);
 double expected_bytes_per_token(const ExpertLoad& load);
-double expected_tokens_per_second(const ExpertLoad& load, const MachineSpeed& speed);
+double expected_tokens_per_second(const ExpertLoad& load, const ReadSpeed& speed);
 
 // "expected: 62 % found there, 450 MB read a token, 3.1 tokens/s; with twice the memory 78 %
 // and 4.8"
-std::string forecast_text(const ExpertLoad& load, const std::optional<MachineSpeed>& speed);
+std::string forecast_text(const ExpertLoad& load, const std::optional<ReadSpeed>& speed);
 
 }  // namespace weir::ssd

@@ -58,5 +58,29 @@ TEST(FileView, KnowsWhatBecameOfItsFile) {
   EXPECT_TRUE(FileView::borrow("x", {}).check_unchanged());
 }
 
+// A terabyte of which eleven bytes are known.
+TEST(FileView, OfABeginningReadsAsZerosBeyond) {
+  constexpr uint64_t kBytes = uint64_t{1} << 40;
+  auto made = FileView::beginning("org/name/f", "known bytes", kBytes);
+  ASSERT_TRUE(made) << made.error().message;
+  const FileView view = std::move(*made);
+  EXPECT_EQ(view.name(), "org/name/f");
+  EXPECT_EQ(view.bytes().size(), kBytes);
+  EXPECT_TRUE(view.text().starts_with(std::string_view("known bytes\0", 12)));
+  EXPECT_EQ(view.text()[kBytes / 2], '\0');
+  EXPECT_EQ(view.text().back(), '\0');
+  EXPECT_TRUE(view.only_beginning());
+  EXPECT_FALSE(view.mapped());
+  EXPECT_TRUE(view.check_unchanged());
+  view.drop(0, kBytes);
+  EXPECT_TRUE(view.text().starts_with("known"));
+  const auto empty = FileView::beginning("f", "", 0);
+  ASSERT_TRUE(empty);
+  EXPECT_TRUE(empty->bytes().empty());
+  const auto large = FileView::beginning("f", "", UINT64_MAX / 2);
+  ASSERT_FALSE(large);
+  EXPECT_NE(large.error().message.find("no addresses for a file of"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weir

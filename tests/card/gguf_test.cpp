@@ -124,5 +124,26 @@ TEST(Gguf, DamagedHeadersAreRefusedByWhatIsWrong) {
             std::string::npos);
 }
 
+TEST(Gguf, HeadersSayWhereTheyEnd) {
+  const std::string whole = small_gguf("llama").strings("tokens", {"a", "bc"}).bytes();
+  const auto length_of = [](std::string_view bytes) {
+    return gguf_head_bytes("f.gguf", std::as_bytes(std::span(bytes)));
+  };
+  const auto length = length_of(whole);
+  ASSERT_TRUE(length && *length);
+  EXPECT_LT(**length, whole.size());
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    const auto found = length_of(std::string_view(whole).substr(0, bytes));
+    if (bytes < 4) {
+      EXPECT_FALSE(found) << "not even the mark";
+      continue;
+    }
+    ASSERT_TRUE(found) << bytes;
+    EXPECT_EQ(*found, bytes < **length ? std::nullopt : *length) << bytes;
+  }
+  const std::string damaged = GgufFile().key("k", 13, "").bytes();
+  EXPECT_FALSE(length_of(damaged)) << "more bytes would not help";
+}
+
 }  // namespace
 }  // namespace weir::card

@@ -120,5 +120,34 @@ TEST_F(Folders, OfTheHubsCacheAreTheirSnapshotUnderTheModelsName) {
   EXPECT_EQ(opened("own/snapshots/eee"), "eee at own/snapshots/eee");
 }
 
+TEST(Beginnings, AreFilesLikeOthersButForWhatIsNotKnown) {
+  const ModelFiles files = ModelFiles::beginnings(
+      "org/name",
+      {{"config.json", R"({"a":1})", 7}, {"x.gguf", "", 9}, {"w.safetensors", "ab", 5}});
+  EXPECT_EQ(files.name(), "org/name");
+  EXPECT_EQ(files.where(), "org/name");
+  EXPECT_EQ(files.folder(), "");
+  EXPECT_TRUE(files.gguf().empty()) << "there is a config.json";
+  EXPECT_TRUE(files.has("w.safetensors"));
+  EXPECT_FALSE(files.has("other"));
+  EXPECT_EQ(*files.read_text("config.json"), R"({"a":1})");
+  const auto weights = files.open_file("w.safetensors");
+  ASSERT_TRUE(weights);
+  EXPECT_EQ(weights->text(), std::string_view("ab\0\0\0", 5));
+  EXPECT_EQ(weights->name(), "org/name/w.safetensors");
+  const auto none = files.open_file("other");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "org/name: expected a file other, found none");
+}
+
+TEST(Beginnings, OfGgufFilesAreOneModel) {
+  const ModelFiles files = ModelFiles::beginnings(
+      "org/name:Q4_0", {{"m-00001-of-00002.gguf", "GGUF", 9}, {"m-00002-of-00002.gguf", "", 9}});
+  EXPECT_EQ(files.gguf(),
+            (std::vector<std::string>{"m-00001-of-00002.gguf", "m-00002-of-00002.gguf"}));
+  EXPECT_EQ(files.path(), "");
+  EXPECT_EQ(files.where(), "org/name:Q4_0");
+}
+
 }  // namespace
 }  // namespace weir::card

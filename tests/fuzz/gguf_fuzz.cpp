@@ -52,8 +52,11 @@ void read_model(card::GgufPart part, std::span<const std::byte> bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
+  const auto head = card::gguf_head_bytes("fuzz", bytes);
+  if (head && head->value_or(0) > size) std::abort();
   auto parsed = card::parse_gguf("fuzz", bytes);
   if (!parsed) return 0;
+  if (!head || !*head) std::abort();  // What was read must have had an end.
   read_values(parsed->metadata);
   for (const card::GgufTensor& tensor : parsed->tensors) {
     if (tensor.offset > size || tensor.bytes() > size - tensor.offset) std::abort();

@@ -160,6 +160,7 @@ std::vector<float> logits_of(const std::string& file, std::string& error) {
   auto model = Decoder::bind(*card, {.compute = Compute::kExact, .rows_max = 64},
                              kernels::ops_for(kernels::detect_isa()), 1);
   if (!model) return error = model.error().message, std::vector<float>{};
+  (*model)->pack(team, {});
   auto session = Session::create(**model, team, {.kv_type = kernels::FloatType::kF32});
   if (!session) return error = session.error().message, std::vector<float>{};
   std::array<int32_t, 40> tokens{};

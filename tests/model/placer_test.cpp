@@ -118,6 +118,8 @@ TEST_F(PlacerTest, TheStoreCopiesFloatsWhereItIsToldTo) {
   const Result<Linear> placed = store.place(floats());
   ASSERT_TRUE(placed) << placed.error().message;
   EXPECT_NE(placed->floats.rows, floats_.data());
+  EXPECT_EQ(rows_of(*placed), std::vector<float>(floats_.size())) << "nothing is read before";
+  store.pack(team_, {});
   EXPECT_EQ(rows_of(*placed), floats_);
   EXPECT_EQ(store.mapped_bytes(), 0);
 }

@@ -26,7 +26,7 @@ MemoryLimit limit_of(int64_t mib) { return {mib * kMiB / 10 * 9, "test"}; }
 
 // A model of 0.5 GiB or, where memory is short, 0.1, and a context of 4,096.
 MemoryPlan plan_of(int64_t mib) {
-  const ModelFootprint model{.parts = {{"model", 0, (mib < 2048 ? 140 : 540) * kMiB, ""}},
+  const ModelFootprint model{.scratch = (mib < 2048 ? 140 : 540) * kMiB,
                              .kv_groups = {{.page_bytes = 160 << 10}},
                              .context_max = 4096,
                              .vocab_size = 32'000,

@@ -23,12 +23,9 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-std::vector<MemoryLine> parts(int64_t weights, int64_t scratch) {
-  return {{"weights", weights, weights, ""}, {"scratch", 0, scratch, ""}};
-}
-
 ModelFootprint small_model() {
-  return {.parts = parts(100 * kMiB, 40 * kMiB),
+  return {.packed_weights = 100 * kMiB,
+          .scratch = 40 * kMiB,
           .kv_groups = {{.page_bytes = 720 << 10}},
           .context_max = 8192};
 }
@@ -78,21 +75,24 @@ struct KnownModel {
 constexpr int64_t kGiB = int64_t{1} << 30;
 const KnownModel kKnownModels[] = {
     {.name = "Llama-3.1-8B, 4-bit, 24 GB",
-     .model = {.parts = parts(4'517'400'000, 96 * kMiB),
+     .model = {.packed_weights = 4'517'400'000,
+               .scratch = 96 * kMiB,
                .kv_groups = {{.page_bytes = 4 * kMiB}},
                .context_max = 131072,
                .vocab_size = 128256},
      .limit = 24'000'000'000,
      .context_least = 65536},
     {.name = "Qwen3-8B, 4-bit, 7 GB",
-     .model = {.parts = parts(4'607'800'000, 100 * kMiB),
+     .model = {.packed_weights = 4'607'800'000,
+               .scratch = 100 * kMiB,
                .kv_groups = {{.page_bytes = 4608 << 10}},
                .context_max = 40960,
                .vocab_size = 151936},
      .limit = 7'000'000'000,
      .context_least = 4096},
     {.name = "DeepSeek-R1-Distill-Qwen-1.5B, bf16, 16 GiB",
-     .model = {.parts = parts(3'553'600'000 + kMiB, 98 * kMiB),
+     .model = {.packed_weights = 3'553'600'000 + kMiB,
+               .scratch = 98 * kMiB,
                .kv_groups = {{.page_bytes = 896 << 10}},
                .context_max = 131072,
                .vocab_size = 151936},

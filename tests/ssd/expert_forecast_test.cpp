@@ -16,7 +16,7 @@ ExpertLoad with_memory(double share) {
 }
 
 TEST(ExpertForecast, MoreMemoryFindsMoreReadsLessAndIsFaster) {
-  const MachineSpeed speed = {.memory_bytes_per_second = 30e9, .disk_bytes_per_second = 2e9};
+  const ReadSpeed speed = {.memory_bytes_per_second = 30e9, .disk_bytes_per_second = 2e9};
   double found = -1, read = 1e18, tokens = 0;
   for (double share = 0; share <= 1.2; share += 0.05) {
     const ExpertLoad load = with_memory(share);
@@ -47,7 +47,7 @@ TEST(ExpertForecast, LiesWithinWhatOthersHaveSeen) {
 TEST(ExpertForecast, SaysHowToMeasureWhatIsNotKnown) {
   EXPECT_NE(forecast_text(with_memory(0.2), std::nullopt).find("weir calibrate"),
             std::string::npos);
-  EXPECT_NE(forecast_text(with_memory(0.2), MachineSpeed{30e9, 2e9}).find("tokens/s"),
+  EXPECT_NE(forecast_text(with_memory(0.2), ReadSpeed{30e9, 2e9}).find("tokens/s"),
             std::string::npos);
 }
 

@@ -28,6 +28,18 @@ constexpr std::string_view kReplayQuery = R"([
    "schema": {"type": "integer"}}
 ])";
 
+constexpr std::string_view kModelsQuery = R"([
+  {"name": "q", "in": "query", "description": "Words; none: the built-in catalogue.",
+   "schema": {"type": "string"}},
+  {"name": "sort", "in": "query", "description": "Which come first, from the most.",
+   "schema": {"type": "string", "default": "downloads",
+     "enum": ["downloads", "likes", "lastModified", "createdAt", "trendingScore"]}},
+  {"name": "filter", "in": "query", "description": "A tag of the hub, such as mlx or gguf.",
+   "schema": {"type": "string"}},
+  {"name": "cursor", "in": "query", "description": "The next of the page before.",
+   "schema": {"type": "string"}}
+])";
+
 constexpr std::string_view kSlotsQuery = R"([
   {"name": "fail_on_no_slot", "in": "query", "description": "1: 503 while no slot is free.",
    "schema": {"type": "integer", "enum": [0, 1]}}
@@ -69,6 +81,7 @@ constexpr auto kOperations = std::to_array<Operation>({
 
     {"GET", "/v1/models", "listModels", "Models", "", "ModelList"},
     {"GET", "/v1/models/{id}", "getModel", "Models", "", "Model"},
+    {"GET", "/models/search", "searchModels", "Models", "", "FoundModels", "", kModelsQuery},
 
     {"POST", "/tokenize", "tokenize", "Tokens", "TokenizeRequest", "TokenList"},
     {"POST", "/apply-template", "applyTemplate", "Tokens", "ChatCompletionRequest",

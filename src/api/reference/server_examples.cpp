@@ -42,6 +42,25 @@ Ask at /v1/chat/completions
 /health  is it up
 /metrics  figures for Prometheus
 /version  the version)"},
+    {"GET", "/models/search", "One of the catalogue", "", "",
+     R"({
+  "models": [
+    {
+      "id": "mlx-community/Qwen3-8B-4bit", "downloads": 31337, "likes": 12,
+      "last_modified": "2025-04-28T20:34:06.000Z", "pipeline_tag": "text-generation",
+      "license": "apache-2.0", "gated": false, "private": false, "format": "4-bit g64",
+      "file_bytes": 4607731712,
+      "fit": {
+        "verdict": "fits",
+        "text": "fits: needs 10.3 GiB of the 21.6 GiB that MemAvailable allows; contexts up to 40,960 tokens",
+        "options": "", "context": 40960, "context_max": 40960, "needed": 11059593216,
+        "limit": 23192823398, "limit_from": "MemAvailable"
+      },
+      "speed": {"decode": {"low": 4.2, "high": 7.2}, "prompt": {"low": 51, "high": 88}}
+    }
+  ],
+  "next": null
+})"},
     {"GET", "/health", "Alive", "", "", R"({"status": "ok"})"},
     {"GET", "/v1/health", "Alive", "", "", R"({"status": "ok"})"},
     {"GET", "/ready", "Ready", "", "", R"({"status": "ok"})"},

@@ -93,6 +93,43 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "object": {"const": "list"},
     "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}})"},
 
+    {"Fit", R"({
+  "type": "object", "required": ["verdict", "text"], "properties": {
+    "verdict": {"type": "string",
+      "enum": ["fits", "short", "streams", "with less", "no", "unknown"]},
+    "text": {"type": "string", "description": "The same in a sentence."},
+    "reason": {"type": "string", "description": "Of unknown: what is not read."},
+    "options": {"type": "string", "description": "Of the command line with which it runs so."},
+    "context": {"type": "integer", "description": "Tokens of the longest sequence."},
+    "context_max": {"type": "integer", "description": "The model's own."},
+    "needed": {"type": "integer", "description": "Bytes, as are the others."},
+    "limit": {"type": "integer"}, "limit_from": {"type": "string"},
+    "lacks": {"type": "integer"}, "expert_memory": {"type": "integer"},
+    "experts": {"type": "integer"}}})"},
+
+    {"SpeedRange", R"({
+  "type": "object", "required": ["low", "high"], "properties": {
+    "low": {"type": "number"}, "high": {"type": "number"}}})"},
+
+    {"FoundModel", R"({
+  "type": "object", "required": ["id", "downloads", "likes", "gated", "private"], "properties": {
+    "id": {"type": "string"}, "downloads": {"type": "integer"}, "likes": {"type": "integer"},
+    "last_modified": {"type": "string"}, "pipeline_tag": {"type": "string"},
+    "license": {"type": "string"}, "private": {"type": "boolean"},
+    "gated": {"type": "boolean", "description": "Its terms have to be accepted on its page."},
+    "parameters": {"type": "integer"}, "format": {"type": "string"},
+    "file_bytes": {"type": "integer"},
+    "fit": {"$ref": "#/components/schemas/Fit"},
+    "speed": {"type": "object", "description": "Tokens a second, expected.",
+      "required": ["decode"], "properties": {
+        "decode": {"$ref": "#/components/schemas/SpeedRange"},
+        "prompt": {"$ref": "#/components/schemas/SpeedRange"}}}}})"},
+
+    {"FoundModels", R"({
+  "type": "object", "required": ["models", "next"], "properties": {
+    "models": {"type": "array", "items": {"$ref": "#/components/schemas/FoundModel"}},
+    "next": {"type": ["string", "null"], "description": "The cursor of the next page."}}})"},
+
     {"TokenPiece", R"({
   "type": "object", "required": ["id", "piece"], "properties": {
     "id": {"type": "integer"},

@@ -15,6 +15,7 @@
 #include "api/access/entrance.h"
 #include "api/access/keys.h"
 #include "api/request/generation_defaults.h"
+#include "api/serving/model_search.h"
 #include "api/serving/rerank_config.h"
 #include "card/embedding_settings.h"
 #include "net/loop.h"
@@ -68,6 +69,7 @@ struct ApiConfig {
   // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
   sched::EngineHandle* engine = nullptr;
   net::Loop* loop = nullptr;
+  ModelSearcher search_models{};  // Empty: models are not searched for.
 
   // --- Policy.
   int32_t parallel = 0;             // Sequences that run at once, for pages.

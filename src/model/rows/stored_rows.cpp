@@ -114,6 +114,14 @@ class RowTaker {
             .scale_type = out_.tensors[scales_piece]->tensor.type};
   }
 
+  bool is_here(const StoredTensor& tensor) const {
+    return !taker_.checkpoint().file(tensor).only_beginning();
+  }
+  // Backwards, for any order takes the memory that another does.
+  int32_t group_supposed(int64_t column) const {
+    return static_cast<int32_t>((format_.reorders ? k_ - 1 - column : column) / group_);
+  }
+
   // The groups of columns, where they are stored: the next piece, if they are not those of
   // neighbours. `none`: all of them may be -1.
   bool order(const char* suffix, bool none, GroupedRows::Sizes& all) {
@@ -123,7 +131,8 @@ class RowTaker {
     bool neighbours = true, absent = none;
     std::vector<int32_t> group_of(static_cast<size_t>(k_));
     for (int64_t c = 0; c < k_; ++c) {
-      const auto group = static_cast<int32_t>(load_u32(tensor.tensor.data, c));
+      const int32_t group = is_here(tensor) ? static_cast<int32_t>(load_u32(tensor.tensor.data, c))
+                                            : group_supposed(c);
       absent = absent && group == -1;
       neighbours = neighbours && group == c / group_;
       group_of[static_cast<size_t>(c)] = group;
@@ -234,6 +243,7 @@ class RowTaker {
     const std::array<int64_t, 1> two = {2};
     const StoredTensor* tensor = taker_.take(path_ + ".weight_shape", kIndex, two, note());
     if (tensor == nullptr) return false;
+    if (!is_here(*tensor)) return true;
     std::array<int64_t, 2> found{};
     std::memcpy(found.data(), tensor->tensor.data, sizeof found);
     if (found[0] == n_ && found[1] == k_) return true;

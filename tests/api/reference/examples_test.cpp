@@ -95,6 +95,10 @@ TestOptions able() {
   options.config.model_id = "weir-tiny-moe";
   options.config.parallel = 2;
   options.config.rerank = {.yes = 'y', .no = 'n'};
+  options.config.search_models = [](const ModelSearch&, const auto& done) {
+    done(R"({"models":[{"id":"org/name","downloads":1,"likes":2,"gated":false,"private":false}],)"
+         R"("next":null})");
+  };
   return options;
 }
 
