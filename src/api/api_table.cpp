@@ -76,8 +76,8 @@ struct Api::Impl::Table {
         kAnyKey},
        &Impl::model},
       {{"GET", "/models/search",
-        "Models of the hub for the words in ?q=, and whether they run here; without words, the "
-        "built-in catalogue.",
+        "Models of the hub for the words in ?q=, and whether they run here; without, the "
+        "catalogue.",
         kAdmin},
        &Impl::search_models},
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &llama::tokenize_fields},
