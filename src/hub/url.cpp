@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/concat.h"
+#include "hub/shown.h"
 
 namespace weir::hub {
 
@@ -19,10 +20,9 @@ constexpr size_t kBytesMax = 16 << 10;
 using Parser = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 
 tl::unexpected<Error> wrong(std::string_view text) {
-  constexpr size_t kShown = 120;
   return fail(ErrorCode::kInvalid,
               concat({"expected an address such as https://host/path, without user or password; ",
-                      "found '", text.substr(0, std::min(text.find('?'), kShown)), "'"}));
+                      "found '", shown(text.substr(0, text.find('?'))), "'"}));
 }
 
 std::string part_of(CURLU* parser, CURLUPart part, unsigned flags = 0) {
