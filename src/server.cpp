@@ -15,6 +15,7 @@
 #include "api/access/guard.h"
 #include "api/api.h"
 #include "api/exchange/loading.h"
+#include "api/pages/ui.h"
 #include "base/log.h"
 #include "base/thread_team.h"
 #include "commands/pull_report.h"
@@ -206,6 +207,12 @@ void Server::answer(net::HttpRequest&& request, net::HttpResponderPtr responder)
   if (const auto refusal = guard_.refusal(request, !keys_.empty()))
     return refuse(request, *refusal, *responder);
   if (api_) return api_->handle(std::move(request), std::move(responder));
+  if (options_.ui)
+    if (const auto page = api::pages::ui_answer(request)) {
+      net::HttpResponder::Headers headers = page->headers;
+      if (!page->type.empty()) headers.emplace_back("Content-Type", page->type);
+      return responder->respond(page->status, headers, page->body);
+    }
   loading_.answer(request, *responder);
 }
 

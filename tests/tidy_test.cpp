@@ -65,7 +65,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"measure", {"base", "ssd", "model"}},
     {"exec", {"base", "kernels", "sample", "kv", "model"}},
     {"sched", {"base", "kernels", "grammar", "sample", "kv", "model", "exec"}},
-    {"api", {"base", "card", "net", "text", "grammar", "sample", "sched"}},
+    {"page", {"base"}},
+    {"api", {"base", "card", "net", "text", "grammar", "sample", "sched", "page"}},
     {"program",
      {"base", "card", "kernels", "net", "hub", "text", "ssd", "sample", "kv", "model", "exec",
       "sched", "api"}},
@@ -188,7 +189,7 @@ const std::map<std::string, std::set<std::string>> kApiMayInclude = {
     {"anthropic", {"answer", "exchange", "prompt", "request", "serving"}},
     {"llama", {"answer", "exchange", "openai", "prompt", "reference", "request", "serving"}},
     {"vectors", {"memory", "openai", "prompt", "reference", "request", "serving", "stream"}},
-    {"pages", {"request", "serving", "stream"}},
+    {"pages", {"exchange", "request", "serving", "stream"}},
 };
 
 // "api/openai/x.h" is of "openai", "api/x.h" of "api".

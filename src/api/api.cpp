@@ -217,6 +217,7 @@ void Api::Impl::tick() {
     return check_deadlines(host, age_s, age_s);
   });
   stats.oldest_waiting.set(oldest_s);
+  figures.tick(dashboard_source());
   expire_entries(now);
   reap();
 }
@@ -261,6 +262,7 @@ void Api::set_http_stats(const net::HttpStats* stats) { impl_->http_stats = stat
 void Api::begin_drain() {
   impl_->draining = true;
   impl_->refusals.end();
+  impl_->figures.end();
 }
 
 void Api::cancel_all() {

@@ -23,6 +23,7 @@
 #include "api/exchange/api_stats.h"
 #include "api/exchange/exchange.h"
 #include "api/memory/memory_cost.h"
+#include "api/pages/dashboard.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
 #include "api/prompt/protocol.h"
@@ -47,6 +48,7 @@ struct Api::Impl {
   // Every endpoint, in the order of the reference.
   struct Table;
   static std::span<const Row> table();
+  static const Row& ui_row();
   void add_route(std::string_view path, const Row& row);
   void add_routes();
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
@@ -77,9 +79,11 @@ struct Api::Impl {
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
   void slots(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ui_file(const ExchangePtr& exchange, const net::RouteParams& params);
   void front_page(const ExchangePtr& exchange, const net::RouteParams& params);
   void health(const ExchangePtr& exchange, const net::RouteParams& params);
   void metrics(const ExchangePtr& exchange, const net::RouteParams& params);
+  void dashboard(const ExchangePtr& exchange, const net::RouteParams& params);
   void version(const ExchangePtr& exchange, const net::RouteParams& params);
   void openapi(const ExchangePtr& exchange, const net::RouteParams& params);
   void tokenize_text(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -120,6 +124,7 @@ struct Api::Impl {
   void tick();
   void reap();
   int32_t tokens_max() const;
+  pages::Dashboard::Source dashboard_source() const;
 
   const ApiConfig config;
   const ServingContext serving;
@@ -143,6 +148,7 @@ struct Api::Impl {
     std::function<void()> begin;
   };
   std::vector<QueueEntry> entries;  // For which room is being made in the queue.
+  pages::Dashboard figures;
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;
   bool draining = false;

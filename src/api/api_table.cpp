@@ -99,11 +99,22 @@ struct Api::Impl::Table {
         kMonitor},
        &Impl::slots},
       {{"GET", "/metrics", "Figures in Prometheus text format.", kMonitor}, &Impl::metrics},
+      {{"GET", "/dashboard",
+        "Figures of the last ten seconds; as events, one a second, if the request accepts "
+        "text/event-stream.",
+        kMonitor},
+       &Impl::dashboard},
       {{"GET", "/version", "The server's version, and the commit that it was built from.", kAnyKey},
        &Impl::version},
       {{"GET", "/openapi.json", "This reference, as OpenAPI 3.1.", kAnyKey}, &Impl::openapi},
   });
 };
+
+// The files of the web page are no part of the API, and not in its reference.
+const Api::Impl::Row& Api::Impl::ui_row() {
+  static const Row kRow = {{"GET", "/ui/{file}", "", Access::kOpen}, &Impl::ui_file};
+  return kRow;
+}
 
 std::span<const Api::Impl::Row> Api::Impl::table() { return Table::kRows; }
 
@@ -126,6 +137,7 @@ void Api::Impl::add_route(std::string_view path, const Row& row) {
 // /completions is llama-server's.
 void Api::Impl::add_routes() {
   constexpr std::string_view kVersion = "/v1";
+  if (config.ui) add_route(ui_row().doc.path, ui_row());
   for (const Row& row : table()) {
     add_route(row.doc.path, row);
     if (!row.doc.path.starts_with("/v1/")) continue;

@@ -10,8 +10,10 @@
 #include "api/llama/token_endpoints.h"
 #include "api/pages/front_page.h"
 #include "api/pages/server_pages.h"
+#include "api/pages/ui.h"
 #include "api/responses/responses.h"
 #include "api/serving/model_name.h"
+#include "base/check.h"
 #include "base/json.h"
 
 namespace weir::api {
@@ -138,7 +140,14 @@ void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
   exchange->respond_json(pages::slots_page(config, tokens_max(), std::move(open)));
 }
 
-void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams&) {
+void Api::Impl::ui_file(const ExchangePtr& exchange, const net::RouteParams&) {
+  auto answer = pages::ui_answer(exchange->request());
+  CHECK(answer.has_value());  // Of every path that the route takes.
+  exchange->respond(answer->status, answer->type, answer->body, std::move(answer->headers));
+}
+
+void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams& params) {
+  if (config.ui && pages::ui_answer(exchange->request())) return ui_file(exchange, params);
   pages::FrontPage page;
   page.version = config.version;
   if (keys.empty()) page.model = config.model_id;
@@ -177,6 +186,23 @@ void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
   render_keys(page, keys);
   if (more_metrics) more_metrics(page);
   exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8", page);
+}
+
+pages::Dashboard::Source Api::Impl::dashboard_source() const {
+  return {.config = config,
+          .api = stats,
+          .engine = config.engine->stats(),
+          .http = http_stats,
+          .draining = draining || config.engine->draining()};
+}
+
+void Api::Impl::dashboard(const ExchangePtr& exchange, const net::RouteParams&) {
+  const bool events = exchange->request().header("accept").find("text/event-stream") !=
+                      std::string_view::npos;
+  if (!events) return exchange->respond_json(figures.figures(dashboard_source()));
+  if (draining)
+    return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  figures.listen(exchange, dashboard_source());
 }
 
 void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -48,6 +48,7 @@ void set_thinking(api::ApiConfig& config, const Options& options) {
 // But for what the sockets say.
 void set_entrance(api::ApiConfig& config, const Options& options) {
   config.cors_origins = split_list(options.cors);
+  config.ui = options.ui;
   config.entrance.manage = options.manage;
   config.entrance.any_host = std::ranges::count(split_list(options.allowed_hosts), "*") > 0;
 }

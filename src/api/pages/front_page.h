@@ -15,9 +15,6 @@ struct FrontPage {
   bool has_chat = true;    // The model has a chat template.
 };
 
-// The client prefers HTML: a browser. `accept`: the header's value, perhaps empty.
-bool wants_html(std::string_view accept);
-
 std::string front_page_html(const FrontPage& page);
 std::string front_page_text(const FrontPage& page);
 

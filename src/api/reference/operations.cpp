@@ -95,6 +95,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     {"GET", "/props", "getProps", "Server", "", "Props"},
     {"GET", "/slots", "listSlots", "Server", "", "SlotList", "", kSlotsQuery},
     {"GET", "/metrics", "getMetrics", "Server"},
+    {"GET", "/dashboard", "getDashboard", "Server", "", "DashboardFigures"},
     {"GET", "/version", "getVersion", "Server", "", "Version"},
     {"GET", "/openapi.json", "getOpenApi", "Server", "", "OpenApi"},
 });

@@ -77,6 +77,30 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "data": {"type": "array", "items": {"$ref": "#/components/schemas/Score"}},
     "usage": {"$ref": "#/components/schemas/TextUsage"}}})"},
 
+    {"DashboardQuantiles", R"({"anyOf": [{"type": "null"},
+  {"type": "array", "description": "Half of them took no longer, 95 % of them no longer.",
+    "items": {"type": "number"}, "minItems": 2, "maxItems": 2}]})"},
+
+    {"DashboardModel", R"({
+  "type": "object", "required": ["id", "state", "running", "waiting"], "properties": {
+    "id": {"type": "string"}, "state": {"enum": ["ready", "draining"]},
+    "running": {"type": "integer"}, "waiting": {"type": "integer"},
+    "oldest_wait_s": {"type": "number"}, "output_tok_s": {"type": "number"},
+    "prompt_tok_s": {"type": "number"}, "cached_share": {"type": ["number", "null"]},
+    "kv_use": {"type": "number"}, "kv_bytes": {"type": "integer"},
+    "weight_bytes": {"type": "integer"},
+    "ttft_ms": {"$ref": "#/components/schemas/DashboardQuantiles"},
+    "gap_ms": {"$ref": "#/components/schemas/DashboardQuantiles"},
+    "step_ms": {"$ref": "#/components/schemas/DashboardQuantiles"}}})"},
+
+    {"DashboardFigures", R"({
+  "type": "object", "required": ["t", "uptime_s", "rss", "models", "http"], "properties": {
+    "t": {"type": "integer"}, "uptime_s": {"type": "integer"}, "rss": {"type": "integer"},
+    "models": {"type": "array", "items": {"$ref": "#/components/schemas/DashboardModel"}},
+    "http": {"type": "object", "properties": {
+      "open": {"type": "integer"}, "c2xx": {"type": "integer"}, "c4xx": {"type": "integer"},
+      "c5xx": {"type": "integer"}}}}})"},
+
     {"Model", R"({
   "type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
     "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},

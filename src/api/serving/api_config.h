@@ -78,6 +78,7 @@ struct ApiConfig {
   std::vector<KeySpec> api_keys{};  // Empty: everybody may.
   std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
   EntranceConfig entrance{};                // Who may manage the server.
+  bool ui = true;                           // The web page is served.
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;
   int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.

@@ -1,0 +1,409 @@
+// The chat screen: the list, the turns of one branch, and where messages are written.
+
+import * as store from "./store.js";
+import {
+  h, icon, iconButton, button, copyText, confirmAction, download, field, notice, openDialog, replace,
+} from "./dom.js";
+import { Answer } from "./answer.js";
+import { Chat, textOf, setText } from "./chats.js";
+import { ChatList } from "./chat_list.js";
+import { Composer } from "./composer.js";
+import { parameterForm } from "./parameters.js";
+import { chatAsMarkdown } from "./transfer.js";
+import { TurnView } from "./turn.js";
+import { askForKey } from "./unlock.js";
+import { contextOf, server, watchServer } from "./server.js";
+
+// Of a long chat so many turns are built; the others when they are asked for.
+const kTurnsShown = 40;
+const kNearBottom = 80;
+
+// Chats with an answer on its way stay here while other screens are looked at.
+const answers = new Map();
+
+const thousands = (count) => count < 1000 ? String(count) : `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`;
+
+export class ChatScreen {
+  constructor() {
+    this.chat = null;
+    this.views = new Map();
+    this.showsAll = false;  // Of a long chat; else the last kTurnsShown.
+    this.list = new ChatList({ open: (id) => this.go(id), create: () => this.go(null) });
+    this.composer = new Composer({
+      send: (text, images) => this.send(text, images),
+      stop: () => this.stop(),
+      editLast: () => this.editLast(),
+    });
+    this.model = h("select", { class: "quiet", "aria-label": "Model", onchange: () => this.setModel(this.model.value) });
+    this.persona = h("select", { class: "quiet", "aria-label": "Persona", onchange: () => this.setPersona() });
+    this.meter = h("div", { class: "context", hidden: true });
+    this.banner = h("div", { class: "banner", role: "status", hidden: true });
+    this.turns = h("div", { class: "turns" });
+    this.scroller = h("div", { class: "scroller", tabindex: "-1", role: "log", "aria-live": "off", "aria-label": "Conversation" },
+      this.turns);
+    this.spoken = h("div", { class: "offscreen", "aria-live": "polite" });
+    this.toBottom = iconButton("down", "To the end", () => this.scrollDown(true), { class: "icon-button to-bottom", hidden: true });
+    this.scroller.addEventListener("scroll", () => { this.toBottom.hidden = this.atBottom(); }, { passive: true });
+    this.element = h("div", { class: "chat" }, this.list.element,
+      h("section", { class: "talk", "aria-label": "Chat" },
+        h("header", { class: "talk-head" },
+          iconButton("list", "Chats", () => this.list.toggle(true), { class: "icon-button list-open" }),
+          this.model, this.persona, h("span", { class: "spacer" }), this.meter,
+          iconButton("sliders", "Parameters of this chat", () => this.openParameters()),
+          iconButton("plus", "New chat", () => this.go(null), { class: "icon-button new-narrow" })),
+        this.banner, this.scroller, h("div", { class: "bottom" }, this.toBottom, this.composer.element), this.spoken));
+    watchServer(() => this.showServer());
+    setInterval(() => this.tick(), 500);
+  }
+
+  async open(id) {
+    await this.chat?.flush().catch(() => {});
+    const running = id && answers.get(id);
+    this.chat = running ? running.chat : id ? await Chat.load(id) : null;
+    this.chat ??= Chat.create(this.wantedModel(), store.setting("persona"));
+    this.views.clear();
+    this.showsAll = false;
+    await this.fillPersonas();
+    this.showServer();
+    this.draw();
+    this.composer.open(this.chat.record.id);
+    this.composer.setBusy(answers.has(this.chat.record.id));
+    this.scrollDown(true);
+    this.list.refresh(this.chat.record.id);
+    if (matchMedia("(hover: hover)").matches) this.composer.text.focus();
+  }
+
+  go(id) {
+    const target = id ? `#/chat/${id}` : "#/chat";
+    if (location.hash === target) this.open(id);
+    else location.hash = target;
+    this.list.toggle(false);
+  }
+
+  // --- What it shows of the server.
+
+  wantedModel() {
+    const last = store.setting("model");
+    return server.models.some((model) => model.id === last) ? last : server.models[0]?.id ?? last ?? "";
+  }
+
+  async fillPersonas() {
+    const personas = await store.all("personas");
+    this.persona.hidden = personas.length === 0;
+    replace(this.persona, h("option", { value: "" }, "No persona"),
+      personas.map(({ id, name }) => h("option", { value: id }, name)));
+    this.persona.value = personas.some(({ id }) => id === this.chat.record.persona) ? this.chat.record.persona : "";
+    this.greeting = personas.find(({ id }) => id === this.persona.value)?.greeting ?? "";
+  }
+
+  showServer() {
+    if (!this.chat) return;
+    const { record } = this.chat;
+    if (server.state === "ready" && !server.models.some((model) => model.id === record.model)) {
+      const before = record.model;
+      record.model = this.wantedModel();
+      if (before && this.chat.turns.size > 0) notice(`${before} is not served here; ${record.model} goes on.`);
+    }
+    const key = JSON.stringify([server.models.map((model) => model.id), record.model]);
+    if (key !== this.modelKey) {
+      this.modelKey = key;
+      const ids = server.models.length > 0 ? server.models.map((model) => model.id) : [record.model || "No model"];
+      replace(this.model, ids.map((id) => h("option", { value: id }, id)));
+      this.model.value = record.model;
+      if (this.chat.turns.size === 0) this.draw();
+    }
+    this.composer.update();
+    this.showMeter();
+    this.tick();
+  }
+
+  // Once in a while: what counts down.
+  tick() {
+    const { state, detail, retryAt } = server;
+    const left = Math.max(Math.ceil((retryAt - Date.now()) / 1000), 0);
+    const text = state === "unreachable" ? `The server cannot be reached. Next try in ${left} s.`
+      : state === "loading" ? `${detail || "The model is loading."} Messages are sent when it is ready.`
+      : state === "draining" ? "The server is shutting down." : "";
+    const shown = state === "locked" ? "locked" : text;
+    if (shown !== this.bannerShown) {
+      this.bannerShown = shown;
+      this.banner.hidden = !shown;
+      if (state === "locked")
+        replace(this.banner, h("span", null, "This server asks for a key."), button("Enter a key", askForKey));
+      else replace(this.banner, text);
+    }
+    const answer = this.chat && answers.get(this.chat.record.id);
+    if (answer?.retryAt) this.views.get(answer.turn.id)?.drawSoon();
+  }
+
+  showMeter() {
+    const context = contextOf(this.chat.record.model);
+    const last = this.chat.path().findLast((turn) => turn.usage);
+    const used = last?.usage.total_tokens ?? 0;
+    this.meter.hidden = !context;
+    if (!context) return;
+    const text = `${thousands(used)} of ${thousands(context)}`;
+    const share = Math.min(used / context, 1);
+    const bar = h("meter", { min: 0, max: 1, value: 0, "aria-label": `Context: ${text} tokens` });
+    bar.value = share;
+    replace(this.meter, h("span", { class: "context-text" }, text), bar);
+    this.meter.title = `${used} of ${context} tokens of context`;
+  }
+
+  // --- Turns.
+
+  draw() {
+    const path = this.chat.path();
+    if (path.length === 0) {
+      this.views.clear();
+      return replace(this.turns, this.emptyView());
+    }
+    const from = this.showsAll ? 0 : Math.max(path.length - kTurnsShown, 0);
+    const nodes = path.slice(from).map((turn) => {
+      let view = this.views.get(turn.id);
+      if (!view) this.views.set(turn.id, (view = new TurnView(turn, this.actions())));
+      else view.draw();
+      return view.element;
+    });
+    if (from > 0)
+      nodes.unshift(button(`Show ${from} earlier turns`, () => { this.showsAll = true; this.draw(); },
+        { class: "button earlier" }));
+    // Nodes that stay where they are keep focus and selection.
+    nodes.forEach((node, i) => {
+      if (this.turns.childNodes[i] !== node) this.turns.insertBefore(node, this.turns.childNodes[i] ?? null);
+    });
+    while (this.turns.childNodes.length > nodes.length) this.turns.lastChild.remove();
+    const kept = new Set(path.map((turn) => turn.id));
+    for (const id of this.views.keys()) if (!kept.has(id)) this.views.delete(id);
+  }
+
+  emptyView() {
+    const model = server.models.find((each) => each.id === this.chat.record.model);
+    const facts = model && [
+      model.meta?.n_params && `${shortNumber(model.meta.n_params)} parameters`,
+      model.max_model_len && `context of ${model.max_model_len.toLocaleString("en")} tokens`,
+    ].filter(Boolean).join(", ");
+    return h("div", { class: "empty" }, icon("weir"),
+      h("h1", null, this.greeting || (model ? model.id : "Weir")),
+      facts && h("p", null, facts),
+      h("p", { class: "hint" }, "What you write stays in this browser. ", h("kbd", null, "?"), " lists the keys."));
+  }
+
+  // What a turn's buttons do.
+  actions() {
+    return {
+      siblings: (turn) => this.chat.siblings(turn),
+      show: (turn) => { this.chat.show(turn); this.draw(); this.focusTurn(turn); },
+      again: (turn) => this.again(turn),
+      resume: (turn) => this.answer(turn, true),
+      edit: (turn) => this.edit(turn),
+      copy: (turn) => copyText(textOf(turn)),
+      fork: async (turn) => { const copy = await this.chat.fork(turn); this.go(copy.record.id); },
+      remove: (turn) => this.remove(turn),
+      dropOldest: (turn) => this.dropOldest(turn),
+      unlock: askForKey,
+      retryAt: () => answers.get(this.chat.record.id)?.retryAt,
+      drawn: () => this.follow(),
+    };
+  }
+
+  focusTurn(turn) {
+    this.views.get(turn.id)?.foot.querySelector("button:not(:disabled)")?.focus();
+  }
+
+  async send(text, images) {
+    const { chat } = this;
+    const parts = [];
+    try {
+      for (const image of images) {
+        const id = store.newId();
+        await store.put("blobs", { id, chat: chat.record.id, ...image });
+        parts.push({ type: "image", blob: id, name: image.name });
+      }
+    } catch {
+      this.composer.text.value = text;
+      return notice("This browser's storage is full; the message was not sent.");
+    }
+    if (text) parts.push({ type: "text", text });
+    if (chat.turns.size === 0) store.keepStorage();
+    const question = chat.add("user", chat.record.leaf, { parts });
+    chat.save(question);
+    this.begin(question.id);
+  }
+
+  // An answer to the turn `parent`, beside those that it has.
+  begin(parent) {
+    const turn = this.chat.add("assistant", parent, { state: "writing", model: this.chat.record.model });
+    this.answer(turn, false);
+  }
+
+  again(turn) {
+    this.begin(turn.parent);
+  }
+
+  async answer(turn, continues) {
+    const { chat } = this;
+    const { id } = chat.record;
+    if (answers.has(id)) return;
+    let spokenTo = 0;
+    const answer = new Answer(chat, turn, {
+      continues,
+      confirm: (calls) => this.confirmTools(chat, calls),
+      changed: () => {
+        if (this.chat !== chat) return;
+        const view = this.views.get(answer.turn.id);
+        if (!view) { this.draw(); this.follow(); return; }
+        view.drawSoon();
+        spokenTo = this.speak(answer.turn, spokenTo);
+      },
+    });
+    answers.set(id, answer);
+    turn.state = "writing";
+    this.draw();
+    this.composer.setBusy(true);
+    this.scrollDown(true);
+    await chat.flush().catch(() => notice("This browser's storage is full; the chat is not kept."));
+    if (location.hash !== `#/chat/${id}` && this.chat === chat) history.replaceState(null, "", `#/chat/${id}`);
+    this.list.refresh(this.chat.record.id);
+    await answer.run();
+    answers.delete(id);
+    if (this.chat !== chat) return;
+    this.speak(answer.turn, spokenTo, true);
+    this.composer.setBusy(false);
+    this.draw();
+    this.follow();
+    this.showMeter();
+    this.list.refresh();
+  }
+
+  // Whole sentences only: single words would interrupt each other.
+  speak(turn, from, end = false) {
+    const text = textOf(turn);
+    const to = end ? text.length : text.slice(from).search(/[.!?\n](?=\s[^]*$)/) + 1 + from;
+    if (to <= from) return from;
+    this.spoken.textContent = text.slice(from, to);
+    return to;
+  }
+
+  stop() {
+    answers.get(this.chat?.record.id)?.stop();
+  }
+
+  async confirmTools(chat, calls) {
+    if (chat.toolsAllowed) return true;
+    const names = [...new Set(calls.map((call) => call.name))].join(", ");
+    chat.toolsAllowed = await confirmAction("Let the model use tools?",
+      `It calls ${names}. The page's tools reach this browser's facts, the clock and a calculator, and nothing else.`, "Allow");
+    return chat.toolsAllowed;
+  }
+
+  edit(turn) {
+    const text = h("textarea", { rows: 8, value: textOf(turn) });
+    const save = () => {
+      dialog.close();
+      if (turn.role === "user") {
+        const images = turn.parts.filter((part) => part.type !== "text");
+        const changed = this.chat.add("user", turn.parent, { parts: [...images, { type: "text", text: text.value }] });
+        this.chat.save(changed);
+        return this.begin(changed.id);
+      }
+      const changed = this.chat.add("assistant", turn.parent, { model: turn.model, state: "done" });
+      setText(changed, text.value);
+      this.chat.save(changed);
+      this.draw();
+    };
+    const dialog = openDialog(turn.role === "user" ? "Edit the message" : "Edit the answer",
+      field("Text", text, turn.role === "user" ? "It becomes a branch of its own; this one stays." : "It becomes a branch of its own."),
+      [button("Cancel", () => dialog.close()),
+        button(turn.role === "user" ? "Send" : "Save", save, { class: "button primary" })]);
+    text.focus();
+  }
+
+  editLast() {
+    const last = this.chat.path().findLast((turn) => turn.role === "user");
+    if (last && !answers.has(this.chat.record.id)) this.edit(last);
+  }
+
+  async remove(turn) {
+    if (!(await confirmAction("Delete this turn?", "What follows it goes with it.", "Delete"))) return;
+    this.stop();
+    await this.chat.remove(turn);
+    this.draw();
+  }
+
+  // The older half of what was sent is left out from now on; the chat keeps it.
+  dropOldest(turn) {
+    const path = this.chat.path(turn.parent);
+    const sent = path.slice(Math.max(path.findIndex((each) => each.id === this.chat.record.from), 0));
+    const half = sent.slice(Math.ceil(sent.length / 2)).find((each) => each.role === "user");
+    if (!half) return notice("There is but one question left.");
+    this.chat.record.from = half.id;
+    this.again(turn);
+  }
+
+  setModel(id) {
+    this.chat.record.model = id;
+    store.setSetting("model", id);
+    if (this.chat.turns.size > 0) this.chat.saveRecord();
+    this.showServer();
+    if (this.chat.turns.size === 0) this.draw();
+  }
+
+  async setPersona() {
+    this.chat.record.persona = this.persona.value;
+    const persona = await store.get("personas", this.persona.value);
+    if (persona?.model && server.models.some((model) => model.id === persona.model)) this.setModel(persona.model);
+    if (this.chat.turns.size > 0) await this.chat.saveRecord();
+    await this.fillPersonas();
+    if (this.chat.turns.size === 0) this.draw();
+  }
+
+  async openParameters() {
+    const { record } = this.chat;
+    const persona = record.persona ? await store.get("personas", record.persona) : null;
+    const save = () => { if (this.chat.turns.size > 0) this.chat.saveRecord(); };
+    const system = h("textarea", {
+      rows: 4, value: record.params.system ?? "",
+      oninput: () => { if (system.value) record.params.system = system.value; else delete record.params.system; save(); },
+    });
+    openDialog("Parameters of this chat",
+      h("div", null, field("System prompt", system, "It comes before the persona's."),
+        parameterForm(record.params, save, { ...store.setting("params"), ...persona?.params })),
+      [button("As Markdown", () => download(`${record.title || "chat"}.md`, "text/markdown", chatAsMarkdown(this.chat)))]);
+  }
+
+  // --- Scrolling: it follows what is written only for who is at the end.
+
+  atBottom() {
+    return this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < kNearBottom;
+  }
+
+  scrollDown(always = false) {
+    if (always || this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.following = true;
+  }
+
+  follow() {
+    if (this.toBottom.hidden) this.scroller.scrollTop = this.scroller.scrollHeight;
+  }
+
+  onKey(event) {
+    if (event.key === "Escape" && answers.has(this.chat?.record.id)) {
+      event.preventDefault();
+      this.stop();
+      return true;
+    }
+    return false;
+  }
+
+  focusSearch() {
+    this.list.toggle(true);
+    this.list.search.focus();
+  }
+}
+
+export function shortNumber(count) {
+  for (const [size, name] of [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]])
+    if (count >= size) return `${(count / size).toPrecision(3).replace(/\.?0+$/, "")} ${name}`;
+  return String(count);
+}
