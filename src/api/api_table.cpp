@@ -100,8 +100,7 @@ struct Api::Impl::Table {
        &Impl::slots},
       {{"GET", "/metrics", "Figures in Prometheus text format.", kMonitor}, &Impl::metrics},
       {{"GET", "/dashboard",
-        "Figures of the last ten seconds; as events, one a second, if the request accepts "
-        "text/event-stream.",
+        "Figures of ten seconds; a request that accepts text/event-stream gets them as events.",
         kMonitor},
        &Impl::dashboard},
       {{"GET", "/version", "The server's version, and the commit that it was built from.", kAnyKey},

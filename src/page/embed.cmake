@@ -49,7 +49,8 @@ foreach(path ${paths})
            "${symbol}_end:\n    .byte 0\n")
     string(APPEND symbols "extern \"C\" const char ${symbol}[];\nextern \"C\" const char ${symbol}_end[];\n")
   endforeach()
-  string(APPEND rows "    {\"${name}\", \"${type}; charset=utf-8\", {weir_page_${index}_raw, weir_page_${index}_raw_end},\n"
+  string(APPEND rows "    {\"${name}\", \"${type}; charset=utf-8\",\n"
+         "     {weir_page_${index}_raw, weir_page_${index}_raw_end},\n"
          "     {weir_page_${index}_gz, weir_page_${index}_gz_end}},\n")
   math(EXPR index "${index} + 1")
 endforeach()

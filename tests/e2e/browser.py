@@ -1,5 +1,5 @@
-"""Debian's Chromium without a window, driven by its DevTools protocol over a pipe. tools/install --browser installs it;
-tests that need it are skipped by name without."""
+"""Debian's Chromium without a window, driven by its DevTools protocol over a pipe. tools/install --browser installs
+it; tests that need it are skipped by name without."""
 import base64, json, os, shutil, subprocess, tempfile, time
 
 CHROMIUM = shutil.which("chromium")
@@ -7,8 +7,8 @@ WHY_NOT = "chromium is not installed (tools/install --browser)"
 
 
 class Browser:
-    """One page. Events are kept: `reports` has what the content policy forbade, and what the page threw; `requests` what
-    it asked for."""
+    """One page. Events are kept: `reports` has what the content policy forbade, and what the page threw; `requests`
+    has what it asked for."""
 
     def __init__(self, width=1280, height=800, dark=False):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-chromium-", ignore_cleanup_errors=True)
@@ -100,7 +100,7 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def run(self, script):
-        """The value of an expression, or of a promise of it. Functions of dom.js are not seen: the page has no globals."""
+        """The value of an expression, or of a promise of it. The page's own functions are no globals."""
         result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True,
                            userGesture=True)
         if "exceptionDetails" in result:
@@ -108,7 +108,7 @@ class Browser:
             raise AssertionError(details.get("exception", {}).get("description", details["text"]) + "\nin " + script)
         return result["result"].get("value")
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=8):
         """Until the expression is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

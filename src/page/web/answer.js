@@ -12,11 +12,18 @@ const kRetries = 2;
 // Answers to its own calls that one message may lead to.
 const kRoundsMax = 8;
 
-const sleep = (ms, signal) => new Promise((resolve, reject) => {
-  const stop = () => { clearTimeout(timer); reject(new DOMException("", "AbortError")); };
-  const timer = setTimeout(() => { signal.removeEventListener("abort", stop); resolve(); }, ms);
-  signal.addEventListener("abort", stop, { once: true });
-});
+const sleep = (ms, signal) =>
+  new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(new DOMException("", "AbortError"));
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+  });
 
 export class Answer {
   // `changed` is called whenever there is more to show of `turn`. `confirm(call)`: whether tools may be run.
@@ -67,11 +74,17 @@ export class Answer {
     const params = merged(store.setting("params"), persona?.params, chat.record.params);
     const path = this.sentPath();
     const system = [params.system, persona?.system, persona?.notes].filter(Boolean).join("\n\n");
-    const messages = await messagesOf(this.continues ? [...path, turn] : path,
-      { system, sendReasoning: store.setting("sendReasoning") });
+    const messages = await messagesOf(this.continues ? [...path, turn] : path, {
+      system,
+      sendReasoning: store.setting("sendReasoning"),
+    });
     await this.addFacts(messages, persona?.id ?? "");
     const body = {
-      model: chat.record.model, messages, stream: true, stream_options: { include_usage: true }, ...requestFields(params),
+      model: chat.record.model,
+      messages,
+      stream: true,
+      stream_options: { include_usage: true },
+      ...requestFields(params),
     };
     if (this.continues) Object.assign(body, { continue_final_message: true, add_generation_prompt: false });
     if (store.setting("tools")) body.tools = toolList();
@@ -92,17 +105,16 @@ export class Answer {
     const last = messages.findLast((message) => message.role === "user");
     if (!last || typeof last.content !== "string") return;
     const facts = await recall(last.content, persona);
-    if (facts.length > 0)
-      last.content = `${facts.map((fact) => `- ${fact.text}`).join("\n")}\n\n${last.content}`;
+    if (facts.length > 0) last.content = `${facts.map((fact) => `- ${fact.text}`).join("\n")}\n\n${last.content}`;
   }
 
   async stream(body) {
     const { signal } = this.control;
     for (let tries = 0; ; ++tries) {
       try {
-        const before = textOf(this.turn);
+        const sentAt = Date.now();
         for await (const event of events("/v1/chat/completions", { body, signal, needsEnd: true }))
-          this.take(event, before);
+          this.take(event, sentAt);
         return;
       } catch (error) {
         const loading = error.status === 503 && server.state === "loading";
@@ -118,12 +130,13 @@ export class Answer {
     }
   }
 
-  take(event) {
+  take(event, sentAt) {
     const { turn } = this;
-    if (event.error) throw new ServerError(event.error.status ?? 500, event.error.message ?? "The server has failed.");
+    if (event.error)
+      throw new ServerError(event.error.status ?? 500, event.error.message ?? "The server has failed.");
     const choice = event.choices?.[0];
     const delta = choice?.delta ?? {};
-    turn.firstAt ??= delta.content || delta.reasoning_content || delta.tool_calls ? Date.now() : undefined;
+    if (delta.content || delta.reasoning_content || delta.tool_calls) turn.firstTokenMs ??= Date.now() - sentAt;
     if (delta.reasoning_content) {
       turn.reasoning = (turn.reasoning ?? "") + delta.reasoning_content;
       turn.thinkingSince ??= Date.now();

@@ -2,13 +2,24 @@
 
 import * as store from "./store.js";
 import {
-  h, icon, iconButton, button, copyText, confirmAction, download, field, notice, openDialog, replace,
+  h,
+  icon,
+  iconButton,
+  button,
+  copyText,
+  confirmAction,
+  download,
+  field,
+  notice,
+  openDialog,
+  replace,
 } from "./dom.js";
 import { Answer } from "./answer.js";
 import { Chat, textOf, setText } from "./chats.js";
 import { ChatList } from "./chat_list.js";
 import { Composer } from "./composer.js";
 import { parameterForm } from "./parameters.js";
+import { shortNumber } from "./figures.js";
 import { chatAsMarkdown } from "./transfer.js";
 import { TurnView } from "./turn.js";
 import { askForKey } from "./unlock.js";
@@ -21,37 +32,72 @@ const kNearBottom = 80;
 // Chats with an answer on its way stay here while other screens are looked at.
 const answers = new Map();
 
-const thousands = (count) => count < 1000 ? String(count) : `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`;
+const thousands = (count) => (count < 1000 ? String(count) : `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`);
 
 export class ChatScreen {
   constructor() {
     this.chat = null;
     this.views = new Map();
-    this.showsAll = false;  // Of a long chat; else the last kTurnsShown.
+    this.showsAll = false; // Of a long chat; else the last kTurnsShown.
     this.list = new ChatList({ open: (id) => this.go(id), create: () => this.go(null) });
     this.composer = new Composer({
       send: (text, images) => this.send(text, images),
       stop: () => this.stop(),
       editLast: () => this.editLast(),
     });
-    this.model = h("select", { class: "quiet", "aria-label": "Model", onchange: () => this.setModel(this.model.value) });
+    this.model = h("select", {
+      class: "quiet",
+      "aria-label": "Model",
+      onchange: () => this.setModel(this.model.value),
+    });
     this.persona = h("select", { class: "quiet", "aria-label": "Persona", onchange: () => this.setPersona() });
     this.meter = h("div", { class: "context", hidden: true });
     this.banner = h("div", { class: "banner", role: "status", hidden: true });
     this.turns = h("div", { class: "turns" });
-    this.scroller = h("div", { class: "scroller", tabindex: "-1", role: "log", "aria-live": "off", "aria-label": "Conversation" },
-      this.turns);
+    this.scroller = h(
+      "div",
+      { class: "scroller", tabindex: "-1", role: "log", "aria-live": "off", "aria-label": "Conversation" },
+      this.turns,
+    );
     this.spoken = h("div", { class: "offscreen", "aria-live": "polite" });
-    this.toBottom = iconButton("down", "To the end", () => this.scrollDown(true), { class: "icon-button to-bottom", hidden: true });
-    this.scroller.addEventListener("scroll", () => { this.toBottom.hidden = this.atBottom(); }, { passive: true });
-    this.element = h("div", { class: "chat" }, this.list.element,
-      h("section", { class: "talk", "aria-label": "Chat" },
-        h("header", { class: "talk-head" },
+    this.toBottom = iconButton("down", "To the end", () => this.scrollDown(), {
+      class: "icon-button to-bottom",
+      hidden: true,
+    });
+    this.scroller.addEventListener(
+      "scroll",
+      () => {
+        this.toBottom.hidden = this.atBottom();
+      },
+      { passive: true },
+    );
+    const sizes = new ResizeObserver(() => this.follow());
+    sizes.observe(this.turns);
+    sizes.observe(this.scroller);
+    this.element = h(
+      "div",
+      { class: "chat" },
+      this.list.element,
+      h(
+        "section",
+        { class: "talk", "aria-label": "Chat" },
+        h(
+          "header",
+          { class: "talk-head" },
           iconButton("list", "Chats", () => this.list.toggle(true), { class: "icon-button list-open" }),
-          this.model, this.persona, h("span", { class: "spacer" }), this.meter,
+          this.model,
+          this.persona,
+          h("span", { class: "spacer" }),
+          this.meter,
           iconButton("sliders", "Parameters of this chat", () => this.openParameters()),
-          iconButton("plus", "New chat", () => this.go(null), { class: "icon-button new-narrow" })),
-        this.banner, this.scroller, h("div", { class: "bottom" }, this.toBottom, this.composer.element), this.spoken));
+          iconButton("plus", "New chat", () => this.go(null), { class: "icon-button new-narrow" }),
+        ),
+        this.banner,
+        this.scroller,
+        h("div", { class: "bottom" }, this.toBottom, this.composer.element),
+        this.spoken,
+      ),
+    );
     watchServer(() => this.showServer());
     setInterval(() => this.tick(), 500);
   }
@@ -66,11 +112,11 @@ export class ChatScreen {
     await this.fillPersonas();
     this.showServer();
     this.draw();
-    this.composer.open(this.chat.record.id);
+    this.composer.open(this.chat.turns.size > 0 ? this.chat.record.id : "new");
     this.composer.setBusy(answers.has(this.chat.record.id));
-    this.scrollDown(true);
+    this.scrollDown();
     this.list.refresh(this.chat.record.id);
-    if (matchMedia("(hover: hover)").matches) this.composer.text.focus();
+    if (!matchMedia("(pointer: coarse)").matches) this.composer.text.focus();
   }
 
   go(id) {
@@ -84,14 +130,17 @@ export class ChatScreen {
 
   wantedModel() {
     const last = store.setting("model");
-    return server.models.some((model) => model.id === last) ? last : server.models[0]?.id ?? last ?? "";
+    return server.models.some((model) => model.id === last) ? last : (server.models[0]?.id ?? last ?? "");
   }
 
   async fillPersonas() {
     const personas = await store.all("personas");
     this.persona.hidden = personas.length === 0;
-    replace(this.persona, h("option", { value: "" }, "No persona"),
-      personas.map(({ id, name }) => h("option", { value: id }, name)));
+    replace(
+      this.persona,
+      h("option", { value: "" }, "No persona"),
+      personas.map(({ id, name }) => h("option", { value: id }, name)),
+    );
     this.persona.value = personas.some(({ id }) => id === this.chat.record.persona) ? this.chat.record.persona : "";
     this.greeting = personas.find(({ id }) => id === this.persona.value)?.greeting ?? "";
   }
@@ -107,8 +156,11 @@ export class ChatScreen {
     const key = JSON.stringify([server.models.map((model) => model.id), record.model]);
     if (key !== this.modelKey) {
       this.modelKey = key;
-      const ids = server.models.length > 0 ? server.models.map((model) => model.id) : [record.model || "No model"];
-      replace(this.model, ids.map((id) => h("option", { value: id }, id)));
+      const ids = server.models.length > 0 ? server.models.map((model) => model.id) : [record.model];
+      replace(
+        this.model,
+        ids.map((id) => h("option", { value: id }, id || "No model yet")),
+      );
       this.model.value = record.model;
       if (this.chat.turns.size === 0) this.draw();
     }
@@ -121,9 +173,14 @@ export class ChatScreen {
   tick() {
     const { state, detail, retryAt } = server;
     const left = Math.max(Math.ceil((retryAt - Date.now()) / 1000), 0);
-    const text = state === "unreachable" ? `The server cannot be reached. Next try in ${left} s.`
-      : state === "loading" ? `${detail || "The model is loading."} Messages are sent when it is ready.`
-      : state === "draining" ? "The server is shutting down." : "";
+    const text =
+      state === "unreachable"
+        ? `The server cannot be reached. Next try in ${left} s.`
+        : state === "loading"
+          ? `${detail || "The model is loading."} Messages are sent when it is ready.`
+          : state === "draining"
+            ? "The server is shutting down."
+            : "";
     const shown = state === "locked" ? "locked" : text;
     if (shown !== this.bannerShown) {
       this.bannerShown = shown;
@@ -166,8 +223,16 @@ export class ChatScreen {
       return view.element;
     });
     if (from > 0)
-      nodes.unshift(button(`Show ${from} earlier turns`, () => { this.showsAll = true; this.draw(); },
-        { class: "button earlier" }));
+      nodes.unshift(
+        button(
+          `Show ${from} earlier turns`,
+          () => {
+            this.showsAll = true;
+            this.draw();
+          },
+          { class: "button earlier" },
+        ),
+      );
     // Nodes that stay where they are keep focus and selection.
     nodes.forEach((node, i) => {
       if (this.turns.childNodes[i] !== node) this.turns.insertBefore(node, this.turns.childNodes[i] ?? null);
@@ -179,26 +244,41 @@ export class ChatScreen {
 
   emptyView() {
     const model = server.models.find((each) => each.id === this.chat.record.model);
-    const facts = model && [
-      model.meta?.n_params && `${shortNumber(model.meta.n_params)} parameters`,
-      model.max_model_len && `context of ${model.max_model_len.toLocaleString("en")} tokens`,
-    ].filter(Boolean).join(", ");
-    return h("div", { class: "empty" }, icon("weir"),
+    const facts =
+      model &&
+      [
+        model.meta?.n_params && `${shortNumber(model.meta.n_params)} parameters`,
+        model.max_model_len && `context of ${model.max_model_len.toLocaleString("en")} tokens`,
+      ]
+        .filter(Boolean)
+        .join(", ");
+    return h(
+      "div",
+      { class: "empty" },
+      icon("weir"),
       h("h1", null, this.greeting || (model ? model.id : "Weir")),
       facts && h("p", null, facts),
-      h("p", { class: "hint" }, "What you write stays in this browser. ", h("kbd", null, "?"), " lists the keys."));
+      h("p", { class: "hint" }, "What you write stays in this browser. ", h("kbd", null, "?"), " lists the keys."),
+    );
   }
 
   // What a turn's buttons do.
   actions() {
     return {
       siblings: (turn) => this.chat.siblings(turn),
-      show: (turn) => { this.chat.show(turn); this.draw(); this.focusTurn(turn); },
+      show: (turn) => {
+        this.chat.show(turn);
+        this.draw();
+        this.focusTurn(turn);
+      },
       again: (turn) => this.again(turn),
       resume: (turn) => this.answer(turn, true),
       edit: (turn) => this.edit(turn),
       copy: (turn) => copyText(textOf(turn)),
-      fork: async (turn) => { const copy = await this.chat.fork(turn); this.go(copy.record.id); },
+      fork: async (turn) => {
+        const copy = await this.chat.fork(turn);
+        this.go(copy.record.id);
+      },
       remove: (turn) => this.remove(turn),
       dropOldest: (turn) => this.dropOldest(turn),
       unlock: askForKey,
@@ -213,6 +293,7 @@ export class ChatScreen {
 
   async send(text, images) {
     const { chat } = this;
+    this.composer.chat = chat.record.id;
     const parts = [];
     try {
       for (const image of images) {
@@ -252,7 +333,11 @@ export class ChatScreen {
       changed: () => {
         if (this.chat !== chat) return;
         const view = this.views.get(answer.turn.id);
-        if (!view) { this.draw(); this.follow(); return; }
+        if (!view) {
+          this.draw();
+          this.follow();
+          return;
+        }
         view.drawSoon();
         spokenTo = this.speak(answer.turn, spokenTo);
       },
@@ -261,7 +346,7 @@ export class ChatScreen {
     turn.state = "writing";
     this.draw();
     this.composer.setBusy(true);
-    this.scrollDown(true);
+    this.scrollDown();
     await chat.flush().catch(() => notice("This browser's storage is full; the chat is not kept."));
     if (location.hash !== `#/chat/${id}` && this.chat === chat) history.replaceState(null, "", `#/chat/${id}`);
     this.list.refresh(this.chat.record.id);
@@ -292,8 +377,11 @@ export class ChatScreen {
   async confirmTools(chat, calls) {
     if (chat.toolsAllowed) return true;
     const names = [...new Set(calls.map((call) => call.name))].join(", ");
-    chat.toolsAllowed = await confirmAction("Let the model use tools?",
-      `It calls ${names}. The page's tools reach this browser's facts, the clock and a calculator, and nothing else.`, "Allow");
+    chat.toolsAllowed = await confirmAction(
+      "Let the model use tools?",
+      `It calls ${names}. The page's tools reach this browser's facts, the clock and a calculator, and nothing else.`,
+      "Allow",
+    );
     return chat.toolsAllowed;
   }
 
@@ -303,7 +391,9 @@ export class ChatScreen {
       dialog.close();
       if (turn.role === "user") {
         const images = turn.parts.filter((part) => part.type !== "text");
-        const changed = this.chat.add("user", turn.parent, { parts: [...images, { type: "text", text: text.value }] });
+        const changed = this.chat.add("user", turn.parent, {
+          parts: [...images, { type: "text", text: text.value }],
+        });
         this.chat.save(changed);
         return this.begin(changed.id);
       }
@@ -312,10 +402,18 @@ export class ChatScreen {
       this.chat.save(changed);
       this.draw();
     };
-    const dialog = openDialog(turn.role === "user" ? "Edit the message" : "Edit the answer",
-      field("Text", text, turn.role === "user" ? "It becomes a branch of its own; this one stays." : "It becomes a branch of its own."),
-      [button("Cancel", () => dialog.close()),
-        button(turn.role === "user" ? "Send" : "Save", save, { class: "button primary" })]);
+    const dialog = openDialog(
+      turn.role === "user" ? "Edit the message" : "Edit the answer",
+      field(
+        "Text",
+        text,
+        turn.role === "user" ? "It becomes a branch of its own; this one stays." : "It becomes a branch of its own.",
+      ),
+      [
+        button("Cancel", () => dialog.close()),
+        button(turn.role === "user" ? "Send" : "Save", save, { class: "button primary" }),
+      ],
+    );
     text.focus();
   }
 
@@ -334,7 +432,12 @@ export class ChatScreen {
   // The older half of what was sent is left out from now on; the chat keeps it.
   dropOldest(turn) {
     const path = this.chat.path(turn.parent);
-    const sent = path.slice(Math.max(path.findIndex((each) => each.id === this.chat.record.from), 0));
+    const sent = path.slice(
+      Math.max(
+        path.findIndex((each) => each.id === this.chat.record.from),
+        0,
+      ),
+    );
     const half = sent.slice(Math.ceil(sent.length / 2)).find((each) => each.role === "user");
     if (!half) return notice("There is but one question left.");
     this.chat.record.from = half.id;
@@ -361,15 +464,32 @@ export class ChatScreen {
   async openParameters() {
     const { record } = this.chat;
     const persona = record.persona ? await store.get("personas", record.persona) : null;
-    const save = () => { if (this.chat.turns.size > 0) this.chat.saveRecord(); };
+    const save = () => {
+      if (this.chat.turns.size > 0) this.chat.saveRecord();
+    };
     const system = h("textarea", {
-      rows: 4, value: record.params.system ?? "",
-      oninput: () => { if (system.value) record.params.system = system.value; else delete record.params.system; save(); },
+      rows: 4,
+      value: record.params.system ?? "",
+      oninput: () => {
+        if (system.value) record.params.system = system.value;
+        else delete record.params.system;
+        save();
+      },
     });
-    openDialog("Parameters of this chat",
-      h("div", null, field("System prompt", system, "It comes before the persona's."),
-        parameterForm(record.params, save, { ...store.setting("params"), ...persona?.params })),
-      [button("As Markdown", () => download(`${record.title || "chat"}.md`, "text/markdown", chatAsMarkdown(this.chat)))]);
+    openDialog(
+      "Parameters of this chat",
+      h(
+        "div",
+        null,
+        field("System prompt", system, "It comes before the persona's."),
+        parameterForm(record.params, save, { ...store.setting("params"), ...persona?.params }),
+      ),
+      [
+        button("As Markdown", () =>
+          download(`${record.title || "chat"}.md`, "text/markdown", chatAsMarkdown(this.chat)),
+        ),
+      ],
+    );
   }
 
   // --- Scrolling: it follows what is written only for who is at the end.
@@ -378,9 +498,9 @@ export class ChatScreen {
     return this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < kNearBottom;
   }
 
-  scrollDown(always = false) {
-    if (always || this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
-    this.following = true;
+  scrollDown() {
+    this.toBottom.hidden = true;
+    this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
   follow() {
@@ -400,10 +520,4 @@ export class ChatScreen {
     this.list.toggle(true);
     this.list.search.focus();
   }
-}
-
-export function shortNumber(count) {
-  for (const [size, name] of [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]])
-    if (count >= size) return `${(count / size).toPrecision(3).replace(/\.?0+$/, "")} ${name}`;
-  return String(count);
 }

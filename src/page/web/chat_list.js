@@ -42,18 +42,34 @@ export class ChatList {
     this.current = null;
     this.words = "";
     this.search = h("input", {
-      type: "search", id: "search", placeholder: "Search", "aria-label": "Search chats",
-      oninput: () => { this.words = this.search.value.trim(); this.refresh(); },
+      type: "search",
+      id: "search",
+      placeholder: "Search",
+      "aria-label": "Search chats",
+      oninput: () => {
+        this.words = this.search.value.trim();
+        this.refresh();
+      },
     });
     this.items = h("div", { class: "list-items" });
-    this.element = h("aside", { class: "chat-list", id: "chat-list", "aria-label": "Chats" },
-      h("div", { class: "list-head" },
+    this.element = h(
+      "aside",
+      { class: "chat-list", id: "chat-list", "aria-label": "Chats" },
+      h(
+        "div",
+        { class: "list-head" },
         h("button", { type: "button", class: "button primary", onclick: () => create() }, icon("plus"), "New chat"),
-        iconButton("close", "Close the list", () => this.toggle(false), { class: "icon-button list-close" })),
+        iconButton("close", "Close the list", () => this.toggle(false), { class: "icon-button list-close" }),
+      ),
       h("div", { class: "list-search" }, icon("search"), this.search),
       this.items,
-      h("div", { class: "list-foot" }, button("Export", exportToFile, { class: "link-button" }),
-        button("Import", () => importFromFile(() => this.refresh()), { class: "link-button" })));
+      h(
+        "div",
+        { class: "list-foot" },
+        button("Export", exportToFile, { class: "link-button" }),
+        button("Import", () => importFromFile(() => this.refresh()), { class: "link-button" }),
+      ),
+    );
   }
 
   // On narrow screens the list lies above the chat.
@@ -66,25 +82,48 @@ export class ChatList {
     this.current = current;
     const words = this.words;
     const chats = words ? await searchChats(words) : await listChats();
-    if (words !== this.words) return;  // Another search has begun.
+    if (words !== this.words) return; // Another search has begun.
     const groups = Map.groupBy ? Map.groupBy(chats, (chat) => groupOf(chat.updated)) : group(chats);
-    replace(this.items, chats.length === 0 && h("p", { class: "list-empty" }, words ? "Nothing found" : "No chats yet"),
-      [...groups].map(([name, members]) => h("section", null, h("h2", null, name),
-        h("ul", null, members.map((chat) => this.item(chat))))));
+    replace(
+      this.items,
+      chats.length === 0 && h("p", { class: "list-empty" }, words ? "Nothing found" : "No chats yet"),
+      [...groups].map(([name, members]) =>
+        h(
+          "section",
+          null,
+          h("h2", null, name),
+          h(
+            "ul",
+            null,
+            members.map((chat) => this.item(chat)),
+          ),
+        ),
+      ),
+    );
   }
 
   item(chat) {
     const shown = chat.id === this.current;
-    return h("li", { class: shown ? "current" : "" },
-      h("a", {
-        href: `#/chat/${chat.id}`, "aria-current": shown ? "page" : null, onclick: () => this.toggle(false),
-      }, chat.title || "New chat"),
+    return h(
+      "li",
+      { class: shown ? "current" : "" },
+      h(
+        "a",
+        {
+          href: `#/chat/${chat.id}`,
+          "aria-current": shown ? "page" : null,
+          onclick: () => this.toggle(false),
+        },
+        chat.title || "New chat",
+      ),
       iconButton("trash", `Delete ${chat.title || "this chat"}`, async () => {
-        if (!(await confirmAction("Delete this chat?", `\u201c${chat.title}\u201d is kept nowhere else.`, "Delete"))) return;
+        if (!(await confirmAction("Delete this chat?", `\u201c${chat.title}\u201d is kept nowhere else.`, "Delete")))
+          return;
         await store.removeChat(chat.id);
         if (shown) this.open(null);
         this.refresh();
-      }));
+      }),
+    );
   }
 }
 

@@ -64,9 +64,15 @@ export class Chat {
   // Removes a turn with what follows it.
   async remove(turn) {
     const gone = [];
-    const walk = (id) => { gone.push(id); for (const child of this.children(id)) walk(child.id); };
+    const walk = (id) => {
+      gone.push(id);
+      for (const child of this.children(id)) walk(child.id);
+    };
     walk(turn.id);
-    for (const id of gone) { this.turns.delete(id); this.unsaved.delete(id); }
+    for (const id of gone) {
+      this.turns.delete(id);
+      this.unsaved.delete(id);
+    }
     await store.remove("turns", ...gone);
     const left = this.children(turn.parent).at(-1);
     if (left) this.show(left);
@@ -85,8 +91,7 @@ export class Chat {
     });
     record.leaf = parent;
     for (const each of turns)
-      for (const part of each.parts)
-        if (part.blob) part.blob = await copyBlob(part.blob, record.id);
+      for (const part of each.parts) if (part.blob) part.blob = await copyBlob(part.blob, record.id);
     await store.put("chats", record);
     await store.put("turns", ...turns);
     return new Chat(record, turns);
@@ -122,7 +127,10 @@ async function copyBlob(id, chat) {
 }
 
 export function textOf(turn) {
-  return turn.parts.filter((part) => part.type === "text").map((part) => part.text).join("\n\n");
+  return turn.parts
+    .filter((part) => part.type === "text")
+    .map((part) => part.text)
+    .join("\n\n");
 }
 
 export function setText(turn, text) {
@@ -143,8 +151,9 @@ export async function listChats() {
 export async function searchChats(words) {
   const wanted = words.toLowerCase();
   const chats = await listChats();
-  const inTurns = new Set((await store.all("turns"))
-    .filter((turn) => textOf(turn).toLowerCase().includes(wanted)).map((turn) => turn.chat));
+  const inTurns = new Set(
+    (await store.all("turns")).filter((turn) => textOf(turn).toLowerCase().includes(wanted)).map((turn) => turn.chat),
+  );
   return chats.filter((chat) => chat.title.toLowerCase().includes(wanted) || inTurns.has(chat.id));
 }
 
@@ -161,7 +170,10 @@ async function contentOf(turn) {
   if (turn.parts.every((part) => part.type === "text")) return textOf(turn);
   const content = [];
   for (const part of turn.parts) {
-    if (part.type === "text") { content.push({ type: "text", text: part.text }); continue; }
+    if (part.type === "text") {
+      content.push({ type: "text", text: part.text });
+      continue;
+    }
     const stored = await store.get("blobs", part.blob);
     if (stored) content.push({ type: "image_url", image_url: { url: await dataUrl(stored.blob) } });
   }
@@ -174,8 +186,11 @@ export async function messagesOf(path, { system, sendReasoning = false } = {}) {
   for (const turn of path) {
     const message = { role: turn.role, content: await contentOf(turn) };
     if (turn.role === "assistant" && turn.calls?.length > 0)
-      message.tool_calls = turn.calls.map((call) =>
-        ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } }));
+      message.tool_calls = turn.calls.map((call) => ({
+        id: call.id,
+        type: "function",
+        function: { name: call.name, arguments: call.arguments },
+      }));
     if (turn.role === "assistant" && sendReasoning && turn.reasoning) message.reasoning_content = turn.reasoning;
     if (turn.role === "tool") message.tool_call_id = turn.callId;
     messages.push(message);

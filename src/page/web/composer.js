@@ -16,7 +16,9 @@ async function smaller(file) {
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
   canvas.height = Math.max(1, Math.round(bitmap.height * scale));
   canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  return new Promise((resolve) => canvas.toBlob(resolve, file.type === "image/png" ? "image/png" : "image/jpeg", 0.9));
+  return new Promise((resolve) =>
+    canvas.toBlob(resolve, file.type === "image/png" ? "image/png" : "image/jpeg", 0.9),
+  );
 }
 
 export class Composer {
@@ -27,24 +29,46 @@ export class Composer {
     this.images = [];
     this.busy = false;
     this.text = h("textarea", {
-      id: "message", rows: 1, placeholder: "Message", "aria-label": "Message", enterkeyhint: "send",
-      oninput: () => { this.fit(); this.keepDraft(); this.update(); },
+      id: "message",
+      rows: 1,
+      placeholder: "Message",
+      "aria-label": "Message",
+      enterkeyhint: "send",
+      oninput: () => {
+        this.fit();
+        this.keepDraft();
+        this.update();
+      },
       onkeydown: (event) => this.onKey(event, editLast),
       onpaste: (event) => this.onFiles(event.clipboardData?.files, event),
     });
     this.attached = h("div", { class: "attachments" });
     this.picker = h("input", {
-      type: "file", class: "offscreen", multiple: true, tabindex: "-1", "aria-hidden": "true",
-      onchange: () => { this.onFiles(this.picker.files); this.picker.value = ""; },
+      type: "file",
+      hidden: true,
+      multiple: true,
+      onchange: () => {
+        this.onFiles(this.picker.files);
+        this.picker.value = "";
+      },
     });
     this.attach = iconButton("clip", "Attach a file", () => this.picker.click());
     this.go = h("button", { type: "submit", class: "send" });
-    this.element = h("form", {
-      class: "composer", "aria-label": "New message",
-      onsubmit: (event) => { event.preventDefault(); this.submit(); },
-      ondragover: (event) => event.preventDefault(),
-      ondrop: (event) => this.onFiles(event.dataTransfer?.files, event),
-    }, this.attached, h("div", { class: "composer-row" }, this.picker, this.attach, this.text, this.go));
+    this.element = h(
+      "form",
+      {
+        class: "composer",
+        "aria-label": "New message",
+        onsubmit: (event) => {
+          event.preventDefault();
+          this.submit();
+        },
+        ondragover: (event) => event.preventDefault(),
+        ondrop: (event) => this.onFiles(event.dataTransfer?.files, event),
+      },
+      this.attached,
+      h("div", { class: "composer-row" }, this.picker, this.attach, this.text, this.go),
+    );
     this.update();
   }
 
@@ -127,7 +151,8 @@ export class Composer {
       if (this.images.length >= kImagesMax) return notice(`A message takes ${kImagesMax} images.`);
       const blob = await smaller(file).catch(() => null);
       if (!blob) return notice(`${file.name} is no image that this browser reads.`);
-      if (!(await store.hasRoomFor(blob.size))) return notice("This browser's storage is full; the image was not added.");
+      if (!(await store.hasRoomFor(blob.size)))
+        return notice("This browser's storage is full; the image was not added.");
       this.images.push({ blob, name: file.name, type: blob.type });
       return;
     }
@@ -141,15 +166,21 @@ export class Composer {
   }
 
   drawAttached() {
-    replace(this.attached, this.images.map((image) => {
-      const url = URL.createObjectURL(image.blob);
-      return h("figure", null,
-        h("img", { src: url, alt: image.name, onload: () => URL.revokeObjectURL(url) }),
-        iconButton("close", `Remove ${image.name}`, () => {
-          this.images = this.images.filter((each) => each !== image);
-          this.drawAttached();
-          this.update();
-        }));
-    }));
+    replace(
+      this.attached,
+      this.images.map((image) => {
+        const url = URL.createObjectURL(image.blob);
+        return h(
+          "figure",
+          null,
+          h("img", { src: url, alt: image.name, onload: () => URL.revokeObjectURL(url) }),
+          iconButton("close", `Remove ${image.name}`, () => {
+            this.images = this.images.filter((each) => each !== image);
+            this.drawAttached();
+            this.update();
+          }),
+        );
+      }),
+    );
   }
 }

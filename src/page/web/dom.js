@@ -78,8 +78,11 @@ export function svg(tag, properties) {
 
 // A button that shows an icon; its name is what screen readers say and what the pointer sees.
 export function iconButton(name, label, onclick, properties = {}) {
-  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...properties },
-    icon(name));
+  return h(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...properties },
+    icon(name),
+  );
 }
 
 export function button(label, onclick, properties = {}) {
@@ -92,17 +95,30 @@ export function field(label, control, help) {
   const id = `field-${++fields}`;
   control.id = id;
   if (help) control.setAttribute("aria-describedby", `${id}-help`);
-  return h("div", { class: "field" }, h("label", { for: id }, label), control,
-    help && h("p", { class: "help", id: `${id}-help` }, help));
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    control,
+    help && h("p", { class: "help", id: `${id}-help` }, help),
+  );
 }
 
 // A dialog that closes with Escape, and gives the focus back to where it was.
 export function openDialog(title, content, actions = []) {
   const before = document.activeElement;
-  const dialog = h("dialog", { class: "dialog", "aria-label": title },
-    h("header", { class: "dialog-head" }, h("h2", null, title), iconButton("close", "Close", () => dialog.close())),
+  const dialog = h(
+    "dialog",
+    { class: "dialog", "aria-label": title },
+    h(
+      "header",
+      { class: "dialog-head" },
+      h("h2", null, title),
+      iconButton("close", "Close", () => dialog.close()),
+    ),
     h("div", { class: "dialog-body" }, content),
-    actions.length > 0 && h("footer", { class: "dialog-foot" }, actions));
+    actions.length > 0 && h("footer", { class: "dialog-foot" }, actions),
+  );
   dialog.addEventListener("close", () => {
     dialog.remove();
     if (before instanceof HTMLElement && before.isConnected) before.focus();
@@ -116,9 +132,14 @@ export function openDialog(title, content, actions = []) {
 // Asks before what cannot be undone.
 export function confirmAction(title, text, action) {
   return new Promise((resolve) => {
-    const done = (answer) => { resolve(answer); dialog.close(); };
-    const dialog = openDialog(title, h("p", null, text),
-      [button("Cancel", () => done(false)), button(action, () => done(true), { class: "button danger" })]);
+    const done = (answer) => {
+      resolve(answer);
+      dialog.close();
+    };
+    const dialog = openDialog(title, h("p", null, text), [
+      button("Cancel", () => done(false)),
+      button(action, () => done(true), { class: "button danger" }),
+    ]);
     dialog.addEventListener("close", () => resolve(false));
   });
 }
@@ -131,7 +152,9 @@ export function notice(text) {
   place.textContent = text;
   place.hidden = false;
   clearTimeout(noticeTimer);
-  noticeTimer = setTimeout(() => { place.hidden = true; }, 4000);
+  noticeTimer = setTimeout(() => {
+    place.hidden = true;
+  }, 4000);
 }
 
 // The clipboard's API is for secure contexts only; a selected text can be copied on plain http, too.

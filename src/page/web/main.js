@@ -18,13 +18,21 @@ const kScreens = [
 ];
 
 const kStateWords = {
-  connecting: "Connecting", ready: "Ready", loading: "Loading", draining: "Shutting down", unreachable: "Unreachable",
+  connecting: "Connecting",
+  ready: "Ready",
+  loading: "Loading",
+  draining: "Shutting down",
+  unreachable: "Unreachable",
   locked: "Key needed",
 };
 
 const kKeys = [
-  ["Enter", "Send"], ["Shift + Enter", "New line"], ["Esc", "Stop the answer, close a dialog"],
-  ["Ctrl + K", "Search chats"], ["Ctrl + Shift + O", "New chat"], ["Alt + \u2191", "Edit the last message"],
+  ["Enter", "Send"],
+  ["Shift + Enter", "New line"],
+  ["Esc", "Stop the answer, close a dialog"],
+  ["Ctrl + K", "Search chats"],
+  ["Ctrl + Shift + O", "New chat"],
+  ["Alt + \u2191", "Edit the last message"],
   ["?", "This list"],
 ];
 
@@ -32,14 +40,21 @@ const screens = new Map();
 let current = null;
 
 function showKeys() {
-  openDialog("Keys", h("dl", { class: "keys" },
-    kKeys.map(([keys, what]) => [h("dt", null, h("kbd", null, keys)), h("dd", null, what)])));
+  openDialog(
+    "Keys",
+    h(
+      "dl",
+      { class: "keys" },
+      kKeys.map(([keys, what]) => [h("dt", null, h("kbd", null, keys)), h("dd", null, what)]),
+    ),
+  );
 }
 
 const main = h("main", { id: "main", tabindex: "-1" });
 const state = h("div", { class: "state", role: "status" });
 const links = kScreens.map(({ name, label }) =>
-  h("a", { href: `#/${name}`, class: "rail-link" }, icon(name), h("span", null, label)));
+  h("a", { href: `#/${name}`, class: "rail-link" }, icon(name), h("span", null, label)),
+);
 
 function showState() {
   const word = kStateWords[server.state];
@@ -63,7 +78,8 @@ function route() {
     replace(main, next.element);
     document.title = screen.name === "chat" ? "Weir" : `${screen.label} \u00b7 Weir`;
     links.forEach((link, i) =>
-      kScreens[i] === screen ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"));
+      kScreens[i] === screen ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"),
+    );
   }
   next.open(id || null);
 }
@@ -96,10 +112,26 @@ function withChat(action) {
 
 async function begin() {
   document.body.append(
-    h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, "Skip to content"),
-    h("div", { class: "app" },
-      h("nav", { class: "rail", "aria-label": "Screens" }, h("div", { class: "mark" }, icon("weir")), links, state), main),
-    h("div", { id: "notice", role: "status", hidden: true }));
+    h(
+      "a",
+      {
+        class: "skip",
+        href: "#main",
+        onclick: (event) => {
+          event.preventDefault();
+          main.focus();
+        },
+      },
+      "Skip to content",
+    ),
+    h(
+      "div",
+      { class: "app" },
+      h("nav", { class: "rail", "aria-label": "Screens" }, h("div", { class: "mark" }, icon("weir")), links, state),
+      main,
+    ),
+    h("div", { id: "notice", role: "status", hidden: true }),
+  );
   try {
     await store.loadSettings();
   } catch {

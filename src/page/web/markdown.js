@@ -9,6 +9,8 @@ import { paint } from "./highlight.js";
 const kInlineMax = 8192;
 // Lists and quotes within each other.
 const kDepthMax = 8;
+// More blocks in one text are no answer; what follows them is shown plain.
+const kBlocksMax = 4000;
 const kSchemes = new Set(["http:", "https:", "mailto:"]);
 
 function safeUrl(text) {
@@ -31,7 +33,8 @@ const isWord = (c) => c !== undefined && /[\p{L}\p{N}]/u.test(c);
 function linkAt(text, at) {
   const close = text.indexOf("](", at);
   if (close < 0 || close - at > 512) return null;
-  let end = close + 2, depth = 1;
+  let end = close + 2,
+    depth = 1;
   for (; end < text.length && end - close < 2048; ++end) {
     const c = text[end];
     if (c === "\n") return null;
@@ -39,7 +42,11 @@ function linkAt(text, at) {
     if (c === ")" && --depth === 0) break;
   }
   if (depth !== 0) return null;
-  const address = text.slice(close + 2, end).trim().split(/\s/)[0].replace(/^<|>$/g, "");
+  const address = text
+    .slice(close + 2, end)
+    .trim()
+    .split(/\s/)[0]
+    .replace(/^<|>$/g, "");
   return { label: text.slice(at + 1, close), address, end: end + 1 };
 }
 
@@ -65,9 +72,13 @@ export function inline(text, depth = 0) {
     for (let at = text.indexOf(mark, from); at >= 0; at = text.indexOf(mark, at + 1)) {
       if (mark[0] === "`") {
         if (text[at - 1] !== "`" && text[at + mark.length] !== "`") return at;
-      } else if (!isSpace(text[at - 1]) && text[at - 1] !== "\\" && text[at + mark.length] !== mark[0] &&
-                 (mark[0] !== "_" || !isWord(text[at + mark.length])) &&
-                 (mark.length > 1 || text[at - 1] !== mark[0])) {
+      } else if (
+        !isSpace(text[at - 1]) &&
+        text[at - 1] !== "\\" &&
+        text[at + mark.length] !== mark[0] &&
+        (mark[0] !== "_" || !isWord(text[at + mark.length])) &&
+        (mark.length > 1 || text[at - 1] !== mark[0])
+      ) {
         return at;
       }
     }
@@ -84,7 +95,10 @@ export function inline(text, depth = 0) {
     if (c === "\n") {
       const hard = plain.endsWith("  ");
       plain = plain.trimEnd();
-      if (hard) { flush(); nodes.push(h("br")); } else plain += "\n";
+      if (hard) {
+        flush();
+        nodes.push(h("br"));
+      } else plain += "\n";
       ++at;
       continue;
     }
@@ -92,8 +106,13 @@ export function inline(text, depth = 0) {
       let run = 1;
       while (text[at + run] === c) ++run;
       const mark = c === "`" ? c.repeat(run) : c.repeat(c === "~" ? 2 : Math.min(run, 2));
-      const opens = c === "`" ? run <= 8 : !isSpace(text[at + mark.length]) && run <= 3 &&
-        (c !== "_" || !isWord(text[at - 1])) && (c !== "~" || run === 2);
+      const opens =
+        c === "`"
+          ? run <= 8
+          : !isSpace(text[at + mark.length]) &&
+            run <= 3 &&
+            (c !== "_" || !isWord(text[at - 1])) &&
+            (c !== "~" || run === 2);
       const end = opens ? find(mark, at + mark.length) : -1;
       if (end > at + mark.length - 1 && end > at) {
         flush();
@@ -138,7 +157,7 @@ export function inline(text, depth = 0) {
 
 const kFence = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]{0,40})[^`]*$/;
 const kHeading = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
-const kHeadingMax = 1000;  // The pattern looks at each run of # to the end of the line.
+const kHeadingMax = 1000; // The pattern looks at each run of # to the end of the line.
 const kRule = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const kItem = /^( {0,64})([-*+]|\d{1,9}[.)])(\s+)(.*)$/;
 const kQuote = /^ {0,3}>\s?(.*)$/;
@@ -147,27 +166,57 @@ const kTableRule = /^ {0,3}\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 function codeBlock(language, code) {
   const body = h("code", null);
   append(body, paint(code, language));
-  return h("div", { class: "code" },
-    h("div", { class: "code-head" }, h("span", null, language || "text"),
-      h("button", { type: "button", class: "link-button", onclick: () => copyText(code) }, "Copy")),
-    h("pre", { tabindex: "0", role: "region", "aria-label": language ? `Code, ${language}` : "Code" }, body));
+  return h(
+    "div",
+    { class: "code" },
+    h(
+      "div",
+      { class: "code-head" },
+      h("span", null, language || "text"),
+      h("button", { type: "button", class: "link-button", onclick: () => copyText(code) }, "Copy"),
+    ),
+    h("pre", { tabindex: "0", role: "region", "aria-label": language ? `Code, ${language}` : "Code" }, body),
+  );
 }
 
 function cells(line) {
-  return line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim());
+  return line
+    .trim()
+    .replace(/^\||\|$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
 }
 
 function table(lines, from) {
   const head = cells(lines[from]);
   const aligns = cells(lines[from + 1]).map((cell) =>
-    cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "end") : "start");
+    cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "end") : "start",
+  );
   let end = from + 2;
   while (end < lines.length && lines[end].includes("|") && lines[end].trim()) ++end;
-  const row = (line, tag, scope) => h("tr", null, cells(line).slice(0, head.length).map((cell, i) =>
-    h(tag, { class: `align-${aligns[i] ?? "start"}`, scope }, inline(cell))));
+  const row = (line, tag, scope) =>
+    h(
+      "tr",
+      null,
+      cells(line)
+        .slice(0, head.length)
+        .map((cell, i) => h(tag, { class: `align-${aligns[i] ?? "start"}`, scope }, inline(cell))),
+    );
   return {
-    node: h("div", { class: "table" }, h("table", null, h("thead", null, row(lines[from], "th", "col")),
-      h("tbody", null, lines.slice(from + 2, end).map((line) => row(line, "td"))))),
+    node: h(
+      "div",
+      { class: "table" },
+      h(
+        "table",
+        null,
+        h("thead", null, row(lines[from], "th", "col")),
+        h(
+          "tbody",
+          null,
+          lines.slice(from + 2, end).map((line) => row(line, "td")),
+        ),
+      ),
+    ),
     end,
   };
 }
@@ -177,11 +226,18 @@ function list(lines, from, depth) {
   const [, indent, mark] = kItem.exec(lines[from]);
   const ordered = /\d/.test(mark);
   const items = [];
-  let at = from, loose = false;
+  let at = from,
+    loose = false;
   while (at < lines.length) {
     const item = kItem.exec(lines[at]);
-    if (!item || item[1].length > indent.length + 1 || item[1].length < indent.length ||
-        /\d/.test(item[2]) !== ordered || kRule.test(lines[at])) break;
+    if (
+      !item ||
+      item[1].length > indent.length + 1 ||
+      item[1].length < indent.length ||
+      /\d/.test(item[2]) !== ordered ||
+      kRule.test(lines[at])
+    )
+      break;
     const inset = item[1].length + item[2].length + Math.min(item[3].length, 4);
     const own = [item[4]];
     for (++at; at < lines.length; ++at) {
@@ -189,27 +245,36 @@ function list(lines, from, depth) {
       if (!line.trim()) {
         const next = lines[at + 1];
         if (next === undefined || next.search(/\S/) <= indent.length) {
-          if (next !== undefined && kItem.test(next)) { loose = true; continue; }
+          if (next !== undefined && kItem.test(next)) {
+            loose = true;
+            continue;
+          }
           break;
         }
         own.push("");
         continue;
       }
       const inside = line.search(/\S/);
-      if (inside <= indent.length && (kItem.test(line) || own.at(-1) === "" || kHeading.test(line) ||
-                                      kFence.test(line) || kQuote.test(line))) break;
+      if (
+        inside <= indent.length &&
+        (kItem.test(line) || own.at(-1) === "" || kHeading.test(line) || kFence.test(line) || kQuote.test(line))
+      )
+        break;
       if (inside > indent.length || own.at(-1) !== "") own.push(line.slice(Math.min(inside, inset)));
     }
     const task = /^\[([ xX])\]\s+/.exec(own[0]);
     if (task) own[0] = (task[1] === " " ? "\u2610 " : "\u2611 ") + own[0].slice(task[0].length);
     items.push(own);
   }
-  const node = h(ordered ? "ol" : "ul", { start: ordered && Number(mark.slice(0, -1)) !== 1 && parseInt(mark, 10) },
+  const node = h(
+    ordered ? "ol" : "ul",
+    { start: ordered && Number(mark.slice(0, -1)) !== 1 && parseInt(mark, 10) },
     items.map((own) => {
       const parts = blocks(own, depth + 1).map((block) => block.node);
       const tight = !loose && parts[0]?.tagName === "P";
       return h("li", null, tight ? [...parts[0].childNodes, ...parts.slice(1)] : parts);
-    }));
+    }),
+  );
   return { node, end: at };
 }
 
@@ -223,11 +288,19 @@ function blocks(lines, depth = 0) {
   };
   while (at < lines.length) {
     const line = lines[at];
-    if (!line.trim()) { ++at; continue; }
+    if (!line.trim()) {
+      ++at;
+      continue;
+    }
+    if (found.length >= kBlocksMax) {
+      add(h("p", { class: "plain" }, lines.slice(at).join("\n")), lines.length);
+      break;
+    }
     const fence = kFence.exec(line);
     if (fence) {
       let end = at + 1;
-      while (end < lines.length && !(lines[end].trim().startsWith(fence[1]) && /^\s*[`~]+\s*$/.test(lines[end]))) ++end;
+      while (end < lines.length && !(lines[end].trim().startsWith(fence[1]) && /^\s*[`~]+\s*$/.test(lines[end])))
+        ++end;
       add(codeBlock(fence[2], lines.slice(at + 1, end).join("\n")), Math.min(end + 1, lines.length));
       continue;
     }
@@ -237,12 +310,22 @@ function blocks(lines, depth = 0) {
       add(h(`h${Math.min(heading[1].length + 2, 6)}`, null, inline(heading[2])), at + 1);
       continue;
     }
-    if (kRule.test(line)) { add(h("hr"), at + 1); continue; }
+    if (kRule.test(line)) {
+      add(h("hr"), at + 1);
+      continue;
+    }
     if (kQuote.test(line) && depth < kDepthMax) {
       let end = at;
       const own = [];
       for (let quote; end < lines.length && (quote = kQuote.exec(lines[end])); ++end) own.push(quote[1]);
-      add(h("blockquote", null, blocks(own, depth + 1).map((block) => block.node)), end);
+      add(
+        h(
+          "blockquote",
+          null,
+          blocks(own, depth + 1).map((block) => block.node),
+        ),
+        end,
+      );
       continue;
     }
     if (line.includes("|") && lines[at + 1]?.includes("-") && kTableRule.test(lines[at + 1])) {
@@ -256,16 +339,41 @@ function blocks(lines, depth = 0) {
       continue;
     }
     let end = at + 1;
-    while (end < lines.length && lines[end].trim() && !kFence.test(lines[end]) && !kHeading.test(lines[end]) &&
-           !kRule.test(lines[end]) && !kQuote.test(lines[end]) && !/^\s{0,3}([-*+]|1[.)])\s/.test(lines[end])) ++end;
-    add(h("p", null, inline(lines.slice(at, end).map((each) => each.trimStart()).join("\n"))), end);
+    while (
+      end < lines.length &&
+      lines[end].trim() &&
+      !kFence.test(lines[end]) &&
+      !kHeading.test(lines[end]) &&
+      !kRule.test(lines[end]) &&
+      !kQuote.test(lines[end]) &&
+      !/^\s{0,3}([-*+]|1[.)])\s/.test(lines[end])
+    )
+      ++end;
+    add(
+      h(
+        "p",
+        null,
+        inline(
+          lines
+            .slice(at, end)
+            .map((each) => each.trimStart())
+            .join("\n"),
+        ),
+      ),
+      end,
+    );
   }
   return found;
 }
 
 function linesOf(text) {
   // Runs of spaces say nothing, and patterns above would look at each of them.
-  return text.replace(/\r\n/g, "\n").replace(/\r/g, " ").replace(/\t/g, "    ").replace(/ {64,}/g, " ".repeat(64)).split("\n");
+  return text
+    .replace(/\r\n/g, "\n")
+    .replace(/\r/g, " ")
+    .replace(/\t/g, "    ")
+    .replace(/ {64,}/g, " ".repeat(64))
+    .split("\n");
 }
 
 export function markdown(text) {
@@ -276,7 +384,7 @@ export function markdown(text) {
 export class GrowingMarkdown {
   constructor(element) {
     this.element = element;
-    this.settled = 0;  // Characters of the text whose nodes stay.
+    this.settled = 0; // Characters of the text whose nodes stay.
     this.tail = [];
   }
 

@@ -1,5 +1,5 @@
-// Facts that a person, or a model with the tools below, wants kept: in this browser, all of them listed in the settings.
-// Recall is BM25 over their words.
+// Facts that a person, or a model with the page's tools, wants kept: in this browser, all of them listed in the
+// settings. Recall is BM25 over their words.
 
 import * as store from "./store.js";
 
@@ -22,11 +22,14 @@ export function rank(facts, query, k1 = 1.2, b = 0.75) {
     if (holding === 0) continue;
     const weight = Math.log(1 + (documents.length - holding + 0.5) / (holding + 0.5));
     counts.forEach((count, i) => {
-      scores[i] += weight * count * (k1 + 1) / (count + k1 * (1 - b + b * documents[i].length / mean));
+      scores[i] += (weight * count * (k1 + 1)) / (count + k1 * (1 - b + (b * documents[i].length) / mean));
     });
   }
-  return facts.map((fact, i) => ({ fact, score: scores[i] })).filter(({ score }) => score > 0)
-    .sort((x, y) => y.score - x.score).map(({ fact }) => fact);
+  return facts
+    .map((fact, i) => ({ fact, score: scores[i] }))
+    .filter(({ score }) => score > 0)
+    .sort((x, y) => y.score - x.score)
+    .map(({ fact }) => fact);
 }
 
 // Facts of a persona, and those of none.

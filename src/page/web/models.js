@@ -2,8 +2,7 @@
 // its own reference says what that is.
 
 import { h, button, confirmAction, icon, notice, replace } from "./dom.js";
-import { bytes, partsBar } from "./figures.js";
-import { shortNumber } from "./chat.js";
+import { bytes, partsBar, shortNumber } from "./figures.js";
 import { ask, noteFailure, refreshServer, server, watchServer } from "./server.js";
 
 // The words of verdicts (src/fit/verdict.cpp), and how good each is.
@@ -14,17 +13,49 @@ export class ModelsScreen {
     this.offers = null;
     this.memory = h("div", { class: "card", hidden: true });
     this.served = h("div", { class: "cards" });
-    this.search = h("input", { type: "search", id: "model-search", placeholder: "Search the hub", "aria-label": "Search the hub" });
-    this.fitting = h("input", { type: "checkbox", id: "only-fitting", checked: true, onchange: () => this.showFound() });
+    this.search = h("input", {
+      type: "search",
+      id: "model-search",
+      placeholder: "Search the hub",
+      "aria-label": "Search the hub",
+    });
+    this.fitting = h("input", {
+      type: "checkbox",
+      id: "only-fitting",
+      checked: true,
+      onchange: () => this.showFound(),
+    });
     this.found = h("div", { class: "cards" });
     this.findings = [];
-    const form = h("form", { class: "search-row", onsubmit: (event) => { event.preventDefault(); this.find(); } },
-      this.search, h("button", { type: "submit", class: "button" }, icon("search"), "Search"),
-      h("label", { class: "check" }, this.fitting, "Only what runs here"));
-    this.catalogue = h("section", { hidden: true, "aria-label": "Models of the hub" },
-      h("h2", null, "What else would run here"), form, this.found);
-    this.element = h("div", { class: "screen" }, h("header", { class: "screen-head" }, h("h1", null, "Models")),
-      this.memory, h("h2", null, "Served"), this.served, this.catalogue);
+    const form = h(
+      "form",
+      {
+        class: "search-row",
+        onsubmit: (event) => {
+          event.preventDefault();
+          this.find();
+        },
+      },
+      this.search,
+      h("button", { type: "submit", class: "button" }, icon("search"), "Search"),
+      h("label", { class: "check" }, this.fitting, "Only what runs here"),
+    );
+    this.catalogue = h(
+      "section",
+      { hidden: true, "aria-label": "Models of the hub" },
+      h("h2", null, "What else would run here"),
+      form,
+      this.found,
+    );
+    this.element = h(
+      "div",
+      { class: "screen" },
+      h("header", { class: "screen-head" }, h("h1", null, "Models")),
+      this.memory,
+      h("h2", null, "Served"),
+      this.served,
+      this.catalogue,
+    );
     watchServer(() => this.showServed());
   }
 
@@ -47,27 +78,55 @@ export class ModelsScreen {
     const model = figures.models[0];
     const rest = Math.max(figures.rss - model.weight_bytes - model.kv_bytes, 0);
     this.memory.hidden = false;
-    replace(this.memory, h("h3", null, "Memory ", h("span", { class: "muted" }, bytes(figures.rss))),
-      partsBar("Memory", [{ name: "Weights", value: model.weight_bytes },
-        { name: "Keys and values", value: model.kv_bytes }, { name: "Other", value: rest }], figures.rss));
+    replace(
+      this.memory,
+      h("h3", null, "Memory ", h("span", { class: "muted" }, bytes(figures.rss))),
+      partsBar(
+        "Memory",
+        [
+          { name: "Weights", value: model.weight_bytes },
+          { name: "Keys and values", value: model.kv_bytes },
+          { name: "Other", value: rest },
+        ],
+        figures.rss,
+      ),
+    );
   }
 
   showServed() {
     const cards = server.models.map((model) => {
       const meta = model.meta ?? {};
-      const facts = [meta.n_params && `${shortNumber(meta.n_params)} parameters`, meta.size && bytes(meta.size), meta.ftype,
-        model.max_model_len && `context ${model.max_model_len.toLocaleString("en")}`].filter(Boolean);
+      const facts = [
+        meta.n_params && `${shortNumber(meta.n_params)} parameters`,
+        meta.size && bytes(meta.size),
+        meta.ftype,
+        model.max_model_len && `context ${model.max_model_len.toLocaleString("en")}`,
+      ].filter(Boolean);
       const state = model.status?.value;
-      return h("article", { class: "card model" }, h("h3", null, model.id),
-        h("p", { class: "muted" }, facts.join(" \u00b7 ")), h("div", { class: "card-actions" },
+      return h(
+        "article",
+        { class: "card model" },
+        h("h3", null, model.id),
+        h("p", { class: "muted" }, facts.join(" \u00b7 ")),
+        h(
+          "div",
+          { class: "card-actions" },
           state && h("span", { class: "tag" }, state),
-          this.offers?.has("/models/unload") && state === "loaded" &&
+          this.offers?.has("/models/unload") &&
+            state === "loaded" &&
             button("Unload", () => this.change("/models/unload", model.id)),
-          this.offers?.has("/models/load") && state === "unloaded" &&
-            button("Load", () => this.change("/models/load", model.id))));
+          this.offers?.has("/models/load") &&
+            state === "unloaded" &&
+            button("Load", () => this.change("/models/load", model.id)),
+        ),
+      );
     });
-    replace(this.served, cards.length > 0 ? cards : h("p", { class: "muted" },
-      server.state === "ready" ? "None" : "The server has not said which."));
+    replace(
+      this.served,
+      cards.length > 0
+        ? cards
+        : h("p", { class: "muted" }, server.state === "ready" ? "None" : "The server has not said which."),
+    );
   }
 
   async change(path, model) {
@@ -98,20 +157,43 @@ export class ModelsScreen {
   showFound() {
     const runs = (model) => ["good", "fair"].includes(kVerdicts[model.fit?.verdict]);
     const shown = this.findings.filter((model) => !this.fitting.checked || runs(model));
-    replace(this.found, shown.map((model) => this.card(model)), shown.length === 0 &&
-      h("p", { class: "muted" }, this.findings.length > 0 ? "None of those found runs here." : "Nothing found"));
+    replace(
+      this.found,
+      shown.map((model) => this.card(model)),
+      shown.length === 0 &&
+        h("p", { class: "muted" }, this.findings.length > 0 ? "None of those found runs here." : "Nothing found"),
+    );
   }
 
   card(model) {
-    const facts = [model.file_bytes && bytes(model.file_bytes), model.format, model.license,
-      model.downloads !== undefined && `${shortNumber(model.downloads)} downloads`].filter(Boolean);
+    const facts = [
+      model.file_bytes && bytes(model.file_bytes),
+      model.format,
+      model.license,
+      model.downloads > 0 && `${shortNumber(model.downloads)} downloads`,
+    ].filter(Boolean);
     const speed = model.speed?.decode;
     const kind = kVerdicts[model.fit?.verdict] ?? "bad";
-    return h("article", { class: "card model" }, h("h3", null, model.id), h("p", { class: "muted" }, facts.join(" \u00b7 ")),
-      model.fit && h("p", { class: "fit" }, h("span", { class: `tag ${kind}` }, model.fit.verdict),
-        speed && ` about ${speed.low} to ${speed.high} tok/s`),
-      model.fit && h("p", { class: "muted small" }, model.fit.text),
-      this.offers?.has("/api/pull") && h("div", { class: "card-actions" }, button("Pull", () => this.pull(model.id))));
+    return h(
+      "article",
+      { class: "card model" },
+      h("h3", null, model.id),
+      h("p", { class: "muted" }, facts.join(" \u00b7 ")),
+      model.fit &&
+        h(
+          "p",
+          { class: "fit" },
+          h("span", { class: `tag ${kind}` }, model.fit.verdict),
+          speed && ` about ${speed.low} to ${speed.high} tok/s`,
+        ),
+      model.fit && h("p", { class: "muted small" }, (model.fit.text ?? "").replace(`${model.fit.verdict}: `, "")),
+      this.offers?.has("/api/pull") &&
+        h(
+          "div",
+          { class: "card-actions" },
+          button("Pull", () => this.pull(model.id)),
+        ),
+    );
   }
 
   // Ollama's way: a line of JSON for each step.

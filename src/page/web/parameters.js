@@ -6,7 +6,14 @@ import { server } from "./server.js";
 
 // Names are the API's; `prop`: where /props calls the default otherwise.
 export const kParameters = [
-  { name: "temperature", label: "Temperature", min: 0, max: 2, step: 0.05, help: "0 always takes the likeliest token." },
+  {
+    name: "temperature",
+    label: "Temperature",
+    min: 0,
+    max: 2,
+    step: 0.05,
+    help: "0 always takes the likeliest token.",
+  },
   { name: "top_p", label: "Top p", min: 0, max: 1, step: 0.01 },
   { name: "top_k", label: "Top k", min: 0, max: 1000, step: 1 },
   { name: "min_p", label: "Min p", min: 0, max: 1, step: 0.01 },
@@ -24,8 +31,12 @@ function defaultOf({ name, prop }) {
 }
 
 export function merged(...sources) {
-  return Object.assign({}, ...sources.map((source) =>
-    Object.fromEntries(Object.entries(source ?? {}).filter(([, value]) => value !== undefined && value !== ""))));
+  return Object.assign(
+    {},
+    ...sources.map((source) =>
+      Object.fromEntries(Object.entries(source ?? {}).filter(([, value]) => value !== undefined && value !== "")),
+    ),
+  );
 }
 
 // Members of a request.
@@ -44,7 +55,12 @@ export function parameterForm(params, changed, below = {}) {
   const number = (parameter) => {
     const { name, min, max, step } = parameter;
     const input = h("input", {
-      type: "number", min, max, step, inputmode: "decimal", value: params[name] ?? "",
+      type: "number",
+      min,
+      max,
+      step,
+      inputmode: "decimal",
+      value: params[name] ?? "",
       placeholder: String(below[name] ?? defaultOf(parameter)),
       oninput: () => {
         const value = input.valueAsNumber;
@@ -57,7 +73,9 @@ export function parameterForm(params, changed, below = {}) {
     return field(parameter.label, input, parameter.help);
   };
   const stop = h("textarea", {
-    rows: 2, value: (params.stop ?? []).join("\n"), placeholder: (below.stop ?? []).join("\n"),
+    rows: 2,
+    value: (params.stop ?? []).join("\n"),
+    placeholder: (below.stop ?? []).join("\n"),
     oninput: () => {
       const lines = stop.value.split("\n").filter(Boolean).slice(0, 16);
       if (lines.length > 0) params.stop = lines;
@@ -65,15 +83,27 @@ export function parameterForm(params, changed, below = {}) {
       changed();
     },
   });
-  const thinking = h("select", {
-    onchange: () => {
-      if (thinking.value) params.thinking = thinking.value;
-      else delete params.thinking;
-      changed();
+  const thinking = h(
+    "select",
+    {
+      onchange: () => {
+        if (thinking.value) params.thinking = thinking.value;
+        else delete params.thinking;
+        changed();
+      },
     },
-  }, [["", "As the model has it"], ["on", "Think first"], ["off", "Answer at once"]].map(([value, label]) =>
-    h("option", { value }, label)));
+    [
+      ["", "As the model has it"],
+      ["on", "Think first"],
+      ["off", "Answer at once"],
+    ].map(([value, label]) => h("option", { value }, label)),
+  );
   thinking.value = params.thinking ?? "";
-  return h("div", { class: "parameters" }, kParameters.map(number),
-    field("Thinking", thinking), field("Stop at", stop, "A text a line; the answer ends before it."));
+  return h(
+    "div",
+    { class: "parameters" },
+    kParameters.map(number),
+    field("Thinking", thinking),
+    field("Stop at", stop, "A text a line; the answer ends before it."),
+  );
 }

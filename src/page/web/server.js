@@ -30,8 +30,13 @@ async function errorOf(response) {
     const body = await response.json();
     message = body.error?.message ?? body.message ?? message;
     code = String(body.error?.code ?? "");
-  } catch { /* Not JSON: the status says it. */ }
-  return new ServerError(response.status, message, { retryAfter: Number(response.headers.get("retry-after")) || 0, code });
+  } catch {
+    /* Not JSON: the status says it. */
+  }
+  return new ServerError(response.status, message, {
+    retryAfter: Number(response.headers.get("retry-after")) || 0,
+    code,
+  });
 }
 
 async function send(path, { body, signal, accept, method } = {}) {
@@ -43,7 +48,9 @@ async function send(path, { body, signal, accept, method } = {}) {
   try {
     response = await fetch(path, {
       method: method ?? (body === undefined ? "GET" : "POST"),
-      headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
+      headers,
+      signal,
+      body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -98,11 +105,11 @@ export async function* events(path, { needsEnd = false, ...options } = {}) {
 
 // What the page knows of the server: asked for again while something looks at it.
 export const server = {
-  state: "connecting",  // Also ready, loading, draining, unreachable, locked.
+  state: "connecting", // Also ready, loading, draining, unreachable, locked.
   detail: "",
-  models: [],           // Of /v1/models.
+  models: [], // Of /v1/models.
   props: null,
-  retryAt: 0,           // When it is asked again, if it is not ready.
+  retryAt: 0, // When it is asked again, if it is not ready.
 };
 
 const watchers = new Set();

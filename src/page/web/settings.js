@@ -11,21 +11,36 @@ import { askForKey } from "./unlock.js";
 
 // Options of `weir` that say the same as the parameters here.
 const kOptions = {
-  temperature: "--temp", top_p: "--top-p", top_k: "--top-k", min_p: "--min-p", repeat_penalty: "--repeat-penalty",
-  max_tokens: "--max-tokens", thinking: "--thinking",
+  temperature: "--temp",
+  top_p: "--top-p",
+  top_k: "--top-k",
+  min_p: "--min-p",
+  repeat_penalty: "--repeat-penalty",
+  max_tokens: "--max-tokens",
+  thinking: "--thinking",
 };
 
 function choice(name, label, options, help, after = () => {}) {
-  const select = h("select", {
-    onchange: async () => { await store.setSetting(name, select.value); after(); },
-  }, options.map(([value, text]) => h("option", { value }, text)));
+  const select = h(
+    "select",
+    {
+      onchange: async () => {
+        await store.setSetting(name, select.value);
+        after();
+      },
+    },
+    options.map(([value, text]) => h("option", { value }, text)),
+  );
   select.value = store.setting(name);
   return field(label, select, help);
 }
 
 function toggle(name, label, help) {
-  const box = h("input", { type: "checkbox", checked: store.setting(name) === true,
-    onchange: () => store.setSetting(name, box.checked) });
+  const box = h("input", {
+    type: "checkbox",
+    checked: store.setting(name) === true,
+    onchange: () => store.setSetting(name, box.checked),
+  });
   return h("div", null, h("label", { class: "check" }, box, label), help && h("p", { class: "help" }, help));
 }
 
@@ -37,11 +52,20 @@ export class SettingsScreen {
 
   async open() {
     const sections = [
-      ["Server", this.serverPart()], ["Defaults", this.defaults()], ["Personas", await this.personas()],
-      ["Memory", await this.memory()], ["Appearance", this.appearance()], ["Data", this.data()],
+      ["Server", this.serverPart()],
+      ["Defaults", this.defaults()],
+      ["Personas", await this.personas()],
+      ["Memory", await this.memory()],
+      ["Appearance", this.appearance()],
+      ["Data", this.data()],
     ];
-    replace(this.element, h("header", { class: "screen-head" }, h("h1", null, "Settings")),
-      sections.map(([name, content]) => h("section", { class: "card", "aria-label": name }, h("h2", null, name), content)));
+    replace(
+      this.element,
+      h("header", { class: "screen-head" }, h("h1", null, "Settings")),
+      sections.map(([name, content]) =>
+        h("section", { class: "card", "aria-label": name }, h("h2", null, name), content),
+      ),
+    );
     this.showServer();
   }
 
@@ -52,48 +76,108 @@ export class SettingsScreen {
 
   async showServer() {
     const version = await ask("/version").catch(() => null);
-    replace(this.serverFacts,
-      h("p", null, version ? `Weir ${version.version}, commit ${version.commit}` : `${server.state}. ${server.detail}`),
+    replace(
+      this.serverFacts,
+      h(
+        "p",
+        null,
+        version ? `Weir ${version.version}, commit ${version.commit}` : `${server.state}. ${server.detail}`,
+      ),
       h("p", { class: "help" }, `Clients ask at ${location.origin}/v1`),
-      h("div", { class: "row" }, button("Enter a key", askForKey),
-        key() && button("Forget the key", () => { setKey(""); refreshServer(); notice("Forgotten"); })));
+      h(
+        "div",
+        { class: "row" },
+        button("Enter a key", askForKey),
+        key() &&
+          button("Forget the key", () => {
+            setKey("");
+            refreshServer();
+            notice("Forgotten");
+          }),
+      ),
+    );
   }
 
   defaults() {
     const params = store.setting("params");
     const command = h("code");
     const show = () => {
-      const words = Object.entries(kOptions).filter(([name]) => params[name] !== undefined)
+      const words = Object.entries(kOptions)
+        .filter(([name]) => params[name] !== undefined)
         .map(([name, option]) => `${option} ${params[name]}`);
       const model = server.models[0]?.id;
-      command.textContent = ["weir", model && model !== "weir-tiny-moe" && `--model ${model}`, ...words].filter(Boolean).join(" ");
+      command.textContent = ["weir", model && model !== "weir-tiny-moe" && `--model ${model}`, ...words]
+        .filter(Boolean)
+        .join(" ");
     };
     show();
-    return h("div", null,
+    return h(
+      "div",
+      null,
       h("p", { class: "help" }, "An empty field leaves the value to the server, whose own is shown in it."),
-      parameterForm(params, () => { store.setSetting("params", params); show(); }),
+      parameterForm(params, () => {
+        store.setSetting("params", params);
+        show();
+      }),
       toggle("sendReasoning", "Send earlier thoughts back to the model"),
-      h("div", { class: "command" }, h("p", { class: "help" }, "The command for this, for everybody:"),
-        h("div", { class: "row" }, command, button("Copy", () => copyText(command.textContent)))));
+      h(
+        "div",
+        { class: "command" },
+        h("p", { class: "help" }, "The command for this, for everybody:"),
+        h(
+          "div",
+          { class: "row" },
+          command,
+          button("Copy", () => copyText(command.textContent)),
+        ),
+      ),
+    );
   }
 
   async personas() {
     const place = h("div");
     const draw = async () => {
       const personas = await store.all("personas");
-      replace(place, h("p", { class: "help" }, "A persona is a name, a system prompt and parameters that chats can share."),
-        personas.length > 0 && h("ul", { class: "rows" }, personas.map((persona) => h("li", null,
-          h("span", null, persona.name), h("span", { class: "row" },
-            button("Edit", () => this.editPersona(persona, draw)),
-            button("Export", () => download(`${persona.name}.json`, "application/json", exported(persona))),
-            button("Delete", async () => {
-              if (!(await confirmAction("Delete this persona?", `${persona.name}. Chats keep what was said.`, "Delete"))) return;
-              await store.remove("personas", persona.id);
-              draw();
-            }))))),
-        h("div", { class: "row" },
+      replace(
+        place,
+        h("p", { class: "help" }, "A persona is a name, a system prompt and parameters that chats can share."),
+        personas.length > 0 &&
+          h(
+            "ul",
+            { class: "rows" },
+            personas.map((persona) =>
+              h(
+                "li",
+                null,
+                h("span", null, persona.name),
+                h(
+                  "span",
+                  { class: "row" },
+                  button("Edit", () => this.editPersona(persona, draw)),
+                  button("Export", () => download(`${persona.name}.json`, "application/json", exported(persona))),
+                  button("Delete", async () => {
+                    if (
+                      !(await confirmAction(
+                        "Delete this persona?",
+                        `${persona.name}. Chats keep what was said.`,
+                        "Delete",
+                      ))
+                    )
+                      return;
+                    await store.remove("personas", persona.id);
+                    draw();
+                  }),
+                ),
+              ),
+            ),
+          ),
+        h(
+          "div",
+          { class: "row" },
           button("New persona", () => this.editPersona({ id: store.newId(), name: "", params: {} }, draw)),
-          button("Import", () => this.importPersona(draw))));
+          button("Import", () => this.importPersona(draw)),
+        ),
+      );
     };
     await draw();
     return place;
@@ -105,21 +189,39 @@ export class SettingsScreen {
     const system = h("textarea", { rows: 5, value: persona.system ?? "" });
     const notes = h("textarea", { rows: 3, value: persona.notes ?? "" });
     const greeting = h("input", { type: "text", maxlength: 200, value: persona.greeting ?? "" });
-    const form = h("form", {
-      id: "persona-form",
-      onsubmit: async (event) => {
-        event.preventDefault();
-        await store.put("personas", { ...persona, name: name.value.trim(), system: system.value, notes: notes.value,
-          greeting: greeting.value, params });
-        dialog.close();
-        done();
+    const form = h(
+      "form",
+      {
+        id: "persona-form",
+        onsubmit: async (event) => {
+          event.preventDefault();
+          await store.put("personas", {
+            ...persona,
+            name: name.value.trim(),
+            system: system.value,
+            notes: notes.value,
+            greeting: greeting.value,
+            params,
+          });
+          dialog.close();
+          done();
+        },
       },
-    }, field("Name", name), field("System prompt", system), field("Notes", notes, "They follow the system prompt."),
-    field("Greeting", greeting, "Shown where a chat begins."),
-    h("details", { class: "fold" }, h("summary", null, "Parameters"), parameterForm(params, () => {}, store.setting("params"))));
-    const dialog = openDialog(persona.name ? "Edit the persona" : "New persona", form,
-      [button("Cancel", () => dialog.close()),
-        h("button", { type: "submit", form: "persona-form", class: "button primary" }, "Save")]);
+      field("Name", name),
+      field("System prompt", system),
+      field("Notes", notes, "They follow the system prompt."),
+      field("Greeting", greeting, "Shown where a chat begins."),
+      h(
+        "details",
+        { class: "fold" },
+        h("summary", null, "Parameters"),
+        parameterForm(params, () => {}, store.setting("params")),
+      ),
+    );
+    const dialog = openDialog(persona.name ? "Edit the persona" : "New persona", form, [
+      button("Cancel", () => dialog.close()),
+      h("button", { type: "submit", form: "persona-form", class: "button primary" }, "Save"),
+    ]);
     name.focus();
   }
 
@@ -140,15 +242,47 @@ export class SettingsScreen {
     const place = h("div");
     const draw = async () => {
       const facts = await store.all("facts");
-      replace(place,
-        toggle("memory", "Bring facts that fit into messages", "Facts are kept in this browser and listed here, all of them."),
-        toggle("tools", "Offer the model the page's tools",
-          "remember, recall, forget, clock and calculate; each chat asks before the first use."),
-        facts.length > 0 && h("ul", { class: "rows" }, facts.map((fact) => h("li", null, h("span", null, fact.text),
-          h("span", { class: "row" }, button("Edit", () => this.editFact(fact, draw)),
-            button("Delete", async () => { await store.remove("facts", fact.id); draw(); }))))),
-        h("div", { class: "row" }, button("New fact", () =>
-          this.editFact({ id: store.newId(), persona: "", text: "", turn: "", at: Date.now() }, draw))));
+      replace(
+        place,
+        toggle(
+          "memory",
+          "Bring facts that fit into messages",
+          "Facts are kept in this browser and listed here, all of them.",
+        ),
+        toggle(
+          "tools",
+          "Offer the model the page's tools",
+          "remember, recall, forget, clock and calculate; each chat asks before the first use.",
+        ),
+        facts.length > 0 &&
+          h(
+            "ul",
+            { class: "rows" },
+            facts.map((fact) =>
+              h(
+                "li",
+                null,
+                h("span", null, fact.text),
+                h(
+                  "span",
+                  { class: "row" },
+                  button("Edit", () => this.editFact(fact, draw)),
+                  button("Delete", async () => {
+                    await store.remove("facts", fact.id);
+                    draw();
+                  }),
+                ),
+              ),
+            ),
+          ),
+        h(
+          "div",
+          { class: "row" },
+          button("New fact", () =>
+            this.editFact({ id: store.newId(), persona: "", text: "", turn: "", at: Date.now() }, draw),
+          ),
+        ),
+      );
     };
     await draw();
     return place;
@@ -156,31 +290,79 @@ export class SettingsScreen {
 
   editFact(fact, done) {
     const text = h("textarea", { rows: 3, maxlength: 500, value: fact.text });
-    const dialog = openDialog("Fact", field("Text", text), [button("Cancel", () => dialog.close()),
-      button("Save", async () => {
-        if (text.value.trim()) await store.put("facts", { ...fact, text: text.value.trim() });
-        dialog.close();
-        done();
-      }, { class: "button primary" })]);
+    const dialog = openDialog("Fact", field("Text", text), [
+      button("Cancel", () => dialog.close()),
+      button(
+        "Save",
+        async () => {
+          if (text.value.trim()) await store.put("facts", { ...fact, text: text.value.trim() });
+          dialog.close();
+          done();
+        },
+        { class: "button primary" },
+      ),
+    ]);
     text.focus();
   }
 
   appearance() {
-    return h("div", { class: "pair" },
-      choice("theme", "Theme", [["system", "As the system has it"], ["light", "Light"], ["dark", "Dark"]], null, applyAppearance),
-      choice("size", "Text", [["small", "Small"], ["normal", "Normal"], ["large", "Large"]], null, applyAppearance));
+    return h(
+      "div",
+      { class: "pair" },
+      choice(
+        "theme",
+        "Theme",
+        [
+          ["system", "As the system has it"],
+          ["light", "Light"],
+          ["dark", "Dark"],
+        ],
+        null,
+        applyAppearance,
+      ),
+      choice(
+        "size",
+        "Text",
+        [
+          ["small", "Small"],
+          ["normal", "Normal"],
+          ["large", "Large"],
+        ],
+        null,
+        applyAppearance,
+      ),
+    );
   }
 
   data() {
-    return h("div", null,
+    return h(
+      "div",
+      null,
       h("p", { class: "help" }, "Chats, personas and facts are kept in this browser only."),
-      h("div", { class: "row" }, button("Export", exportToFile), button("Import", () => importFromFile(() => this.open())),
-        button("Erase everything", async () => {
-          if (!(await confirmAction("Erase everything?", "All chats, personas, facts and settings of this browser.", "Erase"))) return;
-          await store.eraseAll();
-          setKey("");
-          location.reload();
-        }, { class: "button danger" })));
+      h(
+        "div",
+        { class: "row" },
+        button("Export", exportToFile),
+        button("Import", () => importFromFile(() => this.open())),
+        button(
+          "Erase everything",
+          async () => {
+            if (
+              !(await confirmAction(
+                "Erase everything?",
+                "All chats, personas, facts and settings of this browser.",
+                "Erase",
+              ))
+            )
+              return;
+            await store.eraseAll();
+            setKey("");
+            location.reload();
+          },
+          { class: "button danger" },
+        ),
+      ),
+    );
   }
 }
 

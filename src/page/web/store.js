@@ -72,8 +72,7 @@ export async function remove(name, ...ids) {
 }
 
 export async function removeChat(chat) {
-  for (const name of ["turns", "blobs"])
-    await remove(name, ...(await allOf(name, chat)).map((each) => each.id));
+  for (const name of ["turns", "blobs"]) await remove(name, ...(await allOf(name, chat)).map((each) => each.id));
   await remove("chats", chat);
 }
 
@@ -89,12 +88,20 @@ export async function eraseAll() {
 
 export function newId() {
   // crypto.randomUUID() is for secure contexts only.
-  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join(
+    "",
+  );
 }
 
 // Settings are read once and kept, so that asking for one is no promise.
 const kDefaults = {
-  theme: "system", size: "normal", params: {}, sendReasoning: false, memory: false, persona: "", thinking: "auto",
+  theme: "system",
+  size: "normal",
+  params: {},
+  sendReasoning: false,
+  memory: false,
+  persona: "",
+  thinking: "auto",
 };
 const settings = { ...kDefaults };
 

@@ -8,24 +8,37 @@ const text = (description) => ({ type: "string", description });
 
 const kTools = [
   {
-    name: "remember", description: "Keeps a fact for later conversations.", properties: { text: text("The fact.") },
+    name: "remember",
+    description: "Keeps a fact for later conversations.",
+    properties: { text: text("The fact.") },
     run: async ({ text: fact }, { persona, turn }) => `Kept as ${(await remember(String(fact), persona, turn)).id}.`,
   },
   {
-    name: "recall", description: "Looks up kept facts.", properties: { query: text("Words to look for.") },
+    name: "recall",
+    description: "Looks up kept facts.",
+    properties: { query: text("Words to look for.") },
     run: async ({ query }, { persona }) =>
-      (await recall(String(query), persona)).map((fact) => `${fact.id}: ${fact.text}`).join("\n") || "Nothing is kept.",
+      (await recall(String(query), persona)).map((fact) => `${fact.id}: ${fact.text}`).join("\n") ||
+      "Nothing is kept.",
   },
   {
-    name: "forget", description: "Removes a kept fact.", properties: { id: text("As recall says it.") },
-    run: async ({ id }) => { await store.remove("facts", String(id)); return "Forgotten."; },
+    name: "forget",
+    description: "Removes a kept fact.",
+    properties: { id: text("As recall says it.") },
+    run: async ({ id }) => {
+      await store.remove("facts", String(id));
+      return "Forgotten.";
+    },
   },
   {
-    name: "clock", description: "Says the date and the time.", properties: {},
+    name: "clock",
+    description: "Says the date and the time.",
+    properties: {},
     run: async () => new Date().toString(),
   },
   {
-    name: "calculate", description: "Computes + - * / ^ % and brackets.",
+    name: "calculate",
+    description: "Computes + - * / ^ % and brackets.",
     properties: { expression: text("As in 2 * (3 + 4).") },
     run: async ({ expression }) => String(calculate(String(expression))),
   },
@@ -35,7 +48,9 @@ export function toolList() {
   return kTools.map(({ name, description, properties }) => ({
     type: "function",
     function: {
-      name, description, parameters: { type: "object", properties, required: Object.keys(properties) },
+      name,
+      description,
+      parameters: { type: "object", properties, required: Object.keys(properties) },
     },
   }));
 }
@@ -54,7 +69,7 @@ export async function runTool(call, context) {
 export function calculate(expression) {
   const tokens = expression.slice(0, 200).match(/\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[-+*/^%()]|\S/g) ?? [];
   let at = 0;
-  const take = (...marks) => marks.includes(tokens[at]) ? tokens[at++] : null;
+  const take = (...marks) => (marks.includes(tokens[at]) ? tokens[at++] : null);
   const atom = () => {
     if (take("(")) {
       const value = sum();
@@ -65,8 +80,11 @@ export function calculate(expression) {
     if (!/^\d/.test(token ?? "")) throw new Error(`expected a number, found ${token ?? "the end"}`);
     return Number(token);
   };
-  const power = () => { const base = atom(); return take("^") ? base ** unary() : base; };
-  const unary = () => take("-") ? -unary() : power();
+  const power = () => {
+    const base = atom();
+    return take("^") ? base ** unary() : base;
+  };
+  const unary = () => (take("-") ? -unary() : power());
   const product = () => {
     let value = unary();
     for (let mark; (mark = take("*", "/", "%"));) {

@@ -24,7 +24,11 @@ export async function exportChats() {
     chats.push({ ...chat, turns: await store.allOf("turns", chat.id), blobs });
   }
   return JSON.stringify({
-    format: kFormat, version: 1, chats, personas: await store.all("personas"), facts: await store.all("facts"),
+    format: kFormat,
+    version: 1,
+    chats,
+    personas: await store.all("personas"),
+    facts: await store.all("facts"),
   });
 }
 
@@ -49,19 +53,30 @@ function turnOf(from, id, chat, parent, blobs) {
     .filter((call) => isText(call?.name) && isText(call?.arguments))
     .map((call) => ({ id: String(call.id ?? ""), name: call.name, arguments: call.arguments }));
   return {
-    id, chat, parent, role: kRoles.has(from.role) ? from.role : "user", parts, calls,
+    id,
+    chat,
+    parent,
+    role: kRoles.has(from.role) ? from.role : "user",
+    parts,
+    calls,
     reasoning: isText(from.reasoning) ? from.reasoning : "",
     reasoningSeconds: Number(from.reasoningSeconds) || 0,
     callId: isText(from.callId) ? from.callId : undefined,
-    model: isText(from.model) ? from.model : "", at: Number(from.at) || Date.now(),
+    model: isText(from.model) ? from.model : "",
+    at: Number(from.at) || Date.now(),
     state: from.state === "incomplete" ? "incomplete" : "done",
   };
 }
 
 async function addChat(from) {
   const record = {
-    id: store.newId(), title: String(from.title ?? "Imported").slice(0, 200), updated: Number(from.updated) || Date.now(),
-    model: String(from.model ?? ""), persona: "", params: {}, leaf: null,
+    id: store.newId(),
+    title: String(from.title ?? "Imported").slice(0, 200),
+    updated: Number(from.updated) || Date.now(),
+    model: String(from.model ?? ""),
+    persona: "",
+    params: {},
+    leaf: null,
   };
   const turns = (Array.isArray(from.turns) ? from.turns : []).filter((turn) => turn && typeof turn === "object");
   const ids = new Map(turns.map((turn) => [turn.id, store.newId()]));
@@ -71,11 +86,16 @@ async function addChat(from) {
     if (!isText(base64) || !/^image\//.test(type ?? "")) continue;
     const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
     blobs.set(id, store.newId());
-    files.push({ id: blobs.get(id), chat: record.id, type, name: String(name ?? ""), blob: new Blob([bytes], { type }) });
+    files.push({
+      id: blobs.get(id),
+      chat: record.id,
+      type,
+      name: String(name ?? ""),
+      blob: new Blob([bytes], { type }),
+    });
   }
   record.leaf = ids.get(from.leaf) ?? [...ids.values()].at(-1) ?? null;
-  const made = turns.map((turn) =>
-    turnOf(turn, ids.get(turn.id), record.id, ids.get(turn.parent) ?? null, blobs));
+  const made = turns.map((turn) => turnOf(turn, ids.get(turn.id), record.id, ids.get(turn.parent) ?? null, blobs));
   await store.put("chats", record);
   await store.put("turns", ...made);
   await store.put("blobs", ...files);
@@ -84,17 +104,32 @@ async function addChat(from) {
 // An array of OpenAI's messages becomes a chat; a system message goes into its parameters.
 async function addMessages(messages, title) {
   const record = {
-    id: store.newId(), title, updated: Date.now(), model: "", persona: "", params: {}, leaf: null,
+    id: store.newId(),
+    title,
+    updated: Date.now(),
+    model: "",
+    persona: "",
+    params: {},
+    leaf: null,
   };
   const turns = [];
   for (const { role, content } of messages) {
-    const text = isText(content) ? content
+    const text = isText(content)
+      ? content
       : (Array.isArray(content) ? content : []).map((part) => part?.text ?? "").join("\n");
-    if (role === "system" || role === "developer") { record.params.system = text; continue; }
+    if (role === "system" || role === "developer") {
+      record.params.system = text;
+      continue;
+    }
     if (!kRoles.has(role)) continue;
     turns.push({
-      id: store.newId(), chat: record.id, parent: turns.at(-1)?.id ?? null, role, parts: [{ type: "text", text }],
-      at: Date.now() + turns.length, state: "done",
+      id: store.newId(),
+      chat: record.id,
+      parent: turns.at(-1)?.id ?? null,
+      role,
+      parts: [{ type: "text", text }],
+      at: Date.now() + turns.length,
+      state: "done",
     });
   }
   if (turns.length === 0) return 0;
@@ -132,11 +167,18 @@ const isObject = (value) => value !== null && typeof value === "object" && !Arra
 export async function addPersona(from) {
   if (!isObject(from) || !isText(from.name)) throw new Error('Expected a persona: {"name": "...", "system": "..."}.');
   const rooms = isObject(from.rooms)
-    ? Object.entries(from.rooms).map(([title, text]) => `${title}\n${text}`).join("\n\n") : "";
+    ? Object.entries(from.rooms)
+        .map(([title, text]) => `${title}\n${text}`)
+        .join("\n\n")
+    : "";
   const persona = {
-    id: store.newId(), name: from.name.slice(0, 100), system: String(from.system ?? ""),
-    notes: String(from.notes ?? rooms), greeting: String(from.greeting ?? ""),
-    params: isObject(from.params) ? from.params : {}, model: isText(from.model) ? from.model : "",
+    id: store.newId(),
+    name: from.name.slice(0, 100),
+    system: String(from.system ?? ""),
+    notes: String(from.notes ?? rooms),
+    greeting: String(from.greeting ?? ""),
+    params: isObject(from.params) ? from.params : {},
+    model: isText(from.model) ? from.model : "",
   };
   await store.put("personas", persona);
   return persona;

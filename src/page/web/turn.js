@@ -1,7 +1,7 @@
 // One turn of a chat on the screen.
 
 import * as store from "./store.js";
-import { h, icon, iconButton, button, replace } from "./dom.js";
+import { h, iconButton, button, replace } from "./dom.js";
 import { textOf } from "./chats.js";
 import { markdown, GrowingMarkdown } from "./markdown.js";
 
@@ -9,13 +9,13 @@ import { markdown, GrowingMarkdown } from "./markdown.js";
 const kRest = 4;
 const kResultShown = 2000;
 
-const seconds = (value) => value < 10 ? `${value.toFixed(1)} s` : `${Math.round(value)} s`;
+const seconds = (value) => (value < 10 ? `${value.toFixed(1)} s` : `${Math.round(value)} s`);
 
 function figures(turn) {
   const timings = turn.timings;
   const parts = [];
   if (timings?.predicted_per_second > 0) parts.push(`${timings.predicted_per_second.toFixed(1)} tok/s`);
-  if (timings?.prompt_ms >= 0) parts.push(`first token ${Math.round(timings.prompt_ms)} ms`);
+  if (turn.firstTokenMs >= 0) parts.push(`first token ${turn.firstTokenMs} ms`);
   if (turn.usage?.completion_tokens) parts.push(`${turn.usage.completion_tokens} tokens`);
   return parts.join(" \u00b7 ");
 }
@@ -23,8 +23,22 @@ function figures(turn) {
 function callArguments(text) {
   try {
     const value = JSON.parse(text || "{}");
-    return h("table", null, h("tbody", null, Object.entries(value).map(([name, each]) =>
-      h("tr", null, h("th", { scope: "row" }, name), h("td", null, typeof each === "string" ? each : JSON.stringify(each))))));
+    return h(
+      "table",
+      null,
+      h(
+        "tbody",
+        null,
+        Object.entries(value).map(([name, each]) =>
+          h(
+            "tr",
+            null,
+            h("th", { scope: "row" }, name),
+            h("td", null, typeof each === "string" ? each : JSON.stringify(each)),
+          ),
+        ),
+      ),
+    );
   } catch {
     return h("pre", null, text);
   }
@@ -48,10 +62,20 @@ export class TurnView {
     this.reasoning = null;
     this.extra = h("div", { class: "turn-extra" });
     this.foot = h("footer", { class: "turn-foot" });
-    const name = turn.role === "user" ? "You" : turn.role === "tool" ? `Result of ${turn.name ?? "a tool"}`
-      : turn.model || "Model";
-    this.element = h("article", { class: `turn ${turn.role}`, "aria-label": name, "data-turn": turn.id },
-      turn.role === "assistant" && h("p", { class: "turn-name" }, name), this.body, this.extra, this.foot);
+    const name =
+      turn.role === "user"
+        ? "You"
+        : turn.role === "tool"
+          ? `Result of ${turn.name ?? "a tool"}`
+          : turn.model || "Model";
+    this.element = h(
+      "article",
+      { class: `turn ${turn.role}`, "aria-label": name, "data-turn": turn.id },
+      turn.role === "assistant" && h("p", { class: "turn-name" }, name),
+      this.body,
+      this.extra,
+      this.foot,
+    );
     this.draw();
   }
 
@@ -59,14 +83,15 @@ export class TurnView {
   drawSoon() {
     if (this.pending) return;
     this.pending = true;
-    const frame = () => requestAnimationFrame(() => {
-      this.pending = false;
-      const begin = performance.now();
-      this.draw();
-      const end = performance.now();
-      this.restUntil = end + kRest * (end - begin);
-      this.actions.drawn?.();
-    });
+    const frame = () =>
+      requestAnimationFrame(() => {
+        this.pending = false;
+        const begin = performance.now();
+        this.draw();
+        const end = performance.now();
+        this.restUntil = end + kRest * (end - begin);
+        this.actions.drawn?.();
+      });
     const rest = this.restUntil - performance.now();
     if (rest > 0 && this.turn.state === "writing") setTimeout(frame, rest);
     else frame();
@@ -85,13 +110,23 @@ export class TurnView {
 
   drawUser() {
     const text = textOf(this.turn);
-    replace(this.body, this.turn.parts.filter((part) => part.type === "image").map(imageOf),
-      text && h("p", { class: "plain" }, text));
+    replace(
+      this.body,
+      this.turn.parts.filter((part) => part.type === "image").map(imageOf),
+      text && h("p", { class: "plain" }, text),
+    );
   }
 
   drawResult() {
-    replace(this.body, h("details", { class: "fold" },
-      h("summary", null, `Result of ${this.turn.name ?? "a tool"}`), h("pre", null, textOf(this.turn).slice(0, kResultShown))));
+    replace(
+      this.body,
+      h(
+        "details",
+        { class: "fold" },
+        h("summary", null, `Result of ${this.turn.name ?? "a tool"}`),
+        h("pre", null, textOf(this.turn).slice(0, kResultShown)),
+      ),
+    );
   }
 
   drawAnswer() {
@@ -103,8 +138,17 @@ export class TurnView {
         this.growing = new GrowingMarkdown(this.body);
       }
       this.growing.draw(text);
-      if (!text && !turn.reasoning && !(turn.calls?.length > 0)) this.body.append(this.wait ??= h("p", { class: "wait" },
-        h("span", { class: "offscreen" }, "Waiting for the first token"), h("i"), h("i"), h("i")));
+      if (!text && !turn.reasoning && !(turn.calls?.length > 0))
+        this.body.append(
+          (this.wait ??= h(
+            "p",
+            { class: "wait" },
+            h("span", { class: "offscreen" }, "Waiting for the first token"),
+            h("i"),
+            h("i"),
+            h("i"),
+          )),
+        );
       else this.wait?.remove();
     } else {
       this.growing = null;
@@ -129,14 +173,23 @@ export class TurnView {
       this.reasoning.open = false;
     }
     const done = turn.reasoningSeconds || turn.state !== "writing";
-    this.summary.textContent = !done ? "Thinking\u2026"
-      : turn.reasoningSeconds ? `Thought for ${seconds(turn.reasoningSeconds)}` : "Thoughts";
+    this.summary.textContent = !done
+      ? "Thinking\u2026"
+      : turn.reasoningSeconds
+        ? `Thought for ${seconds(turn.reasoningSeconds)}`
+        : "Thoughts";
     if (this.thoughts.textContent !== turn.reasoning) this.thoughts.textContent = turn.reasoning;
   }
 
   calls() {
-    return (this.turn.calls ?? []).map((call) => h("details", { class: "fold call" },
-      h("summary", null, "Calls ", h("code", null, call.name)), callArguments(call.arguments)));
+    return (this.turn.calls ?? []).map((call) =>
+      h(
+        "details",
+        { class: "fold call" },
+        h("summary", null, "Calls ", h("code", null, call.name)),
+        callArguments(call.arguments),
+      ),
+    );
   }
 
   // Why there is no more of the answer, and what can be done.
@@ -148,20 +201,26 @@ export class TurnView {
     }
     const cut = turn.state === "done" && turn.finish === "length";
     if (!kStates[turn.state] && !cut) return null;
-    const what = cut ? "The answer has reached its longest length." : turn.error?.message ?? `${kStates[turn.state]}.`;
+    const what = cut
+      ? "The answer has reached its longest length."
+      : (turn.error?.message ?? `${kStates[turn.state]}.`);
     const buttons = [];
     if (turn.error?.code === "context_length_exceeded")
       buttons.push(button("Send without the oldest turns", () => actions.dropOldest(turn)));
     if (turn.error?.status === 401) buttons.push(button("Enter a key", actions.unlock));
-    if ((cut || turn.state !== "failed") && textOf(turn)) buttons.push(button("Continue", () => actions.resume(turn)));
-    if (turn.state === "failed") buttons.push(button("Try again", () => actions.again(turn)));
+    if (textOf(turn)) buttons.push(button("Continue", () => actions.resume(turn)));
+    if (!cut && !textOf(turn)) buttons.push(button("Try again", () => actions.again(turn)));
     const bad = turn.state === "failed" || turn.error;
     return h("div", { class: bad ? "trouble bad" : "trouble" }, h("p", null, what), buttons);
   }
 
   drawFoot() {
     const { turn, actions } = this;
-    if (turn.state === "writing" || turn.role === "tool") { this.foot.replaceChildren(); this.footKey = ""; return; }
+    if (turn.state === "writing" || turn.role === "tool") {
+      this.foot.replaceChildren();
+      this.footKey = "";
+      return;
+    }
     const siblings = actions.siblings(turn);
     const at = siblings.indexOf(turn);
     // Buttons that are not rebuilt keep the focus.
@@ -169,17 +228,25 @@ export class TurnView {
     if (key === this.footKey) return;
     this.footKey = key;
     const answer = turn.role === "assistant";
-    replace(this.foot,
-      siblings.length > 1 && h("span", { class: "branches" },
-        iconButton("left", "Previous branch", () => actions.show(siblings[at - 1]), { disabled: at === 0 }),
-        h("span", { "aria-label": `Branch ${at + 1} of ${siblings.length}` }, `${at + 1}/${siblings.length}`),
-        iconButton("right", "Next branch", () => actions.show(siblings[at + 1]), { disabled: at === siblings.length - 1 })),
+    replace(
+      this.foot,
+      siblings.length > 1 &&
+        h(
+          "span",
+          { class: "branches" },
+          iconButton("left", "Previous branch", () => actions.show(siblings[at - 1]), { disabled: at === 0 }),
+          h("span", { "aria-label": `Branch ${at + 1} of ${siblings.length}` }, `${at + 1}/${siblings.length}`),
+          iconButton("right", "Next branch", () => actions.show(siblings[at + 1]), {
+            disabled: at === siblings.length - 1,
+          }),
+        ),
       answer && iconButton("again", "Answer again", () => actions.again(turn)),
       iconButton("edit", "Edit", () => actions.edit(turn)),
       iconButton("copy", "Copy", () => actions.copy(turn)),
       iconButton("fork", "Fork into a new chat", () => actions.fork(turn)),
       iconButton("trash", "Delete from here on", () => actions.remove(turn)),
-      answer && h("span", { class: "figures" }, figures(turn)));
+      answer && h("span", { class: "figures" }, figures(turn)),
+    );
   }
 }
 
@@ -191,8 +258,4 @@ function imageOf(part) {
     image.onload = () => URL.revokeObjectURL(image.src);
   });
   return image;
-}
-
-export function emptyIcon() {
-  return icon("weir");
 }

@@ -19,11 +19,16 @@ export function askForKey() {
     wrong.textContent = server.detail;
     input.select();
   };
-  const form = h("form", { onsubmit: submit, id: "key-form" },
+  const form = h(
+    "form",
+    { onsubmit: submit, id: "key-form" },
     field("Key", input, "As the server's key file has it. It is kept until this tab is closed."),
-    h("label", { class: "check" }, keep, "Keep it in this browser"), wrong);
-  open = openDialog("This server asks for a key", form,
-    [button("Cancel", () => open.close()),
-      h("button", { type: "submit", form: "key-form", class: "button primary" }, "Unlock")]);
+    h("label", { class: "check" }, keep, "Keep it in this browser"),
+    wrong,
+  );
+  open = openDialog("This server asks for a key", form, [
+    button("Cancel", () => open.close()),
+    h("button", { type: "submit", form: "key-form", class: "button primary" }, "Unlock"),
+  ]);
   input.focus();
 }

@@ -9,7 +9,9 @@ namespace weir::api::pages {
 namespace {
 
 TEST(FrontPage, AnswersABrowserWithAPageAndOthersWithLines) {
-  TestApi server;
+  TestOptions options;
+  options.config.ui = false;
+  TestApi server(options);
   const auto page = server.get("/", "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n");
   EXPECT_EQ(page.status, 200);
   EXPECT_EQ(page.header("Content-Type"), "text/html; charset=utf-8");
@@ -44,6 +46,7 @@ TEST(FrontPage, EscapesTheModelsName) {
 TEST(FrontPage, HidesTheModelWhereThereAreKeys) {
   TestOptions options;
   options.config.model_id = "secret-model";
+  options.config.ui = false;
   options.config.api_keys = {{.secret = "k", .name = "a"}};
   TestApi server(options);
   for (const char* accept : {"Accept: text/html\r\n", ""}) {
