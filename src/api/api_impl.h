@@ -76,6 +76,7 @@ struct Api::Impl {
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
+  void tokenizer_info(const ExchangePtr& exchange, const net::RouteParams& params);
   void slots(const ExchangePtr& exchange, const net::RouteParams& params);
   void front_page(const ExchangePtr& exchange, const net::RouteParams& params);
   void health(const ExchangePtr& exchange, const net::RouteParams& params);

@@ -126,6 +126,10 @@ void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {
   exchange->respond_json(pages::props_page(config, tokens_max()));
 }
 
+void Api::Impl::tokenizer_info(const ExchangePtr& exchange, const net::RouteParams&) {
+  exchange->respond_json(pages::tokenizer_page(config));
+}
+
 void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
   const std::string& query = exchange->request().query;
   if (query.find("fail_on_no_slot=1") != std::string::npos && config.parallel > 0 &&

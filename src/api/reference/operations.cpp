@@ -86,6 +86,7 @@ constexpr auto kOperations = std::to_array<Operation>({
     {"POST", "/tokenize", "tokenize", "Tokens", "TokenizeRequest", "TokenList"},
     {"POST", "/apply-template", "applyTemplate", "Tokens", "ChatCompletionRequest",
      "AppliedTemplate"},
+    {"GET", "/tokenizer_info", "getTokenizerInfo", "Tokens", "", "TokenizerInfo"},
     {"POST", "/detokenize", "detokenize", "Tokens", "DetokenizeRequest", "DetokenizedText"},
 
     {"GET", "/", "getFrontPage", "Server"},

@@ -83,6 +83,11 @@ Ask at /v1/chat/completions
   "chat_template": "{% for message in messages %}...", "bos_token": "",
   "eos_token": "<|im_end|>", "build_info": "weir-0.1.0", "is_sleeping": false
 })"},
+    {"GET", "/tokenizer_info", "Of the built-in model", "", "",
+     R"({
+  "bos_token": null, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>",
+  "chat_template": "{% for message in messages %}..."
+})"},
     {"GET", "/slots", "One request runs", "", "",
      R"([
   {
