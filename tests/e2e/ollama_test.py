@@ -178,6 +178,7 @@ class Pull(OllamaTest):
             self.assertEqual(json.loads(answer.readline())["status"], "pulling manifest")
             self.assertEqual(server.terminate(), 0)
             self.assertIn("shutting down", json.loads(answer.read().splitlines()[-1])["error"])
+            connection.close()
 
     def test_it_is_managements(self):
         with self.server("--manage", "off") as server:
