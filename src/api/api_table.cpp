@@ -80,8 +80,8 @@ struct Api::Impl::Table {
         kAnyKey},
        &Impl::model},
       {{"GET", "/models/search",
-        "Models of the hub for the words in ?q=, and whether they run here; without words, the "
-        "built-in catalogue.",
+        "Models of the hub for the words in ?q=, and whether they run here; without, the "
+        "catalogue.",
         kAdmin},
        &Impl::search_models},
       {{"POST", "/api/chat", "Answers a conversation (Ollama).", kApi, &ollama::chat_fields},
