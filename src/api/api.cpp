@@ -58,7 +58,7 @@ Api::Impl::Impl(ApiConfig config_in)
       serving(config),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s, &refusals},
       entrance(config.entrance, policy.cors),
-      model_store(std::make_unique<ServedModel>(serving, [this] { return tokens_max(); })),
+      model_store(std::make_unique<OnlyModel>(serving, [this] { return tokens_max(); })),
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
       response_store(config.responses_bytes_max),

@@ -32,7 +32,7 @@
 #include "api/prompt/protocol.h"
 #include "api/responses/responses.h"
 #include "api/responses/store.h"
-#include "api/serving/served_model.h"
+#include "api/serving/only_model.h"
 #include "api/serving/serving_context.h"
 #include "api/stream/batch_answer.h"
 #include "api/stream/stream.h"
@@ -112,8 +112,9 @@ struct Api::Impl {
   void ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& protocol,
                      const ExchangePtr& exchange);
   void fulfil(const ollama::ModelOrder& order, const ExchangePtr& exchange);
-  void with_model(const ExchangePtr& exchange, Result<ollama::ModelBody> (*parse)(std::string_view),
-                  std::function<void(const ollama::ModelBody& body)> call);
+  void about_model(const ExchangePtr& exchange,
+                   Result<ollama::ModelBody> (*parse)(std::string_view),
+                   std::function<void(const ollama::ModelBody& body)> call);
   using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
   void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch);

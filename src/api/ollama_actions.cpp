@@ -72,9 +72,9 @@ void Api::Impl::ollama_ps(const ExchangePtr& exchange, const net::RouteParams&) 
 }
 
 // The body of a request about a model, and then what becomes of it.
-void Api::Impl::with_model(const ExchangePtr& exchange,
-                           Result<ollama::ModelBody> (*parse)(std::string_view),
-                           std::function<void(const ollama::ModelBody& body)> call) {
+void Api::Impl::about_model(const ExchangePtr& exchange,
+                            Result<ollama::ModelBody> (*parse)(std::string_view),
+                            std::function<void(const ollama::ModelBody& body)> call) {
   in_pool<ollama::ModelBody>(
       exchange, [parse](const std::string& body) { return parse(body); },
       [exchange, call = std::move(call)](const Result<ollama::ModelBody>& body) {
@@ -84,7 +84,7 @@ void Api::Impl::with_model(const ExchangePtr& exchange,
 }
 
 void Api::Impl::ollama_show(const ExchangePtr& exchange, const net::RouteParams&) {
-  with_model(exchange, &ollama::parse_show, [this, exchange](const ollama::ModelBody& body) {
+  about_model(exchange, &ollama::parse_show, [this, exchange](const ollama::ModelBody& body) {
     const Result<ModelDetails> model = model_store->find(ollama::bare_name(body.model));
     if (!model) return exchange->respond_error(ollama::not_found(body.model));
     exchange->respond_json(ollama::show_page(*model));
@@ -92,7 +92,7 @@ void Api::Impl::ollama_show(const ExchangePtr& exchange, const net::RouteParams&
 }
 
 void Api::Impl::ollama_pull(const ExchangePtr& exchange, const net::RouteParams&) {
-  with_model(exchange, &ollama::parse_pull, [this, exchange](const ollama::ModelBody& body) {
+  about_model(exchange, &ollama::parse_pull, [this, exchange](const ollama::ModelBody& body) {
     const auto answer = std::make_shared<ollama::PullAnswer>(exchange, body.stream);
     pulls.push_back(answer);
     answer->begin(*model_store, std::string(ollama::bare_name(body.model)));
@@ -101,7 +101,7 @@ void Api::Impl::ollama_pull(const ExchangePtr& exchange, const net::RouteParams&
 }
 
 void Api::Impl::ollama_delete(const ExchangePtr& exchange, const net::RouteParams&) {
-  with_model(exchange, &ollama::parse_delete, [this, exchange](const ollama::ModelBody& body) {
+  about_model(exchange, &ollama::parse_delete, [this, exchange](const ollama::ModelBody& body) {
     exchange->responder().on_closed([weak = std::weak_ptr(exchange)] {
       if (const ExchangePtr left = weak.lock()) left->abandon();
     });

@@ -174,7 +174,9 @@ std::string api_page(const std::vector<EndpointDoc>& endpoints) {
       "llama-server's.\n\nExamples are answers of the built-in model. A stream that fails ends "
       "with an event "
       "that "
-      "holds an error.\nClients can be generated from `/openapi.json`.\n\n| endpoint | what it "
+      "holds an error.\nClients can be generated from `/openapi.json`.\n\nOllama's endpoints "
+      "(`/api`) say errors as `{\"error\": text}`, and stream lines of JSON.\n\n| endpoint | what "
+      "it "
       "does | key |\n| --- | --- | --- |\n";
   for (const EndpointDoc& endpoint : endpoints)
     out.append("| `")

@@ -1,6 +1,6 @@
 // ModelStore: the models of this server by the names that requests may use: which there are, which
 // of them are loaded, and what management does with them. Protocols that show or change them are
-// written against it; served_model.h is the store of a server with one model.
+// written against it; only_model.h is the store of a server with one model.
 //
 // Threads: the loop's. The callbacks come on the loop, `done` once, perhaps before the function
 // returns.

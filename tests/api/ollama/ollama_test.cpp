@@ -381,6 +381,16 @@ TEST_F(OllamaPulls, AreTakenBackByDeleting) {
   EXPECT_EQ(error_of(remove(server, R"({"name":"org/other"})")), "404 model 'org/other' not found");
 }
 
+// A server that answers to any name still knows its own.
+TEST_F(OllamaPulls, AreTakenBackAlsoWhereAnyNameWillDo) {
+  TestOptions any = options();
+  any.config.any_name = true;
+  TestApi server(any);
+  EXPECT_EQ(remove(server, R"({"model":"org/name"})").status, 200);
+  EXPECT_EQ(remove(server, R"({"model":"m:latest"})").status, 400);
+  EXPECT_EQ(desk.asked(), std::vector<std::string>{"remove org/name"});
+}
+
 TEST_F(OllamaPulls, AskForTheScopeAdmin) {
   TestOptions keyed = options();
   keyed.config.api_keys = {{.secret = "k", .name = "k"}};

@@ -1,4 +1,4 @@
-#include "api/serving/served_model.h"
+#include "api/serving/only_model.h"
 
 #include <utility>
 
@@ -28,7 +28,7 @@ Error asks_no_hub() {
 
 }  // namespace
 
-ModelEntry ServedModel::entry() const {
+ModelEntry OnlyModel::entry() const {
   return {.name = serving_.config.model_id,
           .facts = serving_.config.facts,
           .abilities = abilities_of(serving_),
@@ -36,35 +36,35 @@ ModelEntry ServedModel::entry() const {
           .loaded = true};
 }
 
-std::vector<ModelEntry> ServedModel::list() const { return {entry()}; }
+std::vector<ModelEntry> OnlyModel::list() const { return {entry()}; }
 
-Result<ModelDetails> ServedModel::find(std::string_view name) const {
+Result<ModelDetails> OnlyModel::find(std::string_view name) const {
   WEIR_TRY(check_model(serving_.config, name));
   return ModelDetails{.entry = entry(),
                       .chat_template = serving_.config.chat_template_source,
                       .defaults = serving_.config.defaults};
 }
 
-void ServedModel::load(const std::string& name, std::optional<double>, Done done) {
+void OnlyModel::load(const std::string& name, std::optional<double>, Done done) {
   done(check_model(serving_.config, name));
 }
 
-void ServedModel::unload(const std::string& name, Done done) {
+void OnlyModel::unload(const std::string& name, Done done) {
   if (const Result<void> known = check_model(serving_.config, name); !known) return done(known);
   done(fail(ErrorCode::kUnsupported,
             "The model '" + serving_.config.model_id +
                 "' stays loaded: this server was started with it and has no other."));
 }
 
-std::function<void()> ServedModel::pull(const std::string& name, HubDesk::Progress progress,
-                                        Done done) {
+std::function<void()> OnlyModel::pull(const std::string& name, HubDesk::Progress progress,
+                                      Done done) {
   if (serving_.config.hub != nullptr)
     return serving_.config.hub->pull(name, std::move(progress), std::move(done));
   done(tl::unexpected(asks_no_hub()));
   return [] {};
 }
 
-void ServedModel::remove(const std::string& name, Done done) {
+void OnlyModel::remove(const std::string& name, Done done) {
   // Where any name will do, only its own are its own.
   const bool any = serving_.config.any_name && name != serving_.config.model_id;
   if (!any && check_model(serving_.config, name))

@@ -1,4 +1,4 @@
-// ServedModel: the ModelStore of a server that has one model, which stays loaded. What it pulls
+// OnlyModel: the ModelStore of a server that has one model, which stays loaded. What it pulls
 // lies in the cache until a server is started with it.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace weir::api {
 
-class ServedModel final : public ModelStore {
+class OnlyModel final : public ModelStore {
  public:
   // `tokens_max`: of one sequence at present. `serving` outlives it.
-  ServedModel(const ServingContext& serving, std::function<int32_t()> tokens_max)
+  OnlyModel(const ServingContext& serving, std::function<int32_t()> tokens_max)
       : serving_(serving), tokens_max_(std::move(tokens_max)) {}
 
   std::vector<ModelEntry> list() const override;
