@@ -22,10 +22,12 @@ int64_t model_bytes(const model::Model& model) {
          (experts == nullptr ? 0 : static_cast<int64_t>(experts->bank_bytes()));
 }
 
-// When the folder or the GGUF file was last changed, in seconds since the epoch; of what is
-// compiled in, the program.
+// When the GGUF file or config.json was written, in seconds since the epoch; of what is compiled in,
+// the program. A folder changes also where only a bundle of experts is put into it.
 int64_t modified(const card::ModelFiles& files) {
-  const std::string path = files.path().empty() ? "/proc/self/exe" : files.path();
+  std::string path = "/proc/self/exe";
+  if (!files.folder().empty())
+    path = files.gguf().empty() ? files.folder() + "/config.json" : files.path();
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
 }
