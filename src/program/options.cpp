@@ -44,12 +44,11 @@ constexpr std::array kReadsWords = {ReadsWord{"auto", ExpertReads::kAuto},
                                     ReadsWord{"pread", ExpertReads::kPread},
                                     ReadsWord{"buffered", ExpertReads::kBuffered},
                                     ReadsWord{"page-cache", ExpertReads::kPageCache}};
-using UiWord = Word<bool>;
-constexpr std::array kUiWords = {UiWord{"on", true}, UiWord{"off", false}};
 using ManageWord = Word<api::Manage>;
 constexpr std::array kManageWords = {ManageWord{"auto", api::Manage::kAuto},
                                      ManageWord{"on", api::Manage::kOn},
                                      ManageWord{"off", api::Manage::kOff}};
+constexpr std::array kOnWords = {Word<bool>{"on", true}, Word<bool>{"off", false}};
 using LevelWord = Word<log::Level>;
 constexpr std::array kLevelWords = {
     LevelWord{"debug", log::Level::kDebug}, LevelWord{"info", log::Level::kInfo},
@@ -304,8 +303,10 @@ const std::array kRows = {
         "scope, and without keys everybody who reaches it; auto: the same, but without keys only "
         "while it listens on nothing but loopback addresses and Unix sockets; off: nobody",
         "auto"},
-    Row{"ui", "on|off", Choice{choose<&Options::ui, kUiWords>}, kServeOnly, "Network",
+    Row{"ui", "on|off", Choice{choose<&Options::ui, kOnWords>}, kServeOnly, "Network",
         "A page for browsers at /: chat, models, figures, settings; off: a line of text", "on"},
+    Row{"ollama", "on|off", Choice{choose<&Options::ollama, kOnWords>}, kServeOnly, "Network",
+        "Whether Ollama's endpoints (/api) are there, for programs that speak nothing else", "on"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
         "Open connections; beyond, the longest idle is closed", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",

@@ -127,7 +127,7 @@ void Dashboard::listen(const ExchangePtr& exchange, const Source& source) {
   exchange->responder().on_closed([weak = std::weak_ptr(exchange)] {
     if (const ExchangePtr left = weak.lock()) left->abandon();
   });
-  exchange->start_stream();
+  exchange->start_stream("text/event-stream; charset=utf-8");
   exchange->responder().write(event_of(figures(source)));
   listeners_.push_back(exchange);
 }

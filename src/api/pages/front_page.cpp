@@ -51,6 +51,8 @@ void append_escaped(std::string& out, std::string_view text) {
 
 }  // namespace
 
+bool wants_text(std::string_view accept) { return accept.find("text/plain") != accept.npos; }
+
 std::string front_page_html(const FrontPage& page) {
   std::string out =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"

@@ -15,6 +15,10 @@ struct FrontPage {
   bool has_chat = true;    // The model has a chat template.
 };
 
+// The client asks for plain text by name, which no program does that only looks whether a server is
+// there. `accept`: the header's value, perhaps empty.
+bool wants_text(std::string_view accept);
+
 std::string front_page_html(const FrontPage& page);
 std::string front_page_text(const FrontPage& page);
 
