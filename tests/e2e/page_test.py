@@ -260,7 +260,7 @@ class PageTest(unittest.TestCase):
                 handler.json(real) if handler.headers["Authorization"] == "Bearer right"
                 else handler.error(401, "A key is missing, or wrong."))
         b.open(self.scripted.url)
-        b.wait("document.querySelector('dialog input[type=password]') === document.activeElement")
+        b.wait("document.querySelector('.composer') && document.activeElement.type === 'password'")
         b.type("wrong")
         b.press("Enter")
         b.wait("document.querySelector('dialog [role=alert]:not([hidden])')")
@@ -387,7 +387,8 @@ class PageTest(unittest.TestCase):
             document.querySelector('.turns').replaceChildren(place);
             const strangers = {STRANGERS};
             const ms = performance.now() - begin;
-            if (strangers.length > 0 || ms > 200) slow.push([text.slice(0, 80), strangers, ms]);
+            // Some 50 ms where nothing else runs; what is not linear takes seconds.
+            if (strangers.length > 0 || ms > 1000) slow.push([text.slice(0, 80), strangers, ms]);
           }}
           return slow;""")
         self.assertEqual(slow, [])

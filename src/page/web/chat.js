@@ -116,7 +116,7 @@ export class ChatScreen {
     this.composer.setBusy(answers.has(this.chat.record.id));
     this.scrollDown();
     this.list.refresh(this.chat.record.id);
-    if (!matchMedia("(pointer: coarse)").matches) this.composer.text.focus();
+    if (!matchMedia("(pointer: coarse)").matches && !document.querySelector("dialog[open]")) this.composer.text.focus();
   }
 
   go(id) {

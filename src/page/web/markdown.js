@@ -10,7 +10,7 @@ const kInlineMax = 8192;
 // Lists and quotes within each other.
 const kDepthMax = 8;
 // More blocks in one text are no answer; what follows them is shown plain.
-const kBlocksMax = 4000;
+const kBlocksMax = 2000;
 const kSchemes = new Set(["http:", "https:", "mailto:"]);
 
 function safeUrl(text) {
