@@ -404,8 +404,8 @@ class PageTest(unittest.TestCase):
         self.open()
         different = self.module("markdown.js", """
           const text = '# Title\\n\\nA *b* `c`\\n\\n- one\\n- two\\n\\n  more\\n- three\\n\\n' +
-            '| a | b |\\n|---|--:|\\n| 1 | 2 |\\n\\n```js\\nconst a = 1;\\n\\nlet b;\\n```\\n\\n> quote\\n> more\\n\\n' +
-            '1. x\\n2. y\\n\\nEnd [link](https://a.b/c).';
+            '| a | b |\\n|---|--:|\\n| 1 | 2 |\\n\\n```js\\nconst a = 1;\\n\\nlet b;\\n```\\n\\n' +
+            '> quote\\n> more\\n\\n1. x\\n2. y\\n\\nEnd [link](https://a.b/c).';
           const shape = (element) => element.innerHTML;
           const whole = document.createElement('div');
           whole.append(...it.markdown(text));
