@@ -44,8 +44,10 @@ struct BatchSlice {
   int32_t prompt_length = 0;
   kv::MemoryView memory;  // The sequence's, covering all positions of the slice.
   Mask mask{};
-  // Which of the model's adapters its weights come with; 0: none. (No model has any yet.)
+  // Which of the model's adapters its weights come with (Model::set_adapter()), and by what the
+  // adapter's own scale is multiplied; 0: none.
   int16_t adapter = 0;
+  float adapter_scale = 1;
   // Tells sequences apart from batch to batch; below ssd::StoreOptions::sequences_max.
   int32_t sequence = 0;
 };

@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include "base/check.h"
 #include "model/decoder.h"
 
 namespace weir::model {
@@ -24,6 +25,15 @@ Result<void> WeightFiles::check() const {
   for (const FileView& file : all) WEIR_TRY(file.check_unchanged());
   if (!fault.empty()) return fail(ErrorCode::kConfig, fault);
   return {};
+}
+
+Result<std::shared_ptr<const Adapter>> Model::bind_adapter(const card::AdapterCard&,
+                                                           int64_t) const {
+  return fail(ErrorCode::kUnsupported, "this model takes no adapters");
+}
+
+void Model::set_adapter(int32_t, std::shared_ptr<const Adapter>) {
+  CHECK(false && "a model without adapters");
 }
 
 const ssd::ExpertCatalogue* Model::expert_catalogue() const {

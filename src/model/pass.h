@@ -15,6 +15,7 @@
 #include "base/trace.h"
 #include "kernels/ops.h"
 #include "kv/kv_cache.h"
+#include "model/adapter.h"
 #include "model/batch.h"
 #include "model/model.h"
 #include "model/workspace.h"
@@ -43,6 +44,8 @@ struct Pass {
   int32_t prompt_begin = kNoPrompts;
   // Each member computes the inputs of sublayers for itself (Workspace::kOwnRows).
   bool own_inputs = false;
+  // The model's, where some slice has one; else null.
+  const AdapterTable* adapters = nullptr;
 
   int32_t rows() const { return batch.rows(); }
   RowRange all_rows() const { return {0, rows()}; }
@@ -78,11 +81,16 @@ struct Pass {
   }
 };
 
-// Columns of a product for some of the pass's rows (model/linear.h). It knows the rows' slices, and
-// so is the one place where what a row's adapter adds would be.
+// What the adapters of the rows' slices change of such a product (adapted_product.cpp).
+void apply_adapters(const Pass& pass, const Linear& weight, const Activations& in,
+                    const kernels::GemmRange& range);
+
+// Columns of a product for some of the pass's rows (model/linear.h), without bias. It knows the
+// rows' slices, and so is the one place where their adapters change it.
 inline void multiply(const Pass& pass, const Linear& weight, const Activations& in,
                      const kernels::GemmRange& range) {
   multiply(pass.ops, weight, in, range, pass.scratch());
+  if (pass.adapters != nullptr && weight.target >= 0) apply_adapters(pass, weight, in, range);
 }
 
 // Calls fn(block) for each block that this member claims.

@@ -45,8 +45,15 @@ struct FamilyComparison {
 // How many sequences run side by side.
 inline constexpr int32_t kFamilySequences = 5;
 
+// With which of the model's adapters the fixture is computed; what runs beside it has any of them.
+struct FamilyAdapters {
+  int16_t adapter = 0;
+  int64_t adapters = 0;
+};
+
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
-                                        ThreadTeam& team, kernels::FloatType kv_type);
+                                        ThreadTeam& team, kernels::FloatType kv_type,
+                                        const FamilyAdapters& with = {});
 
 // What is wrong, or nothing. `exact`: the logits must agree within the fixture's bound; otherwise
 // within what int8 activations and 16-bit keys and values explain.
