@@ -23,6 +23,7 @@
 #include "api/exchange/api_stats.h"
 #include "api/exchange/exchange.h"
 #include "api/memory/memory_cost.h"
+#include "api/pages/adapter_pages.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
 #include "api/prompt/protocol.h"
@@ -74,6 +75,11 @@ struct Api::Impl {
   void score(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void load_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
+  void unload_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
+  void adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
+  void set_adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
+  void render_adapters(std::string& page);
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
   void slots(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -145,6 +151,7 @@ struct Api::Impl {
   std::vector<QueueEntry> entries;  // For which room is being made in the queue.
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;
+  pages::AdapterUse adapter_use;
   bool draining = false;
   uint64_t next_request_id = 1;
   // Last, so that the work that it stops still finds everything else.

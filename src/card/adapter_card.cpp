@@ -357,7 +357,7 @@ Result<AdapterCard> AdapterReader::read_gguf(FileView weights) {
   std::vector<StoredTensor> tensors;
   for (const GgufTensor& tensor : header.tensors) {
     StoredTensor& out = tensors.emplace_back();
-    // The end stands behind the name of the tensor that is adapted.
+    // The end stands after the name of the tensor that is adapted.
     const size_t end = tensor.name.rfind(".lora_");
     const std::string_view adapted = std::string_view(tensor.name).substr(0, end);
     out.name = published_name(*architecture, adapted);

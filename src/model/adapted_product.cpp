@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/quant_layout.h"
+#include "model/adapter.h"
 
 namespace weir::model {
 
@@ -41,7 +42,7 @@ Part part_of(const Activations& in, const kernels::GemmRange& range, int32_t fir
   return part;
 }
 
-// Where the scratch has room for sums, behind what kernels use.
+// Where the scratch has room for sums, after what kernels use.
 float* own_sums(const Pass& pass) {
   return reinterpret_cast<float*>(static_cast<std::byte*>(pass.scratch()) + kernels::kScratchBytes);
 }
@@ -94,10 +95,9 @@ struct InnerBlocks {
   int32_t count = 0;
 };
 
-InnerBlocks blocks_of(const Pass& pass, const AdaptedRows::Group& group, const Linear& weight,
-                      int32_t ranks) {
+InnerBlocks blocks_of(const AdaptedRows::Group& group, const Linear& weight, int32_t ranks) {
   if (weight.target < 0) return {};
-  const AdaptedMatrix* matrix = pass.adapters->at(group.adapter)->find(weight.target);
+  const AdaptedMatrix* matrix = group.adapter->find(weight.target);
   if (matrix == nullptr || !matrix->low_rank()) return {};
   return {.matrix = matrix, .count = (matrix->outer.rank + ranks - 1) / ranks};
 }
@@ -137,16 +137,16 @@ void apply_adapters(const Pass& pass, const Linear& weight, const Activations& i
   for (int32_t m = 0, end = 0; m < range.rows; m = end) {
     const int32_t slice = pass.ws.slice[pass_row(in, range, m)];
     for (end = m + 1; end < range.rows && pass.ws.slice[pass_row(in, range, end)] == slice;) ++end;
-    const int16_t number = pass.batch.slices[static_cast<size_t>(slice)].adapter;
-    if (number == 0) continue;
-    const AdaptedMatrix* matrix = pass.adapters->at(number)->find(weight.target);
+    const Adapter* adapter = pass.batch.slices[static_cast<size_t>(slice)].adapter;
+    if (adapter == nullptr) continue;
+    const AdaptedMatrix* matrix = adapter->find(weight.target);
     if (matrix != nullptr) apply(pass, *matrix, part_of(in, range, m, end - m));
   }
 }
 
 void prepare_adapters(const Pass& pass, std::span<const Linear* const> weights,
                       const Activations& in, const RowRange& rows) {
-  if (pass.adapters == nullptr) return;
+  if (!pass.adapted) return;
   const trace::Scope scope(trace::Kind::kKernel, "adapters");
   const AdaptedRows& adapted = pass.ws.adapted;
   const std::span groups =
@@ -154,12 +154,12 @@ void prepare_adapters(const Pass& pass, std::span<const Linear* const> weights,
   const int32_t ranks = in.prompt_begin < rows.end ? kManyRanks : kFewRanks;
   int64_t total = 0;
   for (const AdaptedRows::Group& group : groups)
-    for (const Linear* weight : weights) total += blocks_of(pass, group, *weight, ranks).count;
+    for (const Linear* weight : weights) total += blocks_of(group, *weight, ranks).count;
   if (total == 0) return;
   claim_blocks(pass, total, [&](int64_t block) {
     for (const AdaptedRows::Group& group : groups)
       for (size_t w = 0; w < weights.size(); ++w) {
-        const InnerBlocks blocks = blocks_of(pass, group, *weights[w], ranks);
+        const InnerBlocks blocks = blocks_of(group, *weights[w], ranks);
         if (block >= 0 && block < blocks.count)
           compute_inner(pass, group, *blocks.matrix, static_cast<int32_t>(w),
                         static_cast<int32_t>(block) * ranks, ranks, in, rows);
@@ -172,8 +172,8 @@ void prepare_adapters(const Pass& pass, std::span<const Linear* const> weights,
 void adapt_embedding(const Pass& pass, const Linear& table, int32_t row, int32_t token,
                      float* out) {
   const BatchSlice& slice = slice_of(pass, row);
-  if (slice.adapter == 0 || table.target < 0) return;
-  const AdaptedMatrix* matrix = pass.adapters->at(slice.adapter)->find(table.target);
+  if (slice.adapter == nullptr || table.target < 0) return;
+  const AdaptedMatrix* matrix = slice.adapter->find(table.target);
   if (matrix == nullptr) return;
   if (matrix->whole.n > 0) read_row(pass.ops, matrix->whole, token, out);
   if (!matrix->low_rank()) return;

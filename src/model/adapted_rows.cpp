@@ -9,7 +9,7 @@ void AdaptedRows::plan(const Batch& batch) {
   int32_t used = 0;
   for (const BatchSlice& first : batch.slices) {
     const auto known = std::span(groups).first(static_cast<size_t>(group_count));
-    bool has_group = first.adapter == 0;
+    bool has_group = first.adapter == nullptr;
     for (const Group& group : known) has_group |= group.adapter == first.adapter;
     if (has_group) continue;
     CHECK(group_count < kAdaptersInPass);

@@ -1,7 +1,7 @@
 // AdaptedRows: which rows of a pass have which adapter, and what the inner halves of their products
 // have given (adapted_product.h). A part of the workspace.
 //
-// Threads: plan() is the leader's, before a barrier; `sums` are written by whoever claims them, in a
+// Threads: plan() is the leader's, before a barrier; a member writes the `sums` that it claims, in a
 // phase before the one that reads them.
 #pragma once
 
@@ -21,7 +21,7 @@ inline constexpr int32_t kPreparedWeights = 4;
 
 struct AdaptedRows {
   struct Group {
-    int16_t adapter = 0;
+    const Adapter* adapter = nullptr;
     std::span<const int32_t> rows;  // Of the pass, ascending.
     int32_t place = 0;              // Of the first one in `sums`.
   };

@@ -73,23 +73,4 @@ class Adapter {
   bool scales_ = true;
 };
 
-// A model's adapters by number, from 1 on.
-class AdapterTable {
- public:
-  explicit AdapterTable(int32_t count = 0) : adapters_(static_cast<size_t>(count)) {}
-
-  int32_t count() const { return static_cast<int32_t>(adapters_.size()); }
-  // REQUIRES: 1 <= number <= count(); no pass runs that has slices of that number.
-  void set(int32_t number, std::shared_ptr<const Adapter> adapter) {
-    adapters_[static_cast<size_t>(number - 1)] = std::move(adapter);
-  }
-  // Null: there is none.
-  const Adapter* at(int32_t number) const {
-    return number < 1 || number > count() ? nullptr : adapters_[static_cast<size_t>(number - 1)].get();
-  }
-
- private:
-  std::vector<std::shared_ptr<const Adapter>> adapters_;
-};
-
 }  // namespace weir::model

@@ -11,7 +11,7 @@
 namespace weir::model {
 
 Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
-    : ops_(ops), adapters_(options.adapters_max) {
+    : ops_(ops) {
   spec_ = std::move(spec);
   options_ = options;
   if (options.compute == Compute::kFast && ops.attend_prompt != ops.attend)
@@ -47,7 +47,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
                       {.int8 = fast,
                        .bf16_prompts = fast && ops_.prompts_in_bf16,
                        .quantise_bits = options_.quantise_bits,
-                       .adapters = options_.adapters_max > 0},
+                       .adapters = options_.adapter_rank > 0},
                       store_);
   if (options_.stream_experts) {
     WEIR_TRY(check_mapped());
@@ -98,7 +98,7 @@ Result<void> Decoder::make_workspace(int members) {
   sizes.hidden = spec_.hidden_size;
   sizes.logit_rows = std::min(options_.rows_max, kLogitRowsMax);
   sizes.vocab = spec_.vocab_size;
-  sizes.adapter_rank = options_.adapters_max > 0 ? options_.adapter_rank : 0;
+  sizes.adapter_rank = options_.adapter_rank;
   sizes.input_forms = scratch_.input_forms() | head_->forms();
   for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
   WEIR_ASSIGN(workspace_, Workspace::create(sizes, scratch_));
@@ -116,6 +116,7 @@ void Decoder::give_back_scratch() {
 
 Result<std::shared_ptr<const Adapter>> Decoder::bind_adapter(const card::AdapterCard& card,
                                                              int64_t bytes_max) const {
+  if (options_.adapter_rank == 0) return Model::bind_adapter(card, bytes_max);
   AdapterForm form = {.bf16 = options_.compute == Compute::kFast,
                       .paired_rows = paired_rows_,
                       .rank_max = options_.adapter_rank,
@@ -126,11 +127,6 @@ Result<std::shared_ptr<const Adapter>> Decoder::bind_adapter(const card::Adapter
       break;
     }
   return Adapter::bind(card, targets_, form, ops_);
-}
-
-void Decoder::set_adapter(int32_t number, std::shared_ptr<const Adapter> adapter) {
-  CHECK(number >= 1 && number <= adapters_.count());
-  adapters_.set(number, std::move(adapter));
 }
 
 int64_t Decoder::adapter_bytes() const {
@@ -203,10 +199,8 @@ Pass Decoder::make_pass(const Forward& run, int member) const {
   const int32_t rows = run.batch.rows();
   const bool slab = run.lane == Lane::kSlab;
   bool adapted = false;
-  for (const BatchSlice& slice : run.batch.slices) {
-    CHECK(slice.adapter == 0 || adapters_.at(slice.adapter) != nullptr);
-    adapted |= slice.adapter != 0;
-  }
+  for (const BatchSlice& slice : run.batch.slices) adapted |= slice.adapter != nullptr;
+  CHECK(!adapted || options_.adapter_rank > 0);
   CHECK(rows > 0 && rows <= (slab ? options_.slab_rows : options_.rows_max));
   return {.batch = run.batch,
           .kv = run.kv,
@@ -218,11 +212,11 @@ Pass Decoder::make_pass(const Forward& run, int member) const {
           .member = member,
           .prompt_begin = prompts_differ_from() ? run.batch.prompt_begin() : kNoPrompts,
           .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows,
-          .adapters = adapted ? &adapters_ : nullptr};
+          .adapted = adapted};
 }
 
 void Decoder::begin_rows(const Pass& pass) const {
-  if (pass.adapters != nullptr && pass.member == 0) pass.ws.adapted.plan(pass.batch);
+  if (pass.adapted && pass.member == 0) pass.ws.adapted.plan(pass.batch);
   claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "embed");
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);

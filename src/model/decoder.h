@@ -46,7 +46,6 @@ class Decoder final : public Model {
   void forward(const Forward& run, int member) override;
   Result<std::shared_ptr<const Adapter>> bind_adapter(const card::AdapterCard& card,
                                                       int64_t bytes_max) const override;
-  void set_adapter(int32_t number, std::shared_ptr<const Adapter> adapter) override;
   int64_t adapter_bytes() const override;
   void give_back_scratch() override;
 
@@ -69,7 +68,6 @@ class Decoder final : public Model {
   WeightTally tally_;
   std::vector<BoundModule> modules_;
   std::vector<AdapterTarget> targets_;  // Where there may be adapters.
-  AdapterTable adapters_;
   bool paired_rows_ = false;  // Of q and k, as AdapterForm says it.
   std::unique_ptr<ExpertBank> bank_;
   StreamedBank* streamed_ = nullptr;  // The bank, where experts are streamed.

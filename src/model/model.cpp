@@ -1,6 +1,5 @@
 #include "model/model.h"
 
-#include "base/check.h"
 #include "model/decoder.h"
 
 namespace weir::model {
@@ -30,10 +29,6 @@ Result<void> WeightFiles::check() const {
 Result<std::shared_ptr<const Adapter>> Model::bind_adapter(const card::AdapterCard&,
                                                            int64_t) const {
   return fail(ErrorCode::kUnsupported, "this model takes no adapters");
-}
-
-void Model::set_adapter(int32_t, std::shared_ptr<const Adapter>) {
-  CHECK(false && "a model without adapters");
 }
 
 const ssd::ExpertCatalogue* Model::expert_catalogue() const {

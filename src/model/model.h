@@ -49,8 +49,7 @@ struct ModelOptions {
   int32_t slab_rows = 0;
   // Matrices that are stored in floats are held in so many bits; 0: as they are stored.
   int32_t quantise_bits = 0;
-  // Adapters that may be set at a time, and their largest rank; 0: none.
-  int32_t adapters_max = 0;
+  // The largest rank of an adapter; 0: there are no adapters.
   int32_t adapter_rank = 0;
 };
 
@@ -184,9 +183,6 @@ class Model {
   // Any thread, after pack(), also while passes run. An error names what does not fit the model.
   virtual Result<std::shared_ptr<const Adapter>> bind_adapter(const card::AdapterCard& card,
                                                               int64_t bytes_max) const;
-  // Slices of BatchSlice::adapter `number` come with it from then on; null: there is none.
-  // REQUIRES: 1 <= number <= ModelOptions::adapters_max; no pass is begun that has such slices.
-  virtual void set_adapter(int32_t number, std::shared_ptr<const Adapter> adapter);
   // What an adapter of every linear layer outside experts takes, of the largest rank.
   virtual int64_t adapter_bytes() const { return 0; }
 

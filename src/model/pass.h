@@ -15,7 +15,6 @@
 #include "base/trace.h"
 #include "kernels/ops.h"
 #include "kv/kv_cache.h"
-#include "model/adapter.h"
 #include "model/batch.h"
 #include "model/model.h"
 #include "model/workspace.h"
@@ -44,8 +43,8 @@ struct Pass {
   int32_t prompt_begin = kNoPrompts;
   // Each member computes the inputs of sublayers for itself (Workspace::kOwnRows).
   bool own_inputs = false;
-  // The model's, where some slice has one; else null.
-  const AdapterTable* adapters = nullptr;
+  // Some slice has an adapter.
+  bool adapted = false;
 
   int32_t rows() const { return batch.rows(); }
   RowRange all_rows() const { return {0, rows()}; }
@@ -90,7 +89,7 @@ void apply_adapters(const Pass& pass, const Linear& weight, const Activations& i
 inline void multiply(const Pass& pass, const Linear& weight, const Activations& in,
                      const kernels::GemmRange& range) {
   multiply(pass.ops, weight, in, range, pass.scratch());
-  if (pass.adapters != nullptr && weight.target >= 0) apply_adapters(pass, weight, in, range);
+  if (pass.adapted && weight.target >= 0) apply_adapters(pass, weight, in, range);
 }
 
 // Calls fn(block) for each block that this member claims.

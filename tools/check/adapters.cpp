@@ -57,7 +57,7 @@ class Prompts {
   Prompts(model::Model& model, Session& session)
       : session_(session), vocab_(static_cast<size_t>(model.spec().vocab_size)) {}
 
-  void add(std::span<const int32_t> ids, int16_t adapter) {
+  void add(std::span<const int32_t> ids, const model::Adapter* adapter) {
     const auto sequence = static_cast<int32_t>(slices_.size());
     session_.begin(sequence, static_cast<int32_t>(ids.size()));
     slices_.push_back(
@@ -91,7 +91,6 @@ class AdapterCheck {
     const model::ModelOptions options = {.compute = runtime_.compute,
                                          .rows_max = 256,
                                          .context_max = 512,
-                                         .adapters_max = static_cast<int32_t>(folders.size()),
                                          .adapter_rank = kRankMax};
     WEIR_ASSIGN(model_, model::Model::load(card, options, *runtime_.ops, *runtime_.team));
     for (const std::string& folder : folders) {
@@ -99,14 +98,14 @@ class AdapterCheck {
       WEIR_ASSIGN(const card::AdapterCard adapter, card::AdapterCard::open(folder));
       WEIR_ASSIGN(auto bound, model_->bind_adapter(adapter, kBytesMax));
       candidates_.push_back(std::move(candidate));
-      model_->set_adapter(static_cast<int32_t>(candidates_.size()), std::move(bound));
+      adapters_.push_back(std::move(bound));
     }
     return {};
   }
 
   // The model without an adapter, beside sequences with one.
   Result<void> check_base(const FamilyFixture& fixture, std::span<const float> base) {
-    WEIR_ASSIGN(const FamilyComparison c, compare(fixture, 0));
+    WEIR_ASSIGN(const FamilyComparison c, compare(fixture, nullptr));
     const std::string name = name_ + ", beside adapters";
     if (!same_bits(c.logits, base))
       report_.fail(name, "expected the logits of the model that takes no adapters to the last bit, "
@@ -123,7 +122,7 @@ class AdapterCheck {
       const Candidate& candidate = candidates_[i];
       const std::string name = name_ + "/" + candidate.fixture.name;
       WEIR_ASSIGN(const FamilyComparison c,
-                  compare(candidate.fixture, static_cast<int16_t>(i + 1)));
+                  compare(candidate.fixture, adapters_[i].get()));
       std::string failure = family_failure(candidate.fixture, c, exact());
       WEIR_ASSIGN(const double other, base_prompt_difference(base, i));
       if (failure.empty() && exact() && other > static_cast<double>(candidate.fixture.bound))
@@ -144,16 +143,17 @@ class AdapterCheck {
   // The base's prompt with and without each adapter, in one batch and one by one.
   Result<void> check_batch(const FamilyFixture& base) {
     const std::string name = name_ + ", all adapters in one batch";
-    const auto count = static_cast<int16_t>(candidates_.size());
+    const auto at = [&](size_t number) { return number == 0 ? nullptr : adapters_[number - 1].get(); };
+    const size_t count = adapters_.size();
     WEIR_ASSIGN(Session session, open_session(base));
     Prompts together(*model_, session);
-    for (int16_t number = 0; number <= count; ++number) together.add(base.input_ids, number);
+    for (size_t number = 0; number <= count; ++number) together.add(base.input_ids, at(number));
     together.run();
-    for (int16_t number = 0; number <= count; ++number) {
+    for (size_t number = 0; number <= count; ++number) {
       Prompts alone(*model_, session);
-      alone.add(base.input_ids, number);
+      alone.add(base.input_ids, at(number));
       alone.run();
-      if (!same_bits(alone.logits(0), together.logits(static_cast<size_t>(number)))) {
+      if (!same_bits(alone.logits(0), together.logits(number))) {
         report_.fail(name, "adapter " + std::to_string(number) +
                                ": expected the logits that it has alone to the last bit, found a "
                                "difference");
@@ -169,9 +169,9 @@ class AdapterCheck {
     return runtime_.compute == model::Compute::kExact &&
            runtime_.kv_type == kernels::FloatType::kF32;
   }
-  Result<FamilyComparison> compare(const FamilyFixture& fixture, int16_t adapter) {
+  Result<FamilyComparison> compare(const FamilyFixture& fixture, const model::Adapter* adapter) {
     return compare_family(fixture, *model_, *runtime_.team, runtime_.kv_type,
-                          {.adapter = adapter, .adapters = std::ssize(candidates_)});
+                          {.adapter = adapter, .others = adapters_});
   }
   Result<Session> open_session(const FamilyFixture& base) {
     return Session::create(*model_, *runtime_.team,
@@ -184,7 +184,7 @@ class AdapterCheck {
     if (expected.empty()) return 0.0;
     WEIR_ASSIGN(Session session, open_session(base));
     Prompts prompt(*model_, session);
-    prompt.add(base.input_ids, static_cast<int16_t>(i + 1));
+    prompt.add(base.input_ids, adapters_[i].get());
     prompt.run();
     if (prompt.logits(0).size() != expected.size())
       return fail(ErrorCode::kConfig, "base_prompt_logits: expected " +
@@ -198,6 +198,7 @@ class AdapterCheck {
   Report& report_;
   std::unique_ptr<model::Model> model_;
   std::vector<Candidate> candidates_;
+  std::vector<std::shared_ptr<const model::Adapter>> adapters_;  // Of the candidates.
 };
 
 }  // namespace

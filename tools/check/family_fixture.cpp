@@ -86,7 +86,10 @@ class Greedy {
 // Decodes in sequence 0; `others` run beside it, each fed one more token a step.
 Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, size_t chunk,
                   int32_t others, const FamilyAdapters& with) {
-  const auto of_other = [&](int32_t s) { return static_cast<int16_t>(s % (with.adapters + 1)); };
+  const auto of_other = [&](int32_t s) -> const model::Adapter* {
+    const size_t which = static_cast<size_t>(s) % (with.others.size() + 1);
+    return which == 0 ? nullptr : with.others[which - 1].get();
+  };
   Greedy greedy(fixture, vocab);
   const auto prompt = static_cast<int32_t>(fixture.input_ids.size());
   for (int32_t s = 0; s <= others; ++s) session.begin(s, s == 0 ? prompt : 1);

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,8 +49,8 @@ inline constexpr int32_t kFamilySequences = 5;
 
 // With which of the model's adapters the fixture is computed; what runs beside it has any of them.
 struct FamilyAdapters {
-  int16_t adapter = 0;
-  int64_t adapters = 0;
+  const model::Adapter* adapter = nullptr;
+  std::span<const std::shared_ptr<const model::Adapter>> others{};
 };
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,

@@ -4,6 +4,7 @@
 
 #include "api/exchange/exchange.h"
 #include "api/openai/chat_shape.h"
+#include "api/serving/model_name.h"
 
 namespace weir::api::openai {
 
@@ -23,7 +24,7 @@ class OpenAiProtocol final : public Protocol {
                                  const PrepareInput& in) override {
     WEIR_ASSIGN(const Request request,
                 parse_generate(facts_.endpoint, in.body, {serving.config.vocab_size}));
-    facts_.model = serving.config.model_id;
+    facts_.model = model_shown(serving.config, request.model);
     facts_.stream = request.stream;
     facts_.choices_per_prompt = request.candidates_per_prompt();
     facts_.include_usage = request.include_usage;

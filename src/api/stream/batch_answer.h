@@ -17,6 +17,7 @@
 #include "api/memory/memory_lease.h"
 #include "api/memory/prompt_list.h"
 #include "api/prompt/prepare.h"
+#include "api/serving/adapters.h"
 #include "api/stream/stream.h"
 
 namespace weir::api {
@@ -49,6 +50,7 @@ struct PreparedBatch {
   size_t request_bytes = 0;  // Of a request beside its prompt.
   size_t lent_bytes = 0;     // The most that requests may take which the engine has.
   int32_t priority = 0;
+  ChosenAdapter adapter;
   std::unique_ptr<BatchTask> task;
   Ignored ignored;  // What the answer does not do of what was asked.
 };

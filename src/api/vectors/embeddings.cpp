@@ -161,7 +161,7 @@ Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBu
   WEIR_ASSIGN(const EmbeddingRequest request,
               parse_embedding(in.body, serving.config.hidden_size,
                               RequestLimits{serving.config.vocab_size}));
-  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_ASSIGN(ChosenAdapter adapter, choose_model(serving.config, request.model));
   if (!serving.config.embedding.refusal.empty())
     return weir::fail(ErrorCode::kUnsupported,
                       "Unsupported: this model's embeddings (" + serving.config.embedding.refusal +
@@ -174,6 +174,7 @@ Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBu
       .dimensions = static_cast<size_t>(request.dimensions.value_or(serving.config.hidden_size)),
       .norm = request.norm.value_or(serving.config.embedding.normalise ? kNormEuclid : kNormNone)};
   PreparedBatch batch;
+  batch.adapter = std::move(adapter);
   batch.ignored = request.ignored;
   batch.request_bytes = pooled_request_bytes(static_cast<size_t>(serving.config.hidden_size));
   batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());

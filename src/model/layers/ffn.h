@@ -64,7 +64,7 @@ struct FfnWeights {
  private:
   // Floats are read later, or an adapter of some row may read them.
   bool keeps_floats(const Pass& pass) const {
-    return down.reads_floats() || finishes_rows() || (pass.adapters != nullptr && down.target >= 0);
+    return down.reads_floats() || finishes_rows() || (pass.adapted && down.target >= 0);
   }
   void cut_rows(const Pass& pass, const Inner& out, int32_t begin, int32_t end) const;
   // Writes the activated columns to out.y, as floats; `spare` has its shape.
