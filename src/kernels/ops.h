@@ -430,9 +430,9 @@ struct Ops {
   // from 0, of the number / kFloat8Unit times x. The same bits on every ISA.
   void (*gemm_float8_f32)(const Float8Matrix& w, const float* x, int64_t x_stride,
                           const GemmRange& range, void* scratch);
-  // y[m][c] += sum over r of t[m][r] * B[c][r], for rows t of rank numbers, t_stride apart; the range
-  // has no index. The sum ascends in r, one fma after the other from 0, and is then added. The same
-  // bits on every ISA.
+  // y[m][c] += (s[0] + s[1]) + (s[2] + s[3]), s[p] the sum of t[m][r] * B[c][r] over r = p, p + 4,
+  // ..., one fma after the other from 0, for rows t of rank numbers, t_stride apart; the range has
+  // no index. The same bits on every ISA.
   void (*add_low_rank)(const LowRank& b, const float* t, int64_t t_stride, const GemmRange& range);
   // Row r of a matrix, widened: the embedding lookup. REQUIRES: row < n.
   void (*dequantise_row)(const QuantMatrix& w, int32_t row, float* out);

@@ -9,6 +9,18 @@ namespace weir::model {
 
 namespace {
 
+constexpr int64_t kLine = 64;
+// Of so many rows, products wait for memory; of more, for the multipliers.
+constexpr int32_t kFewRows = 16;
+
+// `count` runs of `bytes` bytes, `stride` bytes apart, into the second-level cache, a line of each in
+// turn: memory gives more to a core that reads several pages at a time.
+void fetch(const void* memory, int64_t bytes, int64_t count = 1, int64_t stride = 0) {
+  const auto* begin = static_cast<const std::byte*>(memory);
+  for (int64_t at = 0; at < bytes; at += kLine)
+    for (int64_t i = 0; i < count; ++i) __builtin_prefetch(begin + i * stride + at, 0, 2);
+}
+
 // Ranks of a claim: what a tile of few rows takes at once (4), or of prompts (16).
 constexpr int32_t kFewRanks = 4, kManyRanks = 16;
 
@@ -52,7 +64,7 @@ void add_outer(const Pass& pass, const AdaptedMatrix& matrix, const Part& part) 
   kernels::GemmRange range = part.range;
   range.index = nullptr;
   if (part.in.prepared >= 0) {
-    // Of rows of one slice the sums are neighbours.
+    // Of neighbours with one adapter the sums are neighbours too.
     const int32_t place = adapted.place[pass_row(part.in, part.range, 0)];
     return pass.ops.add_low_rank(matrix.outer, adapted.sum(place, part.in.prepared),
                                  adapted.stride(), range);
@@ -76,7 +88,7 @@ void add_outer(const Pass& pass, const AdaptedMatrix& matrix, const Part& part) 
   }
 }
 
-// Rows of one slice.
+// Rows of one adapter.
 void apply(const Pass& pass, const AdaptedMatrix& matrix, const Part& part) {
   const kernels::GemmRange& range = part.range;
   if (matrix.whole.n > 0) multiply(pass.ops, matrix.whole, part.in, range, pass.scratch());
@@ -116,6 +128,10 @@ void compute_inner(const Pass& pass, const AdaptedRows::Group& group, const Adap
   part.floats.rows =
       static_cast<const std::byte*>(part.floats.rows) +
       int64_t{first} * part.k * kernels::float_type_bytes(part.floats.type);
+  if (some.size() <= kFewRows) {
+    const int64_t row_bytes = int64_t{part.k} * kernels::float_type_bytes(part.floats.type);
+    fetch(part.floats.rows, row_bytes, part.n, row_bytes);
+  }
   const AdaptedRows& adapted = pass.ws.adapted;
   float* const sums = adapted.sum(place, weight) + first;
   multiply(pass.ops, part, in,
@@ -132,12 +148,30 @@ void compute_inner(const Pass& pass, const AdaptedRows::Group& group, const Adap
 
 }  // namespace
 
+// Each adapter's columns are a short run of their own, which no prefetcher of the processor sees
+// coming.
+void fetch_adapters(const Pass& pass, const Linear& weight, const kernels::GemmRange& range) {
+  if (range.rows > kFewRows) return;
+  const AdaptedRows& adapted = pass.ws.adapted;
+  for (const AdaptedRows::Group& group :
+       std::span(adapted.groups).first(static_cast<size_t>(adapted.group_count))) {
+    const AdaptedMatrix* matrix = group.adapter->find(weight.target);
+    if (matrix == nullptr || !matrix->low_rank()) continue;
+    const int64_t column_bytes =
+        int64_t{matrix->outer.rank} * kernels::float_type_bytes(matrix->outer.type);
+    fetch(static_cast<const std::byte*>(matrix->outer.blocks) + range.begin * column_bytes,
+          (range.end - range.begin) * column_bytes);
+  }
+}
+
 void apply_adapters(const Pass& pass, const Linear& weight, const Activations& in,
                     const kernels::GemmRange& range) {
+  const auto adapter_of = [&](int32_t m) {
+    return slice_of(pass, pass_row(in, range, m)).adapter;
+  };
   for (int32_t m = 0, end = 0; m < range.rows; m = end) {
-    const int32_t slice = pass.ws.slice[pass_row(in, range, m)];
-    for (end = m + 1; end < range.rows && pass.ws.slice[pass_row(in, range, end)] == slice;) ++end;
-    const Adapter* adapter = pass.batch.slices[static_cast<size_t>(slice)].adapter;
+    const Adapter* adapter = adapter_of(m);
+    for (end = m + 1; end < range.rows && adapter_of(end) == adapter;) ++end;
     if (adapter == nullptr) continue;
     const AdaptedMatrix* matrix = adapter->find(weight.target);
     if (matrix != nullptr) apply(pass, *matrix, part_of(in, range, m, end - m));

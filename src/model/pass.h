@@ -80,7 +80,9 @@ struct Pass {
   }
 };
 
-// What the adapters of the rows' slices change of such a product (adapted_product.cpp).
+// What the adapters of the rows' slices change of such a product, and what of them is fetched while
+// the product itself is computed (adapted_product.cpp).
+void fetch_adapters(const Pass& pass, const Linear& weight, const kernels::GemmRange& range);
 void apply_adapters(const Pass& pass, const Linear& weight, const Activations& in,
                     const kernels::GemmRange& range);
 
@@ -88,8 +90,10 @@ void apply_adapters(const Pass& pass, const Linear& weight, const Activations& i
 // rows' slices, and so is the one place where their adapters change it.
 inline void multiply(const Pass& pass, const Linear& weight, const Activations& in,
                      const kernels::GemmRange& range) {
+  const bool adapted = pass.adapted && weight.target >= 0;
+  if (adapted) fetch_adapters(pass, weight, range);
   multiply(pass.ops, weight, in, range, pass.scratch());
-  if (pass.adapted && weight.target >= 0) apply_adapters(pass, weight, in, range);
+  if (adapted) apply_adapters(pass, weight, in, range);
 }
 
 // Calls fn(block) for each block that this member claims.

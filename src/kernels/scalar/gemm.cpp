@@ -89,11 +89,11 @@ void add_low_rank(const LowRank& b, const float* t, int64_t t_stride, const Gemm
     for (int32_t column = range.begin; column < range.end; ++column) {
       const int64_t first =
           int64_t{column / kBlockRows} * b.rank * kBlockRows + column % kBlockRows;
-      float sum = 0;
+      float s[4] = {0, 0, 0, 0};
       for (int32_t r = 0; r < b.rank; ++r)
-        sum = std::fma(t[m * t_stride + r],
-                       widen(b.type, b.blocks, first + int64_t{r} * kBlockRows), sum);
-      y[column] += sum;
+        s[r % 4] = std::fma(t[m * t_stride + r],
+                            widen(b.type, b.blocks, first + int64_t{r} * kBlockRows), s[r % 4]);
+      y[column] += (s[0] + s[1]) + (s[2] + s[3]);
     }
   }
 }
