@@ -1,5 +1,8 @@
 // The endpoints about adapters: vLLM's, and llama-server's.
 #include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "api/api_impl.h"
 #include "api/pages/adapter_pages.h"
@@ -14,6 +17,18 @@ void respond_text(Exchange& exchange, const Result<std::string>& text) {
 }
 
 }  // namespace
+
+std::vector<FieldDoc> load_adapter_fields() {
+  return {{"lora_name", "string", "The name by which requests ask for it (model).",
+           Treatment::kHonoured, 0, 0, true},
+          {"lora_path", "string",
+           "A folder or GGUF file below --lora-dir, or ORG/NAME in the hub's cache.",
+           Treatment::kHonoured, 0, 0, true}};
+}
+
+std::vector<FieldDoc> unload_adapter_fields() {
+  return {{"lora_name", "string", "Its name.", Treatment::kHonoured, 0, 0, true}};
+}
 
 // Read in the pool: no step waits for it.
 void Api::Impl::load_adapter(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -37,6 +37,10 @@
 
 namespace weir::api {
 
+// Of bodies that adapter_actions.cpp reads.
+std::vector<FieldDoc> load_adapter_fields();
+std::vector<FieldDoc> unload_adapter_fields();
+
 struct Api::Impl {
   explicit Impl(ApiConfig config_in);
 

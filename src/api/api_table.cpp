@@ -12,7 +12,6 @@
 #include "api/llama/infill.h"
 #include "api/llama/token_endpoints.h"
 #include "api/openai/request_fields.h"
-#include "api/pages/adapter_pages.h"
 #include "api/responses/responses.h"
 #include "api/vectors/embeddings.h"
 #include "api/vectors/rerank_request.h"
@@ -79,11 +78,11 @@ struct Api::Impl::Table {
       {{"POST", "/v1/load_lora_adapter",
         "Loads an adapter (LoRA) from below --lora-dir, or from the hub's cache: lora_name, "
         "lora_path (vLLM).",
-        kAdmin, &pages::load_adapter_fields},
+        kAdmin, &load_adapter_fields},
        &Impl::load_adapter},
       {{"POST", "/v1/unload_lora_adapter",
         "Forgets an adapter: lora_name (vLLM). Requests that have it are answered.", kAdmin,
-        &pages::unload_adapter_fields},
+        &unload_adapter_fields},
        &Impl::unload_adapter},
       {{"GET", "/lora-adapters",
         "The adapters, and by what scale each counts where a request asks for none (llama.cpp).",

@@ -62,18 +62,6 @@ Result<std::string> unload_adapter(Adapters* adapters, std::string_view body) {
   return "Success: LoRA adapter '" + std::string(name) + "' removed successfully.";
 }
 
-std::vector<FieldDoc> load_adapter_fields() {
-  return {{"lora_name", "string", "The name by which requests ask for it (model).",
-           Treatment::kHonoured, 0, 0, true},
-          {"lora_path", "string",
-           "A folder or GGUF file below --lora-dir, or ORG/NAME in the hub's cache.",
-           Treatment::kHonoured, 0, 0, true}};
-}
-
-std::vector<FieldDoc> unload_adapter_fields() {
-  return {{"lora_name", "string", "Its name.", Treatment::kHonoured, 0, 0, true}};
-}
-
 std::string adapter_scales_page(const Adapters* adapters) {
   std::string body;
   JsonWriter json(body);

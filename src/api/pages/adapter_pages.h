@@ -8,9 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "api/reference/endpoint_table.h"
 #include "api/serving/adapters.h"
 #include "api/serving/api_config.h"
 #include "api/stream/open_request.h"
@@ -26,9 +24,6 @@ void write_adapter(JsonWriter& json, const ApiConfig& config, const ServedAdapte
 // vLLM's: {"lora_name", "lora_path"}; the text of its answer. Slow: reads the adapter.
 Result<std::string> load_adapter(Adapters* adapters, std::string_view body, int64_t now);
 Result<std::string> unload_adapter(Adapters* adapters, std::string_view body);
-
-std::vector<FieldDoc> load_adapter_fields();
-std::vector<FieldDoc> unload_adapter_fields();
 
 // llama-server's: [{id, path, scale}], where the scale is that of requests which ask for none; and
 // [{id, scale}], which sets it.

@@ -179,6 +179,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
               output_limits(serving.config, in, protocol, request, prompts));
 
   PreparedAnswer answer;
+  answer.model = model_shown(serving.config, request.model);
   AnswerOptions& options = answer.options = answer_options(protocol, request);
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
   WEIR_ASSIGN(const sample::SamplingParams sampling, sampling_of(serving, request, seed));

@@ -17,7 +17,6 @@
 #include "api/memory/memory_lease.h"
 #include "api/memory/prompt_list.h"
 #include "api/prompt/prepare.h"
-#include "api/serving/adapters.h"
 #include "api/stream/stream.h"
 
 namespace weir::api {
