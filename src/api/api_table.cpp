@@ -92,8 +92,8 @@ struct Api::Impl::Table {
         "Sets these scales: [{id, scale}], one at most that is not 0 (llama.cpp).", kAdmin},
        &Impl::set_adapter_scales},
       {{"GET", "/models/search",
-        "Models of the hub for the words in ?q=, and whether they run here; without words, the "
-        "built-in catalogue.",
+        "Models of the hub for the words in ?q=, and whether they run here; without, the "
+        "catalogue.",
         kAdmin},
        &Impl::search_models},
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &llama::tokenize_fields},
