@@ -44,20 +44,20 @@ void write_adapter(JsonWriter& json, const ApiConfig& config, const ServedAdapte
 }
 
 Result<std::string> load_adapter(Adapters* adapters, std::string_view body, int64_t now) {
-  if (adapters == nullptr) return tl::unexpected(no_adapters());
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   WEIR_ASSIGN(const std::string_view name, required_string("", object, "lora_name"));
   WEIR_ASSIGN(const std::string_view path, required_string("", object, "lora_path"));
+  if (adapters == nullptr) return tl::unexpected(no_adapters());
   WEIR_TRY(adapters->load(std::string(name), std::string(path), now));
   return "Success: LoRA adapter '" + std::string(name) + "' added successfully.";
 }
 
 Result<std::string> unload_adapter(Adapters* adapters, std::string_view body) {
-  if (adapters == nullptr) return tl::unexpected(no_adapters());
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
   WEIR_ASSIGN(const JsonObject object, body_object(doc));
   WEIR_ASSIGN(const std::string_view name, required_string("", object, "lora_name"));
+  if (adapters == nullptr) return tl::unexpected(no_adapters());
   WEIR_TRY(adapters->remove(std::string(name)));
   return "Success: LoRA adapter '" + std::string(name) + "' removed successfully.";
 }
@@ -79,10 +79,10 @@ std::string adapter_scales_page(const Adapters* adapters) {
 }
 
 Result<std::string> set_adapter_scales(Adapters* adapters, std::string_view body) {
-  if (adapters == nullptr) return tl::unexpected(no_adapters());
   // Without a body: none of them counts.
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body.empty() ? "[]" : body));
   WEIR_ASSIGN(const std::vector<AdapterScale> scales, parse_adapter_scales("body", doc.root()));
+  if (adapters == nullptr) return tl::unexpected(no_adapters());
   WEIR_TRY(adapters->set_defaults(scales));
   return std::string("{\"success\":true}");
 }

@@ -80,6 +80,8 @@ const std::map<std::string, std::vector<std::string>> kBodies = {
     {"/v1/rerank", {R"("query":"q","documents":["A"])", R"("query":"q","texts":["A"])"}},
     {"/v2/rerank", {R"("query":"q","documents":["A"])"}},
     {"/v1/score", {R"("text_1":"q","text_2":"A")", R"("queries":"q","documents":"A")"}},
+    {"/v1/load_lora_adapter", {R"("lora_name":"a","lora_path":"b")"}},
+    {"/v1/unload_lora_adapter", {R"("lora_name":"a")"}},
     {"/tokenize",
      {R"("content":"A")", R"("prompt":"A")", R"("messages":[{"role":"user","content":"x"}])"}},
     {"/detokenize", {R"("tokens":[65])"}},
@@ -127,9 +129,10 @@ void check_field(const TestApi& server, const std::string& path, const FieldDoc&
   bool named = false;  // A 400 in one of the bodies that names the field.
   std::string seen;
   for (const std::string& body : kBodies.at(path)) {
-    const int usual = server.post(path, "{" + body + "}").status;
+    const std::string json = "Content-Type: application/json\r\n";
+    const int usual = server.post(path, "{" + body + "}", json).status;
     const auto with = [&](const std::string& value) {
-      return server.post(path, "{" + key + value + "," + body + "}");
+      return server.post(path, "{" + key + value + "," + body + "}", json);
     };
     const auto answer = with(refused ? right_value(field.type) : wrong_value(field.type));
     named = named || (answer.status == 400 && param_of(answer.body).starts_with(field.name));
