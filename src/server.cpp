@@ -24,6 +24,7 @@
 #include "net/http.h"
 #include "net/loop.h"
 #include "net/tls.h"
+#include "program/adapters.h"
 #include "program/allocator.h"
 #include "program/api_config.h"
 #include "program/expert_watch.h"
@@ -133,6 +134,7 @@ class Server {
   bool stopped_ = false;
   steady_clock::time_point drain_begin_;  // After --drain-delay.
 
+  std::unique_ptr<api::Adapters> adapters_;  // Null: the model takes none.
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<exec::Executor> executor_;
   std::unique_ptr<sched::Engine> engine_;
@@ -343,6 +345,7 @@ Result<void> Server::load(ThreadTeam& team) {
   plan_ = std::move(loaded->plan);
   model_ = std::move(loaded->model);
   executor_ = std::move(loaded->executor);
+  WEIR_ASSIGN(adapters_, load_adapters(options_, *model_, plan_));
 
   sched::EngineOptions engine_options = plan_engine(options_, plan_);
   engine_options.on_rest = [this, &team] {
@@ -362,6 +365,7 @@ Result<void> Server::load(ThreadTeam& team) {
 void Server::become_ready(TextParts text) {
   text_ = std::make_unique<TextParts>(std::move(text));
   api::ApiConfig config = api_config(options_, choice_, *model_, plan_, *text_);
+  config.adapters = adapters_.get();
   config.engine = &handle_;
   config.loop = &loop_;
   config.api_keys = keys_;

@@ -27,6 +27,7 @@
 #include "api/ollama/model_pages.h"
 #include "api/ollama/protocol.h"
 #include "api/ollama/pull_answer.h"
+#include "api/pages/adapter_pages.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
 #include "api/prompt/protocol.h"
@@ -40,6 +41,10 @@
 #include "net/routes.h"
 
 namespace weir::api {
+
+// Of bodies that adapter_actions.cpp reads.
+std::vector<FieldDoc> load_adapter_fields();
+std::vector<FieldDoc> unload_adapter_fields();
 
 struct Api::Impl {
   explicit Impl(ApiConfig config_in);
@@ -90,6 +95,11 @@ struct Api::Impl {
   void ollama_refuse(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void load_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
+  void unload_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
+  void adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
+  void set_adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
+  void render_adapters(std::string& page);
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
   void tokenizer_info(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -172,6 +182,7 @@ struct Api::Impl {
   std::vector<QueueEntry> entries;  // For which room is being made in the queue.
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;
+  pages::AdapterUse adapter_use;
   bool draining = false;
   uint64_t next_request_id = 1;
   // Last, so that the work that it stops still finds everything else.

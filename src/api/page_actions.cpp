@@ -185,6 +185,7 @@ void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
                            .open_max = config.engine->queue_max()};
   std::string page = metrics_page(stats, config.engine->stats(), http_stats, facts);
   render_keys(page, keys);
+  render_adapters(page);
   if (more_metrics) more_metrics(page);
   exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8", page);
 }

@@ -23,6 +23,7 @@
 #include "model/spec.h"
 
 namespace weir::card {
+class AdapterCard;
 struct ModelCard;
 }  // namespace weir::card
 
@@ -35,6 +36,7 @@ struct StoreOptions;
 
 namespace weir::model {
 
+class Adapter;
 class StreamedBank;
 
 struct ModelOptions {
@@ -47,6 +49,8 @@ struct ModelOptions {
   int32_t slab_rows = 0;
   // Matrices that are stored in floats are held in so many bits; 0: as they are stored.
   int32_t quantise_bits = 0;
+  // The largest rank of an adapter; 0: there are no adapters.
+  int32_t adapter_rank = 0;
 };
 
 // Rows of numbers that a pass gives, one after another.
@@ -175,6 +179,13 @@ class Model {
                int member) {
     forward({.batch = batch, .kv = kv, .sink = sink, .team = team, .end = sublayers()}, member);
   }
+  // An adapter's files as this model computes with them; `bytes_max`: what they may take in memory.
+  // Any thread, after pack(), also while passes run. An error names what does not fit the model.
+  virtual Result<std::shared_ptr<const Adapter>> bind_adapter(const card::AdapterCard& card,
+                                                              int64_t bytes_max) const;
+  // What an adapter of every linear layer outside experts takes, of the largest rank.
+  virtual int64_t adapter_bytes() const { return 0; }
+
   // Scratch memory goes back to the system until the next forward(), which takes it again.
   // REQUIRES: no pass is begun.
   virtual void give_back_scratch() {}

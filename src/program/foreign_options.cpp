@@ -97,9 +97,9 @@ constexpr std::array kOptions = {
     Answer{"--tensor-parallel-size -tp --pipeline-parallel-size -pp --data-parallel-size -dp "
            "--distributed-executor-backend --enable-expert-parallel",
            "Weir is one process on one machine; all its cores work together (--threads)"},
-    Answer{"--lora --lora-scaled --enable-lora --lora-modules --lora-init-without-apply "
-           "--max-loras --max-lora-rank",
-           "Weir has no adapters: merge them into the weights, and give that folder by --model"},
+    Answer{"--lora --lora-scaled --lora-init-without-apply",
+           "--lora-modules NAME=PATH loads an adapter; a request's 'lora', or POST /lora-adapters, "
+           "gives its scale"},
     Answer{"-mu --model-url -dr --docker-repo",
            "Weir fetches models of the Hugging Face hub only: --model ORG/NAME[:FILE]"},
     Answer{"-md --model-draft --draft --draft-max --draft-min --draft-n --draft-p-min "

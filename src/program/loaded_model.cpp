@@ -43,6 +43,7 @@ Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType k
       .packed_weights = memory.packed_weights,
       .mapped_weights = memory.mapped_weights,
       .scratch = memory.scratch,
+      .adapter = model.adapter_bytes(),
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
       .state_bytes = layout.state_bytes(),
       .slab_rows = model.slab_rows(),
@@ -80,6 +81,7 @@ sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan)
   engine.running_max = plan.parallel;
   engine.queue_max = options.queue;
   engine.context_max = plan.context_max;
+  engine.adapters_max = options.max_loras;
   engine.prefix_cache = options.prefix_cache;
   engine.keep = keep_times(options);
   return engine;

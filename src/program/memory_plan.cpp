@@ -58,6 +58,8 @@ constexpr int64_t kFullContextsMax = 64;
 // Experts from disk: the catalogue (24 bytes for each of 9 ranges of an expert: 3 MiB of 15,000),
 // the cache's tables, and the prefetcher's counts of transitions, at most 16 MiB.
 constexpr int64_t kExpertTableBytes = 24 * kMiB;
+// Adapters' memory comes in pages of 2 MiB, and some bring whole weights besides.
+constexpr int64_t kAdaptersLeast = 64 * kMiB;
 // Without --kv-memory and --expert-memory: every expert that is in memory need not be read.
 constexpr int64_t kKvShareBesideExperts = 8;
 
@@ -147,6 +149,12 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   add(plan, "weights, mapped", model_.mapped_weights, model_.mapped_weights,
       "read in place from the file");
   add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
+  if (options_.takes_adapters()) {
+    plan.adapter_bytes = std::max(options_.adapters_max() * model_.adapter, kAdaptersLeast);
+    add(plan, "adapters", 0, plan.adapter_bytes,
+        std::to_string(options_.adapters_max()) + " of rank " +
+            std::to_string(options_.max_lora_rank) + " at most");
+  }
   add_requests(plan);
   add(plan, "connections", 0, connection_bytes(options_),
       std::to_string(plan_connections(options_)) + " at most");

@@ -28,6 +28,7 @@ struct ModelFootprint {
   int64_t packed_weights = 0;  // Of anonymous memory.
   int64_t mapped_weights = 0;  // Read in place from the file.
   int64_t scratch = 0;         // Activations and logits of one step.
+  int64_t adapter = 0;         // An adapter of every layer, of the largest rank.
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
@@ -62,6 +63,7 @@ struct MemoryPlan {
   int64_t responses_bytes = 0;  // Stored responses.
   int64_t automata_bytes = 0;   // Compiled grammars that are kept.
   int64_t expert_bytes = 0;     // Experts in memory, and buffers to read them.
+  int64_t adapter_bytes = 0;    // Of all adapters.
 };
 
 // Without --ctx-size, the least that a plan is made for; shorter, chats with tools do not begin.

@@ -145,6 +145,24 @@ const std::array kRows = {
         "these two words, as Qwen3-Reranker does",
         "auto: as a LogitScore module in modules.json or classifier_from_token in config.json say"},
 
+    Row{"enable-lora", "", Switch{&Options::enable_lora}, kPlanning, "Adapters",
+        "Take adapters (LoRA) to the model; --lora-modules and --lora-dir say so too", "off"},
+    Row{"lora-modules", "NAME=PATH", &Options::lora_modules, kPlanning, "Adapters",
+        "Load an adapter, which requests ask for by NAME in place of the model's: a folder of "
+        "PEFT or mlx-lm, a GGUF file, or ORG/NAME in the hub's cache; also as JSON {\"name\", "
+        "\"path\"}. May be repeated; in the environment one a line",
+        "none"},
+    Row{"lora-dir", "DIR", &Options::lora_dir, kPlanning, "Adapters",
+        "Let /v1/load_lora_adapter load what lies below this folder, and what is in the hub's "
+        "cache",
+        "none: adapters are those of the command line"},
+    Row{"max-loras", "N", &Options::max_loras, kPlanning, "Adapters",
+        "Different adapters in one step; requests for more wait", "8"},
+    Row{"max-cpu-loras", "N", &Options::max_cpu_loras, kPlanning, "Adapters",
+        "Adapters that are loaded at once, for which memory is kept", "--max-loras"},
+    Row{"max-lora-rank", "N", &Options::max_lora_rank, kPlanning, "Adapters",
+        "Largest rank of an adapter", "16"},
+
     Row{"threads", "N", &Options::threads, kOpening, "Machine", "Compute threads",
         "the cores this process may use"},
     Row{"isa", "scalar|avx2|avx512|amx", Choice{choose<&Options::isa, kIsaWords>}, kOpening,

@@ -2,6 +2,7 @@
 // (options.cpp) of name, default, unit, group and help. `--help` and docs/options.md come from it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -113,7 +114,23 @@ struct SearchOptions {
   std::string sort = "downloads";
 };
 
+struct AdapterOptions {
+  bool enable_lora = false;  // Also without: where lora_modules or lora_dir are said.
+  std::vector<std::string> lora_modules;  // NAME=PATH, or {"name", "path"}.
+  std::string lora_dir;                   // What requests may load; empty: nothing.
+  int32_t max_loras = 8;
+  int32_t max_cpu_loras = 0;  // 0: max_loras, or as many as lora_modules are.
+  int32_t max_lora_rank = 16;
+
+  bool takes_adapters() const { return enable_lora || !lora_modules.empty() || !lora_dir.empty(); }
+  int32_t adapters_max() const {
+    const auto given = static_cast<int32_t>(lora_modules.size());
+    return max_cpu_loras > 0 ? max_cpu_loras : std::max(max_loras, given);
+  }
+};
+
 struct Options : ExpertOptions,
+                 AdapterOptions,
                  SamplingOptions,
                  NetworkOptions,
                  BenchOptions,

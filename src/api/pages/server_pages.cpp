@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "api/pages/adapter_pages.h"
 #include "api/request/sampling_fields.h"
 #include "api/serving/breaker_store.h"
 #include "base/json.h"
@@ -69,6 +70,11 @@ void write_slot(JsonWriter& json, size_t id, int32_t tokens_max, const OpenReque
 std::string model_page(const ApiConfig& config, std::string_view id, int32_t tokens_max) {
   std::string body;
   JsonWriter json(body);
+  const auto adapter = config.adapters == nullptr ? std::nullopt : config.adapters->find(id);
+  if (adapter) {
+    write_adapter(json, config, *adapter, tokens_max);
+    return body;
+  }
   write_model(json, config, id, tokens_max);
   return body;
 }
@@ -79,6 +85,9 @@ std::string models_page(const ApiConfig& config, int32_t tokens_max) {
   json.begin_object().field("object", "list").key("data").begin_array();
   // Not the aliases: a list to choose from has each model once.
   write_model(json, config, config.model_id, tokens_max);
+  if (config.adapters != nullptr)
+    for (const ServedAdapter& adapter : config.adapters->list())
+      write_adapter(json, config, adapter, tokens_max);
   json.end_array().end_object();
   return body;
 }

@@ -31,6 +31,16 @@ constexpr auto kExamples = std::to_array<Example>({
     "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
   }
 })"},
+    // Of a server with --enable-lora.
+    {"POST", "/v1/load_lora_adapter", "A folder below --lora-dir", "",
+     R"({"lora_name": "sql", "lora_path": "sql-adapter"})",
+     "Success: LoRA adapter 'sql' added successfully."},
+    {"POST", "/v1/unload_lora_adapter", "It goes again", "", R"({"lora_name": "sql"})",
+     "Success: LoRA adapter 'sql' removed successfully."},
+    {"GET", "/lora-adapters", "One adapter, named by requests only", "", "",
+     R"([{"id": 0, "name": "sql", "path": "sql-adapter", "scale": 0}])"},
+    {"POST", "/lora-adapters", "Without a body: requests have no adapter unless they ask", "", "",
+     R"({"success": true})"},
     {"GET", "/",
      "What Ollama's clients look for; browsers get a page, Accept: text/plain gets lines", "", "",
      "Ollama is running"},

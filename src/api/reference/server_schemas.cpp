@@ -81,7 +81,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
     "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
     "owned_by": {"type": "string"}, "max_model_len": {"type": "integer"},
-    "root": {"type": "string", "description": "Of an alias: the model's id."},
+    "root": {"type": "string",
+      "description": "Of an alias: the model's id; of an adapter: where it is."},
+    "parent": {"type": "string", "description": "Of an adapter: the model that it is for."},
     "meta": {"type": "object", "properties": {
       "n_vocab": {"type": "integer"}, "n_ctx": {"type": "integer"},
       "n_ctx_train": {"type": "integer"}, "n_embd": {"type": "integer"},
@@ -92,6 +94,17 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["object", "data"], "properties": {
     "object": {"const": "list"},
     "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}})"},
+
+    {"Adapter", R"({
+  "type": "object", "required": ["id", "path", "scale"], "properties": {
+    "id": {"type": "integer"}, "name": {"type": "string"}, "path": {"type": "string"},
+    "scale": {"type": "number", "description": "Where a request asks for none."}}})"},
+
+    {"AdapterList", R"({
+  "type": "array", "items": {"$ref": "#/components/schemas/Adapter"}})"},
+
+    {"AdapterScalesSet", R"({
+  "type": "object", "required": ["success"], "properties": {"success": {"const": true}}})"},
 
     {"Fit", R"({
   "type": "object", "required": ["verdict", "text"], "properties": {

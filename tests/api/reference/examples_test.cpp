@@ -8,6 +8,7 @@
 
 #include "api/fake_desk.h"
 #include "api/reference/reference.h"
+#include "api/serving/adapters.h"
 #include "api/test_api.h"
 #include "grammar/json_validator.h"
 
@@ -95,10 +96,18 @@ std::vector<std::string> events_of(const std::string& body) {
   return events;
 }
 
+// Of no weights: nothing is computed with them here.
+Adapters& some_adapters() {
+  static Adapters adapters({.count_max = 4, .bytes_max = 1, .in_step_max = 2},
+                           [](const std::string&, int64_t) { return AdapterWeights{}; });
+  return adapters;
+}
+
 // A server that can do everything that examples ask.
 TestOptions able() {
   static FakeDesk desk;
   TestOptions options{.infills = true};
+  options.config.adapters = &some_adapters();
   options.config.model_id = "weir-tiny-moe";
   options.config.parallel = 2;
   options.config.hub = &desk;
@@ -137,7 +146,7 @@ RawClient::Response send(const TestApi& server, const Operation& operation,
                          const std::string& target, const std::string& body) {
   RawClient client(server.port());
   std::string head = std::string(operation.method) + " " + target + " HTTP/1.1\r\nHost: x\r\n";
-  if (!body.empty())
+  if (operation.method == "POST")
     head +=
         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
   client.send(head + "\r\n" + body);
