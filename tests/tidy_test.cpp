@@ -188,6 +188,9 @@ const std::map<std::string, std::set<std::string>> kApiMayInclude = {
     {"anthropic", {"answer", "exchange", "prompt", "request", "serving"}},
     {"llama", {"answer", "exchange", "openai", "prompt", "reference", "request", "serving"}},
     {"vectors", {"memory", "openai", "prompt", "reference", "request", "serving", "stream"}},
+    {"ollama",
+     {"answer", "exchange", "openai", "prompt", "reference", "request", "serving", "stream",
+      "vectors"}},
     {"pages", {"request", "serving", "stream"}},
 };
 

@@ -26,6 +26,14 @@ PrepareInput Api::Impl::prepare_input(const Exchange& exchange) const {
 }
 
 void Api::Impl::generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange) {
+  prepare(protocol, exchange, [this, exchange, protocol](PreparedAnswer prepared) {
+    auto shape = protocol->shape(prepared);
+    begin_stream(exchange, std::move(prepared), std::move(shape));
+  });
+}
+
+void Api::Impl::prepare(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange,
+                        std::function<void(PreparedAnswer)> then) {
   PrepareInput input = prepare_input(*exchange);
   in_pool<PreparedAnswer>(
       exchange,
@@ -33,10 +41,9 @@ void Api::Impl::generate(const std::shared_ptr<Protocol>& protocol, const Exchan
         input.body = body;
         return protocol->prepare(serving, budget, input);
       },
-      [this, exchange, protocol](Result<PreparedAnswer> prepared) {
+      [exchange, then = std::move(then)](Result<PreparedAnswer> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());
-        auto shape = protocol->shape(*prepared);
-        begin_stream(exchange, std::move(*prepared), std::move(shape));
+        then(std::move(*prepared));
       },
       input.interrupt);
 }
@@ -66,14 +73,14 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
   });
 }
 
-void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare) {
+void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch) {
   PrepareInput input = prepare_input(*exchange);
   input.answer_id = random_id({});
   in_pool<PreparedBatch>(
       exchange,
-      [this, input, prepare](const std::string& body) mutable {
+      [this, input, prepare_batch](const std::string& body) mutable {
         input.body = body;
-        return prepare(serving, budget, input);
+        return prepare_batch(serving, budget, input);
       },
       [this, exchange](Result<PreparedBatch> prepared) {
         if (!prepared) return exchange->respond_error(prepared.error());

@@ -8,6 +8,7 @@
 #include "api/access/media_type.h"
 #include "api/api_impl.h"
 #include "api/exchange/api_error.h"
+#include "api/ollama/error.h"
 #include "api/stream/deadline.h"
 #include "base/check.h"
 #include "base/trace.h"
@@ -57,6 +58,7 @@ Api::Impl::Impl(ApiConfig config_in)
       serving(config),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s, &refusals},
       entrance(config.entrance, policy.cors),
+      model_store(std::make_unique<OnlyModel>(serving, [this] { return tokens_max(); })),
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
       response_store(config.responses_bytes_max),
@@ -108,14 +110,16 @@ void Api::Impl::refuse(int status, const std::string& allow, const ExchangePtr& 
 }
 
 // Checks what all endpoints ask of a request; answers it if it fails.
-bool Api::Impl::admit(Exchange& exchange, Access access) const {
+bool Api::Impl::admit(Exchange& exchange, const EndpointDoc& endpoint) const {
   const net::HttpRequest& request = exchange.request();
+  const Access access = endpoint.access;
   const std::shared_ptr<Key> key = access == Access::kOpen ? nullptr : keys.find(request);
   if (key) exchange.set_key(key);
   if (auto refusal = entrance.refusal(request, access, key.get(), !keys.empty())) {
     exchange.respond_error(refusal->error, std::move(refusal->headers));
     return false;
   }
+  const bool may_have_body = request.method == "POST" || endpoint.fields != nullptr;
   // What only looks is not counted: a limit must not blind the monitor that watches it.
   if (key && request.method == "POST") {
     if (const auto refusal = key->begin(sched::Clock::now())) {
@@ -124,13 +128,16 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
     }
     exchange.hold(KeyUse(key));
   }
-  if (request.method == "POST" && request.without_body) {
+  if (may_have_body && request.without_body) {
     exchange.respond_error(Error{ErrorCode::kUnavailable,
                                  "The server has become ready for this request while its body "
                                  "came, which was not kept; send it again."});
     return false;
   }
-  if (request.method == "POST" && !request.body.empty() && !is_json(request)) {
+  // Ollama's own documentation has its users send bodies with `curl -d`.
+  const bool is_readable =
+      is_json(request) || (ollama::is_ollama_path(request.path) && is_curls_default(request));
+  if (may_have_body && !request.body.empty() && !is_readable) {
     exchange.respond_error(wrong_media_type(request));
     return false;
   }
@@ -139,10 +146,12 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
 
 // No memory is taken for a request that its path, method, key or head refuses: handle() says why.
 bool Api::Impl::wants_body(const net::HttpRequest& request) const {
-  if (request.method != "POST") return false;
+  if (request.method != "POST" && request.method != "DELETE") return false;
   const net::Routes::Match found = routes.match(request.method, request.path);
-  return found.status == 200 && !entrance.refusal(request, routed[found.number]->doc.access,
-                                                  keys.find(request).get(), !keys.empty());
+  if (found.status != 200) return false;
+  const EndpointDoc& endpoint = routed[found.number]->doc;
+  if (request.method != "POST" && endpoint.fields == nullptr) return false;
+  return !entrance.refusal(request, endpoint.access, keys.find(request).get(), !keys.empty());
 }
 
 // The memory that the body needs while it is prepared; none: the exchange has been answered.
@@ -207,6 +216,8 @@ void Api::Impl::tick() {
     stream->keep_alive(now);
     oldest_s = std::max(oldest_s, stream->waiting_seconds(now));
   }
+  for (const std::shared_ptr<ollama::PullAnswer>& pull : pulls)
+    pull->keep_alive(now, host.keep_alive);
   for (const std::shared_ptr<BatchAnswer>& batch : batches) {
     batch->expire(now);
     oldest_s = std::max(oldest_s, batch->waiting_seconds(now));
@@ -224,6 +235,8 @@ void Api::Impl::tick() {
 void Api::Impl::reap() {
   std::erase_if(streams, [](const std::shared_ptr<Stream>& stream) { return stream->done(); });
   std::erase_if(batches, [](const std::shared_ptr<BatchAnswer>& batch) { return batch->done(); });
+  std::erase_if(pulls,
+                [](const std::shared_ptr<ollama::PullAnswer>& pull) { return pull->done(); });
   std::erase_if(host.retired,
                 [](const OwnedRequest& owned) { return owned.request->log.finished(); });
   stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
@@ -267,6 +280,7 @@ void Api::cancel_all() {
   impl_->preparation.end(shutting_down());
   for (const std::shared_ptr<Stream>& stream : impl_->streams) stream->fail(shutting_down());
   for (const std::shared_ptr<BatchAnswer>& batch : impl_->batches) batch->fail(shutting_down());
+  for (const std::shared_ptr<ollama::PullAnswer>& pull : impl_->pulls) pull->fail(shutting_down());
   impl_->refuse_entries(shutting_down());
   impl_->reap();
 }
@@ -277,7 +291,8 @@ bool Api::idle() const {
   impl_->reap();
   const auto ending = [](const auto& answer) { return answer->ending(); };
   return impl_->preparation.count() == 0 && impl_->entries.empty() && impl_->host.retired.empty() &&
-         std::ranges::all_of(impl_->batches, ending) && std::ranges::all_of(impl_->streams, ending);
+         impl_->pulls.empty() && std::ranges::all_of(impl_->batches, ending) &&
+         std::ranges::all_of(impl_->streams, ending);
 }
 
 }  // namespace weir::api

@@ -1,6 +1,7 @@
 // What the Api is made of. api.cpp lets requests in and looks after what is open, queue_entry.cpp
 // has answers enter the engine's queue, api_table.cpp says what there is, answer_actions.cpp
-// answers what tokens are computed for, page_actions.cpp the rest.
+// answers what tokens are computed for, ollama_actions.cpp what Ollama's clients ask,
+// page_actions.cpp the rest.
 //
 // Threads: the loop's, but for the work given to in_pool().
 #pragma once
@@ -23,12 +24,16 @@
 #include "api/exchange/api_stats.h"
 #include "api/exchange/exchange.h"
 #include "api/memory/memory_cost.h"
+#include "api/ollama/model_pages.h"
+#include "api/ollama/protocol.h"
+#include "api/ollama/pull_answer.h"
 #include "api/pages/adapter_pages.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
 #include "api/prompt/protocol.h"
 #include "api/responses/responses.h"
 #include "api/responses/store.h"
+#include "api/serving/only_model.h"
 #include "api/serving/serving_context.h"
 #include "api/stream/batch_answer.h"
 #include "api/stream/stream.h"
@@ -56,7 +61,7 @@ struct Api::Impl {
   void add_routes();
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
-  bool admit(Exchange& exchange, Access access) const;
+  bool admit(Exchange& exchange, const EndpointDoc& endpoint) const;
   bool wants_body(const net::HttpRequest& request) const;
   ExchangePtr open(net::HttpRequest&& request, net::HttpResponderPtr responder);
 
@@ -77,6 +82,17 @@ struct Api::Impl {
   void rerank(const ExchangePtr& exchange, const net::RouteParams& params);
   void cohere_rerank(const ExchangePtr& exchange, const net::RouteParams& params);
   void score(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_chat(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_generate(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_embed(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_version(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_tags(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_ps(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_show(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_pull(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_delete(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_refuse(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
   void load_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -86,6 +102,7 @@ struct Api::Impl {
   void render_adapters(std::string& page);
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
+  void tokenizer_info(const ExchangePtr& exchange, const net::RouteParams& params);
   void slots(const ExchangePtr& exchange, const net::RouteParams& params);
   void front_page(const ExchangePtr& exchange, const net::RouteParams& params);
   void health(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -99,10 +116,18 @@ struct Api::Impl {
   responses::ResponsesInput responses_input(const Exchange& exchange);
   responses::StoredQuery stored_query(const Exchange& exchange, const net::RouteParams& params);
   PrepareInput prepare_input(const Exchange& exchange) const;
+  void prepare(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange,
+               std::function<void(PreparedAnswer)> then);
   void generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange);
+  void ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& protocol,
+                     const ExchangePtr& exchange);
+  void fulfil(const ollama::ModelOrder& order, const ExchangePtr& exchange);
+  void about_model(const ExchangePtr& exchange,
+                   Result<ollama::ModelBody> (*parse)(std::string_view),
+                   std::function<void(const ollama::ModelBody& body)> call);
   using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
-  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);
+  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch);
   void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
                     std::unique_ptr<AnswerShape> shape);
   // Runs `work` in the pool and `done` with its result on the loop, when it is the caller's turn.
@@ -135,6 +160,7 @@ struct Api::Impl {
   const ServingContext serving;
   const Exchange::Policy policy;
   const Entrance entrance;
+  const std::unique_ptr<ModelStore> model_store;
   ApiStats stats;
   RefusalTurns refusals{stats.held_refusals};
   MemoryBudget budget;       // For token logs.
@@ -147,6 +173,7 @@ struct Api::Impl {
   StreamHost host;
   std::vector<std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<BatchAnswer>> batches;
+  std::vector<std::shared_ptr<ollama::PullAnswer>> pulls;
   struct QueueEntry {
     ExchangePtr exchange;
     int32_t choices = 0;

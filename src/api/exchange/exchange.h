@@ -57,7 +57,7 @@ class Exchange {
   void respond_json(std::string_view body) { respond(200, "application/json", body); }
   void respond_error(const Error& error, net::HttpResponder::Headers headers = {});
   void respond_refusal(const Key::Refusal& refusal);
-  void start_stream();  // Of events.
+  void start_stream(std::string_view content_type);  // Of events, or of lines.
   void start_json();    // Of the pieces of one long text.
   void end_stream();
   // The client is gone.
