@@ -146,7 +146,7 @@ RawClient::Response send(const TestApi& server, const Operation& operation,
                          const std::string& target, const std::string& body) {
   RawClient client(server.port());
   std::string head = std::string(operation.method) + " " + target + " HTTP/1.1\r\nHost: x\r\n";
-  if (operation.method == "POST")
+  if (operation.method == "POST" || !body.empty())
     head +=
         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
   client.send(head + "\r\n" + body);
