@@ -44,7 +44,7 @@ class ModelHost {
                     std::function<void(Result<std::shared_ptr<HostedModel>>)> done) = 0;
   // The open() or load() that runs, if it is this model's, ends soon with kCancelled.
   virtual void stop(size_t model) = 0;
-  // REQUIRES: it is loaded, and nobody uses what HostedModel::config points to.
+  // REQUIRES: it is loaded, and what HostedModel::config points to is used no more.
   virtual void unload(size_t model, std::function<void()> done) = 0;
 };
 

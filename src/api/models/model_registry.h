@@ -3,10 +3,12 @@
 //
 // A request leases its model before it is prepared, and holds the lease to its end. A model that is
 // not loaded is loaded for it, one at a time: idle models that are not pinned go first, the one
-// that was used least recently before others, until the new one fits. What is leased never goes;
-// if only that is in the way, the load waits, first come, first served.
+// that was used least recently before others, until the new one fits. What is leased never goes: if
+// only that is in the way the load waits, first come, first served, and after a while such a model
+// takes no more requests until it has answered those that it has, and has gone.
 //
-// Threads: the loop's. Callbacks may be called before the call that names them returns.
+// Threads: the loop's. Callbacks may be called before the call that names them returns; they may
+// call the registry.
 //
 // Invariants:
 // (1) A model with leases is kLoaded or kDraining, and is not unloaded.
@@ -64,18 +66,26 @@ class ModelRegistry {
     bool on_startup = false;  // It is loaded at once.
     bool pinned = false;
     int64_t idle_unload = 0;  // Seconds after its last use; 0: never.
+    int64_t created = 0;      // Seconds since the epoch: when the server learnt of it.
   };
   struct Limits {
-    bool autoload = true;        // Requests load what they need.
-    int32_t waiting_max = 16;    // Models that wait to be loaded.
-    double load_timeout_s = 300; // How long a request waits for its model.
-    double least_loaded_s = 10;  // A model that was just loaded stays so long for another's sake.
+    bool autoload = true;         // Requests load what they need.
+    int32_t waiting_max = 16;     // Models that wait to be loaded.
+    double load_timeout_s = 300;  // How long a request waits for its model.
+    // A model that was just loaded stays so long, whatever waits; and what waits does so for so
+    // long before models that are used take no more requests for its sake.
+    double stay_s = 10;
+    Clock::time_point (*now)() = &Clock::now;
   };
   struct Hooks {
     // A model has been loaded: what answers requests of it is made now.
     std::function<void(size_t model, std::shared_ptr<HostedModel>)> on_loaded;
-    // Nobody may use it any more. False: something of it still runs; tick() asks again.
+    // It has no leases, and gets none: what answers its requests goes now. False:
+    // something of it still runs; poll() asks again.
     std::function<bool(size_t model)> on_unloading;
+    // A lease was given back, perhaps in the midst of a request's work: poll() is to be called
+    // soon.
+    std::function<void()> on_freed;
   };
 
   // A model's states as they change, and how far it is; for /models/sse.
@@ -91,15 +101,21 @@ class ModelRegistry {
   ~ModelRegistry();
 
   // Loads what is to be loaded at the start.
-  void start(Clock::time_point now);
-  // Once a second or so: models that nobody used for long go, and those who waited for too long.
-  void tick(Clock::time_point now);
+  void start();
+  // The only model is loaded: of a registry without a host.
+  void set_loaded(int64_t bytes, int32_t context_max);
+  // Once a second or so: models that were not used for long go, and who waited for too long.
+  void tick();
+  // After on_freed(), and after anything that on_unloading() may have waited for.
+  void poll();
   // Memory is short: idle models that are not pinned go.
-  void shed(Clock::time_point now);
+  void shed();
   // Everybody who waits gets `error`, and so does who comes.
   void end(const Error& error);
 
   size_t count() const { return models_.size(); }
+  // A model that is always here is, or there is none; for probes.
+  bool ready() const;
   // There is one, and there will be no other.
   bool only_one() const { return host_ == nullptr; }
   std::vector<ModelStatus> list() const;
@@ -110,18 +126,18 @@ class ModelRegistry {
   // Calls `leased` once the model is loaded: at once, where it is. An error where it is not known,
   // cannot be loaded, or is not loaded and `autoload` is false (kUnavailable, code
   // model_not_loaded). Returns a number for leave().
-  uint64_t lease(std::string_view name, bool autoload, Clock::time_point now, Leased leased);
+  uint64_t lease(std::string_view name, bool autoload, Leased leased);
   // Who waits for a lease waits no more, and is not called. One that has got it is left alone.
   void leave(uint64_t waiter);
 
   // Loads a model, or changes what is said of a loaded one. `done` when it is loaded, or is not.
-  void load(std::string_view name, const LoadOptions& options, Clock::time_point now, Done done);
-  // Also ends a load that runs or waits. Of a leased one kOverloaded, code model_in_use, unless
+  void load(std::string_view name, const LoadOptions& options, Done done);
+  // Also ends a load that runs or waits. Of a leased one kInvalid, code model_in_use, unless
   // `force`: then it takes no more requests, and goes when those that it has are answered.
-  void unload(std::string_view name, bool force, Clock::time_point now, Done done);
-  // A leased or loaded model goes so many seconds after its last use; negative: never; 0: with its
-  // last lease.
-  void keep_alive(size_t model, int64_t seconds, Clock::time_point now);
+  void unload(std::string_view name, bool force, Done done);
+  // A loaded model goes so many seconds after its last use; negative: never; 0: with its last
+  // lease.
+  void keep_alive(size_t model, int64_t seconds);
 
   // Called with each change until forgotten.
   uint64_t listen(Listener listener);
@@ -146,49 +162,54 @@ class ModelRegistry {
     int32_t progress = -1;
     std::string failure{};
     int32_t leases = 0;
-    int64_t bytes = 0;                   // Planned while it is loaded.
-    int64_t needs = 0;                   // Once it is opened: at the least.
+    int64_t bytes = 0;  // Planned while it is loaded.
     int32_t context_max = 0;
-    std::optional<int64_t> keep_alive{};  // In place of entry.idle_unload.
     Clock::time_point loaded_at{};
     Clock::time_point used_at{};
-    int64_t used_wall = 0;  // Seconds since the epoch.
+    int64_t used_wall = 0;  // The same, in seconds since the epoch.
     std::vector<Waiter> waiters{};
-    std::vector<Done> unloaded{};  // Who waits for its end.
+    std::vector<Done> leavers{};  // Who waits for its end.
   };
-  // What the host is asked to do.
-  enum class Work : uint8_t { kNone, kOpen, kRoom, kLoad, kUnload };
+  // What the host does.
+  enum class Work : uint8_t { kNone, kOpen, kLoad, kUnload };
 
+  ModelLease take_lease(size_t model);
   void give_back(size_t model);
   void enqueue(size_t model, Waiter waiter);
+  void dequeue(size_t model);
+  void forget_load(size_t model);
   void advance();
+  bool unload_drained();
   void begin_open(size_t model);
-  void opened(size_t model, Result<int64_t> needs);
-  void make_room();
-  void begin_load();
-  void loaded(size_t model, Result<std::shared_ptr<HostedModel>> hosted);
-  void begin_unload(size_t model);
+  void opened(size_t model, const Result<int64_t>& needs);
+  bool make_room(size_t model);
+  void begin_load(size_t model);
+  void loaded(size_t model, const Result<std::shared_ptr<HostedModel>>& hosted);
   void unloaded(size_t model);
   void give_up(size_t model, const Error& error);
-  void serve_waiters(size_t model);
-  void expire_waiters(Model& model);
-  std::optional<size_t> idle_victim() const;
-  bool goes(const Model& model) const;
-  int64_t idle_seconds(const Model& model) const;
+  void answer_waiters(size_t model, const Error& error);
+  void expire_waiters(size_t model);
+  void drain(size_t model);
+  std::optional<size_t> idle_model(Clock::duration loaded_for) const;
+  std::optional<size_t> used_model() const;
+  std::optional<Clock::duration> idle_time(const Model& model) const;
   int64_t taken() const;
-  Error too_large(const Model& model, int64_t pinned) const;
+  Error too_large() const;
   Error not_found(std::string_view name) const;
   void set_state(size_t model, ModelState state, int32_t progress = -1);
-  void tell(size_t model);
+  void note(size_t model, const ModelHost::Progress& progress);
+  Clock::duration stay() const;
 
   std::vector<Model> models_;
   const Limits limits_;
   ModelHost* const host_;
   const Hooks hooks_;
-  std::deque<size_t> queue_;  // Models that are to be loaded, in the order in which they were asked.
+  std::deque<size_t> queue_;  // Models that are to be loaded, in the order in which that was asked.
   Work work_ = Work::kNone;
-  size_t working_ = 0;  // The model that work_ is about.
-  Clock::time_point now_{};
+  size_t working_ = 0;  // The model that it is about.
+  int64_t needs_ = -1;  // Bytes that the first of the queue needs; negative: it is not opened.
+  bool advancing_ = false;
+  bool freed_ = false;  // Since the last poll().
   std::optional<Error> ended_;
   uint64_t next_id_ = 1;
   struct Listening {

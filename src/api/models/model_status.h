@@ -45,7 +45,7 @@ struct ModelStatus {
 // What a request to load a model may say of it; absent: as it was.
 struct LoadOptions {
   std::optional<int32_t> ctx_size{};
-  std::optional<int64_t> kv_memory{};   // Bytes.
+  std::optional<int64_t> kv_memory{};  // Bytes.
   std::optional<bool> pin{};
   std::optional<int64_t> keep_alive{};  // Seconds after its last use; negative: for ever.
 };

@@ -82,6 +82,9 @@ constexpr auto kOperations = std::to_array<Operation>({
     {"GET", "/v1/models", "listModels", "Models", "", "ModelList"},
     {"GET", "/v1/models/{id}", "getModel", "Models", "", "Model"},
     {"GET", "/models/search", "searchModels", "Models", "", "FoundModels", "", kModelsQuery},
+    {"POST", "/models/load", "loadModel", "Models", "LoadModelRequest", "Success"},
+    {"POST", "/models/unload", "unloadModel", "Models", "UnloadModelRequest", "Success"},
+    {"GET", "/models/sse", "streamModelEvents", "Models"},
 
     {"POST", "/tokenize", "tokenize", "Tokens", "TokenizeRequest", "TokenList"},
     {"POST", "/apply-template", "applyTemplate", "Tokens", "ChatCompletionRequest",
