@@ -5,8 +5,8 @@
 #include <bit>
 #include <chrono>
 #include <csignal>
-#include <ctime>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +38,7 @@
 #include "program/model_source.h"
 #include "program/network_memory.h"
 #include "program/pressure_watch.h"
+#include "program/pull_desk.h"
 #include "program/start_report.h"
 #include "program/text_parts.h"
 #include "program/weight_watch.h"
@@ -139,6 +140,7 @@ class Server {
   std::unique_ptr<host::LocalHost> host_;  // Of models that come and go.
   std::unique_ptr<api::Api> api_;          // Set on the loop's thread when the model is loaded.
   std::unique_ptr<fit::SearchDesk> search_desk_;  // From the first search on.
+  std::unique_ptr<PullDesk> pull_desk_;           // From when the model is loaded.
   bool draining_ = false;                         // /ready says 503.
   bool listening_ = true;                         // Until --drain-delay has passed, too.
   bool cancelled_ = false;                        // The drain's time is over.
@@ -413,6 +415,10 @@ void Server::complete(api::ApiConfig& config) {
           options_, limit_, [this](std::function<void()> call) { loop_.post(std::move(call)); });
     search_desk_->ask(std::move(query), std::move(done));
   };
+  pull_desk_ = std::make_unique<PullDesk>(
+      options_, presets_.empty() ? choice_.model_card.files.path() : std::string(),
+      [this](std::function<void()> call) { loop_.post(std::move(call)); });
+  config.hub = pull_desk_.get();
 }
 
 // On the engine's thread.
@@ -493,6 +499,7 @@ Result<void> Server::run() {
   engine_thread.join();
   search_desk_.reset();
   api_.reset();
+  pull_desk_.reset();  // After the Api, which has it.
   host_.reset();
   http_.reset();
   if (failure_) return tl::unexpected(*failure_);

@@ -26,7 +26,18 @@ PrepareInput Api::Impl::prepare_input(const Exchange& exchange, const ServedMode
 }
 
 void Api::Impl::generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange) {
-  const auto prepare = [this, protocol, exchange](const ModelUsePtr& use) {
+  prepare(
+      protocol, exchange,
+      [this, exchange, protocol](const ModelUsePtr& use, PreparedAnswer prepared) {
+        auto shape = protocol->shape(prepared);
+        begin_stream(use, exchange, std::move(prepared), std::move(shape));
+      },
+      /*events=*/true);
+}
+
+void Api::Impl::prepare(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange,
+                        Prepared then, bool events) {
+  const auto work = [this, protocol, exchange, then = std::move(then)](const ModelUsePtr& use) {
     PrepareInput input = prepare_input(*exchange, *use->model);
     in_pool<PreparedAnswer>(
         exchange,
@@ -34,14 +45,13 @@ void Api::Impl::generate(const std::shared_ptr<Protocol>& protocol, const Exchan
           input.body = body;
           return protocol->prepare(use->model->serving, budget, input);
         },
-        [this, use, exchange, protocol](Result<PreparedAnswer> prepared) {
+        [use, exchange, then](Result<PreparedAnswer> prepared) {
           if (!prepared) return exchange->respond_error(prepared.error());
-          auto shape = protocol->shape(*prepared);
-          begin_stream(use, exchange, std::move(*prepared), std::move(shape));
+          then(use, std::move(*prepared));
         },
         input.interrupt);
   };
-  with_model(exchange, prepare, /*events=*/true);
+  with_model(exchange, work, events);
 }
 
 void Api::Impl::begin_stream(const ModelUsePtr& use, const ExchangePtr& exchange,
@@ -70,15 +80,15 @@ void Api::Impl::begin_stream(const ModelUsePtr& use, const ExchangePtr& exchange
   });
 }
 
-void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare) {
-  with_model(exchange, [this, exchange, prepare](const ModelUsePtr& use) {
+void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch) {
+  with_model(exchange, [this, exchange, prepare_batch](const ModelUsePtr& use) {
     PrepareInput input = prepare_input(*exchange, *use->model);
     input.answer_id = random_id({});
     in_pool<PreparedBatch>(
         exchange,
-        [this, use, input, prepare](const std::string& body) mutable {
+        [this, use, input, prepare_batch](const std::string& body) mutable {
           input.body = body;
-          return prepare(use->model->serving, budget, input);
+          return prepare_batch(use->model->serving, budget, input);
         },
         [this, use, exchange](Result<PreparedBatch> prepared) {
           if (!prepared) return exchange->respond_error(prepared.error());

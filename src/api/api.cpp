@@ -8,6 +8,7 @@
 #include "api/access/media_type.h"
 #include "api/api_impl.h"
 #include "api/exchange/api_error.h"
+#include "api/ollama/error.h"
 #include "api/stream/deadline.h"
 #include "base/check.h"
 #include "base/trace.h"
@@ -93,6 +94,10 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
     CHECK(config.tokenizer && config.engine);
     served[0] = std::make_shared<ServedModel>(config, stats);
     registry.set_loaded(config.facts.bytes, config.context_max);
+    model_store = std::make_unique<OnlyModel>(
+        served[0]->serving, [model = served[0].get()] { return model->tokens_max(); });
+  } else {
+    model_store = std::make_unique<ServedStore>(config, registry, served);
   }
   add_routes();
   config.loop->on_wake([this] { poll_streams(); });
@@ -128,14 +133,16 @@ void Api::Impl::refuse(int status, const std::string& allow, const ExchangePtr& 
 }
 
 // Checks what all endpoints ask of a request; answers it if it fails.
-bool Api::Impl::admit(Exchange& exchange, Access access) const {
+bool Api::Impl::admit(Exchange& exchange, const EndpointDoc& endpoint) const {
   const net::HttpRequest& request = exchange.request();
+  const Access access = endpoint.access;
   const std::shared_ptr<Key> key = access == Access::kOpen ? nullptr : keys.find(request);
   if (key) exchange.set_key(key);
   if (auto refusal = entrance.refusal(request, access, key.get(), !keys.empty())) {
     exchange.respond_error(refusal->error, std::move(refusal->headers));
     return false;
   }
+  const bool may_have_body = request.method == "POST" || endpoint.fields != nullptr;
   // What only looks is not counted: a limit must not blind the monitor that watches it.
   if (key && request.method == "POST") {
     if (const auto refusal = key->begin(sched::Clock::now())) {
@@ -144,13 +151,16 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
     }
     exchange.hold(KeyUse(key));
   }
-  if (request.method == "POST" && request.without_body) {
+  if (may_have_body && request.without_body) {
     exchange.respond_error(Error{ErrorCode::kUnavailable,
                                  "The server has become ready for this request while its body "
                                  "came, which was not kept; send it again."});
     return false;
   }
-  if (request.method == "POST" && !request.body.empty() && !is_json(request)) {
+  // Ollama's own documentation has its users send bodies with `curl -d`.
+  const bool is_readable =
+      is_json(request) || (ollama::is_ollama_path(request.path) && is_curls_default(request));
+  if (may_have_body && !request.body.empty() && !is_readable) {
     exchange.respond_error(wrong_media_type(request));
     return false;
   }
@@ -159,10 +169,12 @@ bool Api::Impl::admit(Exchange& exchange, Access access) const {
 
 // No memory is taken for a request that its path, method, key or head refuses: handle() says why.
 bool Api::Impl::wants_body(const net::HttpRequest& request) const {
-  if (request.method != "POST") return false;
+  if (request.method != "POST" && request.method != "DELETE") return false;
   const net::Routes::Match found = routes.match(request.method, request.path);
-  return found.status == 200 && !entrance.refusal(request, routed[found.number]->doc.access,
-                                                  keys.find(request).get(), !keys.empty());
+  if (found.status != 200) return false;
+  const EndpointDoc& endpoint = routed[found.number]->doc;
+  if (request.method != "POST" && endpoint.fields == nullptr) return false;
+  return !entrance.refusal(request, endpoint.access, keys.find(request).get(), !keys.empty());
 }
 
 // The memory that the body needs while it is prepared; none: the exchange has been answered.
@@ -231,6 +243,8 @@ void Api::Impl::tick() {
   stats.oldest_waiting.set(oldest_s);
   keep_waiting();
   keep_listening();
+  for (const std::shared_ptr<ollama::PullAnswer>& pull : pulls)
+    pull->keep_alive(now, std::chrono::milliseconds(config.keep_alive_ms));
   drop_changed_models();
   registry.tick();
   reap();
@@ -260,6 +274,8 @@ void Api::Impl::tick_model(ServedModel& model, sched::Clock::time_point now, dou
 void Api::Impl::reap() {
   for (const std::shared_ptr<ServedModel>& model : served)
     if (model) model->reap();
+  std::erase_if(pulls,
+                [](const std::shared_ptr<ollama::PullAnswer>& pull) { return pull->done(); });
   show_open_answers();
   registry.poll();
 }
@@ -316,6 +332,7 @@ void Api::shed_models() { impl_->registry.shed(); }
 void Api::cancel_all() {
   impl_->preparation.end(shutting_down());
   impl_->registry.end(shutting_down());
+  for (const std::shared_ptr<ollama::PullAnswer>& pull : impl_->pulls) pull->fail(shutting_down());
   for (const std::shared_ptr<ServedModel>& model : impl_->served) {
     if (!model) continue;
     for (const std::shared_ptr<Stream>& stream : model->streams) stream->fail(shutting_down());
@@ -337,7 +354,7 @@ int32_t Api::open() const {
 bool Api::idle() const {
   impl_->reap();
   const auto ending = [](const auto& answer) { return answer->ending(); };
-  return impl_->preparation.count() == 0 && impl_->waiting.empty() &&
+  return impl_->preparation.count() == 0 && impl_->waiting.empty() && impl_->pulls.empty() &&
          std::ranges::all_of(impl_->served, [&](const std::shared_ptr<ServedModel>& model) {
            return !model || (model->entries.empty() && model->host.retired.empty() &&
                              std::ranges::all_of(model->batches, ending) &&

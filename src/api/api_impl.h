@@ -1,7 +1,7 @@
 // What the Api is made of. api.cpp lets requests in and looks after what is open, queue_entry.cpp
 // has answers enter the engine's queue, api_table.cpp says what there is, answer_actions.cpp
-// answers what tokens are computed for, model_actions.cpp which models there are, page_actions.cpp
-// the rest.
+// answers what tokens are computed for, ollama_actions.cpp what Ollama's clients ask,
+// model_actions.cpp which models there are, page_actions.cpp the rest.
 //
 // Threads: the loop's, but for the work given to in_pool().
 #pragma once
@@ -24,6 +24,9 @@
 #include "api/exchange/api_stats.h"
 #include "api/exchange/exchange.h"
 #include "api/memory/memory_cost.h"
+#include "api/ollama/model_pages.h"
+#include "api/ollama/protocol.h"
+#include "api/ollama/pull_answer.h"
 #include "api/pages/model_pages.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
@@ -31,6 +34,8 @@
 #include "api/responses/responses.h"
 #include "api/responses/store.h"
 #include "api/served_model.h"
+#include "api/served_store.h"
+#include "api/serving/only_model.h"
 #include "api/serving/serving_context.h"
 #include "api/stream/batch_answer.h"
 #include "api/stream/stream.h"
@@ -54,7 +59,7 @@ struct Api::Impl {
   void add_routes();
   void handle(net::HttpRequest&& request, net::HttpResponderPtr responder);
   void refuse(int status, const std::string& allow, const ExchangePtr& exchange);
-  bool admit(Exchange& exchange, Access access) const;
+  bool admit(Exchange& exchange, const EndpointDoc& endpoint) const;
   bool wants_body(const net::HttpRequest& request) const;
   ExchangePtr open(net::HttpRequest&& request, net::HttpResponderPtr responder);
 
@@ -75,6 +80,17 @@ struct Api::Impl {
   void rerank(const ExchangePtr& exchange, const net::RouteParams& params);
   void cohere_rerank(const ExchangePtr& exchange, const net::RouteParams& params);
   void score(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_chat(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_generate(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_embed(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_embeddings(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_version(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_tags(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_ps(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_show(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_pull(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_delete(const ExchangePtr& exchange, const net::RouteParams& params);
+  void ollama_refuse(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -82,6 +98,7 @@ struct Api::Impl {
   void unload_model(const ExchangePtr& exchange, const net::RouteParams& params);
   void model_events(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
+  void tokenizer_info(const ExchangePtr& exchange, const net::RouteParams& params);
   void slots(const ExchangePtr& exchange, const net::RouteParams& params);
   void front_page(const ExchangePtr& exchange, const net::RouteParams& params);
   void health(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -115,10 +132,20 @@ struct Api::Impl {
   void render_models(std::string& out) const;
 
   PrepareInput prepare_input(const Exchange& exchange, const ServedModel& model) const;
+  // Calls `then` with what the model's engine is to compute. `events`: as with_model().
+  using Prepared = std::function<void(const ModelUsePtr& use, PreparedAnswer prepared)>;
+  void prepare(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange,
+               Prepared then, bool events);
   void generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange);
+  void ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& protocol,
+                     const ExchangePtr& exchange);
+  void fulfil(const ollama::ModelOrder& order, const ExchangePtr& exchange);
+  void about_model(const ExchangePtr& exchange,
+                   Result<ollama::ModelBody> (*parse)(std::string_view),
+                   std::function<void(const ollama::ModelBody& body)> call);
   using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
-  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare);
+  void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch);
   void begin_stream(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedAnswer prepared,
                     std::unique_ptr<AnswerShape> shape);
   void begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedBatch prepared);
@@ -165,9 +192,11 @@ struct Api::Impl {
   net::Routes routes;
   std::vector<const Row*> routed;  // By the numbers of `routes`.
   Keyring keys;
+  std::vector<std::shared_ptr<ollama::PullAnswer>> pulls;
   StreamHost preparing_host;  // How long preparation may last, whatever the model.
   ModelRegistry registry;
   std::vector<std::shared_ptr<ServedModel>> served;  // By the registry's numbers; null: not loaded.
+  std::unique_ptr<ModelStore> model_store;           // Over these.
   // A request whose model is being loaded.
   struct Waiting {
     ExchangePtr exchange;

@@ -12,6 +12,10 @@
 #include "api/llama/infill.h"
 #include "api/llama/token_endpoints.h"
 #include "api/models/model_orders.h"
+#include "api/ollama/embed.h"
+#include "api/ollama/error.h"
+#include "api/ollama/model_pages.h"
+#include "api/ollama/request.h"
 #include "api/openai/request_fields.h"
 #include "api/responses/responses.h"
 #include "api/vectors/embeddings.h"
@@ -77,8 +81,8 @@ struct Api::Impl::Table {
         kAnyKey},
        &Impl::model},
       {{"GET", "/models/search",
-        "Models of the hub for the words in ?q=, and whether they run here; without words, the "
-        "built-in catalogue.",
+        "Models of the hub for the words in ?q=, and whether they run here; without, the "
+        "catalogue.",
         kAdmin},
        &Impl::search_models},
       {{"POST", "/models/load", "Loads a model, and answers when it is loaded.", kAdmin,
@@ -90,6 +94,35 @@ struct Api::Impl::Table {
       {{"GET", "/models/sse", "Events of the models' states: all at first, then each change.",
         kAnyKey},
        &Impl::model_events},
+      {{"POST", "/api/chat", "Answers a conversation (Ollama).", kApi, &ollama::chat_fields},
+       &Impl::ollama_chat},
+      {{"POST", "/api/generate", "Answers or continues a text (Ollama).", kApi,
+        &ollama::generate_fields},
+       &Impl::ollama_generate},
+      {{"POST", "/api/embed", "Vectors for texts, of length 1 (Ollama).", kApi,
+        &ollama::embed_fields},
+       &Impl::ollama_embed},
+      {{"POST", "/api/embeddings", "A vector for a text (Ollama, older).", kApi,
+        &ollama::embeddings_fields},
+       &Impl::ollama_embeddings},
+      {{"GET", "/api/version", "The version of Ollama whose API this is.", kOpen},
+       &Impl::ollama_version},
+      {{"GET", "/api/tags", "The models that requests may name (Ollama).", kAnyKey},
+       &Impl::ollama_tags},
+      {{"GET", "/api/ps", "Those of them that are loaded (Ollama).", kAnyKey}, &Impl::ollama_ps},
+      {{"POST", "/api/show", "What a model is and can do (Ollama).", kApi, &ollama::show_fields},
+       &Impl::ollama_show},
+      {{"POST", "/api/pull", "Fetches a model of the hub into the cache (Ollama).", kAdmin,
+        &ollama::pull_fields},
+       &Impl::ollama_pull},
+      {{"DELETE", "/api/delete", "Deletes a model in the hub's cache (Ollama).", kAdmin,
+        &ollama::delete_fields},
+       &Impl::ollama_delete},
+      {{"POST", "/api/create", "A 501, as the four that follow.", kAdmin}, &Impl::ollama_refuse},
+      {{"POST", "/api/copy", "A 501.", kAdmin}, &Impl::ollama_refuse},
+      {{"POST", "/api/push", "A 501.", kAdmin}, &Impl::ollama_refuse},
+      {{"POST", "/api/blobs/{id}", "A 501.", kAdmin}, &Impl::ollama_refuse},
+      {{"POST", "/api/me", "A 501.", kAdmin}, &Impl::ollama_refuse},
       {{"POST", "/tokenize", "Text or messages to tokens.", kApi, &llama::tokenize_fields},
        &Impl::tokenize_text},
       {{"POST", "/apply-template", "Messages as the text that the model reads (llama.cpp).", kApi,
@@ -97,6 +130,9 @@ struct Api::Impl::Table {
        &Impl::apply_template},
       {{"POST", "/detokenize", "Tokens to text.", kApi, &llama::detokenize_fields},
        &Impl::detokenize_ids},
+      {{"GET", "/tokenizer_info",
+        "The special tokens and the chat template, for evaluation harnesses (vLLM).", kAnyKey},
+       &Impl::tokenizer_info},
       {{"GET", "/", "What the server is, for people.", kOpen}, &Impl::front_page},
       {{"GET", "/health",
         "200 unless the server is loading or shutting down, or its model's files were changed.",
@@ -126,7 +162,7 @@ void Api::Impl::add_route(std::string_view path, const Row& row) {
                  [this, &row](net::HttpRequest&& request, const net::RouteParams& params,
                               net::HttpResponderPtr responder) {
                    const ExchangePtr exchange = open(std::move(request), std::move(responder));
-                   if (admit(*exchange, row.doc.access)) (this->*row.action)(exchange, params);
+                   if (admit(*exchange, row.doc)) (this->*row.action)(exchange, params);
                  });
   CHECK(number == routed.size());
   routed.push_back(&row);
@@ -137,6 +173,7 @@ void Api::Impl::add_route(std::string_view path, const Row& row) {
 void Api::Impl::add_routes() {
   constexpr std::string_view kVersion = "/v1";
   for (const Row& row : table()) {
+    if (!config.ollama && ollama::is_ollama_path(row.doc.path)) continue;
     add_route(row.doc.path, row);
     if (!row.doc.path.starts_with("/v1/")) continue;
     const std::string_view bare = row.doc.path.substr(kVersion.size());
@@ -148,6 +185,7 @@ void Api::Impl::add_routes() {
 }
 
 const ErrorShape& error_shape_of(const net::HttpRequest& request) {
+  if (ollama::is_ollama_path(request.path)) return ollama::ollama_errors();
   return anthropic::speaks_anthropic(request) ? anthropic::message_errors() : openai_errors();
 }
 

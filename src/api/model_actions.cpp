@@ -7,6 +7,8 @@
 #include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
 #include "api/models/model_orders.h"
+#include "api/ollama/error.h"
+#include "api/ollama/names.h"
 #include "api/pages/model_pages.h"
 #include "api/serving/model_name.h"
 #include "base/json.h"
@@ -19,6 +21,7 @@ namespace {
 // A request that asks for events and has waited so long for its model hears that it is alive;
 // proxies give up on what says nothing for longer.
 constexpr auto kSilentWait = std::chrono::seconds(10);
+constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
 // Listeners of /models/sse, at most: pages that people look at.
 constexpr size_t kListenersMax = 64;
 
@@ -56,8 +59,10 @@ void Api::Impl::with_model(const ExchangePtr& exchange, WithModel then, bool eve
   };
   in_pool<Asked>(
       exchange,
-      [](std::string& body) -> Result<Asked> {
+      [ollama =
+           ollama::is_ollama_path(exchange->request().path)](std::string& body) -> Result<Asked> {
         WEIR_ASSIGN(AskedModel model, model_of_body(body));
+        if (ollama) model.name = std::string(ollama::bare_name(model.name));
         return Asked{std::move(model), std::move(body)};
       },
       [this, exchange, events, then = std::move(then)](Result<Asked> asked) mutable {
@@ -110,7 +115,7 @@ void Api::Impl::keep_waiting() {
   for (Waiting& one : waiting) {
     if (!one.events || now - one.told < kSilentWait || one.exchange->responder().closed()) continue;
     one.told = now;
-    one.exchange->start_stream();
+    one.exchange->start_stream(kEvents);
     one.exchange->responder().write(": the model is being loaded\n\n");
   }
 }
@@ -194,7 +199,7 @@ void Api::Impl::model_events(const ExchangePtr& exchange, const net::RouteParams
         Error{ErrorCode::kOverloaded,
               "Expected at most " + std::to_string(kListenersMax) +
                   " clients that listen to the models' states; try again later."});
-  exchange->start_stream();
+  exchange->start_stream(kEvents);
   std::string states;
   for (const ModelStatus& status : registry.list()) states += pages::status_event(status);
   exchange->responder().write(states);

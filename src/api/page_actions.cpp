@@ -7,6 +7,7 @@
 #include "api/anthropic/message_error.h"
 #include "api/api_impl.h"
 #include "api/llama/token_endpoints.h"
+#include "api/ollama/error.h"
 #include "api/pages/front_page.h"
 #include "api/pages/server_pages.h"
 #include "api/responses/responses.h"
@@ -119,6 +120,11 @@ void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {
     exchange->respond_json(pages::props_page(model->config, model->tokens_max()));
 }
 
+void Api::Impl::tokenizer_info(const ExchangePtr& exchange, const net::RouteParams&) {
+  if (const auto model = asked_model(exchange))
+    exchange->respond_json(pages::tokenizer_page(model->config));
+}
+
 void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
   const auto model = asked_model(exchange);
   if (!model) return;
@@ -141,8 +147,13 @@ void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams&)
   if (keys.empty() && first) page.model = first->config.model_id;
   page.has_chat = first && first->config.chat_template != nullptr;
   const net::HttpResponder::Headers vary{{"Vary", "Accept"}};
-  if (!pages::wants_html(exchange->request().header("accept")))
-    return exchange->respond(200, "text/plain; charset=utf-8", pages::front_page_text(page), vary);
+  const std::string_view accept = exchange->request().header("accept");
+  if (!pages::wants_html(accept))
+    return exchange->respond(200, "text/plain; charset=utf-8",
+                             config.ollama && !pages::wants_text(accept)
+                                 ? "Ollama is running"
+                                 : pages::front_page_text(page),
+                             vary);
   exchange->respond(200, "text/html; charset=utf-8", pages::front_page_html(page),
                     {vary.front(),
                      {"X-Content-Type-Options", "nosniff"},
@@ -199,7 +210,12 @@ void Api::Impl::version(const ExchangePtr& exchange, const net::RouteParams&) {
 
 void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
   respond_from_pool(exchange, [this](const std::string&) -> Result<std::string> {
-    return openapi_json(Api::endpoints(), config.version);
+    std::vector<EndpointDoc> endpoints = Api::endpoints();
+    if (!config.ollama)
+      std::erase_if(endpoints, [](const EndpointDoc& endpoint) {
+        return ollama::is_ollama_path(endpoint.path);
+      });
+    return openapi_json(endpoints, config.version);
   });
 }
 

@@ -27,7 +27,7 @@ Result<void> report(const Options& options, const MemoryLimit& limit, const fit:
                          kernels::ops_for(choice.isa), choice.threads));
   WEIR_ASSIGN(const ModelFootprint needed, footprint(*model, choice.kv_type));
   const Result<MemoryPlan> planned = plan_memory(options, limit, needed);
-  // Whoever has the files already can have them in fewer bits without fetching others.
+  // Files that are here already can be had in fewer bits without fetching others.
   const std::vector<fit::Way> elsewhere =
       found.here ? std::vector<fit::Way>{} : fit::Catalogue::built_in().others(found.id, options);
   WEIR_ASSIGN(const fit::Assessment assessment,

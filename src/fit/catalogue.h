@@ -24,8 +24,8 @@ struct CatalogueFormat {
   std::string id;          // "org/name".
   std::string format;      // "BF16", "4-bit g64".
   int64_t bytes = 0;       // Of the tensors, as the shape has them.
-  std::string commit;      // The one that `file_bytes` is of; empty: nobody has looked.
-  int64_t file_bytes = 0;  // Of what is fetched; 0: nobody has looked.
+  std::string commit;      // The one that `file_bytes` is of; empty: not looked up.
+  int64_t file_bytes = 0;  // Of what is fetched; 0: not looked up.
   ModelFootprint model;    // With default options, on eight threads.
   std::optional<ModelFootprint> streamed;  // The same with --stream-experts.
   TokenCost cost;                          // But for keys and values.

@@ -41,16 +41,17 @@ bool is_settings(std::string_view path) {
          std::ranges::find(kVocabularies, name) == std::end(kVocabularies);
 }
 
-// How many bytes the header has, as far as can be seen: more than there are, where it goes on.
-Result<uint64_t> head_bytes(const card::ModelFiles::Beginning& file) {
+// How many bytes the header has, as far as can be seen: more than there are, where it goes on. Of
+// what is no header no more is asked for: its reader says what is wrong with it.
+uint64_t head_bytes(const card::ModelFiles::Beginning& file) {
   const uint64_t have = file.head.size();
   if (is_gguf_file(file.name)) {
-    WEIR_ASSIGN(const std::optional<uint64_t> whole,
-                card::gguf_head_bytes(file.name, std::as_bytes(std::span(file.head))));
-    return whole.value_or(2 * have);
+    const Result<std::optional<uint64_t>> whole =
+        card::gguf_head_bytes(file.name, std::as_bytes(std::span(file.head)));
+    return whole ? whole->value_or(2 * have) : have;
   }
-  if (have < sizeof(uint64_t)) return have;  // The file ends there: its reader says so.
-  return card::safetensors_head_bytes(file.name, file.head);
+  if (have < sizeof(uint64_t)) return have;
+  return card::safetensors_head_bytes(file.name, file.head).value_or(have);
 }
 
 class HeaderFetch {
@@ -109,7 +110,7 @@ class HeaderFetch {
     for (size_t i = 0; i < wanted.size(); ++i) {
       card::ModelFiles::Beginning& file = files_[wanted[i].file];
       file.head += parts[i];
-      WEIR_ASSIGN(const uint64_t whole, head_bytes(file));
+      const uint64_t whole = head_bytes(file);
       if (whole > kHeadBytesMax)
         return wrong(
             "a header of at most " + std::to_string(kHeadBytesMax) + " bytes in " + file.name,

@@ -26,8 +26,8 @@ struct Found {
 // `path`, or the nearest folder above it that is there: on the disk that it would lie on.
 std::string existing_folder(const std::string& path);
 
-// Of --model; without, the model compiled in. A folder of that name wins. Errors: those of
-// card::ModelFiles::open() and of hub::Client.
+// Of --model; without, the model compiled in. A folder of that name wins. Errors: those of opening
+// card::ModelFiles, and of hub::Client.
 Result<Found> look_up(const Options& options);
 
 }  // namespace weir::fit

@@ -1,5 +1,5 @@
 // SearchDesk: searches of the hub for a server: one after another, on a thread of its own, so that
-// a hub that does not answer keeps nobody else waiting.
+// a hub that does not answer keeps no other request waiting.
 //
 // Threads: everything here is called on the thread that `post` posts to; the hub is asked on
 // another.

@@ -19,6 +19,13 @@ std::string joined(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : a + " " + b;
 }
 
+// A context to ask for: shorter than the longest that finds room, for what is free has changed by
+// megabytes until the model is started; a round number.
+int32_t advised_context(int32_t longest, int32_t least) {
+  constexpr int32_t kRound = 256, kSpare = 64;
+  return std::max(least, (longest - kSpare) / kRound * kRound);
+}
+
 std::string ctx_size(int32_t context) { return "--ctx-size " + std::to_string(context); }
 
 // "40,960".
@@ -45,13 +52,15 @@ class Judge {
     const int32_t asked = way_.options.ctx_size;
     const int32_t whole = asked > 0 ? asked : way_.model.context_max;
     const ContextNeed several = need(std::min(whole, kContextOrdinary), kSequencesAtOnce);
-    const int32_t longest = longest_context(way_.options, limit_, way_.model);
+    int32_t longest = longest_context(way_.options, limit_, way_.model);
     if (several.fits && longest >= asked) return runs(Verdict::kFits, several.bytes, longest);
     const int32_t least = asked > 0 ? asked : std::min(whole, kContextUseful);
     if (longest < least) return lacks(need(least).bytes);
     // Without being told to, a server makes no context that is so short.
-    if (asked == 0 && longest < std::min(whole, kContextLeast))
+    if (asked == 0 && longest < std::min(whole, kContextLeast)) {
+      longest = advised_context(longest, least);
       fit_.flags = joined(fit_.flags, ctx_size(longest));
+    }
     return runs(Verdict::kShort, need(least).bytes, longest);
   }
 

@@ -5,19 +5,11 @@
 
 #include "base/json.h"
 #include "hub/model_name.h"
+#include "hub/shown.h"
 
 namespace weir::hub {
 
 namespace {
-
-// What people see of a text that the hub sends: no control characters, no more than a line.
-std::string shown(std::string_view text) {
-  constexpr size_t kBytesMax = 200;
-  std::string out(text.substr(0, kBytesMax));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return out;
-}
 
 std::string text_of(JsonObject object, std::string_view key) {
   const std::optional<JsonValue> value = json_get(object, key);

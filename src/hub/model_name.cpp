@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/concat.h"
+#include "hub/shown.h"
 
 namespace weir::hub {
 
@@ -40,9 +41,8 @@ bool is_revision(std::string_view text) {
 }
 
 tl::unexpected<Error> wrong(std::string_view text, const char* expected, std::string_view found) {
-  constexpr size_t kShown = 120;
-  return fail(ErrorCode::kConfig, concat({text.substr(0, kShown), ": expected ", expected,
-                                          "; found '", found.substr(0, kShown), "'"}));
+  return fail(ErrorCode::kConfig,
+              concat({shown(text), ": expected ", expected, "; found '", shown(found), "'"}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/concat.h"
 #include "base/json.h"
+#include "hub/shown.h"
 
 namespace weir::hub {
 
@@ -19,12 +20,8 @@ constexpr int64_t kSizeMax = int64_t{50} << 40;
 
 tl::unexpected<Error> wrong(std::string_view path, std::string_view expected,
                             std::string_view found) {
-  constexpr size_t kShown = 120;
-  std::string shown(path.substr(0, kShown));
-  for (char& c : shown)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  return fail(ErrorCode::kInvalid, concat({"the hub's list of files: ", shown, ": expected ",
-                                           expected, ", found ", found.substr(0, kShown)}));
+  return fail(ErrorCode::kInvalid, concat({"the hub's list of files: ", shown(path), ": expected ",
+                                           expected, ", found ", found}));
 }
 
 std::string_view text_of(JsonObject object, std::string_view key) {

@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/concat.h"
+#include "hub/shown.h"
 
 namespace weir::hub {
 
@@ -19,10 +20,9 @@ constexpr size_t kBytesMax = 16 << 10;
 using Parser = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 
 tl::unexpected<Error> wrong(std::string_view text) {
-  constexpr size_t kShown = 120;
   return fail(ErrorCode::kInvalid,
               concat({"expected an address such as https://host/path, without user or password; ",
-                      "found '", text.substr(0, std::min(text.find('?'), kShown)), "'"}));
+                      "found '", shown(text.substr(0, text.find('?'))), "'"}));
 }
 
 std::string part_of(CURLU* parser, CURLUPart part, unsigned flags = 0) {
@@ -33,6 +33,17 @@ std::string part_of(CURLU* parser, CURLUPart part, unsigned flags = 0) {
   return copy;
 }
 
+// Of a name or an address. libcurl decodes %XX in hosts, once for each time that it reads them: what
+// has other characters would not be the host that is compared and then asked.
+bool is_host(std::string_view host) {
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  return !host.empty() && std::ranges::all_of(host, [bracketed](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '.' ||
+           (bracketed ? c == ':' : c == '-' || c == '_');
+  });
+}
+
 Result<Url> taken_apart(CURLU* parser, std::string_view given) {
   Url url;
   url.text = part_of(parser, CURLUPART_URL);
@@ -41,7 +52,7 @@ Result<Url> taken_apart(CURLU* parser, std::string_view given) {
   std::ranges::transform(url.host, url.host.begin(), ascii_lower);
   const std::string port = part_of(parser, CURLUPART_PORT, CURLU_DEFAULT_PORT);
   std::from_chars(port.data(), port.data() + port.size(), url.port);
-  if (url.text.empty() || url.host.empty() || url.port <= 0 ||
+  if (url.text.empty() || !is_host(url.host) || url.port <= 0 ||
       (url.scheme != "http" && url.scheme != "https"))
     return wrong(given);
   return url;

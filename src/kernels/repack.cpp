@@ -96,17 +96,11 @@ float scale_at(const StoredQuant& stored, const uint8_t* scales, int64_t index) 
   return stored.scale_type == FloatType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
 }
 
-// Bytes 0 2 4 6 of eight.
-uint32_t even_bytes(uint64_t eight) {
-  uint64_t x = eight & 0x00ff00ff00ff00ff;
-  x = (x | x >> 8) & 0x0000ffff0000ffff;
-  return static_cast<uint32_t>(x | x >> 16);
-}
-
 // 32 codes of a row: 4 bytes in each of the step's lines (quant_layout.h).
 template <int kBits>
 void pack_step(const uint8_t* codes, uint8_t* out) {
-  if constexpr (kBits == 4) {  // A loop that compilers make vectors of.
+  // Loops over pairs are such as compilers make vectors of.
+  if constexpr (kBits == 4) {
     std::array<uint8_t, kPackStep / 2> pairs;
     for (size_t i = 0; i < pairs.size(); ++i) {
       uint16_t two;
@@ -116,11 +110,18 @@ void pack_step(const uint8_t* codes, uint8_t* out) {
     for (size_t line = 0; line < kBits; ++line) std::memcpy(out + 64 * line, &pairs[4 * line], 4);
     return;
   }
+  std::array<uint8_t, kPackStep / 2> evens, odds;
+  for (size_t i = 0; i < evens.size(); ++i) {
+    uint16_t two;
+    std::memcpy(&two, codes + 2 * i, 2);
+    evens[i] = static_cast<uint8_t>(two);
+    odds[i] = static_cast<uint8_t>(two >> 8);
+  }
   std::array<uint32_t, kBits> lines{};
   for (uint32_t e = 0; e < 4; ++e) {
-    uint64_t eight;
-    std::memcpy(&eight, codes + 8 * e, 8);
-    const uint32_t even = even_bytes(eight), odd = even_bytes(eight >> 8);
+    uint32_t even, odd;
+    std::memcpy(&even, &evens[4 * e], 4);
+    std::memcpy(&odd, &odds[4 * e], 4);
     // Bits [shift, shift + 2) of the codes, and bit `shift`.
     [[maybe_unused]] const auto two = [&](uint32_t line, int shift) {
       constexpr uint32_t kMask = 0x03030303;
@@ -171,43 +172,46 @@ void pack_codes(int32_t bits, const uint8_t* codes, int32_t k, uint8_t* out) {
   }
 }
 
-void put_float(FloatType type, float value, uint8_t* to) {
-  if (type == FloatType::kF32) {
-    std::memcpy(to, &value, 4);
-    return;
-  }
-  const uint16_t bits = type == FloatType::kF16 ? float_to_half(value) : float_to_bf16(value);
-  std::memcpy(to, &bits, 2);
+// Numbers of a row, one after another, to places that are `step` bytes apart.
+template <class Number>
+void spread(const uint8_t* numbers, int32_t count, uint8_t* to, int64_t step) {
+  for (int32_t i = 0; i < count; ++i, to += step)
+    std::memcpy(to, numbers + i * int64_t{sizeof(Number)}, sizeof(Number));
+}
+
+void spread_floats(FloatType type, const uint8_t* numbers, int32_t count, uint8_t* to,
+                   int64_t step) {
+  if (type == FloatType::kF32)
+    spread<float>(numbers, count, to, step);
+  else
+    spread<uint16_t>(numbers, count, to, step);
 }
 
 // Writes lane `lane` of a block's scales.
-void pack_scales(const QuantMatrix& w, int32_t lane, const RowNumbers& numbers, uint8_t* scales) {
-  const int32_t bytes = float_type_bytes(w.scale_type);
-  for (int32_t g = 0; g < w.k / w.group; ++g) {
-    uint8_t* to = scales + group_scales_at(w, g);
-    switch (w.form) {
-      case ScaleForm::kPairs:
-        put_float(w.scale_type, numbers.scales[g], to + lane * bytes);
-        put_float(w.scale_type, numbers.biases[g], to + (kBlockRows + lane) * bytes);
-        break;
-      case ScaleForm::kScales:
-        put_float(w.scale_type, numbers.scales[g], to + lane * bytes);
-        break;
-      case ScaleForm::kZeros:
-        put_float(w.scale_type, numbers.scales[g], to + lane * bytes);
-        to[kBlockRows * bytes + lane] = numbers.zeros[g];
-        break;
-      case ScaleForm::kTwoLevel:
-        to[lane] = numbers.group_scales[g];
-        if (w.mins) to[kBlockRows + lane] = numbers.group_mins[g];
-        if (g * w.group % kSuperGroup != 0) break;
-        uint8_t* head = scales + run_head_at(w, g);
-        const int32_t run = g * w.group / kSuperGroup;
-        put_float(FloatType::kF32, numbers.d[run], head + 4 * lane);
-        if (w.mins) put_float(FloatType::kF32, numbers.dmin[run], head + 4 * (kBlockRows + lane));
-        break;
-    }
+void pack_two_levels(const QuantMatrix& w, int32_t lane, const RowNumbers& numbers,
+                     uint8_t* scales) {
+  const int32_t groups = w.k / w.group, of_run = kSuperGroup / w.group;
+  const int64_t step = group_scale_bytes(w);
+  for (int32_t first = 0; first < groups; first += of_run) {
+    uint8_t* const head = scales + run_head_at(w, first);
+    const int32_t run = first / of_run, count = std::min(of_run, groups - first);
+    put_number(FloatType::kF32, numbers.d[run], head, lane);
+    if (w.mins) put_number(FloatType::kF32, numbers.dmin[run], head, kBlockRows + lane);
+    uint8_t* const to = scales + group_scales_at(w, first) + lane;
+    spread<uint8_t>(numbers.group_scales + first, count, to, step);
+    if (w.mins) spread<uint8_t>(numbers.group_mins + first, count, to + kBlockRows, step);
   }
+}
+
+void pack_scales(const QuantMatrix& w, int32_t lane, const RowNumbers& numbers, uint8_t* scales) {
+  if (w.form == ScaleForm::kTwoLevel) return pack_two_levels(w, lane, numbers, scales);
+  const int32_t groups = w.k / w.group, bytes = float_type_bytes(w.scale_type);
+  const int64_t step = group_scale_bytes(w);
+  uint8_t* const second = scales + kBlockRows * bytes;  // What follows the scales of a group.
+  spread_floats(w.scale_type, numbers.scales, groups, scales + lane * bytes, step);
+  if (w.form == ScaleForm::kPairs)
+    spread_floats(w.scale_type, numbers.biases, groups, second + lane * bytes, step);
+  if (w.form == ScaleForm::kZeros) spread<uint8_t>(numbers.zeros, groups, second + lane, step);
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "base/dtype.h"
 #include "kernels/quant_layout.h"
 
 namespace weir::kernels {
@@ -44,15 +46,12 @@ struct Pair {
 };
 
 Pair pair_of(const QuantShape& shape, const RowNumbers& row, int32_t g) {
-  switch (shape.scales) {
-    case ScaleForm::kPairs:
-      return {row.scales[g], row.biases[g]};
-    case ScaleForm::kScales:
-      return {row.scales[g], -row.scales[g] * static_cast<float>(shape.offset)};
-    case ScaleForm::kZeros:
-      return {row.scales[g], -row.scales[g] * static_cast<float>(row.zeros[g])};
-    case ScaleForm::kTwoLevel:
-      break;
+  if (shape.scales != ScaleForm::kTwoLevel) {
+    const float scale = number_at(shape.scale_type, row.scales, g);
+    if (shape.scales == ScaleForm::kPairs)
+      return {scale, number_at(shape.scale_type, row.biases, g)};
+    const int32_t zero = shape.scales == ScaleForm::kZeros ? row.zeros[g] : shape.offset;
+    return {scale, -scale * static_cast<float>(zero)};
   }
   const int32_t super = g * shape.group / kSuperGroup;
   const float scale = row.d[super] * byte_scale(shape.byte_scale, row.group_scales[g]);
@@ -61,20 +60,56 @@ Pair pair_of(const QuantShape& shape, const RowNumbers& row, int32_t g) {
   return {scale, bias};
 }
 
+// Whether none of so many halves is an infinity or a NaN: a loop that compilers make vectors of.
+bool finite_halves(const uint8_t* halves, int32_t count) {
+  constexpr uint16_t kExponent = 0x7c00;
+  bool finite = true;
+  for (int32_t i = 0; i < count; ++i) {
+    uint16_t half;
+    std::memcpy(&half, halves + 2 * i, sizeof half);
+    finite = finite & ((half & kExponent) != kExponent);
+  }
+  return finite;
+}
+
 }  // namespace
+
+float number_at(FloatType type, const uint8_t* numbers, int64_t i) {
+  if (type == FloatType::kF32) {
+    float value;
+    std::memcpy(&value, numbers + 4 * i, sizeof value);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, numbers + 2 * i, sizeof bits);
+  return type == FloatType::kF16 ? half_to_float(bits) : bf16_to_float(bits);
+}
+
+void put_number(FloatType type, float value, uint8_t* numbers, int64_t i) {
+  if (type == FloatType::kF32) {
+    std::memcpy(numbers + 4 * i, &value, sizeof value);
+    return;
+  }
+  const uint16_t bits = type == FloatType::kF16 ? float_to_half(value) : float_to_bf16(value);
+  std::memcpy(numbers + 2 * i, &bits, sizeof bits);
+}
 
 float e8m0_to_float(uint8_t byte) {
   if (byte == 0xff) return std::numeric_limits<float>::quiet_NaN();
-  return std::ldexp(1.0f, byte - 127);
+  // The byte is a float's exponent; 2^-127, which no exponent says, has a bit below it.
+  return std::bit_cast<float>(byte == 0 ? 0x00400000u : uint32_t{byte} << 23);
 }
 
 float e4m3_to_float(uint8_t byte) {
   constexpr int kBias = 7, kMantissaBits = 3;
   const int exponent = byte >> kMantissaBits & 15, mantissa = byte & 7;
   if (exponent == 15 && mantissa == 7) return std::numeric_limits<float>::quiet_NaN();
-  const float size = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -kBias - 2)
-                                   : std::ldexp(static_cast<float>(8 + mantissa),
-                                                exponent - kBias - kMantissaBits);
+  // Numbers below the least exponent are multiples of 2^-9; others have their bits in a float's.
+  constexpr int kFloatBias = 127, kFloatMantissaBits = 23;
+  const float size =
+      exponent == 0 ? static_cast<float>(mantissa) * 0x1p-9f
+                    : std::bit_cast<float>((exponent - kBias + kFloatBias) << kFloatMantissaBits |
+                                           mantissa << (kFloatMantissaBits - kMantissaBits));
   return byte & 0x80 ? -size : size;
 }
 
@@ -82,20 +117,22 @@ RowBuffer::RowBuffer(const QuantShape& shape, int32_t rows) {
   const auto k = static_cast<size_t>(shape.k);
   const size_t groups = k / static_cast<size_t>(shape.group);
   const size_t supers = (k + kSuperGroup - 1) / kSuperGroup;
-  const size_t bytes = k + 3 * groups, floats = 2 * groups + 2 * supers;
+  const size_t scales = groups * static_cast<size_t>(float_type_bytes(shape.scale_type));
+  const size_t bytes = k + 2 * scales + 3 * groups, floats = 2 * supers;
   bytes_.resize(bytes * static_cast<size_t>(rows));
   floats_.resize(floats * static_cast<size_t>(rows));
   for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
     uint8_t* b = bytes_.data() + r * bytes;
     float* f = floats_.data() + r * floats;
+    uint8_t* of_groups = b + k + 2 * scales;
     rows_.push_back({.codes = b,
-                     .scales = f,
-                     .biases = f + groups,
-                     .zeros = b + k,
-                     .group_scales = b + k + groups,
-                     .group_mins = b + k + 2 * groups,
-                     .d = f + 2 * groups,
-                     .dmin = f + 2 * groups + supers});
+                     .scales = b + k,
+                     .biases = b + k + scales,
+                     .zeros = of_groups,
+                     .group_scales = of_groups + groups,
+                     .group_mins = of_groups + 2 * groups,
+                     .d = f,
+                     .dmin = f + supers});
   }
 }
 
@@ -108,7 +145,12 @@ std::optional<QuantShape> container_of(const QuantShape& stored) {
 }
 
 bool all_finite(const QuantShape& shape, const RowNumbers& row) {
-  for (int32_t g = 0; g < shape.k / shape.group; ++g) {
+  const int32_t groups = shape.k / shape.group;
+  // A half times what stands for 0, a byte, is finite.
+  if (shape.scales != ScaleForm::kTwoLevel && shape.scale_type == FloatType::kF16)
+    return finite_halves(row.scales, groups) &&
+           (shape.scales != ScaleForm::kPairs || finite_halves(row.biases, groups));
+  for (int32_t g = 0; g < groups; ++g) {
     const Pair pair = pair_of(shape, row, g);
     if (!std::isfinite(pair.scale) || !std::isfinite(pair.bias)) return false;
   }

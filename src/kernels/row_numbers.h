@@ -34,14 +34,18 @@ struct QuantShape {
 //              w = (d * S(group_scales)) * (value(code) - offset)
 struct RowNumbers {
   uint8_t* codes = nullptr;         // [k], below 2^bits.
-  float* scales = nullptr;          // [k / group]
-  float* biases = nullptr;          // [k / group]
+  uint8_t* scales = nullptr;        // [k / group] of scale_type, unaligned: they stay as stored.
+  uint8_t* biases = nullptr;        // The same.
   uint8_t* zeros = nullptr;         // [k / group]
   uint8_t* group_scales = nullptr;  // [k / group]
   uint8_t* group_mins = nullptr;    // [k / group]
   float* d = nullptr;               // [ceil(k / kSuperGroup)]
   float* dmin = nullptr;            // [ceil(k / kSuperGroup)]
 };
+
+// Number `i` of scales or biases; put_number() rounds to the nearest even.
+float number_at(FloatType type, const uint8_t* numbers, int64_t i);
+void put_number(FloatType type, float value, uint8_t* numbers, int64_t i);
 
 // Memory for some rows of one shape, of every kind.
 class RowBuffer {

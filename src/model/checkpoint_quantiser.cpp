@@ -392,15 +392,16 @@ class Quantiser {
     }
     kernels::RowBuffer buffer(*r.source->shape(), count);
     r.source->rows(r.bases, first, count, buffer.rows());
-    const auto groups = static_cast<size_t>(r.k / r.numbers->group);
+    const auto of_groups = static_cast<size_t>(r.k / r.numbers->group * dtype_bytes(r.type));
     bool finite = true;
     for (int32_t i = 0; i < count; ++i) {
       const kernels::RowNumbers& row = buffer.row(i);
       to[0] = store_codes({row.codes, k}, r.numbers->bits, to[0]);
-      to[1] = store(r.type, {row.scales, groups}, to[1]);
-      to[2] = store(r.type, {row.biases, groups}, to[2]);
-      for (size_t g = 0; g < groups; ++g)
-        finite = finite && std::isfinite(row.scales[g]) && std::isfinite(row.biases[g]);
+      for (const auto& [numbers, i_to] : {std::pair{row.scales, 1}, {row.biases, 2}}) {
+        std::memcpy(to[static_cast<size_t>(i_to)], numbers, of_groups);
+        to[static_cast<size_t>(i_to)] += of_groups;
+      }
+      finite = finite && kernels::all_finite(*r.source->shape(), row);
     }
     return finite;
   }

@@ -4,18 +4,11 @@
 #include <ctime>
 
 #include "program/commit.h"
-#include "ssd/expert_catalogue.h"
+#include "program/model_facts.h"
 
 namespace weir {
 
 namespace {
-
-// Of all weights, those of experts on disk too.
-int64_t model_bytes(const model::Model& model) {
-  const ssd::ExpertCatalogue* experts = model.expert_catalogue();
-  return model.memory().packed_weights + model.memory().mapped_weights +
-         (experts == nullptr ? 0 : static_cast<int64_t>(experts->bank_bytes()));
-}
 
 void set_names(api::ApiConfig& config, const Options& options, const card::ModelFiles& files) {
   config.given_names = split_list(options.alias);
@@ -49,6 +42,7 @@ void set_thinking(api::ApiConfig& config, const Options& options) {
 void set_entrance(api::ApiConfig& config, const Options& options) {
   config.cors_origins = split_list(options.cors);
   config.entrance.manage = options.manage;
+  config.ollama = options.ollama;
   config.entrance.any_host = std::ranges::count(split_list(options.allowed_hosts), "*") > 0;
 }
 
@@ -94,11 +88,7 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   config.context_max = plan.context_max;
   config.vocab_size = model.spec().vocab_size;
   config.hidden_size = model.spec().hidden_size;
-  config.facts = {.context_trained = model.spec().context_max,
-                  .hidden_size = model.spec().hidden_size,
-                  .parameters = model.memory().parameters,
-                  .bytes = model_bytes(model),
-                  .formats = model.memory().formats};
+  config.facts = model_facts(choice.model_card, model);
   config.parallel = plan.parallel;
   config.kernels = kernels::isa_name(choice.isa);
   return config;

@@ -48,6 +48,7 @@ using ManageWord = Word<api::Manage>;
 constexpr std::array kManageWords = {ManageWord{"auto", api::Manage::kAuto},
                                      ManageWord{"on", api::Manage::kOn},
                                      ManageWord{"off", api::Manage::kOff}};
+constexpr std::array kOnWords = {Word<bool>{"on", true}, Word<bool>{"off", false}};
 using LevelWord = Word<log::Level>;
 constexpr std::array kLevelWords = {
     LevelWord{"debug", log::Level::kDebug}, LevelWord{"info", log::Level::kInfo},
@@ -316,6 +317,8 @@ const std::array kRows = {
         "scope, and without keys everybody who reaches it; auto: the same, but without keys only "
         "while it listens on nothing but loopback addresses and Unix sockets; off: nobody",
         "auto"},
+    Row{"ollama", "on|off", Choice{choose<&Options::ollama, kOnWords>}, kServeOnly, "Network",
+        "Whether Ollama's endpoints (/api) are there, for programs that speak nothing else", "on"},
     Row{"max-connections", "N", &Options::max_connections, kServeOnly, "Network",
         "Open connections; beyond, the longest idle is closed", "16384, with TLS 2048"},
     Row{"max-body", "SIZE", Bytes{&Options::max_body}, kServeOnly, "Network",

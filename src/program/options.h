@@ -85,6 +85,7 @@ struct NetworkOptions {
   std::string cors;
   std::string allowed_hosts;  // Names; several separated by commas.
   api::Manage manage = api::Manage::kAuto;
+  bool ollama = true;           // Ollama's endpoints.
   int32_t max_connections = 0;  // 0: what network_memory.cpp says.
   int64_t max_body = 0;         // Bytes; 0: what network_memory.cpp finds fit.
   int32_t idle_timeout = 120;   // Seconds.

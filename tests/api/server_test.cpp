@@ -200,6 +200,17 @@ TEST(Pages, TurnTextIntoTokensAndBack) {
   EXPECT_EQ(server.post("/tokenize", "{}").status, 400);
 }
 
+TEST(Pages, TellHarnessesWhatPromptsAreMadeWith) {
+  TestOptions options;
+  options.config.special_tokens = {{"eos_token", "<end>"}, {"pad_token", "<mark>"}};
+  options.config.chat_template_source = "{{ messages }}";
+  EXPECT_EQ(TestApi(options).get("/tokenizer_info").body,
+            R"({"bos_token":null,"eos_token":"<end>","pad_token":"<mark>",)"
+            R"("chat_template":"{{ messages }}"})");
+  EXPECT_NE(TestApi().get("/tokenizer_info").body.find(R"("chat_template":null)"),
+            std::string::npos);
+}
+
 TEST(Pages, RenderMetricsInPrometheusFormat) {
   TestApi server({.config = {.model_id = "a\"b"}});
   EXPECT_EQ(server.complete().status, 404);  // The model is called otherwise.

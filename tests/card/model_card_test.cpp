@@ -94,7 +94,7 @@ TEST(ModelCard, OpensWithoutATokenizer) {
   ASSERT_TRUE(card) << card.error().message;
   const auto tokenizer = card->open_tokenizer();
   ASSERT_FALSE(tokenizer);
-  EXPECT_EQ(tokenizer.error().message, "m: no file tokenizer.json compiled in");
+  EXPECT_EQ(tokenizer.error().message, "m: expected a file tokenizer.json, found none");
 }
 
 TEST(ModelCard, OpensTheFirstOfATokenizersFilesWithItsConfig) {

@@ -7,6 +7,12 @@ from weir_server import SOURCE, WEIR, Server
 
 FIRST_BYTES = 256 << 10  # Of safetensors, what is asked for at first.
 FAMILIES = f"{SOURCE}/tests/data/families"
+LIMIT = ("--mem-limit", "4G")  # What the machine has free changes between two runs.
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def boundaries(folder, low, high, step):
@@ -96,11 +102,12 @@ class AtTheHub(unittest.TestCase):
 
     def add(self, folder):
         name = f"org/{os.path.basename(folder)}"
-        self.hub.add(name, {path: open(f"{folder}/{path}", "rb").read() for path in os.listdir(folder)
+        self.hub.add(name, {path: content(f"{folder}/{path}") for path in os.listdir(folder)
                             if path.endswith((".json", ".safetensors", ".gguf")) and not path.startswith("expected.")})
         return name
 
     def assert_alike(self, name, folder, *options):
+        options += LIMIT
         there, here = self.info(name, *options), info(folder, *options)
         for part in ("family", "parameters", "tensor_bytes", "token", "footprint", "plan"):
             self.assertEqual(there[part], here[part], (name, part))
@@ -109,7 +116,7 @@ class AtTheHub(unittest.TestCase):
         return there
 
     def assert_only_headers_came(self):
-        """Nothing was asked for whole, nothing was kept, and nobody but the hub saw the token."""
+        """Nothing was asked for whole, nothing was kept, and only the hub saw the token."""
         for request in self.hub.requests("cdn", "GET"):
             self.assertRegex(request.headers.get("range", ""), r"bytes=\d+-\d+", request)
         self.assertFalse(os.path.exists(f"{self.folder}/cache"), "what is looked at is not kept")
@@ -136,8 +143,8 @@ class AtTheHub(unittest.TestCase):
         if made.returncode != 0:
             self.skipTest(f"tools/to_gguf: {made.stderr.strip().splitlines()[-1]}")
         self.add(name)
-        there = self.info("org/tiny:Q8_0")
-        here = info(f"{name}/tiny-Q8_0.gguf")
+        there = self.info("org/tiny:Q8_0", *LIMIT)
+        here = info(f"{name}/tiny-Q8_0.gguf", *LIMIT)
         self.assertEqual((there["footprint"], there["fit"]), (here["footprint"], here["fit"]))
         self.assert_only_headers_came()
 

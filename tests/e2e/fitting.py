@@ -19,8 +19,8 @@ def info(folder, *options, before_start=None):
     return json.loads(done.stdout)
 
 
-def write_mixture(folder, layers=24, form="4-bit g64"):
-    """A mixture of experts, 1.4 GB of them with 24 layers, whose weights are zeros; it speaks the tiny model's tokens."""
+def write_mixture(folder, layers=40, form="4-bit g64"):
+    """A mixture of experts, 2.3 GB of them with 40 layers, whose weights are zeros; it speaks the tiny model's tokens."""
     with open(f"{TINY}/config.json") as file:
         vocab = json.load(file)["vocab_size"]
     config = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "vocab_size": vocab,
@@ -57,7 +57,9 @@ def check(case, folder, *options, before_start=None):
     log = starts(folder, *options, *more, before_start=before_start)
     if fit["verdict"] != "no":
         case.assertIsNotNone(log, fit)
-        case.assertEqual(int(re.search(r"limits context=(\d+)", log)[1]), fit["context"], fit)
+        # What a control group has free changes by some pages between two programs.
+        spare = 0 if before_start is None else 4 * 32
+        case.assertAlmostEqual(int(re.search(r"limits context=(\d+)", log)[1]), fit["context"], delta=spare, msg=fit)
     elif not fit["options"]:
         case.assertIsNone(log, fit)
     if fit["verdict"] == "fits":

@@ -77,7 +77,7 @@ TEST_F(HeadersTest, AreAllThatIsFetchedOfWeights) {
   EXPECT_EQ(weights->text()[1008], '\0') << "what else came is forgotten";
   EXPECT_EQ(asked("model.safetensors"),
             (std::vector<std::pair<uint64_t, uint64_t>>{{0, 256 << 10}}));
-  EXPECT_TRUE(files->has("tokenizer.json")) << "it is there, and nobody has to look into it";
+  EXPECT_TRUE(files->has("tokenizer.json")) << "it is there, and need not be looked into";
   for (const hub::Request& request : transport_.requests)
     EXPECT_EQ(request.url.find("tokenizer.json"), std::string::npos) << request.url;
 }
@@ -136,8 +136,11 @@ TEST_F(HeadersTest, OfAThousandHostileFilesDoNoHarm) {
   for (uint32_t seed = 0; seed < 1000; ++seed) {
     std::mt19937 random(seed);
     std::string bytes = weights;
+    // Of its length, of its numbers, and elsewhere of the header.
+    const size_t first = seed % 3 == 0 ? 8 + header : 0;
+    const size_t count = seed % 5 == 0 ? 8 : seed % 3 == 0 ? weights.size() - first : 8 + header;
     for (uint32_t i = 0; i <= seed % 7; ++i) {
-      const size_t at = seed % 5 == 0 ? random() % 8 : random() % (8 + header);
+      const size_t at = (seed % 5 == 0 ? 0 : first) + random() % count;
       bytes[at] = static_cast<char>(random());
     }
     if (seed % 11 == 0) bytes.resize(random() % bytes.size());
@@ -150,7 +153,7 @@ TEST_F(HeadersTest, OfAThousandHostileFilesDoNoHarm) {
     ++(model ? planned : refused);
   }
   EXPECT_GT(refused, 500);
-  EXPECT_GT(planned, 10) << "some changes are harmless: the names of nothing, spaces";
+  EXPECT_GT(planned, 200) << "numbers are not looked at";
 }
 
 }  // namespace

@@ -44,13 +44,14 @@ TEST(Verdict, FitsWhereFourOrdinarySequencesFindRoom) {
   while (at(way, limit).verdict != Verdict::kFits) limit += kMiB;
   const int64_t texts = kSequencesAtOnce * kContextOrdinary / 32 * 4 * kMiB;
   EXPECT_GE(limit, way.model.packed_weights + texts);
-  EXPECT_LT(limit, way.model.packed_weights + texts + kGiB);
+  EXPECT_LT(limit, way.model.packed_weights + texts + 3 * kGiB / 2);
   EXPECT_NE(at(way, limit - kMiB).verdict, Verdict::kFits);
   const Fit fit = at(way, limit);
   EXPECT_LE(fit.needed, fit.limit);
   EXPECT_EQ(fit.flags, "");
   EXPECT_EQ(fit.context_max, 131072);
-  EXPECT_GE(fit.context, 4 * kContextOrdinary) << "one sequence may have the room of four";
+  // One sequence may have the room of four, less what a longer answer takes beside its pages.
+  EXPECT_NEAR(fit.context, 4 * kContextOrdinary, 4 * 32);
 }
 
 TEST(Verdict, ShortNamesTheLongestContextAndWhenItMustBeAskedFor) {

@@ -1,10 +1,11 @@
-// Arbitrary bytes as the body of a chat, a text completion, an infill, a response or Anthropic's
-// messages: parsing ends, and whatever it accepts keeps its own limits.
+// Arbitrary bytes as the body of a chat, a text completion, an infill, a response, or of Anthropic's
+// or Ollama's requests: parsing ends, and whatever it accepts keeps its own limits.
 #include <cstdint>
 #include <string_view>
 
 #include "api/anthropic/message_request.h"
 #include "api/llama/infill.h"
+#include "api/ollama/request.h"
 #include "api/openai/request_fields.h"
 #include "api/responses/request.h"
 #include "base/check.h"
@@ -88,6 +89,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check(weir::api::llama::parse_infill(body, kLimits));
   check(weir::api::anthropic::parse_message_request(body, kLimits));
   check(weir::api::anthropic::parse_count_request(body, kLimits));
+  check(weir::api::ollama::parse_chat(body, kLimits));
+  check(weir::api::ollama::parse_generate(body, kLimits));
   check_response(body);
   return 0;
 }

@@ -17,7 +17,8 @@ TEST(Url, IsTakenApart) {
 TEST(Url, OnlyHttpWithoutAUserIsOne) {
   for (const char* text :
        {"", "hub", "ftp://h/", "file:///etc/passwd", "https://u:p@h/", "https://u@h/", "https://",
-        "https://h/a b", "https://h/\n", "//h/path", "https://h:99999/"})
+        "https://h/a b", "https://h/\n", "//h/path", "https://h:99999/", "https://h%D0/",
+        "https://h%2541/", "https://h\xd0/", "https://h\x01/"})
     EXPECT_FALSE(Url::parse(text)) << text;
 }
 
@@ -38,7 +39,7 @@ TEST(Url, JoinsWhatLocationsSay) {
     const Result<Url> url = base.join(location);
     EXPECT_TRUE(url && !url->same_origin(base)) << location;
   }
-  for (const char* location : {"https://h@evil/", "javascript:x", "file:///etc/passwd"})
+  for (const char* location : {"https://h@evil/", "javascript:x", "file:///etc/passwd", "//e%D0/d"})
     EXPECT_FALSE(base.join(location)) << location;
 }
 

@@ -151,7 +151,9 @@ class FormWeights {
           scales(zeros.size()),
           biases(zeros.size()),
           d(static_cast<size_t>((s.k + kSuperGroup - 1) / kSuperGroup)),
-          dmin(d.size()) {}
+          dmin(d.size()),
+          stored_scales(4 * zeros.size()),
+          stored_biases(4 * zeros.size()) {}
 
     void fill(std::mt19937& random) {
       std::normal_distribution<float> normal(0.0f, 0.02f);
@@ -177,9 +179,13 @@ class FormWeights {
       if (shape.byte_scale == ByteScale::kE4m3) std::ranges::fill(d, 0x1p-9f);
     }
     RowNumbers numbers() {
+      for (size_t g = 0; g < scales.size(); ++g) {
+        put_number(shape.scale_type, scales[g], stored_scales.data(), static_cast<int64_t>(g));
+        put_number(shape.scale_type, biases[g], stored_biases.data(), static_cast<int64_t>(g));
+      }
       return {.codes = codes.data(),
-              .scales = scales.data(),
-              .biases = biases.data(),
+              .scales = stored_scales.data(),
+              .biases = stored_biases.data(),
               .zeros = zeros.data(),
               .group_scales = group_scales.data(),
               .group_mins = group_mins.data(),
@@ -190,6 +196,7 @@ class FormWeights {
     QuantShape shape;
     std::vector<uint8_t> codes, zeros, group_scales, group_mins;
     std::vector<float> scales, biases, d, dmin;
+    std::vector<uint8_t> stored_scales, stored_biases;  // Of scale_type.
   };
 
   float byte_scale(uint8_t byte) const {

@@ -168,8 +168,9 @@ TEST(Forms, ExtremeProductsAreExact) {
     QuantMatrix w = matrix_of(shape);
     const Aligned<uint8_t> words(static_cast<size_t>(packed_word_bytes(w)));
     const Aligned<uint8_t> packed_scales(static_cast<size_t>(packed_scale_bytes(w)));
-    const std::vector<RowNumbers> rows(
-        16, {.codes = codes.data(), .scales = scales.data(), .zeros = zeros.data()});
+    const std::vector<RowNumbers> rows(16, {.codes = codes.data(),
+                                            .scales = reinterpret_cast<uint8_t*>(scales.data()),
+                                            .zeros = zeros.data()});
     pack_block(shape, rows.data(), 16, words.data(), packed_scales.data());
     w.words = words.data();
     w.scales = packed_scales.data();

@@ -21,12 +21,15 @@ std::string_view media_type(const net::HttpRequest& request) {
   return type;
 }
 
+bool is_of_browser(const net::HttpRequest& request) {
+  return !request.header("origin").empty() || !request.header("sec-fetch-site").empty();
+}
+
 }  // namespace
 
 bool is_json(const net::HttpRequest& request) {
   const std::string_view type = media_type(request);
-  if (type.empty())
-    return request.header("origin").empty() && request.header("sec-fetch-site").empty();
+  if (type.empty()) return !is_of_browser(request);
   constexpr std::string_view kSuffix = "+json";
   return equals_ignoring_case(type, kJson) ||
          (type.size() > kSuffix.size() &&
@@ -35,6 +38,11 @@ bool is_json(const net::HttpRequest& request) {
 
 bool says_json(const net::HttpRequest& request) {
   return equals_ignoring_case(media_type(request), kJson);
+}
+
+bool is_curls_default(const net::HttpRequest& request) {
+  return equals_ignoring_case(media_type(request), "application/x-www-form-urlencoded") &&
+         !is_of_browser(request);
 }
 
 Error wrong_media_type(const net::HttpRequest& request) {

@@ -16,7 +16,11 @@ bool is_json(const net::HttpRequest& request);
 // application/json in so many words, which no page can send to another site without asking.
 bool says_json(const net::HttpRequest& request);
 
-// What to answer where it is neither.
+// What curl says of any body that it is told nothing about (-d), and no browser has sent: a page's
+// form has the same type, and its browser says whose page it is.
+bool is_curls_default(const net::HttpRequest& request);
+
+// What to answer where it is none of these.
 Error wrong_media_type(const net::HttpRequest& request);
 
 }  // namespace weir::api

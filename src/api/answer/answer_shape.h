@@ -109,6 +109,8 @@ class AnswerShape {
   virtual void fail(std::string& out, const Error& error) = 0;
   // What a stream says after a long silence, also before begin().
   virtual std::string_view keep_alive() const { return ": keep-alive\n\n"; }
+  // Of a stream.
+  virtual std::string_view content_type() const { return "text/event-stream; charset=utf-8"; }
 };
 
 }  // namespace weir::api

@@ -153,10 +153,10 @@ void Exchange::end_with_event(const std::string& event) {
   end_stream();
 }
 
-void Exchange::start_stream() {
+void Exchange::start_stream(std::string_view content_type) {
   if (std::exchange(streaming_, true)) return;
   if (key_) key_->append_headers(common_, sched::Clock::now());
-  common_.emplace_back("Content-Type", "text/event-stream; charset=utf-8");
+  common_.emplace_back("Content-Type", content_type);
   common_.emplace_back("Cache-Control", "no-cache");
   common_.emplace_back("X-Accel-Buffering", "no");  // nginx would hold events back.
   responder_->start_stream(200, common_);

@@ -60,8 +60,8 @@ class Exchange {
   void respond_json(std::string_view body) { respond(200, "application/json", body); }
   void respond_error(const Error& error, net::HttpResponder::Headers headers = {});
   void respond_refusal(const Key::Refusal& refusal);
-  // Of events; it may have been started. From then on an error is an event.
-  void start_stream();
+  // Of events, or of lines; it may have been started. From then on an error is an event.
+  void start_stream(std::string_view content_type);
   void start_json();  // Of the pieces of one long text.
   void end_stream();
   // The client is gone.

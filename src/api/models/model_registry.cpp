@@ -489,6 +489,7 @@ void ModelRegistry::unloaded(size_t number) {
   Model& model = models_[number];
   model.bytes = 0;
   model.context_max = 0;
+  model.options.keep_alive.reset();
   const bool queued = std::ranges::find(queue_, number) != queue_.end();
   set_state(number, queued ? ModelState::kQueued : ModelState::kUnloaded);
   for (const Done& done : std::exchange(model.leavers, {})) done({});

@@ -54,6 +54,8 @@ void append_escaped(std::string& out, std::string_view text) {
 // Browsers name it among the first; curl and clients say */* or application/json.
 bool wants_html(std::string_view accept) { return accept.find("text/html") != accept.npos; }
 
+bool wants_text(std::string_view accept) { return accept.find("text/plain") != accept.npos; }
+
 std::string front_page_html(const FrontPage& page) {
   std::string out =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"

@@ -17,6 +17,8 @@ struct FrontPage {
 
 // The client prefers HTML: a browser. `accept`: the header's value, perhaps empty.
 bool wants_html(std::string_view accept);
+// It asks for plain text by name, which no program does that only looks whether a server is there.
+bool wants_text(std::string_view accept);
 
 std::string front_page_html(const FrontPage& page);
 std::string front_page_text(const FrontPage& page);

@@ -72,6 +72,24 @@ std::string props_page(const ApiConfig& config, int32_t tokens_max) {
   return body;
 }
 
+std::string tokenizer_page(const ApiConfig& config) {
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object();
+  const auto text_or_null = [&](std::string_view name, std::string_view text) {
+    json.key(name);
+    if (text.empty())
+      json.null();
+    else
+      json.value(text);
+  };
+  for (const char* name : {"bos_token", "eos_token", "pad_token"})
+    text_or_null(name, special_token(config, name));
+  text_or_null("chat_template", config.chat_template_source);
+  json.end_object();
+  return body;
+}
+
 std::string slots_page(const ApiConfig& config, int32_t tokens_max, std::vector<OpenRequest> open) {
   // Those that run, then those that wait, by priority and arrival.
   std::ranges::sort(open, {}, [](const OpenRequest& r) {

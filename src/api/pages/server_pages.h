@@ -17,6 +17,9 @@ namespace weir::api::pages {
 // llama.cpp's /props. `tokens_max`: of one sequence, prompt and output.
 std::string props_page(const ApiConfig& config, int32_t tokens_max);
 
+// vLLM's /tokenizer_info: what evaluation harnesses make prompts with.
+std::string tokenizer_page(const ApiConfig& config);
+
 // llama.cpp's /slots: an entry for each place, taken or free, then one for each request that waits.
 // Shows lengths and ages, never anybody's text or parameters.
 std::string slots_page(const ApiConfig& config, int32_t tokens_max, std::vector<OpenRequest> open);

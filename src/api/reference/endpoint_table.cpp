@@ -77,26 +77,33 @@ std::string target_of(const reference::Example& example) {
   return target;
 }
 
-// A stream as it comes over the wire: events with a type have it as their name, OpenAI's objects
-// end with [DONE].
-std::string stream_text(std::string_view events) {
+// A stream as it comes over the wire: lines, or events. Events with a type have it as their name,
+// OpenAI's objects end with [DONE].
+std::string stream_text(std::string_view events, bool lines) {
   const Result<JsonDoc> doc = JsonDoc::parse(events);
   JsonArray array;
   CHECK(doc && doc->root().get(array) == simdjson::SUCCESS);
   std::string out;
   for (const JsonValue event : array) {
+    if (lines) {
+      JsonWriter(out).value(event);
+      out += '\n';
+      continue;
+    }
     std::string_view type;
     if (event["type"].get(type) == simdjson::SUCCESS) out.append("event: ").append(type) += '\n';
     out += "data: ";
     JsonWriter(out).value(event);
     out += "\n\n";
   }
+  if (lines) return out;
   if (array.at(0)["object"].error() == simdjson::SUCCESS) out += "data: [DONE]\n\n";
   out.pop_back();  // The fence stands right below.
   return out;
 }
 
-void append_example(std::string& out, const reference::Example& example) {
+void append_example(std::string& out, const reference::Operation& operation,
+                    const reference::Example& example) {
   const bool stream = reference::asks_for_stream(example);
   out.append("\n").append(example.title).append(":\n\n```http\n");
   out.append(example.method).append(" ").append(target_of(example)).append("\n");
@@ -104,7 +111,7 @@ void append_example(std::string& out, const reference::Example& example) {
   const bool json = example.answer.starts_with('{') || example.answer.starts_with('[');
   out.append("```\n\n```").append(stream || !json ? "text" : "json").append("\n");
   if (stream)
-    out += stream_text(example.answer);
+    out += stream_text(example.answer, reference::streams_lines(operation));
   else
     out.append(example.answer).append("\n");
   out += "```\n";
@@ -132,7 +139,7 @@ void append_endpoint(std::string& out, const EndpointDoc& endpoint, const Endpoi
   const reference::Operation* operation = reference::find_operation(endpoint.method, endpoint.path);
   CHECK(operation != nullptr);
   for (const reference::Example* example : reference::examples_of(*operation))
-    append_example(out, *example);
+    append_example(out, *operation, *example);
 }
 
 }  // namespace
@@ -167,7 +174,9 @@ std::string api_page(const std::vector<EndpointDoc>& endpoints) {
       "llama-server's.\n\nExamples are answers of the built-in model. A stream that fails ends "
       "with an event "
       "that "
-      "holds an error.\nClients can be generated from `/openapi.json`.\n\n| endpoint | what it "
+      "holds an error.\nClients can be generated from `/openapi.json`.\n\nOllama's endpoints "
+      "(`/api`) say errors as `{\"error\": text}`, and stream lines of JSON.\n\n| endpoint | what "
+      "it "
       "does | key |\n| --- | --- | --- |\n";
   for (const EndpointDoc& endpoint : endpoints)
     out.append("| `")

@@ -40,6 +40,13 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
      R"({"type": "array", "items": {"$ref": "#/components/schemas/MessageTool"}})"},
     {"/v1/messages", "tool_choice", R"({"$ref": "#/components/schemas/MessageToolChoice"})"},
 
+    {"/api/chat", "messages", R"({"type": "array",
+  "items": {"$ref": "#/components/schemas/OllamaMessageParam"}})"},
+    {"/api/", "options", R"({"$ref": "#/components/schemas/OllamaOptions"})"},
+    {"/api/", "format", R"({"anyOf": [{"const": "json"}, {"const": ""},
+  {"$ref": "#/components/schemas/JsonSchema"}]})"},
+    {"/api/", "keep_alive", R"({"type": ["string", "number"]})"},
+
     {"/detokenize", "tokens", kIntegers},
 
     {"/completion", "prompt", R"({"$ref": "#/components/schemas/LlamaPrompt"})"},

@@ -15,7 +15,14 @@ namespace {
 using reference::Example;
 using reference::Operation;
 
-constexpr std::string_view kEventStream = "text/event-stream";
+std::string_view stream_type(const Operation& operation) {
+  return reference::streams_lines(operation) ? "application/x-ndjson" : "text/event-stream";
+}
+
+std::string_view error_component(std::string_view path) {
+  if (path.starts_with("/api/")) return "OllamaError";
+  return path.starts_with("/v1/messages") ? "MessageError" : "Error";
+}
 
 // JSON of our tables, without its white space.
 std::string compact(std::string_view json) {
@@ -167,7 +174,7 @@ void write_answer(JsonWriter& json, const Operation& operation,
   write_answer_examples(json, examples, operation, false);
   json.end_object();
   if (!operation.event.empty()) {
-    json.key(kEventStream).begin_object().key("schema");
+    json.key(stream_type(operation)).begin_object().key("schema");
     write_reference(json, operation.event);
     write_answer_examples(json, examples, operation, true);
     json.end_object();
@@ -181,7 +188,7 @@ void write_answers(JsonWriter& json, const Operation& operation,
   if (!operation.refuses) write_answer(json, operation, examples);
   json.key("default").begin_object().field("description", "An error.");
   json.key("content").begin_object().key("application/json").begin_object().key("schema");
-  write_reference(json, operation.path.starts_with("/v1/messages") ? "MessageError" : "Error");
+  write_reference(json, error_component(operation.path));
   json.end_object().end_object().end_object().end_object();
 }
 
@@ -238,7 +245,7 @@ void write_components(JsonWriter& json, const std::vector<EndpointDoc>& endpoint
   }
   for (const auto schemas :
        {reference::chat_schemas(), reference::llama_schemas(), reference::response_schemas(),
-        reference::message_schemas(), reference::server_schemas()})
+        reference::message_schemas(), reference::ollama_schemas(), reference::server_schemas()})
     for (const reference::Schema& schema : schemas) json.key(schema.name).raw(compact(schema.json));
   json.end_object().end_object();
 }
@@ -249,7 +256,7 @@ void write_head(JsonWriter& json, std::string_view version) {
   json.field("description",
              "A server for language models. A streamed answer is text/event-stream: its schema is "
              "that of each event's data, or Error where the stream fails; OpenAI's streams end "
-             "with [DONE].");
+             "with [DONE]. Ollama's (/api) are application/x-ndjson, a line for each part.");
   json.key("license").begin_object().field("name", "Apache-2.0");
   json.field("identifier", "Apache-2.0").end_object().end_object();
   json.key("servers").begin_array().begin_object().field("url", "/").end_object().end_array();

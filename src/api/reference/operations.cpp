@@ -86,9 +86,30 @@ constexpr auto kOperations = std::to_array<Operation>({
     {"POST", "/models/unload", "unloadModel", "Models", "UnloadModelRequest", "Success"},
     {"GET", "/models/sse", "streamModelEvents", "Models"},
 
+    {"POST", "/api/chat", "ollamaChat", "Ollama", "OllamaChatRequest", "OllamaChatAnswer",
+     "OllamaChatPart"},
+    {"POST", "/api/generate", "ollamaGenerate", "Ollama", "OllamaGenerateRequest",
+     "OllamaGenerateAnswer", "OllamaGeneratePart"},
+    {"POST", "/api/embed", "ollamaEmbed", "Ollama", "OllamaEmbedRequest", "OllamaVectors"},
+    {"POST", "/api/embeddings", "ollamaEmbeddings", "Ollama", "OllamaEmbeddingsRequest",
+     "OllamaVector"},
+    {"GET", "/api/version", "ollamaVersion", "Ollama", "", "OllamaVersion"},
+    {"GET", "/api/tags", "ollamaTags", "Ollama", "", "OllamaModels"},
+    {"GET", "/api/ps", "ollamaProcesses", "Ollama", "", "OllamaLoadedModels"},
+    {"POST", "/api/show", "ollamaShow", "Ollama", "OllamaShowRequest", "OllamaModelDetails"},
+    {"POST", "/api/pull", "ollamaPull", "Ollama", "OllamaPullRequest", "OllamaPullStatus",
+     "OllamaPullStatus"},
+    {"DELETE", "/api/delete", "ollamaDelete", "Ollama", "OllamaDeleteRequest"},
+    {"POST", "/api/create", "ollamaCreate", "Ollama", "", "", "", "", /*refuses=*/true},
+    {"POST", "/api/copy", "ollamaCopy", "Ollama", "", "", "", "", /*refuses=*/true},
+    {"POST", "/api/push", "ollamaPush", "Ollama", "", "", "", "", /*refuses=*/true},
+    {"POST", "/api/blobs/{id}", "ollamaBlob", "Ollama", "", "", "", "", /*refuses=*/true},
+    {"POST", "/api/me", "ollamaAccount", "Ollama", "", "", "", "", /*refuses=*/true},
+
     {"POST", "/tokenize", "tokenize", "Tokens", "TokenizeRequest", "TokenList"},
     {"POST", "/apply-template", "applyTemplate", "Tokens", "ChatCompletionRequest",
      "AppliedTemplate"},
+    {"GET", "/tokenizer_info", "getTokenizerInfo", "Tokens", "", "TokenizerInfo"},
     {"POST", "/detokenize", "detokenize", "Tokens", "DetokenizeRequest", "DetokenizedText"},
 
     {"GET", "/", "getFrontPage", "Server"},
@@ -106,6 +127,8 @@ constexpr auto kOperations = std::to_array<Operation>({
 
 std::span<const Operation> operations() { return kOperations; }
 
+bool streams_lines(const Operation& operation) { return operation.path.starts_with("/api/"); }
+
 const Operation* find_operation(std::string_view method, std::string_view path) {
   const auto found = std::ranges::find_if(kOperations, [&](const Operation& operation) {
     return operation.method == method && operation.path == path;
@@ -116,7 +139,7 @@ const Operation* find_operation(std::string_view method, std::string_view path) 
 std::vector<const Example*> examples_of(const Operation& operation) {
   std::vector<const Example*> found;
   for (const auto examples : {chat_examples(), llama_examples(), conversation_examples(),
-                              vector_examples(), server_examples()})
+                              vector_examples(), ollama_examples(), server_examples()})
     for (const Example& example : examples)
       if (example.method == operation.method && example.path == operation.path)
         found.push_back(&example);

@@ -59,6 +59,8 @@ struct FieldSchema {
 };
 
 std::span<const Operation> operations();
+// Its streams are lines of JSON (application/x-ndjson), else events.
+bool streams_lines(const Operation& operation);
 const Operation* find_operation(std::string_view method, std::string_view path);
 
 // In the order of the reference, of one file each.
@@ -66,6 +68,7 @@ std::span<const Example> chat_examples();
 std::span<const Example> llama_examples();
 std::span<const Example> conversation_examples();
 std::span<const Example> vector_examples();
+std::span<const Example> ollama_examples();
 std::span<const Example> server_examples();
 
 // The operation's examples, of all of these.
@@ -76,6 +79,7 @@ std::span<const Schema> chat_schemas();
 std::span<const Schema> llama_schemas();
 std::span<const Schema> response_schemas();
 std::span<const Schema> message_schemas();
+std::span<const Schema> ollama_schemas();
 std::span<const Schema> server_schemas();
 
 // The most specific path first.

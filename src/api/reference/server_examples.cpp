@@ -34,17 +34,9 @@ constexpr auto kExamples = std::to_array<Example>({
     "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
   }
 })"},
-    {"GET", "/", "For a terminal; browsers get a page", "", "",
-     R"(Weir 0.1.0: a server for language models, with OpenAI's API.
-Model: weir-tiny-moe
-Ask at /v1/chat/completions
-
-/v1/models  the model
-/openapi.json  every endpoint and field
-/props  properties and defaults
-/health  is it up
-/metrics  figures for Prometheus
-/version  the version)"},
+    {"GET", "/",
+     "What Ollama's clients look for; browsers get a page, Accept: text/plain gets lines", "", "",
+     "Ollama is running"},
     {"GET", "/models/search", "One of the catalogue", "", "",
      R"({
   "models": [
@@ -96,6 +88,11 @@ data: {"model":"qwen","event":"model_status","data":{"value":"loaded"}})"},
   "endpoint_props": false, "endpoint_metrics": true,
   "chat_template": "{% for message in messages %}...", "bos_token": "",
   "eos_token": "<|im_end|>", "build_info": "weir-0.1.0", "is_sleeping": false
+})"},
+    {"GET", "/tokenizer_info", "Of the built-in model", "", "",
+     R"({
+  "bos_token": null, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>",
+  "chat_template": "{% for message in messages %}..."
 })"},
     {"GET", "/slots", "One request runs", "", "",
      R"([

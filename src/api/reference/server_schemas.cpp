@@ -166,6 +166,13 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "content": {"type": "string"},
     "prompt": {"type": "string", "description": "The same as content."}}})"},
 
+    {"TokenizerInfo", R"({
+  "type": "object", "required": ["bos_token", "eos_token", "pad_token", "chat_template"],
+  "properties": {
+    "bos_token": {"type": ["string", "null"]}, "eos_token": {"type": ["string", "null"]},
+    "pad_token": {"type": ["string", "null"]},
+    "chat_template": {"type": ["string", "null"], "description": "Jinja."}}})"},
+
     {"Health", R"({
   "type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}})"},
 

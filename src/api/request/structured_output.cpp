@@ -36,6 +36,10 @@ Result<void> bind_schema(const std::string& path, JsonValue value, GenerateReque
   return bind(path, std::move(source), out);
 }
 
+Result<void> bind_object(const std::string& path, GenerateRequest& out) {
+  return bind(path, GrammarSource{}, out);
+}
+
 namespace {
 
 Result<void> bind_text(const std::string& path, JsonValue value, Kind kind, GenerateRequest& out) {
@@ -58,10 +62,6 @@ Result<void> bind_choice(const std::string& path, JsonValue value, GenerateReque
     source.choices.emplace_back(text);
   }
   return bind(path, std::move(source), out);
-}
-
-Result<void> bind_object(const std::string& path, GenerateRequest& out) {
-  return bind(path, GrammarSource{}, out);
 }
 
 // OpenAI promises the schema for `strict: true` alone; without it the model does its best. Here an

@@ -16,6 +16,8 @@ namespace weir::api {
 
 // A schema, or its text.
 Result<void> bind_schema(const std::string& path, JsonValue schema, GenerateRequest& out);
+// Any JSON object.
+Result<void> bind_object(const std::string& path, GenerateRequest& out);
 Result<void> parse_response_format(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_guided_json(const FieldInput& in, GenerateRequest& out);
 Result<void> parse_guided_regex(const FieldInput& in, GenerateRequest& out);

@@ -15,6 +15,7 @@
 #include "api/access/entrance.h"
 #include "api/access/keys.h"
 #include "api/request/generation_defaults.h"
+#include "api/serving/hub_desk.h"
 #include "api/serving/model_search.h"
 #include "api/serving/rerank_config.h"
 #include "card/embedding_settings.h"
@@ -32,6 +33,13 @@ struct ModelFacts {
   int64_t parameters = 0;
   int64_t bytes = 0;      // Of the weights in memory.
   std::string formats{};  // "4-bit g32 79 %, 8-bit g32 21 %"
+  std::string family{};   // The model_type of config.json: "qwen3".
+  std::string files{};    // "safetensors" or "gguf".
+  std::string digest{};   // 64 hexadecimal digits; others when the model is another.
+  int64_t modified = 0;   // When its files were written, in seconds since the epoch.
+  int32_t layers = 0;
+  int32_t heads = 0, kv_heads = 0;  // Of the first layer that attends; 0: none does.
+  bool embeds = false;              // It was made for embeddings.
 };
 
 // What the composition root knows. Pointers are borrowed and outlive the Api.
@@ -70,6 +78,7 @@ struct ApiConfig {
   sched::EngineHandle* engine = nullptr;
   net::Loop* loop = nullptr;
   ModelSearcher search_models{};  // Empty: models are not searched for.
+  HubDesk* hub = nullptr;         // Null: none are fetched or deleted.
 
   // --- Policy.
   int32_t parallel = 0;             // Sequences that run at once, for pages.
@@ -78,6 +87,7 @@ struct ApiConfig {
   std::vector<KeySpec> api_keys{};  // Empty: everybody may.
   std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
   EntranceConfig entrance{};                // Who may manage the server.
+  bool ollama = true;                       // Ollama's endpoints are there.
   // Tokens of a chat answer whose request names no limit; 0: what the context leaves.
   int32_t max_tokens_default = 0;
   int32_t prompt_max = 0;                  // Most tokens of a prompt; 0: what the context allows.

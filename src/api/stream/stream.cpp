@@ -115,7 +115,7 @@ void Stream::flush(sched::Clock::time_point now) {
     unsent_begin_ = 0;
     return send_part(now);
   }
-  if (!std::exchange(started_, true)) exchange_->start_stream();
+  if (!std::exchange(started_, true)) exchange_->start_stream(shape_->content_type());
   responder_.write(host_.out);
   last_write_ = now;
   if (responder_.closed()) abandon();
@@ -167,7 +167,7 @@ void Stream::complete(sched::Clock::time_point now) {
 // All is written.
 void Stream::end() {
   done_ = true;
-  if (!std::exchange(started_, true)) exchange_->start_stream();
+  if (!std::exchange(started_, true)) exchange_->start_stream(shape_->content_type());
   exchange_->end_stream();
   release();
 }

@@ -28,6 +28,7 @@ inline constexpr int32_t kNormHighest = 64;  // Norms p beyond that are the larg
 
 struct EmbeddingRequest {
   std::string model;
+  std::string_view field = "input";     // Where the inputs stand, for errors.
   std::vector<Prompt> inputs;           // At least one, or none where there is
   std::optional<openai::Request> chat;  // a conversation.
   Truncation truncation;

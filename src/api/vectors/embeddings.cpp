@@ -20,7 +20,6 @@ namespace {
 
 // What becomes of the pooled states.
 struct Form {
-  bool base64 = false;
   size_t dimensions = 0;
   int32_t norm = kNormEuclid;
 };
@@ -56,6 +55,7 @@ Result<PromptList> tokenise_inputs(const ServingContext& serving, const PrepareI
   WEIR_ASSIGN(const std::string_view instruction,
               instruction_of(serving.config.embedding, request));
   const int32_t uncut_max = uncut_tokens_max(request.truncation, in.tokens_max);
+  const std::string field(request.field);
   PromptList prompts;
   if (request.chat) {
     WEIR_ASSIGN(const std::string text, render_chat(serving, *request.chat, in.now));
@@ -74,15 +74,15 @@ Result<PromptList> tokenise_inputs(const ServingContext& serving, const PrepareI
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
       prompt = *ids;
     } else {
-      WEIR_ASSIGN(prompt, tokenise(serving.config, "input", uncut_max,
+      WEIR_ASSIGN(prompt, tokenise(serving.config, field, uncut_max,
                                    std::string(instruction) + std::get<std::string>(input),
                                    {.add_special = true, .parse_special = true}));
     }
     truncate(request.truncation, in.tokens_max, prompt);
     if (prompt.empty())
-      return out_of_range(request.inputs.size() > 1 ? "input[" + std::to_string(i) + "]" : "input",
+      return out_of_range(request.inputs.size() > 1 ? field + "[" + std::to_string(i) + "]" : field,
                           "expected at least one token, found an empty text");
-    WEIR_TRY(check_prompt_length(serving.config, "input", std::ssize(prompt), 0, in.tokens_max));
+    WEIR_TRY(check_prompt_length(serving.config, field, std::ssize(prompt), 0, in.tokens_max));
     prompts.add(prompt);
   }
   return prompts;
@@ -90,8 +90,9 @@ Result<PromptList> tokenise_inputs(const ServingContext& serving, const PrepareI
 
 class EmbeddingTask final : public BatchTask {
  public:
-  EmbeddingTask(const ApiConfig& config, const Form& form, size_t inputs)
-      : model_(config.model_id),
+  EmbeddingTask(const ApiConfig& config, const Form& form, size_t inputs,
+                std::unique_ptr<VectorsShape> shape)
+      : shape_(std::move(shape)),
         form_(form),
         pooling_(pooling_of(config.embedding.pooling)),
         width_(static_cast<size_t>(config.hidden_size)),
@@ -115,8 +116,33 @@ class EmbeddingTask final : public BatchTask {
       return fail(ErrorCode::kIo, "The model gave a hidden state that is not finite.");
     return count;
   }
+  void append_head(std::string& out) const override { shape_->append_head(out); }
+  void append_item(std::string& out, size_t item) const override {
+    shape_->append_item(out, item,
+                        std::span(vectors_).subspan(item * form_.dimensions, form_.dimensions));
+  }
+  void append_tail(std::string& out, int64_t prompt_tokens) const override {
+    shape_->append_tail(out, prompt_tokens);
+  }
+
+ private:
+  std::span<float> vector(size_t index) {
+    return std::span(vectors_).subspan(index * form_.dimensions, form_.dimensions);
+  }
+
+  const std::unique_ptr<VectorsShape> shape_;
+  const Form form_;
+  const sched::Pooling pooling_;
+  const size_t width_;
+  std::vector<float> vectors_;  // form_.dimensions of each input.
+};
+
+class EmbeddingList final : public VectorsShape {
+ public:
+  EmbeddingList(std::string model, bool base64) : model_(std::move(model)), base64_(base64) {}
+
   void append_head(std::string& out) const override { out += R"({"object":"list","data":[)"; }
-  void append_item(std::string& out, size_t item) const override;
+  void append_item(std::string& out, size_t item, std::span<const float> vector) const override;
   void append_tail(std::string& out, int64_t prompt_tokens) const override {
     out += "],";
     JsonWriter json(out);
@@ -126,23 +152,16 @@ class EmbeddingTask final : public BatchTask {
   }
 
  private:
-  std::span<float> vector(size_t index) {
-    return std::span(vectors_).subspan(index * form_.dimensions, form_.dimensions);
-  }
-
   const std::string model_;
-  const Form form_;
-  const sched::Pooling pooling_;
-  const size_t width_;
-  std::vector<float> vectors_;  // form_.dimensions of each input.
+  const bool base64_;
 };
 
-void EmbeddingTask::append_item(std::string& out, size_t item) const {
-  const auto vector = std::span(vectors_).subspan(item * form_.dimensions, form_.dimensions);
+void EmbeddingList::append_item(std::string& out, size_t item,
+                                std::span<const float> vector) const {
   JsonWriter json(out);
   json.begin_object().field("object", "embedding");
   json.field("index", static_cast<int64_t>(item)).key("embedding");
-  if (form_.base64) {
+  if (base64_) {
     out += '"';
     append_base64(out, std::as_bytes(vector));  // Little-endian, as x86 has it.
     out += '"';
@@ -161,6 +180,13 @@ Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBu
   WEIR_ASSIGN(const EmbeddingRequest request,
               parse_embedding(in.body, serving.config.hidden_size,
                               RequestLimits{serving.config.vocab_size}));
+  return prepare_vectors(serving, budget, in, request,
+                         std::make_unique<EmbeddingList>(serving.config.model_id, request.base64));
+}
+
+Result<PreparedBatch> prepare_vectors(const ServingContext& serving, MemoryBudget& budget,
+                                      const PrepareInput& in, const EmbeddingRequest& request,
+                                      std::unique_ptr<VectorsShape> shape) {
   WEIR_TRY(check_model(serving.config, request.model));
   if (!serving.config.embedding.refusal.empty())
     return weir::fail(ErrorCode::kUnsupported,
@@ -170,7 +196,6 @@ Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBu
   WEIR_ASSIGN(PromptList prompts, tokenise_inputs(serving, in, request));
 
   const Form form{
-      .base64 = request.base64,
       .dimensions = static_cast<size_t>(request.dimensions.value_or(serving.config.hidden_size)),
       .norm = request.norm.value_or(serving.config.embedding.normalise ? kNormEuclid : kNormNone)};
   PreparedBatch batch;
@@ -178,12 +203,13 @@ Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBu
   batch.request_bytes = pooled_request_bytes(static_cast<size_t>(serving.config.hidden_size));
   batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());
   const size_t computing = prompts.memory_bytes() + batch.lent_bytes;
-  const size_t whole = vectors_bytes(prompts.size(), form.dimensions, form.base64);
-  WEIR_TRY(check_memory(budget, "input", computing + whole, "fewer inputs"));
+  const size_t whole = vectors_bytes(prompts.size(), form.dimensions, request.base64);
+  WEIR_TRY(check_memory(budget, std::string(request.field), computing + whole, "fewer inputs"));
   WEIR_ASSIGN(batch.whole, lease(budget, in.caller, computing + whole));
   batch.computing = batch.whole.part(computing);
   batch.priority = in.priority_min;
-  batch.task = std::make_unique<EmbeddingTask>(serving.config, form, prompts.size());
+  batch.task =
+      std::make_unique<EmbeddingTask>(serving.config, form, prompts.size(), std::move(shape));
   batch.prompts = std::move(prompts);
   return batch;
 }

@@ -1,5 +1,6 @@
 #include "model/rows/affine_rows.h"
 
+#include <cstring>
 #include <string>
 
 #include "model/stored_matrix.h"
@@ -20,15 +21,13 @@ AffineRows::AffineRows(int32_t k, int32_t bits, int32_t group, DType scale_type)
 
 void AffineRows::rows(const Bases& bases, int64_t first, int32_t count,
                       kernels::RowNumbers* out) const {
-  const int32_t groups = k_ / group_;
+  const int64_t of_row = k_ / group_ * dtype_bytes(scale_type_);
   for (int32_t i = 0; i < count; ++i) {
     const int64_t row = first + i;
     const std::byte* codes = bases[0] + row * stream_.words(k_) * 4;
     for (int32_t c = 0; c < k_; ++c) out[i].codes[c] = stream_.at(codes, c);
-    for (int32_t g = 0; g < groups; ++g) {
-      out[i].scales[g] = load_float(scale_type_, bases[1], row * groups + g);
-      out[i].biases[g] = load_float(scale_type_, bases[2], row * groups + g);
-    }
+    std::memcpy(out[i].scales, bases[1] + row * of_row, static_cast<size_t>(of_row));
+    std::memcpy(out[i].biases, bases[2] + row * of_row, static_cast<size_t>(of_row));
   }
 }
 

@@ -24,6 +24,8 @@ float half_at(const uint8_t* p) {
   return half_to_float(bits);
 }
 
+void copy_half(const uint8_t* p, uint8_t* halves, int32_t i) { std::memcpy(halves + 2 * i, p, 2); }
+
 uint32_t word_at(const uint8_t* p) {
   uint32_t word = 0;
   std::memcpy(&word, p, sizeof word);
@@ -31,16 +33,35 @@ uint32_t word_at(const uint8_t* p) {
 }
 
 // Low nibbles, then high ones.
-void nibbles(const uint8_t* p, int32_t bytes, uint8_t* codes) {
+void nibbles(const uint8_t* __restrict p, int32_t bytes, uint8_t* __restrict codes) {
   for (int32_t j = 0; j < bytes; ++j) {
     codes[j] = p[j] & 15;
     codes[bytes + j] = p[j] >> 4;
   }
 }
 
+// Of each of 32 bytes the bits of `mask` from bit `shift` on, into codes from bit `to` on.
+void add_bits(const uint8_t* __restrict p, int32_t shift, int32_t mask, int32_t to,
+              uint8_t* __restrict codes) {
+  for (int32_t j = 0; j < 32; ++j) codes[j] |= static_cast<uint8_t>((p[j] >> shift & mask) << to);
+}
+
 // A further bit of 32 codes, of weight 16: bit i is of number i.
 void fifth_bits(uint32_t bits, uint8_t* codes) {
-  for (int32_t i = 0; i < 32; ++i) codes[i] |= static_cast<uint8_t>((bits >> i & 1) << 4);
+  for (int32_t eighth = 0; eighth < 4; ++eighth, bits >>= 8, codes += 8) {
+    // Byte i of eight has bit i or none; then 1 or 0.
+    const uint64_t apart = (bits & 0xff) * 0x0101010101010101 & 0x8040201008040201;
+    const uint64_t ones = (apart + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101;
+    uint64_t eight;
+    std::memcpy(&eight, codes, 8);
+    eight |= ones << 4;
+    std::memcpy(codes, &eight, 8);
+  }
+}
+
+// Signed bytes; with 128 added they count from 0.
+void signed_bytes(const uint8_t* __restrict p, int32_t count, uint8_t* __restrict codes) {
+  for (int32_t j = 0; j < count; ++j) codes[j] = p[j] ^ 0x80;
 }
 
 // ---- Blocks of 32: a float scale each, and a bias where it is not a fixed multiple of that ----
@@ -49,37 +70,36 @@ void fifth_bits(uint32_t bits, uint8_t* codes) {
 using Block = void (*)(const uint8_t* p, int32_t i, const RowNumbers& out);
 
 void q4_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
-  out.scales[i] = half_at(p);
+  copy_half(p, out.scales, i);
   nibbles(p + 2, 16, out.codes + 32 * i);
 }
 
 void q4_1(const uint8_t* p, int32_t i, const RowNumbers& out) {
-  out.scales[i] = half_at(p);
-  out.biases[i] = half_at(p + 2);
+  copy_half(p, out.scales, i);
+  copy_half(p + 2, out.biases, i);
   nibbles(p + 4, 16, out.codes + 32 * i);
 }
 
 void q5_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
-  out.scales[i] = half_at(p);
+  copy_half(p, out.scales, i);
   nibbles(p + 6, 16, out.codes + 32 * i);
   fifth_bits(word_at(p + 2), out.codes + 32 * i);
 }
 
 void q5_1(const uint8_t* p, int32_t i, const RowNumbers& out) {
-  out.scales[i] = half_at(p);
-  out.biases[i] = half_at(p + 2);
+  copy_half(p, out.scales, i);
+  copy_half(p + 2, out.biases, i);
   nibbles(p + 8, 16, out.codes + 32 * i);
   fifth_bits(word_at(p + 4), out.codes + 32 * i);
 }
 
-// Signed bytes; with 128 added they count from 0.
 void q8_0(const uint8_t* p, int32_t i, const RowNumbers& out) {
-  out.scales[i] = half_at(p);
-  for (int32_t j = 0; j < 32; ++j) out.codes[32 * i + j] = p[2 + j] ^ 0x80;
+  copy_half(p, out.scales, i);
+  signed_bytes(p + 2, 32, out.codes + 32 * i);
 }
 
 void iq4_nl(const uint8_t* p, int32_t i, const RowNumbers& out) {
-  out.scales[i] = half_at(p);
+  copy_half(p, out.scales, i);
   nibbles(p + 2, 16, out.codes + 32 * i);
 }
 
@@ -87,9 +107,9 @@ void iq4_nl(const uint8_t* p, int32_t i, const RowNumbers& out) {
 
 // 16 runs of 16 numbers of two bits: of each 32 bytes, shifts of 0, 2, 4 and 6 give 32 numbers.
 void pairs_of_bits(const uint8_t* p, uint8_t* codes) {
-  for (int32_t half = 0; half < 2; ++half)
-    for (int32_t shift = 0; shift < 4; ++shift)
-      for (int32_t j = 0; j < 32; ++j) *codes++ = p[32 * half + j] >> (2 * shift) & 3;
+  std::memset(codes, 0, 256);
+  for (int32_t run = 0; run < 8; ++run)
+    add_bits(p + 32 * (run / 4), 2 * (run % 4), 3, 0, codes + 32 * run);
 }
 
 void q2_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
@@ -105,9 +125,8 @@ void q2_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
 void q3_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
   uint8_t* const codes = out.codes + 256 * i;
   pairs_of_bits(p + 32, codes);
-  for (int32_t run = 0; run < 8; ++run)  // Of 32 numbers; all take a bit of the same bytes.
-    for (int32_t j = 0; j < 32; ++j)
-      codes[32 * run + j] |= static_cast<uint8_t>((p[j] >> run & 1) << 2);
+  // Of 32 numbers each; all take a bit of the same bytes.
+  for (int32_t run = 0; run < 8; ++run) add_bits(p, run, 1, 2, codes + 32 * run);
   const uint8_t* const scales = p + 96;
   for (int32_t j = 0; j < 16; ++j) {
     const int32_t low = j < 8 ? scales[j] & 15 : scales[j - 8] >> 4;
@@ -141,9 +160,7 @@ void q5_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
   six_bits(p + 4, out.group_scales + 8 * i, out.group_mins + 8 * i);
   uint8_t* const codes = out.codes + 256 * i;
   for (int32_t run = 0; run < 4; ++run) nibbles(p + 48 + 32 * run, 32, codes + 64 * run);
-  for (int32_t run = 0; run < 8; ++run)
-    for (int32_t j = 0; j < 32; ++j)
-      codes[32 * run + j] |= static_cast<uint8_t>((p[16 + j] >> run & 1) << 4);
+  for (int32_t run = 0; run < 8; ++run) add_bits(p + 16, run, 1, 4, codes + 32 * run);
 }
 
 void q6_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
@@ -151,9 +168,7 @@ void q6_k(const uint8_t* p, int32_t i, const RowNumbers& out) {
   for (int32_t half = 0; half < 2; ++half) {
     nibbles(p + 64 * half, 64, codes + 128 * half);
     for (int32_t run = 0; run < 4; ++run)
-      for (int32_t j = 0; j < 32; ++j)
-        codes[128 * half + 32 * run + j] |=
-            static_cast<uint8_t>((p[128 + 32 * half + j] >> (2 * run) & 3) << 4);
+      add_bits(p + 128 + 32 * half, 2 * run, 3, 4, codes + 128 * half + 32 * run);
   }
   std::memcpy(out.group_scales + 16 * i, p + 192, 16);
   out.d[i] = half_at(p + 208);

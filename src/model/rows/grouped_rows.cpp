@@ -20,13 +20,13 @@ std::optional<kernels::QuantShape> shape_of(const GroupedRows::Sizes& s) {
   const int64_t group = s.groups == 1 ? s.k : s.group;
   const int32_t held = common_group(s.k, group);
   if (held == 0 || (s.order_piece != 0 && s.order.empty())) return std::nullopt;
-  return kernels::QuantShape{.k = s.k,
-                             .group = held,
-                             .bits = s.bits,
-                             .scales = s.zero.has_value() ? kernels::ScaleForm::kScales
-                                                          : kernels::ScaleForm::kZeros,
-                             .scale_type = float_type(s.scale_type),
-                             .offset = s.zero.value_or(0)};
+  return kernels::QuantShape{
+      .k = s.k,
+      .group = held,
+      .bits = s.bits,
+      .scales = s.zero.has_value() ? kernels::ScaleForm::kScales : kernels::ScaleForm::kZeros,
+      .scale_type = float_type(s.scale_type),
+      .offset = s.zero.value_or(0)};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void GroupedRows::rows(const Bases& bases, int64_t first, int32_t count,
   for (int32_t i = 0; i < count; ++i) {
     for (int32_t g = 0; g < sizes_.k / held; ++g) {
       const int64_t group = int64_t{g} * held / sizes_.group;
-      out[i].scales[g] = scale(bases, first + i, group);
+      kernels::put_number(shape()->scale_type, scale(bases, first + i, group), out[i].scales, g);
       if (!sizes_.zero.has_value()) out[i].zeros[g] = zero(bases, first + i, group);
     }
   }
@@ -77,8 +77,8 @@ void GroupedRows::floats(const Bases& bases, int64_t first, int32_t count, float
   for (int32_t i = 0; i < count; ++i) {
     for (size_t g = 0; g < groups; ++g) {
       scales[g] = scale(bases, first + i, static_cast<int64_t>(g));
-      zeros[g] = sizes_.zero.has_value() ? *sizes_.zero
-                                         : zero(bases, first + i, static_cast<int64_t>(g));
+      zeros[g] =
+          sizes_.zero.has_value() ? *sizes_.zero : zero(bases, first + i, static_cast<int64_t>(g));
     }
     for (size_t c = 0; c < k; ++c)
       *out++ = scales[group_of[c]] *

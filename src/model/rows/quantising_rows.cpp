@@ -9,15 +9,6 @@
 
 namespace weir::model {
 
-namespace {
-
-float rounded(DType type, float x) {
-  if (type == DType::kF16) return half_to_float(float_to_half(x));
-  return type == DType::kBF16 ? bf16_to_float(float_to_bf16(x)) : x;
-}
-
-}  // namespace
-
 QuantisingRows::QuantisingRows(std::shared_ptr<const RowSource> from, int32_t k, int32_t bits,
                                int32_t group, DType scale_type)
     : RowSource(std::to_string(bits) + "-bit g" + std::to_string(group),
@@ -42,8 +33,8 @@ void QuantisingRows::rows(const Bases& bases, int64_t first, int32_t count,
     for (int32_t g = 0; g < k_ / group_; ++g) {
       const QuantisedGroup made =
           quantise_group(row + g * group_, group_, bits_, out[i].codes + g * group_);
-      out[i].scales[g] = rounded(scale_type_, made.scale);
-      out[i].biases[g] = rounded(scale_type_, made.bias);
+      kernels::put_number(shape()->scale_type, made.scale, out[i].scales, g);
+      kernels::put_number(shape()->scale_type, made.bias, out[i].biases, g);
     }
 }
 

@@ -17,7 +17,7 @@ TEST(FrontPage, AnswersABrowserWithAPageAndOthersWithLines) {
   for (const char* link : {"/openapi.json", "/health", "/metrics", "/props", "/v1/models"})
     EXPECT_NE(page.body.find("<a href=\"" + std::string(link) + "\">"), std::string::npos) << link;
   EXPECT_NE(page.body.find("<code>m</code>"), std::string::npos) << page.body;
-  const auto text = server.get("/", "Accept: */*\r\n");
+  const auto text = server.get("/", "Accept: text/plain\r\n");
   EXPECT_EQ(text.status, 200);
   EXPECT_EQ(text.header("Content-Type"), "text/plain; charset=utf-8");
   EXPECT_NE(text.body.find("Model: m\n"), std::string::npos) << text.body;
@@ -46,7 +46,7 @@ TEST(FrontPage, HidesTheModelWhereThereAreKeys) {
   options.config.model_id = "secret-model";
   options.config.api_keys = {{.secret = "k", .name = "a"}};
   TestApi server(options);
-  for (const char* accept : {"Accept: text/html\r\n", ""}) {
+  for (const char* accept : {"Accept: text/html\r\n", "Accept: text/plain\r\n", ""}) {
     const auto page = server.get("/", accept);
     EXPECT_EQ(page.status, 200);
     EXPECT_EQ(page.body.find("secret-model"), std::string::npos) << page.body;

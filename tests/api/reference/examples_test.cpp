@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "api/fake_desk.h"
 #include "api/reference/reference.h"
 #include "api/test_api.h"
 #include "grammar/json_validator.h"
@@ -75,12 +76,17 @@ class Components {
 };
 
 std::string_view error_component(std::string_view path) {
+  if (path.starts_with("/api/")) return "OllamaError";
   return path.starts_with("/v1/messages") ? "MessageError" : "Error";
 }
 
+// Of a stream of events, or of lines.
 std::vector<std::string> events_of(const std::string& body) {
   constexpr std::string_view kData = "data: ";
   std::vector<std::string> events;
+  if (body.starts_with('{'))
+    for (size_t at = 0, end; (end = body.find('\n', at)) != std::string::npos; at = end + 1)
+      events.push_back(body.substr(at, end - at));
   for (size_t at = 0; (at = body.find(kData, at)) != std::string::npos;) {
     at += kData.size();
     const std::string data = body.substr(at, body.find('\n', at) - at);
@@ -91,9 +97,11 @@ std::vector<std::string> events_of(const std::string& body) {
 
 // A server that can do everything that examples ask.
 TestOptions able() {
+  static FakeDesk desk;
   TestOptions options{.infills = true};
   options.config.model_id = "weir-tiny-moe";
   options.config.parallel = 2;
+  options.config.hub = &desk;
   options.config.rerank = {.yes = 'y', .no = 'n'};
   options.config.search_models = [](const ModelSearch&, const auto& done) {
     done(R"({"models":[{"id":"org/name","downloads":1,"likes":2,"gated":false,"private":false}],)"
@@ -146,7 +154,8 @@ void expect_documented(const TestApi& server, Components& components, const Oper
   EXPECT_EQ(answer.header("x-weir-ignored"), "");
   const std::string type = answer.header("Content-Type");
   if (stream) {
-    EXPECT_EQ(type, "text/event-stream; charset=utf-8");
+    EXPECT_EQ(type, reference::streams_lines(operation) ? "application/x-ndjson"
+                                                        : "text/event-stream; charset=utf-8");
     const std::vector<std::string> events = events_of(answer.body);
     ASSERT_FALSE(events.empty());
     for (const std::string& event : events) components.expect_fits(operation.event, event);
@@ -336,6 +345,14 @@ constexpr std::pair<const char*, const char*> kMore[] = {
     {"/v1/rerank", R"({"query":"q","texts":["A"],"return_text":true,"truncate":true)"},
     {"/v1/score", R"({"text_1":["A","B"],"text_2":["C","D"])"},
     {"/tokenize", R"({"prompt":"A","return_token_strs":true)"},
+    {"/api/chat", R"({"messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":)"
+                  R"([{"function":{"name":"ping","arguments":{}}}]},{"role":"tool","content":"p",)"
+                  R"("tool_name":"ping"}],"tools":[{"type":"function","function":{"name":"ping",)"
+                  R"("parameters":{"type":"object","properties":{}}}}],"logprobs":true,)"
+                  R"("top_logprobs":1,"keep_alive":"5m","options":{"num_predict":3})"},
+    {"/api/generate", R"({"prompt":"A","suffix":"B","options":{"num_predict":3},"keep_alive":0,)"
+                      R"("format":"json","logprobs":true)"},
+    {"/api/embed", R"({"input":"A","truncate":false,"options":{"num_ctx":8})"},
 };
 
 TEST(Reference, AServerAnswersOtherRequestsAsTheSchemasSay) {
@@ -344,8 +361,11 @@ TEST(Reference, AServerAnswersOtherRequestsAsTheSchemasSay) {
   for (const auto& [path, body] : kMore) {
     const Operation* operation = reference::find_operation("POST", path);
     ASSERT_TRUE(operation) << path;
-    expect_documented(server, components, *operation, path, std::string(body) + "}", false);
-    if (!operation->event.empty())
+    const bool streams = !operation->event.empty();
+    const bool unasked = streams && reference::streams_lines(*operation);
+    expect_documented(server, components, *operation, path,
+                      std::string(body) + (unasked ? R"(,"stream":false})" : "}"), false);
+    if (streams)
       expect_documented(server, components, *operation, path,
                         std::string(body) + R"(,"stream":true})", true);
   }
@@ -407,18 +427,21 @@ TEST(Reference, ErrorsInMidStreamAreAsTheSchemasSay) {
       {"/v1/responses", R"({"input":"A","ignore_eos":true,"stream":true,"logit_bias":{"65":99}})"},
       {"/v1/messages",
        R"({"messages":[{"role":"user","content":"A"},{"role":"assistant","content":"A"}],)"
-       R"("max_tokens":4000,"stream":true})"}};
+       R"("max_tokens":4000,"stream":true})"},
+      {"/api/generate", R"({"prompt":"A","raw":true,"options":{"num_predict":4000}})"}};
   for (const auto& [path, body] : cases) {
     SCOPED_TRACE(path);
     const auto answer = server.post(path, body);
     EXPECT_EQ(answer.status, 200) << answer.body;
     const Operation* operation = reference::find_operation("POST", path);
-    const bool has_own = std::string_view(path) != "/v1/completions";
+    const bool has_own = std::string_view(path).starts_with("/v1/responses") ||
+                         std::string_view(path).starts_with("/v1/messages");
     bool failed = false;
     for (const std::string& event : events_of(answer.body)) {
-      const bool is_error = event.find(R"("error":{)") != std::string::npos;
+      const bool is_error = event.find(R"("error":)") != std::string::npos;
       failed = failed || is_error;
-      components.expect_fits(is_error && !has_own ? "Error" : operation->event, event);
+      components.expect_fits(is_error && !has_own ? error_component(path) : operation->event,
+                             event);
     }
     EXPECT_TRUE(failed) << answer.body.substr(answer.body.size() -
                                               std::min<size_t>(answer.body.size(), 600));

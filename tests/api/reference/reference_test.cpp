@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "api/fake_desk.h"
 #include "api/test_api.h"
 
 namespace weir::api::reference {
@@ -83,6 +84,13 @@ const std::map<std::string, std::vector<std::string>> kBodies = {
     {"/tokenize",
      {R"("content":"A")", R"("prompt":"A")", R"("messages":[{"role":"user","content":"x"}])"}},
     {"/detokenize", {R"("tokens":[65])"}},
+    {"/api/chat", {R"("messages":[{"role":"user","content":"x"}])"}},
+    {"/api/generate", {R"("prompt":"A")"}},
+    {"/api/embed", {R"("input":"A")"}},
+    {"/api/embeddings", {R"("prompt":"A")"}},
+    {"/api/show", {R"("model":"m")", R"("name":"m")"}},
+    {"/api/pull", {R"("model":"org/name")", R"("name":"org/name")"}},
+    {"/api/delete", {R"("model":"org/name")", R"("name":"org/name")"}},
 };
 
 bool takes(std::string_view types, std::string_view type) {
@@ -103,9 +111,10 @@ std::string right_value(std::string_view types) {
   return takes(types, "array") ? R"([{"a":1}])" : R"({"a":1})";
 }
 
-// The field that an error is about. Anthropic's errors say it in their message only.
+// The field that an error is about. Anthropic's and Ollama's errors say it in their message only.
 std::string param_of(const std::string& body) {
-  const bool in_message = body.starts_with(R"({"type":"error")");
+  const bool in_message =
+      body.starts_with(R"({"type":"error")") || body.starts_with(R"({"error":")");
   const std::string key = in_message ? "'" : R"("param":")";
   const size_t at = body.find(key);
   if (at == std::string::npos) return {};
@@ -113,23 +122,35 @@ std::string param_of(const std::string& body) {
   return body.substr(begin, body.find(in_message ? '\'' : '"', begin) - begin);
 }
 
-// A body that lacks the member is none that the endpoint answers: all are but bounds of length.
-bool is_needed(const std::string& body, const FieldDoc& field) {
+// A body that lacks the member is none that the endpoint answers: all are but bounds of length, and
+// those of Ollama's that then ask for nothing but the model.
+bool is_needed(std::string_view path, const std::string& body, const FieldDoc& field) {
+  if (path == "/api/chat" || path == "/api/generate") return false;
   if (field.required) return true;
   if (field.name.starts_with("max_") || field.name == "n_predict") return false;
   const auto doc = JsonDoc::parse("{" + body + "}");
   return json_get(doc->root().get_object().value_unsafe(), field.name).has_value();
 }
 
-void check_field(const TestApi& server, const std::string& path, const FieldDoc& field) {
+RawClient::Response send(const TestApi& server, const EndpointDoc& endpoint,
+                         const std::string& body) {
+  RawClient client(server.port());
+  std::string request =
+      net::post(std::string(endpoint.path), body, "Content-Type: application/json\r\n");
+  client.send(request.replace(0, request.find(' '), endpoint.method));
+  return client.read_response();
+}
+
+void check_field(const TestApi& server, const EndpointDoc& endpoint, const FieldDoc& field) {
+  const std::string path(endpoint.path);
   const std::string key = "\"" + std::string(field.name) + "\":";
   const bool refused = field.treatment == Treatment::kRefused;
   bool named = false;  // A 400 in one of the bodies that names the field.
   std::string seen;
   for (const std::string& body : kBodies.at(path)) {
-    const int usual = server.post(path, "{" + body + "}").status;
+    const int usual = send(server, endpoint, "{" + body + "}").status;
     const auto with = [&](const std::string& value) {
-      return server.post(path, "{" + key + value + "," + body + "}");
+      return send(server, endpoint, "{" + key + value + "," + body + "}");
     };
     const auto answer = with(refused ? right_value(field.type) : wrong_value(field.type));
     named = named || (answer.status == 400 && param_of(answer.body).starts_with(field.name));
@@ -137,15 +158,17 @@ void check_field(const TestApi& server, const std::string& path, const FieldDoc&
     if (field.treatment == Treatment::kIgnored) {
       EXPECT_EQ(answer.status, usual) << answer.body;
     }
-    const bool needed = is_needed(body, field);
+    const bool needed = is_needed(path, body, field);
     EXPECT_EQ(with("null").status, needed ? 400 : usual) << "null counts as absent";
   }
   EXPECT_EQ(named, field.treatment != Treatment::kIgnored) << seen;
 }
 
 TEST(Reference, AServerDoesWithEachFieldWhatThePageSays) {
+  FakeDesk desk;
   TestOptions options{.infills = true};
   options.config.rerank = {.yes = 'y', .no = 'n'};
+  options.config.hub = &desk;
   TestApi server(options);
   for (const EndpointDoc& endpoint : Api::endpoints()) {
     // Those of management: tests/api/models/model_orders_test.cpp.
@@ -154,7 +177,7 @@ TEST(Reference, AServerDoesWithEachFieldWhatThePageSays) {
     ASSERT_TRUE(kBodies.contains(path)) << path << " needs a row in kBodies";
     for (const FieldDoc& field : endpoint.fields()) {
       SCOPED_TRACE(path + " " + std::string(field.name));
-      check_field(server, path, field);
+      check_field(server, endpoint, field);
     }
   }
 }

@@ -1,0 +1,145 @@
+#include "api/ollama/request.h"
+
+#include <array>
+
+#include "api/ollama/names.h"
+#include "api/openai/tool_fields.h"
+#include "api/request/structured_output.h"
+#include "sched/request.h"
+
+namespace weir::api::ollama {
+
+namespace {
+
+Result<void> parse_model(const FieldInput& in, Request& out) {
+  WEIR_ASSIGN(const std::string_view name, as_string(in.path, in.value));
+  out.shown_model = name;
+  out.model = bare_name(name);
+  return {};
+}
+
+// Templates that know of an effort know three.
+Result<void> parse_think(const FieldInput& in, Request& out) {
+  bool on = false;
+  if (in.value.get(on) == simdjson::SUCCESS) {
+    out.enable_thinking = out.wants_thinking = on;
+    out.include_reasoning = on;
+    return {};
+  }
+  std::string_view level;
+  if (in.value.get(level) != simdjson::SUCCESS)
+    return wrong_type(in.path, "a boolean, or low, medium, high or max", in.value);
+  if (level.empty()) return {};
+  if (level != "low" && level != "medium" && level != "high" && level != "max")
+    return out_of_range(in.path, "expected low, medium, high, max, true or false, found \"" +
+                                     std::string(shown(level)) + "\"");
+  out.enable_thinking = out.wants_thinking = true;
+  out.reasoning_effort = level == "max" ? "high" : std::string(level);
+  return {};
+}
+
+// "json", or a schema.
+Result<void> parse_format(const FieldInput& in, GenerateRequest& out) {
+  const std::string path(in.path);
+  std::string_view word;
+  if (in.value.is_object()) return bind_schema(path, in.value, out);
+  if (in.value.get(word) != simdjson::SUCCESS)
+    return wrong_type(path, "\"json\" or a JSON schema (an object)", in.value);
+  if (word.empty()) return {};
+  if (word == "json") return bind_object(path, out);
+  return out_of_range(path, "expected \"json\" or a JSON schema (an object), found \"" +
+                                std::string(shown(word)) + "\"");
+}
+
+Result<void> parse_keep_alive(const FieldInput& in, Request& out) {
+  WEIR_ASSIGN(out.keep_alive_s, keep_alive_of(in.path, in.value));
+  return {};
+}
+
+using G = Request;
+constexpr uint8_t kChat = 1, kGenerate = 2, kBoth = kChat | kGenerate;
+
+constexpr auto kFields = std::to_array<Field<Request>>({
+    {"model", "string", &parse_model,
+     "The model's id or one of its aliases; :latest after it counts as nothing.", 0, 0, kBoth},
+    {"messages", "array", &parse_messages,
+     "The conversation: role, content, thinking, tool_calls, and of results tool_name or "
+     "tool_call_id. A last message of the assistant's is continued. Absent or empty: the model is "
+     "loaded, or with keep_alive 0 unloaded.",
+     0, 0, kChat},
+    {"prompt", "string", &G::prompt,
+     "What the user says; with raw the text that is continued. Absent or empty: as with messages.",
+     0, 0, kGenerate},
+    {"suffix", "string", &G::suffix,
+     "The text after the answer, for models with fill-in-the-middle tokens.", 0, 0, kGenerate},
+    {"system", "string", &G::system, "The system message.", 0, 0, kGenerate},
+    {"raw", "boolean", &G::raw, "The prompt is not put into the chat template.", 0, 0, kGenerate},
+    {"images", "array", &refuse, "Not supported.", 0, 0, kGenerate},
+    {"tools", "array", &openai::parse_tools, "Functions that the model may call.", 0, 0, kChat},
+    {"format", "string or object", &parse_format, "\"json\", or a JSON schema.", 0, 0, kBoth},
+    {"options", "object", &parse_options, "How tokens are sampled, and how many.", 0, 0, kBoth},
+    {"think", "boolean or string", &parse_think,
+     "Whether the model thinks before it answers: true, false, low, medium, high, max; absent: as "
+     "--thinking says. With false, thoughts that come all the same are not shown.",
+     0, 0, kBoth},
+    {"stream", "boolean", &G::stream, "A line of JSON for each part; absent: true.", 0, 0, kBoth},
+    {"keep_alive", "string or number", &parse_keep_alive,
+     "How long the model stays loaded: seconds, or \"5m\"; negative: for ever.", 0, 0, kBoth},
+    {"logprobs", "boolean", &G::logprobs, "Log-probabilities of the tokens.", 0, 0, kBoth},
+    {"top_logprobs", "integer", &G::top_logprobs, "Alternatives of each token.", 0,
+     sched::kTopLogprobsMax, kBoth},
+    {"template", "string", &refuse, "Not supported; raw takes whole prompts.", 0, 0, kGenerate},
+    {"context", "array", {}, "Accepted; the prefix cache is always on.", 0, 0, kGenerate},
+    {"truncate", "boolean", {}, "Accepted; prompts that are too long are refused.", 0, 0, kBoth},
+    {"shift", "boolean", {}, "Accepted; the context is never shifted.", 0, 0, kBoth},
+});
+
+Result<Request> parse(uint8_t endpoint, const std::vector<FieldDoc>& known, std::string_view body,
+                      const RequestLimits& limits) {
+  WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));
+  WEIR_ASSIGN(const JsonObject object, body_object(doc));
+  Request request;
+  request.stream = true;
+  WEIR_TRY(read_fields(kFields, endpoint, object, limits, request));
+  request.ignored.add_unknown(object, known);
+  return request;
+}
+
+}  // namespace
+
+Result<Request> parse_chat(std::string_view body, const RequestLimits& limits) {
+  static const std::vector<FieldDoc> kKnown = chat_fields();
+  return parse(kChat, kKnown, body, limits);
+}
+
+Result<Request> parse_generate(std::string_view body, const RequestLimits& limits) {
+  static const std::vector<FieldDoc> kKnown = generate_fields();
+  return parse(kGenerate, kKnown, body, limits);
+}
+
+Result<void> complete(Request& request, bool has_template) {
+  request.infill = !request.suffix.empty();
+  if (request.raw && !request.system.empty())
+    return out_of_range("system", "expected none beside raw, whose prompt is the whole text");
+  if (request.infill || request.raw || !has_template) {
+    if (!request.system.empty()) request.ignored.add("system");
+    request.prompts = {std::move(request.prompt)};
+    return {};
+  }
+  JsonWriter json(request.messages);
+  json.begin_array();
+  for (const auto& [role, text] :
+       {std::pair{"system", &request.system}, {"user", &request.prompt}}) {
+    if (!text->empty())
+      json.begin_object().field("role", role).field("content", *text).end_object();
+  }
+  json.end_array();
+  request.last_role = "user";
+  request.last_content = std::move(request.prompt);
+  return {};
+}
+
+std::vector<FieldDoc> chat_fields() { return field_docs(kFields, kChat); }
+std::vector<FieldDoc> generate_fields() { return field_docs(kFields, kGenerate); }
+
+}  // namespace weir::api::ollama
