@@ -184,6 +184,18 @@ class Orders(unittest.TestCase):
             self.assertEqual(set(seen[:-1]), {"loading"})
             connection.close()
 
+    def test_ollamas_clients_see_and_use_them_too(self):
+        with SeveralModels() as server:
+            body = {"model": "exact:latest", "messages": [{"role": "user", "content": "Hi"}], "stream": False,
+                    "options": {"num_predict": 3}}
+            self.assertTrue(server.post("/api/chat", body)["done"])
+            self.assertEqual(server.loaded(), {"exact"})
+            tags = json.loads(server.get("/api/tags"))["models"]
+            self.assertEqual(len(tags), len(MODELS))
+            self.assertEqual(len(json.loads(server.get("/api/ps"))["models"]), 1)
+            server.post("/api/chat", {"model": "exact", "messages": [], "keep_alive": 0})
+            eventually(lambda: not server.loaded(), 20, "with the request that says so")
+
     def test_a_drain_ends_while_a_model_is_wanted(self):
         with SeveralModels() as server:
             ask(server, "fast", "Hi", 2)
