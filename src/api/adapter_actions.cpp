@@ -61,8 +61,11 @@ void Api::Impl::render_adapters(std::string& page) {
   if (config.adapters == nullptr) return;
   std::vector<OpenRequest> open;
   const sched::Clock::time_point now = sched::Clock::now();
-  for (const std::shared_ptr<Stream>& stream : streams) stream->list_open(open, now);
-  for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->list_open(open, now);
+  for (const std::shared_ptr<ServedModel>& model : served) {
+    if (!model) continue;
+    for (const std::shared_ptr<Stream>& stream : model->streams) stream->list_open(open, now);
+    for (const std::shared_ptr<BatchAnswer>& batch : model->batches) batch->list_open(open, now);
+  }
   adapter_use.render(page, *config.adapters, open, static_cast<double>(std::time(nullptr)));
 }
 

@@ -29,8 +29,9 @@ class Decoder final : public Model {
   static Result<std::unique_ptr<Decoder>> bind(const card::ModelCard& card, ModelSpec spec,
                                                const ModelOptions& options, const kernels::Ops& ops,
                                                int members);
-  void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) override {
-    store_.pack(team, progress);
+  bool pack_until(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
+                  Clock::time_point until) override {
+    return store_.pack(team, progress, until);
   }
 
   ModelMemory memory() const override;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -161,9 +162,18 @@ class Model {
   // there is no such lane.
   int32_t slab_rows() const { return options_.slab_rows; }
 
+  using Clock = std::chrono::steady_clock;
   // Repacks the quantised weights with the team's help; before the first forward().
   // `progress(done, total)` in bytes of weights, from the calling thread.
-  virtual void pack(ThreadTeam&, const std::function<void(int64_t, int64_t)>&) {}
+  void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
+    pack_until(team, progress, Clock::time_point::max());
+  }
+  // As much of that as can be begun before `until`; true when all of it is done. To be called until
+  // then: the team may do other things in between.
+  virtual bool pack_until(ThreadTeam&, const std::function<void(int64_t, int64_t)>&,
+                          Clock::time_point /*until*/) {
+    return true;
+  }
   virtual ModelMemory memory() const = 0;
   virtual TokenWork token_work() const = 0;
   virtual WeightFiles files() const { return {}; }

@@ -17,12 +17,15 @@ using std::chrono::steady_clock;
 
 Result<void> place_weights(exec::Executor& executor) {
   auto printed = steady_clock::now();
-  return executor.place_weights([&printed](int64_t done, int64_t total) {
-    const auto now = steady_clock::now();
-    if (now - printed < std::chrono::seconds(1)) return;
-    printed = now;
-    log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
-  });
+  WEIR_TRY(executor.place_weights(
+      [&printed](int64_t done, int64_t total) {
+        const auto now = steady_clock::now();
+        if (now - printed < std::chrono::seconds(1)) return;
+        printed = now;
+        log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
+      },
+      steady_clock::time_point::max()));
+  return {};
 }
 
 // Unused pages keep their memory for a minute, cached ones longer: never shorter than unused ones.

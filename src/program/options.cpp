@@ -178,6 +178,20 @@ const std::array kRows = {
         "is written",
         "5G"},
 
+    Row{"models", "FILE", &Options::models, kServeOnly, "Several models",
+        "Serve the models that FILE names, in llama-server's form: a section [NAME] each, with "
+        "options as KEY = VALUE, besides pin and load-on-startup; [*] is for all (docs/several-"
+        "models.md)",
+        "the one of --model"},
+    Row{"no-autoload", "", Switch{&Options::autoload, false}, kServeOnly, "Several models",
+        "Requests load no models: POST /models/load does", "they do"},
+    Row{"idle-unload", "SECONDS", &Options::idle_unload, kServeOnly, "Several models",
+        "Unload a model that is not pinned after so long without a request; 0: never", "0"},
+    Row{"load-timeout", "SECONDS", &Options::load_timeout, kServeOnly, "Several models",
+        "How long a request waits for its model; then 503", "300"},
+    Row{"load-stay", "SECONDS", &Options::load_stay, kServeOnly, "Several models",
+        "How long a model that was just loaded stays, whatever other is wanted", "10"},
+
     Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
         "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "
         "than memory. Same results",
@@ -466,7 +480,7 @@ std::string help_text(const CommandRow& command) {
   }
   out += column("  --help, --version", kWidth) + "Print this, or the version, and exit\n";
   out +=
-      "\nEvery option is also an environment variable: --kv-cache is WEIR_KV_CACHE. The command\n"
+      "\nOptions are also environment variables: --kv-cache is WEIR_KV_CACHE. The command\n"
       "line wins over the environment, the environment over the config file.\n";
   if (command.command == Command::kServe)
     out += "'weir COMMAND --help' shows the options of the other commands.\n";
@@ -509,7 +523,8 @@ std::string options_page() {
         flag.insert(bar, "\\");
       for (const CommandRow& c : kCommands)
         if (row.commands & c.bit) commands += (commands.empty() ? "" : ", ") + std::string(c.name);
-      out += "| `" + flag + "` | `" + environment_name(row.name) + "` | " +
+      out += "| `" + flag + "` | " +
+             (in_environment(row) ? "`" + environment_name(row.name) + "`" : "none") + " | " +
              std::string(row.fallback) + " | " + std::string(row.help) + " | " + commands + " |\n";
     }
   }

@@ -129,13 +129,23 @@ struct AdapterOptions {
   }
 };
 
+// Several models in one process, which come and go.
+struct ModelSetOptions {
+  std::string models;          // File that names them; empty: there is one.
+  bool autoload = true;        // Requests load what they need.
+  int32_t idle_unload = 0;     // Seconds after its last use; 0: never.
+  int32_t load_timeout = 300;  // Seconds.
+  int32_t load_stay = 10;      // Seconds.
+};
+
 struct Options : ExpertOptions,
                  AdapterOptions,
                  SamplingOptions,
                  NetworkOptions,
                  BenchOptions,
                  HubOptions,
-                 SearchOptions {
+                 SearchOptions,
+                 ModelSetOptions {
   Command command = Command::kServe;
 
   // Model.

@@ -148,6 +148,19 @@ Result<void> check_bench(const BenchOptions& o) {
   return {};
 }
 
+Result<void> check_model_set(const Options& o) {
+  if (!o.models.empty() && !o.model.empty())
+    return fail(ErrorCode::kConfig, "--models: expected no --model beside it; found '" + o.model +
+                                        "' (the file names the models)");
+  if (!o.models.empty() && o.takes_adapters())
+    return fail(ErrorCode::kUnsupported,
+                "--models: expected no adapters (--enable-lora, --lora-modules, --lora-dir) beside "
+                "it, which go with one --model");
+  WEIR_TRY(in_range("--idle-unload", o.idle_unload, 0, kIntMax));
+  WEIR_TRY(in_range("--load-timeout", o.load_timeout, 1, 86400));
+  return in_range("--load-stay", o.load_stay, 0, 86400);
+}
+
 }  // namespace
 
 std::vector<SamplingOption> sampling_options(const SamplingOptions& o) {
@@ -209,6 +222,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(check_adapters(o));
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
+  WEIR_TRY(check_model_set(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())

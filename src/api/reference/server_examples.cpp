@@ -14,7 +14,9 @@ constexpr auto kExamples = std::to_array<Example>({
   "data": [
     {
       "id": "weir-tiny-moe", "object": "model", "created": 1795369334, "owned_by": "weir",
-      "max_model_len": 2048,
+      "max_model_len": 2048, "status": {"value": "loaded"},
+      "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+      "pinned": true,
       "meta": {
         "n_vocab": 8192, "n_ctx": 2048, "n_ctx_train": 2048, "n_embd": 256,
         "n_params": 28873984, "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
@@ -25,7 +27,8 @@ constexpr auto kExamples = std::to_array<Example>({
     {"GET", "/v1/models/{id}", "The model", "weir-tiny-moe", "",
      R"({
   "id": "weir-tiny-moe", "object": "model", "created": 1795369334, "owned_by": "weir",
-  "max_model_len": 2048,
+  "max_model_len": 2048, "status": {"value": "loaded"},
+  "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]}, "pinned": true,
   "meta": {
     "n_vocab": 8192, "n_ctx": 2048, "n_ctx_train": 2048, "n_embd": 256, "n_params": 28873984,
     "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
@@ -63,6 +66,17 @@ constexpr auto kExamples = std::to_array<Example>({
   ],
   "next": null
 })"},
+    {"POST", "/models/load", "For ten minutes after its last use", "",
+     R"({"model": "weir-tiny-moe", "keep_alive": "10m"})", R"({"success": true})"},
+    // Of several models.
+    {"POST", "/models/unload", "At once", "", R"({"model": "weir-tiny-moe"})",
+     R"({"success": true})"},
+    {"GET", "/models/sse", "A model is loaded", "", "",
+     R"(data: {"model":"qwen","event":"model_status","data":{"value":"unloaded"}}
+
+data: {"model":"qwen","event":"model_status","data":{"value":"loading","progress":48}}
+
+data: {"model":"qwen","event":"model_status","data":{"value":"loaded"}})"},
     {"GET", "/health", "Alive", "", "", R"({"status": "ok"})"},
     {"GET", "/v1/health", "Alive", "", "", R"({"status": "ok"})"},
     {"GET", "/ready", "Ready", "", "", R"({"status": "ok"})"},

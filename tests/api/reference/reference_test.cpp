@@ -173,7 +173,8 @@ TEST(Reference, AServerDoesWithEachFieldWhatThePageSays) {
   options.config.hub = &desk;
   TestApi server(options);
   for (const EndpointDoc& endpoint : Api::endpoints()) {
-    if (!endpoint.fields) continue;
+    // Those of management: tests/api/models/model_orders_test.cpp.
+    if (!endpoint.fields || endpoint.access == Access::kAdmin) continue;
     const std::string path(endpoint.path);
     ASSERT_TRUE(kBodies.contains(path)) << path << " needs a row in kBodies";
     for (const FieldDoc& field : endpoint.fields()) {
