@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,15 +17,18 @@
 #include "api/api.h"
 #include "api/exchange/loading.h"
 #include "api/pages/ui.h"
+#include "base/byte_size.h"
 #include "base/log.h"
 #include "base/thread_team.h"
 #include "commands/pull_report.h"
 #include "exec/executor.h"
 #include "fit/search_desk.h"
+#include "host/local_host.h"
 #include "net/file_limit.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "net/tls.h"
+#include "program/adapters.h"
 #include "program/allocator.h"
 #include "program/api_config.h"
 #include "program/expert_watch.h"
@@ -32,6 +36,7 @@
 #include "program/loaded_model.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
+#include "program/model_presets.h"
 #include "program/model_source.h"
 #include "program/network_memory.h"
 #include "program/pressure_watch.h"
@@ -40,6 +45,7 @@
 #include "program/text_parts.h"
 #include "program/weight_watch.h"
 #include "sched/engine.h"
+#include "sched/stage.h"
 #include "text/vocabulary_check.h"
 
 namespace weir {
@@ -72,7 +78,8 @@ class Server {
         keys_(std::move(keys)),
         hooks_(hooks),
         to_pull_(std::move(to_pull)),
-        handle_(options.queue, std::bit_ceil(2 * static_cast<size_t>(options.queue) + kInboxSlack)),
+        handle_(options.queue, std::bit_ceil(2 * static_cast<size_t>(options.queue) + kInboxSlack),
+                stage_.bell()),
         limit_(memory_limit(options)),
         loading_(split_list(options.cors)),
         guard_({.allowed_hosts = split_list(options.allowed_hosts),
@@ -80,8 +87,10 @@ class Server {
                 .tls = !options.tls_cert.empty()},
                api::CorsPolicy(split_list(options.cors))) {}
 
-  // Before run(), unless the model is to be pulled.
+  // Before run(), unless the model is to be pulled, or models come and go.
   Result<void> choose();
+  // Before run(): models that come and go, instead of one.
+  void serve_several(std::vector<ModelPreset> presets) { presets_ = std::move(presets); }
   Result<void> run();
 
  private:
@@ -106,6 +115,10 @@ class Server {
   Result<void> compute();
   Result<void> load(ThreadTeam& team);
   void become_ready(TextParts text);
+  void begin_several(ThreadTeam& team);
+  void become_ready_for_several();
+  api::ModelSet model_set();
+  void complete(api::ApiConfig& config);
   void watch();
   void release_freed();
 
@@ -113,8 +126,10 @@ class Server {
   std::vector<api::KeySpec> keys_;
   const ServeHooks& hooks_;
   const std::optional<hub::ModelName> to_pull_;
-  ModelChoice choice_;  // Made before the model is loaded, and the same from then on.
-  sched::EngineHandle handle_;
+  std::vector<ModelPreset> presets_;  // Of models that come and go; else empty.
+  ModelChoice choice_;                // Made before the model is loaded, and the same from then on.
+  sched::Stage stage_;
+  sched::EngineHandle handle_;  // Of the only model's engine.
   const MemoryLimit limit_;
   api::LoadingAnswers loading_;
   const api::Guard guard_;  // Of both.
@@ -124,7 +139,8 @@ class Server {
   std::unique_ptr<net::HttpServer> http_;
   std::shared_ptr<net::TlsContext> tls_;
   std::unique_ptr<TextParts> text_;
-  std::unique_ptr<api::Api> api_;  // Set on the loop's thread when the model is loaded.
+  std::unique_ptr<host::LocalHost> host_;  // Of models that come and go.
+  std::unique_ptr<api::Api> api_;          // Set on the loop's thread when the model is loaded.
   std::unique_ptr<fit::SearchDesk> search_desk_;  // From the first search on.
   std::unique_ptr<PullDesk> pull_desk_;           // From when the model is loaded.
   bool draining_ = false;                         // /ready says 503.
@@ -134,6 +150,7 @@ class Server {
   bool stopped_ = false;
   steady_clock::time_point drain_begin_;  // After --drain-delay.
 
+  std::unique_ptr<api::Adapters> adapters_;  // Null: the model takes none.
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<exec::Executor> executor_;
   std::unique_ptr<sched::Engine> engine_;
@@ -252,7 +269,7 @@ void Server::on_signal() {
 
 void Server::stop_listening() {
   listening_ = false;
-  log::info("server drains open=" + std::to_string(handle_.open()) + " (open answers have " +
+  log::info("server drains open=" + std::to_string(api_->open()) + " (open answers have " +
             std::to_string(options_.drain_seconds) +
             " s to finish; a second signal stops at once)");
   http_->drain([this] { finish_when_idle(); });
@@ -267,8 +284,9 @@ void Server::hurry_drain() {
   if (late < steady_clock::duration::zero() || finishing_) return;
   if (!cancelled_) {
     cancelled_ = true;
-    log::warn("server cancels what is still open=" + std::to_string(handle_.open()));
-    handle_.drain();  // Before: nothing may be submitted after the last cancellation.
+    log::warn("server cancels what is still open=" + std::to_string(api_->open()));
+    // Before: nothing may be submitted after the last cancellation.
+    host_ ? host_->drain() : handle_.drain();
     api_->cancel_all();
     http_->close_unfinished_requests();
   }
@@ -282,8 +300,9 @@ void Server::finish_when_idle() {
   finishing_ = true;
   loop_.every(5, [this] {
     if (stopped_ || !api_->idle()) return;
-    stopped_ = true;  // From here on engine_ is its thread's alone.
-    engine_->stop();
+    stopped_ = true;     // From here on the engines are their thread's alone.
+    api_->cancel_all();  // Models that are being loaded are wanted no more.
+    stage_.stop();
     loop_.stop();
   });
 }
@@ -324,13 +343,20 @@ Result<void> Server::choose() {
 
 // Until the server ends; an error means that it could not begin.
 Result<void> Server::compute() {
-  ThreadTeam team(choice_.threads);
-  WEIR_TRY(load(team));
+  ThreadTeam team(presets_.empty()       ? choice_.threads
+                  : options_.threads > 0 ? options_.threads
+                                         : ThreadTeam::usable_cores());
+  if (presets_.empty())
+    WEIR_TRY(load(team));
+  else
+    begin_several(team);
   if (trace::Recorder* recorder = hooks_.recorder)
     team.run([&](int member) {
       recorder->attach(member == 0 ? "engine" : "team " + std::to_string(member));
     });
-  engine_->run();
+  stage_.run();
+  if (host_) host_->close();
+  if (engine_) engine_->finish();
   engine_.reset();    // On the thread that owns what it holds.
   executor_.reset();  // Before the team that it runs on.
   return {};
@@ -350,6 +376,7 @@ Result<void> Server::load(ThreadTeam& team) {
   plan_ = std::move(loaded->plan);
   model_ = std::move(loaded->model);
   executor_ = std::move(loaded->executor);
+  WEIR_ASSIGN(adapters_, load_adapters(options_, *model_, plan_));
 
   sched::EngineOptions engine_options = plan_engine(options_, plan_);
   engine_options.on_rest = [this, &team] {
@@ -360,6 +387,7 @@ Result<void> Server::load(ThreadTeam& team) {
     engine_options.on_idle = [experts] { experts->adjust_memory(); };
   engine_ = std::make_unique<sched::Engine>(engine_options, *executor_, handle_,
                                             [this] { loop_.wake(); });
+  stage_.add(*engine_);
   loop_.post([this, parts = std::make_shared<TextParts>(std::move(*text))] {
     become_ready(std::move(*parts));
   });
@@ -369,7 +397,21 @@ Result<void> Server::load(ThreadTeam& team) {
 void Server::become_ready(TextParts text) {
   text_ = std::make_unique<TextParts>(std::move(text));
   api::ApiConfig config = api_config(options_, choice_, *model_, plan_, *text_);
+  config.adapters = adapters_.get();
   config.engine = &handle_;
+  complete(config);
+  api_ = std::make_unique<api::Api>(std::move(config));
+  api_->set_http_stats(&http_->stats());
+  watch();
+  log_start(options_, choice_, *model_, plan_, *text_);
+  if (hooks_.on_ready)
+    return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
+  announce(options_, http_->port(), steady_clock::now() - start_, text_->chat_template.has_value(),
+           !keys_.empty());
+}
+
+// What is not of a model.
+void Server::complete(api::ApiConfig& config) {
   config.loop = &loop_;
   config.api_keys = keys_;
   config.entrance.is_public = http_->is_public();
@@ -385,16 +427,55 @@ void Server::become_ready(TextParts text) {
     search_desk_->ask(std::move(query), std::move(done));
   };
   pull_desk_ = std::make_unique<PullDesk>(
-      options_, choice_.model_card.files.path(),
+      options_, presets_.empty() ? choice_.model_card.files.path() : std::string(),
       [this](std::function<void()> call) { loop_.post(std::move(call)); });
   config.hub = pull_desk_.get();
-  api_ = std::make_unique<api::Api>(std::move(config));
+}
+
+// On the engine's thread.
+void Server::begin_several(ThreadTeam& team) {
+  host_ = std::make_unique<host::LocalHost>(
+      host::HostParts{.loop = loop_, .stage = stage_, .team = team}, options_, presets_, limit_);
+  loop_.post([this] { become_ready_for_several(); });
+}
+
+void Server::become_ready_for_several() {
+  api::ApiConfig config = process_config(options_, host_->plan());
+  complete(config);
+  api_ = std::make_unique<api::Api>(std::move(config), model_set());
   api_->set_http_stats(&http_->stats());
-  watch();
-  log_start(options_, choice_, *model_, plan_, *text_);
+  loop_.every(kWeightLookMs, [this] {
+    if (!stopped_) host_->look_at_files();
+  });
+  loop_.every(kPressureMs, [this] {
+    if (!stopped_) host_->look_at_memory([this] { api_->shed_models(); });
+  });
+  log::info("models count=" + std::to_string(presets_.size()) +
+            " room=" + human_bytes(host_->room()) + " (" + limit_.from + ")");
+  api_->start();
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
-  announce(options_, http_->port(), steady_clock::now() - start_, *text_, !keys_.empty());
+  announce(options_, http_->port(), steady_clock::now() - start_, /*chats=*/true, !keys_.empty());
+}
+
+api::ModelSet Server::model_set() {
+  api::ModelSet set;
+  for (const ModelPreset& preset : presets_) {
+    std::vector<std::string> aliases = split_list(preset.options.alias);
+    const bool any_name = std::erase(aliases, "*") > 0;
+    set.models.push_back({.id = preset.id,
+                          .aliases = std::move(aliases),
+                          .any_name = any_name,
+                          .on_startup = preset.load_on_startup || preset.pin,
+                          .pinned = preset.pin,
+                          .idle_unload = preset.options.idle_unload,
+                          .created = std::time(nullptr)});
+  }
+  set.limits.autoload = options_.autoload;
+  set.limits.load_timeout_s = options_.load_timeout;
+  set.limits.stay_s = options_.load_stay;
+  set.host = host_.get();
+  return set;
 }
 
 // Whatever is looked at now and then while requests are served.
@@ -430,6 +511,7 @@ Result<void> Server::run() {
   search_desk_.reset();
   api_.reset();
   pull_desk_.reset();  // After the Api, which has it.
+  host_.reset();
   http_.reset();
   if (failure_) return tl::unexpected(*failure_);
   log::info("server stopped");
@@ -452,12 +534,18 @@ Result<void> serve(const Options& given, const ServeHooks& hooks) {
   if (!options.log_file.empty()) WEIR_TRY(log::to_file(options.log_file));
   std::signal(SIGPIPE, SIG_IGN);
   net::raise_file_limit();
-  WEIR_ASSIGN(const ModelSource source, find_source(options));
-  const bool absent = source.name && source.path.empty();
-  if (!absent) options.model = source.path;
   // Asks the kernel for the AMX tiles, before other threads start.
   WEIR_TRY(kernels::choose_isa(options.isa));
   WEIR_ASSIGN(std::vector<api::KeySpec> keys, load_keys(options));
+  if (!options.models.empty()) {
+    WEIR_ASSIGN(std::vector<ModelPreset> presets, read_presets(options, options.models));
+    Server server(options, std::move(keys), hooks, std::nullopt);
+    server.serve_several(std::move(presets));
+    return server.run();
+  }
+  WEIR_ASSIGN(const ModelSource source, find_source(options));
+  const bool absent = source.name && source.path.empty();
+  if (!absent) options.model = source.path;
   Server server(options, std::move(keys), hooks, absent ? source.name : std::nullopt);
   if (!absent) WEIR_TRY(server.choose());
   return server.run();

@@ -71,6 +71,9 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
      {"base", "card", "kernels", "net", "hub", "text", "ssd", "sample", "kv", "model", "exec",
       "sched", "api"}},
     {"fit", {"base", "card", "kernels", "hub", "ssd", "kv", "model", "program"}},
+    {"host",
+     {"base", "kernels", "net", "hub", "text", "ssd", "kv", "model", "exec", "sched", "api",
+      "program"}},
 };
 
 // Folders that are large inside and small from outside: the headers that others may include. Of a
@@ -189,10 +192,11 @@ const std::map<std::string, std::set<std::string>> kApiMayInclude = {
     {"anthropic", {"answer", "exchange", "prompt", "request", "serving"}},
     {"llama", {"answer", "exchange", "openai", "prompt", "reference", "request", "serving"}},
     {"vectors", {"memory", "openai", "prompt", "reference", "request", "serving", "stream"}},
+    {"models", {"reference", "request", "serving"}},
     {"ollama",
      {"answer", "exchange", "openai", "prompt", "reference", "request", "serving", "stream",
       "vectors"}},
-    {"pages", {"exchange", "request", "serving", "stream"}},
+    {"pages", {"exchange", "models", "request", "serving", "stream"}},
 };
 
 // "api/openai/x.h" is of "openai", "api/x.h" of "api".

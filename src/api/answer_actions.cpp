@@ -13,12 +13,12 @@
 
 namespace weir::api {
 
-PrepareInput Api::Impl::prepare_input(const Exchange& exchange) const {
+PrepareInput Api::Impl::prepare_input(const Exchange& exchange, const ServedModel& model) const {
   PrepareInput input;
   input.arrived = exchange.arrived();
   input.now = std::time(nullptr);
   input.random_seed = random_bits();
-  input.tokens_max = tokens_max();
+  input.tokens_max = model.tokens_max();
   input.caller = exchange.caller();
   input.interrupt = std::make_shared<grammar::Interrupt>();
   if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority.value_or(0);
@@ -26,30 +26,36 @@ PrepareInput Api::Impl::prepare_input(const Exchange& exchange) const {
 }
 
 void Api::Impl::generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange) {
-  prepare(protocol, exchange, [this, exchange, protocol](PreparedAnswer prepared) {
-    auto shape = protocol->shape(prepared);
-    begin_stream(exchange, std::move(prepared), std::move(shape));
-  });
+  prepare(
+      protocol, exchange,
+      [this, exchange, protocol](const ModelUsePtr& use, PreparedAnswer prepared) {
+        auto shape = protocol->shape(prepared);
+        begin_stream(use, exchange, std::move(prepared), std::move(shape));
+      },
+      /*events=*/true);
 }
 
 void Api::Impl::prepare(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange,
-                        std::function<void(PreparedAnswer)> then) {
-  PrepareInput input = prepare_input(*exchange);
-  in_pool<PreparedAnswer>(
-      exchange,
-      [this, input, protocol](const std::string& body) mutable {
-        input.body = body;
-        return protocol->prepare(serving, budget, input);
-      },
-      [exchange, then = std::move(then)](Result<PreparedAnswer> prepared) {
-        if (!prepared) return exchange->respond_error(prepared.error());
-        then(std::move(*prepared));
-      },
-      input.interrupt);
+                        Prepared then, bool events) {
+  const auto work = [this, protocol, exchange, then = std::move(then)](const ModelUsePtr& use) {
+    PrepareInput input = prepare_input(*exchange, *use->model);
+    in_pool<PreparedAnswer>(
+        exchange,
+        [this, use, input, protocol](const std::string& body) mutable {
+          input.body = body;
+          return protocol->prepare(use->model->serving, budget, input);
+        },
+        [use, exchange, then](Result<PreparedAnswer> prepared) {
+          if (!prepared) return exchange->respond_error(prepared.error());
+          then(use, std::move(*prepared));
+        },
+        input.interrupt);
+  };
+  with_model(exchange, work, events);
 }
 
-void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
-                             std::unique_ptr<AnswerShape> shape) {
+void Api::Impl::begin_stream(const ModelUsePtr& use, const ExchangePtr& exchange,
+                             PreparedAnswer prepared, std::unique_ptr<AnswerShape> shape) {
   int64_t prompt_tokens = 0;
   const auto per_prompt = static_cast<size_t>(prepared.options.choices_per_prompt);
   for (size_t i = 0; i < prepared.requests.size(); i += per_prompt)
@@ -62,43 +68,52 @@ void Api::Impl::begin_stream(const ExchangePtr& exchange, PreparedAnswer prepare
 
   exchange->set_ignored(prepared.options.ignored);
   for (OwnedRequest& owned : prepared.requests) owned.request->id = next_request_id++;
+  ServedModel& model = *use->model;
   const auto stream =
-      std::make_shared<Stream>(host, exchange, std::move(prepared), std::move(shape));
-  enter_queue(exchange, choices, [this, exchange, stream] {
+      std::make_shared<Stream>(model.host, exchange, std::move(prepared), std::move(shape));
+  enter_queue(model, exchange, choices, [this, &model, exchange, stream] {
     if (const Result<void> submitted = stream->submit(); !submitted)
       return exchange->respond_error(submitted.error());
-    streams.push_back(stream);
-    stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
+    model.streams.push_back(stream);
+    show_open_answers();
     stream->poll(sched::Clock::now());  // The engine may have been quick.
   });
 }
 
 void Api::Impl::answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch) {
-  PrepareInput input = prepare_input(*exchange);
-  input.answer_id = random_id({});
-  in_pool<PreparedBatch>(
-      exchange,
-      [this, input, prepare_batch](const std::string& body) mutable {
-        input.body = body;
-        return prepare_batch(serving, budget, input);
-      },
-      [this, exchange](Result<PreparedBatch> prepared) {
-        if (!prepared) return exchange->respond_error(prepared.error());
-        exchange->set_ignored(prepared->ignored);
-        const uint64_t first_id = next_request_id;
-        next_request_id += prepared->prompts.size();
-        const auto answer =
-            std::make_shared<BatchAnswer>(host, exchange, std::move(*prepared), first_id);
-        if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
-          return exchange->respond_refusal(*refusal);
-        enter_queue(exchange, 1, [this, exchange, answer] {
-          if (const Result<void> submitted = answer->submit(); !submitted)
-            return exchange->respond_error(submitted.error());
-          batches.push_back(answer);
-          stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
-          answer->poll();  // The engine may have been quick.
+  with_model(exchange, [this, exchange, prepare_batch](const ModelUsePtr& use) {
+    PrepareInput input = prepare_input(*exchange, *use->model);
+    input.answer_id = random_id({});
+    in_pool<PreparedBatch>(
+        exchange,
+        [this, use, input, prepare_batch](const std::string& body) mutable {
+          input.body = body;
+          return prepare_batch(use->model->serving, budget, input);
+        },
+        [this, use, exchange](Result<PreparedBatch> prepared) {
+          if (!prepared) return exchange->respond_error(prepared.error());
+          begin_batch(use, exchange, *std::move(prepared));
         });
-      });
+  });
+}
+
+void Api::Impl::begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange,
+                            PreparedBatch prepared) {
+  exchange->set_ignored(prepared.ignored);
+  const uint64_t first_id = next_request_id;
+  next_request_id += prepared.prompts.size();
+  ServedModel& model = *use->model;
+  const auto answer =
+      std::make_shared<BatchAnswer>(model.host, exchange, std::move(prepared), first_id);
+  if (const auto refusal = exchange->take_prompt_tokens(answer->prompt_tokens()))
+    return exchange->respond_refusal(*refusal);
+  enter_queue(model, exchange, 1, [this, &model, exchange, answer] {
+    if (const Result<void> submitted = answer->submit(); !submitted)
+      return exchange->respond_error(submitted.error());
+    model.batches.push_back(answer);
+    show_open_answers();
+    answer->poll();  // The engine may have been quick.
+  });
 }
 
 void Api::Impl::chat_completions(const ExchangePtr& exchange, const net::RouteParams&) {

@@ -49,33 +49,56 @@ Preparation::Lane lane_of(BackgroundThread& thread, net::Loop& loop) {
   };
 }
 
+// Of the one model that there is.
+ModelRegistry::Entry entry_of(const ApiConfig& config) {
+  return {.id = config.model_id,
+          .aliases = config.aliases,
+          .any_name = config.any_name,
+          .pinned = true,
+          .created = config.created};
+}
+
 Error shutting_down() { return {ErrorCode::kUnavailable, "The server is shutting down."}; }
 
 }  // namespace
 
-Api::Impl::Impl(ApiConfig config_in)
+Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
     : config(std::move(config_in)),
-      serving(config),
       policy{CorsPolicy(config.cors_origins), config.retry_after_s, &refusals},
       entrance(config.entrance, policy.cors),
-      model_store(std::make_unique<OnlyModel>(serving, [this] { return tokens_max(); })),
       budget(config.log_bytes_max),
       body_budget(config.preparing_bytes_max),
       response_store(config.responses_bytes_max),
       keys(config.api_keys),
-      queue_share(config.engine->queue_max()),
+      registry(set ? std::move(set->models) : std::vector{entry_of(config)},
+               set ? set->limits : ModelRegistry::Limits(), set ? set->host : nullptr,
+               {.on_loaded =
+                    [this](size_t model, const std::shared_ptr<HostedModel>& hosted) {
+                      served[model] = std::make_shared<ServedModel>(hosted->config, stats);
+                    },
+                .on_unloading =
+                    [this](size_t model) {
+                      if (!served[model]->empty()) return false;
+                      served[model].reset();
+                      return true;
+                    },
+                .on_freed = [this] { config.loop->wake(); }}),
       preparation(preparation_limits(config), pool_of(*config.loop),
                   lane_of(background, *config.loop), stats.preparing) {
-  CHECK(config.tokenizer && config.engine && config.loop);
-  host.tokenizer = config.tokenizer;
-  host.engine = config.engine;
-  host.stats = &stats;
-  host.loop = config.loop;
-  host.queue_share = &queue_share;
-  host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
-  host.request_timeout = std::chrono::duration<double>(config.request_timeout_s);
-  host.pause_bytes = config.stream_pause_bytes;
-  host.keep_alive = std::chrono::milliseconds(config.keep_alive_ms);
+  CHECK(config.loop);
+  preparing_host.stats = &stats;
+  preparing_host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
+  preparing_host.request_timeout = std::chrono::duration<double>(config.request_timeout_s);
+  served.resize(registry.count());
+  if (!set) {
+    CHECK(config.tokenizer && config.engine);
+    served[0] = std::make_shared<ServedModel>(config, stats);
+    registry.set_loaded(config.facts.bytes, config.context_max);
+    model_store = std::make_unique<OnlyModel>(
+        served[0]->serving, [model = served[0].get()] { return model->tokens_max(); });
+  } else {
+    model_store = std::make_unique<ServedStore>(config, registry, served);
+  }
   add_routes();
   config.loop->on_wake([this] { poll_streams(); });
   config.loop->every(kTickMs, [this] { tick(); });
@@ -187,22 +210,21 @@ void Api::Impl::hand_over(const ExchangePtr& exchange, Preparation::Job job) {
   });
 }
 
-int32_t Api::Impl::tokens_max() const {
-  const int32_t fit = config.engine->max_tokens_fit();
-  return fit > 0 ? std::min(fit, config.context_max) : config.context_max;
-}
-
 void Api::Impl::poll_streams() {
   const trace::Scope scope(trace::Kind::kNetwork, "events");
   const sched::Clock::time_point now = sched::Clock::now();
-  for (size_t i = 0; i < streams.size(); ++i) {
-    for (size_t step = 0; step < Stream::kPrefetchSteps; ++step)
-      if (const size_t ahead = i + Stream::kPrefetchSteps - step; ahead < streams.size())
-        streams[ahead]->prefetch(step);
-    streams[i]->poll(now);
+  for (const std::shared_ptr<ServedModel>& model : served) {
+    if (!model) continue;
+    const std::vector<std::shared_ptr<Stream>>& streams = model->streams;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      for (size_t step = 0; step < Stream::kPrefetchSteps; ++step)
+        if (const size_t ahead = i + Stream::kPrefetchSteps - step; ahead < streams.size())
+          streams[ahead]->prefetch(step);
+      streams[i]->poll(now);
+    }
+    for (const std::shared_ptr<BatchAnswer>& batch : model->batches) batch->poll();
+    begin_entries(*model);
   }
-  for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->poll();
-  begin_entries();
   reap();
 }
 
@@ -211,39 +233,65 @@ void Api::Impl::tick() {
   refusals.tick();
   const sched::Clock::time_point now = sched::Clock::now();
   double oldest_s = 0;
-  for (const std::shared_ptr<Stream>& stream : streams) {
+  for (const std::shared_ptr<ServedModel>& model : served)
+    if (model) tick_model(*model, now, oldest_s);
+  preparation.expire([&](sched::Clock::time_point arrived) {
+    const double age_s = std::chrono::duration<double>(now - arrived).count();
+    oldest_s = std::max(oldest_s, age_s);
+    return check_deadlines(preparing_host, age_s, age_s);
+  });
+  stats.oldest_waiting.set(oldest_s);
+  figures.tick(dashboard_source());
+  keep_waiting();
+  keep_listening();
+  for (const std::shared_ptr<ollama::PullAnswer>& pull : pulls)
+    pull->keep_alive(now, std::chrono::milliseconds(config.keep_alive_ms));
+  drop_changed_models();
+  registry.tick();
+  reap();
+}
+
+// A model whose files were changed goes, and is read again for the next request.
+void Api::Impl::drop_changed_models() {
+  if (registry.only_one()) return;
+  for (size_t i = 0; i < served.size(); ++i)
+    if (served[i] && served[i]->config.engine->given_up() != nullptr)
+      registry.unload(served[i]->config.model_id, /*force=*/true, [](auto) {});
+}
+
+void Api::Impl::tick_model(ServedModel& model, sched::Clock::time_point now, double& oldest_s) {
+  for (const std::shared_ptr<Stream>& stream : model.streams) {
     stream->expire(now);
     stream->keep_alive(now);
     oldest_s = std::max(oldest_s, stream->waiting_seconds(now));
   }
-  for (const std::shared_ptr<ollama::PullAnswer>& pull : pulls)
-    pull->keep_alive(now, host.keep_alive);
-  for (const std::shared_ptr<BatchAnswer>& batch : batches) {
+  for (const std::shared_ptr<BatchAnswer>& batch : model.batches) {
     batch->expire(now);
     oldest_s = std::max(oldest_s, batch->waiting_seconds(now));
   }
-  preparation.expire([&](sched::Clock::time_point arrived) {
-    const double age_s = std::chrono::duration<double>(now - arrived).count();
-    oldest_s = std::max(oldest_s, age_s);
-    return check_deadlines(host, age_s, age_s);
-  });
-  stats.oldest_waiting.set(oldest_s);
-  figures.tick(dashboard_source());
-  expire_entries(now);
-  reap();
+  expire_entries(model, now);
 }
 
 void Api::Impl::reap() {
-  std::erase_if(streams, [](const std::shared_ptr<Stream>& stream) { return stream->done(); });
-  std::erase_if(batches, [](const std::shared_ptr<BatchAnswer>& batch) { return batch->done(); });
+  for (const std::shared_ptr<ServedModel>& model : served)
+    if (model) model->reap();
   std::erase_if(pulls,
                 [](const std::shared_ptr<ollama::PullAnswer>& pull) { return pull->done(); });
-  std::erase_if(host.retired,
-                [](const OwnedRequest& owned) { return owned.request->log.finished(); });
-  stats.open_answers.set(static_cast<double>(streams.size() + batches.size()));
+  show_open_answers();
+  registry.poll();
 }
 
-Api::Api(ApiConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+void Api::Impl::show_open_answers() {
+  size_t open = 0;
+  for (const std::shared_ptr<ServedModel>& model : served)
+    if (model) open += model->streams.size() + model->batches.size();
+  stats.open_answers.set(static_cast<double>(open));
+}
+
+Api::Api(ApiConfig config) : impl_(std::make_unique<Impl>(std::move(config), std::nullopt)) {}
+
+Api::Api(ApiConfig config, ModelSet set)
+    : impl_(std::make_unique<Impl>(std::move(config), std::move(set))) {}
 
 Api::~Api() = default;
 
@@ -276,25 +324,44 @@ void Api::begin_drain() {
   impl_->draining = true;
   impl_->refusals.end();
   impl_->figures.end();
+  impl_->end_listening();
 }
+
+void Api::start() { impl_->registry.start(); }
+
+void Api::shed_models() { impl_->registry.shed(); }
 
 void Api::cancel_all() {
   impl_->preparation.end(shutting_down());
-  for (const std::shared_ptr<Stream>& stream : impl_->streams) stream->fail(shutting_down());
-  for (const std::shared_ptr<BatchAnswer>& batch : impl_->batches) batch->fail(shutting_down());
+  impl_->registry.end(shutting_down());
   for (const std::shared_ptr<ollama::PullAnswer>& pull : impl_->pulls) pull->fail(shutting_down());
-  impl_->refuse_entries(shutting_down());
+  for (const std::shared_ptr<ServedModel>& model : impl_->served) {
+    if (!model) continue;
+    for (const std::shared_ptr<Stream>& stream : model->streams) stream->fail(shutting_down());
+    for (const std::shared_ptr<BatchAnswer>& batch : model->batches) batch->fail(shutting_down());
+    Impl::refuse_entries(*model, shutting_down());
+  }
   impl_->reap();
 }
 
 void Api::in_background(std::function<void()> call) { impl_->background.run(std::move(call)); }
 
+int32_t Api::open() const {
+  int32_t open = 0;
+  for (const std::shared_ptr<ServedModel>& model : impl_->served)
+    if (model) open += model->config.engine->open();
+  return open;
+}
+
 bool Api::idle() const {
   impl_->reap();
   const auto ending = [](const auto& answer) { return answer->ending(); };
-  return impl_->preparation.count() == 0 && impl_->entries.empty() && impl_->host.retired.empty() &&
-         impl_->pulls.empty() && std::ranges::all_of(impl_->batches, ending) &&
-         std::ranges::all_of(impl_->streams, ending);
+  return impl_->preparation.count() == 0 && impl_->waiting.empty() && impl_->pulls.empty() &&
+         std::ranges::all_of(impl_->served, [&](const std::shared_ptr<ServedModel>& model) {
+           return !model || (model->entries.empty() && model->host.retired.empty() &&
+                             std::ranges::all_of(model->batches, ending) &&
+                             std::ranges::all_of(model->streams, ending));
+         });
 }
 
 }  // namespace weir::api

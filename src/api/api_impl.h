@@ -1,7 +1,7 @@
 // What the Api is made of. api.cpp lets requests in and looks after what is open, queue_entry.cpp
 // has answers enter the engine's queue, api_table.cpp says what there is, answer_actions.cpp
 // answers what tokens are computed for, ollama_actions.cpp what Ollama's clients ask,
-// page_actions.cpp the rest.
+// model_actions.cpp which models there are, page_actions.cpp the rest.
 //
 // Threads: the loop's, but for the work given to in_pool().
 #pragma once
@@ -27,12 +27,16 @@
 #include "api/ollama/model_pages.h"
 #include "api/ollama/protocol.h"
 #include "api/ollama/pull_answer.h"
+#include "api/pages/adapter_pages.h"
 #include "api/pages/dashboard.h"
+#include "api/pages/model_pages.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
 #include "api/prompt/protocol.h"
 #include "api/responses/responses.h"
 #include "api/responses/store.h"
+#include "api/served_model.h"
+#include "api/served_store.h"
 #include "api/serving/only_model.h"
 #include "api/serving/serving_context.h"
 #include "api/stream/batch_answer.h"
@@ -42,8 +46,12 @@
 
 namespace weir::api {
 
+// Of bodies that adapter_actions.cpp reads.
+std::vector<FieldDoc> load_adapter_fields();
+std::vector<FieldDoc> unload_adapter_fields();
+
 struct Api::Impl {
-  explicit Impl(ApiConfig config_in);
+  Impl(ApiConfig config_in, std::optional<ModelSet> set);
 
   using Action = void (Impl::*)(const ExchangePtr&, const net::RouteParams&);
   struct Row {
@@ -92,7 +100,15 @@ struct Api::Impl {
   void ollama_refuse(const ExchangePtr& exchange, const net::RouteParams& params);
   void models(const ExchangePtr& exchange, const net::RouteParams& params);
   void model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void load_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
+  void unload_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
+  void adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
+  void set_adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
+  void render_adapters(std::string& page);
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
+  void load_model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void unload_model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void model_events(const ExchangePtr& exchange, const net::RouteParams& params);
   void props(const ExchangePtr& exchange, const net::RouteParams& params);
   void tokenizer_info(const ExchangePtr& exchange, const net::RouteParams& params);
   void slots(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -109,9 +125,31 @@ struct Api::Impl {
 
   responses::ResponsesInput responses_input(const Exchange& exchange);
   responses::StoredQuery stored_query(const Exchange& exchange, const net::RouteParams& params);
-  PrepareInput prepare_input(const Exchange& exchange) const;
+  // Calls `then` with the model that the request names once that is loaded; or answers the request
+  // with an error. `events`: a stream of them may begin before, if it is asked for and takes long.
+  using WithModel = std::function<void(const ModelUsePtr&)>;
+  void with_model(const ExchangePtr& exchange, WithModel then, bool events = false);
+  void wait_for_model(const ExchangePtr& exchange, const std::string& name, bool events,
+                      WithModel then);
+  void take_model(const ExchangePtr& exchange, ModelLease lease, const WithModel& then);
+  // The model that ?model= names, where it is loaded; without one the first that is. Null: none is,
+  // and the exchange has been answered.
+  std::shared_ptr<ServedModel> asked_model(const ExchangePtr& exchange);
+  std::shared_ptr<ServedModel> first_loaded() const;
+  void keep_waiting();
+  // As the path of a page names it.
+  Result<size_t> find_model(std::string_view name) const;
+  pages::ModelLine line_of(size_t number) const;
+  void keep_listening();
+  void end_listening();
+  void forget_listener(const Exchange& exchange);
+  void render_models(std::string& out) const;
+
+  PrepareInput prepare_input(const Exchange& exchange, const ServedModel& model) const;
+  // Calls `then` with what the model's engine is to compute. `events`: as with_model().
+  using Prepared = std::function<void(const ModelUsePtr& use, PreparedAnswer prepared)>;
   void prepare(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange,
-               std::function<void(PreparedAnswer)> then);
+               Prepared then, bool events);
   void generate(const std::shared_ptr<Protocol>& protocol, const ExchangePtr& exchange);
   void ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& protocol,
                      const ExchangePtr& exchange);
@@ -122,12 +160,13 @@ struct Api::Impl {
   using BatchPreparer = Result<PreparedBatch> (*)(const ServingContext&, MemoryBudget&,
                                                   const PrepareInput&);
   void answer_batch(const ExchangePtr& exchange, BatchPreparer prepare_batch);
-  void begin_stream(const ExchangePtr& exchange, PreparedAnswer prepared,
+  void begin_stream(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedAnswer prepared,
                     std::unique_ptr<AnswerShape> shape);
+  void begin_batch(const ModelUsePtr& use, const ExchangePtr& exchange, PreparedBatch prepared);
   // Runs `work` in the pool and `done` with its result on the loop, when it is the caller's turn.
   // `interrupt`: what ends the work early, if that looks at it; the work is done again then.
   template <class T>
-  void in_pool(const ExchangePtr& exchange, std::function<Result<T>(const std::string& body)> work,
+  void in_pool(const ExchangePtr& exchange, std::function<Result<T>(std::string& body)> work,
                std::function<void(Result<T>)> done,
                std::shared_ptr<grammar::Interrupt> interrupt = nullptr);
   std::optional<MemoryLease> lease_body(const ExchangePtr& exchange, const std::string& body);
@@ -135,27 +174,31 @@ struct Api::Impl {
   // Answers with a page that is made in the pool.
   void respond_from_pool(const ExchangePtr& exchange,
                          std::function<Result<std::string>(const std::string& body)> work);
+  // The same of the request's model.
+  using ModelPage = std::function<Result<std::string>(const ServedModel&, const std::string& body)>;
+  void respond_with_model(const ExchangePtr& exchange, ModelPage work);
 
-  // Calls `begin`, which submits `choices` requests, once the queue has room, or never: the answer
-  // is an error then.
-  void enter_queue(const ExchangePtr& exchange, int32_t choices, std::function<void()> begin);
-  int32_t free_places() const;
-  std::vector<QueuedAnswer> queued_answers() const;
-  void begin_entries();
-  void expire_entries(sched::Clock::time_point now);
-  void refuse_entries(const Error& error);
+  // Calls `begin`, which submits `choices` requests, once the model's queue has room, or never: the
+  // answer is an error then.
+  static void enter_queue(ServedModel& model, const ExchangePtr& exchange, int32_t choices,
+                          std::function<void()> begin);
+  static int32_t free_places(const ServedModel& model);
+  static std::vector<QueuedAnswer> queued_answers(const ServedModel& model);
+  static void begin_entries(ServedModel& model);
+  static void expire_entries(ServedModel& model, sched::Clock::time_point now);
+  static void refuse_entries(ServedModel& model, const Error& error);
 
   void poll_streams();
   void tick();
+  void drop_changed_models();
+  void tick_model(ServedModel& model, sched::Clock::time_point now, double& oldest_s);
   void reap();
-  int32_t tokens_max() const;
+  void show_open_answers();
   pages::Dashboard::Source dashboard_source() const;
 
-  const ApiConfig config;
-  const ServingContext serving;
+  const ApiConfig config;  // Of the process: policy and machinery.
   const Exchange::Policy policy;
   const Entrance entrance;
-  const std::unique_ptr<ModelStore> model_store;
   ApiStats stats;
   RefusalTurns refusals{stats.held_refusals};
   MemoryBudget budget;       // For token logs.
@@ -164,20 +207,30 @@ struct Api::Impl {
   net::Routes routes;
   std::vector<const Row*> routed;  // By the numbers of `routes`.
   Keyring keys;
-  QueueShare queue_share;
-  StreamHost host;
-  std::vector<std::shared_ptr<Stream>> streams;
-  std::vector<std::shared_ptr<BatchAnswer>> batches;
   std::vector<std::shared_ptr<ollama::PullAnswer>> pulls;
-  struct QueueEntry {
+  StreamHost preparing_host;  // How long preparation may last, whatever the model.
+  ModelRegistry registry;
+  std::vector<std::shared_ptr<ServedModel>> served;  // By the registry's numbers; null: not loaded.
+  std::unique_ptr<ModelStore> model_store;           // Over these.
+  // A request whose model is being loaded.
+  struct Waiting {
     ExchangePtr exchange;
-    int32_t choices = 0;
-    std::function<void()> begin;
+    uint64_t waiter = 0;  // The registry's.
+    bool events = false;  // Comments are sent meanwhile.
+    sched::Clock::time_point told{};
   };
-  std::vector<QueueEntry> entries;  // For which room is being made in the queue.
+  std::vector<Waiting> waiting;
+  // A client that hears of the models' states.
+  struct Listening {
+    ExchangePtr exchange;
+    uint64_t number = 0;  // The registry's.
+  };
+  std::vector<Listening> listening;
+  sched::Clock::time_point listeners_told{};
   pages::Dashboard figures;
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;
+  pages::AdapterUse adapter_use;
   bool draining = false;
   uint64_t next_request_id = 1;
   // Last, so that the work that it stops still finds everything else.
@@ -187,7 +240,7 @@ struct Api::Impl {
 
 template <class T>
 void Api::Impl::in_pool(const ExchangePtr& exchange,
-                        std::function<Result<T>(const std::string& body)> work,
+                        std::function<Result<T>(std::string& body)> work,
                         std::function<void(Result<T>)> done,
                         std::shared_ptr<grammar::Interrupt> interrupt) {
   struct Task {

@@ -11,6 +11,7 @@
 #include "api/llama/completion.h"
 #include "api/llama/infill.h"
 #include "api/llama/token_endpoints.h"
+#include "api/models/model_orders.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/error.h"
 #include "api/ollama/model_pages.h"
@@ -72,18 +73,43 @@ struct Api::Impl::Table {
         &vectors::score_fields},
        &Impl::score},
       {{"GET", "/v1/models",
-        "The model that is served, in a list; in Anthropic's form if the request has "
+        "The models, and whether they are loaded; in Anthropic's form if the request has "
         "anthropic-version.",
         kAnyKey},
        &Impl::models},
-      {{"GET", "/v1/models/{id}", "The model, by its id or an alias; in Anthropic's form likewise.",
+      {{"GET", "/v1/models/{id}", "A model, by its id or an alias; in Anthropic's form likewise.",
         kAnyKey},
        &Impl::model},
+      {{"POST", "/v1/load_lora_adapter",
+        "Loads an adapter (LoRA) from below --lora-dir, or from the hub's cache: lora_name, "
+        "lora_path (vLLM).",
+        kAdmin, &load_adapter_fields},
+       &Impl::load_adapter},
+      {{"POST", "/v1/unload_lora_adapter",
+        "Forgets an adapter: lora_name (vLLM). Requests that have it are answered.", kAdmin,
+        &unload_adapter_fields},
+       &Impl::unload_adapter},
+      {{"GET", "/lora-adapters",
+        "The adapters, and by what scale each counts where a request asks for none (llama.cpp).",
+        kAnyKey},
+       &Impl::adapter_scales},
+      {{"POST", "/lora-adapters",
+        "Sets these scales: [{id, scale}], one at most that is not 0 (llama.cpp).", kAdmin},
+       &Impl::set_adapter_scales},
       {{"GET", "/models/search",
         "Models of the hub for the words in ?q=, and whether they run here; without, the "
         "catalogue.",
         kAdmin},
        &Impl::search_models},
+      {{"POST", "/models/load", "Loads a model, and answers when it is loaded.", kAdmin,
+        &load_fields},
+       &Impl::load_model},
+      {{"POST", "/models/unload", "Unloads a model that nobody uses, or ends its load.", kAdmin,
+        &unload_fields},
+       &Impl::unload_model},
+      {{"GET", "/models/sse", "Events of the models' states: all at first, then each change.",
+        kAnyKey},
+       &Impl::model_events},
       {{"POST", "/api/chat", "Answers a conversation (Ollama).", kApi, &ollama::chat_fields},
        &Impl::ollama_chat},
       {{"POST", "/api/generate", "Answers or continues a text (Ollama).", kApi,

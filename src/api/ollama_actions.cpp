@@ -22,11 +22,14 @@ void Api::Impl::ollama_generate(const ExchangePtr& exchange, const net::RoutePar
 
 void Api::Impl::ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& protocol,
                               const ExchangePtr& exchange) {
-  prepare(protocol, exchange, [this, exchange, protocol](PreparedAnswer prepared) {
-    if (const auto& order = protocol->order()) return fulfil(*order, exchange);
-    auto shape = protocol->shape(prepared);
-    begin_stream(exchange, std::move(prepared), std::move(shape));
-  });
+  prepare(
+      protocol, exchange,
+      [this, exchange, protocol](const ModelUsePtr& use, PreparedAnswer prepared) {
+        if (const auto& order = protocol->order()) return fulfil(*order, exchange);
+        auto shape = protocol->shape(prepared);
+        begin_stream(use, exchange, std::move(prepared), std::move(shape));
+      },
+      /*events=*/false);
 }
 
 // To load a model is what any request for it does; to unload it takes it from everybody.

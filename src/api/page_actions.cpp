@@ -5,7 +5,6 @@
 
 #include "api/anthropic/count_tokens.h"
 #include "api/anthropic/message_error.h"
-#include "api/anthropic/model_pages.h"
 #include "api/api_impl.h"
 #include "api/llama/token_endpoints.h"
 #include "api/ollama/error.h"
@@ -13,13 +12,17 @@
 #include "api/pages/server_pages.h"
 #include "api/pages/ui.h"
 #include "api/responses/responses.h"
-#include "api/serving/model_name.h"
 #include "base/check.h"
 #include "base/json.h"
 
 namespace weir::api {
 
 namespace {
+
+const sched::EngineStats& stats_of(const std::shared_ptr<ServedModel>& model) {
+  static const sched::EngineStats kNone;  // While no model is loaded.
+  return model ? model->config.engine->stats() : kNone;
+}
 
 void respond_page(Exchange& exchange, const Result<std::string>& page) {
   if (!page) return exchange.respond_error(page.error());
@@ -35,13 +38,22 @@ void Api::Impl::respond_from_pool(
   });
 }
 
+void Api::Impl::respond_with_model(const ExchangePtr& exchange, ModelPage work) {
+  with_model(exchange, [this, exchange, work = std::move(work)](const ModelUsePtr& use) {
+    respond_from_pool(exchange,
+                      [use, work](const std::string& body) { return work(*use->model, body); });
+  });
+}
+
 void Api::Impl::response_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
-  respond_from_pool(exchange,
-                    [this, in = prepare_input(*exchange),
-                     input = responses_input(*exchange)](const std::string& body) mutable {
-                      in.body = body;
-                      return responses::count_response_tokens(serving, in, input);
-                    });
+  with_model(exchange, [this, exchange](const ModelUsePtr& use) {
+    respond_from_pool(exchange,
+                      [use, in = prepare_input(*exchange, *use->model),
+                       input = responses_input(*exchange)](const std::string& body) mutable {
+                        in.body = body;
+                        return responses::count_response_tokens(use->model->serving, in, input);
+                      });
+  });
 }
 
 void Api::Impl::cancel_response(const ExchangePtr& exchange, const net::RouteParams& params) {
@@ -89,25 +101,10 @@ void Api::Impl::response_input(const ExchangePtr& exchange, const net::RoutePara
 }
 
 void Api::Impl::count_tokens(const ExchangePtr& exchange, const net::RouteParams&) {
-  respond_from_pool(
-      exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
-        return anthropic::count_tokens(serving, body, now, tokens);
-      });
-}
-
-void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond_json(anthropic::speaks_anthropic(exchange->request())
-                             ? anthropic::models_page(config, exchange->request().query)
-                             : pages::models_page(config, tokens_max()));
-}
-
-void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
-  const std::string& id = params["id"];
-  if (const Result<void> known = check_model(config, id); !known)
-    return exchange->respond_error(known.error());
-  exchange->respond_json(anthropic::speaks_anthropic(exchange->request())
-                             ? anthropic::model_page(config, id)
-                             : pages::model_page(config, id, tokens_max()));
+  respond_with_model(exchange,
+                     [now = std::time(nullptr)](const ServedModel& model, const std::string& body) {
+                       return anthropic::count_tokens(model.serving, body, now, model.tokens_max());
+                     });
 }
 
 // The hub may take seconds, or the client may leave before.
@@ -126,23 +123,28 @@ void Api::Impl::search_models(const ExchangePtr& exchange, const net::RouteParam
 }
 
 void Api::Impl::props(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond_json(pages::props_page(config, tokens_max()));
+  if (const auto model = asked_model(exchange))
+    exchange->respond_json(pages::props_page(model->config, model->tokens_max()));
 }
 
 void Api::Impl::tokenizer_info(const ExchangePtr& exchange, const net::RouteParams&) {
-  exchange->respond_json(pages::tokenizer_page(config));
+  if (const auto model = asked_model(exchange))
+    exchange->respond_json(pages::tokenizer_page(model->config));
 }
 
 void Api::Impl::slots(const ExchangePtr& exchange, const net::RouteParams&) {
+  const auto model = asked_model(exchange);
+  if (!model) return;
+  const ApiConfig& of = model->config;
   const std::string& query = exchange->request().query;
-  if (query.find("fail_on_no_slot=1") != std::string::npos && config.parallel > 0 &&
-      config.engine->stats().running.value() >= config.parallel)
+  if (query.find("fail_on_no_slot=1") != std::string::npos && of.parallel > 0 &&
+      of.engine->stats().running.value() >= of.parallel)
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "No slot is free."});
   std::vector<OpenRequest> open;
   const sched::Clock::time_point now = sched::Clock::now();
-  for (const std::shared_ptr<Stream>& stream : streams) stream->list_open(open, now);
-  for (const std::shared_ptr<BatchAnswer>& batch : batches) batch->list_open(open, now);
-  exchange->respond_json(pages::slots_page(config, tokens_max(), std::move(open)));
+  for (const std::shared_ptr<Stream>& stream : model->streams) stream->list_open(open, now);
+  for (const std::shared_ptr<BatchAnswer>& batch : model->batches) batch->list_open(open, now);
+  exchange->respond_json(pages::slots_page(of, model->tokens_max(), std::move(open)));
 }
 
 void Api::Impl::ui_file(const ExchangePtr& exchange, const net::RouteParams&) {
@@ -155,8 +157,9 @@ void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams& 
   if (config.ui && pages::ui_answer(exchange->request())) return ui_file(exchange, params);
   pages::FrontPage page;
   page.version = config.version;
-  if (keys.empty()) page.model = config.model_id;
-  page.has_chat = config.chat_template != nullptr;
+  const std::shared_ptr<ServedModel> first = first_loaded();
+  if (keys.empty() && first) page.model = first->config.model_id;
+  page.has_chat = first && first->config.chat_template != nullptr;
   const net::HttpResponder::Headers vary{{"Vary", "Accept"}};
   const std::string_view accept = exchange->request().header("accept");
   if (!pages::wants_html(accept))
@@ -174,41 +177,55 @@ void Api::Impl::front_page(const ExchangePtr& exchange, const net::RouteParams& 
 }
 
 void Api::Impl::health(const ExchangePtr& exchange, const net::RouteParams&) {
-  if (draining || config.engine->draining())
+  const auto says_draining = [](const std::shared_ptr<ServedModel>& model) {
+    return model && model->config.engine->draining();
+  };
+  if (draining || (registry.only_one() && says_draining(served[0])))
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
   // Without the names of files: a probe has shown no key.
-  if (config.engine->given_up() != nullptr)
+  if (registry.only_one() && served[0]->config.engine->given_up() != nullptr)
     return exchange->respond_error(
         Error{ErrorCode::kUnavailable,
               "The model's files were changed while it was served; the server must be restarted."});
+  if (!registry.ready())
+    return exchange->respond_error(
+        Error{ErrorCode::kUnavailable, "The models are still loading; try again later."});
   exchange->respond_json("{\"status\":\"ok\"}");
 }
 
+// Of several models the page has the figures of each by its label, and those of an engine of the
+// model that is asked for, or of the first.
 void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
-  const MetricsFacts facts{.model = config.model_id,
+  const bool any = registry.only_one() || !exchange->request().query.empty();
+  const std::shared_ptr<ServedModel> model = any ? asked_model(exchange) : first_loaded();
+  if (any && !model) return;
+  const MetricsFacts facts{.model = model ? model->config.model_id : std::string_view(),
                            .version = config.version,
                            .commit = config.commit,
                            .kernels = config.kernels,
-                           .context_max = config.context_max,
-                           .running_max = config.parallel,
-                           .open_max = config.engine->queue_max()};
-  std::string page = metrics_page(stats, config.engine->stats(), http_stats, facts);
+                           .context_max = model ? model->config.context_max : 0,
+                           .running_max = model ? model->config.parallel : 0,
+                           .open_max = model ? model->config.engine->queue_max() : 0};
+  std::string page = metrics_page(stats, stats_of(model), http_stats, facts);
   render_keys(page, keys);
+  render_adapters(page);
+  if (!registry.only_one()) render_models(page);
   if (more_metrics) more_metrics(page);
   exchange->respond(200, "text/plain; version=0.0.4; charset=utf-8", page);
 }
 
 pages::Dashboard::Source Api::Impl::dashboard_source() const {
-  return {.config = config,
+  const std::shared_ptr<ServedModel> model = first_loaded();
+  return {.config = model ? model->config : config,
           .api = stats,
-          .engine = config.engine->stats(),
+          .engine = stats_of(model),
           .http = http_stats,
-          .draining = draining || config.engine->draining()};
+          .draining = draining || (model && model->config.engine->draining())};
 }
 
 void Api::Impl::dashboard(const ExchangePtr& exchange, const net::RouteParams&) {
-  const bool events = exchange->request().header("accept").find("text/event-stream") !=
-                      std::string_view::npos;
+  const bool events =
+      exchange->request().header("accept").find("text/event-stream") != std::string_view::npos;
   if (!events) return exchange->respond_json(figures.figures(dashboard_source()));
   if (draining)
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
@@ -234,21 +251,22 @@ void Api::Impl::openapi(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 void Api::Impl::tokenize_text(const ExchangePtr& exchange, const net::RouteParams&) {
-  respond_from_pool(
-      exchange, [this, now = std::time(nullptr), tokens = tokens_max()](const std::string& body) {
-        return llama::tokenize(serving, body, now, tokens);
-      });
+  respond_with_model(exchange,
+                     [now = std::time(nullptr)](const ServedModel& model, const std::string& body) {
+                       return llama::tokenize(model.serving, body, now, model.tokens_max());
+                     });
 }
 
 void Api::Impl::apply_template(const ExchangePtr& exchange, const net::RouteParams&) {
-  respond_from_pool(exchange, [this, now = std::time(nullptr)](const std::string& body) {
-    return llama::apply_template(serving, body, now);
-  });
+  respond_with_model(exchange,
+                     [now = std::time(nullptr)](const ServedModel& model, const std::string& body) {
+                       return llama::apply_template(model.serving, body, now);
+                     });
 }
 
 void Api::Impl::detokenize_ids(const ExchangePtr& exchange, const net::RouteParams&) {
-  respond_from_pool(exchange, [this, tokens = tokens_max()](const std::string& body) {
-    return llama::detokenize(config, body, tokens);
+  respond_with_model(exchange, [](const ServedModel& model, const std::string& body) {
+    return llama::detokenize(model.config, body, model.tokens_max());
   });
 }
 

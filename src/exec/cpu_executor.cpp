@@ -23,9 +23,11 @@ ExecutorFacts CpuExecutor::facts() const {
           .compute = model_.options().compute};
 }
 
-Result<void> CpuExecutor::place_weights(const std::function<void(int64_t, int64_t)>& progress) {
-  model_.pack(team_, progress);
-  return model_.files().check();
+Result<bool> CpuExecutor::place_weights(const std::function<void(int64_t, int64_t)>& progress,
+                                        Clock::time_point until) {
+  if (!model_.pack_until(team_, progress, until)) return false;
+  WEIR_TRY(model_.files().check());
+  return true;
 }
 
 Result<void> CpuExecutor::take_memory(kv::MemoryLayout layout, std::span<const int32_t> page_counts,

@@ -23,7 +23,8 @@ class CpuExecutor final : public Executor, private model::RowSink {
   CpuExecutor(model::Model& model, const kernels::Ops& ops, ThreadTeam& team);
 
   ExecutorFacts facts() const override;
-  Result<void> place_weights(const std::function<void(int64_t, int64_t)>& progress) override;
+  Result<bool> place_weights(const std::function<void(int64_t, int64_t)>& progress,
+                             Clock::time_point until) override;
   Result<void> take_memory(kv::MemoryLayout layout, std::span<const int32_t> page_counts,
                            const kv::StateSlots& slots) override;
   kv::PageMemory& memory() override { return *cache_; }

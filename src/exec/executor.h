@@ -2,13 +2,15 @@
 // gets tokens, scores and vectors; weights, keys, values and logits are the executor's own,
 // wherever they lie. CpuExecutor is the one there is.
 //
-// A life: place_weights() and take_memory(), once, in this order; then, for each step or slab,
+// A life: place_weights() until that is done, and take_memory(), once; then, for each step or slab,
 // begin() and advance() until that says that it is done. It serves one engine: one that stops may
 // leave a batch in Lane::kSlab.
 //
-// Threads: one, the engine's.
+// Threads: one at a time. What computes, place_weights() and advance(), is called on the thread of
+// the stage (sched/stage.h).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -49,12 +51,16 @@ struct Meanwhile {
 
 class Executor {
  public:
+  using Clock = std::chrono::steady_clock;
+
   virtual ~Executor() = default;
 
   virtual ExecutorFacts facts() const = 0;
 
-  // Puts the weights where they are computed with. `progress(done, total)` in bytes.
-  virtual Result<void> place_weights(const std::function<void(int64_t, int64_t)>& progress) = 0;
+  // Puts the weights where they are computed with, or as many of them as can be begun before
+  // `until`; true when all are there. `progress(done, total)` in bytes.
+  virtual Result<bool> place_weights(const std::function<void(int64_t, int64_t)>& progress,
+                                     Clock::time_point until) = 0;
   // Takes memory for what sequences remember. `page_counts`: of each group of the layout.
   virtual Result<void> take_memory(kv::MemoryLayout layout, std::span<const int32_t> page_counts,
                                    const kv::StateSlots& slots) = 0;

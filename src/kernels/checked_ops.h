@@ -46,6 +46,7 @@ Ops checked_ops() {
   check.template operator()<&Ops::gemm_quant_f32, requirements::gemm_quant_f32>();
   check.template operator()<&Ops::gemm_float_f32, requirements::gemm_float_f32>();
   check.template operator()<&Ops::gemm_float8_f32, requirements::gemm_float8_f32>();
+  check.template operator()<&Ops::add_low_rank, requirements::add_low_rank>();
   check.template operator()<&Ops::dequantise_row, requirements::dequantise_row>();
   check.template operator()<&Ops::widen_row, requirements::widen_row>();
   check.template operator()<&Ops::widen_float8_row, requirements::widen_float8_row>();

@@ -150,6 +150,16 @@ inline constexpr float kFloat8Unit = 256;
 // gemm_float8_f32 scales the sums of so many columns at a time.
 inline constexpr int32_t kFloat8Stretch = 128;
 
+// The outer half B [n, rank] of a low-rank product B A, in blocks of 16 rows of it, each [rank][16];
+// n not a multiple of 16: the last block is padded with zeros. REQUIRES: rank >= 1; the type is kF32
+// or kBF16; 64-byte alignment.
+struct LowRank {
+  int32_t n = 0;
+  int32_t rank = 0;
+  FloatType type = FloatType::kF32;
+  const void* blocks = nullptr;
+};
+
 // Activations quantised to int8 per group: x[c] ~ scale[g] * q[c]; symmetric, scale = absmax / 127
 // (0 for a group of zeros), q = round to nearest even of x * (127 / absmax), the quotient rounded
 // first: the same bits on every ISA. `sum[g]` = scale[g] * sum of q. A group with a NaN or infinity
@@ -420,6 +430,10 @@ struct Ops {
   // from 0, of the number / kFloat8Unit times x. The same bits on every ISA.
   void (*gemm_float8_f32)(const Float8Matrix& w, const float* x, int64_t x_stride,
                           const GemmRange& range, void* scratch);
+  // y[m][c] += (s[0] + s[1]) + (s[2] + s[3]), s[p] the sum of t[m][r] * B[c][r] over r = p, p + 4,
+  // ..., one fma after the other from 0, for rows t of rank numbers, t_stride apart; the range has
+  // no index. The same bits on every ISA.
+  void (*add_low_rank)(const LowRank& b, const float* t, int64_t t_stride, const GemmRange& range);
   // Row r of a matrix, widened: the embedding lookup. REQUIRES: row < n.
   void (*dequantise_row)(const QuantMatrix& w, int32_t row, float* out);
   void (*widen_row)(const FloatMatrix& w, int32_t row, float* out);

@@ -237,6 +237,15 @@ Broken gemm_float_f32(const FloatMatrix& w, const float* x, int64_t, const GemmR
   return scratch(memory);
 }
 
+Broken add_low_rank(const LowRank& b, const float* t, int64_t, const GemmRange& range) {
+  REQUIRE(b.n >= 0 && b.rank >= 1);
+  REQUIRE(b.type == FloatType::kF32 || b.type == FloatType::kBF16);
+  REQUIRE(b.n == 0 || (b.blocks != nullptr && aligned(b.blocks, 64)));
+  REQUIRE(range.index == nullptr);
+  REQUIRE(range.rows == 0 || t != nullptr);
+  return gemm_range(range, b.n);
+}
+
 Broken gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t, const GemmRange& range,
                        void* memory) {
   REQUIRE_ALL(float8_matrix(w));

@@ -46,6 +46,7 @@ Broken gemm_float_f32(const FloatMatrix& w, const float* x, int64_t x_stride,
                       const GemmRange& range, void* memory);
 Broken gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t x_stride,
                        const GemmRange& range, void* memory);
+Broken add_low_rank(const LowRank& b, const float* t, int64_t t_stride, const GemmRange& range);
 Broken dequantise_row(const QuantMatrix& w, int32_t row, float* out);
 Broken widen_row(const FloatMatrix& w, int32_t row, float* out);
 Broken widen_float8_row(const Float8Matrix& w, int32_t row, float* out);

@@ -13,6 +13,8 @@
 
 namespace weir::model {
 
+class Adapter;
+
 // What a step leaves of one sequence for the step after it: the last token that it took, and how
 // many of the drafts in its slice it took before that one.
 struct Taken {
@@ -44,8 +46,10 @@ struct BatchSlice {
   int32_t prompt_length = 0;
   kv::MemoryView memory;  // The sequence's, covering all positions of the slice.
   Mask mask{};
-  // Which of the model's adapters its weights come with; 0: none. (No model has any yet.)
-  int16_t adapter = 0;
+  // What its weights come with (Model::bind_adapter()), and by what the adapter's own scale is
+  // multiplied; null: nothing. It outlives the pass.
+  const Adapter* adapter = nullptr;
+  float adapter_scale = 1;
   // Tells sequences apart from batch to batch; below ssd::StoreOptions::sequences_max.
   int32_t sequence = 0;
 };

@@ -10,7 +10,8 @@
 
 namespace weir::model {
 
-Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops) : ops_(ops) {
+Decoder::Decoder(ModelSpec spec, const ModelOptions& options, const kernels::Ops& ops)
+    : ops_(ops) {
   spec_ = std::move(spec);
   options_ = options;
   if (options.compute == Compute::kFast && ops.attend_prompt != ops.attend)
@@ -31,6 +32,10 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, Mode
                                                int members) {
   std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops));
   decoder->checkpoint_ = card.tensors;
+  std::string_view pairs;
+  decoder->paired_rows_ =
+      card.config.root()["rope_parameters"]["pairs"].get(pairs) == simdjson::SUCCESS &&
+      pairs == "neighbours";
   WEIR_TRY(decoder->bind_weights(card.weights));
   WEIR_TRY(decoder->make_workspace(members));
   return decoder;
@@ -41,7 +46,8 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   WeightBinder binder(*checkpoint_, spec_, format,
                       {.int8 = fast,
                        .bf16_prompts = fast && ops_.prompts_in_bf16,
-                       .quantise_bits = options_.quantise_bits},
+                       .quantise_bits = options_.quantise_bits,
+                       .adapters = options_.adapter_rank > 0},
                       store_);
   if (options_.stream_experts) {
     WEIR_TRY(check_mapped());
@@ -72,6 +78,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format) {
   head_ = std::make_unique<Head>(binder, spec_, *embedding_, streams_.get(), hyper_.get());
   tally_ = binder.tally();
   modules_ = binder.take_modules();
+  targets_ = binder.take_targets();
   return binder.finish();
 }
 
@@ -91,6 +98,7 @@ Result<void> Decoder::make_workspace(int members) {
   sizes.hidden = spec_.hidden_size;
   sizes.logit_rows = std::min(options_.rows_max, kLogitRowsMax);
   sizes.vocab = spec_.vocab_size;
+  sizes.adapter_rank = options_.adapter_rank;
   sizes.input_forms = scratch_.input_forms() | head_->forms();
   for (const RopeTable& rope : ropes_) sizes.rope_dims.push_back(rope.rope().dim);
   WEIR_ASSIGN(workspace_, Workspace::create(sizes, scratch_));
@@ -104,6 +112,30 @@ Result<void> Decoder::make_workspace(int members) {
 void Decoder::give_back_scratch() {
   workspace_->give_back();
   if (slab_) slab_->give_back();
+}
+
+Result<std::shared_ptr<const Adapter>> Decoder::bind_adapter(const card::AdapterCard& card,
+                                                             int64_t bytes_max) const {
+  if (options_.adapter_rank == 0) return Model::bind_adapter(card, bytes_max);
+  AdapterForm form = {.bf16 = options_.compute == Compute::kFast,
+                      .paired_rows = paired_rows_,
+                      .rank_max = options_.adapter_rank,
+                      .bytes_max = bytes_max};
+  for (const Sublayer& sublayer : spec_.sublayers)
+    if (const auto* attention = std::get_if<Attention>(&sublayer.op)) {
+      form.head_dim = attention->head_dim;
+      break;
+    }
+  return Adapter::bind(card, targets_, form, ops_);
+}
+
+int64_t Decoder::adapter_bytes() const {
+  const int64_t number_bytes = options_.compute == Compute::kFast ? 2 : 4;
+  int64_t bytes = 0;
+  for (const AdapterTarget& target : targets_)
+    if (!target.table && target.module.find(".experts.") == std::string::npos)
+      bytes += options_.adapter_rank * (int64_t{target.weight.n} + target.weight.k) * number_bytes;
+  return bytes;
 }
 
 ModelMemory Decoder::memory() const {
@@ -166,6 +198,9 @@ void Decoder::enter(const Pass& pass, size_t i, const RowRange& rows) const {
 Pass Decoder::make_pass(const Forward& run, int member) const {
   const int32_t rows = run.batch.rows();
   const bool slab = run.lane == Lane::kSlab;
+  bool adapted = false;
+  for (const BatchSlice& slice : run.batch.slices) adapted |= slice.adapter != nullptr;
+  CHECK(!adapted || options_.adapter_rank > 0);
   CHECK(rows > 0 && rows <= (slab ? options_.slab_rows : options_.rows_max));
   return {.batch = run.batch,
           .kv = run.kv,
@@ -176,10 +211,12 @@ Pass Decoder::make_pass(const Forward& run, int member) const {
           .reads = member == 0 ? experts() : nullptr,
           .member = member,
           .prompt_begin = prompts_differ_from() ? run.batch.prompt_begin() : kNoPrompts,
-          .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows};
+          .own_inputs = layers_leave_nothing_ && rows <= Workspace::kOwnRows,
+          .adapted = adapted};
 }
 
 void Decoder::begin_rows(const Pass& pass) const {
+  if (pass.adapted && pass.member == 0) pass.ws.adapted.plan(pass.batch);
   claim_rows(pass, pass.all_rows(), [&](int32_t begin, int32_t end) {
     const trace::Scope scope(trace::Kind::kKernel, "embed");
     for (int32_t row = begin; row < end; ++row) begin_row(pass, row);

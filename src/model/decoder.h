@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "card/model_card.h"
+#include "model/adapter.h"
 #include "model/bound_module.h"
 #include "model/layers/head.h"
 #include "model/layers/token_table.h"
@@ -28,8 +29,9 @@ class Decoder final : public Model {
   static Result<std::unique_ptr<Decoder>> bind(const card::ModelCard& card, ModelSpec spec,
                                                const ModelOptions& options, const kernels::Ops& ops,
                                                int members);
-  void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) override {
-    store_.pack(team, progress);
+  bool pack_until(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
+                  Clock::time_point until) override {
+    return store_.pack(team, progress, until);
   }
 
   ModelMemory memory() const override;
@@ -43,6 +45,9 @@ class Decoder final : public Model {
   StreamedBank* streamed_bank() const override { return streamed_; }
   using Model::forward;
   void forward(const Forward& run, int member) override;
+  Result<std::shared_ptr<const Adapter>> bind_adapter(const card::AdapterCard& card,
+                                                      int64_t bytes_max) const override;
+  int64_t adapter_bytes() const override;
   void give_back_scratch() override;
 
  private:
@@ -63,6 +68,8 @@ class Decoder final : public Model {
   WeightStore store_;
   WeightTally tally_;
   std::vector<BoundModule> modules_;
+  std::vector<AdapterTarget> targets_;  // Where there may be adapters.
+  bool paired_rows_ = false;  // Of q and k, as AdapterForm says it.
   std::unique_ptr<ExpertBank> bank_;
   StreamedBank* streamed_ = nullptr;  // The bank, where experts are streamed.
   std::vector<RopeTable> ropes_;      // The distinct ones.

@@ -31,6 +31,8 @@ struct Linear {
   // [k] or null: column i of the weight is for element order[i] of a row. So the columns of a group
   // lie together where a checkpoint has them apart (activation order).
   const int32_t* order = nullptr;
+  // Which of the modules that adapters may change it is (adapter_target.h); -1: none.
+  int32_t target = -1;
 
   bool has_codes() const { return held == Held::kCodes; }
   // Memory of the numbers, and of the scales and biases that lie apart from them.
@@ -104,6 +106,11 @@ struct Activations {
   int32_t prompt_begin = kNoPrompts;
   // Where the range names no rows: which of the rows its first one is.
   int32_t first_row = 0;
+  // For adapters (adapted_product.h). The pass's row of each of the range's rows; null: the rows are
+  // the pass's. Which of the phase's weights it is, where prepare_adapters() went before; -1: it did
+  // not.
+  const int32_t* pass_rows = nullptr;
+  int32_t prepared = -1;
 };
 
 // Columns [range.begin, range.end) of the layer's output, without bias. `scratch`: kScratchBytes

@@ -26,6 +26,11 @@ Result<void> WeightFiles::check() const {
   return {};
 }
 
+Result<std::shared_ptr<const Adapter>> Model::bind_adapter(const card::AdapterCard&,
+                                                           int64_t) const {
+  return fail(ErrorCode::kUnsupported, "this model takes no adapters");
+}
+
 const ssd::ExpertCatalogue* Model::expert_catalogue() const {
   const StreamedBank* const bank = streamed_bank();
   return bank != nullptr ? &bank->catalogue() : nullptr;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "model/spec.h"
 
 namespace weir::card {
+class AdapterCard;
 struct ModelCard;
 }  // namespace weir::card
 
@@ -35,6 +37,7 @@ struct StoreOptions;
 
 namespace weir::model {
 
+class Adapter;
 class StreamedBank;
 
 struct ModelOptions {
@@ -47,6 +50,8 @@ struct ModelOptions {
   int32_t slab_rows = 0;
   // Matrices that are stored in floats are held in so many bits; 0: as they are stored.
   int32_t quantise_bits = 0;
+  // The largest rank of an adapter; 0: there are no adapters.
+  int32_t adapter_rank = 0;
 };
 
 // Rows of numbers that a pass gives, one after another.
@@ -157,9 +162,18 @@ class Model {
   // there is no such lane.
   int32_t slab_rows() const { return options_.slab_rows; }
 
+  using Clock = std::chrono::steady_clock;
   // Repacks the quantised weights with the team's help; before the first forward().
   // `progress(done, total)` in bytes of weights, from the calling thread.
-  virtual void pack(ThreadTeam&, const std::function<void(int64_t, int64_t)>&) {}
+  void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
+    pack_until(team, progress, Clock::time_point::max());
+  }
+  // As much of that as can be begun before `until`; true when all of it is done. To be called until
+  // then: the team may do other things in between.
+  virtual bool pack_until(ThreadTeam&, const std::function<void(int64_t, int64_t)>&,
+                          Clock::time_point /*until*/) {
+    return true;
+  }
   virtual ModelMemory memory() const = 0;
   virtual TokenWork token_work() const = 0;
   virtual WeightFiles files() const { return {}; }
@@ -175,6 +189,13 @@ class Model {
                int member) {
     forward({.batch = batch, .kv = kv, .sink = sink, .team = team, .end = sublayers()}, member);
   }
+  // An adapter's files as this model computes with them; `bytes_max`: what they may take in memory.
+  // Any thread, after pack(), also while passes run. An error names what does not fit the model.
+  virtual Result<std::shared_ptr<const Adapter>> bind_adapter(const card::AdapterCard& card,
+                                                              int64_t bytes_max) const;
+  // What an adapter of every linear layer outside experts takes, of the largest rank.
+  virtual int64_t adapter_bytes() const { return 0; }
+
   // Scratch memory goes back to the system until the next forward(), which takes it again.
   // REQUIRES: no pass is begun.
   virtual void give_back_scratch() {}

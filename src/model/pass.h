@@ -43,6 +43,8 @@ struct Pass {
   int32_t prompt_begin = kNoPrompts;
   // Each member computes the inputs of sublayers for itself (Workspace::kOwnRows).
   bool own_inputs = false;
+  // Some slice has an adapter.
+  bool adapted = false;
 
   int32_t rows() const { return batch.rows(); }
   RowRange all_rows() const { return {0, rows()}; }
@@ -78,11 +80,20 @@ struct Pass {
   }
 };
 
-// Columns of a product for some of the pass's rows (model/linear.h). It knows the rows' slices, and
-// so is the one place where what a row's adapter adds would be.
+// What the adapters of the rows' slices change of such a product, and what of them is fetched while
+// the product itself is computed (adapted_product.cpp).
+void fetch_adapters(const Pass& pass, const Linear& weight, const kernels::GemmRange& range);
+void apply_adapters(const Pass& pass, const Linear& weight, const Activations& in,
+                    const kernels::GemmRange& range);
+
+// Columns of a product for some of the pass's rows (model/linear.h), without bias. It knows the
+// rows' slices, and so is the one place where their adapters change it.
 inline void multiply(const Pass& pass, const Linear& weight, const Activations& in,
                      const kernels::GemmRange& range) {
+  const bool adapted = pass.adapted && weight.target >= 0;
+  if (adapted) fetch_adapters(pass, weight, range);
   multiply(pass.ops, weight, in, range, pass.scratch());
+  if (adapted) apply_adapters(pass, weight, in, range);
 }
 
 // Calls fn(block) for each block that this member claims.

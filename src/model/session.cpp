@@ -61,6 +61,7 @@ bool Session::add(const Slice& slice, int32_t begin, int32_t end) {
                     .prompt_length = sequence.prompt_length,
                     .memory = {.tables = sequence.pages.data(), .state = slice.sequence},
                     .mask = slice.mask,
+                    .adapter = slice.adapter,
                     .sequence = slice.sequence});
   if (slice.vectors.empty()) {
     batch_.add_tokens(

@@ -37,6 +37,7 @@ class Session {
     // nothing then. Empty: the tokens' embeddings.
     std::span<const float> vectors = {};
     Mask mask = {};
+    const Adapter* adapter = nullptr;  // As BatchSlice::adapter.
 
     int32_t count() const { return static_cast<int32_t>(tokens.size()); }
   };

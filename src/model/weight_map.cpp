@@ -367,7 +367,45 @@ std::vector<SplitHead> WeightBinder::split_heads(int layer, const HeadModules& p
 Linear WeightBinder::linear(int layer, std::string_view part, int32_t n, int32_t k, bool bias,
                             Precision precision) {
   const auto module = open_part(layer, part, n, k, bias);
-  return module ? bind(*module, 0, n, precision) : Linear{};
+  if (!module) return {};
+  Linear out = bind(*module, 0, n, precision);
+  note_target(out, part, module->path, n);
+  return out;
+}
+
+namespace {
+
+// Modules whose products are those of multiply() for a pass's own rows, and the embedding.
+bool is_adaptable(std::string_view part) {
+  static constexpr std::array kWithin = {"self_attn.", "mlp.", "linear_attn.", "conv.", "mamba."};
+  static constexpr std::array kNot = {".compressor", ".indexer"};
+  const auto begins = [&](const char* prefix) { return part.starts_with(prefix); };
+  const auto holds = [&](const char* text) { return part.find(text) != part.npos; };
+  if (part == "embed_tokens" || part == "lm_head") return true;
+  // Its input lies among other numbers.
+  if (part == "mamba.dt_proj") return false;
+  return std::ranges::any_of(kWithin, begins) && std::ranges::none_of(kNot, holds);
+}
+
+}  // namespace
+
+void WeightBinder::note_target(Linear& weight, std::string_view part, const std::string& stored,
+                               int64_t rows, int64_t row, const RowRuns& runs, bool resident) {
+  if (!arithmetic_.adapters || failed() || !is_adaptable(part)) return;
+  weight.target = static_cast<int32_t>(targets_.size());
+  targets_.push_back({.module = stored,
+                      .rows = rows,
+                      .row = row,
+                      .runs = runs,
+                      .weight = weight,
+                      .table = part == "embed_tokens",
+                      .resident = resident});
+}
+
+Linear WeightBinder::shared(const Linear& weight, std::string_view part) {
+  Linear out = weight;
+  note_target(out, part, stored_path(kWholeModel, part), weight.n);
+  return out;
 }
 
 std::vector<Linear> WeightBinder::linears(int layer, std::span<const Part> parts, int32_t k,
@@ -416,6 +454,7 @@ void WeightBinder::bind_fused(int layer, const FusedModules& fused, std::span<co
         fused.runs == 1 ? RowRuns{} : RowRuns{.length = length, .step = rows / fused.runs};
     out.push_back(module ? place(locate(*module, row, part.n, Precision::kAsComputed, some), store_)
                          : Linear{});
+    if (module) note_target(out.back(), part.name, module->path, rows, row, some);
     row += length;
   }
 }
@@ -506,7 +545,15 @@ void WeightBinder::for_tensor_experts(int layer, std::string_view part, int32_t 
 std::vector<Linear> WeightBinder::experts(int layer, std::string_view part, int32_t count,
                                           int32_t n, int32_t k, bool bias, Placer& placer) {
   std::vector<Linear> out;
-  const auto put = [&](const StoredMatrix& matrix) { out.push_back(place(matrix, placer)); };
+  // Adapters name single experts, however the model stores them.
+  const std::string single = "mlp.experts.*." + std::string(part);
+  const auto put = [&](const StoredMatrix& matrix) {
+    const auto expert = static_cast<int>(out.size());
+    out.push_back(place(matrix, placer));
+    if (arithmetic_.adapters)
+      note_target(out.back(), single, stored_path(layer, single, expert), n, 0, {},
+                  &placer == &store_);
+  };
   if (in_tensors(layer, part))
     for_tensor_experts(layer, part, count, n, k, bias, put);
   else

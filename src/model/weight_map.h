@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "card/checkpoint.h"
 #include "card/weight_format.h"
+#include "model/adapter_target.h"
 #include "model/bound_module.h"
 #include "model/placer.h"
 #include "model/rows/stored_rows.h"
@@ -69,6 +70,7 @@ class WeightBinder {
     bool int8 = false;
     bool bf16_prompts = false;
     int32_t quantise_bits = 0;  // Of matrices that are stored in floats; 0: they stay floats.
+    bool adapters = false;      // What may be adapted is noted.
   };
 
   WeightBinder(const card::Checkpoint& checkpoint, const ModelSpec& spec,
@@ -150,6 +152,10 @@ class WeightBinder {
   const WeightTally& tally() const { return tally_; }
   // The modules among it that may be stored quantised, or are.
   std::vector<BoundModule> take_modules() { return std::move(modules_); }
+  // The matrices that adapters may change (Arithmetic::adapters).
+  std::vector<AdapterTarget> take_targets() { return std::move(targets_); }
+  // The same matrix stands for another module too, which may be adapted by itself: a tied head.
+  Linear shared(const Linear& weight, std::string_view part);
 
  private:
   // A module as stored: [lead..., n, k], quantised or float.
@@ -200,6 +206,10 @@ class WeightBinder {
   bool open_affine(Module& module, std::vector<int64_t> shape);
   void bind_fused(int layer, const FusedModules& fused, std::span<const Part> parts, int32_t k,
                   bool bias, std::vector<Linear>& out);
+  // Notes that the layer's module `part`, or of fused ones the rows of `stored` from `row` on, may be
+  // adapted; `rows` are those of the stored module.
+  void note_target(Linear& weight, std::string_view part, const std::string& stored, int64_t rows,
+                   int64_t row = 0, const RowRuns& runs = {}, bool resident = true);
   // The same rows as columns: [module.k, n], of floats.
   StoredMatrix locate_turned(const Module& module, int64_t row, int32_t n);
   StoredMatrix::Piece piece_of(const card::StoredTensor& tensor, int64_t element,
@@ -246,6 +256,7 @@ class WeightBinder {
   const bool sums_stored_;    // The file's norms hold what they mean, offset included.
   WeightTally tally_;
   std::vector<BoundModule> modules_;
+  std::vector<AdapterTarget> targets_;
 };
 
 }  // namespace weir::model

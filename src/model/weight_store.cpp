@@ -310,25 +310,36 @@ int64_t WeightStore::run(const CopyJob& job) {
   return static_cast<int64_t>(job.to.size());
 }
 
-void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress) {
-  std::atomic<int64_t> done{0};
+bool WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
+                       std::chrono::steady_clock::time_point until) {
   const auto packs = static_cast<int32_t>(jobs_.size());
   const auto gathers = packs + static_cast<int32_t>(gather_jobs_.size());
   const auto copies = gathers + static_cast<int32_t>(copy_jobs_.size());
   const auto turns = copies + static_cast<int32_t>(turn_jobs_.size());
   const auto count = turns + static_cast<int32_t>(sourced_jobs_.size());
+  const bool ends = until != std::chrono::steady_clock::time_point::max();
   team.run([&](int member) {
-    for (int32_t i = team.claim(); i < count; i = team.claim()) {
+    while (!ends || std::chrono::steady_clock::now() < until) {
+      const int32_t i = next_job_.fetch_add(1, std::memory_order_relaxed);
+      if (i >= count) break;
       const int64_t bytes = i < packs     ? run(jobs_[static_cast<size_t>(i)])
                             : i < gathers ? run(gather_jobs_[static_cast<size_t>(i - packs)])
                             : i < copies  ? run(copy_jobs_[static_cast<size_t>(i - gathers)])
                             : i < turns   ? run(turn_jobs_[static_cast<size_t>(i - copies)])
                                           : run(sourced_jobs_[static_cast<size_t>(i - turns)]);
-      done.fetch_add(bytes, std::memory_order_relaxed);
-      if (member == 0 && progress) progress(done.load(std::memory_order_relaxed), stored_bytes_);
+      done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+      if (member == 0 && progress)
+        progress(done_bytes_.load(std::memory_order_relaxed), stored_bytes_);
     }
   });
+  if (next_job_.load(std::memory_order_relaxed) < count) return false;
   if (progress) progress(stored_bytes_, stored_bytes_);
+  finish_packing();
+  return true;
+}
+
+// All jobs are done.
+void WeightStore::finish_packing() {
   // Matrices that are gathered lie among one another: only now are all of them read.
   for (const Job& job : jobs_)
     if (const kernels::StoredQuant& s = job.source.stored; !job.source.runs.one() && job.begin == 0)
@@ -350,6 +361,7 @@ void WeightStore::pack(ThreadTeam& team, const std::function<void(int64_t, int64
   gather_jobs_ = {};
   copy_jobs_ = {};
   turn_jobs_ = {};
+  next_job_ = 0;
 }
 
 }  // namespace weir::model

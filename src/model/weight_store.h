@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,9 +54,12 @@ class WeightStore final : public Placer {
   Result<const float*> add_strips(DType type, const std::byte* data, int64_t rows, int64_t columns,
                                   int64_t strip, float (*f)(float));
 
-  // Repacks and copies everything planned. `progress(done, total)` in stored bytes, from the
-  // calling thread.
-  void pack(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress);
+  // Repacks and copies what is planned, until all is done or it is `until`, but for what has begun
+  // by then: a millisecond or so. True when all is. `progress(done, total)` in stored bytes, from
+  // the calling thread.
+  bool pack(
+      ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
+      std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
 
   // Float matrices are copied too: nothing of the file stays mapped in memory, where it would
   // compete with what is read from it.
@@ -152,6 +156,7 @@ class WeightStore final : public Placer {
     int32_t begin = 0, end = 0;
   };
   static int64_t run(const SourcedJob& job);
+  void finish_packing();
 
   // Pieces of memory that lie one after another.
   struct Slabs {
@@ -173,6 +178,8 @@ class WeightStore final : public Placer {
   std::vector<SourcedJob> sourced_jobs_;
   std::string fault_;
   int64_t stored_bytes_ = 0;
+  std::atomic<int32_t> next_job_{0};  // In pack(), which may be called again to go on.
+  std::atomic<int64_t> done_bytes_{0};
   int64_t packed_bytes_ = 0;
   int64_t mapped_bytes_ = 0;
   std::vector<const FileView*> mapped_files_;

@@ -52,6 +52,13 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
     w.own_normed.push_back(c.take<float>(own * s.hidden));
     w.own_forms.push_back(c.take_forms(own * s.hidden, own, s.input_forms));
   }
+  w.adapted = {};
+  if (s.adapter_rank > 0) {
+    w.adapted.rows = c.take<int32_t>(rows);
+    w.adapted.place = c.take<int32_t>(rows);
+    w.adapted.rank_max = s.adapter_rank;
+    w.adapted.sums = c.take<float>(rows * w.adapted.stride());
+  }
   w.logits = c.take<float>(int64_t{s.logit_rows} * s.vocab);
   w.kernel_scratch = c.take<std::byte>(s.members * kScratchBytes);
   w.block_floats = rows * Workspace::kBlockColumns;

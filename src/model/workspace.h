@@ -10,6 +10,7 @@
 
 #include "base/huge_pages.h"
 #include "base/result.h"
+#include "model/adapted_rows.h"
 #include "model/linear.h"
 #include "model/residual.h"
 #include "model/rope.h"
@@ -24,6 +25,7 @@ struct WorkspaceSizes {
   int32_t hidden = 0;
   int32_t logit_rows = 0, vocab = 0;
   std::vector<int32_t> rope_dims;
+  int32_t adapter_rank = 0;  // The largest of an adapter; 0: there are none.
   uint8_t input_forms = 0;  // Of sublayers' inputs, as ActivationForms counts them.
 };
 
@@ -56,6 +58,7 @@ struct Workspace {
   int64_t bytes() const { return static_cast<int64_t>(memory.bytes()); }
 
   RowGroups groups;
+  AdaptedRows adapted;
 
   // Per row.
   Residual residual;        // [rows, hidden]

@@ -47,14 +47,32 @@ void set_entrance(api::ApiConfig& config, const Options& options) {
   config.entrance.any_host = std::ranges::count(split_list(options.allowed_hosts), "*") > 0;
 }
 
-void set_memory(api::ApiConfig& config, const MemoryPlan& plan) {
+template <class Plan>
+void set_memory(api::ApiConfig& config, const Plan& plan) {
   config.log_bytes_max = static_cast<size_t>(plan.request_bytes);
   config.responses_bytes_max = static_cast<size_t>(plan.responses_bytes);
-  config.automata_bytes_max = static_cast<size_t>(plan.automata_bytes);
   config.preparing_bytes_max = static_cast<size_t>(plan.bodies.preparing);
 }
 
+void set_policy(api::ApiConfig& config, const Options& options) {
+  set_entrance(config, options);
+  config.created = std::time(nullptr);
+  config.prompt_max = options.max_prompt_tokens;
+  config.queue_timeout_s = options.queue_timeout;
+  config.request_timeout_s = options.request_timeout;
+  config.max_tokens_default = options.max_tokens;
+  config.version = kVersion;
+  config.commit = commit();
+}
+
 }  // namespace
+
+api::ApiConfig process_config(const Options& options, const ProcessPlan& plan) {
+  api::ApiConfig config;
+  set_policy(config, options);
+  set_memory(config, plan);
+  return config;
+}
 
 api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
                           const model::Model& model, const MemoryPlan& plan,
@@ -63,22 +81,16 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   set_names(config, options, choice.model_card.files);
   set_text(config, text);
   set_thinking(config, options);
-  set_entrance(config, options);
+  set_policy(config, options);
   set_memory(config, plan);
+  config.automata_bytes_max = static_cast<size_t>(plan.automata_bytes);
   config.special_tokens = choice.model_card.tokenizer.special_tokens;
   config.config_overrides = options.config_override;
-  config.created = std::time(nullptr);
   config.context_max = plan.context_max;
-  config.prompt_max = options.max_prompt_tokens;
   config.vocab_size = model.spec().vocab_size;
   config.hidden_size = model.spec().hidden_size;
   config.facts = model_facts(choice.model_card, model);
   config.parallel = plan.parallel;
-  config.queue_timeout_s = options.queue_timeout;
-  config.request_timeout_s = options.request_timeout;
-  config.max_tokens_default = options.max_tokens;
-  config.version = kVersion;
-  config.commit = commit();
   config.kernels = kernels::isa_name(choice.isa);
   return config;
 }

@@ -10,6 +10,9 @@
 
 namespace weir {
 
+// What is the same for all models of a process that serves several; without them.
+api::ApiConfig process_config(const Options& options, const ProcessPlan& plan);
+
 // All but the keys, what the sockets say, and the threads' parts: engine and loop. `text` outlives
 // the Api.
 api::ApiConfig api_config(const Options& options, const ModelChoice& choice,

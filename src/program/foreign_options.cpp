@@ -97,9 +97,9 @@ constexpr std::array kOptions = {
     Answer{"--tensor-parallel-size -tp --pipeline-parallel-size -pp --data-parallel-size -dp "
            "--distributed-executor-backend --enable-expert-parallel",
            "Weir is one process on one machine; all its cores work together (--threads)"},
-    Answer{"--lora --lora-scaled --enable-lora --lora-modules --lora-init-without-apply "
-           "--max-loras --max-lora-rank",
-           "Weir has no adapters: merge them into the weights, and give that folder by --model"},
+    Answer{"--lora --lora-scaled --lora-init-without-apply",
+           "--lora-modules NAME=PATH loads an adapter; a request's 'lora', or POST /lora-adapters, "
+           "gives its scale"},
     Answer{"-mu --model-url -dr --docker-repo",
            "Weir fetches models of the Hugging Face hub only: --model ORG/NAME[:FILE]"},
     Answer{"-md --model-draft --draft --draft-max --draft-min --draft-n --draft-p-min "
@@ -117,7 +117,8 @@ constexpr std::array kOptions = {
            "what does not fit into the context is refused or ends, never forgotten"},
     Answer{"--slot-save-path --slot-prompt-similarity -sps", "Weir has no slots to save"},
     Answer{"--webui --no-webui --ui --no-ui --path", "Weir has no chat page to switch"},
-    Answer{"--models-dir --models-preset --models-max", "Weir serves one model a process"},
+    Answer{"--models-preset", "--models FILE reads it"},
+    Answer{"--models-dir --models-max", "--models FILE names several models; memory bounds them"},
     Answer{"-p -f", "Weir is a server: prompts come in requests"},
     Answer{"--block-size --num-gpu-blocks-override", "Weir's pages have 32 tokens"},
 };
@@ -129,7 +130,7 @@ constexpr std::array kWords = {
            "Weir makes and sends no models: it reads folders, GGUF files and the Hugging Face hub"},
     Answer{"ls", "weir list lists the models that are here"},
     Answer{"delete remove", "weir rm ORG/NAME deletes a model"},
-    Answer{"ps show stop", "Weir serves one model a process: see /v1/models and 'weir info'"},
+    Answer{"ps show stop", "see /v1/models of the server, POST /models/unload, and 'weir info'"},
 };
 
 bool holds(std::string_view names, std::string_view name) {

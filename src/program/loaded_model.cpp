@@ -17,12 +17,15 @@ using std::chrono::steady_clock;
 
 Result<void> place_weights(exec::Executor& executor) {
   auto printed = steady_clock::now();
-  return executor.place_weights([&printed](int64_t done, int64_t total) {
-    const auto now = steady_clock::now();
-    if (now - printed < std::chrono::seconds(1)) return;
-    printed = now;
-    log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
-  });
+  WEIR_TRY(executor.place_weights(
+      [&printed](int64_t done, int64_t total) {
+        const auto now = steady_clock::now();
+        if (now - printed < std::chrono::seconds(1)) return;
+        printed = now;
+        log::info("model loading " + human_bytes(done) + " of " + human_bytes(total));
+      },
+      steady_clock::time_point::max()));
+  return {};
 }
 
 // Unused pages keep their memory for a minute, cached ones longer: never shorter than unused ones.
@@ -43,6 +46,7 @@ Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType k
       .packed_weights = memory.packed_weights,
       .mapped_weights = memory.mapped_weights,
       .scratch = memory.scratch,
+      .adapter = model.adapter_bytes(),
       .kv_groups = {layout.groups().begin(), layout.groups().end()},
       .state_bytes = layout.state_bytes(),
       .slab_rows = model.slab_rows(),
@@ -80,6 +84,7 @@ sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan)
   engine.running_max = plan.parallel;
   engine.queue_max = options.queue;
   engine.context_max = plan.context_max;
+  engine.adapters_max = options.max_loras;
   engine.prefix_cache = options.prefix_cache;
   engine.keep = keep_times(options);
   return engine;

@@ -58,6 +58,20 @@ constexpr int64_t kFullContextsMax = 64;
 // Experts from disk: the catalogue (24 bytes for each of 9 ranges of an expert: 3 MiB of 15,000),
 // the cache's tables, and the prefetcher's counts of transitions, at most 16 MiB.
 constexpr int64_t kExpertTableBytes = 24 * kMiB;
+// Adapters' memory comes in pages of 2 MiB, and some bring whole weights besides.
+constexpr int64_t kAdaptersLeast = 64 * kMiB;
+// Beside other models, what is of one model and is otherwise counted in the program's line: the
+// tables of its tokenizer. That line's measurements differ by 30 MiB over 142 thousand tokens.
+constexpr int64_t kTextBytesPerToken = 222;
+// The part of the memory that is left which a model's keys and values, or its experts, take beside
+// other models.
+constexpr int64_t kPartBesideModels = 4;
+// Experts from disk beside other models: the ranges that one token needs, several times over.
+constexpr int64_t kExpertsLeast = int64_t{1} << 30;
+constexpr int64_t kExpertCyclesLeast = 8;
+// Requests are planned for before it is known whose they are: for contexts and vectors so large.
+constexpr int32_t kContextAssumed = 128 << 10;
+constexpr int32_t kHiddenAssumed = 8192;
 // Without --kv-memory and --expert-memory: every expert that is in memory need not be read.
 constexpr int64_t kKvShareBesideExperts = 8;
 
@@ -83,26 +97,46 @@ std::string option_bytes(int64_t bytes) { return std::to_string((bytes + kMiB - 
 // A plan is made for a context; without --ctx-size, for the longest that has room.
 class Planner {
  public:
-  Planner(const Options& options, const MemoryLimit& limit, const ModelFootprint& model)
+  // `process`: of several models; null: this one is the only one. `others`: bytes that others take.
+  Planner(const Options& options, const MemoryLimit& limit, const ModelFootprint& model,
+          const ProcessPlan* process = nullptr, int64_t others = 0)
       : options_(options),
         limit_(limit),
         model_(model),
+        process_(process),
+        others_(others),
         kv_cost_(model.kv_groups, model.state_bytes, options.prefill_size + model.slab_rows) {}
 
   Result<MemoryPlan> plan() const;
   ContextNeed need(int32_t context, int32_t sequences) const;
+  // Of this model alone.
+  int64_t least() const;
   // The longest context that fits, in whole pages but for the longest asked for; 0: not one page.
   int32_t longest(int32_t context_max, bool leaves_experts) const;
 
  private:
   MemoryPlan without_kv(int32_t context) const;
-  void add_requests(MemoryPlan& plan) const;
+  void add_process(MemoryPlan& plan) const;
+  void add_tables(MemoryPlan& plan) const;
   void add_kv(MemoryPlan& plan) const;
   void choose_pages(MemoryPlan& plan, int64_t bytes) const;
   int32_t checkpoints_within(int64_t bytes, int32_t context, int64_t blocks, int32_t running) const;
   bool experts_wait() const { return model_.experts > 0 && options_.expert_memory == 0; }
   // Experts that get what is left shall have half of it; but a size that was asked for stands.
-  int64_t share() const { return experts_wait() && options_.kv_memory == 0 ? 2 : 1; }
+  int64_t share() const {
+    if (options_.kv_memory > 0) return 1;
+    if (process_ != nullptr) return kPartBesideModels;
+    return experts_wait() ? 2 : 1;
+  }
+  // What experts from disk are of use with.
+  int64_t least_experts() const {
+    return std::min(model_.experts,
+                    std::max(kExpertsLeast, kExpertCyclesLeast * model_.expert_cycle));
+  }
+  int32_t least_context() const {
+    const bool shares = process_ != nullptr && options_.kv_memory == 0;
+    return std::min(model_.context_max, shares ? kSharedContext : kContextLeast);
+  }
   // Every running sequence must fit one step with one token, and prompts need room beside them:
   // else a server that is full of answers would never begin another.
   int32_t most_running() const {
@@ -127,10 +161,13 @@ class Planner {
   const Options& options_;
   const MemoryLimit& limit_;
   const ModelFootprint& model_;
+  const ProcessPlan* const process_;
+  const int64_t others_;
   const kv::KvCost kv_cost_;
 };
 
-void add(MemoryPlan& plan, std::string what, int64_t taken, int64_t bytes, std::string note) {
+template <class Plan>
+void add(Plan& plan, std::string what, int64_t taken, int64_t bytes, std::string note) {
   plan.taken += taken;
   plan.total += bytes;
   plan.lines.push_back({std::move(what), taken, bytes, std::move(note)});
@@ -142,17 +179,26 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   plan.limit = limit_.bytes;
   plan.limit_from = limit_.from;
   plan.context_max = context;
+  if (process_ != nullptr) {
+    add(plan, "process", process_->taken, process_->total, "whatever models are loaded");
+    add(plan, "other models", others_, others_, "at most");
+    plan.request_bytes = process_->request_bytes;
+    plan.bodies = process_->bodies;
+    plan.responses_bytes = process_->responses_bytes;
+  }
   add(plan, "weights, packed", model_.packed_weights, model_.packed_weights,
       "anonymous memory, kernel layout");
   add(plan, "weights, mapped", model_.mapped_weights, model_.mapped_weights,
       "read in place from the file");
   add(plan, "step scratch", 0, model_.scratch, "activations and logits of one step");
-  add_requests(plan);
-  add(plan, "connections", 0, connection_bytes(options_),
-      std::to_string(plan_connections(options_)) + " at most");
-  add(plan, "heads", 0, plan_heads(options_, limit_), "of requests, as they are read");
-  add(plan, "answers", 0, plan_answers(limit_), "that clients have not taken yet");
-  add(plan, "program", kProgramBytes, kProgramBytes, "code, tokenizer, stacks, allocator");
+  if (options_.takes_adapters()) {
+    plan.adapter_bytes = std::max(options_.adapters_max() * model_.adapter, kAdaptersLeast);
+    add(plan, "adapters", 0, plan.adapter_bytes,
+        std::to_string(options_.adapters_max()) + " of rank " +
+            std::to_string(options_.max_lora_rank) + " at most");
+  }
+  add_tables(plan);
+  if (process_ == nullptr) add_process(plan);
   if (model_.experts > 0)
     add(plan, "expert tables", kExpertTableBytes, kExpertTableBytes,
         "where they are, what to guess");
@@ -164,33 +210,52 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   return plan;
 }
 
-void Planner::add_requests(MemoryPlan& plan) const {
+// What is taken whichever models there are. `context` and `hidden_size`: of the largest requests.
+template <class Plan>
+void add_shared(Plan& plan, const Options& options, const MemoryLimit& limit, int32_t context,
+                int32_t hidden_size) {
   // One request with all its context and alternatives must fit, whatever the queue, and one for as
   // many embeddings as there may be.
   const size_t largest =
-      std::max(api::request_bytes(0, plan.context_max, sched::kTopLogprobsMax),
+      std::max(api::request_bytes(0, context, sched::kTopLogprobsMax),
                api::embeddings_bytes(api::vectors::kEmbeddingInputsMax, kEmbeddingTokens,
-                                     static_cast<size_t>(model_.hidden_size)));
+                                     static_cast<size_t>(hidden_size)));
   plan.request_bytes =
-      std::max(kRequestBytes * options_.queue, static_cast<int64_t>(FairBudget::size_for(largest)));
+      std::max(kRequestBytes * options.queue, static_cast<int64_t>(FairBudget::size_for(largest)));
+  add(plan, "requests", 0, plan.request_bytes, std::to_string(options.queue) + " at most");
+  plan.bodies = plan_bodies(options, limit);
+  add(plan, "bodies", 0, plan.bodies.arriving + plan.bodies.small + plan.bodies.preparing,
+      "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
+  plan.responses_bytes = options.responses_store >= 0
+                             ? options.responses_store
+                             : std::min(limit.bytes / kResponsesShare, kResponsesMax);
+  add(plan, "responses", 0, plan.responses_bytes, "stored, to be continued");
+  add(plan, "connections", 0, connection_bytes(options),
+      std::to_string(plan_connections(options)) + " at most");
+  add(plan, "heads", 0, plan_heads(options, limit), "of requests, as they are read");
+  add(plan, "answers", 0, plan_answers(limit), "that clients have not taken yet");
+  add(plan, "program", kProgramBytes, kProgramBytes, "code, tokenizer, stacks, allocator");
+}
+
+void Planner::add_process(MemoryPlan& plan) const {
+  add_shared(plan, options_, limit_, plan.context_max, model_.hidden_size);
+}
+
+// Of this model, beside its weights and what sequences remember.
+void Planner::add_tables(MemoryPlan& plan) const {
   const int32_t parallel = options_.parallel > 0 ? options_.parallel : kParallelDefaultMax;
   const int64_t tables = int64_t{sched::sequences_max(options_.queue, parallel)} *
                          kv::blocks_for(plan.context_max) * std::ssize(model_.kv_groups) *
                          int64_t{sizeof(kv::PageId)};
-  add(plan, "requests", 0, plan.request_bytes + tables,
-      std::to_string(options_.queue) + " at most");
-  plan.bodies = plan_bodies(options_, limit_);
-  add(plan, "bodies", 0, plan.bodies.arriving + plan.bodies.small + plan.bodies.preparing,
-      "arriving and being prepared, each " + human_bytes(plan.bodies.largest) + " at most");
-  plan.responses_bytes = options_.responses_store >= 0
-                             ? options_.responses_store
-                             : std::min(limit_.bytes / kResponsesShare, kResponsesMax);
-  add(plan, "responses", 0, plan.responses_bytes, "stored, to be continued");
+  add(plan, "sequences", 0, tables, "which pages each has");
   plan.automata_bytes = std::min(limit_.bytes / kAutomataShare, kAutomataMax);
   add(plan, "grammars", 0,
       plan.automata_bytes + static_cast<int64_t>(api::trie_bytes(model_.vocab_size)),
       "compiled " + human_bytes(plan.automata_bytes) + " at most, and two tries of " +
           std::to_string(model_.vocab_size) + " tokens");
+  if (process_ == nullptr) return;
+  const int64_t text = model_.vocab_size * kTextBytesPerToken;
+  add(plan, "tokenizer", text, text, std::to_string(model_.vocab_size) + " tokens");
 }
 
 bool Planner::fits(int32_t context) const {
@@ -202,6 +267,12 @@ ContextNeed Planner::need(int32_t context, int32_t sequences) const {
   const int64_t wanted = context_bytes(context, sequences);
   const int64_t bytes = plan.total + std::max(wanted, options_.kv_memory);
   return {.bytes = bytes, .fits = bytes <= limit_.bytes && wanted <= kv_room(plan)};
+}
+
+int64_t Planner::least() const {
+  const int32_t context = options_.ctx_size > 0 ? options_.ctx_size : least_context();
+  return need(context, 1).bytes + (experts_wait() ? least_experts() : 0) - process_->total -
+         others_;
 }
 
 int32_t Planner::longest(int32_t context_max, bool leaves_experts) const {
@@ -226,7 +297,7 @@ Result<int32_t> Planner::choose_context() const {
     if (!fits(options_.ctx_size)) return no_room(options_.ctx_size);
     return options_.ctx_size;
   }
-  const int32_t least = std::min(model_.context_max, kContextLeast);
+  const int32_t least = least_context();
   const int32_t context = longest(model_.context_max, /*leaves_experts=*/true);
   if (context >= least) return context;
   if (!fits(least)) return no_room(least);
@@ -262,7 +333,9 @@ void Planner::add_kv(MemoryPlan& plan) const {
   const int64_t room = kv_room(plan);
   int64_t bytes = options_.kv_memory;
   if (bytes == 0) {
-    const int64_t share = experts_wait() ? room / kKvShareBesideExperts : room;
+    const int64_t share = process_ != nullptr ? room / kPartBesideModels
+                          : experts_wait()    ? room / kKvShareBesideExperts
+                                              : room;
     bytes = std::min(room, std::max(share, context_bytes(plan.context_max)));
   }
   choose_pages(plan, bytes);
@@ -345,14 +418,34 @@ Result<MemoryPlan> Planner::plan() const {
   }
   add_kv(plan);
   if (experts_wait()) {
-    plan.expert_bytes = std::min(limit_.bytes - plan.total, model_.experts);
+    int64_t left = limit_.bytes - plan.total;
+    if (process_ != nullptr) left = std::max(least_experts(), left / kPartBesideModels);
+    plan.expert_bytes = std::min({left, limit_.bytes - plan.total, model_.experts});
     add(plan, "experts", plan.expert_bytes, plan.expert_bytes,
         "of " + human_bytes(model_.experts) + " on disk");
   }
+  plan.model_bytes = plan.total - others_ - (process_ != nullptr ? process_->total : 0);
   return plan;
 }
 
 }  // namespace
+
+ProcessPlan plan_process(const Options& options, const MemoryLimit& limit) {
+  ProcessPlan plan;
+  add_shared(plan, options, limit, kContextAssumed, kHiddenAssumed);
+  return plan;
+}
+
+Result<MemoryPlan> plan_model(const Options& options, const MemoryLimit& limit,
+                              const ProcessPlan& process, int64_t others,
+                              const ModelFootprint& model) {
+  return Planner(options, limit, model, &process, others).plan();
+}
+
+int64_t least_model_bytes(const Options& options, const MemoryLimit& limit,
+                          const ProcessPlan& process, const ModelFootprint& model) {
+  return Planner(options, limit, model, &process).least();
+}
 
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model) {

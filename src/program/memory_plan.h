@@ -28,6 +28,7 @@ struct ModelFootprint {
   int64_t packed_weights = 0;  // Of anonymous memory.
   int64_t mapped_weights = 0;  // Read in place from the file.
   int64_t scratch = 0;         // Activations and logits of one step.
+  int64_t adapter = 0;         // An adapter of every layer, of the largest rank.
   // Groups of layers, with the bytes of one of their KV pages (32 tokens).
   std::vector<kv::MemoryLayout::Group> kv_groups = {{}};
   int64_t state_bytes = 0;  // What a running sequence has beside its pages, in all layers.
@@ -37,6 +38,17 @@ struct ModelFootprint {
   int32_t hidden_size = 0;
   int64_t experts = 0;       // All of them, where they are streamed; else 0.
   int64_t expert_cycle = 0;  // Those that one token needs.
+};
+
+// What a process takes that serves several models, whichever are loaded. Each of them has a plan of
+// its own beside it.
+struct ProcessPlan {
+  std::vector<MemoryLine> lines;
+  int64_t taken = 0;
+  int64_t total = 0;
+  int64_t request_bytes = 0;  // As in MemoryPlan.
+  BodyPlan bodies;
+  int64_t responses_bytes = 0;
 };
 
 struct MemoryPlan {
@@ -62,6 +74,8 @@ struct MemoryPlan {
   int64_t responses_bytes = 0;  // Stored responses.
   int64_t automata_bytes = 0;   // Compiled grammars that are kept.
   int64_t expert_bytes = 0;     // Experts in memory, and buffers to read them.
+  int64_t adapter_bytes = 0;    // Of all adapters.
+  int64_t model_bytes = 0;      // Of the total: what would not be there without this model.
 };
 
 // Without --ctx-size, the least that a plan is made for; shorter, chats with tools do not begin.
@@ -71,6 +85,18 @@ inline constexpr int32_t kContextLeast = 4096;
 // does not fit, by how much, which context would, and which option changes it.
 Result<MemoryPlan> plan_memory(const Options& options, const MemoryLimit& limit,
                                const ModelFootprint& model);
+
+ProcessPlan plan_process(const Options& options, const MemoryLimit& limit);
+// A model beside others: `others` bytes are theirs. Without --kv-memory, keys and values get a
+// quarter of what is left, so that more models find room; without --ctx-size the context is the
+// longest of which one sequence fits that, but not shorter than kSharedContext.
+Result<MemoryPlan> plan_model(const Options& options, const MemoryLimit& limit,
+                              const ProcessPlan& process, int64_t others,
+                              const ModelFootprint& model);
+// What such a model takes at the least.
+int64_t least_model_bytes(const Options& options, const MemoryLimit& limit,
+                          const ProcessPlan& process, const ModelFootprint& model);
+inline constexpr int32_t kSharedContext = 8192;
 
 // What so many sequences of whole contexts take at once, with all that is planned beside them but
 // experts that get what is left; and whether that is within the limit, and --kv-memory.

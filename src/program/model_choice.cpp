@@ -32,7 +32,8 @@ model::ModelOptions model_options(const Options& options, const ModelChoice& cho
           .rows_max = options.prefill_size,
           .context_max = options.ctx_size,
           .stream_experts = options.stream_experts,
-          .quantise_bits = options.quantize};
+          .quantise_bits = options.quantize,
+          .adapter_rank = options.takes_adapters() ? options.max_lora_rank : 0};
 }
 
 }  // namespace weir

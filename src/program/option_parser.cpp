@@ -19,6 +19,43 @@
 
 namespace weir {
 
+std::optional<bool> truth_of(std::string_view text) {
+  for (const char* yes : {"", "1", "true", "on", "yes"})
+    if (text == yes) return true;
+  for (const char* no : {"0", "false", "off", "no"})
+    if (text == no) return false;
+  return std::nullopt;
+}
+
+const Row* find_row(std::string_view name) {
+  const auto row = std::ranges::find(option_rows(), name, &Row::name);
+  return row == option_rows().end() ? nullptr : &*row;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+std::string_view value_of(std::string_view text) {
+  const auto is_rest = [](std::string_view rest) {
+    rest = trimmed(rest);
+    return rest.empty() || rest.starts_with('#');
+  };
+  text = trimmed(text);
+  if (text.starts_with('"') || text.starts_with('\'')) {
+    const size_t end = text.find(text[0], 1);
+    if (end != std::string_view::npos && is_rest(text.substr(end + 1)))
+      return text.substr(1, end - 1);
+  }
+  for (size_t i = 1; i < text.size(); ++i)
+    if (text[i] == '#' && (text[i - 1] == ' ' || text[i - 1] == '\t'))
+      return trimmed(text.substr(0, i));
+  return text;
+}
+
 namespace {
 
 // A hundred times the largest config file that names every option.
@@ -42,14 +79,6 @@ std::optional<T> number_of(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-std::optional<bool> truth_of(std::string_view text) {
-  for (const char* yes : {"", "1", "true", "on", "yes"})
-    if (text == yes) return true;
-  for (const char* no : {"0", "false", "off", "no"})
-    if (text == no) return false;
-  return std::nullopt;
 }
 
 // Writes one value into its field. `name` is what the place that gave it calls the option.
@@ -131,11 +160,6 @@ class Assign {
 
 bool may_repeat(const Row& row) {
   return std::holds_alternative<Names>(row.field) || std::holds_alternative<Texts>(row.field);
-}
-
-const Row* find_row(std::string_view name) {
-  const auto row = std::ranges::find(option_rows(), name, &Row::name);
-  return row == option_rows().end() ? nullptr : &*row;
 }
 
 std::string unknown_option(std::string_view flag, const CommandRow& command) {
@@ -234,7 +258,8 @@ bool only_on_the_line(const Row& row, const CommandRow& command) {
 Source read_environment(const CommandRow& command) {
   Source source;
   for (const Row& row : option_rows()) {
-    if (!(row.commands & command.bit) || only_on_the_line(row, command)) continue;
+    if (!(row.commands & command.bit) || !in_environment(row) || only_on_the_line(row, command))
+      continue;
     const std::string name = environment_name(row.name);
     const char* value = std::getenv(name.c_str());
     if (value == nullptr || (*value == '\0' && !empty_is_given(row.name))) continue;
@@ -248,31 +273,6 @@ Source read_environment(const CommandRow& command) {
     }
   }
   return source;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
-
-// What stands after the equals sign: in quotes as it is, else up to a comment.
-std::string_view value_of(std::string_view text) {
-  const auto is_rest = [](std::string_view rest) {
-    rest = trimmed(rest);
-    return rest.empty() || rest.starts_with('#');
-  };
-  text = trimmed(text);
-  if (text.starts_with('"') || text.starts_with('\'')) {
-    const size_t end = text.find(text[0], 1);
-    if (end != std::string_view::npos && is_rest(text.substr(end + 1)))
-      return text.substr(1, end - 1);
-  }
-  for (size_t i = 1; i < text.size(); ++i)
-    if (text[i] == '#' && (text[i - 1] == ' ' || text[i - 1] == '\t'))
-      return trimmed(text.substr(0, i));
-  return text;
 }
 
 // Lines of name=value. A value may stand in quotes.
@@ -380,6 +380,11 @@ Result<void> check_given(const Source& given, const Options& options) {
 
 }  // namespace
 
+Result<void> assign_option(Options& options, const Row& row, const std::string& where,
+                           const std::string& value) {
+  return std::visit(Assign(options, row, where, value), row.field);
+}
+
 Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
   ParsedOptions parsed;
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
@@ -397,7 +402,7 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
   WEIR_ASSIGN(const Source given, read_sources(words, *command));
   for (const auto& [row, option] : given)
     for (const std::string& value : option.values)
-      WEIR_TRY(std::visit(Assign(parsed.options, *row, option.name, value), row->field));
+      WEIR_TRY(assign_option(parsed.options, *row, option.name, value));
   grow_prefill(given, parsed.options);
   WEIR_TRY(check_given(given, parsed.options));
   return parsed;

@@ -83,6 +83,20 @@ struct CommandRow {
 std::span<const Row> option_rows();
 std::span<const CommandRow> command_rows();  // The first is the one without a name.
 
+// The row of that name, without dashes; null: there is none.
+const Row* find_row(std::string_view name);
+// Writes a value into its field. `where`: what the place that gave it calls the option, for errors.
+Result<void> assign_option(Options& options, const Row& row, const std::string& where,
+                           const std::string& value);
+// Of a line of a file of options: without spaces at both ends; what stands after the equals sign,
+// in quotes as it is, else up to a comment; yes or no.
+std::string_view trimmed(std::string_view text);
+std::string_view value_of(std::string_view text);
+std::optional<bool> truth_of(std::string_view text);
+
+// Whether a variable may say it. WEIR_MODELS is a folder of models to this project's
+// tests, which start servers.
+inline bool in_environment(const Row& row) { return row.name != "models"; }
 // WEIR_KV_CACHE of kv-cache.
 std::string environment_name(std::string_view option);
 

@@ -145,6 +145,24 @@ const std::array kRows = {
         "these two words, as Qwen3-Reranker does",
         "auto: as a LogitScore module in modules.json or classifier_from_token in config.json say"},
 
+    Row{"enable-lora", "", Switch{&Options::enable_lora}, kPlanning, "Adapters",
+        "Take adapters (LoRA) to the model; --lora-modules and --lora-dir say so too", "off"},
+    Row{"lora-modules", "NAME=PATH", &Options::lora_modules, kPlanning, "Adapters",
+        "Load an adapter, which requests ask for by NAME in place of the model's: a folder of "
+        "PEFT or mlx-lm, a GGUF file, or ORG/NAME in the hub's cache; also as JSON {\"name\", "
+        "\"path\"}. May be repeated; in the environment one a line",
+        "none"},
+    Row{"lora-dir", "DIR", &Options::lora_dir, kPlanning, "Adapters",
+        "Let /v1/load_lora_adapter load what lies below this folder, and what is in the hub's "
+        "cache",
+        "none: adapters are those of the command line"},
+    Row{"max-loras", "N", &Options::max_loras, kPlanning, "Adapters",
+        "Different adapters in one step; requests for more wait", "8"},
+    Row{"max-cpu-loras", "N", &Options::max_cpu_loras, kPlanning, "Adapters",
+        "Adapters that are loaded at once, for which memory is kept", "--max-loras"},
+    Row{"max-lora-rank", "N", &Options::max_lora_rank, kPlanning, "Adapters",
+        "Largest rank of an adapter", "16"},
+
     Row{"threads", "N", &Options::threads, kOpening, "Machine", "Compute threads",
         "the cores this process may use"},
     Row{"isa", "scalar|avx2|avx512|amx", Choice{choose<&Options::isa, kIsaWords>}, kOpening,
@@ -159,6 +177,20 @@ const std::array kRows = {
         "Space that stays free on the disk where a model is pulled or packed; with less, nothing "
         "is written",
         "5G"},
+
+    Row{"models", "FILE", &Options::models, kServeOnly, "Several models",
+        "Serve the models that FILE names, in llama-server's form: a section [NAME] each, with "
+        "options as KEY = VALUE, besides pin and load-on-startup; [*] is for all (docs/several-"
+        "models.md)",
+        "the one of --model"},
+    Row{"no-autoload", "", Switch{&Options::autoload, false}, kServeOnly, "Several models",
+        "Requests load no models: POST /models/load does", "they do"},
+    Row{"idle-unload", "SECONDS", &Options::idle_unload, kServeOnly, "Several models",
+        "Unload a model that is not pinned after so long without a request; 0: never", "0"},
+    Row{"load-timeout", "SECONDS", &Options::load_timeout, kServeOnly, "Several models",
+        "How long a request waits for its model; then 503", "300"},
+    Row{"load-stay", "SECONDS", &Options::load_stay, kServeOnly, "Several models",
+        "How long a model that was just loaded stays, whatever other is wanted", "10"},
 
     Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
         "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "
@@ -450,7 +482,7 @@ std::string help_text(const CommandRow& command) {
   }
   out += column("  --help, --version", kWidth) + "Print this, or the version, and exit\n";
   out +=
-      "\nEvery option is also an environment variable: --kv-cache is WEIR_KV_CACHE. The command\n"
+      "\nOptions are also environment variables: --kv-cache is WEIR_KV_CACHE. The command\n"
       "line wins over the environment, the environment over the config file.\n";
   if (command.command == Command::kServe)
     out += "'weir COMMAND --help' shows the options of the other commands.\n";
@@ -493,7 +525,8 @@ std::string options_page() {
         flag.insert(bar, "\\");
       for (const CommandRow& c : kCommands)
         if (row.commands & c.bit) commands += (commands.empty() ? "" : ", ") + std::string(c.name);
-      out += "| `" + flag + "` | `" + environment_name(row.name) + "` | " +
+      out += "| `" + flag + "` | " +
+             (in_environment(row) ? "`" + environment_name(row.name) + "`" : "none") + " | " +
              std::string(row.fallback) + " | " + std::string(row.help) + " | " + commands + " |\n";
     }
   }

@@ -2,6 +2,7 @@
 // (options.cpp) of name, default, unit, group and help. `--help` and docs/options.md come from it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -114,12 +115,38 @@ struct SearchOptions {
   std::string sort = "downloads";
 };
 
+struct AdapterOptions {
+  bool enable_lora = false;  // Also without: where lora_modules or lora_dir are said.
+  std::vector<std::string> lora_modules;  // NAME=PATH, or {"name", "path"}.
+  std::string lora_dir;                   // What requests may load; empty: nothing.
+  int32_t max_loras = 8;
+  int32_t max_cpu_loras = 0;  // 0: max_loras, or as many as lora_modules are.
+  int32_t max_lora_rank = 16;
+
+  bool takes_adapters() const { return enable_lora || !lora_modules.empty() || !lora_dir.empty(); }
+  int32_t adapters_max() const {
+    const auto given = static_cast<int32_t>(lora_modules.size());
+    return max_cpu_loras > 0 ? max_cpu_loras : std::max(max_loras, given);
+  }
+};
+
+// Several models in one process, which come and go.
+struct ModelSetOptions {
+  std::string models;          // File that names them; empty: there is one.
+  bool autoload = true;        // Requests load what they need.
+  int32_t idle_unload = 0;     // Seconds after its last use; 0: never.
+  int32_t load_timeout = 300;  // Seconds.
+  int32_t load_stay = 10;      // Seconds.
+};
+
 struct Options : ExpertOptions,
+                 AdapterOptions,
                  SamplingOptions,
                  NetworkOptions,
                  BenchOptions,
                  HubOptions,
-                 SearchOptions {
+                 SearchOptions,
+                 ModelSetOptions {
   Command command = Command::kServe;
 
   // Model.

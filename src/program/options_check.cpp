@@ -10,6 +10,8 @@
 #include "api/openai/request_fields.h"
 #include "api/output/call_format.h"
 #include "base/check.h"
+#include "card/adapter_card.h"
+#include "model/adapted_rows.h"
 #include "program/options.h"
 
 namespace weir {
@@ -112,6 +114,18 @@ Result<void> check_quantising(const Options& o) {
   return {};
 }
 
+Result<void> check_adapters(const AdapterOptions& o) {
+  WEIR_TRY(in_range("--max-loras", o.max_loras, 1, model::kAdaptersInPass));
+  WEIR_TRY(in_range("--max-cpu-loras", o.max_cpu_loras, 0, 4096));
+  WEIR_TRY(in_range("--max-lora-rank", o.max_lora_rank, 1, card::kAdapterRankMax));
+  if (std::ssize(o.lora_modules) > o.adapters_max())
+    return fail(ErrorCode::kConfig, "--max-cpu-loras: expected at least " +
+                                        std::to_string(o.lora_modules.size()) +
+                                        ", one for each of --lora-modules; found " +
+                                        std::to_string(o.max_cpu_loras));
+  return {};
+}
+
 Result<void> check_network(const NetworkOptions& o) {
   if (o.tls_cert.empty() != o.tls_key.empty())
     return fail(ErrorCode::kConfig, std::string("--tls-cert and --tls-key: expected both; found ") +
@@ -132,6 +146,19 @@ Result<void> check_bench(const BenchOptions& o) {
   WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
   WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));
   return {};
+}
+
+Result<void> check_model_set(const Options& o) {
+  if (!o.models.empty() && !o.model.empty())
+    return fail(ErrorCode::kConfig, "--models: expected no --model beside it; found '" + o.model +
+                                        "' (the file names the models)");
+  if (!o.models.empty() && o.takes_adapters())
+    return fail(ErrorCode::kUnsupported,
+                "--models: expected no adapters (--enable-lora, --lora-modules, --lora-dir) beside "
+                "it, which go with one --model");
+  WEIR_TRY(in_range("--idle-unload", o.idle_unload, 0, kIntMax));
+  WEIR_TRY(in_range("--load-timeout", o.load_timeout, 1, 86400));
+  return in_range("--load-stay", o.load_stay, 0, 86400);
 }
 
 }  // namespace
@@ -192,8 +219,10 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(check_experts(o, o.command));
   WEIR_TRY(check_quantising(o));
+  WEIR_TRY(check_adapters(o));
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
+  WEIR_TRY(check_model_set(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())

@@ -102,14 +102,14 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
 }
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
-              const TextParts& text, bool with_key) {
+              bool chats, bool with_key) {
   const std::string base = base_url(options, port);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(startup).count());
   log::info("server ready in " + std::string(seconds) + " s at " + base +
             (options.unix_socket.empty() ? "" : " and unix:" + options.unix_socket));
   log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
-  print_greeting(base, with_key, text.chat_template.has_value());
+  print_greeting(base, with_key, chats);
 }
 
 }  // namespace weir

@@ -15,9 +15,9 @@ namespace weir {
 void log_start(const Options& options, const ModelChoice& choice, const model::Model& model,
                const MemoryPlan& plan, const TextParts& text);
 
-// The server answers: the log has its address, standard output how to ask it, in chats where the
-// model has a template.
+// The server answers: the log has its address, standard output how to ask it, in chats where that
+// is to be expected.
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
-              const TextParts& text, bool with_key);
+              bool chats, bool with_key);
 
 }  // namespace weir

@@ -26,7 +26,7 @@ void Admission::admit() {
   while (!blocks_lack_ && !open_.waiting().empty() &&
          std::ssize(open_.running()) < open_.limits.running_max) {
     Sequence* seq = next_waiting(promised);
-    if (!knows_where_to_go_on(seq)) return;
+    if (!knows_where_to_go_on(seq) || !has_adapter_room(seq)) return;
     blocks_lack_ = !try_admit(seq, promised);
     promised += blocks_promised(seq);
   }
@@ -55,6 +55,21 @@ bool Admission::knows_where_to_go_on(const Sequence* seq) const {
   return seq->known == seq->length && !open_.gave_way_now(seq);
 }
 
+// Running sequences have its adapter, or fewer different ones than they may.
+bool Admission::has_adapter_room(const Sequence* seq) const {
+  if (seq->adapter == nullptr) return true;
+  const std::span<Sequence* const> running = open_.running();
+  int32_t different = 0;
+  for (size_t i = 0; i < running.size(); ++i) {
+    const auto& adapter = running[i]->adapter;
+    if (adapter == seq->adapter) return true;
+    const auto before = running.first(i);
+    if (adapter != nullptr && std::ranges::find(before, adapter, &Sequence::adapter) == before.end())
+      ++different;
+  }
+  return different < open_.limits.adapters_max;
+}
+
 bool Admission::try_admit(Sequence* seq, int32_t promised) {
   CHECK(knows_where_to_go_on(seq));
   seq->prefill_end = seq->length;
@@ -75,7 +90,7 @@ void Admission::exchange() {
   if (!open_.shares.several() || (!places_lack && !blocks_lack)) return;
   while (!open_.waiting().empty()) {
     Sequence* const seq = next_waiting(blocks_promised(open_.running()));
-    if (!knows_where_to_go_on(seq) || !exchange_for(seq)) return;
+    if (!knows_where_to_go_on(seq) || !has_adapter_room(seq) || !exchange_for(seq)) return;
   }
 }
 

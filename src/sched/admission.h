@@ -13,6 +13,9 @@
 // way twice for one arrival. The sequence that gives its blocks back when there are too few is the
 // last of the caller that may ask for most.
 //
+// Of different adapters running sequences have so many at most (Limits::adapters_max). One whose
+// adapter would be one more waits, and those after it as well: none is passed for ever.
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariant: the first running sequence is never preempted for another one, but for one in a slab:
@@ -41,6 +44,7 @@ class Admission {
  private:
   Sequence* next_waiting(int32_t promised) const;
   bool knows_where_to_go_on(const Sequence* seq) const;
+  bool has_adapter_room(const Sequence* seq) const;
   bool try_admit(Sequence* seq, int32_t promised);
   bool exchange_for(Sequence* seq);
   Sequence* next_victim(const Sequence* seq, bool for_place) const;

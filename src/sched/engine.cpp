@@ -39,7 +39,11 @@ struct Engine::Impl {
   Impl(const EngineOptions& options, exec::Executor& executor, EngineHandle& handle,
        std::function<void()> wake_in);
 
-  void run();
+  bool take_turn(Actor*& waiting);
+  void publish_turn();
+  Clock::time_point begin_rest();
+  void finish();
+  static void publish_others(Actor*& waiting);
   void execute(StepBuffer& step);
   void execute_slab(double seconds_max);
   void end_slab();
@@ -49,7 +53,6 @@ struct Engine::Impl {
   void update_gauges();
   void look_ahead();
   void give_back_memory(Clock::time_point now);
-  void wait_for_work(uint32_t bell);
   void rest();
 
   const std::function<void()> wake;
@@ -66,12 +69,17 @@ struct Engine::Impl {
   StepBuffer buffers[2];
   StepBuffer* spare = nullptr;  // Of two: the one that ran before, and is planned meanwhile.
   StepBuffer slab;              // Prompts computed some sublayers at a time; empty: none.
-  const exec::Meanwhile meanwhile = {.beginning = [this] { publish(*spare); },
+  const exec::Meanwhile meanwhile = {.beginning =
+                                         [this] {
+                                           publish_others(*others);
+                                           publish(*spare);
+                                         },
                                      .ending = [this] { prepare(*spare, /*other_runs=*/true); }};
-  bool has_run = false;
+  Actor** others = nullptr;       // While a step runs: take_turn()'s `waiting`.
+  int coming = 0;                 // Of the buffers: the one that is planned.
+  bool bound = false;             // It is, before its turn.
   uint32_t sheds = 0;             // Of EngineHandle::sheds_, those that were heard.
   Clock::time_point rest_time{};  // When it rests unless there is work; max(): it does.
-  std::atomic<bool> stopping{false};
 };
 
 Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, EngineHandle& handle,
@@ -87,6 +95,7 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
       buffers{StepBuffer(state.limits.step_tokens_max, state.limits.running_max),
               StepBuffer(state.limits.step_tokens_max, state.limits.running_max)},
       slab(slab_rows(state.limits), state.limits.running_max) {
+  rest_time = Clock::now() + rest_after;  // Loading, too, leaves what is of no more use.
   const kv::PageMemory& pages = state.pages;
   EngineStats& stats = state.stats;
   stats.pages.set(state.memory.blocks());
@@ -99,36 +108,49 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
   stats.state_bytes.set(static_cast<double>(pages.bytes_of_page(pages.checkpoint_group())));
 }
 
-// `buffers[next]` is planned, the other one has run. An empty plan takes no time to run: its turn
+// `buffers[coming]` is planned, the other one has run. An empty plan takes no time to run: its turn
 // only publishes, reads the inbox and plans.
-void Engine::Impl::run() {
-  CHECK(!std::exchange(has_run, true));
-  rest_time = Clock::now() + rest_after;  // Loading, too, leaves what is of no more use.
-  int next = 0;
-  while (true) {
-    // Before we look at anything: whatever happens after our look changes the bell.
-    const uint32_t bell = state.handle.bell_.count();
-    if (stopping.load(std::memory_order_acquire)) break;
-    StepBuffer& step = buffers[next];
-    StepBuffer& other = buffers[1 - next];
-    const bool idle_before = step.empty();
-    const Clock::time_point begin = Clock::now();
-    give_back_memory(begin);
-    if (idle_before) {
-      publish(other);
-      prepare(other, /*other_runs=*/false);
-    } else {
-      spare = &other;
-      execute(step);
-    }
-    const bool slab_runs = !slab.empty();
-    if (slab_runs) execute_slab(seconds(Clock::now() - begin));
-    next = 1 - next;
-    if (!idle_before || slab_runs) rest_time = begin + rest_after;
-    if (idle_before && other.empty() && !slab_runs) wait_for_work(bell);
+bool Engine::Impl::take_turn(Actor*& waiting) {
+  StepBuffer& step = buffers[coming];
+  StepBuffer& other = buffers[1 - coming];
+  const bool idle_before = step.empty();
+  const Clock::time_point begin = Clock::now();
+  give_back_memory(begin);
+  if (idle_before) {
+    publish(other);
+    prepare(other, /*other_runs=*/false);
+  } else {
+    spare = &other;
+    others = &waiting;
+    execute(step);
   }
-  publisher.publish(buffers[1 - next]);
-  state.release(buffers[next]);
+  const bool slab_runs = !slab.empty();
+  if (slab_runs) {
+    publish_others(waiting);
+    execute_slab(seconds(Clock::now() - begin));
+  }
+  coming = 1 - coming;
+  if (!idle_before || slab_runs) rest_time = begin + rest_after;
+  return !idle_before || !other.empty() || slab_runs;
+}
+
+// Another engine's results, while the team computes.
+void Engine::Impl::publish_others(Actor*& waiting) {
+  if (waiting != nullptr) std::exchange(waiting, nullptr)->publish_turn();
+}
+
+// The next step is bound before its drafts are known to the log, as while it runs.
+void Engine::Impl::publish_turn() {
+  StepBuffer& planned = buffers[coming];
+  StepBuffer& ran = buffers[1 - coming];
+  if (!planned.empty() && !std::exchange(bound, true)) builder.bind(planned, ran);
+  publish(ran);
+  ran.clear();  // But for the places of its tokens, which the planned step reads.
+}
+
+void Engine::Impl::finish() {
+  publisher.publish(buffers[1 - coming]);
+  state.release(buffers[coming]);
   if (!slab.empty()) state.scheduler.end_slab(slab.step);
   state.release(slab);
   inbox.close();
@@ -139,7 +161,7 @@ void Engine::Impl::run() {
 void Engine::Impl::execute(StepBuffer& step) {
   const trace::Scope scope(trace::Kind::kWhole, "step", step.step.token_count);
   const Clock::time_point begin = Clock::now();
-  builder.bind(step, *spare);
+  if (!std::exchange(bound, false)) builder.bind(step, *spare);
   state.running = &step;
   state.executor.begin(exec::Lane::kStep, step.work(spare));
   const bool done = state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, &meanwhile);
@@ -242,9 +264,8 @@ void Engine::Impl::give_back_memory(Clock::time_point now) {
   if (!toucher.busy()) keeper.give_back();
 }
 
-// Sleeps unless the bell has rung since it stood at `bell`, or there is memory to give back.
-void Engine::Impl::wait_for_work(uint32_t bell) {
-  const trace::Scope scope(trace::Kind::kWait, "sleep");
+// There is nothing to do until the bell rings, or there is memory to give back.
+Clock::time_point Engine::Impl::begin_rest() {
   CHECK(state.scheduler.open().idle());
 #ifndef NDEBUG
   state.check();
@@ -253,7 +274,7 @@ void Engine::Impl::wait_for_work(uint32_t bell) {
   CHECK(state.sequences.free_count() == state.sequences.count());
   if (on_idle) on_idle();
   if (Clock::now() >= rest_time) rest();
-  state.handle.bell_.sleep(bell, std::min(keeper.due(), rest_time));
+  return std::min(keeper.due(), rest_time);
 }
 
 // Nothing was computed for a while, and nothing is expected.
@@ -275,14 +296,13 @@ Engine::Engine(const EngineOptions& options, exec::Executor& executor, EngineHan
 
 Engine::~Engine() = default;
 
-void Engine::run() { impl_->run(); }
+bool Engine::take_turn(Actor*& waiting) { return impl_->take_turn(waiting); }
 
-void Engine::stop() {
-  // Once run() has seen `stopping` it returns, and its thread may destroy the engine.
-  EngineHandle& handle = impl_->state.handle;
-  impl_->stopping.store(true, std::memory_order_release);
-  handle.bell_.ring();
-}
+void Engine::publish_turn() { impl_->publish_turn(); }
+
+Actor::Clock::time_point Engine::begin_rest() { return impl_->begin_rest(); }
+
+void Engine::finish() { impl_->finish(); }
 
 void Engine::wake() { impl_->state.handle.bell_.ring(); }
 

@@ -25,8 +25,8 @@ size_t inbox_capacity_for(int32_t queue_max, size_t asked) {
 
 }  // namespace
 
-EngineHandle::EngineHandle(int32_t queue_max, size_t inbox_capacity)
-    : queue_max_(queue_max), inbox_(inbox_capacity_for(queue_max, inbox_capacity)) {}
+EngineHandle::EngineHandle(int32_t queue_max, size_t inbox_capacity, Bell& bell)
+    : queue_max_(queue_max), inbox_(inbox_capacity_for(queue_max, inbox_capacity)), bell_(bell) {}
 
 void EngineHandle::give_up(std::string why) {
   auto text = std::make_unique<const std::string>(std::move(why));

@@ -24,8 +24,8 @@ struct Message {
 class EngineHandle {
  public:
   // `queue_max`: requests that may wait or run at once; more are refused with kOverloaded.
-  // `inbox_capacity` is raised to what the queue needs.
-  EngineHandle(int32_t queue_max, size_t inbox_capacity);
+  // `inbox_capacity` is raised to what the queue needs. `bell`: the stage's, which outlives it.
+  EngineHandle(int32_t queue_max, size_t inbox_capacity, Bell& bell);
   ~EngineHandle() { delete given_up_.load(std::memory_order_relaxed); }
   EngineHandle(const EngineHandle&) = delete;
   EngineHandle& operator=(const EngineHandle&) = delete;
@@ -79,7 +79,7 @@ class EngineHandle {
   std::atomic<int32_t> tokens_max_{0};
   std::atomic<int32_t> vocab_size_{0};
   std::atomic<int32_t> hidden_size_{0};
-  Bell bell_;                       // The engine sleeps on it when idle.
+  Bell& bell_;                      // The engine's thread sleeps on it when idle.
   std::atomic<uint32_t> sheds_{0};  // How often it was asked to give memory back.
   EngineStats stats_;
 };

@@ -18,6 +18,7 @@ struct EngineOptions {
   int32_t running_max = 64;       // Sequences that decode at once (--parallel).
   int32_t queue_max = 1024;       // Requests waiting or running; more get 429.
   int32_t context_max = 0;        // Positions of one sequence.
+  int32_t adapters_max = 8;       // Different ones in a step (--max-loras).
   bool prefix_cache = true;
   // Prompts are cut so that a step is expected to take no longer; 0: no limit. Changes no result.
   double step_seconds_max = 0;

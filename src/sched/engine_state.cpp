@@ -16,7 +16,8 @@ Limits limits_of(const EngineOptions& options, const exec::ExecutorFacts& facts)
           .running_max = std::min(options.running_max, step_tokens_max),
           .queue_max = std::max(options.queue_max, options.running_max),
           .prompts_differ_from = facts.prompts_differ_from,
-          .slab_tokens_max = facts.slab_rows};
+          .slab_tokens_max = facts.slab_rows,
+          .adapters_max = options.adapters_max};
 }
 
 int32_t context_of(const EngineOptions& options, const exec::ExecutorFacts& facts) {

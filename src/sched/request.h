@@ -20,6 +20,10 @@
 #include "kv/prefix_identity.h"
 #include "sample/sampling_params.h"
 
+namespace weir::model {
+class Adapter;
+}  // namespace weir::model
+
 namespace weir::sched {
 
 using Clock = std::chrono::steady_clock;
@@ -46,7 +50,11 @@ struct Request {
   const int32_t max_tokens;  // Prompt + max_tokens fits the context. 0: there is no answer.
   const bool want_logprobs;
   uint64_t cache_salt = 0;      // Prompts with different salts never share pages.
-  int16_t adapter = 0;          // Of the model's, as BatchSlice::adapter; nor do those of others.
+  // What the model's weights come with, as BatchSlice::adapter; null: nothing. `adapter_key` is
+  // different wherever adapter or scale are: such prompts share no pages either.
+  std::shared_ptr<const model::Adapter> adapter;
+  float adapter_scale = 1;
+  uint64_t adapter_key = 0;
   int32_t priority = 0;         // Lower goes first; equal ones by arrival.
   uint64_t caller = 0;          // Whose it is, where callers share something fairly.
   Clock::time_point arrived{};  // When the server had read the request.
@@ -75,7 +83,7 @@ struct Request {
   // What its pages depend on beside the tokens, as far as the request says it; the engine adds what
   // it computes with.
   kv::PrefixIdentity shared_by() const {
-    return {.adapter = static_cast<uint64_t>(adapter), .cache_salt = cache_salt};
+    return {.adapter = adapter_key, .cache_salt = cache_salt};
   }
 
   // The result needs every position of the prompt computed: none may come from the prefix cache.

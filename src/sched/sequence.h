@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "kv/block.h"
@@ -75,6 +76,9 @@ struct Sequence final : kv::TokenKeys {
   // Where the step before the one being planned leaves what it takes (exec::StepResults::taken).
   int32_t slot = -1;
   bool want_logprobs = false;
+  // The request's. A step may compute with it after the request is gone.
+  std::shared_ptr<const model::Adapter> adapter;
+  float adapter_scale = 1;
   int32_t scored = 0;  // Leading positions whose next token's log-probability is planned.
   Pooling pooling = Pooling::kNone;
   std::vector<float> pooled;      // The request's, from its first slice on.

@@ -53,11 +53,14 @@ class SequencePool {
     seq->pooling = request->pooling;
     seq->slot = -1;
     seq->want_logprobs = request->want_logprobs;
+    seq->adapter = request->adapter;
+    seq->adapter_scale = request->adapter_scale;
     return seq;
   }
 
   // REQUIRES: ended, and no step refers to it.
   void give_back(Sequence* seq) {
+    seq->adapter.reset();
     CHECK(seq->state == Sequence::State::kEnded && seq->steps == 0 && seq->memory.empty());
     seq->state = Sequence::State::kFree;
     seq->sampler.reset();

@@ -20,6 +20,7 @@ struct Limits {
   // a slice has only tokens of prompts, or generated ones.
   std::optional<int32_t> prompts_differ_from{};
   int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
+  int32_t adapters_max = 1;     // Different ones that running sequences may have.
 };
 
 // The tokens [first, first + count) of one sequence, run together in one forward pass.

@@ -131,7 +131,8 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
                         .after = slice.late > 0 ? seq->slot : -1,
                         .prompt_length = seq->prompt_length,
                         .memory = seq->memory.view(),
-                        .adapter = seq->request->adapter,
+                        .adapter = seq->adapter.get(),
+                        .adapter_scale = seq->adapter_scale,
                         .sequence = state_.sequences.index_of(seq)});
   for (int32_t i = slice.first; i < slice.first + slice.count - slice.drafts; ++i) {
     const bool known = i < seq->known && slice.late == 0;

@@ -167,6 +167,8 @@ TEST(Pages, DescribeTheModel) {
                                        .formats = "4-bit g32"}}});
   const std::string one =
       R"({"id":"org/m","object":"model","created":1700000000,"owned_by":"weir","max_model_len":4096,)"
+      R"("status":{"value":"loaded"},"architecture":{"input_modalities":["text"],)"
+      R"("output_modalities":["text"]},"pinned":true,)"
       R"("meta":{"n_vocab":261,"n_ctx":4096,"n_ctx_train":8192,"n_embd":64,"n_params":1000000,)"
       R"("size":500000,"ftype":"4-bit g32"}})";
   EXPECT_EQ(server.get("/v1/models").body, R"({"object":"list","data":[)" + one + "]}");

@@ -241,6 +241,13 @@ TEST(Requirements, OfProductsSeeThatBothSidesFit) {
   EXPECT_NE(gemm_quant_f32(q4, nullptr, 128, range, scratch), nullptr);
   EXPECT_EQ(gemm_float_f32(odd, floats.data(), 72, range, scratch), nullptr);
   EXPECT_NE(gemm_float_f32(odd, floats.data(), 72, range, nullptr), nullptr);
+  const LowRank low = {.n = 40, .rank = 4, .blocks = memory.data()};
+  EXPECT_EQ(add_low_rank(low, floats.data(), 4, range), nullptr);
+  EXPECT_NE(add_low_rank(low, nullptr, 4, range), nullptr);
+  EXPECT_NE(add_low_rank({.n = 40, .rank = 0, .blocks = memory.data()}, floats.data(), 4, range),
+            nullptr);
+  EXPECT_NE(add_low_rank({.n = 40, .rank = 4, .blocks = memory.data() + 8}, floats.data(), 4, range),
+            nullptr);
   EXPECT_EQ(dequantise_row(q4, 39, floats.data()), nullptr);
   EXPECT_NE(dequantise_row(q4, 40, floats.data()), nullptr);
   EXPECT_NE(widen_row(bf16, -1, floats.data()), nullptr);

@@ -212,7 +212,7 @@ TEST(Options, AnswerOtherServersNamesWithASentence) {
        std::vector<std::pair<const char*, const char*>>{{"-ngl", "computes on the processor"},
                                                         {"--n-gpu-layers=99", "layers to move"},
                                                         {"-fa", "works in blocks"},
-                                                        {"--lora", "no adapters"},
+                                                        {"--lora", "--lora-modules NAME=PATH"},
                                                         {"-hf", "--model ORG/NAME"},
                                                         {"--max-model-len", "--ctx-size"},
                                                         {"--num-ctx", "--ctx-size"},

@@ -32,7 +32,8 @@ class WeightWatchTest : public testing::Test {
           .string();
   std::vector<FileView> views_;
   std::vector<const FileView*> files_;
-  sched::EngineHandle engine_{4, 8};
+  Bell bell_;
+  sched::EngineHandle engine_{4, 8, bell_};
 };
 
 TEST_F(WeightWatchTest, GivesUpWhenAnyOfTheFilesIsWrittenTo) {

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "exec/cpu_executor.h"
 #include "sched/engine.h"
+#include "sched/stage.h"
 
 namespace weir::sched {
 
@@ -32,7 +33,7 @@ class EngineRunner {
   using Options = RunnerOptions;
 
   EngineRunner(model::Model& model, const kernels::Ops& ops, const Options& options)
-      : handle_(options.engine.queue_max, 1), wake_(options.wake) {
+      : handle_(options.engine.queue_max, 1, stage_.bell()), wake_(options.wake) {
     std::promise<Engine*> ready;
     std::future<Engine*> engine = ready.get_future();
     thread_ = std::thread([this, &model, &ops, options, &ready] {
@@ -46,7 +47,9 @@ class EngineRunner {
       });
       ready.set_value(&runs);
       begun_.wait();
-      runs.run();
+      stage_.add(runs);
+      stage_.run();
+      runs.finish();
       runs.check();
       CHECK(runs.idle());
     });
@@ -60,7 +63,7 @@ class EngineRunner {
 
   void stop() {
     if (!thread_.joinable()) return;
-    engine_->stop();
+    stage_.stop();
     thread_.join();
   }
 
@@ -94,6 +97,7 @@ class EngineRunner {
         {.running = options.engine.running_max, .checkpoints = options.checkpoints});
   }
 
+  Stage stage_;
   EngineHandle handle_;
   const std::function<void()> wake_;
   std::atomic<uint64_t> wakes_{0};

@@ -96,7 +96,11 @@ TEST(Engine, AFollowUpFindsThePagesOfPromptAndAnswer) {
 
 TEST(Engine, PromptsWithDifferentSaltsOrAdaptersShareNothing) {
   FakeModel model;
-  std::set<int16_t> adapters;
+  // The model computes nothing with it: an address will do.
+  const int stands_for_it = 0;
+  const std::shared_ptr<const model::Adapter> some(
+      std::shared_ptr<void>(), reinterpret_cast<const model::Adapter*>(&stands_for_it));
+  std::set<const model::Adapter*> adapters;
   model.on_batch = [&](const model::Batch& batch) {
     for (const model::BatchSlice& slice : batch.slices) adapters.insert(slice.adapter);
   };
@@ -104,16 +108,49 @@ TEST(Engine, PromptsWithDifferentSaltsOrAdaptersShareNothing) {
   EngineRunner runner(model, test_ops(), runner_options(1, 64, true));
   const std::vector<int32_t> prompt = random_tokens(rng, 100, 48);
   for (uint64_t salt = 0; salt < 3; ++salt)
-    for (int16_t adapter = 0; adapter < 2; ++adapter) {
+    for (uint64_t key = 0; key < 2; ++key) {
       auto request = make_request(prompt, 4);
       request->cache_salt = salt;
-      request->adapter = adapter;
+      if (key > 0) request->adapter = some;
+      request->adapter_key = key;
       ASSERT_TRUE(runner.handle().submit(request.get()));
       runner.wait(*request);
       EXPECT_EQ(request->cached_tokens, 0);
     }
   runner.stop();
-  EXPECT_EQ(adapters, (std::set<int16_t>{0, 1}));
+  EXPECT_EQ(adapters, (std::set<const model::Adapter*>{nullptr, some.get()}));
+}
+
+TEST(Engine, AStepHasNoMoreAdaptersThanItMay) {
+  FakeModel model;
+  const int stand_for_them[3] = {};
+  size_t most = 0;
+  model.on_batch = [&](const model::Batch& batch) {
+    std::set<const model::Adapter*> adapters;
+    for (const model::BatchSlice& slice : batch.slices)
+      if (slice.adapter != nullptr) adapters.insert(slice.adapter);
+    most = std::max(most, adapters.size());
+  };
+  std::mt19937 rng(4);
+  RunnerOptions options = runner_options(8, 256, true);
+  options.engine.adapters_max = 2;
+  EngineRunner runner(model, test_ops(), options);
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int i = 0; i < 12; ++i) {
+    requests.push_back(make_request(random_tokens(rng, 20, 48), 15));
+    if (i % 4 == 3) continue;  // Without one.
+    requests.back()->adapter = std::shared_ptr<const model::Adapter>(
+        std::shared_ptr<void>(),
+        reinterpret_cast<const model::Adapter*>(&stand_for_them[i % 4]));
+    requests.back()->adapter_key = static_cast<uint64_t>(i % 4) + 1;
+  }
+  for (const auto& request : requests) ASSERT_TRUE(runner.handle().submit(request.get()));
+  for (const auto& request : requests) {
+    runner.wait(*request);
+    EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+  }
+  runner.stop();
+  EXPECT_EQ(most, 2u);
 }
 
 TEST(Engine, LengthDependentRopeSharesOnlyEqualFrequencies) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "adapters.h"
 #include "card/model_card.h"
 #include "check.h"
 #include "family_fixture.h"
@@ -97,23 +98,17 @@ Result<void> check_streamed(const FamilyFixture& fixture, const card::ModelCard&
   return {};
 }
 
-// A folder with answers but without a model of its own: what is in it instead, or nothing.
-std::string without_model(const std::string& folder) {
+// An adapter's, which is checked with the model two folders above.
+bool is_adapter(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path(folder);
-  if (std::filesystem::exists(path / "config.json", error)) return "";
-  for (const char* file : {"adapter_config.json", "adapters.safetensors", "adapter.gguf"})
-    if (std::filesystem::exists(path / file, error))
-      return "an adapter, which belongs to the model two folders above";
-  return "";
+  return path.parent_path().filename() == "adapters" &&
+         std::filesystem::exists(path.parent_path().parent_path() / "meta.json", error);
 }
 
 Result<void> check_family(const std::string& folder, const Runtime& runtime, Report& report) {
   const std::string name = folder_name(folder);
-  if (const std::string other = without_model(folder); !other.empty()) {
-    report.skip(name, other);
-    return {};
-  }
+  if (is_adapter(folder)) return {};
   Result<card::ModelCard> opened = card::ModelCard::open_folder(folder);
   if (const std::string skip = reason_to_skip(opened); !skip.empty()) {
     report.skip(name, skip);
@@ -143,6 +138,8 @@ Result<void> check_family(const std::string& folder, const Runtime& runtime, Rep
                 c.divergence, c.greedy_difference, static_cast<double>(fixture->bound),
                 c.greedy_equal, fixture->gen_ids.size());
   failure.empty() ? report.pass(name, detail) : report.fail(name, failure + "; " + detail);
+  const auto adapted = check_adapters(folder, card, runtime, c.logits, report);
+  if (!adapted) report.fail(name + ", adapters", adapted.error().message);
   WEIR_ASSIGN(const model::ModelSpec spec, model::spec_from_config(card.config.root()));
   if (!runtime.expert_memory || !has_experts(spec)) return {};
   const auto streamed = check_streamed(*fixture, card, runtime, c.logits, report);

@@ -85,7 +85,11 @@ class Greedy {
 
 // Decodes in sequence 0; `others` run beside it, each fed one more token a step.
 Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, size_t chunk,
-                  int32_t others) {
+                  int32_t others, const FamilyAdapters& with) {
+  const auto of_other = [&](int32_t s) -> const model::Adapter* {
+    const size_t which = static_cast<size_t>(s) % (with.others.size() + 1);
+    return which == 0 ? nullptr : with.others[which - 1].get();
+  };
   Greedy greedy(fixture, vocab);
   const auto prompt = static_cast<int32_t>(fixture.input_ids.size());
   for (int32_t s = 0; s <= others; ++s) session.begin(s, s == 0 ? prompt : 1);
@@ -99,12 +103,16 @@ Greedy run_greedy(const FamilyFixture& fixture, Session& session, size_t vocab, 
       const size_t count = s % 2 == 1 ? 1 + step % 3 : 1;
       if (s % 2 == 1)
         slices.push_back(
-            {s, ids.subspan((step + static_cast<size_t>(s) * 7) % (ids.size() - 3), count)});
+            {.sequence = s,
+             .tokens = ids.subspan((step + static_cast<size_t>(s) * 7) % (ids.size() - 3), count),
+             .adapter = of_other(s)});
     }
     const size_t own = slices.size();
-    slices.push_back({0, tokens});
+    slices.push_back({.sequence = 0, .tokens = tokens, .adapter = with.adapter});
     for (int32_t s = 2; s <= others; s += 2)
-      slices.push_back({s, ids.subspan((step * 5 + static_cast<size_t>(s)) % ids.size(), 1)});
+      slices.push_back({.sequence = s,
+                        .tokens = ids.subspan((step * 5 + static_cast<size_t>(s)) % ids.size(), 1),
+                        .adapter = of_other(s)});
     session.forward(slices, [&](size_t slice, size_t, std::span<float> logits) {
       if (slice == own) std::ranges::copy(logits, row.begin());
     });
@@ -147,7 +155,8 @@ Result<FamilyFixture> FamilyFixture::open(const std::string& folder) {
 }
 
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
-                                        ThreadTeam& team, kernels::FloatType kv_type) {
+                                        ThreadTeam& team, kernels::FloatType kv_type,
+                                        const FamilyAdapters& with) {
   const auto vocab = static_cast<size_t>(model.spec().vocab_size);
   const size_t prompt = fixture.input_ids.size();
   if (fixture.logits.size() != prompt * vocab)
@@ -163,7 +172,10 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
   FamilyComparison out;
   std::vector<float> logits(prompt * vocab);
   session.begin(0, static_cast<int32_t>(prompt));
-  const std::array slices = {Session::Slice{0, fixture.input_ids, true}};
+  const std::array slices = {Session::Slice{.sequence = 0,
+                                            .tokens = fixture.input_ids,
+                                            .all_logits = true,
+                                            .adapter = with.adapter}};
   session.forward(slices, [&](size_t, size_t token, std::span<float> row) {
     std::ranges::copy(row, logits.begin() + static_cast<std::ptrdiff_t>(token * vocab));
   });
@@ -171,9 +183,9 @@ Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Mod
   out.pass_error = relative_rms(logits, fixture.logits);
   out.divergence = mean_divergence(logits, fixture.logits, vocab);
 
-  const Greedy alone = run_greedy(fixture, session, vocab, prompt, 0);
-  const Greedy chunked = run_greedy(fixture, session, vocab, 7, 0);
-  const Greedy batched = run_greedy(fixture, session, vocab, 11, kFamilySequences - 1);
+  const Greedy alone = run_greedy(fixture, session, vocab, prompt, 0, with);
+  const Greedy chunked = run_greedy(fixture, session, vocab, 7, 0, with);
+  const Greedy batched = run_greedy(fixture, session, vocab, 11, kFamilySequences - 1, with);
   const auto differ = std::ranges::mismatch(alone.ids(), fixture.gen_ids);
   out.greedy_equal = static_cast<int32_t>(differ.in1 - alone.ids().begin());
   const size_t rows = std::min(static_cast<size_t>(out.greedy_equal) + 1, fixture.gen_ids.size());

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,8 +47,15 @@ struct FamilyComparison {
 // How many sequences run side by side.
 inline constexpr int32_t kFamilySequences = 5;
 
+// With which of the model's adapters the fixture is computed; what runs beside it has any of them.
+struct FamilyAdapters {
+  const model::Adapter* adapter = nullptr;
+  std::span<const std::shared_ptr<const model::Adapter>> others{};
+};
+
 Result<FamilyComparison> compare_family(const FamilyFixture& fixture, model::Model& model,
-                                        ThreadTeam& team, kernels::FloatType kv_type);
+                                        ThreadTeam& team, kernels::FloatType kv_type,
+                                        const FamilyAdapters& with = {});
 
 // What is wrong, or nothing. `exact`: the logits must agree within the fixture's bound; otherwise
 // within what int8 activations and 16-bit keys and values explain.

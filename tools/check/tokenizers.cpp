@@ -223,7 +223,7 @@ Result<void> check_tokenizers(const CheckOptions& options, Report& report) {
       fixtures.push_back(path + "/" + kAnswers);
       continue;
     }
-    for (const auto& entry : fs::directory_iterator(path, error))
+    for (const auto& entry : fs::recursive_directory_iterator(path, error))
       if (is_gguf_fixture(entry.path())) fixtures.push_back((entry.path() / kAnswers).string());
     if (fixtures.size() > before) continue;  // Files beside such folders are something else.
     for (const auto& entry : fs::directory_iterator(path, error))

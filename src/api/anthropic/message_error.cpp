@@ -82,6 +82,9 @@ class MessageErrors final : public ErrorShape {
   std::string json(const Error& error, std::string_view request_id) const override {
     return error_json(error, request_id);
   }
+  std::string event(const Error& error) const override {
+    return "event: error\ndata: " + error_json(error, {}) + "\n\n";
+  }
   // Anthropic's clients look for it by its own name.
   std::string_view id_header() const override { return "request-id"; }
 };

@@ -12,7 +12,7 @@ namespace weir::api::anthropic {
 
 struct MessageFacts {
   std::string id;     // "msg_..."
-  std::string model;  // The served model's id.
+  std::string model;  // The served model's id, or its adapter's name.
   bool stream = false;
   bool show_reasoning = true;  // What is not shown still counts as output.
 };

@@ -1,5 +1,6 @@
 #include "api/anthropic/model_pages.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -19,47 +20,51 @@ std::string time_text(int64_t seconds) {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-void write_model(JsonWriter& json, const ApiConfig& config, std::string_view id) {
-  json.begin_object().field("type", "model").field("id", id).field("display_name", id);
-  json.field("created_at", time_text(config.created)).end_object();
+void write_model(JsonWriter& json, const ListedModel& model) {
+  json.begin_object().field("type", "model").field("id", model.id).field("display_name", model.id);
+  json.field("created_at", time_text(model.created)).end_object();
 }
 
-// Whether the query asks for what lies beyond the only model.
-bool beyond(const ApiConfig& config, std::string_view query) {
+// The models that lie after one that the query names, or before one.
+std::span<const ListedModel> asked_for(std::span<const ListedModel> models,
+                                       std::string_view query) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
     std::string id;
-    for (const std::string_view name : {"after_id=", "before_id="})
-      if (pair.starts_with(name) && net::percent_decode(pair.substr(name.size()), id) &&
-          id == config.model_id)
-        return true;
+    for (const std::string_view name : {"after_id=", "before_id="}) {
+      if (!pair.starts_with(name) || !net::percent_decode(pair.substr(name.size()), id)) continue;
+      const auto found = std::ranges::find(models, id, &ListedModel::id);
+      if (found == models.end()) continue;
+      const auto place = static_cast<size_t>(found - models.begin());
+      models = name == "after_id=" ? models.subspan(place + 1) : models.first(place);
+    }
   }
-  return false;
+  return models;
 }
 
 }  // namespace
 
-std::string model_page(const ApiConfig& config, std::string_view id) {
+std::string model_page(const ListedModel& model) {
   std::string body;
   JsonWriter json(body);
-  write_model(json, config, id);
+  write_model(json, model);
   return body;
 }
 
-std::string models_page(const ApiConfig& config, std::string_view query) {
-  const bool empty = beyond(config, query);
+std::string models_page(std::span<const ListedModel> all, std::string_view query) {
+  const std::span<const ListedModel> models = asked_for(all, query);
   std::string body;
   JsonWriter json(body);
   json.begin_object().key("data").begin_array();
-  if (!empty) write_model(json, config, config.model_id);
+  for (const ListedModel& model : models) write_model(json, model);
   json.end_array().field("has_more", false);
   for (const char* name : {"first_id", "last_id"}) {
     json.key(name);
-    if (empty)
+    if (models.empty())
       json.null();
     else
-      json.value(config.model_id);
+      json.value(name[0] == 'f' ? models.front().id : models.back().id);
   }
   json.end_object();
   return body;

@@ -3,15 +3,20 @@
 // Threads: pure functions.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "api/serving/api_config.h"
-
 namespace weir::api::anthropic {
 
-std::string model_page(const ApiConfig& config, std::string_view id);
-// `query`: after_id and before_id; with one model there is nothing before or after it.
-std::string models_page(const ApiConfig& config, std::string_view query);
+struct ListedModel {
+  std::string id;
+  int64_t created = 0;  // Seconds since the epoch.
+};
+
+std::string model_page(const ListedModel& model);
+// `query`: after_id and before_id; all that is left is one page.
+std::string models_page(std::span<const ListedModel> models, std::string_view query);
 
 }  // namespace weir::api::anthropic

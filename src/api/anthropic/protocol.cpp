@@ -3,6 +3,7 @@
 #include "api/anthropic/message_request.h"
 #include "api/anthropic/message_shape.h"
 #include "api/exchange/exchange.h"
+#include "api/serving/model_name.h"
 
 namespace weir::api::anthropic {
 
@@ -23,7 +24,7 @@ class MessageProtocol final : public Protocol {
                                  const PrepareInput& in) override {
     WEIR_ASSIGN(const MessageRequest request,
                 parse_message_request(in.body, {serving.config.vocab_size}));
-    facts_.model = serving.config.model_id;
+    facts_.model = model_shown(serving.config, request.model);
     facts_.stream = request.stream;
     facts_.show_reasoning = shows_reasoning(serving.config, request);
     return prepare_request(serving, budget, in, kTraits, request);

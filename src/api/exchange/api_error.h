@@ -16,6 +16,9 @@ namespace weir::api {
 
 int http_status(ErrorCode code);
 
+// The kind of an error that is a conflict: 409, in OpenAI's form.
+inline constexpr std::string_view kModelInUse = "model_in_use";
+
 // An error for a status that another folder has decided on (HTTP's own errors).
 Error error_of_status(int status, std::string message);
 

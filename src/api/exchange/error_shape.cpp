@@ -8,7 +8,10 @@ namespace {
 
 class OpenAiErrors final : public ErrorShape {
  public:
-  int http_status(const Error& error) const override { return api::http_status(error.code); }
+  int http_status(const Error& error) const override {
+    constexpr int kConflict = 409;
+    return error.kind == kModelInUse ? kConflict : api::http_status(error.code);
+  }
   std::string json(const Error& error, std::string_view) const override {
     return error_json(error);
   }

@@ -19,6 +19,10 @@ class ErrorShape {
   virtual int http_status(const Error& error) const = 0;
   // `request_id`: empty where there is none to name.
   virtual std::string json(const Error& error, std::string_view request_id) const = 0;
+  // As an event of a stream that has begun.
+  virtual std::string event(const Error& error) const {
+    return "data: " + json(error, {}) + "\n\n";
+  }
   // Beside x-request-id; empty: no other.
   virtual std::string_view id_header() const { return {}; }
 };

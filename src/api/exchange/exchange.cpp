@@ -121,6 +121,7 @@ void Exchange::respond_error(const Error& error, net::HttpResponder::Headers hea
 }
 
 void Exchange::answer_error(const Error& error, net::HttpResponder::Headers headers) {
+  if (streaming_) return end_with_event(errors_.event(error));
   const std::string body = errors_.json(error, common_.front().second);
   respond(errors_.http_status(error), "application/json", body, std::move(headers));
 }
@@ -145,7 +146,15 @@ void Exchange::set_ignored(const Ignored& ignored) {
   stats_.ignored.add(static_cast<uint64_t>(ignored.count()));
 }
 
+// The answer has begun, so that its status stands.
+void Exchange::end_with_event(const std::string& event) {
+  settle();
+  responder_->write(event);
+  end_stream();
+}
+
 void Exchange::start_stream(std::string_view content_type) {
+  if (std::exchange(streaming_, true)) return;
   if (key_) key_->append_headers(common_, sched::Clock::now());
   common_.emplace_back("Content-Type", content_type);
   common_.emplace_back("Cache-Control", "no-cache");
@@ -181,6 +190,7 @@ void Exchange::finish(int status) {
   log_answer(status);
   settle();
   use_ = {};
+  held_.reset();
 }
 
 // A request that has not come to the engine has no figures, and pays nothing.
@@ -214,7 +224,7 @@ void Exchange::log_answer(int status) const {
     ms("first_token_ms", figures_.first_token_s);
   }
   text("ignored", ignored_);
-  const std::chrono::duration<double> total = sched::Clock::now() - arrived_;
+  const std::chrono::duration<double> total = sched::Clock::now() - came_;
   ms("total_ms", total.count());
   log::event(probe ? log::Level::kDebug : log::Level::kInfo, "http answer", fields);
 }

@@ -48,8 +48,11 @@ class Exchange {
   const net::HttpRequest& request() const { return request_; }
   // The body moves out: requests are long and answers take time.
   std::string take_body() { return std::move(request_.body); }
+  void put_body(std::string body) { request_.body = std::move(body); }
   net::HttpResponder& responder() { return *responder_; }
   sched::Clock::time_point arrived() const { return arrived_; }
+  // It has waited for its model, which counts neither as its time in the queue nor as its answer's.
+  void arrive_now() { arrived_ = sched::Clock::now(); }
 
   // Each of these answers, and ends the exchange but for those that start.
   void respond(int status, std::string_view content_type, std::string_view body,
@@ -57,8 +60,9 @@ class Exchange {
   void respond_json(std::string_view body) { respond(200, "application/json", body); }
   void respond_error(const Error& error, net::HttpResponder::Headers headers = {});
   void respond_refusal(const Key::Refusal& refusal);
-  void start_stream(std::string_view content_type);  // Of events, or of lines.
-  void start_json();    // Of the pieces of one long text.
+  // Of events, or of lines; it may have been started. From then on an error is an event.
+  void start_stream(std::string_view content_type);
+  void start_json();  // Of the pieces of one long text.
   void end_stream();
   // The client is gone.
   void abandon();
@@ -74,6 +78,8 @@ class Exchange {
   uint64_t caller() const { return key_ ? key_->id() : request_.peer_id; }
   // The request counts as one of its key's until the answer ends.
   void hold(KeyUse use) { use_ = std::move(use); }
+  // Kept until the answer ends: what it needs that is shared.
+  void hold(std::shared_ptr<const void> held) { held_ = std::move(held); }
   // How many choices are asked for, once that is known; a refusal is the answer.
   std::optional<Key::Refusal> take_choices(int32_t choices) { return use_.set_choices(choices); }
   // One request more of an answer that needs many (Key::lend()).
@@ -97,6 +103,7 @@ class Exchange {
 
  private:
   void answer_error(const Error& error, net::HttpResponder::Headers headers);
+  void end_with_event(const std::string& event);
   void finish(int status);
   void settle();
   void log_answer(int status) const;
@@ -106,13 +113,16 @@ class Exchange {
   net::HttpRequest request_;
   net::HttpResponderPtr responder_;
   net::HttpResponder::Headers common_;  // The request's id first.
-  const sched::Clock::time_point arrived_ = sched::Clock::now();
+  const sched::Clock::time_point came_ = sched::Clock::now();
+  sched::Clock::time_point arrived_ = came_;
   const ErrorShape& errors_;
   AnswerFigures figures_;
   std::string ignored_;  // For the log.
   std::shared_ptr<Key> key_;
   KeyUse use_;
+  std::shared_ptr<const void> held_;
   int64_t taken_tokens_ = 0;  // From the key's limit.
+  bool streaming_ = false;    // Events have begun.
   bool settled_ = false;      // With the key.
   bool finished_ = false;
 };

@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "api/request/adapter_scale.h"
 #include "api/request/request_values.h"
 #include "sched/request.h"
 
@@ -75,6 +76,12 @@ Result<void> parse_biases(const FieldInput& in, GenerateRequest& out) {
   return {};
 }
 
+// [{"id": 0, "scale": 0.5}, ...]
+Result<void> parse_lora(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(out.lora, parse_adapter_scales(in.path, in.value));
+  return {};
+}
+
 using openai::Endpoint;
 using G = openai::Request;
 constexpr uint8_t kBoth =
@@ -96,7 +103,10 @@ constexpr auto kFields = std::to_array<openai::RequestField>({
      kBoth},
     {"post_sampling_probs", "boolean", &refuse,
      "Not supported: probabilities are those of the model, before any sampler.", 0, 0, kBoth},
-    {"lora", "array", &refuse, "Not supported.", 0, 0, kBoth},
+    {"lora", "array", &parse_lora,
+     "Which adapter, and by what its effect is multiplied: [{id, scale}], as GET /lora-adapters "
+     "numbers them; one at most with a scale that is not 0.",
+     0, 0, kBoth},
     {"id_slot", "integer", {}, "Accepted; requests have no places of their own.", 0, 0, kBoth},
     {"n_keep", "integer", {}, "Accepted; the context is never shifted.", 0, 0, kBoth},
     {"n_discard", "integer", {}, "Accepted; the context is never shifted.", 0, 0, kBoth},

@@ -6,6 +6,7 @@
 #include "api/llama/infill.h"
 #include "api/llama/shape.h"
 #include "api/request/json_fields.h"
+#include "api/serving/model_name.h"
 
 namespace weir::api::llama {
 
@@ -20,7 +21,7 @@ class LlamaProtocol : public Protocol {
                                  const PrepareInput& in) override {
     WEIR_ASSIGN(const openai::Request request, parse(serving, in.body));
     WEIR_ASSIGN(PreparedAnswer answer, prepare_request(serving, budget, in, kTraits, request));
-    facts_ = {.model = serving.config.model_id,
+    facts_ = {.model = model_shown(serving.config, request.model),
               .tokenizer = serving.config.tokenizer,
               .settings = generation_settings(request, *answer.requests.front().request),
               .stream = request.stream,

@@ -15,7 +15,7 @@ namespace weir::api::openai {
 struct ChatFacts {
   Endpoint endpoint = Endpoint::kChat;
   std::string id;     // "chatcmpl-..." or "cmpl-...".
-  std::string model;  // The served model's id.
+  std::string model;  // The served model's id, or its adapter's name.
   int64_t created = 0;
   bool stream = false;
   int32_t choices = 1;  // Of all prompts.

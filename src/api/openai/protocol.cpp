@@ -23,7 +23,6 @@ class OpenAiProtocol final : public Protocol {
                                  const PrepareInput& in) override {
     WEIR_ASSIGN(const Request request,
                 parse_generate(facts_.endpoint, in.body, {serving.config.vocab_size}));
-    facts_.model = serving.config.model_id;
     facts_.stream = request.stream;
     facts_.choices_per_prompt = request.candidates_per_prompt();
     facts_.include_usage = request.include_usage;
@@ -35,6 +34,7 @@ class OpenAiProtocol final : public Protocol {
 
   std::unique_ptr<AnswerShape> shape(const PreparedAnswer& prepared) override {
     facts_.id = random_id(is_chat() ? "chatcmpl-" : "cmpl-");
+    facts_.model = prepared.model;
     facts_.created = std::time(nullptr);
     facts_.choices = static_cast<int32_t>(prepared.requests.size());
     return make_chat_shape(facts_);

@@ -63,7 +63,8 @@ void Dashboard::write_quantiles(JsonWriter& json, const Counts& from, const Coun
 
 std::string Dashboard::figures(const Source& source) const {
   const Sample now = take(source);
-  const Sample& from = samples_.empty() ? now : samples_.front();
+  const bool known = !samples_.empty() && model_ == source.config.model_id;
+  const Sample& from = known ? samples_.front() : now;
   // The first second's rates would be noise.
   const double seconds = std::max(std::chrono::duration<double>(now.at - from.at).count(), 1.0);
   const auto rate = [&](uint64_t after, uint64_t before) {
@@ -108,6 +109,8 @@ std::string Dashboard::figures(const Source& source) const {
 }
 
 void Dashboard::tick(const Source& source) {
+  if (model_ != source.config.model_id) samples_.clear();
+  model_ = source.config.model_id;
   samples_.push_back(take(source));
   if (samples_.size() > kWindowS + 1) samples_.pop_front();
   std::erase_if(listeners_, [](const ExchangePtr& each) { return each->responder().closed(); });

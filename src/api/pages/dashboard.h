@@ -1,5 +1,6 @@
 // Dashboard: the server's figures of the last seconds, made once a second for all who look on.
-// They are differences of what /metrics counts; nothing new is counted for them.
+// They are differences of what /metrics counts; nothing new is counted for them. Of several models
+// they are those of the first that is loaded.
 //
 // Threads: the loop's.
 #pragma once
@@ -55,6 +56,7 @@ class Dashboard {
   static Counts counts_of(const Histogram& histogram);
   static void write_quantiles(JsonWriter& json, const Counts& from, const Counts& to);
 
+  std::string model_;           // Whose samples they are.
   std::deque<Sample> samples_;  // The oldest first; at most kWindowS + 1.
   std::vector<ExchangePtr> listeners_;
 };

@@ -11,27 +11,6 @@ namespace weir::api::pages {
 
 namespace {
 
-void write_model(JsonWriter& json, const ApiConfig& config, std::string_view id,
-                 int32_t tokens_max) {
-  const ModelFacts& facts = config.facts;
-  json.begin_object().field("id", id);
-  if (!config.given_names.empty()) {  // llama-server's: all of them, the id too.
-    json.key("aliases").begin_array();
-    for (const std::string& name : config.given_names) json.value(name);
-    json.end_array();
-  }
-  json.field("object", "model");
-  json.field("created", config.created).field("owned_by", "weir");
-  json.field("max_model_len", tokens_max);  // vLLM's name; Continue reads it.
-  if (id != config.model_id) json.field("root", config.model_id);
-  json.key("meta").begin_object();  // llama.cpp's.
-  json.field("n_vocab", config.vocab_size).field("n_ctx", tokens_max);
-  json.field("n_ctx_train", facts.context_trained).field("n_embd", facts.hidden_size);
-  json.field("n_params", facts.parameters).field("size", facts.bytes);
-  json.field("ftype", facts.formats);
-  json.end_object().end_object();
-}
-
 std::string_view special_token(const ApiConfig& config, std::string_view name) {
   for (const auto& [key, text] : config.special_tokens)
     if (key == name) return text;
@@ -65,23 +44,6 @@ void write_slot(JsonWriter& json, size_t id, int32_t tokens_max, const OpenReque
 }
 
 }  // namespace
-
-std::string model_page(const ApiConfig& config, std::string_view id, int32_t tokens_max) {
-  std::string body;
-  JsonWriter json(body);
-  write_model(json, config, id, tokens_max);
-  return body;
-}
-
-std::string models_page(const ApiConfig& config, int32_t tokens_max) {
-  std::string body;
-  JsonWriter json(body);
-  json.begin_object().field("object", "list").key("data").begin_array();
-  // Not the aliases: a list to choose from has each model once.
-  write_model(json, config, config.model_id, tokens_max);
-  json.end_array().end_object();
-  return body;
-}
 
 std::string props_page(const ApiConfig& config, int32_t tokens_max) {
   std::string body;

@@ -1,5 +1,5 @@
-// What the server says about itself as JSON: its model, its properties, its open requests; in the
-// shapes that OpenAI's, vLLM's and llama.cpp's clients read.
+// What the server says about itself as JSON: its properties, its open requests; in llama.cpp's
+// shapes.
 //
 // Threads: pure functions.
 #pragma once
@@ -14,11 +14,7 @@
 
 namespace weir::api::pages {
 
-// `tokens_max`: of one sequence, prompt and output.
-std::string model_page(const ApiConfig& config, std::string_view id, int32_t tokens_max);
-std::string models_page(const ApiConfig& config, int32_t tokens_max);
-
-// llama.cpp's /props.
+// llama.cpp's /props. `tokens_max`: of one sequence, prompt and output.
 std::string props_page(const ApiConfig& config, int32_t tokens_max);
 
 // vLLM's /tokenizer_info: what evaluation harnesses make prompts with.

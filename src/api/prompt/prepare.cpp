@@ -170,7 +170,8 @@ Result<std::unique_ptr<grammar::Matcher>> plan_answer(const ServingContext& serv
 Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudget& budget,
                                        const PrepareInput& in, const ProtocolTraits& protocol,
                                        const GenerateRequest& request) {
-  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_ASSIGN(const ChosenAdapter adapter,
+              choose_model(serving.config, request.model, request.lora));
   std::string chat_end;
   WEIR_ASSIGN(const auto prompts, tokenise_prompts(serving, in, protocol, request, chat_end));
 
@@ -178,6 +179,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
               output_limits(serving.config, in, protocol, request, prompts));
 
   PreparedAnswer answer;
+  answer.model = model_shown(serving.config, request.model);
   AnswerOptions& options = answer.options = answer_options(protocol, request);
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
   WEIR_ASSIGN(const sample::SamplingParams sampling, sampling_of(serving, request, seed));
@@ -225,6 +227,9 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
             static_cast<int32_t>(prompts[i].size()) - 1, prompt_top_of(request));
       if (scores_prompt) owned.request->prompt_ranks.resize(prompts[i].size() - 1);
       owned.request->cache_salt = salt;
+      owned.request->adapter = adapter.weights;
+      owned.request->adapter_scale = adapter.scale;
+      owned.request->adapter_key = adapter.key;
       owned.request->priority = priority;
       owned.request->caller = in.caller;
       if (matcher) owned.request->matcher = std::make_unique<grammar::Matcher>(*matcher);

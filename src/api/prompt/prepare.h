@@ -14,6 +14,7 @@
 #include "api/answer/protocol_traits.h"
 #include "api/memory/memory_lease.h"
 #include "api/request/generate_request.h"
+#include "api/serving/adapters.h"
 #include "api/serving/serving_context.h"
 #include "grammar/interrupt.h"
 #include "sched/request.h"
@@ -28,6 +29,7 @@ struct OwnedRequest {
 
 struct PreparedAnswer {
   AnswerOptions options;
+  std::string model;                   // As answers call it: its id, or its adapter's name.
   MemoryLease whole;                   // For what is collected of an answer that is not streamed.
   std::vector<OwnedRequest> requests;  // By choice index.
 };

@@ -65,6 +65,8 @@ constexpr auto kFieldSchemas = std::to_array<FieldSchema>({
     {"/", "functions", kFunctions},
     {"/", "function_call", kNamed},
     {"/", "chat_template_kwargs", kAnything},
+    {"/", "lora", R"({"type": "array", "items": {"type": "object", "required": ["id", "scale"],
+  "properties": {"id": {"type": "integer"}, "scale": {"type": "number"}}}})"},
     {"/", "logit_bias", R"({"type": "object", "additionalProperties": {"type": "number"}})"},
     {"/", "dry_sequence_breakers", kStrings},
     {"/", "stop", kStringOrStrings},

@@ -81,7 +81,14 @@ constexpr auto kOperations = std::to_array<Operation>({
 
     {"GET", "/v1/models", "listModels", "Models", "", "ModelList"},
     {"GET", "/v1/models/{id}", "getModel", "Models", "", "Model"},
+    {"POST", "/v1/load_lora_adapter", "loadAdapter", "Models", "LoadAdapterRequest"},
+    {"POST", "/v1/unload_lora_adapter", "unloadAdapter", "Models", "UnloadAdapterRequest"},
+    {"GET", "/lora-adapters", "listAdapters", "Models", "", "AdapterList"},
+    {"POST", "/lora-adapters", "setAdapterScales", "Models", "", "Success"},
     {"GET", "/models/search", "searchModels", "Models", "", "FoundModels", "", kModelsQuery},
+    {"POST", "/models/load", "loadModel", "Models", "LoadModelRequest", "Success"},
+    {"POST", "/models/unload", "unloadModel", "Models", "UnloadModelRequest", "Success"},
+    {"GET", "/models/sse", "streamModelEvents", "Models"},
 
     {"POST", "/api/chat", "ollamaChat", "Ollama", "OllamaChatRequest", "OllamaChatAnswer",
      "OllamaChatPart"},

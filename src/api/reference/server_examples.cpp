@@ -14,7 +14,9 @@ constexpr auto kExamples = std::to_array<Example>({
   "data": [
     {
       "id": "weir-tiny-moe", "object": "model", "created": 1795369334, "owned_by": "weir",
-      "max_model_len": 2048,
+      "max_model_len": 2048, "status": {"value": "loaded"},
+      "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+      "pinned": true,
       "meta": {
         "n_vocab": 8192, "n_ctx": 2048, "n_ctx_train": 2048, "n_embd": 256,
         "n_params": 28873984, "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
@@ -25,12 +27,23 @@ constexpr auto kExamples = std::to_array<Example>({
     {"GET", "/v1/models/{id}", "The model", "weir-tiny-moe", "",
      R"({
   "id": "weir-tiny-moe", "object": "model", "created": 1795369334, "owned_by": "weir",
-  "max_model_len": 2048,
+  "max_model_len": 2048, "status": {"value": "loaded"},
+  "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]}, "pinned": true,
   "meta": {
     "n_vocab": 8192, "n_ctx": 2048, "n_ctx_train": 2048, "n_embd": 256, "n_params": 28873984,
     "size": 17325056, "ftype": "4-bit g64 93 %, 8-bit g64 7 %"
   }
 })"},
+    // Of a server with --enable-lora.
+    {"POST", "/v1/load_lora_adapter", "A folder below --lora-dir", "",
+     R"({"lora_name": "sql", "lora_path": "sql-adapter"})",
+     "Success: LoRA adapter 'sql' added successfully."},
+    {"POST", "/v1/unload_lora_adapter", "It goes again", "", R"({"lora_name": "sql"})",
+     "Success: LoRA adapter 'sql' removed successfully."},
+    {"GET", "/lora-adapters", "One adapter, named by requests only", "", "",
+     R"([{"id": 0, "name": "sql", "path": "sql-adapter", "scale": 0}])"},
+    {"POST", "/lora-adapters", "Without a body: requests have no adapter unless they ask", "", "",
+     R"({"success": true})"},
     {"GET", "/",
      "What Ollama's clients look for; browsers get a page, Accept: text/plain gets lines", "", "",
      "Ollama is running"},
@@ -53,6 +66,17 @@ constexpr auto kExamples = std::to_array<Example>({
   ],
   "next": null
 })"},
+    {"POST", "/models/load", "For ten minutes after its last use", "",
+     R"({"model": "weir-tiny-moe", "keep_alive": "10m"})", R"({"success": true})"},
+    // Of several models.
+    {"POST", "/models/unload", "At once", "", R"({"model": "weir-tiny-moe"})",
+     R"({"success": true})"},
+    {"GET", "/models/sse", "A model is loaded", "", "",
+     R"(data: {"model":"qwen","event":"model_status","data":{"value":"unloaded"}}
+
+data: {"model":"qwen","event":"model_status","data":{"value":"loading","progress":48}}
+
+data: {"model":"qwen","event":"model_status","data":{"value":"loaded"}})"},
     {"GET", "/health", "Alive", "", "", R"({"status": "ok"})"},
     {"GET", "/v1/health", "Alive", "", "", R"({"status": "ok"})"},
     {"GET", "/ready", "Ready", "", "", R"({"status": "ok"})"},

@@ -105,7 +105,20 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
     "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
     "owned_by": {"type": "string"}, "max_model_len": {"type": "integer"},
-    "root": {"type": "string", "description": "Of an alias: the model's id."},
+    "aliases": {"type": "array", "items": {"type": "string"}},
+    "status": {"type": "object", "required": ["value"], "properties": {
+      "value": {"type": "string", "enum": ["unloaded", "downloading", "loading", "loaded"]},
+      "progress": {"type": "integer", "description": "Per cent."},
+      "failed": {"type": "boolean"}, "message": {"type": "string"}}},
+    "architecture": {"type": "object", "properties": {
+      "input_modalities": {"type": "array", "items": {"type": "string"}},
+      "output_modalities": {"type": "array", "items": {"type": "string"}}}},
+    "pinned": {"type": "boolean"},
+    "expires_at": {"type": "integer",
+      "description": "When it is unloaded if it is not used, in seconds since 1970."},
+    "root": {"type": "string",
+      "description": "Of an alias: the model's id; of an adapter: where it is."},
+    "parent": {"type": "string", "description": "Of an adapter: the model that it is for."},
     "meta": {"type": "object", "properties": {
       "n_vocab": {"type": "integer"}, "n_ctx": {"type": "integer"},
       "n_ctx_train": {"type": "integer"}, "n_embd": {"type": "integer"},
@@ -116,6 +129,17 @@ constexpr auto kSchemas = std::to_array<Schema>({
   "type": "object", "required": ["object", "data"], "properties": {
     "object": {"const": "list"},
     "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}})"},
+
+    {"Adapter", R"({
+  "type": "object", "required": ["id", "path", "scale"], "properties": {
+    "id": {"type": "integer"}, "name": {"type": "string"}, "path": {"type": "string"},
+    "scale": {"type": "number", "description": "Where a request asks for none."}}})"},
+
+    {"AdapterList", R"({
+  "type": "array", "items": {"$ref": "#/components/schemas/Adapter"}})"},
+
+    {"Success", R"({
+  "type": "object", "required": ["success"], "properties": {"success": {"const": true}}})"},
 
     {"Fit", R"({
   "type": "object", "required": ["verdict", "text"], "properties": {

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/request/adapter_scale.h"
 #include "api/request/fim.h"
 #include "api/request/ignored.h"
 #include "api/request/tool_function.h"
@@ -164,6 +165,7 @@ struct GenerateRequest : ChatFields,
                          FormFields,
                          OutputFields {
   std::string model;
+  std::optional<std::vector<AdapterScale>> lora;  // llama-server's; absent: as `model` says.
   Truncation truncation;
   std::optional<std::string> cache_salt;
   std::optional<int64_t> priority;  // Lower goes first.

@@ -203,7 +203,8 @@ Result<void> ResponsesProtocol::collect_facts(const ApiConfig& config, MemoryBud
   sample::SamplingParams sampling = config.defaults.sampling;
   apply_asked(request.generate, sampling);
   facts.settings =
-      response_settings(request, config.model_id, sampling.temperature, sampling.top_p);
+      response_settings(request, model_shown(config, request.generate.model), sampling.temperature,
+                        sampling.top_p);
   facts.items_before = request.items;
   size_t tool_bytes = 0;
   for (const ToolFunction& function : request.generate.functions) {

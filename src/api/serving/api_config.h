@@ -26,6 +26,8 @@
 
 namespace weir::api {
 
+class Adapters;
+
 // What the pages about the model show.
 struct ModelFacts {
   int32_t context_trained = 0;  // Positions that the model was made for.
@@ -77,6 +79,7 @@ struct ApiConfig {
   // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
   sched::EngineHandle* engine = nullptr;
   net::Loop* loop = nullptr;
+  Adapters* adapters = nullptr;  // Null: the model takes none.
   ModelSearcher search_models{};  // Empty: models are not searched for.
   HubDesk* hub = nullptr;         // Null: none are fetched or deleted.
 

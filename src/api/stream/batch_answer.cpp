@@ -63,6 +63,9 @@ Result<void> BatchAnswer::submit_more() {
     open.request->arrived = exchange_->arrived();
     open.request->priority = prepared_.priority;
     open.request->caller = exchange_->caller();
+    open.request->adapter = prepared_.adapter.weights;
+    open.request->adapter_scale = prepared_.adapter.scale;
+    open.request->adapter_key = prepared_.adapter.key;
     if (Result<void> submitted = host_.engine->submit(open.request.get()); !submitted) {
       give_back(1);
       if (!open_.empty()) exchange_->give_back_places(1);

@@ -49,6 +49,7 @@ struct PreparedBatch {
   size_t request_bytes = 0;  // Of a request beside its prompt.
   size_t lent_bytes = 0;     // The most that requests may take which the engine has.
   int32_t priority = 0;
+  ChosenAdapter adapter;
   std::unique_ptr<BatchTask> task;
   Ignored ignored;  // What the answer does not do of what was asked.
 };

@@ -13,7 +13,8 @@ OpenRequest open_request(const sched::Request& request, int32_t output_tokens,
           .prompt_tokens = static_cast<int32_t>(request.prompt.size()),
           .output_tokens = output_tokens,
           .max_tokens = request.max_tokens,
-          .age_s = std::chrono::duration<double>(now - request.arrived).count()};
+          .age_s = std::chrono::duration<double>(now - request.arrived).count(),
+          .adapter = request.adapter.get()};
 }
 
 }  // namespace weir::api

@@ -18,6 +18,7 @@ struct OpenRequest {
   int32_t output_tokens = 0;
   int32_t max_tokens = 0;
   double age_s = 0;
+  const model::Adapter* adapter = nullptr;  // By which Adapters knows it.
 };
 OpenRequest open_request(const sched::Request& request, int32_t output_tokens,
                          sched::Clock::time_point now);

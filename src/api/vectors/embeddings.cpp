@@ -187,7 +187,7 @@ Result<PreparedBatch> prepare_embeddings(const ServingContext& serving, MemoryBu
 Result<PreparedBatch> prepare_vectors(const ServingContext& serving, MemoryBudget& budget,
                                       const PrepareInput& in, const EmbeddingRequest& request,
                                       std::unique_ptr<VectorsShape> shape) {
-  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_ASSIGN(ChosenAdapter adapter, choose_model(serving.config, request.model));
   if (!serving.config.embedding.refusal.empty())
     return weir::fail(ErrorCode::kUnsupported,
                       "Unsupported: this model's embeddings (" + serving.config.embedding.refusal +
@@ -199,6 +199,7 @@ Result<PreparedBatch> prepare_vectors(const ServingContext& serving, MemoryBudge
       .dimensions = static_cast<size_t>(request.dimensions.value_or(serving.config.hidden_size)),
       .norm = request.norm.value_or(serving.config.embedding.normalise ? kNormEuclid : kNormNone)};
   PreparedBatch batch;
+  batch.adapter = std::move(adapter);
   batch.ignored = request.ignored;
   batch.request_bytes = pooled_request_bytes(static_cast<size_t>(serving.config.hidden_size));
   batch.lent_bytes = lent_bytes(prompts, batch.request_bytes, budget.bytes_max());

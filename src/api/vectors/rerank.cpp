@@ -298,7 +298,7 @@ class ScoreTask final : public JudgementTask {
 
 Result<PreparedBatch> prepare_ranking(const ServingContext& serving, MemoryBudget& budget,
                                       const PrepareInput& in, const RerankRequest& request) {
-  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_ASSIGN(ChosenAdapter adapter, choose_model(serving.config, request.model));
   WEIR_TRY(check_reranks(serving.config));
   RankingFacts facts{.form = request.form,
                      .raw_scores = request.raw_scores,
@@ -320,6 +320,7 @@ Result<PreparedBatch> prepare_ranking(const ServingContext& serving, MemoryBudge
                        batch_text_bytes(text_bytes + results_bytes, kResultBytes + longest);
   WEIR_TRY(check_growing_memory(budget, request.document_field, bytes, "fewer documents"));
   PreparedBatch batch;
+  batch.adapter = std::move(adapter);
   WEIR_ASSIGN(batch.whole, lease(budget, in.caller, bytes));
   batch.task = std::make_unique<RankingTask>(serving.config, std::move(facts), documents);
   WEIR_TRY(add_prompts(serving, budget, in, request, batch));
@@ -343,11 +344,12 @@ Result<PreparedBatch> prepare_cohere_rerank(const ServingContext& serving, Memor
 Result<PreparedBatch> prepare_score(const ServingContext& serving, MemoryBudget& budget,
                                     const PrepareInput& in) {
   WEIR_ASSIGN(const RerankRequest request, parse_score(in.body));
-  WEIR_TRY(check_model(serving.config, request.model));
+  WEIR_ASSIGN(ChosenAdapter adapter, choose_model(serving.config, request.model));
   WEIR_TRY(check_reranks(serving.config));
   const size_t documents = request.documents.size();
   const size_t text_bytes = documents * kResultBytes;
   PreparedBatch batch;
+  batch.adapter = std::move(adapter);
   WEIR_ASSIGN(batch.whole,
               lease(budget, in.caller, text_bytes + batch_text_bytes(text_bytes, kResultBytes)));
   batch.task = std::make_unique<ScoreTask>(serving.config, in, documents);

@@ -52,6 +52,10 @@ struct Vec {
       if ((lanes >> i & 1) != 0) halves[i] = p[i];
     return load(halves);
   }
+  static Float load_bf16(const uint16_t* p) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
   // 16 of them.
   static void load_float8(const uint8_t* p, Float& low, Float& high) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));

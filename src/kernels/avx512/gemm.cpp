@@ -10,6 +10,7 @@ void fill_gemm(Ops& ops) {
   ops.gemm_quant_f32 = gemm_quant_f32;
   ops.gemm_float_f32 = gemm_float_f32;
   ops.gemm_float8_f32 = gemm_float8_f32;
+  ops.add_low_rank = add_low_rank;
 }
 
 void fill_gemm_in_order(Ops& ops) { ops.gemm_float8_f32 = gemm_float8_f32_in_order; }

@@ -31,4 +31,6 @@ void gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t x_stride,
 void gemm_float8_f32_in_order(const Float8Matrix& w, const float* x, int64_t x_stride,
                               const GemmRange& range, void* scratch);
 
+void add_low_rank(const LowRank& b, const float* t, int64_t t_stride, const GemmRange& range);
+
 }  // namespace weir::kernels::avx512

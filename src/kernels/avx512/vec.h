@@ -56,6 +56,11 @@ struct Vec {
   static Float load(const uint16_t* p, Mask m) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p));
   }
+  // The upper halves of floats.
+  static Float load_bf16(const uint16_t* p) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
   // 32 float8 e4m3 as halves (kFloat8Unit), widened.
   static void load_float8(const uint8_t* p, Float& low, Float& high) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

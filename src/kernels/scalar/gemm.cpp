@@ -83,6 +83,21 @@ void gemm_float8_f32(const Float8Matrix& w, const float* x, int64_t x_stride,
   }
 }
 
+void add_low_rank(const LowRank& b, const float* t, int64_t t_stride, const GemmRange& range) {
+  for (int32_t m = 0; m < range.rows; ++m) {
+    float* y = range.y + m * range.y_stride;
+    for (int32_t column = range.begin; column < range.end; ++column) {
+      const int64_t first =
+          int64_t{column / kBlockRows} * b.rank * kBlockRows + column % kBlockRows;
+      float s[4] = {0, 0, 0, 0};
+      for (int32_t r = 0; r < b.rank; ++r)
+        s[r % 4] = std::fma(t[m * t_stride + r],
+                            widen(b.type, b.blocks, first + int64_t{r} * kBlockRows), s[r % 4]);
+      y[column] += (s[0] + s[1]) + (s[2] + s[3]);
+    }
+  }
+}
+
 }  // namespace
 
 void fill_gemm(Ops& ops) {
@@ -91,6 +106,7 @@ void fill_gemm(Ops& ops) {
   ops.gemm_quant_f32 = gemm_quant_f32;
   ops.gemm_float_f32 = gemm_float_f32;
   ops.gemm_float8_f32 = gemm_float8_f32;
+  ops.add_low_rank = add_low_rank;
   ops.dequantise_row = dequantise_row;
   ops.widen_row = widen_row;
   ops.widen_float8_row = widen_float8_row;

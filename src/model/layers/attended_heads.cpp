@@ -1,5 +1,9 @@
 #include "model/layers/attended_heads.h"
 
+#include <array>
+
+#include "model/adapted_product.h"
+
 namespace weir::model {
 
 AttendedHeads AttendedHeads::bind(const LayerSource& source, int32_t width, int32_t together,
@@ -38,11 +42,14 @@ void AttendedHeads::project(const Pass& pass, const RowRange& rows,
     });
     pass.team.barrier(pass.member);
   }
+  Activations in = {
+      .x = pass.ws.at(x_), .forms = &pass.ws.at(forms_), .prompt_begin = pass.prompt_begin};
+  const std::array weights = {&o_};
+  prepare_adapters(pass, weights, in, rows);
+  in.prepared = 0;
   const auto start = pass.ws.groups.now(pass.reads != nullptr);
   {
     const trace::Scope scope(trace::Kind::kKernel, "o_proj");
-    const Activations in = {
-        .x = pass.ws.at(x_), .forms = &pass.ws.at(forms_), .prompt_begin = pass.prompt_begin};
     output_.project(pass, o_, in, rows, after);
   }
   pass.team.barrier(pass.member);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "model/adapted_product.h"
 #include "model/layers/state_piece.h"
 
 namespace weir::model {
@@ -124,6 +125,8 @@ void AttentionLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 
 // Q, K and V of all rows: what a row attends to may be in its own step.
 void AttentionLayer::project_all(const Pass& pass) const {
+  const std::array weights = {&q_, &k_, &v_, &gate_};
+  prepare_adapters(pass, weights, input(pass), pass.all_rows());
   project(pass);
   pass.team.barrier(pass.member);
   if (state_ >= 0) convolve_all(pass);
@@ -193,15 +196,19 @@ kernels::NextWeights AttentionLayer::first_weights(const Pass& pass) const {
   return shares(pass).first_weights(pass.member, 0);
 }
 
+Activations AttentionLayer::input(const Pass& pass) {
+  return {.x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
+}
+
 void AttentionLayer::project(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "qkv_proj");
-  const Activations in = {
-      .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
   const std::array weights = {&q_, &k_, &v_, &gate_};
   const std::array outputs = {pass.ws.at(projected_), pass.ws.at(keys_), pass.ws.at(values_),
                               pass.ws.at(gates_)};
   const auto compute = [&](const ColumnRange& columns, const kernels::NextWeights& next) {
     const Linear& weight = *weights[columns.weight];
+    Activations in = input(pass);
+    in.prepared = static_cast<int32_t>(columns.weight);
     const kernels::GemmRange range = {.rows = pass.rows(),
                                       .begin = columns.begin,
                                       .end = columns.end,

@@ -33,6 +33,8 @@ class AttentionLayer final : public Layer {
   void ask_scratch(ScratchPlan& scratch);
   ColumnShares<4> shares(const Pass& pass) const;
   void project_all(const Pass& pass) const;
+  // Of Q, K, V and gates.
+  static Activations input(const Pass& pass);
   void project(const Pass& pass) const;
   void convolve_all(const Pass& pass) const;
   void convolve(const Pass& pass, const BatchSlice& slice, int32_t head) const;

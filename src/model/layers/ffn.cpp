@@ -1,7 +1,10 @@
 #include "model/layers/ffn.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "model/adapted_product.h"
 
 namespace weir::model {
 
@@ -55,7 +58,7 @@ void FfnWeights::activate(const Pass& pass, const Activations& in, const Rows& r
                         .columns = range.end - range.begin},
                        out.prompt_begin);
   };
-  if (down.reads_floats() || finishes_rows()) {
+  if (keeps_floats(pass)) {
     const kernels::GemmRange range = {.index = rows.index,
                                       .rows = rows.count,
                                       .begin = columns.begin,
@@ -93,8 +96,10 @@ void FfnWeights::activate_range(const Pass& pass, const Activations& in, const R
     range.y = spare;
   }
   if (!spec.up_by_token) {
+    Activations of_up = in;
+    if (spec.gated && in.prepared >= 0) ++of_up.prepared;
     range.next = after;
-    multiply(pass, up, in, range);
+    multiply(pass, up, of_up, range);
     add_bias(pass.ops, up, range);
   }
   if (spec.linear || spec.gate_cut) return;
@@ -151,7 +156,7 @@ InnerBuffers InnerBuffers::ask(ScratchPlan& scratch, std::span<const FfnWeights>
   bool floats = false;
   uint8_t forms = 0;
   for (const FfnWeights& ffn : networks) {
-    floats |= !ffn.down.int8 || ffn.finishes_rows();
+    floats |= !ffn.down.int8 || ffn.finishes_rows() || ffn.down.target >= 0;
     forms |= ffn.down.forms();
   }
   const int64_t width = networks[0].spec.width;
@@ -193,6 +198,9 @@ void FfnLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 }
 
 void FfnLayer::compute(const Pass& pass, const RowRange&, const kernels::NextWeights& after) const {
+  const std::array weights = {&ffn_.first(), &ffn_.up};
+  prepare_adapters(pass, std::span(weights).first(ffn_.spec.gated ? 2 : 1), input(pass),
+                   pass.all_rows());
   activate(pass);
   pass.team.barrier(pass.member);
   if (ffn_.finishes_rows()) {
@@ -214,10 +222,17 @@ kernels::NextWeights FfnLayer::first_weights(const Pass& pass) const {
   return ffn_.first_weights(columns);
 }
 
+// Of gate and up, which adapters have prepared.
+Activations FfnLayer::input(const Pass& pass) {
+  return {.x = pass.normed(),
+          .forms = &pass.normed_forms(),
+          .prompt_begin = pass.prompt_begin,
+          .prepared = 0};
+}
+
 void FfnLayer::activate(const Pass& pass) const {
   const trace::Scope scope(trace::Kind::kKernel, "gate_up_proj");
-  const Activations in = {
-      .x = pass.normed(), .forms = &pass.normed_forms(), .prompt_begin = pass.prompt_begin};
+  const Activations in = input(pass);
   const FfnWeights::Inner out = inner_.at(pass);
   FfnWeights::Rows rows = {.count = pass.rows()};
   if (ffn_.spec.up_by_token) {
@@ -231,9 +246,12 @@ void FfnLayer::activate(const Pass& pass) const {
 }
 
 void FfnLayer::project_down(const Pass& pass, const kernels::NextWeights& after) const {
-  const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   const FfnWeights::Inner at = inner_.at(pass);
-  const Activations inner = {.x = at.hidden, .forms = at.forms, .prompt_begin = pass.prompt_begin};
+  const Activations inner = {
+      .x = at.hidden, .forms = at.forms, .prompt_begin = pass.prompt_begin, .prepared = 0};
+  const std::array weights = {&ffn_.down};
+  prepare_adapters(pass, weights, inner, pass.all_rows());
+  const trace::Scope scope(trace::Kind::kKernel, "down_proj");
   output_.project(pass, ffn_.down, inner, pass.all_rows(), after);
 }
 

@@ -62,6 +62,10 @@ struct FfnWeights {
   kernels::NextWeights first_weights(const ColumnRange& columns) const;
 
  private:
+  // Floats are read later, or an adapter of some row may read them.
+  bool keeps_floats(const Pass& pass) const {
+    return down.reads_floats() || finishes_rows() || (pass.adapted && down.target >= 0);
+  }
   void cut_rows(const Pass& pass, const Inner& out, int32_t begin, int32_t end) const;
   // Writes the activated columns to out.y, as floats; `spare` has its shape.
   void activate_range(const Pass& pass, const Activations& in, const Rows& rows,
@@ -93,6 +97,7 @@ class FfnLayer final : public Layer {
   LayerFacts facts() const override;
 
  private:
+  static Activations input(const Pass& pass);
   void activate(const Pass& pass) const;
   void project_down(const Pass& pass, const kernels::NextWeights& after) const;
   ColumnShares<1> inner_shares(const Pass& pass) const;

@@ -47,6 +47,16 @@ struct Head::Chunk {
     }
   }
 
+  // Which row of the pass each of its rows is.
+  std::array<int32_t, kLogitRowsMax> pass_rows(std::span<const Wanted> wanted) const {
+    std::array<int32_t, kLogitRowsMax> out{};
+    for (const Part& part : std::span(parts).first(static_cast<size_t>(count)))
+      for (int32_t i = 0; i < part.rows; ++i)
+        out[static_cast<size_t>(part.place + i)] =
+            wanted[static_cast<size_t>(part.wanted)].row_begin + part.first + i;
+    return out;
+  }
+
  private:
   void add(int32_t part_rows) {
     parts[static_cast<size_t>(count++)] = {
@@ -64,7 +74,7 @@ Head::Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embeddi
       softcap_(spec.logit_softcap) {
   const bool stored = binder.has_weight(kWholeModel, "lm_head");
   if (spec.tied_head && !(spec.tied_unless_stored && stored)) {
-    weight_ = embedding.weight();
+    weight_ = binder.shared(embedding.weight(), "lm_head");
     binder.ignore(kWholeModel, "lm_head");  // Some files repeat the embedding under this name.
   } else {
     weight_ =
@@ -81,11 +91,14 @@ void Head::scale_columns(const kernels::GemmRange& range) const {
       range.y[row * range.y_stride + c] *= row_scales_[c];
 }
 
-void Head::compute_logits(const Pass& pass, int32_t first, int32_t rows) const {
+void Head::compute_logits(const Pass& pass, int32_t first, const Chunk& chunk) const {
   const trace::Scope scope(trace::Kind::kKernel, "lm_head");
   const Workspace& ws = pass.ws;
+  const int32_t rows = chunk.rows;
+  const auto pass_rows = chunk.pass_rows(pass.batch.wanted);
   // Few rows: in int8 whether they end a prompt or not.
-  const Activations in = {.x = ws.normed, .forms = &ws.normed_forms};
+  const Activations in = {
+      .x = ws.normed, .forms = &ws.normed_forms, .pass_rows = pass_rows.data()};
   // The rows of this chunk among all that were normalised.
   std::array<int32_t, kLogitRowsMax> index;
   for (int32_t i = 0; i < rows; ++i) index[static_cast<size_t>(i)] = first + i;
@@ -188,7 +201,7 @@ void Head::forward(const Pass& pass, const Layer& last) const {
   Chunk chunk;
   for (int32_t first = 0; first < logits; first += chunk.rows) {
     chunk.take(wanted);
-    compute_logits(pass, first, chunk.rows);
+    compute_logits(pass, first, chunk);
     pass.team.barrier(pass.member);
     give_logits(pass, chunk);
     pass.team.barrier(pass.member);

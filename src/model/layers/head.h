@@ -39,7 +39,7 @@ class Head {
                       int32_t end) const;
   void give_hidden(const Pass& pass, int32_t logits) const;
   void scale_columns(const kernels::GemmRange& range) const;
-  void compute_logits(const Pass& pass, int32_t first, int32_t rows) const;
+  void compute_logits(const Pass& pass, int32_t first, const Chunk& chunk) const;
   void give_logits(const Pass& pass, const Chunk& chunk) const;
 
   Linear weight_;

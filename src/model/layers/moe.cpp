@@ -97,7 +97,7 @@ void MoeLayer::enter(const Pass& pass, int32_t begin, int32_t end) const {
 void MoeLayer::route(const Pass& pass, int32_t begin, int32_t end) const {
   const trace::Scope scope(trace::Kind::kKernel, "router");
   choose_rows(pass, begin, end, routes_.at(pass));
-  const Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
+  const Activations in = {.x = pass.normed(), .first_row = begin};
   const int32_t rows = end - begin;
   if (spec_.shared_gate) {
     float* weight = pass.ws.at(shared_weight_) + begin;
@@ -132,9 +132,9 @@ const int32_t* MoeLayer::given_experts(const Pass& pass, int32_t row) const {
 
 // What this router makes of Pass::normed().
 void MoeLayer::choose_rows(const Pass& pass, int32_t begin, int32_t end, const Routes& to) const {
-  Activations in = {.x = pass.normed() + int64_t{begin} * hidden_};
+  Activations in = {.x = pass.normed(), .first_row = begin};
   if (router_norm_ != nullptr) {
-    in.x = to.input + int64_t{begin} * hidden_;
+    in.x = to.input;
     for (int64_t row = begin; row < end; ++row)
       pass.ops.rms_norm(pass.ws.residual.row(row), router_norm_, spec_.router.norm_eps, hidden_,
                         to.input + row * hidden_);
@@ -322,6 +322,7 @@ void MoeLayer::project_down(const Pass& pass, const Group& group,
       const int32_t e = p.active[place];
       in.first_row = p.begin[e];
       in.prompt_begin = p.prompt_begin[e];
+      in.pass_rows = p.row + p.begin[e];
       range.rows = p.rows_of(e);
       range.y = pass.ws.at(expert_out_) + int64_t{p.begin[e]} * hidden_;
     }

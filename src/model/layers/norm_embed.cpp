@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "model/adapted_product.h"
 
 namespace weir::model {
 
@@ -165,6 +166,7 @@ void Embedding::embed(const Pass& pass, int32_t row, int32_t token) const {
   CHECK(token >= 0 && token < weight_.n);
   float* out = pass.ws.residual.begin_row(row);
   read_row(pass.ops, weight_, token, out);
+  if (pass.adapted) adapt_embedding(pass, weight_, row, token, out);
   if (scale_ != 1) pass.ops.scale(scale_, weight_.k, out);
 }
 

@@ -97,7 +97,9 @@ describe("ollama", () => {
   });
 
   test("abort", async () => {
-    const stream = await client.generate({ model, prompt: "Once", raw: true, stream: true, options: { num_predict: 1500 } });
+    // Megabytes, more than buffers hold: it cannot all be here before it is told to end.
+    const stream = await client.generate({ model, prompt: "Once", raw: true, stream: true, logprobs: true, top_logprobs: 20,
+                                           options: { num_predict: 1500 } });
     await assert.rejects(async () => {
       for await (const part of stream) if (part) stream.abort();
     }, { name: "AbortError" });

@@ -1,0 +1,273 @@
+// Which models there are: requests get theirs here, loaded first where it is not; lists of them,
+// orders to load and to unload, and events of their states.
+#include <chrono>
+#include <utility>
+
+#include "api/anthropic/message_error.h"
+#include "api/anthropic/model_pages.h"
+#include "api/api_impl.h"
+#include "api/models/model_orders.h"
+#include "api/ollama/error.h"
+#include "api/ollama/names.h"
+#include "api/pages/model_pages.h"
+#include "api/serving/model_name.h"
+#include "base/json.h"
+#include "base/metrics.h"
+
+namespace weir::api {
+
+namespace {
+
+// A request that asks for events and has waited so long for its model hears that it is alive;
+// proxies give up on what says nothing for longer.
+constexpr auto kSilentWait = std::chrono::seconds(10);
+constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
+// Listeners of /models/sse, at most: pages that people look at.
+constexpr size_t kListenersMax = 64;
+
+bool autoload(const net::HttpRequest& request) {
+  const std::string value = query_value(request.query, "autoload");
+  return value != "false" && value != "0";
+}
+
+// The answer to an order, whenever it comes.
+std::function<void(Result<void>)> success_of(const ExchangePtr& exchange) {
+  exchange->responder().on_closed([weak = std::weak_ptr(exchange)] {
+    if (const ExchangePtr left = weak.lock()) left->abandon();
+  });
+  return [exchange](const Result<void>& done) {
+    if (exchange->responder().closed()) return;
+    if (!done) return exchange->respond_error(done.error());
+    exchange->respond_json("{\"success\":true}");
+  };
+}
+
+}  // namespace
+
+void Api::Impl::with_model(const ExchangePtr& exchange, WithModel then, bool events) {
+  // What a request calls the only model is looked at with its other fields.
+  if (registry.only_one()) {
+    registry.lease({}, true, [&](Result<ModelLease> lease) {
+      if (!lease) return exchange->respond_error(lease.error());
+      take_model(exchange, *std::move(lease), then);
+    });
+    return;
+  }
+  struct Asked {
+    AskedModel model;
+    std::string body;
+  };
+  in_pool<Asked>(
+      exchange,
+      [ollama =
+           ollama::is_ollama_path(exchange->request().path)](std::string& body) -> Result<Asked> {
+        WEIR_ASSIGN(AskedModel model, model_of_body(body));
+        if (ollama) model.name = std::string(ollama::bare_name(model.name));
+        return Asked{std::move(model), std::move(body)};
+      },
+      [this, exchange, events, then = std::move(then)](Result<Asked> asked) mutable {
+        if (!asked) return exchange->respond_error(asked.error());
+        exchange->put_body(std::move(asked->body));
+        wait_for_model(exchange, asked->model.name, events && asked->model.stream, std::move(then));
+      });
+}
+
+void Api::Impl::wait_for_model(const ExchangePtr& exchange, const std::string& name, bool events,
+                               WithModel then) {
+  // A body that waits takes memory as one that is prepared does.
+  auto memory = lease_body(exchange, exchange->request().body);
+  if (!memory) return;
+  const auto held = std::make_shared<MemoryLease>(std::move(*memory));
+  const auto called = std::make_shared<bool>(false);
+  const uint64_t waiter = registry.lease(
+      name, autoload(exchange->request()),
+      [this, exchange, held, called, then = std::move(then)](Result<ModelLease> lease) {
+        *called = true;
+        *held = {};
+        const size_t before = waiting.size();
+        std::erase_if(waiting, [&](const Waiting& w) { return w.exchange == exchange; });
+        if (exchange->responder().closed()) return exchange->abandon();
+        if (!lease) return exchange->respond_error(lease.error());
+        if (waiting.size() < before) exchange->arrive_now();
+        take_model(exchange, *std::move(lease), then);
+      });
+  if (*called) return;
+  waiting.push_back({exchange, waiter, events, sched::Clock::now()});
+  exchange->responder().on_closed([this, waiter, weak = std::weak_ptr(exchange)] {
+    const ExchangePtr left = weak.lock();
+    if (!left) return;
+    registry.leave(waiter);
+    std::erase_if(waiting, [&](const Waiting& w) { return w.waiter == waiter; });
+    left->abandon();
+  });
+}
+
+void Api::Impl::take_model(const ExchangePtr& exchange, ModelLease lease, const WithModel& then) {
+  const size_t number = lease.model();
+  const auto use = std::make_shared<const ModelUse>(ModelUse{std::move(lease), served[number]});
+  exchange->hold(use);
+  then(use);
+}
+
+// Once a second.
+void Api::Impl::keep_waiting() {
+  const sched::Clock::time_point now = sched::Clock::now();
+  for (Waiting& one : waiting) {
+    if (!one.events || now - one.told < kSilentWait || one.exchange->responder().closed()) continue;
+    one.told = now;
+    one.exchange->start_stream(kEvents);
+    one.exchange->responder().write(": the model is being loaded\n\n");
+  }
+}
+
+Result<size_t> Api::Impl::find_model(std::string_view name) const {
+  if (!registry.only_one()) return registry.find(name);
+  WEIR_TRY(check_model(served[0]->config, name));
+  return size_t{0};
+}
+
+std::shared_ptr<ServedModel> Api::Impl::first_loaded() const {
+  for (const std::shared_ptr<ServedModel>& model : served)
+    if (model) return model;
+  return nullptr;
+}
+
+std::shared_ptr<ServedModel> Api::Impl::asked_model(const ExchangePtr& exchange) {
+  if (registry.only_one()) return served[0];
+  const std::string name = query_value(exchange->request().query, "model");
+  if (name.empty()) {
+    if (auto first = first_loaded()) return first;
+    exchange->respond_error(
+        Error{ErrorCode::kUnavailable, "No model is loaded.", {}, "model_not_loaded"});
+    return nullptr;
+  }
+  const Result<size_t> found = registry.find(name);
+  if (found && served[*found]) return served[*found];
+  exchange->respond_error(found ? Error{ErrorCode::kUnavailable,
+                                        "The model '" + name + "' is not loaded.", "model",
+                                        "model_not_loaded"}
+                                : found.error());
+  return nullptr;
+}
+
+pages::ModelLine Api::Impl::line_of(size_t number) const {
+  const std::shared_ptr<ServedModel>& model = served[number];
+  return {.status = registry.status(number),
+          .config = model ? &model->config : nullptr,
+          .tokens_max = model ? model->tokens_max() : 0};
+}
+
+void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
+  std::vector<pages::ModelLine> lines;
+  for (size_t i = 0; i < registry.count(); ++i) lines.push_back(line_of(i));
+  if (!anthropic::speaks_anthropic(exchange->request()))
+    return exchange->respond_json(pages::models_page(lines));
+  std::vector<anthropic::ListedModel> listed;
+  for (const pages::ModelLine& line : lines)
+    listed.push_back({line.status.id, line.status.created});
+  exchange->respond_json(anthropic::models_page(listed, exchange->request().query));
+}
+
+void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& params) {
+  const std::string& id = params["id"];
+  const Result<size_t> number = find_model(id);
+  if (!number) return exchange->respond_error(number.error());
+  const pages::ModelLine line = line_of(*number);
+  exchange->respond_json(anthropic::speaks_anthropic(exchange->request())
+                             ? anthropic::model_page({id, line.status.created})
+                             : pages::model_page(line, id));
+}
+
+void Api::Impl::load_model(const ExchangePtr& exchange, const net::RouteParams&) {
+  const Result<LoadOrder> order = parse_load(exchange->request().body);
+  if (!order) return exchange->respond_error(order.error());
+  registry.load(order->model, order->options, success_of(exchange));
+}
+
+void Api::Impl::unload_model(const ExchangePtr& exchange, const net::RouteParams&) {
+  const Result<UnloadOrder> order = parse_unload(exchange->request().body);
+  if (!order) return exchange->respond_error(order.error());
+  registry.unload(order->model, order->force, success_of(exchange));
+}
+
+// All states first, then each change. A listener that does not read is dropped.
+void Api::Impl::model_events(const ExchangePtr& exchange, const net::RouteParams&) {
+  if (draining)
+    return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
+  if (listening.size() >= kListenersMax)
+    return exchange->respond_error(
+        Error{ErrorCode::kOverloaded,
+              "Expected at most " + std::to_string(kListenersMax) +
+                  " clients that listen to the models' states; try again later."});
+  exchange->start_stream(kEvents);
+  std::string states;
+  for (const ModelStatus& status : registry.list()) states += pages::status_event(status);
+  exchange->responder().write(states);
+  const uint64_t number =
+      registry.listen([this, weak = std::weak_ptr(exchange)](const ModelStatus& status) {
+        const ExchangePtr listener = weak.lock();
+        if (!listener || listener->responder().closed()) return;
+        if (listener->responder().queued_bytes() <= config.stream_pause_bytes)
+          return listener->responder().write(pages::status_event(status));
+        forget_listener(*listener);
+        listener->end_stream();
+      });
+  listening.push_back({exchange, number});
+  exchange->responder().on_closed([this, weak = std::weak_ptr(exchange)] {
+    const ExchangePtr left = weak.lock();
+    if (!left) return;
+    forget_listener(*left);
+    left->abandon();
+  });
+}
+
+void Api::Impl::forget_listener(const Exchange& exchange) {
+  std::erase_if(listening, [&](const Listening& one) {
+    if (one.exchange.get() != &exchange) return false;
+    registry.forget(one.number);
+    return true;
+  });
+}
+
+// Listeners hear that the connection lives, and at the end that it is over.
+void Api::Impl::keep_listening() {
+  const sched::Clock::time_point now = sched::Clock::now();
+  if (now - listeners_told < kSilentWait) return;
+  listeners_told = now;
+  for (const Listening& one : listening)
+    if (!one.exchange->responder().closed()) one.exchange->responder().write(": \n\n");
+}
+
+void Api::Impl::end_listening() {
+  for (const Listening& one : std::exchange(listening, {})) {
+    registry.forget(one.number);
+    if (!one.exchange->responder().closed()) one.exchange->end_stream();
+  }
+}
+
+void Api::Impl::render_models(std::string& out) const {
+  const std::vector<ModelStatus> all = registry.list();
+  const auto each = [&](std::string_view name, std::string_view help, auto value) {
+    for (size_t i = 0; i < all.size(); ++i)
+      render(out, name, i == 0 ? help : "", MetricType::kGauge, static_cast<double>(value(i)),
+             metric_label("model", all[i].id));
+  };
+  const auto engine = [&](auto figure) {
+    return [this, figure](size_t i) {
+      return served[i] ? figure(served[i]->config.engine->stats()) : 0.0;
+    };
+  };
+  each("weir_model_loaded", "Whether a model is loaded.",
+       [&](size_t i) { return all[i].state == ModelState::kLoaded ? 1 : 0; });
+  each("weir_model_leases", "Requests that use a model.", [&](size_t i) { return all[i].leases; });
+  each("weir_model_bytes", "Memory that is planned for a model.",
+       [&](size_t i) { return all[i].bytes; });
+  each("weir_model_running", "Sequences that run.",
+       engine([](const sched::EngineStats& of) { return of.running.value(); }));
+  each("weir_model_waiting", "Sequences that wait.",
+       engine([](const sched::EngineStats& of) { return of.waiting.value(); }));
+  each("weir_model_kv_usage", "Keys and values in use; 1 means full.",
+       engine([](const sched::EngineStats& of) { return of.kv_usage.value(); }));
+}
+
+}  // namespace weir::api

@@ -1,0 +1,45 @@
+// The bodies of /models/load and /models/unload, and what in any body names a model.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/models/model_status.h"
+#include "api/reference/endpoint_table.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace weir::api {
+
+struct LoadOrder {
+  std::string model;
+  LoadOptions options;
+};
+struct UnloadOrder {
+  std::string model;
+  bool force = false;
+};
+
+Result<LoadOrder> parse_load(std::string_view body);
+Result<UnloadOrder> parse_unload(std::string_view body);
+std::vector<FieldDoc> load_fields();
+std::vector<FieldDoc> unload_fields();
+
+// Ollama's form of a time: seconds as a number, or "90", "90s", "5m", "1h", "1h30m"; negative: for
+// ever. `path` names the field in errors.
+Result<int64_t> keep_alive_seconds(std::string_view path, JsonValue value);
+
+// What a request's body says before it is known whose model reads the rest.
+struct AskedModel {
+  std::string name;     // Empty: it names none.
+  bool stream = false;  // It asks for events.
+};
+Result<AskedModel> model_of_body(std::string_view body);
+
+// The value of ?name= in a query, decoded; empty: it is not there.
+std::string query_value(std::string_view query, std::string_view name);
+
+}  // namespace weir::api

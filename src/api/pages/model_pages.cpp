@@ -1,0 +1,122 @@
+#include "api/pages/model_pages.h"
+
+#include "api/pages/adapter_pages.h"
+#include "base/json.h"
+
+namespace weir::api::pages {
+
+namespace {
+
+// In llama-server's four words.
+std::string_view value_of(ModelState state) {
+  switch (state) {
+    case ModelState::kUnloaded:
+      return "unloaded";
+    case ModelState::kDownloading:
+      return "downloading";
+    case ModelState::kQueued:
+    case ModelState::kLoading:
+      return "loading";
+    case ModelState::kLoaded:
+    case ModelState::kDraining:
+      return "loaded";
+  }
+  return {};
+}
+
+void write_status(JsonWriter& json, const ModelStatus& status) {
+  json.begin_object().field("value", value_of(status.state));
+  if (status.progress >= 0) json.field("progress", status.progress);
+  if (!status.failure.empty()) json.field("failed", true).field("message", status.failure);
+  json.end_object();
+}
+
+void write_names(JsonWriter& json, const ModelLine& line) {
+  // llama-server's list has all names that a person gave, the id too.
+  if (line.config != nullptr ? line.config->given_names.empty() : line.status.aliases.empty())
+    return;
+  json.key("aliases").begin_array();
+  for (const std::string& name :
+       line.config != nullptr ? line.config->given_names : line.status.aliases)
+    json.value(name);
+  json.end_array();
+}
+
+void write_facts(JsonWriter& json, const ModelLine& line) {
+  const ApiConfig& config = *line.config;
+  json.key("meta").begin_object();  // llama.cpp's.
+  json.field("n_vocab", config.vocab_size).field("n_ctx", line.tokens_max);
+  json.field("n_ctx_train", config.facts.context_trained);
+  json.field("n_embd", config.facts.hidden_size);
+  json.field("n_params", config.facts.parameters).field("size", config.facts.bytes);
+  json.field("ftype", config.facts.formats).end_object();
+}
+
+void write_model(JsonWriter& json, const ModelLine& line, std::string_view id) {
+  json.begin_object().field("id", id);
+  write_names(json, line);
+  json.field("object", "model");
+  json.field("created", line.status.created).field("owned_by", "weir");
+  // vLLM's name; Continue reads it.
+  if (line.config != nullptr) json.field("max_model_len", line.tokens_max);
+  if (id != line.status.id) json.field("root", line.status.id);
+  write_status(json.key("status"), line.status);
+  json.key("architecture").begin_object();
+  for (const char* name : {"input_modalities", "output_modalities"})
+    json.key(name).begin_array().value("text").end_array();
+  json.end_object();
+  json.field("pinned", line.status.pinned);
+  if (line.status.expires_at > 0) json.field("expires_at", line.status.expires_at);
+  if (line.config != nullptr) write_facts(json, line);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string model_page(const ModelLine& line, std::string_view id) {
+  std::string body;
+  JsonWriter json(body);
+  const auto adapter = line.config != nullptr && line.config->adapters != nullptr
+                           ? line.config->adapters->find(id)
+                           : std::nullopt;
+  if (adapter)
+    write_adapter(json, *line.config, *adapter, line.tokens_max);
+  else
+    write_model(json, line, id);
+  return body;
+}
+
+std::string models_page(std::span<const ModelLine> lines) {
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().field("object", "list").key("data").begin_array();
+  // Not the aliases: a list to choose from has each model once.
+  for (const ModelLine& line : lines) {
+    write_model(json, line, line.status.id);
+    if (line.config == nullptr || line.config->adapters == nullptr) continue;
+    for (const ServedAdapter& adapter : line.config->adapters->list())
+      write_adapter(json, *line.config, adapter, line.tokens_max);
+  }
+  json.end_array().end_object();
+  return body;
+}
+
+std::string status_event(const ModelStatus& status) {
+  std::string out = "data: ";
+  JsonWriter json(out);
+  json.begin_object().field("model", status.id);
+  const bool pulls = status.state == ModelState::kDownloading && status.progress >= 0;
+  json.field("event", pulls ? "download_progress" : "model_status");
+  json.key("data");
+  if (pulls) {
+    constexpr int32_t kAll = 100;  // Per cent.
+    json.begin_object().key(status.id).begin_object();
+    json.field("done", status.progress).field("total", kAll).end_object().end_object();
+  } else {
+    write_status(json, status);
+  }
+  json.end_object();
+  return out + "\n\n";
+}
+
+}  // namespace weir::api::pages
