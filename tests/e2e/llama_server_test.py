@@ -58,13 +58,16 @@ class LlamaServer(unittest.TestCase):
         self.assertEqual(self.server.get("/models"), self.server.get("/v1/models"))
 
     def test_the_first_page(self):
-        status, headers, page = self.server.request("GET", "/", headers={"Accept": "text/html"})
-        self.assertEqual((status, headers["content-type"]), (200, "text/html; charset=utf-8"))
-        for link in ("/openapi.json", "/health", "/metrics", "/props"):
-            self.assertIn(f'href="{link}"', page.decode())
-            self.server.get(link)
-        status, _, body = self.server.request("HEAD", "/")
-        self.assertEqual((status, body), (200, b""))
+        with Server("--ui", "off") as plain:
+            for server in (self.server, plain):
+                status, headers, page = server.request("GET", "/", headers={"Accept": "text/html"})
+                self.assertEqual((status, headers["content-type"]), (200, "text/html; charset=utf-8"))
+                self.assertEqual(b"/ui/" in page, server is self.server, "the web page, unless it is off")
+                status, _, body = server.request("HEAD", "/")
+                self.assertEqual((status, body), (200, b""))
+            for link in ("/openapi.json", "/health", "/metrics", "/props"):
+                self.assertIn(f'href="{link}"'.encode(), page)
+                plain.get(link)
 
     def ask(self, **fields):
         answer = self.server.post("/v1/completions", {"prompt": PROMPT, "temperature": 0, "max_tokens": 12,
