@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/json.h"
 #include "card/adapter_card.h"
 #include "card/gguf.h"
 #include "kernels/cpu_ops.h"
 #include "model/adapter.h"
+#include "safetensors_data.h"
 
 namespace {
 
@@ -27,19 +27,6 @@ constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kHeaderBytesMax = size_t{1} << 18;
 constexpr size_t kDataBytesMax = size_t{1} << 20;
 constexpr int64_t kBytesMax = int64_t{4} << 20;
-
-// Where the last tensor ends, so that headers need not agree with a length of their own.
-size_t data_bytes(std::string_view header) {
-  const auto doc = weir::JsonDoc::parse(header, 16);
-  weir::JsonObject root;
-  if (!doc || doc->root().get(root) != simdjson::SUCCESS) return 0;
-  uint64_t end = 0;
-  for (const auto field : root) {
-    uint64_t one = 0;
-    if (field.value["data_offsets"].at(1).get(one) == simdjson::SUCCESS) end = std::max(end, one);
-  }
-  return std::min<uint64_t>(end, kDataBytesMax);
-}
 
 // Of two widths, so that shapes can be wrong; all numbers are 1.
 std::vector<AdapterTarget> targets() {
@@ -106,7 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const uint64_t length = rest.size();
     file.assign(reinterpret_cast<const char*>(&length), kLengthBytes);
     file += rest;
-    file.resize(file.size() + data_bytes(rest));
+    file.resize(file.size() + weir::safetensors_data_bytes(rest, kDataBytesMax));
   }
   const auto card = weir::card::AdapterCard::read(
       config, weir::FileView::borrow("fuzz", std::as_bytes(std::span(file))));

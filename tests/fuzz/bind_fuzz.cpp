@@ -10,30 +10,17 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/json.h"
 #include "base/thread_team.h"
 #include "card/model_card.h"
 #include "kernels/cpu_ops.h"
 #include "model/decoder.h"
+#include "safetensors_data.h"
 
 namespace {
 
 constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kHeaderBytesMax = size_t{1} << 20;
 constexpr size_t kDataBytesMax = size_t{4} << 20;
-
-// Where the last tensor ends, so that headers need not agree with a length of their own.
-size_t data_bytes(std::string_view header) {
-  const auto doc = weir::JsonDoc::parse(header, 16);
-  weir::JsonObject root;
-  if (!doc || doc->root().get(root) != simdjson::SUCCESS) return 0;
-  uint64_t end = 0;
-  for (const auto field : root) {
-    uint64_t one = 0;
-    if (field.value["data_offsets"].at(1).get(one) == simdjson::SUCCESS) end = std::max(end, one);
-  }
-  return std::min<uint64_t>(end, kDataBytesMax);
-}
 
 // The file's bytes in front of data that stay zero.
 std::span<const std::byte> checkpoint(std::string_view header) {
@@ -42,7 +29,7 @@ std::span<const std::byte> checkpoint(std::string_view header) {
   std::byte* begin = memory.data() + kHeaderBytesMax - header.size();
   std::memcpy(begin, &length, kLengthBytes);
   std::memcpy(begin + kLengthBytes, header.data(), header.size());
-  return {begin, kLengthBytes + header.size() + data_bytes(header)};
+  return {begin, kLengthBytes + header.size() + weir::safetensors_data_bytes(header, kDataBytesMax)};
 }
 
 // What an error says of any input: that of an unknown architecture lists those there are.

@@ -1,5 +1,5 @@
-// A stage: turns by the team's time, whoever has work; engines on it answer as they do alone, while
-// others come and go.
+// A stage: the engines that have work take turns by the team's time; an engine on it answers as it
+// does alone, after other engines have come and gone.
 #include "sched/stage.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The tests' own: it goes on while somebody computes.
+// A clock of the tests' own: an actor that computes moves it on.
 Stage::Clock::time_point g_now{};
 
 // Computes for so long in a turn, as long as it has any.

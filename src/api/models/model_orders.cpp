@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "api/request/json_fields.h"
+#include "api/request/keep_alive.h"
 #include "api/request/request_field.h"
 #include "net/routes.h"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr double kBytesMax = 1e15;
 constexpr double kTokensMax = 1e9;
 // A hundred years: beyond, a sum of times could overflow.
-constexpr int64_t kSecondsMax = int64_t{100} * 366 * 86400;
+constexpr double kSecondsMax = 100.0 * 366 * 86400;
 
 template <class Order>
 struct Row {
@@ -66,7 +66,9 @@ constexpr auto kLoadRows = std::to_array<Row<LoadOrder>>({
     {"keep_alive", "number or string",
      "How long it stays after its last use: seconds, or \"5m\"; negative: for ever.",
      [](std::string_view path, JsonValue value, LoadOrder& out) -> Result<void> {
-       WEIR_ASSIGN(out.options.keep_alive, keep_alive_seconds(path, value));
+       WEIR_ASSIGN(const double seconds, keep_alive_of(path, value));
+       // Whole ones: half a second is not at once, which 0 means.
+       out.options.keep_alive = static_cast<int64_t>(std::ceil(std::min(seconds, kSecondsMax)));
        return {};
      }},
 });
@@ -103,37 +105,6 @@ std::vector<FieldDoc> docs_of(const Rows& rows) {
   return docs;
 }
 
-// "1h30m" in seconds; none: it is no such text.
-std::optional<int64_t> duration(std::string_view text) {
-  const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
-  if (text.empty()) return std::nullopt;
-  double total = 0;
-  const std::string_view whole = text;
-  while (!text.empty()) {
-    double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || number < 0 || !std::isfinite(number)) return std::nullopt;
-    const bool alone = text.size() == whole.size() && end == text.data() + text.size();
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
-    const size_t letters = std::min(text.find_first_of("0123456789."), text.size());
-    const std::string_view unit = text.substr(0, letters);
-    text.remove_prefix(letters);
-    if (unit == "h")
-      total += number * 3600;
-    else if (unit == "m")
-      total += number * 60;
-    else if (unit == "ms")
-      total += number / 1000;
-    else if (unit == "s" || alone)
-      total += number;
-    else
-      return std::nullopt;
-  }
-  const double seconds = std::min(total, static_cast<double>(kSecondsMax));
-  return negative ? -1 : static_cast<int64_t>(seconds);
-}
-
 }  // namespace
 
 Result<LoadOrder> parse_load(std::string_view body) { return parse<LoadOrder>(kLoadRows, body); }
@@ -145,21 +116,6 @@ Result<UnloadOrder> parse_unload(std::string_view body) {
 std::vector<FieldDoc> load_fields() { return docs_of(kLoadRows); }
 
 std::vector<FieldDoc> unload_fields() { return docs_of(kUnloadRows); }
-
-Result<int64_t> keep_alive_seconds(std::string_view path, JsonValue value) {
-  double number = 0;
-  if (value.get(number) == simdjson::SUCCESS)
-    return number < 0 ? -1
-                      : static_cast<int64_t>(std::min(number, static_cast<double>(kSecondsMax)));
-  std::string_view text;
-  if (value.get(text) == simdjson::SUCCESS)
-    if (const auto seconds = duration(text)) return *seconds;
-  return fail(ErrorCode::kInvalid,
-              std::string(path) +
-                  ": expected seconds, or a time such as \"5m\" or \"1h30m\"; found " +
-                  json_excerpt(value),
-              std::string(path));
-}
 
 Result<AskedModel> model_of_body(std::string_view body) {
   WEIR_ASSIGN(const JsonDoc doc, JsonDoc::parse(body));

@@ -28,10 +28,6 @@ Result<UnloadOrder> parse_unload(std::string_view body);
 std::vector<FieldDoc> load_fields();
 std::vector<FieldDoc> unload_fields();
 
-// Ollama's form of a time: seconds as a number, or "90", "90s", "5m", "1h", "1h30m"; negative: for
-// ever. `path` names the field in errors.
-Result<int64_t> keep_alive_seconds(std::string_view path, JsonValue value);
-
 // What a request's body says before it is known whose model reads the rest.
 struct AskedModel {
   std::string name;     // Empty: it names none.

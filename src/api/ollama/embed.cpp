@@ -7,6 +7,7 @@
 
 #include "api/ollama/names.h"
 #include "api/ollama/request.h"
+#include "api/request/keep_alive.h"
 #include "api/request/request_values.h"
 #include "api/serving/model_name.h"
 #include "api/vectors/embeddings.h"

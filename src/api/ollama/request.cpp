@@ -4,6 +4,7 @@
 
 #include "api/ollama/names.h"
 #include "api/openai/tool_fields.h"
+#include "api/request/keep_alive.h"
 #include "api/request/structured_output.h"
 #include "sched/request.h"
 

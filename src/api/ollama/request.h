@@ -52,7 +52,4 @@ Result<void> parse_messages(const FieldInput& in, GenerateRequest& out);
 // How tokens are sampled, and how many (options.cpp).
 Result<void> parse_options(const FieldInput& in, Request& out);
 
-// A number of seconds, or "5m" as Go writes durations; negative: for ever (keep_alive.cpp).
-Result<double> keep_alive_of(std::string_view path, JsonValue value);
-
 }  // namespace weir::api::ollama

@@ -1,4 +1,4 @@
-// The dashboard: what the server does, second by second, while somebody looks.
+// The dashboard: what the server does, second by second, as long as the screen is open.
 
 import { h, button, replace } from "./dom.js";
 import { bytes, duration, rate, sparkline } from "./figures.js";

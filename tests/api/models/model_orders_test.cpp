@@ -52,10 +52,11 @@ TEST(ModelOrders, TimesAreSecondsOrOllamasForm) {
   EXPECT_EQ(seconds_of("90"), 90);
   EXPECT_EQ(seconds_of("0"), 0);
   EXPECT_EQ(seconds_of("-1"), -1);
-  EXPECT_EQ(seconds_of("1.5"), 1);
+  EXPECT_EQ(seconds_of("1.5"), 2) << "half a second is not at once, which 0 means";
+  EXPECT_EQ(seconds_of("0.3"), 1);
   EXPECT_EQ(seconds_of(R"("90")"), 90);
   EXPECT_EQ(seconds_of(R"("1h30m")"), 5400);
-  EXPECT_EQ(seconds_of(R"("1500ms")"), 1);
+  EXPECT_EQ(seconds_of(R"("1500ms")"), 2);
   EXPECT_EQ(seconds_of(R"("-1m")"), -1);
   EXPECT_EQ(seconds_of("1e300"), int64_t{100} * 366 * 86400);
   for (const char* wrong :

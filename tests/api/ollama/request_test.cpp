@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "api/request/keep_alive.h"
+
 namespace weir::api::ollama {
 namespace {
 

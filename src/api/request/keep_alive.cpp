@@ -1,12 +1,14 @@
-// keep_alive: how long a model stays loaded. Numbers are seconds; texts are durations in Go's form,
-// "1h30m", or a number alone.
+#include "api/request/keep_alive.h"
+
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <string>
 
-#include "api/ollama/request.h"
+#include "api/request/json_fields.h"
 
-namespace weir::api::ollama {
+namespace weir::api {
 
 namespace {
 
@@ -80,4 +82,4 @@ Result<double> keep_alive_of(std::string_view path, JsonValue value) {
   return negative && *seconds > 0 ? kForEver : *seconds;
 }
 
-}  // namespace weir::api::ollama
+}  // namespace weir::api
