@@ -124,8 +124,10 @@ void CpuExecutor::choose(const Choose& job, const model::Wanted& wanted, model::
     results.continuations[at] = token.continuation;
     results.forced_counts[at] = static_cast<int32_t>(token.forced.size());
     std::ranges::copy(token.forced, results.forced(row).begin());
-    const bool right = i + 1 < rows.count && token.continuation == sample::Continuation::kOpen &&
-                       batch.tokens[at + 1] == token.chosen.token;
+    const bool goes_on = token.continuation == sample::Continuation::kOpen &&
+                         !job.sampler->stops(token.chosen.token);
+    const bool right =
+        goes_on && i + 1 < rows.count && batch.tokens[at + 1] == token.chosen.token;
     if (right) continue;
     results.taken[static_cast<size_t>(wanted.row_begin)] = {.token = token.chosen.token,
                                                             .drafts = i};

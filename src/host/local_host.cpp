@@ -65,6 +65,7 @@ struct LocalHost::Parts {
   MemoryPlan plan;
   std::unique_ptr<TextParts> text;
   std::unique_ptr<exec::Executor> executor;
+  DraftSources drafts;
   std::unique_ptr<sched::EngineHandle> handle;
   std::unique_ptr<sched::Engine> engine;
   std::optional<WeightWatch> watch;  // The loop's.
@@ -312,7 +313,9 @@ Result<void> LocalHost::place_weights(Task& task) {
 }
 
 void LocalHost::make_engine(Parts& parts, const Options& options) {
-  sched::EngineOptions engine = plan_engine(options, parts.plan);
+  parts.drafts =
+      make_draft_sources(options, sched::sequences_max(options.queue, parts.plan.parallel));
+  sched::EngineOptions engine = plan_engine(options, parts.plan, parts.drafts);
   engine.on_rest = [this] {
     parts_.team.run([](int) { purge_allocator(); });
     parts_.loop.post(purge_allocator);

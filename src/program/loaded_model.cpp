@@ -74,10 +74,13 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
   WEIR_ASSIGN(kv::MemoryLayout layout,
               kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_type));
   WEIR_TRY(take_kv(*loaded.executor, std::move(layout), loaded.plan));
+  loaded.drafts =
+      make_draft_sources(options, sched::sequences_max(options.queue, loaded.plan.parallel));
   return loaded;
 }
 
-sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan) {
+sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
+                                 const DraftSources& drafts) {
   sched::EngineOptions engine;
   engine.step_tokens_max = options.prefill_size;
   engine.step_seconds_max = options.max_step_ms.value_or(0) / 1000;
@@ -87,6 +90,7 @@ sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan)
   engine.adapters_max = options.max_loras;
   engine.prefix_cache = options.prefix_cache;
   engine.keep = keep_times(options);
+  engine.speculation = drafts.for_engine(options);
   return engine;
 }
 

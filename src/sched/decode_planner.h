@@ -36,7 +36,7 @@ class DecodePlanner {
   // `prompt_tokens_max`: most that the step may have beside them.
   void plan(Step& step, int32_t prompt_tokens_max);
 
-  // How many rows the next plan is likely to have: a token of each, and drafts.
+  // How many rows the next step is likely to have: a token of each, and as many drafts as the last.
   int32_t rows_expected() const;
 
  private:

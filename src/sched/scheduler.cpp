@@ -25,14 +25,21 @@ void note_passed(const OpenSequences& open, const Slice& slice) {
     seq->passed_tokens += slice.count;
 }
 
+int32_t certain_rows(const Step& step) {
+  int32_t rows = step.token_count;
+  for (const Slice& slice : step.slices) rows -= slice.drafts;
+  return rows;
+}
+
+// Drafts are charged when it is known how many there are.
 void charge(Shares& shares, const Step& step) {
   if (step.slices.empty()) return;
   if (!shares.several())
-    return shares.charge_alone(*step.slices.front().seq->share, step.token_count);
+    return shares.charge_alone(*step.slices.front().seq->share, certain_rows(step));
   int32_t rows = 0;
   for (const Slice& slice : step.slices) {
     const bool scored = slice.seq->request->prompt_log && slice.first < slice.seq->prompt_length;
-    const int32_t cost = slice.count * (scored ? StepShares::kScoredRow : 1);
+    const int32_t cost = (slice.count - slice.drafts) * (scored ? StepShares::kScoredRow : 1);
     shares.charge(*slice.seq->share, cost);
     rows += cost;
   }
@@ -46,6 +53,20 @@ Scheduler::Scheduler(const Limits& limits, kv::SequenceMemory& memory) : open_(l
 void Scheduler::submit(Sequence* seq) {
   CHECK(seq->length > 0 && seq->length < seq->limit && seq->limit - 1 <= tokens_max());
   open_.submit(seq);
+}
+
+void Scheduler::bind(Step& step, Slice& slice, int32_t drafts) {
+  Sequence* const seq = slice.seq;
+  const int32_t dropped = slice.drafts - drafts;
+  CHECK(drafts >= 0 && dropped >= 0);
+  step.token_count -= dropped;
+  slice.count -= dropped;
+  slice.drafts = drafts;
+  if (seq->state == Sequence::State::kEnded) return;
+  seq->drafts_bound = drafts;
+  seq->unsettled -= dropped;
+  CHECK(seq->unsettled >= drafts);
+  if (drafts > 0) open_.shares.charge_more(*seq->share, drafts);
 }
 
 void Scheduler::settle(Sequence* seq, int32_t drafts, int32_t taken) {

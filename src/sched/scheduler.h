@@ -47,6 +47,9 @@ class Scheduler {
 
   // Tokens that were not sampled are known up to `seq->known`, and to be computed.
   void extend(Sequence* seq) { open_.extend(seq); }
+  // The planned step has so many drafts in this slice, not as many as there is room for. REQUIRES:
+  // no plan has been made since.
+  void bind(Step& step, Slice& slice, int32_t drafts);
   // Of the drafts in a slice of the sequence so many were taken: they are computed.
   static void settle(Sequence* seq, int32_t drafts, int32_t taken);
 

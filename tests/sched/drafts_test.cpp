@@ -87,7 +87,7 @@ TEST(Drafts, ThatAreRightSaveSteps) {
         [&](const Request&) -> const std::vector<int32_t>& { return text; },
         [most](const Request&) { return most; });
     EngineRunner::Options options = runner_options(1, 64, true);
-    options.engine.drafts = &drafts;
+    options.engine.speculation = {.sources = {&drafts}, .drafts_max = 15, .measured = false};
     EngineRunner runner(model, test_ops(), options);
     auto again = make_request({1, 2, 3}, 81);
     EXPECT_TRUE(runner.handle().submit(again.get()));

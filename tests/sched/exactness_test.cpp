@@ -100,7 +100,7 @@ TEST_P(Exactness, DraftsChangeNoBit) {
         [&](const Request& request) -> const std::vector<int32_t>& { return texts[request.id]; },
         most);
     RunnerOptions with = options;
-    with.engine.drafts = &drafts;
+    with.engine.speculation = {.sources = {&drafts}, .drafts_max = 15, .measured = false};
     world.expect_equal(world.run(with));
     EXPECT_EQ(drafts.wrong_pending(), 0);
     return drafts.asked();
