@@ -380,7 +380,7 @@ Result<void> Server::load(ThreadTeam& team) {
   drafts_ = std::move(loaded->drafts);
   WEIR_ASSIGN(adapters_, load_adapters(options_, *model_, plan_));
 
-  sched::EngineOptions engine_options = plan_engine(options_, plan_, drafts_);
+  sched::EngineOptions engine_options = plan_engine(options_, plan_, drafts_, *model_);
   engine_options.on_rest = [this, &team] {
     team.run([](int) { purge_allocator(); });
     loop_.post([this] { release_freed(); });

@@ -5,6 +5,7 @@
 
 #include "sched/copy_drafts.h"
 #include "sched/prediction_drafts.h"
+#include "ssd/expert_store.h"
 
 namespace weir {
 
@@ -19,8 +20,14 @@ bool has_states(const model::Model& model) {
 
 }  // namespace
 
-sched::SpeculationOptions DraftSources::for_engine(const Options& options) const {
-  sched::SpeculationOptions speculation{.drafts_max = options.num_draft_tokens};
+sched::SpeculationOptions DraftSources::for_engine(const Options& options,
+                                                   const model::Model& model) const {
+  sched::SpeculationOptions speculation;
+  speculation.drafts_max = options.num_draft_tokens;
+  if (const ssd::ExpertStore* experts = model.experts())
+    speculation.stalled_seconds = [experts] {
+      return static_cast<double>(experts->stats().stall_ns.value()) * 1e-9;
+    };
   for (const auto& source : sources) speculation.sources.push_back(source.get());
   return speculation;
 }

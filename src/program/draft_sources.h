@@ -18,8 +18,8 @@ namespace weir {
 struct DraftSources {
   std::vector<std::unique_ptr<sched::DraftSource>> sources;  // Those that promise most come first.
 
-  // For EngineOptions. It points to what is in here.
-  sched::SpeculationOptions for_engine(const Options& options) const;
+  // For EngineOptions. It points to what is in here, and to the model.
+  sched::SpeculationOptions for_engine(const Options& options, const model::Model& model) const;
 };
 
 // For as many sequences as the engine tells apart (sched::sequences_max()).

@@ -80,7 +80,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
 }
 
 sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
-                                 const DraftSources& drafts) {
+                                 const DraftSources& drafts, const model::Model& model) {
   sched::EngineOptions engine;
   engine.step_tokens_max = options.prefill_size;
   engine.step_seconds_max = options.max_step_ms.value_or(0) / 1000;
@@ -90,7 +90,7 @@ sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
   engine.adapters_max = options.max_loras;
   engine.prefix_cache = options.prefix_cache;
   engine.keep = keep_times(options);
-  engine.speculation = drafts.for_engine(options);
+  engine.speculation = drafts.for_engine(options, model);
   return engine;
 }
 

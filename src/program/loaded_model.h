@@ -33,6 +33,6 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
 
 // What the engine is told of the options and the plan; its callbacks are the caller's.
 sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
-                                 const DraftSources& drafts);
+                                 const DraftSources& drafts, const model::Model& model);
 
 }  // namespace weir

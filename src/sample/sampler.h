@@ -15,9 +15,9 @@
 // A grammar comes before all of that: what it does not allow has no chance, and the token drawn is
 // where it goes on. Log-probabilities are those without it.
 //
-// Threads: a Sampler belongs to one sequence. The team member that has a row calls it, and
-// one member has all rows of one sequence in a pass, one after another. sample() does not allocate: the constructor takes
-// all memory.
+// Threads: a Sampler belongs to one sequence. One member of the team has all of its rows in a pass,
+// and a barrier lies between two passes. sample() does not allocate: the constructor takes all
+// memory.
 #pragma once
 
 #include <array>

@@ -29,7 +29,7 @@
 
 namespace weir::sched {
 
-// How often drafts of a class were right, by their position behind the last certain token.
+// How often drafts of a class were right, by their position after the last certain token.
 template <int32_t kPositions>
 class Acceptance {
  public:

@@ -21,6 +21,9 @@ struct SpeculationOptions {
   int32_t drafts_max = 7;               // Of a sequence in a step (--num-draft-tokens).
   // As many as pay, by what was measured; else all that the sources have.
   bool measured = true;
+  // For how long steps have waited for weights from disk with nothing to compute, all together.
+  // Empty: they never do.
+  std::function<double()> stalled_seconds{};
 };
 
 struct EngineOptions {

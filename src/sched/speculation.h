@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -64,7 +65,9 @@ class Speculation {
   const std::vector<DraftSource*> sources_;
   const int32_t drafts_max_;
   const bool measured_;
+  const std::function<double()> stalled_seconds_;
   DraftController controller_;
+  double stalled_ = 0, stalled_share_ = 0;  // What that said last, and its share of steps lately.
   // Of the step that is bound, or runs.
   std::vector<Candidate> candidates_;
   std::vector<DraftChoice> choices_;  // Of each candidate.

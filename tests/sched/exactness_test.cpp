@@ -86,11 +86,7 @@ TEST_P(Exactness, SixtyFourAtOnceGetWhatEachGetsAlone) {
 // then drafts for all.
 TEST_P(Exactness, DraftsChangeNoBit) {
   ExactnessWorld& world = *world_;
-  std::vector<std::vector<int32_t>> texts;
-  for (const auto& request : world.expected()) {
-    std::vector<int32_t>& text = texts.emplace_back();
-    for (int32_t t = 0; t < request->log.size(); ++t) text.push_back(request->log[t].token);
-  }
+  const std::vector<std::vector<int32_t>> texts = world.answers();
   const auto longest = std::ranges::max_element(texts, {}, &std::vector<int32_t>::size);
   const auto one = static_cast<uint64_t>(longest - texts.begin());
   const auto run_with = [&](MadeUpDrafts::Way way, const MadeUpDrafts::Most& most,

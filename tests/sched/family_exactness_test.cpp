@@ -11,6 +11,7 @@
 
 #include "model/families.h"
 #include "sched/exactness_world.h"
+#include "sched/made_up_drafts.h"
 
 namespace weir::sched {
 namespace {
@@ -73,6 +74,18 @@ void check_family(const card::ModelCard& card, model::Compute compute) {
     if (!depends_on_length(world.model().spec())) {
       EXPECT_GT(world.hits(), 0u);
     }
+  }
+  {
+    SCOPED_TRACE("drafts, right and wrong");
+    const std::vector<std::vector<int32_t>> texts = world.answers();
+    MadeUpDrafts drafts(
+        MadeUpDrafts::Way::kRandom, world.model().spec().vocab_size,
+        [&](const Request& request) -> const std::vector<int32_t>& { return texts[request.id]; },
+        [](const Request& request) { return static_cast<int32_t>(request.id % 8); });
+    RunnerOptions with = world.options(256, true);
+    with.engine.speculation = {.sources = {&drafts}, .measured = false};
+    world.expect_equal(world.run(with));
+    EXPECT_EQ(drafts.wrong_pending() + drafts.wrong_positions(), 0);
   }
   {
     SCOPED_TRACE("preempted");
