@@ -17,6 +17,7 @@ CpuExecutor::CpuExecutor(model::Model& model, const kernels::Ops& ops, ThreadTea
 ExecutorFacts CpuExecutor::facts() const {
   return {.spec = &model_.spec(),
           .rows_max = model_.options().rows_max,
+          .draft_rows_max = model_.options().draft_rows_max,
           .slab_rows = model_.slab_rows(),
           .context_max = model_.context_max(),
           .prompts_differ_from = model_.prompts_differ_from(),

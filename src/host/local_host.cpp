@@ -268,7 +268,8 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   WEIR_TRY(open_experts(*parts.model, options, parts.plan.expert_bytes,
                         sched::sequences_max(options.queue, parts.plan.parallel)));
   WEIR_ASSIGN(kv::MemoryLayout layout,
-              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_type));
+              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_type,
+                                     parts.model->options().tape_tokens));
   WEIR_TRY(take_kv(*parts.executor, std::move(layout), parts.plan));
   if (stopped(task.model)) return fail(ErrorCode::kCancelled, "the load was stopped");
   make_engine(parts, options);

@@ -81,6 +81,7 @@ void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
     }
     slice.row_begin = row;
     slice.rows = left;
+    slice.drafts = std::max(slice.drafts - rows_of_slices[i], 0);
     row += left;
   }
   tokens_.resize(static_cast<size_t>(row));

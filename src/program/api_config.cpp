@@ -82,7 +82,7 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   set_names(config, options, choice.model_card.files);
   set_text(config, text);
   set_thinking(config, options);
-  config.drafts_copies = drafts_copies(options, model);
+  config.drafts_copies = drafts_copies(options);
   set_policy(config, options);
   set_memory(config, plan);
   config.automata_bytes_max = static_cast<size_t>(plan.automata_bytes);

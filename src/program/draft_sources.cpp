@@ -1,24 +1,10 @@
 #include "program/draft_sources.h"
 
-#include <algorithm>
-#include <variant>
-
 #include "sched/copy_drafts.h"
 #include "sched/prediction_drafts.h"
 #include "ssd/expert_store.h"
 
 namespace weir {
-
-namespace {
-
-// A state cannot go back to where a draft was wrong.
-bool has_states(const model::Model& model) {
-  return std::ranges::any_of(model.memory_needs(), [](const kv::MemoryNeed& need) {
-    return std::holds_alternative<kv::StateNeed>(need);
-  });
-}
-
-}  // namespace
 
 sched::SpeculationOptions DraftSources::for_engine(const Options& options,
                                                    const model::Model& model) const {
@@ -40,13 +26,10 @@ DraftSources make_draft_sources(const Options& options, int32_t sequences_max) {
   return made;
 }
 
-bool drafts_copies(const Options& options, const model::Model& model) {
-  return options.speculative != Speculative::kOff && !has_states(model);
-}
+bool drafts_copies(const Options& options) { return options.speculative != Speculative::kOff; }
 
-std::string describe_drafts(const Options& options, const model::Model& model) {
+std::string describe_drafts(const Options& options) {
   if (options.speculative == Speculative::kOff) return "off (--speculative off)";
-  if (has_states(model)) return "off: the model's states cannot go back to before a wrong draft";
   return "copies of the prompt, the answer and 'prediction' (--speculative " +
          std::string(word_of(options.speculative)) + "), at most " +
          std::to_string(options.num_draft_tokens) + " drafts of a sequence in a step, as many as pay";

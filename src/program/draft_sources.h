@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "kv/need.h"
 #include "model/model.h"
 #include "program/options.h"
 #include "sched/engine_options.h"
@@ -25,9 +24,9 @@ struct DraftSources {
 // For as many sequences as the engine tells apart (sched::sequences_max()).
 DraftSources make_draft_sources(const Options& options, int32_t sequences_max);
 
-// Texts are indexed for answers of this model.
-bool drafts_copies(const Options& options, const model::Model& model);
-// What is used and why: "ngram, prediction (at most 7 drafts a step)", "off (--speculative off)".
-std::string describe_drafts(const Options& options, const model::Model& model);
+// Texts are indexed for answers.
+bool drafts_copies(const Options& options);
+// What is used and why.
+std::string describe_drafts(const Options& options);
 
 }  // namespace weir

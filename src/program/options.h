@@ -137,6 +137,10 @@ enum class Speculative : uint8_t {
   kNgram,  // Copies of texts alone.
 };
 
+// Where layers have states, all sequences together have so many drafts in a step at most: rows of
+// scratch are kept for as many, an eighth of a step's.
+inline constexpr int32_t kStateDraftsMax = 64;
+
 struct SpeculativeOptions {
   Speculative speculative = Speculative::kAuto;
   int32_t num_draft_tokens = 7;  // At most, of a sequence in a step.

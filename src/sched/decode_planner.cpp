@@ -1,6 +1,7 @@
 #include "sched/decode_planner.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -53,7 +54,12 @@ int32_t DecodePlanner::rows_expected() const {
 int32_t DecodePlanner::draft_rows_max() const {
   const Limits& limits = open_.limits;
   const std::span<Sequence* const> running = open_.running();
-  const int32_t spare = limits.step_tokens_max - static_cast<int32_t>(running.size());
+  int32_t spare = limits.step_tokens_max - static_cast<int32_t>(running.size());
+  if (limits.draft_rows_max < std::numeric_limits<int32_t>::max()) {
+    int32_t outstanding = 0;
+    for (const Sequence* seq : running) outstanding += seq->replays + seq->unsettled;
+    spare = std::clamp(limits.draft_rows_max - outstanding, 0, spare);
+  }
   if (limits.slab_tokens_max > 0) return spare;  // Prompts are not in steps.
   const bool some_may_enter = !open_.waiting().empty() && std::ssize(running) < limits.running_max;
   const bool prompts = some_may_enter || std::ranges::any_of(running, &Sequence::prefilling);

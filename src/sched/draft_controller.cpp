@@ -153,14 +153,17 @@ void DraftController::add_rows(const DraftChoice& choice, int32_t index, int32_t
       expected = (counted.right + kPositionWeight * expected) / (counted.tried + kPositionWeight);
       survival *= std::min(expected, kChanceMax);
     }
-    rows_.push_back({.survival = survival, .choice = index});
+    rows_.push_back(
+        {.survival = survival, .choice = index, .number = static_cast<int32_t>(rows_.size())});
   }
 }
 
 // How many of rows_, the likeliest first, give the best speed. `each_seconds`: what a draft takes
 // beside its row.
 size_t DraftController::best_count(double each_seconds) {
-  std::ranges::stable_sort(rows_, std::greater<>(), &Row::survival);
+  std::ranges::sort(rows_, [](const Row& a, const Row& b) {
+    return a.survival != b.survival ? a.survival > b.survival : a.number < b.number;
+  });
   double tokens = step_.sequences, best = 0;
   const double plain = tokens / cost_.seconds(step_.certain_rows);
   size_t count = 0;

@@ -150,6 +150,7 @@ class DraftController {
   struct Row {
     double survival = 0;
     int32_t choice = 0;
+    int32_t number = 0;  // As they were added: a draft comes after those before it.
   };
 
   float chance(int32_t source, uint8_t sureness, int32_t position) const;

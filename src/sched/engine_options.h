@@ -14,8 +14,7 @@ namespace weir::sched {
 
 class DraftSource;
 
-// Which drafts steps have. Models with states have none: a state cannot go back to where a draft
-// was wrong.
+// Which drafts steps have. Where layers have states, as many as those have a tape for.
 struct SpeculationOptions {
   std::vector<DraftSource*> sources{};  // Outlive the engine. None: no step has drafts.
   int32_t drafts_max = 7;               // Of a sequence in a step (--num-draft-tokens).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "base/check.h"
 #include "sched/sequence_blocks.h"
@@ -69,13 +70,15 @@ void Scheduler::bind(Step& step, Slice& slice, int32_t drafts) {
   if (drafts > 0) open_.shares.charge_more(*seq->share, drafts);
 }
 
-void Scheduler::settle(Sequence* seq, int32_t drafts, int32_t taken) {
+void Scheduler::settle(Sequence* seq, int32_t drafts, int32_t taken) const {
   CHECK(drafts >= 0 && taken >= 0 && taken <= drafts);
   // One that has given way, or has all of its rows planned, remembers nothing.
   if (seq->unsettled == 0) return;
   seq->unsettled -= drafts;
   seq->computed += taken;
   seq->length = std::max(seq->length, seq->computed + 1);  // What a grammar has forced is in it.
+  // A slice that is planned already learns of them by Slice::late.
+  if (open_.memory.has_states() && seq->turn != open_.plan) seq->replays = taken;
 }
 
 void Scheduler::forget_shared() {
@@ -116,11 +119,14 @@ void Scheduler::end_slab(const Step& slab) {
 }
 
 // From here on the step counts as done.
-void Scheduler::commit(const Step& step) {
+void Scheduler::commit(Step& step) {
   for (const Slice& slice : step.slices)
     if (slice.seq->prefilling()) note_passed(open_, slice);
-  for (const Slice& slice : step.slices) {
-    open_.memory.plan(slice.seq->memory, *slice.seq, slice.first, slice.first + slice.count);
+  for (Slice& slice : step.slices) {
+    // Checkpoints are left where it is certain that the sequence comes by.
+    open_.memory.plan(slice.seq->memory, *slice.seq, slice.first,
+                      slice.first + slice.count - slice.drafts);
+    slice.replays = std::exchange(slice.seq->replays, 0);
     slice.seq->computed += slice.count - slice.drafts;
     slice.seq->unsettled += slice.drafts;
     slice.seq->turn = open_.plan;

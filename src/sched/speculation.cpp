@@ -22,6 +22,12 @@ constexpr int32_t kStalledDrafts = 1;
 // Of the last step in the mean share.
 constexpr double kFresh = 1.0 / 8;
 
+int32_t drafts_max_of(const EngineState& state, const SpeculationOptions& options) {
+  const int32_t drafts = std::clamp(options.drafts_max, 0, DraftSource::kDraftsMax);
+  if (!state.memory.has_states()) return drafts;
+  return state.limits.draft_rows_max == 0 ? 0 : std::min(drafts, state.pages.tape_tokens());
+}
+
 // How many of the drafts a request takes.
 int32_t allowed(const DraftOrder& order) {
   const DraftLimits& limits = order.request->draft_limits;
@@ -41,8 +47,8 @@ double seconds_since(Clock::time_point begin) {
 
 Speculation::Speculation(EngineState& state, const SpeculationOptions& options)
     : state_(state),
-      sources_(state.memory.has_states() ? std::vector<DraftSource*>() : options.sources),
-      drafts_max_(std::clamp(options.drafts_max, 0, DraftSource::kDraftsMax)),
+      drafts_max_(drafts_max_of(state, options)),
+      sources_(drafts_max_ == 0 ? std::vector<DraftSource*>() : options.sources),
       measured_(options.measured),
       stalled_seconds_(options.stalled_seconds),
       controller_(sources_.empty() ? 0 : state.sequences.count(), state.limits.running_max,
@@ -99,7 +105,7 @@ void Speculation::bind(StepBuffer& next, StepBuffer& before) {
     facts.certain_rows -= slice.drafts;
     if (slice.sample) ++facts.sequences;
   }
-  if (facts.sequences > 0) controller_.begin_step(facts);
+  controller_.begin_step(facts);
   if (candidates_.empty()) return;
   if (!measured_ || !controller_.plain())
     for (size_t i = 0; i < sources_.size(); ++i) ask(next, before, static_cast<int32_t>(i));

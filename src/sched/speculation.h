@@ -62,8 +62,8 @@ class Speculation {
   void count(const DraftChoice& choice, int32_t taken, Request* request);
 
   EngineState& state_;
-  const std::vector<DraftSource*> sources_;
   const int32_t drafts_max_;
+  const std::vector<DraftSource*> sources_;
   const bool measured_;
   const std::function<double()> stalled_seconds_;
   DraftController controller_;

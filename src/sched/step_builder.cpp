@@ -94,6 +94,8 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
   const Sequence* seq = slice.seq;
   next.batch.add_slice({.first_position = slice.first,
                         .after = slice.late > 0 ? seq->slot : -1,
+                        .drafts = slice.drafts,
+                        .replays = slice.replays,
                         .prompt_length = seq->prompt_length,
                         .memory = seq->memory.view(),
                         .adapter = seq->adapter.get(),

@@ -57,7 +57,7 @@ void check_family(const card::ModelCard& card, model::Compute compute) {
   constexpr int kMembers = 2;
   ThreadTeam team(kMembers);
   Result<std::unique_ptr<model::Model>> model = model::Model::load(
-      card, {.compute = compute, .rows_max = 128, .context_max = 512}, ops, team);
+      card, {.compute = compute, .rows_max = 128, .draft_rows_max = 64, .context_max = 512}, ops, team);
   ASSERT_TRUE(model.has_value()) << model.error().message;
   const RequestKinds kinds = kinds_within((*model)->context_max());
   ExactnessWorld world(std::move(*model), ops, kMembers, kinds);
