@@ -73,8 +73,8 @@ struct Api::Impl::Table {
         &vectors::score_fields},
        &Impl::score},
       {{"GET", "/v1/models",
-        "The models, and whether they are loaded; in Anthropic's form if the request has "
-        "anthropic-version.",
+        "The models, and whether they are loaded; ?reload=1 looks again which there are. In "
+        "Anthropic's form if the request has anthropic-version.",
         kAnyKey},
        &Impl::models},
       {{"GET", "/v1/models/{id}", "A model, by its id or an alias; in Anthropic's form likewise.",
@@ -101,6 +101,12 @@ struct Api::Impl::Table {
         "catalogue.",
         kAdmin},
        &Impl::search_models},
+      {{"POST", "/models",
+        "Begins to fetch a model of the hub into the cache; /models/sse tells how far it is.",
+        kAdmin, &pull_fields},
+       &Impl::pull_model},
+      {{"DELETE", "/models", "Deletes the model that ?model= names in the hub's cache.", kAdmin},
+       &Impl::delete_model},
       {{"POST", "/models/load", "Loads a model, and answers when it is loaded.", kAdmin,
         &load_fields},
        &Impl::load_model},

@@ -107,6 +107,13 @@ Result<std::string> find_adapter(const Options& options, const std::string& give
               "lora_path");
 }
 
+std::vector<std::string> adapter_names(const Options& options) {
+  std::vector<std::string> names;
+  for (const std::string& text : options.lora_modules)
+    if (const Result<Module> module = parse_module(text)) names.push_back(module->name);
+  return names;
+}
+
 Result<std::unique_ptr<api::Adapters>> load_adapters(const Options& options,
                                                      const model::Model& model,
                                                      const MemoryPlan& plan) {

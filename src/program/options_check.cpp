@@ -152,10 +152,10 @@ Result<void> check_model_set(const Options& o) {
   if (!o.models.empty() && !o.model.empty())
     return fail(ErrorCode::kConfig, "--models: expected no --model beside it; found '" + o.model +
                                         "' (the file names the models)");
-  if (!o.models.empty() && o.takes_adapters())
-    return fail(ErrorCode::kUnsupported,
-                "--models: expected no adapters (--enable-lora, --lora-modules, --lora-dir) beside "
-                "it, which go with one --model");
+  if (!o.models.empty() && !o.lora_modules.empty())
+    return fail(ErrorCode::kConfig,
+                "--models: expected no --lora-modules beside it: an adapter is for one model, whose "
+                "section in the file names it");
   WEIR_TRY(in_range("--idle-unload", o.idle_unload, 0, kIntMax));
   WEIR_TRY(in_range("--load-timeout", o.load_timeout, 1, 86400));
   return in_range("--load-stay", o.load_stay, 0, 86400);

@@ -35,7 +35,7 @@ class SeveralModels(Server):
         self.folder.cleanup()
 
     def states(self):
-        return {m["id"]: m["status"]["value"] for m in json.loads(self.get("/v1/models"))["data"]}
+        return {m["id"]: m["status"]["value"] for m in json.loads(self.get("/v1/models"))["data"] if "status" in m}
 
     def loaded(self):
         return {name for name, state in self.states().items() if state == "loaded"}

@@ -45,6 +45,17 @@ Result<void> read_model(std::string_view path, JsonValue value, Order& out) {
   return {};
 }
 
+constexpr auto kPullRows = std::to_array<Row<PullOrder>>({
+    {"model", "string", "A model of the hub: org/name, or org/name:file.gguf.",
+     &read_model<PullOrder>, true},
+    {"revision", "string", "A branch, tag or commit, where the name says none.",
+     [](std::string_view path, JsonValue value, PullOrder& out) -> Result<void> {
+       WEIR_ASSIGN(const std::string_view revision, as_string(path, value));
+       out.revision = std::string(revision);
+       return {};
+     }},
+});
+
 constexpr auto kLoadRows = std::to_array<Row<LoadOrder>>({
     {"model", "string", "An id or an alias of /v1/models.", &read_model<LoadOrder>, true},
     {"ctx_size", "integer", "Tokens of one sequence, instead of what the server's options say.",
@@ -107,11 +118,22 @@ std::vector<FieldDoc> docs_of(const Rows& rows) {
 
 }  // namespace
 
+// "org/name:file" becomes "org/name@revision:file".
+std::string PullOrder::name() const {
+  if (revision.empty()) return model;
+  const size_t end = std::min(model.find(':'), model.size());
+  return model.substr(0, end) + "@" + revision + model.substr(end);
+}
+
+Result<PullOrder> parse_pull(std::string_view body) { return parse<PullOrder>(kPullRows, body); }
+
 Result<LoadOrder> parse_load(std::string_view body) { return parse<LoadOrder>(kLoadRows, body); }
 
 Result<UnloadOrder> parse_unload(std::string_view body) {
   return parse<UnloadOrder>(kUnloadRows, body);
 }
+
+std::vector<FieldDoc> pull_fields() { return docs_of(kPullRows); }
 
 std::vector<FieldDoc> load_fields() { return docs_of(kLoadRows); }
 
