@@ -73,8 +73,8 @@ struct Api::Impl::Table {
         &vectors::score_fields},
        &Impl::score},
       {{"GET", "/v1/models",
-        "The models, and whether they are loaded; ?reload=1 looks again which there are. In "
-        "Anthropic's form if the request has anthropic-version.",
+        "The models, and whether they are loaded; in Anthropic's form if the request has "
+        "anthropic-version.",
         kAnyKey},
        &Impl::models},
       {{"GET", "/v1/models/{id}", "A model, by its id or an alias; in Anthropic's form likewise.",
