@@ -46,7 +46,8 @@ export class Answer {
       if (!(await this.runCalls())) break;
       this.continues = false;
     }
-    await this.chat.flush().catch(() => {});
+    // Not waited for: a person may ask for the next answer as soon as this one is shown to have ended.
+    this.chat.flush().catch(() => {});
   }
 
   async write() {
@@ -171,6 +172,7 @@ export class Answer {
       chat.save(result);
       parent = result.id;
     }
+    if (this.control.signal.aborted) return false;
     this.turn = chat.add("assistant", parent, { state: "writing", model: chat.record.model });
     this.changed();
     return true;

@@ -39,7 +39,11 @@ export class ChatScreen {
     this.chat = null;
     this.views = new Map();
     this.showsAll = false; // Of a long chat; else the last kTurnsShown.
-    this.list = new ChatList({ open: (id) => this.go(id), create: () => this.go(null) });
+    this.list = new ChatList({
+      open: (id) => this.go(id),
+      create: () => this.go(null),
+      stop: (id) => this.stop(id),
+    });
     this.composer = new Composer({
       send: (text, images) => this.send(text, images),
       stop: () => this.stop(),
@@ -322,10 +326,10 @@ export class ChatScreen {
     this.begin(turn.parent);
   }
 
+  // Whoever asks for an answer while another comes wants that one instead.
   async answer(turn, continues) {
     const { chat } = this;
     const { id } = chat.record;
-    if (answers.has(id)) return;
     let spokenTo = 0;
     const answer = new Answer(chat, turn, {
       continues,
@@ -342,23 +346,35 @@ export class ChatScreen {
         spokenTo = this.speak(answer.turn, spokenTo);
       },
     });
+    const before = answers.get(id);
     answers.set(id, answer);
     turn.state = "writing";
     this.draw();
     this.composer.setBusy(true);
     this.scrollDown();
-    await chat.flush().catch(() => notice("This browser's storage is full; the chat is not kept."));
-    if (location.hash !== `#/chat/${id}` && this.chat === chat) history.replaceState(null, "", `#/chat/${id}`);
-    this.list.refresh(this.chat.record.id);
-    await answer.run();
-    answers.delete(id);
-    if (this.chat !== chat) return;
+    answer.ended = this.run(answer, before);
+    await answer.ended;
+    if (this.chat !== chat || answers.has(id)) return;
     this.speak(answer.turn, spokenTo, true);
     this.composer.setBusy(false);
     this.draw();
     this.follow();
     this.showMeter();
     this.list.refresh();
+  }
+
+  // Until the answer has ended. Nothing waits between its last change and the moment from which another may begin: what
+  // the screen shows as ended has ended.
+  async run(answer, before) {
+    const { chat } = answer;
+    const { id } = chat.record;
+    before?.stop();
+    await before?.ended;
+    await chat.flush().catch(() => notice("This browser's storage is full; the chat is not kept."));
+    if (location.hash !== `#/chat/${id}` && this.chat === chat) history.replaceState(null, "", `#/chat/${id}`);
+    this.list.refresh(this.chat.record.id);
+    await answer.run();
+    if (answers.get(id) === answer) answers.delete(id);
   }
 
   // Whole sentences only: single words would interrupt each other.
@@ -370,8 +386,11 @@ export class ChatScreen {
     return to;
   }
 
-  stop() {
-    answers.get(this.chat?.record.id)?.stop();
+  // Afterwards nothing more of the answer is written or kept.
+  async stop(id = this.chat?.record.id) {
+    const answer = answers.get(id);
+    answer?.stop();
+    await answer?.ended;
   }
 
   async confirmTools(chat, calls) {
@@ -424,9 +443,10 @@ export class ChatScreen {
 
   async remove(turn) {
     if (!(await confirmAction("Delete this turn?", "What follows it goes with it.", "Delete"))) return;
-    this.stop();
-    await this.chat.remove(turn);
-    this.draw();
+    const { chat } = this;
+    await this.stop();
+    await chat.remove(turn);
+    if (this.chat === chat) this.draw();
   }
 
   // The older half of what was sent is left out from now on; the chat keeps it.
