@@ -242,11 +242,11 @@ void Api::Impl::model_events(const ExchangePtr& exchange, const net::RouteParams
 
 void Api::Impl::render_models(std::string& out) const {
   const std::vector<ModelStatus> all = registry.list();
-  const auto each = [&](std::string_view name, std::string_view help, auto value) {
+  const auto each = [&](std::string_view name, std::string_view help, auto value,
+                        MetricType type = MetricType::kGauge) {
     bool first = true;
     for (const ModelStatus& model : all)
-      render(out, name, std::exchange(first, false) ? help : "", MetricType::kGauge,
-             static_cast<double>(value(model)), metric_label("model", model.id));
+      render(out, name, std::exchange(first, false) ? help : "", type, static_cast<double>(value(model)), metric_label("model", model.id));
   };
   const auto engine = [&](auto figure) {
     return [this, figure](const ModelStatus& of) {
@@ -265,6 +265,9 @@ void Api::Impl::render_models(std::string& out) const {
        engine([](const sched::EngineStats& of) { return of.waiting.value(); }));
   each("weir_model_kv_usage", "Keys and values in use; 1 means full.",
        engine([](const sched::EngineStats& of) { return of.kv_usage.value(); }));
+  each("weir_model_step_seconds_total", "Seconds of the team's time that a model's steps took.",
+       engine([](const sched::EngineStats& of) { return of.step_time.sum(); }),
+       MetricType::kCounter);
 }
 
 }  // namespace weir::api

@@ -61,16 +61,32 @@ class Traffic(unittest.TestCase):
         with SeveralModels() as server:
             for name in ("fast", "wide"):
                 ask(server, name, "Hi", 2)
-            times = {}
+            running, shares = [], []
 
             def stream(number):
-                name = ("fast", "wide")[number]
-                began = time.monotonic()
-                gaps(server, name, 1500)
-                times[name] = time.monotonic() - began
+                for _ in range(3):
+                    gaps(server, ("fast", "wide")[number], 1500)
+                running.pop()
 
-            self.assertEqual(in_threads(2, stream), [])
-            self.assertLess(max(times.values()) / min(times.values()), 1.3, times)
+            def used(name):
+                return server.metric(f'weir_model_step_seconds_total{{model="{name}"}}')
+
+            def watch():
+                before = None
+                while len(running) == 2:
+                    now = used("fast"), used("wide")
+                    if before:
+                        fast, wide = now[0] - before[0], now[1] - before[1]
+                        shares.append(fast / (fast + wide))
+                    before = now
+                    time.sleep(0.5)
+
+            running += [0, 1]
+            self.assertEqual(in_threads(3, lambda i: stream(i) if i < 2 else watch()), [])
+            # The first and the last may have seen one of them alone.
+            shares = sorted(shares[1:-1])
+            self.assertGreater(len(shares), 1)
+            self.assertAlmostEqual(shares[len(shares) // 2], 0.5, delta=0.05, msg=str(shares))
 
 
 class Cache(unittest.TestCase):
