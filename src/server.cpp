@@ -132,7 +132,7 @@ class Server {
   // Of models that come and go; else empty.
   host::LocalHost::PresetSource preset_source_;
   std::vector<ModelPreset> presets_;
-  ModelChoice choice_;                // Made before the model is loaded, and the same from then on.
+  ModelChoice choice_;  // Made before the model is loaded, and the same from then on.
   sched::Stage stage_;
   sched::EngineHandle handle_;  // Of the only model's engine.
   const MemoryLimit limit_;
@@ -433,9 +433,7 @@ void Server::complete(api::ApiConfig& config) {
   };
   pull_desk_ = std::make_unique<PullDesk>(
       options_,
-      [this] {
-        return host_ ? host_->paths() : std::vector{choice_.model_card.files.path()};
-      },
+      [this] { return host_ ? host_->paths() : std::vector{choice_.model_card.files.path()}; },
       [this](std::function<void()> call) { loop_.post(std::move(call)); });
   config.hub = pull_desk_.get();
 }

@@ -170,14 +170,13 @@ void LocalHost::open(size_t model, const api::LoadOptions& options,
                      std::function<void(const Progress&)> progress,
                      std::function<void(Result<int64_t>)> done) {
   stopping_.store(-1, std::memory_order_relaxed);
-  thread_->run(
-      [this, model, preset = presets_[model].is, options, progress = teller(std::move(progress)),
-       done = std::move(done)] {
-        Task task{model, preset, options, progress};
-        Result<int64_t> needs = open_model(task);
-        if (!needs) opened_.reset();
-        parts_.loop.post([needs = std::move(needs), done] { done(needs); });
-      });
+  thread_->run([this, model, preset = presets_[model].is, options,
+                progress = teller(std::move(progress)), done = std::move(done)] {
+    Task task{model, preset, options, progress};
+    Result<int64_t> needs = open_model(task);
+    if (!needs) opened_.reset();
+    parts_.loop.post([needs = std::move(needs), done] { done(needs); });
+  });
 }
 
 void LocalHost::load(size_t model, int64_t free, std::function<void(const Progress&)> progress,
