@@ -66,6 +66,10 @@ constexpr auto kExamples = std::to_array<Example>({
   ],
   "next": null
 })"},
+    {"POST", "/models", "From the hub into the cache", "",
+     R"({"model": "mlx-community/Qwen3-8B-4bit"})", R"({"success": true})"},
+    {"DELETE", "/models", "Out of the cache again", "?model=mlx-community/Qwen3-8B-4bit", "",
+     R"({"success": true})"},
     {"POST", "/models/load", "For ten minutes after its last use", "",
      R"({"model": "weir-tiny-moe", "keep_alive": "10m"})", R"({"success": true})"},
     // Of several models.
