@@ -114,7 +114,7 @@ class PullTest(PageCase):
         b.wait("/[KM]iB\\/s, .* left/.test(document.querySelector('.pull').innerText)")
         self.click(f"Pause the pull of {MODEL}")
         b.wait("document.querySelector('.pull').innerText.includes('Paused')")
-        eventually(lambda: b"pull ends" in self.weir.logged().encode(), what="the server has ended the pull")
+        eventually(lambda: "pull ends" in self.weir.logged(), what="the server has ended the pull")
         self.assertNotIn("it is here", self.weir.logged())
         shown = b.run("document.querySelector('.pull meter').value")
         b.run("location.reload()")
@@ -132,6 +132,22 @@ class PullTest(PageCase):
         b.wait("document.querySelector('.card.model')")
         self.assertFalse(b.run("document.querySelector('.pull') !== null"))
 
+    def test_a_pull_goes_on_without_the_page(self):
+        b = self.browser
+        self.begin()
+        self.hub.rate = 300_000
+        b.run("location.hash = '#/chat'")
+        b.run("location.reload()")
+        b.wait("document.activeElement?.id === 'message'")
+        b.run("location.hash = '#/models'")
+        b.wait("document.querySelector('.pull meter')?.value > 0.1")
+        self.assertIn("Pause", b.run("document.querySelector('.pull').innerText"))
+        self.assertEqual(b.run("[...document.querySelectorAll('.card.model h3')].filter((each) => "
+                               "each.innerText === 'org/name').length"), 1)
+        self.hub.rate = 0
+        b.wait("!document.querySelector('.pull')", 20)
+        self.assertEqual(self.weir.logged().count("pull begins"), 1)
+
     def test_a_cancelled_pull_leaves_nothing(self):
         b = self.browser
         self.begin()
@@ -144,8 +160,9 @@ class PullTest(PageCase):
     def test_what_a_pull_fails_of_is_said_and_it_can_be_tried_again(self):
         b = self.browser
         self.hub.fault("/api/models/org/name", "status", times=99, code=404)
-        self.module("pulls.js", f"it.startPull('{MODEL}');")
         b.run("location.hash = '#/models'")
+        b.wait("document.querySelector('.card.model')")
+        self.module("pulls.js", f"it.startPull('{MODEL}');")
         b.wait("document.querySelector('.pull .bad')?.innerText.includes('org/name')", 20)
         self.hub.forget()
         self.click(f"Resume the pull of {MODEL}")

@@ -160,10 +160,13 @@ export class ChatScreen {
       record.model = this.wantedModel();
       if (before && this.chat.turns.size > 0) notice(`${before} is not served here; ${record.model} goes on.`);
     }
-    const key = JSON.stringify([server.models.map((model) => model.id), record.model]);
+    // What is being pulled is listed, but answers nothing before it is here.
+    const coming = (model) => model.status?.value === "downloading" && model.id !== record.model;
+    const listed = server.models.filter((model) => !coming(model)).map((model) => model.id);
+    const key = JSON.stringify([listed, record.model]);
     if (key !== this.modelKey) {
       this.modelKey = key;
-      const ids = server.models.length > 0 ? server.models.map((model) => model.id) : [record.model];
+      const ids = listed.length > 0 ? listed : [record.model];
       replace(
         this.model,
         ids.map((id) => h("option", { value: id }, id || "No model yet")),

@@ -4,7 +4,7 @@
 import { h, button, confirmAction, icon, notice, replace } from "./dom.js";
 import { bytes, duration, partsBar, shortNumber } from "./figures.js";
 import { ask, followModels, isLoaded, noteFailure, refreshServer, server, watchServer } from "./server.js";
-import { dropPull, listPulls, loadPulls, pausePull, rateOf, startPull, watchPulls } from "./pulls.js";
+import { dropPull, listPulls, loadPulls, pausePull, rateOf, removeModel, startPull, watchPulls } from "./pulls.js";
 
 // What a model's state is called here, and how it is coloured.
 const kStates = {
@@ -131,20 +131,23 @@ export class ModelsScreen {
     const loaded = server.models.filter(isLoaded).map(({ id }) => id);
     if (this.loadedShown !== undefined && this.loadedShown !== loaded.join() && this.offers) this.showMemory();
     this.loadedShown = loaded.join();
-    const ids = new Set(server.models.map(({ id }) => id));
+    // What is pulled is listed, too, and has a place of its own below.
+    const pulled = new Set(listPulls().map(({ id }) => id));
+    const models = server.models.filter((model) => model.status?.value !== "downloading" || !pulled.has(model.id));
+    const ids = new Set(models.map(({ id }) => id));
     for (const [id, card] of this.cards)
       if (!ids.has(id)) {
         card.element.remove();
         this.cards.delete(id);
       }
-    server.models.forEach((model, i) => {
+    models.forEach((model, i) => {
       let card = this.cards.get(model.id);
       if (!card) this.cards.set(model.id, (card = new ServedCard(this)));
       card.show(model);
       if (this.served.children[i] !== card.element)
         this.served.insertBefore(card.element, this.served.children[i] ?? null);
     });
-    if (server.models.length > 0) this.none?.remove();
+    if (models.length > 0) this.none?.remove();
     else {
       this.none ??= h("p", { class: "muted" });
       this.none.textContent = server.state === "ready" ? "None" : "The server has not said which.";
@@ -165,6 +168,7 @@ export class ModelsScreen {
 
   showPull(pull) {
     const listed = listPulls().includes(pull);
+    const known = this.pullViews.has(pull);
     if (!listed) {
       this.pullViews.get(pull)?.element.remove();
       this.pullViews.delete(pull);
@@ -179,7 +183,10 @@ export class ModelsScreen {
       view.show();
     }
     this.pulls.hidden = this.pullViews.size === 0;
-    if (pull.state !== "running" || pull.total === 0) this.showFound();
+    // Which models are shown elsewhere changes with it.
+    if (listed && known && pull.state === "running" && pull.total > 0) return;
+    this.showServed();
+    this.showFound();
   }
 
   async find() {
@@ -235,7 +242,7 @@ export class ModelsScreen {
           speed && ` about ${speed.low} to ${speed.high} tok/s`,
         ),
       model.fit && h("p", { class: "muted small" }, (model.fit.text ?? "").replace(`${model.fit.verdict}: `, "")),
-      this.offers?.has("/api/pull") &&
+      this.offers?.has("/models") &&
         h(
           "div",
           { class: "card-actions" },
@@ -248,7 +255,7 @@ export class ModelsScreen {
 
   async pull({ id, file_bytes: size }) {
     const what = size ? `${bytes(size)} of files come from the hub to the server's cache.` : "";
-    const text = `${what} The pull goes on while this page is open; later it goes on where it was.`;
+    const text = `${what} The server goes on with it when this page is closed.`;
     if (await confirmAction(`Pull ${id}?`, text.trim(), "Pull")) startPull(id);
   }
 }
@@ -307,11 +314,22 @@ class ServedCard {
     replace(
       this.actions,
       orders && value === "unloaded" && act("Load", "/models/load"),
+      // Of the hub's models only; a file of models has names of its own.
+      orders && value === "unloaded" && id.includes("/") && button("Delete", () => this.remove(id), {
+        "aria-label": `Delete ${id}`,
+      }),
       orders && ["loading", "downloading"].includes(value) && act("Stop loading", "/models/unload"),
       orders && value === "loaded" && act("Unload", "/models/unload"),
       orders && value === "loaded" && act(pinned ? "Unpin" : "Pin", "/models/load", { pin: !pinned }),
     );
     if (hadFocus) this.actions.querySelector("button")?.focus();
+  }
+
+  async remove(id) {
+    const text = "Its files in the server's cache go; it can be pulled again.";
+    if (!(await confirmAction(`Delete ${id}?`, text, "Delete"))) return;
+    await removeModel(id).catch((error) => notice(error.message));
+    refreshServer();
   }
 
   async order(path, body) {
@@ -349,19 +367,18 @@ class PullView {
     this.bar.value = total > 0 ? done / total : 0;
     const rate = rateOf(pull);
     const share = total > 0 ? `${bytes(done)} of ${bytes(total)}, ${Math.floor((100 * done) / total)} %` : "";
-    const running = total > 0 ? "" : "Asking the hub";
-    const words = { waiting: "Waits for the pull before it", running, paused: "Paused", failed: pull.message };
+    const running = total > 0 ? "" : "Waiting for the hub, or for a pull before it";
+    const words = { running, paused: "Paused", failed: pull.message };
     const left = state === "running" && rate > 0 && duration(Math.ceil((total - done) / rate));
     const parts = [words[state], share, left && `${bytes(rate)}/s, ${left} left`];
     this.figures.textContent = parts.filter(Boolean).join(" \u00b7 ");
     if (state === this.stateShown) return;
     this.stateShown = state;
     this.figures.classList.toggle("bad", state === "failed");
-    const goes = state === "running" || state === "waiting";
     const hadFocus = this.actions.contains(document.activeElement);
     replace(
       this.actions,
-      goes
+      state === "running"
         ? button("Pause", () => pausePull(pull), { "aria-label": `Pause the pull of ${pull.id}` })
         : button("Resume", () => startPull(pull.id), { "aria-label": `Resume the pull of ${pull.id}` }),
       button("Cancel", () => this.cancel(), { "aria-label": `Cancel the pull of ${pull.id}` }),
