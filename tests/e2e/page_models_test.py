@@ -3,7 +3,7 @@ import os, random, shutil, tempfile, unittest
 
 from mock_hub import Hub
 from page_case import LAST, WRITTEN, PageCase, skip_without_browser as setUpModule
-from several_models import SeveralModels
+from several_models import SeveralModels, ask
 from weir_server import SOURCE, Server, eventually
 
 MODEL = "org/name"
@@ -75,6 +75,48 @@ class SeveralModelsTest(PageCase):
         self.assertEqual(self.weir.loaded(), {"fast"})
 
 
+    def test_the_dashboard_shows_the_model_that_is_chosen(self):
+        b = self.browser
+        self.weir.post("/models/load", {"model": "fast"})
+        self.open(self.url)
+        b.run("location.hash = '#/dashboard'")
+        b.wait("document.querySelector('.limits:not([hidden])')?.innerText.includes('2,048')")
+        choice = "document.querySelector('.screen-head select')"
+        self.assertTrue(b.run(f"{choice}.hidden"))
+        self.weir.post("/models/load", {"model": "exact"})
+        b.wait(f"!{choice}.hidden && {choice}.options.length === 2")
+        b.run(f"{choice}.value = 'exact'; {choice}.dispatchEvent(new Event('change'))")
+        first = "document.querySelector('[aria-label=\"First token\"] .tile-value').innerText"
+        self.assertEqual(b.run(first), "\u2013")
+        ask(self.weir, "exact", "Once upon a time")
+        self.weir.post("/v1/chat/completions", {"model": "exact", "max_tokens": 4,
+                                                "messages": [{"role": "user", "content": "Hello"}]})
+        b.wait(f"/ms|s/.test({first})")
+        rows = b.run("""[...document.querySelectorAll('[aria-label=Models] tbody tr')].map((row) =>
+          row.cells[0].innerText)""")
+        self.assertEqual(rows, ["fast", "exact"])
+        # The other has answered nothing.
+        b.run(f"{choice}.value = 'fast'; {choice}.dispatchEvent(new Event('change'))")
+        self.assertEqual(b.run(first), "\u2013")
+        self.weir.post("/models/unload", {"model": "exact", "force": True})
+        b.wait(f"{choice}.hidden && !document.querySelector('[aria-label=Models] tbody tr')?.checkVisibility()")
+
+
+class ExpertsTest(PageCase):
+    def test_the_dashboard_shows_experts_on_disk(self):
+        b = self.browser
+        options = ("--model", f"{SOURCE}/models/weir-tiny-moe", "--stream-experts", "--expert-memory", "2M")
+        with Server(*options) as weir:
+            self.own.append(f"http://127.0.0.1:{weir.port}/")
+            self.open(self.own[-1])
+            self.say("Write a long story.")
+            b.run("location.hash = '#/dashboard'")
+            found = "document.querySelector('[aria-label=\"Experts found\"] .tile-value')?.innerText"
+            b.wait(f"/^\\d+ %$/.test({found})", 20)
+            self.assertRegex(b.run("document.querySelector('[aria-label=Disk] .tile-value').innerText"), r"^\d+\.\d\d$")
+            b.run("location.hash = '#/chat'")
+
+
 class PullTest(PageCase):
     def setUp(self):
         super().setUp()
@@ -136,6 +178,8 @@ class PullTest(PageCase):
         b = self.browser
         self.begin()
         self.hub.rate = 300_000
+        b.run("location.hash = '#/dashboard'")
+        b.wait("document.querySelector('[aria-label=Pulls] td')?.innerText === 'org/name'")
         b.run("location.hash = '#/chat'")
         b.run("location.reload()")
         b.wait("document.activeElement?.id === 'message'")

@@ -23,7 +23,7 @@ import { shortNumber } from "./figures.js";
 import { chatAsMarkdown } from "./transfer.js";
 import { TurnView } from "./turn.js";
 import { askForKey } from "./unlock.js";
-import { summarise } from "./summary.js";
+import { openSummary } from "./summary.js";
 import { contextOf, isLoaded, modelOf, server, watchServer } from "./server.js";
 
 // Of a long chat so many turns are built; the others when they are asked for.
@@ -482,21 +482,15 @@ export class ChatScreen {
 
   // A chat of its own that begins with what was said here, in few words, and with the question that has no answer yet.
   summarise(turn) {
-    const { chat } = this;
-    const path = chat.path(turn.parent);
-    const question = path.findLast((each) => each.role === "user");
-    const control = new AbortController();
-    const text = h("textarea", { rows: 10, "aria-busy": "true" });
-    const state = h("p", { class: "help", role: "status" }, "The model reads the chat\u2026");
-    const begin = button("Begin the chat", () => start(), { class: "button primary", disabled: true });
-    const start = async () => {
-      dialog.close();
-      const { title, model, persona, params } = chat.record;
-      const made = Chat.create(model, persona);
-      Object.assign(made.record, { title: `${title} (2)`, params: structuredClone(params) });
-      const asked = question?.parts.filter((part) => part.type === "text").map((part) => part.text) ?? [];
-      const parts = [`What was said before, in short:\n\n${text.value}`, ...asked];
-      const first = made.add("user", null, { parts: parts.map((each) => ({ type: "text", text: each })) });
+    const { record } = this.chat;
+    const path = this.chat.path(turn.parent);
+    const asked = path.findLast((each) => each.role === "user");
+    const before = path.slice(0, path.indexOf(asked));
+    openSummary(before, record.model, async (summary) => {
+      const made = Chat.create(record.model, record.persona);
+      Object.assign(made.record, { title: `${record.title} (2)`, params: structuredClone(record.params) });
+      const parts = [{ type: "text", text: `What was said before, in short:\n\n${summary}` }, ...asked.parts];
+      const first = made.add("user", null, { parts: parts.filter((part) => part.type === "text") });
       made.save(first);
       try {
         await made.flush();
@@ -505,33 +499,7 @@ export class ChatScreen {
       }
       await this.open(made.record.id);
       this.begin(first.id);
-    };
-    const dialog = openDialog("A new chat with a summary", h("div", null, field("Summary", text), state), [
-      button("Cancel", () => dialog.close()),
-      begin,
-    ]);
-    dialog.addEventListener("close", () => control.abort());
-    const changed = (written) => {
-      text.value = written;
-      text.scrollTop = text.scrollHeight;
-    };
-    const { model } = chat.record;
-    summarise(path.slice(0, path.indexOf(question)), {
-      model,
-      context: contextOf(model),
-      signal: control.signal,
-      changed,
-    })
-      .then((written) => {
-        changed(written);
-        text.removeAttribute("aria-busy");
-        state.textContent = "It can be changed. The new chat begins with it, and with the last question.";
-        begin.disabled = false;
-        begin.focus();
-      })
-      .catch((error) => {
-        if (error.name !== "AbortError") state.textContent = error.message;
-      });
+    });
   }
 
   setModel(id) {
