@@ -51,7 +51,7 @@ class SeveralModelsTest(PageCase):
         self.assertEqual(self.weir.loaded(), {"fast", "exact"})
         # Its context is known as soon as it is loaded.
         b.wait("document.querySelector('.context:not([hidden])')?.innerText.includes(' of ')")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelectorAll('.turn.assistant').length === 2")
         self.assertEqual(b.run("document.querySelector('[aria-label=Model]').value"), "exact")
 
@@ -159,7 +159,7 @@ class PullTest(PageCase):
         eventually(lambda: "pull ends" in self.weir.logged(), what="the server has ended the pull")
         self.assertNotIn("it is here", self.weir.logged())
         shown = b.run("document.querySelector('.pull meter').value")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelector('.pull')?.innerText.includes('Paused')")
         self.assertAlmostEqual(b.run("document.querySelector('.pull meter').value"), shown, delta=0.01)
         self.hub.rate = 0
@@ -170,7 +170,7 @@ class PullTest(PageCase):
         self.assertIn("it is here", self.weir.logged())
         after = sum(end - begin for begin, end in self.hub.sent("model.safetensors"))
         self.assertLess(after - before, BYTES, "the pull goes on where it was")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.querySelector('.card.model')")
         self.assertFalse(b.run("document.querySelector('.pull') !== null"))
 
@@ -181,7 +181,7 @@ class PullTest(PageCase):
         b.run("location.hash = '#/dashboard'")
         b.wait("document.querySelector('[aria-label=Pulls] td')?.innerText === 'org/name'")
         b.run("location.hash = '#/chat'")
-        b.run("location.reload()")
+        b.reload()
         b.wait("document.activeElement?.id === 'message'")
         b.run("location.hash = '#/models'")
         b.wait("document.querySelector('.pull meter')?.value > 0.1")

@@ -19,7 +19,7 @@ import { Chat, textOf, setText } from "./chats.js";
 import { ChatList } from "./chat_list.js";
 import { Composer } from "./composer.js";
 import { parameterForm } from "./parameters.js";
-import { shortNumber } from "./figures.js";
+import { meter, shortNumber } from "./figures.js";
 import { chatAsMarkdown } from "./transfer.js";
 import { TurnView } from "./turn.js";
 import { askForKey } from "./unlock.js";
@@ -198,10 +198,15 @@ export class ChatScreen {
     if (shown !== this.bannerShown) {
       this.bannerShown = shown;
       this.banner.hidden = !shown;
+      this.waited = h("span", { class: "waited", "aria-hidden": "true" });
+      const percent = state === "loading" && /(\d+) %/.exec(detail)?.[1];
       if (state === "locked")
         replace(this.banner, h("span", null, "This server asks for a key."), button("Enter a key", askForKey));
-      else replace(this.banner, text);
+      else replace(this.banner, h("span", null, text), percent && meter("Loading", percent / 100), this.waited);
     }
+    // Seconds are for eyes: who is read to would hear nothing else.
+    this.loadsSince = state === "loading" ? (this.loadsSince ?? Date.now()) : null;
+    if (this.loadsSince) this.waited.textContent = `${Math.round((Date.now() - this.loadsSince) / 1000)} s`;
     const answer = this.chat && answers.get(this.chat.record.id);
     if (answer?.retryAt) this.views.get(answer.turn.id)?.drawSoon();
   }
@@ -214,8 +219,7 @@ export class ChatScreen {
     if (!context) return;
     const text = `${thousands(used)} of ${thousands(context)}`;
     const share = Math.min(used / context, 1);
-    const bar = h("meter", { min: 0, max: 1, value: 0, "aria-label": `Context: ${text} tokens` });
-    bar.value = share;
+    const bar = meter(`Context: ${text} tokens`, share);
     replace(this.meter, h("span", { class: "context-text" }, text), bar);
     this.meter.title = `${used} of ${context} tokens of context`;
   }
