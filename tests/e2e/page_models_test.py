@@ -55,6 +55,20 @@ class SeveralModelsTest(PageCase):
         b.wait("document.querySelectorAll('.turn.assistant').length === 2")
         self.assertEqual(b.run("document.querySelector('[aria-label=Model]').value"), "exact")
 
+    def test_a_full_context_can_be_made_larger(self):
+        b = self.browser
+        with SeveralModels(own={"fast": (("ctx-size", "256"),)}) as weir:
+            self.own.append(f"http://127.0.0.1:{weir.port}/")
+            self.open(self.own[-1])
+            self.choose("fast")
+            self.say("One word. " * 90)
+            b.wait("document.querySelector('.trouble.bad')?.innerText.includes('256')", 20)
+            self.assertNotIn("oldest", b.run("document.querySelector('.trouble').innerText"))
+            self.click("Load with a context of 512")
+            b.wait("document.querySelector('.branches')?.textContent === '2/2' && " + WRITTEN, 30)
+            self.assertGreater(len(b.run(LAST)), 0)
+            b.wait("document.querySelector('.context').innerText.endsWith('of 512')")
+
     def test_models_are_loaded_pinned_and_unloaded(self):
         b = self.browser
         self.open(self.url)

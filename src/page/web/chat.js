@@ -24,7 +24,7 @@ import { chatAsMarkdown } from "./transfer.js";
 import { TurnView } from "./turn.js";
 import { askForKey } from "./unlock.js";
 import { openSummary } from "./summary.js";
-import { contextOf, isLoaded, modelOf, server, watchServer } from "./server.js";
+import { ask, contextOf, isLoaded, largerContextOf, modelOf, refreshServer, server, watchServer } from "./server.js";
 
 // Of a long chat so many turns are built; the others when they are asked for.
 const kTurnsShown = 40;
@@ -178,6 +178,8 @@ export class ChatScreen {
     this.composer.update();
     const answer = answers.get(record.id);
     if (answer?.waitsForModel) this.views.get(answer.turn.id)?.drawSoon();
+    // What can be done about an answer that failed hangs on the model.
+    else this.views.get(record.leaf)?.draw();
     this.showMeter();
     this.tick();
   }
@@ -302,6 +304,8 @@ export class ChatScreen {
       hasEarlier: (turn) => Boolean(this.chat.turns.get(turn.parent)?.parent),
       dropOldest: (turn) => this.dropOldest(turn),
       summarise: (turn) => this.summarise(turn),
+      largerContext: () => largerContextOf(this.chat.record.model),
+      enlarge: (turn) => this.enlarge(turn),
       waitsFor: () => answers.get(this.chat.record.id)?.waitsForModel,
       unlock: askForKey,
       retryAt: () => answers.get(this.chat.record.id)?.retryAt,
@@ -481,6 +485,25 @@ export class ChatScreen {
     const half = sent.slice(Math.ceil(sent.length / 2)).find((each) => each.role === "user");
     if (!half) return notice("There is but one question left.");
     this.chat.record.from = half.id;
+    this.again(turn);
+  }
+
+  // The model is loaded anew with more context, if that fits beside the others, and asked again.
+  async enlarge(turn) {
+    const { model } = this.chat.record;
+    const [before, after] = [contextOf(model), largerContextOf(model)];
+    try {
+      await ask("/models/unload", { body: { model } });
+      try {
+        await ask("/models/load", { body: { model, ctx_size: after } });
+      } catch (error) {
+        notice(error.message);
+        return await ask("/models/load", { body: { model, ctx_size: before } });
+      }
+    } catch (error) {
+      return notice(error.message);
+    }
+    await refreshServer();
     this.again(turn);
   }
 

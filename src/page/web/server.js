@@ -185,6 +185,13 @@ export function contextOf(id) {
   return modelOf(id)?.max_model_len ?? 0;
 }
 
+// What a model could be loaded anew with: twice as much, if it was made for more than it has; else 0. Only where there
+// are several do they come and go.
+export function largerContextOf(id) {
+  const { max_model_len: now = 0, meta = {} } = modelOf(id) ?? {};
+  return server.models.length > 1 && meta.n_ctx_train > now ? Math.min(2 * now, meta.n_ctx_train) : 0;
+}
+
 export function sees(id) {
   return server.props[id]?.modalities?.vision === true;
 }

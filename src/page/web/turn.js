@@ -165,7 +165,8 @@ export class TurnView {
   drawExtra() {
     const { turn } = this;
     const counted = this.actions.retryAt?.() && Date.now();
-    const key = JSON.stringify([turn.state, turn.finish, turn.error, turn.calls, counted]);
+    const larger = turn.error && this.actions.largerContext();
+    const key = JSON.stringify([turn.state, turn.finish, turn.error, turn.calls, counted, larger]);
     if (key === this.extraShown) return;
     this.extraShown = key;
     replace(this.extra, this.calls(), this.trouble());
@@ -238,6 +239,9 @@ export class TurnView {
       );
     if (turn.error?.status === 401) buttons.push(button("Enter a key", actions.unlock));
     if (textOf(turn)) buttons.push(button("Continue", () => actions.resume(turn)));
+    const larger = full && actions.largerContext();
+    if (larger)
+      buttons.push(button(`Load with a context of ${larger.toLocaleString("en")}`, () => actions.enlarge(turn)));
     // A chat that is too long is so the next time.
     if (!cut && !full && !textOf(turn)) buttons.push(button("Try again", () => actions.again(turn)));
     const bad = turn.state === "failed" || turn.error;
