@@ -10,6 +10,7 @@
 
 #include "model/model.h"
 #include "program/options.h"
+#include "sched/draft_source.h"
 #include "sched/engine_options.h"
 
 namespace weir {
