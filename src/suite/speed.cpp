@@ -21,7 +21,7 @@ struct Shape {
 };
 
 Shape shape_of(bool quick) {
-  if (quick) return {{512, 2048}, {1, 8, 32}, {8, 2048}, 5};
+  if (quick) return {{512, 2000}, {1, 8, 32}, {8, 1024}, 5};
   return {{512, 2048, 8192}, {1, 2, 4, 8, 16, 32}, {8, 4096, 16384}, 5};
 }
 // Tokens decoded in one measurement.
