@@ -37,6 +37,8 @@ class Unsteady(http.server.BaseHTTPRequestHandler):
 
 
 class Suite(unittest.TestCase):
+    numbers = itertools.count()
+
     @classmethod
     def setUpClass(cls):
         """One run of two parts, which the tests look at."""
@@ -56,7 +58,7 @@ class Suite(unittest.TestCase):
             for name, value in changes.get(figure["name"], {}).items():
                 figure[name] = value
         report.update(changes.get("setting", {}))
-        path = f"{self.folder.name}/old.json"
+        path = f"{self.folder.name}/old{next(self.numbers)}.json"
         with open(path, "w") as file:
             json.dump(report, file)
         return path
