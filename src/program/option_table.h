@@ -29,10 +29,13 @@ enum : uint16_t {
   kListOnly = 256,
   kRmOnly = 512,
   kVerifyOnly = 1024,
-  kSearchOnly = 2048
+  kSearchOnly = 2048,
+  kHealthOnly = 8192
 };
 // The commands that run a model, and those that plan it.
 inline constexpr uint16_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
+// Those that know where the server listens.
+inline constexpr uint16_t kAddress = kServeOnly | kHealthOnly;
 inline constexpr uint16_t kPlanning = kServeOnly | kInfoToo;
 // Those that open a model, and pull one of the hub that is not here.
 inline constexpr uint16_t kOpening = kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly;

@@ -34,7 +34,8 @@ enum class Command : uint8_t {
   kList,
   kRm,
   kVerify,
-  kSearch
+  kSearch,
+  kHealth
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -116,7 +117,7 @@ struct SearchOptions {
 };
 
 struct AdapterOptions {
-  bool enable_lora = false;  // Also without: where lora_modules or lora_dir are said.
+  bool enable_lora = false;               // Also without: where lora_modules or lora_dir are said.
   std::vector<std::string> lora_modules;  // NAME=PATH, or {"name", "path"}.
   std::string lora_dir;                   // What requests may load; empty: nothing.
   int32_t max_loras = 8;
