@@ -195,7 +195,8 @@ Result<void> Server::listen() {
   return {};
 }
 
-// Where the service manager listens already, it decides on what.
+// Where the service manager listens already, it decides on what, and connections wait there until
+// they can be answered.
 Result<void> Server::listen_tcp() {
   const std::span<const int> passed = service_.manager().sockets();
   if (passed.empty()) return http_->listen_tcp(options_.host, static_cast<uint16_t>(options_.port));
@@ -443,6 +444,7 @@ void Server::become_ready(TextParts text) {
 
 // Requests are answered: `what` serves them, for people.
 void Server::announce_ready(const std::string& what, bool chats) {
+  http_->accept_passed();
   if (hooks_.on_ready)
     return hooks_.on_ready(http_->port(), [this] { loop_.post([this] { on_signal(); }); });
   announce(options_, http_->port(), steady_clock::now() - start_, chats, !keys_.empty());

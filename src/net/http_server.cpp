@@ -227,6 +227,7 @@ struct HttpServer::Impl : ServerState {
 
   void close_listener(Listener* listener) {
     std::erase(listeners, listener);
+    std::erase(passed, listener);
     uv_close(&listener->handle.base, [](uv_handle_t* handle) {
       auto* closed = static_cast<Listener*>(handle->data);
       closed->server->handle_closed();
@@ -276,7 +277,8 @@ struct HttpServer::Impl : ServerState {
   uint64_t closer = 0;
   uint64_t clock_watch = 0;
   std::vector<Listener*> listeners;
-  uint16_t tcp_port = 0;  // Of the first TCP listener,
+  std::vector<Listener*> passed;  // Of them, those that do not accept yet.
+  uint16_t tcp_port = 0;          // Of the first TCP listener,
   std::string tcp_address;
   bool is_public = false;
   uint64_t accept_warning_due_ms = 0;
@@ -436,13 +438,19 @@ Result<void> HttpServer::listen_passed(int fd) {
                                                          : HttpConnection::Transport::kTcp);
   int error =
       is_unix ? uv_pipe_open(&listener.handle.pipe, fd) : uv_tcp_open(&listener.handle.tcp, fd);
-  if (error == 0) error = impl_->listen(listener);
   if (error != 0) {
     impl_->close_listener(&listener);
     return tl::unexpected<Error>(listen_error("a passed socket", error));
   }
   if (!is_unix) impl_->note_address(listener);
+  impl_->passed.push_back(&listener);
   return {};
+}
+
+void HttpServer::accept_passed() {
+  for (Impl::Listener* listener : std::exchange(impl_->passed, {}))
+    if (const int error = impl_->listen(*listener); error != 0)
+      log::error(std::string("net cannot accept from a passed socket: ") + uv_strerror(error));
 }
 
 void HttpServer::use_tls(std::shared_ptr<TlsContext> context) { impl_->tls = std::move(context); }

@@ -124,7 +124,8 @@ class Sockets(unittest.TestCase):
             address, port = tcp.getsockname()
             process = self.start([tcp, unix], folder)
             try:
-                eventually(lambda: self.get(http.client.HTTPConnection(address, port, timeout=10))[0] == 200, seconds=60, what="it serves")
+                # At once, and answered when it has loaded.
+                self.assertEqual(self.get(http.client.HTTPConnection(address, port, timeout=60))[0], 200)
                 with open(f"{folder}/log") as file:
                     log = file.read()
                 self.assertIn("server takes sockets=2 of the service manager", log)
@@ -139,8 +140,8 @@ class Sockets(unittest.TestCase):
                 waiting = http.client.HTTPConnection(address, port, timeout=60)
                 waiting.connect()  # Nobody is there: the manager's socket holds it.
                 process = self.start([tcp, unix], folder)
-                eventually(lambda: self.get(http.client.HTTPConnection(address, port, timeout=10), "/ready")[0] == 200, seconds=60, what="it serves again")
                 self.assertEqual(self.get(waiting)[0], 200)
+                self.assertEqual(self.get(http.client.HTTPConnection(address, port, timeout=60), "/ready")[0], 200)
             finally:
                 process.kill()
                 process.wait()
