@@ -85,42 +85,47 @@ std::string without(std::string text, std::string_view unwanted) {
 
 constexpr std::string_view kHead = " of weir(1), made of its table of options.\n";
 
-}  // namespace
-
-std::string bash_completion() {
-  std::string values;
+// The lines of a case statement: what stands after an option that wants a value. An option may be
+// one thing with one command, and another with another.
+std::string bash_values(const CommandRow& command) {
+  std::string lines;
   for (const Row& row : option_rows()) {
-    const std::string flags = joined(flags_of(row), "|");
+    if (!(row.commands & command.bit)) continue;
+    const std::string pattern = "        " + joined(flags_of(row), "|") + ") ";
     switch (values_of(row)) {
       case Values::kWords:
-        values += "    " + flags + ") COMPREPLY=($(compgen -W '" + joined(words_of(row), " ") +
-                  "' -- \"$word\")); return ;;\n";
+        lines += pattern + "COMPREPLY=($(compgen -W '" + joined(words_of(row), " ") +
+                 "' -- \"$word\")); return ;;\n";
         break;
       case Values::kPath:
-        values += "    " + flags +
-                  ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
+        lines +=
+            pattern + "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
         break;
       case Values::kOther:
-        values += "    " + flags + ") return ;;\n";
+        lines += pattern + "return ;;\n";
         break;
       case Values::kNone:
         break;
     }
   }
-  std::string options;
+  return lines;
+}
+
+}  // namespace
+
+std::string bash_completion() {
+  std::string commands;
   for (const CommandRow& command : command_rows())
-    options += "    " + std::string(command.name) + ") flags='" + flags_of(command) + "' ;;\n";
+    commands += "    " + std::string(command.name) + ")\n      flags='" + flags_of(command) +
+                "'\n      case $before in\n" + bash_values(command) + "      esac ;;\n";
   return "# bash completion" + std::string(kHead) +
          "_weir() {\n"
          "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} flags=\n"
          "  local command=${COMP_WORDS[1]}\n"
          "  [[ $command == -* || $COMP_CWORD -eq 1 ]] && command=serve\n"
          "  COMPREPLY=()\n"
-         "  case $before in\n" +
-         values +
-         "  esac\n"
          "  case $command in\n" +
-         options +
+         commands +
          "  esac\n"
          "  [[ $COMP_CWORD -eq 1 && $word != -* ]] && flags='" +
          joined(command_names(), " ") +
