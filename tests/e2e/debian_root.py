@@ -78,7 +78,7 @@ class Root:
         return ["chroot", *([f"--userspec={user}"] if user else []), self.path, *words]
 
     def environment(self, more=None):
-        return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
+        return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
                 "DEBIAN_FRONTEND": "noninteractive", **(more or {})}
 
     def run(self, script, user=None, environment=None, folder="/", check=True):
