@@ -36,7 +36,8 @@ enum class Command : uint8_t {
   kRm,
   kVerify,
   kSearch,
-  kSuite
+  kSuite,
+  kHealth
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -132,7 +133,7 @@ struct SearchOptions {
 };
 
 struct AdapterOptions {
-  bool enable_lora = false;  // Also without: where lora_modules or lora_dir are said.
+  bool enable_lora = false;               // Also without: where lora_modules or lora_dir are said.
   std::vector<std::string> lora_modules;  // NAME=PATH, or {"name", "path"}.
   std::string lora_dir;                   // What requests may load; empty: nothing.
   int32_t max_loras = 8;
@@ -148,7 +149,7 @@ struct AdapterOptions {
 
 // Which drafts steps have.
 enum class Speculative : uint8_t {
-  kAuto,   // What there is.
+  kAuto,  // What there is.
   kOff,
   kNgram,  // Copies of texts alone.
 };
