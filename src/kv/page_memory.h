@@ -16,6 +16,7 @@ namespace weir::kv {
 struct PageGroup {
   int32_t window = 0;  // 0: the spine.
   int32_t pages = 0;
+  bool hot = false;  // Numbers that are no codes yet: each page is one sequence's.
 };
 
 class PageMemory {
@@ -25,7 +26,7 @@ class PageMemory {
   virtual std::span<const PageGroup> groups() const = 0;
   // None: no layer has a state.
   virtual const StateSlots& state_slots() const = 0;
-  virtual kernels::FloatType type() const = 0;
+  virtual Format format() const = 0;
   virtual int64_t bytes() const = 0;
 
   // What follows takes this number for a group as well: its pages are the slots of checkpoints.

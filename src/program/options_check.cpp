@@ -119,10 +119,9 @@ Result<void> check_adapters(const AdapterOptions& o) {
   WEIR_TRY(in_range("--max-cpu-loras", o.max_cpu_loras, 0, 4096));
   WEIR_TRY(in_range("--max-lora-rank", o.max_lora_rank, 1, card::kAdapterRankMax));
   if (std::ssize(o.lora_modules) > o.adapters_max())
-    return fail(ErrorCode::kConfig, "--max-cpu-loras: expected at least " +
-                                        std::to_string(o.lora_modules.size()) +
-                                        ", one for each of --lora-modules; found " +
-                                        std::to_string(o.max_cpu_loras));
+    return fail(ErrorCode::kConfig,
+                "--max-cpu-loras: expected at least " + std::to_string(o.lora_modules.size()) +
+                    ", one for each of --lora-modules; found " + std::to_string(o.max_cpu_loras));
   return {};
 }
 
@@ -223,6 +222,14 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(check_model_set(o));
+  if (o.turbo_kv && o.kv_cache && *o.kv_cache != kv::Format::kTq4)
+    return fail(ErrorCode::kConfig,
+                std::string("--turbo-kv means --kv-cache tq4; expected no other "
+                            "beside it, found --kv-cache ") +
+                    o.kv_cache->name());
+  if (o.against_kv && !o.against.empty())
+    return fail(ErrorCode::kConfig,
+                "--against-kv: expected no --against beside it; found '" + o.against + "'");
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())

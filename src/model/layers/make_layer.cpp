@@ -19,8 +19,11 @@ namespace {
 using Needs = std::vector<kv::MemoryNeed>;
 
 Needs needs(const Attention& a) {
-  Needs all = {kv::PagedNeed{
-      .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window}};
+  Needs all = {kv::PagedNeed{.heads = a.num_kv_heads,
+                             .k_dim = a.head_dim,
+                             .v_dim = a.v_dim(),
+                             .window = a.window,
+                             .takes_codes = true}};
   if (a.conv_taps > 0) all.emplace_back(kv::StateNeed{AttentionLayer::state_bytes(a)});
   return all;
 }
