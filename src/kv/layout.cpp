@@ -29,11 +29,13 @@ constexpr int32_t kFirstsDivisor = 64;
 // each.
 constexpr int64_t kEndLayers = 2;
 
+int64_t whole_lines(int64_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
+
 // A head's K, [k_dim][page_keys], and V, [page_keys][v_dim], unless that is in K; in whole lines.
 int64_t head_bytes(const PagedNeed& need, kernels::FloatType type) {
   const int64_t values = need.values_in_keys ? 0 : need.v_dim;
   const int64_t bytes = (need.k_dim + values) * need.page_keys() * element_bytes(type);
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  return whole_lines(bytes);
 }
 
 bool sensible(const PagedNeed& need) {
@@ -109,11 +111,13 @@ Result<void> MemoryLayout::choose_codes() {
   return {};
 }
 
-Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, Format format) {
+Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, Format format,
+                                        int32_t tape_tokens) {
   if (format == Format::kNone)
     return fail(ErrorCode::kConfig, "KV cache: expected type f16 or f32");
   MemoryLayout layout;
   layout.format_ = format;
+  layout.tape_tokens_ = tape_tokens;
   layout.groups_.push_back({});
   for (const int32_t window : windows_of(needs)) layout.groups_.push_back({.window = window});
   for (size_t i = 0; i < needs.size(); ++i) {
@@ -165,7 +169,12 @@ kernels::KvPages MemoryLayout::pages_of(int32_t layer) const {
 
 int64_t MemoryLayout::state_bytes(int32_t layer) const {
   const auto* state = std::get_if<StateNeed>(&needs_[static_cast<size_t>(layer)]);
-  return state == nullptr ? 0 : (state->bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  return state == nullptr ? 0 : whole_lines(state->bytes) + tape_tokens_ * tape_bytes(layer);
+}
+
+int64_t MemoryLayout::tape_bytes(int32_t layer) const {
+  const auto* state = std::get_if<StateNeed>(&needs_[static_cast<size_t>(layer)]);
+  return state == nullptr ? 0 : whole_lines(state->tape_bytes);
 }
 
 int64_t MemoryLayout::state_bytes() const {

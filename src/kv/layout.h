@@ -54,7 +54,9 @@ class MemoryLayout {
   };
 
   // An error names the layer whose need is none, or says why nothing can become codes.
-  static Result<MemoryLayout> make(std::vector<MemoryNeed> needs, Format format);
+  // `tape_tokens`: for how many tokens each state has a tape.
+  static Result<MemoryLayout> make(std::vector<MemoryNeed> needs, Format format,
+                                   int32_t tape_tokens = 0);
 
   std::span<const Group> groups() const { return groups_; }
   int32_t layer_count() const { return static_cast<int32_t>(needs_.size()); }
@@ -73,6 +75,9 @@ class MemoryLayout {
   // What a sequence's slot takes in this layer, in whole cache lines, and in all layers; 0: none.
   int64_t state_bytes(int32_t layer) const;
   int64_t state_bytes() const;
+  // The tape is the end of it: so many tokens, each in whole cache lines.
+  int32_t tape_tokens() const { return tape_tokens_; }
+  int64_t tape_bytes(int32_t layer) const;  // Of one token.
   Format format() const { return format_; }
 
  private:
@@ -83,6 +88,7 @@ class MemoryLayout {
 
   std::vector<kernels::CodedPages> codes_;  // By layer.
   Format format_;
+  int32_t tape_tokens_ = 0;
 };
 
 // The first block that positions from `next` on can see.

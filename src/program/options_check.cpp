@@ -13,6 +13,7 @@
 #include "card/adapter_card.h"
 #include "model/adapted_rows.h"
 #include "program/options.h"
+#include "sched/draft_source.h"
 
 namespace weir {
 
@@ -114,6 +115,10 @@ Result<void> check_quantising(const Options& o) {
   return {};
 }
 
+Result<void> check_speculative(const SpeculativeOptions& o) {
+  return in_range("--num-draft-tokens", o.num_draft_tokens, 1, sched::DraftSource::kDraftsMax);
+}
+
 Result<void> check_adapters(const AdapterOptions& o) {
   WEIR_TRY(in_range("--max-loras", o.max_loras, 1, model::kAdaptersInPass));
   WEIR_TRY(in_range("--max-cpu-loras", o.max_cpu_loras, 0, 4096));
@@ -147,14 +152,23 @@ Result<void> check_bench(const BenchOptions& o) {
   return {};
 }
 
+Result<void> check_suite(const Options& o) {
+  if (o.hours) WEIR_TRY(in_range("--hours", *o.hours, 0.001, 1000));
+  if (!o.url.empty() && !o.model.empty())
+    return fail(ErrorCode::kConfig, "--url: expected no --model beside it; found '" + o.model +
+                                        "' (the server at that address has its own)");
+  return {};
+}
+
 Result<void> check_model_set(const Options& o) {
   if (!o.models.empty() && !o.model.empty())
     return fail(ErrorCode::kConfig, "--models: expected no --model beside it; found '" + o.model +
                                         "' (the file names the models)");
-  if (!o.models.empty() && o.takes_adapters())
-    return fail(ErrorCode::kUnsupported,
-                "--models: expected no adapters (--enable-lora, --lora-modules, --lora-dir) beside "
-                "it, which go with one --model");
+  if (!o.models.empty() && !o.lora_modules.empty())
+    return fail(
+        ErrorCode::kConfig,
+        "--models: expected no --lora-modules beside it: an adapter is for one model, whose "
+        "section in the file names it");
   WEIR_TRY(in_range("--idle-unload", o.idle_unload, 0, kIntMax));
   WEIR_TRY(in_range("--load-timeout", o.load_timeout, 1, 86400));
   return in_range("--load-stay", o.load_stay, 0, 86400);
@@ -218,6 +232,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(check_experts(o, o.command));
   WEIR_TRY(check_quantising(o));
+  WEIR_TRY(check_speculative(o));
   WEIR_TRY(check_adapters(o));
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
@@ -230,6 +245,7 @@ Result<void> check_options(const Options& o) {
   if (o.against_kv && !o.against.empty())
     return fail(ErrorCode::kConfig,
                 "--against-kv: expected no --against beside it; found '" + o.against + "'");
+  WEIR_TRY(check_suite(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())

@@ -18,7 +18,8 @@ namespace weir::sched {
 struct RunnerOptions {
   EngineOptions engine;
   int32_t page_count = 256;
-  int32_t checkpoints = 64;  // Where the model has states.
+  int32_t checkpoints = 64;  // Where the model has states,
+  int32_t tape_tokens = 15;  // and for so many drafts of a sequence.
   int members = 1;
   kv::Format kv_format = kernels::FloatType::kF32;
   bool keeps_all = false;      // Windows drop no pages: the plain way, for comparison.
@@ -91,7 +92,7 @@ class EngineRunner {
         paged->window = 0;
       }
     WEIR_ASSIGN(kv::MemoryLayout layout,
-                kv::MemoryLayout::make(std::move(needs), options.kv_format));
+                kv::MemoryLayout::make(std::move(needs), options.kv_format, options.tape_tokens));
     const kv::MemoryLoad load = {.running_max = options.engine.running_max,
                                  .rows_max = options.engine.step_tokens_max + model.slab_rows()};
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);
