@@ -16,7 +16,7 @@ namespace weir::kv {
 struct PageGroup {
   int32_t window = 0;  // 0: the spine.
   int32_t pages = 0;
-  bool hot = false;  // Numbers that are no codes yet: each page is one sequence's.
+  bool hot = false;  // Numbers of blocks that are no codes (kv/layout.h).
 };
 
 class PageMemory {
