@@ -185,14 +185,14 @@ void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
   for (int32_t block = any.seen.begin / kBlockTokens * kBlockTokens; block < any.seen.end;
        block += kBlockTokens) {
     const Span<V> codes = coded_in(any, block), hot = hot_in(any, block);
-    const Span<V> begin = first_in(any, block);
+    const Span<V> opening = first_in(any, block);
     const int first = codes.begin / kPageTokens;
     const int end = codes.begin < codes.end ? codes.end / kPageTokens : first;
     const CodedAhead<V> ahead = {first, end, block / kPageTokens, any.own / kPageTokens};
     for (int p = first; p < end; ++p)
       score_page<V, B, G, kWide>(coded, call.page(ahead.block + p), ahead.of_keys(call, p), heads,
                                  key_table, heads.score + p * kPageTokens);
-    if (begin.begin < begin.end)
+    if (opening.begin < opening.end)
       hot_scores<V, G>(call.hot_keys(0), coded.k_dim, heads.queries, heads.score);
     for (int t = hot.begin / kPageTokens * kPageTokens; t < hot.end; t += kPageTokens)
       hot_scores<V, G>(call.hot_keys((block + t) / kPageTokens), coded.k_dim, heads.queries,
@@ -202,9 +202,9 @@ void decode_coded_heads(const CodedCall<V>& call, int32_t row, int32_t head,
       scores_to_weights<V>(call.args, seen, heads.score + h * kBlockTokens, heads.queries[h].seen);
       scale_coded_sum(heads.queries[h], heads.v_stride, heads.sums + h * heads.v_stride);
     }
-    if (begin.begin < begin.end)
+    if (opening.begin < opening.end)
       add_hot_values<V, G>(call.hot_keys(0) + int64_t{coded.k_dim} * kPageTokens, coded.v_dim,
-                           begin, heads.score, heads.sums, heads.v_stride);
+                           opening, heads.score, heads.sums, heads.v_stride);
     for (int p = first; p < end; ++p) {
       const uint8_t* const page = call.page(ahead.block + p);
       const int t = p * kPageTokens;
