@@ -36,7 +36,8 @@ enum class Command : uint8_t {
   kRm,
   kVerify,
   kSearch,
-  kSuite
+  kSuite,
+  kHealth
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -148,7 +149,7 @@ struct AdapterOptions {
 
 // Which drafts steps have.
 enum class Speculative : uint8_t {
-  kAuto,   // What there is.
+  kAuto,  // What there is.
   kOff,
   kNgram,  // Copies of texts alone.
 };
