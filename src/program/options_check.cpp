@@ -13,6 +13,7 @@
 #include "card/adapter_card.h"
 #include "model/adapted_rows.h"
 #include "program/options.h"
+#include "sched/draft_source.h"
 
 namespace weir {
 
@@ -114,6 +115,10 @@ Result<void> check_quantising(const Options& o) {
   return {};
 }
 
+Result<void> check_speculative(const SpeculativeOptions& o) {
+  return in_range("--num-draft-tokens", o.num_draft_tokens, 1, sched::DraftSource::kDraftsMax);
+}
+
 Result<void> check_adapters(const AdapterOptions& o) {
   WEIR_TRY(in_range("--max-loras", o.max_loras, 1, model::kAdaptersInPass));
   WEIR_TRY(in_range("--max-cpu-loras", o.max_cpu_loras, 0, 4096));
@@ -144,6 +149,14 @@ Result<void> check_bench(const BenchOptions& o) {
   WEIR_TRY(in_range("--prompt", o.bench_prompt, 1, 1 << 20));
   WEIR_TRY(in_range("--decode", o.bench_decode, 1, 1 << 20));
   WEIR_TRY(in_range("--repetitions", o.repetitions, 1, 1000));
+  return {};
+}
+
+Result<void> check_suite(const Options& o) {
+  if (o.hours) WEIR_TRY(in_range("--hours", *o.hours, 0.001, 1000));
+  if (!o.url.empty() && !o.model.empty())
+    return fail(ErrorCode::kConfig, "--url: expected no --model beside it; found '" + o.model +
+                                        "' (the server at that address has its own)");
   return {};
 }
 
@@ -219,10 +232,12 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(check_experts(o, o.command));
   WEIR_TRY(check_quantising(o));
+  WEIR_TRY(check_speculative(o));
   WEIR_TRY(check_adapters(o));
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(check_model_set(o));
+  WEIR_TRY(check_suite(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())
