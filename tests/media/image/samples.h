@@ -2,7 +2,6 @@
 // 7 x 5 pixels, and what Pillow makes of them: upright, in red, green and blue.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 namespace weir::media {
@@ -15,7 +14,7 @@ struct Sample {
   const char* base64 = "";  // The file.
 };
 
-inline constexpr std::array<Sample, 37> kSamples = {{
+inline constexpr Sample kSamples[] = {
     {"png_rgb", 7, 5, 0xb201521d,
      "iVBORw0KGgoAAAANSUhEUgAAAAcAAAAFCAIAAAAG+GGPAAAAK0lEQVR42mNkYIjSYGBAQywMNgwMDLxoCC4qhYyQ"
      "RdXhCE3UhIHBkYHBBAAIMATjwpZsZwAAAABJRU5ErkJggg=="},
@@ -215,6 +214,6 @@ inline constexpr std::array<Sample, 37> kSamples = {{
     {"bmp_4", 7, 5, 0x4ec48390,
      "Qk1aAAAAAAAAAEYAAAAoAAAABwAAAAUAAAABAAQAAAAAABQAAAAAAAAAAAAAAAQAAAAAAAAAAAAAABQeKAAoPFAA"
      "PFp4AAEjASAwEjAQIwEjABIwEjABIwEg"},
-}};
+};
 
 }  // namespace weir::media

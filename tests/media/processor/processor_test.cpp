@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "card/config_reader.h"
 #include "media/processor/image_plan.h"
@@ -70,18 +71,24 @@ TEST(Processor, WhatIsNotComputedIsRefusedByName) {
                  "'vision_feature_select_strategy'");
 }
 
-TEST(Processor, CountsTokensOfKnownModels) {
-  const auto count = [](const Processor& processor, Size image) {
+// Of 1,024 x 1,024 pixels, as docs/images.md has them, and of sizes that give several tiles.
+TEST(Processor, CountsTokens) {
+  const auto count = [](std::string_view type, Size image) {
+    const std::string config = R"({"model_type": ")" + std::string(type) + R"("})";
+    const Processor processor = of("{}", config);
     return token_count(processor, *plan_image(processor, image));
   };
-  EXPECT_EQ(count(of("{}", R"({"model_type": "qwen2_vl"})"), {1024, 1024}), 35 * 35);
-  EXPECT_EQ(count(of("{}", R"({"model_type": "gemma3"})"), {1024, 1024}), 256);
-  EXPECT_EQ(count(of("{}", R"({"model_type": "llava"})"), {640, 480}), 576);
-  EXPECT_EQ(count(of("{}", R"({"model_type": "llava_qwen2"})"), {640, 480}), 256);
-  EXPECT_EQ(count(of("{}", R"({"model_type": "internvl"})"), {448 * 3, 448 * 2}), 7 * 256);
-  EXPECT_EQ(count(of("{}", R"({"model_type": "llama4"})"), {336 * 2, 336}), 3 * 144);
-  EXPECT_EQ(count(of("{}", R"({"model_type": "lfm2_vl"})"), {512, 512}), 256);
-  EXPECT_EQ(count(of("{}", R"({"model_type": "lfm2_vl"})"), {2048, 1024}), 8 * 256 + 242);
+  const std::pair<const char*, int64_t> kSquare[] = {
+      {"qwen2_vl", 1225},    {"qwen3_vl", 1024}, {"glm4v", 1369},   {"gemma3", 256},
+      {"gemma4", 256},       {"paligemma", 256}, {"idefics3", 2873}, {"llava", 576},
+      {"mistral3", 1024},    {"lfm2_vl", 1280},  {"internvl", 2560}, {"llama4", 2448},
+      {"llava_qwen2", 256},
+  };
+  for (const auto& [type, tokens] : kSquare) EXPECT_EQ(count(type, {1024, 1024}), tokens) << type;
+  EXPECT_EQ(count("internvl", {448 * 3, 448 * 2}), 7 * 256);
+  EXPECT_EQ(count("llama4", {336 * 2, 336}), 3 * 144);
+  EXPECT_EQ(count("lfm2_vl", {512, 512}), 256) << "not large: one view";
+  EXPECT_EQ(count("lfm2_vl", {2048, 1024}), 8 * 256 + 242);
 }
 
 TEST(Processor, APictureCannotBecomeTooLarge) {
