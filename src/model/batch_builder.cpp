@@ -65,14 +65,23 @@ int32_t BatchBuilder::want_next() { return want(Wanted::kNext, slices_.back().ro
 
 void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
   CHECK(rows_of_slices.size() == slices_.size());
-  CHECK(vectors_.empty() && rope_positions_.empty());
+  const bool has_angles = !rope_positions_.empty();
+  CHECK(!has_angles || rope_positions_.size() == tokens_.size());
   int32_t row = 0;
   auto wanted = wanted_.begin();
+  auto vectors = vectors_.begin();
   for (size_t i = 0; i < slices_.size(); ++i) {
     BatchSlice& slice = slices_[i];
     const int32_t moved = slice.row_begin - row, left = slice.rows - rows_of_slices[i];
     CHECK(left > 0 && left <= slice.rows);
     std::copy_n(tokens_.begin() + slice.row_begin, left, tokens_.begin() + row);
+    if (has_angles)
+      std::copy_n(rope_positions_.begin() + slice.row_begin, left, rope_positions_.begin() + row);
+    const int32_t end = slice.row_begin + slice.rows;
+    for (; vectors != vectors_.end() && vectors->row_begin < end; ++vectors) {
+      CHECK(vectors->row_begin + vectors->rows <= slice.row_begin + left);
+      vectors->row_begin -= moved;
+    }
     for (; wanted != wanted_.end() && wanted->slice == static_cast<int32_t>(i); ++wanted) {
       wanted->row_begin -= moved;
       wanted->rows = std::min(wanted->rows, row + left - wanted->row_begin);
@@ -85,6 +94,7 @@ void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
     row += left;
   }
   tokens_.resize(static_cast<size_t>(row));
+  if (has_angles) rope_positions_.resize(static_cast<size_t>(row));
 }
 
 Batch BatchBuilder::batch(const Taken* before) const {
