@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/concat.h"
 #include "media/image/decoders.h"
 #include "media/image/exif.h"
 
@@ -60,6 +61,18 @@ Segments read_segments(std::string_view jpeg) {
   return found;
 }
 
+// A few bytes of a progressive JPEG can be a scan over all its pixels, which takes time whatever it
+// adds. Programs write about ten.
+constexpr size_t kScansMax = 100;
+
+// Among pixels a byte of 0xff is followed by 0 or a restart's number, so this finds scans alone.
+size_t count_scans(std::string_view jpeg, size_t scan_at) {
+  constexpr std::string_view kStartOfScan = "\xff\xda";
+  size_t count = 0;
+  for (size_t at = scan_at; at < jpeg.size(); at = jpeg.find(kStartOfScan, at + 1)) ++count;
+  return count;
+}
+
 // The library would fill what is missing with grey, and warn. What else it warns of, as some cameras'
 // bytes between two segments, leaves the picture whole.
 bool ends_early(std::string_view jpeg, size_t scan_at, const std::string& warning) {
@@ -86,6 +99,10 @@ Result<Decoded> decode_jpeg(std::string_view bytes, const ImageLimits& limits) {
   const bool cmyk = colours == TJCS_CMYK || colours == TJCS_YCCK;
   std::vector<uint8_t> inks(cmyk ? 4 * size_t(width) * size_t(height) : 0);
   const Segments segments = read_segments(bytes);
+  if (const size_t scans = count_scans(bytes, segments.scan_at); scans > kScansMax)
+    return fail(ErrorCode::kTooLarge, concat({"the JPEG has ", std::to_string(scans),
+                                              " scans; at most ", std::to_string(kScansMax),
+                                              " are decoded"}));
   const int error = tjDecompress2(handle.get(), data, bytes.size(),
                                   cmyk ? inks.data() : out.image.rgb.data(), width, 0, height,
                                   cmyk ? TJPF_CMYK : TJPF_RGB, TJFLAG_LIMITSCANS);

@@ -64,8 +64,8 @@ ImagePlan tiles_by_shape(const Processor& processor, Size image) {
 ImagePlan tiles_if_large(const Processor& processor, Size image) {
   const Size whole =
       within_tokens(image, processor.unit, processor.pixels_min, processor.pixels_max);
-  // Rounded to whole tokens, as within_tokens() begins.
-  const Size rounded = within_tokens(image, processor.unit, 0, INT64_MAX);
+  // The reference lets a side be half a token here, and nowhere else.
+  const Size rounded = rounded_to(image, processor.unit, processor.patch);
   const double large = static_cast<double>(processor.pixels_max) * processor.large_from;
   if (!processor.tiles || static_cast<double>(rounded.pixels()) <= large) return one_view(whole);
   const Size tile = {processor.width, processor.height};

@@ -162,7 +162,7 @@ Processor read_qwen3(const Files& files) {
 Processor read_glm(const Files& files) {
   Processor out;
   out.sizing = Sizing::kFrameBudget;
-  read_budget(out, files, 14, 112 * 112, 28.0 * 28 * 2 * 6144);
+  read_budget(out, files, 14, 112 * 112, 28.0 * 28 * 15000);
   read_numbers(out, files.processor, Filter::kBicubic, kClipMean, kClipDeviation);
   out.placeholder = run("<|image|>", "<|image|>");
   return out;

@@ -61,8 +61,7 @@ Size within_edge(Size image, int edge, int unit) {
 
 Result<Size> within_pixels(Size image, int unit, int64_t pixels_min, int64_t pixels_max) {
   WEIR_TRY(check_shape(image));
-  const Size rounded = {round_to(real(image.width), unit), round_to(real(image.height), unit)};
-  return fit(image, rounded, 1, unit, pixels_min, pixels_max);
+  return fit(image, rounded_to(image, unit, 0), 1, unit, pixels_min, pixels_max);
 }
 
 Result<Size> within_frame_pixels(Size image, int frames, int unit, int64_t pixels_min,
@@ -72,14 +71,16 @@ Result<Size> within_frame_pixels(Size image, int frames, int unit, int64_t pixel
     image = {whole(real(image.width) * grow), whole(real(image.height) * grow)};
   }
   WEIR_TRY(check_shape(image));
-  const Size rounded = {round_to(real(image.width), unit), round_to(real(image.height), unit)};
-  return fit(image, rounded, frames, unit, pixels_min, pixels_max);
+  return fit(image, rounded_to(image, unit, 0), frames, unit, pixels_min, pixels_max);
+}
+
+Size rounded_to(Size image, int unit, int least) {
+  return {std::max<int64_t>(least, round_to(real(image.width), unit)),
+          std::max<int64_t>(least, round_to(real(image.height), unit))};
 }
 
 Size within_tokens(Size image, int unit, int64_t pixels_min, int64_t pixels_max) {
-  const Size rounded = {std::max<int64_t>(unit, round_to(real(image.width), unit)),
-                        std::max<int64_t>(unit, round_to(real(image.height), unit))};
-  return fit(image, rounded, 1, unit, pixels_min, pixels_max);
+  return fit(image, rounded_to(image, unit, unit), 1, unit, pixels_min, pixels_max);
 }
 
 Size filling_pixels(Size image, int unit, int64_t pixels_max) {

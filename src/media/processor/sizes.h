@@ -34,7 +34,10 @@ Result<Size> within_pixels(Size image, int unit, int64_t pixels_min, int64_t pix
 Result<Size> within_frame_pixels(Size image, int frames, int unit, int64_t pixels_min,
                                  int64_t pixels_max);
 
-// The same without a limit to the shape, and at least a unit a side.
+// Each side rounded to units, at least `least`.
+Size rounded_to(Size image, int unit, int least);
+
+// As within_pixels(), without a limit to the shape, and at least a unit a side.
 Size within_tokens(Size image, int unit, int64_t pixels_min, int64_t pixels_max);
 
 // Sides of whole units, as large as the bound allows.

@@ -105,6 +105,14 @@ TEST(Decode, ABombIsRefusedByItsHeader) {
   expect_refused(webp, ErrorCode::kTooLarge, "the WebP says that it has 16384 x 16384 pixels");
 }
 
+TEST(Decode, AJpegOfManyScansIsRefused) {
+  std::string jpeg = sample_file("jpeg_progressive");
+  std::string scans;
+  for (int i = 0; i < 100; ++i) scans += "\xff\xda";
+  jpeg.insert(jpeg.size() - 2, scans);
+  expect_refused(jpeg, ErrorCode::kTooLarge, "scans; at most 100 are decoded");
+}
+
 TEST(Decode, APictureWithoutPixelsIsRefused) {
   expect_refused(png_of_size(std::string_view("\0\0\0\0\0\0\0\0", 8)), ErrorCode::kInvalid, "0 x 0");
   std::string gif = sample_file("gif");
