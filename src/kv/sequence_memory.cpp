@@ -151,7 +151,7 @@ void SequenceMemory::take(Holding& holding, const Chain& chain) {
   for (int32_t i = before; i < chain.usable; ++i) hold(spine_table[i]);
   holding.blocks_ = holding.shared_ = holding.kept_ = chain.usable;
   holding.key_ = chain.usable_key;
-  cache_->touch(holding.key_);
+  cache_->take(holding.key_);
 }
 
 // Counted from the begin of the block, so that a match may end there.
