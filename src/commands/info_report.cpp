@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "fit/fit_json.h"
 #include "program/expert_streaming.h"
+#include "program/prompt_cache.h"
 
 namespace weir {
 
@@ -72,6 +73,11 @@ void print_limits(const MemoryPlan& plan) {
   if (const std::string note = context_note(plan); !note.empty()) std::printf("%s\n", note.c_str());
 }
 
+void print_prompt_cache(const ModelReport& r) {
+  std::printf("prompt cache on disk: %s\n",
+              prompt_cache_note(r.options, r.footprint, r.model.spec().family).c_str());
+}
+
 void write_found(JsonWriter& w, const fit::Found& found) {
   w.field("model", found.files.name());
   if (!found.commit.empty()) w.field("commit", found.commit);
@@ -110,6 +116,7 @@ Result<void> print_info_text(const ModelReport& r) {
     print_plan(*r.plan);
     WEIR_TRY(print_experts(r.model, *r.plan));
     print_limits(*r.plan);
+    print_prompt_cache(r);
   }
   std::printf("%s\n", fit::describe(r.assessment.fit).c_str());
   if (r.assessment.speed)

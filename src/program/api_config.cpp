@@ -91,6 +91,7 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   config.hidden_size = model.spec().hidden_size;
   config.facts = model_facts(choice.model_card, model);
   config.parallel = plan.parallel;
+  config.keys_apart = options.disk_cache > 0;
   config.kernels = kernels::isa_name(choice.isa);
   return config;
 }

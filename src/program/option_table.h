@@ -29,7 +29,8 @@ enum : uint16_t {
   kListOnly = 256,
   kRmOnly = 512,
   kVerifyOnly = 1024,
-  kSearchOnly = 2048
+  kSearchOnly = 2048,
+  kCacheOnly = 4096
 };
 // The commands that run a model, and those that plan it.
 inline constexpr uint16_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;

@@ -34,7 +34,8 @@ enum class Command : uint8_t {
   kList,
   kRm,
   kVerify,
-  kSearch
+  kSearch,
+  kCache
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -185,6 +186,8 @@ struct Options : ExpertOptions,
   std::optional<double> max_step_ms;
   bool prefix_cache = true;
   int32_t cache_idle = 1800;  // Seconds; 0: for ever.
+  int64_t disk_cache = 0;      // Bytes of prompts that are kept on disk; 0: none.
+  std::string disk_cache_dir;  // Empty: a folder of the user's caches.
 
   // Answers.
   int32_t max_tokens = 2048;
@@ -203,6 +206,9 @@ struct Options : ExpertOptions,
   int32_t ctx = 0;
   int32_t tokens = 0;   // Of the text; 0: all.
   std::string against;  // A model to compare with; empty: none.
+
+  // `weir cache`.
+  std::string cache_action = "list";
 
   // `weir pack`.
   std::string output;  // Empty: the model's folder, or the cache.

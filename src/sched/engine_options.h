@@ -12,6 +12,13 @@
 namespace weir::sched {
 
 class DraftSource;
+}  // namespace weir::sched
+
+namespace weir::kv::disk {
+class DiskCache;
+}  // namespace weir::kv::disk
+
+namespace weir::sched {
 
 struct EngineOptions {
   int32_t step_tokens_max = 512;  // Token budget of one step; also the prefill chunk.
@@ -33,6 +40,11 @@ struct EngineOptions {
   // Null: no step has drafts. Outlives the engine. Models with states have none either way: a state
   // cannot go back to where a draft was wrong.
   DraftSource* drafts = nullptr;
+  // Null: no block of the prefix cache is kept on disk. Outlives the engine. Only for models whose
+  // layers all remember every token, of which memory has one group (kv/disk/disk_cache.h).
+  kv::disk::DiskCache* disk = nullptr;
+  // The disk is needed for experts: nothing is written while sequences run.
+  bool disk_is_shared = false;
 };
 
 // Sequences that an engine tells apart (BatchSlice::sequence): one that has ended is kept while a

@@ -83,6 +83,18 @@ struct EngineStats : FigureList {
                                  "Prompt tokens looked up in the prefix cache."};
   Figure<Counter> prefix_hits{*this, "prefix_cache_hits",
                               "Prompt tokens found in the prefix cache."};
+  Figure<Counter> disk_hits{*this, "disk_cache_hit_tokens",
+                            "Prompt tokens that were read from disk instead of computed."};
+  Figure<Counter> disk_read{*this, "disk_cache_read_bytes", "Bytes of the prompt cache read."};
+  Figure<Counter> disk_written{*this, "disk_cache_written_bytes",
+                               "Bytes of the prompt cache written."};
+  Figure<Counter> disk_evicted{*this, "disk_cache_evicted_blocks",
+                               "Blocks of 32 tokens that went from disk, to make room."};
+  Figure<Counter> disk_corrupt{*this, "disk_cache_corrupt_extents",
+                               "Pieces found damaged on disk, and computed again."};
+  Figure<Counter> disk_dropped{*this, "disk_cache_dropped_bytes",
+                               "Bytes that were not written, for the sake of a limit."};
+  Figure<Gauge> disk_bytes{*this, "disk_cache_bytes", "What the prompt cache has on disk."};
   Figure<Counter> preemptions{*this, "preemptions",
                               "Sequences that gave their pages back for a while."};
   Figure<Counter> wakes{*this, "loop_wakes", "Wakes of the network loop by the engine."};

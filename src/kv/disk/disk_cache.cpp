@@ -47,8 +47,10 @@ Result<std::unique_ptr<DiskCache>> DiskCache::open(const DiskCacheOptions& optio
   WEIR_ASSIGN(Folder folder, Folder::open(options.root, options.fingerprint));
   WEIR_TRY(shrink_folders(options.root, options.limits.bytes_max));
   std::unique_ptr<DiskCache> cache(new DiskCache(options, std::move(folder), std::move(files)));
+  StoreLimits limits = options.limits;
+  limits.sharers = options.open_caches;
   WEIR_ASSIGN(cache->store_, Store::open(cache->folder_.path(), options.fingerprint, options.shape,
-                                         options.limits, *cache->files_, cache->figures_));
+                                         limits, *cache->files_, cache->figures_));
   for (Buffer& buffer : cache->buffers_) {
     WEIR_ASSIGN(buffer.bytes, HugeBuffer::allocate(buffer_bytes(options.shape)));
     CHECK(cache->empty_.try_push(&buffer));
@@ -62,14 +64,14 @@ Result<std::unique_ptr<DiskCache>> DiskCache::open(const DiskCacheOptions& optio
   return cache;
 }
 
-// What was written before it is not known: as much as lies there, at the most.
 DiskCache::DiskCache(const DiskCacheOptions& options, Folder folder, std::unique_ptr<Files> files)
     : shape_(options.shape),
-      root_(options.root),
-      bytes_max_(options.limits.bytes_max),
+      open_caches_(options.open_caches),
       folder_(std::move(folder)),
       files_(std::move(files)),
-      budget_(options.write_bytes_a_second, options.write_bytes_a_day, 0, Clock::now()) {}
+      budget_(options.write_bytes_a_second, options.write_bytes_a_day, 0, Clock::now()) {
+  if (open_caches_ != nullptr) ++*open_caches_;
+}
 
 DiskCache::~DiskCache() {
   ending_.store(true, std::memory_order_release);
@@ -77,6 +79,7 @@ DiskCache::~DiskCache() {
   write_bell_.ring();
   if (reader_.joinable()) reader_.join();
   if (writer_.joinable()) writer_.join();
+  if (open_caches_ != nullptr) --*open_caches_;
 }
 
 std::optional<Store::Found> DiskCache::find(std::span<const PrefixKey> keys, int32_t from) const {

@@ -34,6 +34,8 @@ struct DiskCacheOptions {
   std::string fingerprint;  // Of the model, the format and the arithmetic, in hexadecimal digits.
   PageShape shape;
   StoreLimits limits;
+  // How many caches of this process are open: each has an equal part of the space. May be null.
+  std::atomic<int32_t>* open_caches = nullptr;
   int64_t write_bytes_a_second = 100'000'000;
   int64_t write_bytes_a_day = int64_t{64} << 30;
 };
@@ -122,8 +124,7 @@ class DiskCache {
   void fail_with(const Error& error);
 
   const PageShape shape_;
-  const std::string root_;
-  const int64_t bytes_max_;
+  std::atomic<int32_t>* const open_caches_;
   const Folder folder_;
   const std::unique_ptr<Files> files_;
   StoreFigures figures_;

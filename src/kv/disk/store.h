@@ -43,6 +43,8 @@ struct StoreLimits {
   int64_t bytes_max = 0;                         // Of all segments.
   int64_t free_bytes_min = 0;                    // What the file system keeps for others.
   uint64_t segment_bytes = uint64_t{256} << 20;  // One that has so many grows no more.
+  // How many stores of this process share `bytes_max`, each an equal part. Null: one.
+  const std::atomic<int32_t>* sharers = nullptr;
 };
 
 // Blocks of all extents: the index takes kIndexBytes for each.
@@ -138,6 +140,7 @@ class Store {
   Result<void> begin_segment();
   Result<void> end_segment();
   Result<bool> make_room(int64_t bytes);
+  int64_t bytes_max() const;
   Result<bool> evict();
   std::optional<uint32_t> least_used() const;
   Result<void> copy_on(uint32_t victim);

@@ -116,9 +116,14 @@ Result<void> Store::end_segment() {
   return files_.write_whole(path_of(number, ".idx"), write_sidecar(*contents));
 }
 
+int64_t Store::bytes_max() const {
+  const int32_t sharers = limits_.sharers == nullptr ? 1 : limits_.sharers->load();
+  return limits_.bytes_max / std::max(sharers, 1);
+}
+
 Result<bool> Store::make_room(int64_t bytes) {
   WEIR_ASSIGN(int64_t free, files_.free_bytes(folder_));
-  while (bytes_ + bytes > limits_.bytes_max || free - bytes < limits_.free_bytes_min ||
+  while (bytes_ + bytes > bytes_max() || free - bytes < limits_.free_bytes_min ||
          blocks() + kExtentBlocksMax > kStoredBlocksMax) {
     WEIR_ASSIGN(const bool evicted, evict());
     if (!evicted) return false;

@@ -1,11 +1,13 @@
 // MemoryFiles: a file system in memory, for tests: fast, and as full or broken as they want it.
 #pragma once
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "kv/disk/files.h"
 
@@ -18,6 +20,7 @@ class MemoryFiles final : public Files {
     std::mutex mutex;
     std::map<std::string, std::shared_ptr<std::string>> files;
     int64_t room = int64_t{1} << 40;  // Bytes that may still be written: then the disk is full.
+    std::chrono::microseconds read_time{0};  // What a read takes.
     bool reads_fail = false;
     bool writes_fail = false;
     bool quota_is_spent = false;  // It is full, whatever free_bytes() says.
@@ -76,6 +79,7 @@ class MemoryFiles final : public Files {
         : state(std::move(of)), file(std::move(bytes)) {}
 
     Result<void> read(uint64_t offset, std::span<std::byte> to) override {
+      std::this_thread::sleep_for(state->read_time);
       const std::lock_guard lock(state->mutex);
       if (state->reads_fail) return fail(ErrorCode::kIo, "read: Input/output error");
       if (offset + to.size() > file->size()) return fail(ErrorCode::kIo, "it ends too early");
