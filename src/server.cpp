@@ -133,7 +133,7 @@ class Server {
   // Of models that come and go; else empty.
   host::LocalHost::PresetSource preset_source_;
   std::vector<ModelPreset> presets_;
-  ModelChoice choice_;                // Made before the model is loaded, and the same from then on.
+  ModelChoice choice_;  // Made before the model is loaded, and the same from then on.
   sched::Stage stage_;
   sched::EngineHandle handle_;  // Of the only model's engine.
   const MemoryLimit limit_;
@@ -161,6 +161,7 @@ class Server {
   std::unique_ptr<exec::Executor> executor_;
   std::atomic<int32_t> open_caches_{0};
   std::unique_ptr<kv::disk::DiskCache> disk_cache_;  // Null: there is none.
+  DraftSources drafts_;
   std::unique_ptr<sched::Engine> engine_;
   MemoryPlan plan_;
   std::optional<Error> failure_;
@@ -385,10 +386,11 @@ Result<void> Server::load(ThreadTeam& team) {
   plan_ = std::move(loaded->plan);
   model_ = std::move(loaded->model);
   executor_ = std::move(loaded->executor);
+  drafts_ = std::move(loaded->drafts);
   disk_cache_ = std::move(loaded->disk_cache);
   WEIR_ASSIGN(adapters_, load_adapters(options_, *model_, plan_));
 
-  sched::EngineOptions engine_options = plan_engine(options_, plan_);
+  sched::EngineOptions engine_options = plan_engine(options_, plan_, drafts_, *model_);
   engine_options.disk = disk_cache_.get();
   engine_options.on_rest = [this, &team] {
     team.run([](int) { purge_allocator(); });
@@ -439,9 +441,7 @@ void Server::complete(api::ApiConfig& config) {
   };
   pull_desk_ = std::make_unique<PullDesk>(
       options_,
-      [this] {
-        return host_ ? host_->paths() : std::vector{choice_.model_card.files.path()};
-      },
+      [this] { return host_ ? host_->paths() : std::vector{choice_.model_card.files.path()}; },
       [this](std::function<void()> call) { loop_.post(std::move(call)); });
   config.hub = pull_desk_.get();
 }

@@ -31,7 +31,8 @@ std::vector<FieldDoc> unload_adapter_fields() {
   return {{"lora_name", "string", "Its name.", Treatment::kHonoured, 0, 0, true}};
 }
 
-// The adapters of the model that ?model= names, which is loaded first; without, of the first that is.
+// The adapters of the model that ?model= names, which is loaded first; without, of the first that
+// is.
 void Api::Impl::with_adapters(const ExchangePtr& exchange, WithModel then) {
   if (registry.only_one()) return with_model(exchange, std::move(then));
   std::string name = query_value(exchange->request().query, "model");

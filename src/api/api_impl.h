@@ -163,6 +163,8 @@ struct Api::Impl {
   void ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& protocol,
                      const ExchangePtr& exchange);
   void fulfil(const ollama::ModelOrder& order, const ExchangePtr& exchange);
+  // Whether the client may change for everybody what the server does.
+  bool may_manage(const Exchange& exchange) const;
   void about_model(const ExchangePtr& exchange,
                    Result<ollama::ModelBody> (*parse)(std::string_view),
                    std::function<void(const ollama::ModelBody& body)> call);

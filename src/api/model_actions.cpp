@@ -66,7 +66,8 @@ void Api::Impl::with_model(const ExchangePtr& exchange, WithModel then, bool eve
       [this, exchange, events, then = std::move(then)](Result<Asked> asked) mutable {
         if (!asked) return exchange->respond_error(asked.error());
         exchange->put_body(std::move(asked->body));
-        wait_for_model(exchange, model_of(asked->model.name), events && asked->model.stream, std::move(then));
+        wait_for_model(exchange, model_of(asked->model.name), events && asked->model.stream,
+                       std::move(then));
       });
 }
 
@@ -246,7 +247,8 @@ void Api::Impl::render_models(std::string& out) const {
                         MetricType type = MetricType::kGauge) {
     bool first = true;
     for (const ModelStatus& model : all)
-      render(out, name, std::exchange(first, false) ? help : "", type, static_cast<double>(value(model)), metric_label("model", model.id));
+      render(out, name, std::exchange(first, false) ? help : "", type,
+             static_cast<double>(value(model)), metric_label("model", model.id));
   };
   const auto engine = [&](auto figure) {
     return [this, figure](const ModelStatus& of) {
@@ -256,7 +258,8 @@ void Api::Impl::render_models(std::string& out) const {
   };
   each("weir_model_loaded", "Whether a model is loaded.",
        [](const ModelStatus& of) { return of.state == ModelState::kLoaded ? 1 : 0; });
-  each("weir_model_leases", "Requests that use a model.", [](const ModelStatus& of) { return of.leases; });
+  each("weir_model_leases", "Requests that use a model.",
+       [](const ModelStatus& of) { return of.leases; });
   each("weir_model_bytes", "Memory that is planned for a model.",
        [](const ModelStatus& of) { return of.bytes; });
   each("weir_model_running", "Sequences that run.",

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/request/keep_alive.h"
 #include "api/serving/only_model.h"
 
 namespace weir::api {
@@ -40,8 +41,7 @@ Result<ModelDetails> ServedStore::find(std::string_view name) const {
 
 void ServedStore::load(const std::string& name, std::optional<double> keep_alive_s, Done done) {
   LoadOptions options;
-  if (keep_alive_s)
-    options.keep_alive = *keep_alive_s < 0 ? -1 : static_cast<int64_t>(*keep_alive_s);
+  if (keep_alive_s) options.keep_alive = whole_seconds(*keep_alive_s);
   registry_.load(name, options, std::move(done));
 }
 

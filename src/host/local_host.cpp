@@ -88,6 +88,7 @@ struct LocalHost::Parts {
   std::unique_ptr<TextParts> text;
   std::unique_ptr<api::Adapters> adapters;
   std::unique_ptr<exec::Executor> executor;
+  DraftSources drafts;
   std::unique_ptr<sched::EngineHandle> handle;
   std::unique_ptr<kv::disk::DiskCache> disk_cache;  // Null: there is none.
   std::unique_ptr<sched::Engine> engine;
@@ -172,14 +173,13 @@ void LocalHost::open(size_t model, const api::LoadOptions& options,
                      std::function<void(const Progress&)> progress,
                      std::function<void(Result<int64_t>)> done) {
   stopping_.store(-1, std::memory_order_relaxed);
-  thread_->run(
-      [this, model, preset = presets_[model].is, options, progress = teller(std::move(progress)),
-       done = std::move(done)] {
-        Task task{model, preset, options, progress};
-        Result<int64_t> needs = open_model(task);
-        if (!needs) opened_.reset();
-        parts_.loop.post([needs = std::move(needs), done] { done(needs); });
-      });
+  thread_->run([this, model, preset = presets_[model].is, options,
+                progress = teller(std::move(progress)), done = std::move(done)] {
+    Task task{model, preset, options, progress};
+    Result<int64_t> needs = open_model(task);
+    if (!needs) opened_.reset();
+    parts_.loop.post([needs = std::move(needs), done] { done(needs); });
+  });
 }
 
 void LocalHost::load(size_t model, int64_t free, std::function<void(const Progress&)> progress,
@@ -335,7 +335,8 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   WEIR_TRY(open_experts(*parts.model, options, parts.plan.expert_bytes,
                         sched::sequences_max(options.queue, parts.plan.parallel)));
   WEIR_ASSIGN(kv::MemoryLayout layout,
-              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_type));
+              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_type,
+                                     parts.model->options().tape_tokens));
   WEIR_TRY(take_kv(*parts.executor, std::move(layout), parts.plan));
   if (stopped(task.model)) return fail(ErrorCode::kCancelled, "the load was stopped");
   make_engine(parts, options);
@@ -381,7 +382,9 @@ Result<void> LocalHost::place_weights(Task& task) {
 }
 
 void LocalHost::make_engine(Parts& parts, const Options& options) {
-  sched::EngineOptions engine = plan_engine(options, parts.plan);
+  parts.drafts =
+      make_draft_sources(options, sched::sequences_max(options.queue, parts.plan.parallel));
+  sched::EngineOptions engine = plan_engine(options, parts.plan, parts.drafts, *parts.model);
   parts.disk_cache = open_prompt_cache(options, parts.choice, *parts.model, parts.footprint,
                                        open_caches_);
   engine.disk = parts.disk_cache.get();

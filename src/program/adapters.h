@@ -1,5 +1,5 @@
-// Adapters of the command line, and where others are found: from a name or a path to weights that the
-// model computes with.
+// Adapters of the command line, and where others are found: from a name or a path to weights that
+// the model computes with.
 //
 // Threads: any, once the model is packed; the model and the options outlive what is made.
 #pragma once

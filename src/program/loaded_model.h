@@ -10,6 +10,7 @@
 #include "exec/executor.h"
 #include "kv/disk/disk_cache.h"
 #include "model/model.h"
+#include "program/draft_sources.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
 #include "program/options.h"
@@ -22,6 +23,7 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<exec::Executor> executor;  // Of the model: it goes first.
   MemoryPlan plan;
+  DraftSources drafts;
 };
 
 // What a model takes, part by part: with all that load_model() makes of it. It is bound; its
@@ -35,6 +37,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
                                std::atomic<int32_t>& open_caches);
 
 // What the engine is told of the options and the plan; its callbacks are the caller's.
-sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan);
+sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
+                                 const DraftSources& drafts, const model::Model& model);
 
 }  // namespace weir

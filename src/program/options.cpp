@@ -62,6 +62,10 @@ constexpr std::array kSortWords = {SortWord{"downloads", "downloads"}, SortWord{
                                    SortWord{"createdAt", "createdAt"},
                                    SortWord{"trendingScore", "trendingScore"}};
 
+constexpr std::array kSpeculativeWords = {Word<Speculative>{"auto", Speculative::kAuto},
+                                          Word<Speculative>{"off", Speculative::kOff},
+                                          Word<Speculative>{"ngram", Speculative::kNgram}};
+
 template <auto kField, const auto& kWords>
 bool choose(Options& options, std::string_view word) {
   for (const auto& each : kWords) {
@@ -192,6 +196,16 @@ const std::array kRows = {
     Row{"load-stay", "SECONDS", &Options::load_stay, kServeOnly, "Several models",
         "How long a model that was just loaded stays, whatever other is wanted", "10"},
 
+    Row{"speculative", "auto|off|ngram", Choice{choose<&Options::speculative, kSpeculativeWords>},
+        kPlanning, "Speculation",
+        "Which drafts of answers a step computes with them, to take those that are right: more "
+        "tokens a second and the same answers, to the bit (docs/speculation.md). ngram: copies of "
+        "the prompt, the answer and a request's prediction; auto: all that the model has, as many "
+        "as pay",
+        "auto"},
+    Row{"num-draft-tokens", "N", &Options::num_draft_tokens, kPlanning, "Speculation",
+        "Most drafts of a sequence in a step, 1 to 15", "7"},
+
     Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
         "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "
         "than memory. Same results",
@@ -318,7 +332,7 @@ const std::array kRows = {
         "Port to listen on; 0 takes a free one", "5413"},
     Row{"unix-socket", "PATH", &Options::unix_socket, kServeOnly, "Network",
         "Listen on this Unix socket too", "none"},
-    Row{"api-key", "KEY[,KEY]", Names{&Options::api_key}, kServeOnly, "Network",
+    Row{"api-key", "KEY[,KEY]", Names{&Options::api_key}, kServeOnly | kSuiteOnly, "Network",
         "Require one of these keys (Authorization: Bearer KEY); may be repeated", "none"},
     Row{"api-key-file", "FILE", &Options::api_key_file, kServeOnly, "Network",
         "Keys with limits, one a line: KEY name=NAME scope=SCOPE[,SCOPE] concurrency=N "
@@ -384,6 +398,32 @@ const std::array kRows = {
         "are the measured model's",
         "none"},
 
+    Row{"only", "PART[,PART]", Names{&Options::only}, kSuiteOnly, "Suite",
+        "Run these parts: speed, serving, memory, matrix, cache, bits, quality, needles, tools, "
+        "soak. May be repeated",
+        "all"},
+    Row{"quick", "", Switch{&Options::quick}, kSuiteOnly, "Suite",
+        "Fewer and shorter measurements: less than ten minutes on two cores with a small model",
+        "off"},
+    Row{"hours", "N", &Options::hours, kSuiteOnly, "Suite", "How long the soak lasts",
+        "ten minutes; with --quick one"},
+    Row{"url", "URL", &Options::url, kSuiteOnly, "Suite",
+        "Measure the server at this address, of whatever make, instead of servers of the suite's "
+        "own; what can only be seen from the inside is skipped by name",
+        "none"},
+    Row{"json", "FILE", &Options::json_report, kSuiteOnly, "Suite",
+        "Write the report as JSON, which --against reads; '-' is standard output", "none"},
+    Row{"markdown", "FILE", &Options::markdown_report, kSuiteOnly, "Suite",
+        "Write the report as Markdown; '-' is standard output", "none"},
+    Row{"against", "OLD.json", &Options::old_report, kSuiteOnly, "Suite",
+        "Compare with an older report of the same model on the same machine; what is worse is "
+        "named, and the exit status is 1",
+        "none"},
+    Row{"lm-eval", "TASK[,TASK]", Names{&Options::lm_eval}, kSuiteOnly, "Suite",
+        "Instead of the parts: print how lm-evaluation-harness runs these tasks on a server, and "
+        "run them where it is installed",
+        "none"},
+
     Row{"log-level", "debug|info|warn|error", Choice{choose<&Options::log_level, kLevelWords>},
         kServeOnly, "Logging", "What is logged", "info"},
     Row{"log-file", "FILE", &Options::log_file, kServeOnly, "Logging",
@@ -426,6 +466,8 @@ constexpr std::array kCommands = {
                "Measure prefill and decode speed beside the machine's limits"},
     CommandRow{"perplexity", Command::kPerplexity, kPerplexityOnly,
                "Measure a model's perplexity on a text"},
+    CommandRow{"suite", Command::kSuite, kSuiteOnly,
+               "Measure all of it, from speed to quality, beside its limits and an older report"},
     CommandRow{"calibrate", Command::kCalibrate, kCalibrateToo,
                "Measure memory and arithmetic, and with --model its disk, for forecasts"},
     CommandRow{"pack", Command::kPack, kPackOnly,
@@ -505,6 +547,9 @@ std::string help_text(const CommandRow& command) {
 }
 
 std::string_view word_of(model::Compute compute) { return word_for(kComputeWords, compute); }
+std::string_view word_of(Speculative speculative) {
+  return word_for(kSpeculativeWords, speculative);
+}
 std::string_view word_of(ssd::PrefetchMode mode) { return word_for(kPrefetchWords, mode); }
 
 std::span<const Row> option_rows() { return kRows; }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/access/manage.h"
@@ -35,6 +36,7 @@ enum class Command : uint8_t {
   kRm,
   kVerify,
   kSearch,
+  kSuite,
   kCache
 };
 
@@ -104,6 +106,20 @@ struct BenchOptions {
   int32_t repetitions = 5;
 };
 
+// `weir suite`.
+struct SuiteOptions {
+  std::string only;  // Parts; several separated by commas. Empty: all.
+  bool quick = false;
+  std::optional<double> hours;  // Of the soak.
+  std::string url;              // Of a server that is there; empty: servers of its own.
+  std::string json_report;      // Files; "-": standard output. Empty: none.
+  std::string markdown_report;
+  std::string old_report;  // A file of json_report; empty: nothing is compared.
+  std::string lm_eval;     // Tasks of lm-evaluation-harness; empty: none.
+  // What was said of options that a server takes too, wherever it was said: name and value.
+  std::vector<std::pair<std::string, std::string>> passed_on;
+};
+
 struct HubOptions {
   bool offline = false;
   bool dry_run = false;
@@ -131,6 +147,22 @@ struct AdapterOptions {
   }
 };
 
+// Which drafts steps have.
+enum class Speculative : uint8_t {
+  kAuto,   // What there is.
+  kOff,
+  kNgram,  // Copies of texts alone.
+};
+
+// Where layers have states, all sequences together have so many drafts in a step at most: rows of
+// scratch are kept for as many, an eighth of a step's.
+inline constexpr int32_t kStateDraftsMax = 64;
+
+struct SpeculativeOptions {
+  Speculative speculative = Speculative::kAuto;
+  int32_t num_draft_tokens = 7;  // At most, of a sequence in a step.
+};
+
 // Several models in one process, which come and go.
 struct ModelSetOptions {
   std::string models;          // File that names them; empty: there is one.
@@ -147,6 +179,8 @@ struct Options : ExpertOptions,
                  BenchOptions,
                  HubOptions,
                  SearchOptions,
+                 SpeculativeOptions,
+                 SuiteOptions,
                  ModelSetOptions {
   Command command = Command::kServe;
 
@@ -232,6 +266,10 @@ struct ParsedOptions {
 // one, or what there is instead (foreign_options.h).
 Result<ParsedOptions> parse_options(int argc, const char* const* argv);
 
+// The words of a command line that says of `command` what Options::passed_on holds, as far as that
+// command takes it.
+std::vector<std::string> words_passed_on(const Options& options, Command command);
+
 // Errors name the option, what was expected and what was found (options_check.cpp).
 Result<void> check_options(const Options& options);
 
@@ -246,6 +284,7 @@ std::vector<SamplingOption> sampling_options(const SamplingOptions& options);
 // As they are written on the command line.
 std::string_view word_of(model::Compute compute);
 std::string_view word_of(ssd::PrefetchMode mode);
+std::string_view word_of(Speculative speculative);
 
 // The parts of "a, b": trimmed, empty ones left out.
 std::vector<std::string> split_list(std::string_view list);

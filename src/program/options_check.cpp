@@ -13,6 +13,7 @@
 #include "card/adapter_card.h"
 #include "model/adapted_rows.h"
 #include "program/options.h"
+#include "sched/draft_source.h"
 
 namespace weir {
 
@@ -116,15 +117,18 @@ Result<void> check_quantising(const Options& o) {
   return {};
 }
 
+Result<void> check_speculative(const SpeculativeOptions& o) {
+  return in_range("--num-draft-tokens", o.num_draft_tokens, 1, sched::DraftSource::kDraftsMax);
+}
+
 Result<void> check_adapters(const AdapterOptions& o) {
   WEIR_TRY(in_range("--max-loras", o.max_loras, 1, model::kAdaptersInPass));
   WEIR_TRY(in_range("--max-cpu-loras", o.max_cpu_loras, 0, 4096));
   WEIR_TRY(in_range("--max-lora-rank", o.max_lora_rank, 1, card::kAdapterRankMax));
   if (std::ssize(o.lora_modules) > o.adapters_max())
-    return fail(ErrorCode::kConfig, "--max-cpu-loras: expected at least " +
-                                        std::to_string(o.lora_modules.size()) +
-                                        ", one for each of --lora-modules; found " +
-                                        std::to_string(o.max_cpu_loras));
+    return fail(ErrorCode::kConfig,
+                "--max-cpu-loras: expected at least " + std::to_string(o.lora_modules.size()) +
+                    ", one for each of --lora-modules; found " + std::to_string(o.max_cpu_loras));
   return {};
 }
 
@@ -150,14 +154,23 @@ Result<void> check_bench(const BenchOptions& o) {
   return {};
 }
 
+Result<void> check_suite(const Options& o) {
+  if (o.hours) WEIR_TRY(in_range("--hours", *o.hours, 0.001, 1000));
+  if (!o.url.empty() && !o.model.empty())
+    return fail(ErrorCode::kConfig, "--url: expected no --model beside it; found '" + o.model +
+                                        "' (the server at that address has its own)");
+  return {};
+}
+
 Result<void> check_model_set(const Options& o) {
   if (!o.models.empty() && !o.model.empty())
     return fail(ErrorCode::kConfig, "--models: expected no --model beside it; found '" + o.model +
                                         "' (the file names the models)");
   if (!o.models.empty() && !o.lora_modules.empty())
-    return fail(ErrorCode::kConfig,
-                "--models: expected no --lora-modules beside it: an adapter is for one model, whose "
-                "section in the file names it");
+    return fail(
+        ErrorCode::kConfig,
+        "--models: expected no --lora-modules beside it: an adapter is for one model, whose "
+        "section in the file names it");
   WEIR_TRY(in_range("--idle-unload", o.idle_unload, 0, kIntMax));
   WEIR_TRY(in_range("--load-timeout", o.load_timeout, 1, 86400));
   return in_range("--load-stay", o.load_stay, 0, 86400);
@@ -225,10 +238,12 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(check_experts(o, o.command));
   WEIR_TRY(check_quantising(o));
+  WEIR_TRY(check_speculative(o));
   WEIR_TRY(check_adapters(o));
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(check_model_set(o));
+  WEIR_TRY(check_suite(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())

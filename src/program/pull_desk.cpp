@@ -105,7 +105,8 @@ Result<void> PullDesk::remove_now(const hub::ModelName& name,
   WEIR_ASSIGN(const hub::Settings settings, hub_settings(options_));
   const hub::Cache cache(settings.cache);
   const std::string folder = cache.model_folder(name.id) + "/";
-  if (std::ranges::any_of(served, [&](const std::string& path) { return path.starts_with(folder); }))
+  if (std::ranges::any_of(served,
+                          [&](const std::string& path) { return path.starts_with(folder); }))
     return fail(ErrorCode::kInvalid,
                 "The model '" + name.id + "' is served at present: expected one that is not.");
   WEIR_ASSIGN(const hub::Removed removed, hub::remove_model(cache, name));

@@ -48,8 +48,7 @@ class PullDesk final : public api::HubDesk {
 
   Result<void> room() const;
   void fetch(uint64_t number, const hub::ModelName& name, const std::atomic<bool>& stop);
-  Result<void> remove_now(const hub::ModelName& name,
-                          const std::vector<std::string>& served) const;
+  Result<void> remove_now(const hub::ModelName& name, const std::vector<std::string>& served) const;
   // From the other threads.
   void tell(uint64_t number, const api::PullProgress& progress);
   void finish(uint64_t number, const Result<void>& result);

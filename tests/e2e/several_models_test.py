@@ -326,6 +326,10 @@ class Orders(unittest.TestCase):
             self.assertEqual(len(json.loads(server.get("/api/ps"))["models"]), 1)
             server.post("/api/chat", {"model": "exact", "messages": [], "keep_alive": 0})
             eventually(lambda: not server.loaded(), 20, "with the request that says so")
+            server.post("/api/chat", {**body, "keep_alive": "10m"})
+            self.assertIn("expires_at", json.loads(server.get("/v1/models/exact")))
+            server.post("/api/chat", {**body, "keep_alive": 0})
+            eventually(lambda: not server.loaded(), 20, "with its answer")
 
     def test_a_drain_ends_while_a_model_is_wanted(self):
         with SeveralModels() as server:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 
 #include "api/request/json_fields.h"
@@ -16,8 +15,6 @@ namespace {
 
 constexpr double kBytesMax = 1e15;
 constexpr double kTokensMax = 1e9;
-// A hundred years: beyond, a sum of times could overflow.
-constexpr double kSecondsMax = 100.0 * 366 * 86400;
 
 template <class Order>
 struct Row {
@@ -78,8 +75,7 @@ constexpr auto kLoadRows = std::to_array<Row<LoadOrder>>({
      "How long it stays after its last use: seconds, or \"5m\"; negative: for ever.",
      [](std::string_view path, JsonValue value, LoadOrder& out) -> Result<void> {
        WEIR_ASSIGN(const double seconds, keep_alive_of(path, value));
-       // Whole ones: half a second is not at once, which 0 means.
-       out.options.keep_alive = static_cast<int64_t>(std::ceil(std::min(seconds, kSecondsMax)));
+       out.options.keep_alive = whole_seconds(seconds);
        return {};
      }},
 });

@@ -1,6 +1,6 @@
-// ModelPulls: models of the hub that are fetched because a client ordered it (POST /models). They go
-// on when the client leaves, and end when they are done, when that is ordered, or with the server;
-// what has come by then stays in the cache, and the next pull goes on there.
+// ModelPulls: models of the hub that are fetched because a client ordered it (POST /models). They
+// go on when the client leaves, and end when they are done, when that is ordered, or with the
+// server; what has come by then stays in the cache, and the next pull goes on there.
 //
 // Threads: the loop's.
 #pragma once

@@ -69,8 +69,7 @@ ModelRegistry::ModelRegistry(std::vector<KnownModel> models, const Limits& limit
                              Hooks hooks)
     : limits_(limits), host_(host), hooks_(std::move(hooks)) {
   CHECK(!models.empty() && (host_ != nullptr || models.size() == 1));
-  for (KnownModel& entry : models)
-    models_.push_back({.entry = std::move(entry)});
+  for (KnownModel& entry : models) models_.push_back({.entry = std::move(entry)});
 }
 
 ModelRegistry::~ModelRegistry() {
@@ -319,8 +318,7 @@ void ModelRegistry::begin_reread() {
                         const Result<std::vector<KnownModel>>& known) {
     rereading_ = false;
     if (known && !ended_) take(*known);
-    for (const Done& done : rereaders)
-      done(known ? Result<void>() : tl::unexpected(known.error()));
+    for (const Done& done : rereaders) done(known ? Result<void>() : tl::unexpected(known.error()));
     if (!rereaders_.empty()) begin_reread();
   });
 }

@@ -30,7 +30,7 @@ struct ModelStatus {
   size_t number = 0;  // Of the registry.
   std::string id;
   std::vector<std::string> aliases{};  // Other names that requests may use.
-  std::string hub_name{};  // Of a model of the hub; empty: it is none.
+  std::string hub_name{};              // Of a model of the hub; empty: it is none.
   ModelState state = ModelState::kUnloaded;
   int32_t progress = -1;  // Of a download or a load, in per cent; -1: not known.
   std::string failure{};  // Why the latest load came to nothing; empty: it did not.

@@ -13,7 +13,8 @@ namespace {
 
 Error no_adapters() {
   return {ErrorCode::kUnsupported,
-          "This server takes no adapters: it was started without --enable-lora.", {},
+          "This server takes no adapters: it was started without --enable-lora.",
+          {},
           "unsupported_endpoint"};
 }
 
@@ -96,7 +97,8 @@ void AdapterUse::render(std::string& out, std::span<const Adapters* const> all,
     served.insert(served.end(), more.begin(), more.end());
     in_step_max = std::max(in_step_max, adapters->limits().in_step_max);
   }
-  std::string labels = metric_label("max_lora", std::to_string(in_step_max)) + "," +
+  std::string labels =
+      metric_label("max_lora", std::to_string(in_step_max)) + "," +
       metric_label("running_lora_adapters", names_of(served, open, /*begun=*/true)) + "," +
       metric_label("waiting_lora_adapters", names_of(served, open, /*begun=*/false));
   if (labels != labels_) changed_ = now;

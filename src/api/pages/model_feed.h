@@ -1,5 +1,5 @@
-// ModelFeed: the open answers of /models/sse: clients that hear what becomes of the models. One that
-// does not read is dropped.
+// ModelFeed: the open answers of /models/sse: clients that hear what becomes of the models. One
+// that does not read is dropped.
 //
 // Threads: the loop's.
 #pragma once

@@ -26,7 +26,8 @@ std::string model_page(const ModelLine& line, std::string_view id);
 // `pulls`: models that are here once they are fetched.
 std::string models_page(std::span<const ModelLine> lines, std::span<const PullStatus> pulls);
 
-// What has come of a model, as an event: its state, that it is gone, or that the list was read again.
+// What has come of a model, as an event: its state, that it is gone, or that the list was read
+// again.
 std::string model_event(ModelEvent event, const ModelStatus& status);
 // How far a pull is, likewise.
 std::string pull_event(const PullStatus& pull);

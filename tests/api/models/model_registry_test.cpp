@@ -439,8 +439,10 @@ TEST_F(ModelRegistryTest, WhatComesIsFoundAndWhatGoesIsFoundNoMore) {
   registry_->reread(count);
   registry_->reread(count);  // What it asks for may have come since the host has begun to look.
   ASSERT_EQ(host_.looks.size(), 1u);
-  host_.looks[0](std::vector<KnownModel>{
-      {.id = "a", .gone = true}, {.id = "b", .gone = true}, {.id = "c", .aliases = {"sea"}}, {.id = "d"}});
+  host_.looks[0](std::vector<KnownModel>{{.id = "a", .gone = true},
+                                         {.id = "b", .gone = true},
+                                         {.id = "c", .aliases = {"sea"}},
+                                         {.id = "d"}});
   EXPECT_EQ(reread, 1);
   ASSERT_EQ(host_.looks.size(), 2u);
   host_.looks[1](fail(ErrorCode::kIo, "no such folder"));
@@ -465,8 +467,8 @@ TEST_F(ModelRegistryTest, WhatComesIsFoundAndWhatGoesIsFoundNoMore) {
   use("d");
   // And back again, under its number.
   registry_->reread(count);
-  host_.looks.back()(std::vector<KnownModel>{
-      {.id = "a"}, {.id = "b", .gone = true}, {.id = "c"}, {.id = "d"}});
+  host_.looks.back()(
+      std::vector<KnownModel>{{.id = "a"}, {.id = "b", .gone = true}, {.id = "c"}, {.id = "d"}});
   EXPECT_EQ(*registry_->find("a"), 0u);
   use("a");
 }
@@ -477,8 +479,8 @@ TEST_F(ModelRegistryTest, AModelThatGoesWhileItIsLoadedIsNotServed) {
   const auto b = ask("b");  // It waits.
   ASSERT_TRUE(host_.busy());
   registry_->reread([](const auto&) {});
-  host_.looks[0](std::vector<KnownModel>{
-      {.id = "a", .gone = true}, {.id = "b", .gone = true}, {.id = "c"}});
+  host_.looks[0](
+      std::vector<KnownModel>{{.id = "a", .gone = true}, {.id = "b", .gone = true}, {.id = "c"}});
   for (const auto& asked : {a, b}) {
     ASSERT_TRUE(asked->result && !*asked->result);
     EXPECT_EQ(asked->result->error().kind, "model_not_found");
