@@ -253,7 +253,7 @@ bool is_service_link(std::string_view value) {
 
 // What is deleted must be named on the line.
 bool only_on_the_line(const Row& row, const CommandRow& command) {
-  return command.command == Command::kRm && row.name == "model";
+  return (command.command == Command::kRm && row.name == "model") || row.name == "action";
 }
 
 Source read_environment(const CommandRow& command) {

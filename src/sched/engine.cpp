@@ -361,7 +361,9 @@ Engine::Engine(const EngineOptions& options, exec::Executor& executor, EngineHan
                            std::memory_order_release);
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (impl_->state.disk != nullptr) impl_->state.disk->on_done({});
+}
 
 bool Engine::take_turn(Actor*& waiting) { return impl_->take_turn(waiting); }
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "base/check.h"
@@ -23,6 +24,18 @@ constexpr double kNewShare = 0.25;
 size_t buffer_bytes(const PageShape& shape) {
   const int64_t page = shape.bytes_of(1);
   return kBlockBytes + whole_blocks(static_cast<uint64_t>(page * blocks_in_buffer(shape)));
+}
+
+// What was written in the last day, as far as the times of files tell.
+int64_t written_today(Files& files, const std::string& folder) {
+  constexpr int64_t kDay = 86'400;
+  const Result<std::vector<Files::Entry>> entries = files.list(folder);
+  int64_t bytes = 0;
+  if (!entries) return bytes;
+  const int64_t now = std::time(nullptr);
+  for (const Files::Entry& entry : *entries)
+    if (entry.changed > now - kDay) bytes += static_cast<int64_t>(entry.bytes);
+  return bytes;
 }
 
 }  // namespace
@@ -55,7 +68,8 @@ Result<std::unique_ptr<DiskCache>> DiskCache::open(const DiskCacheOptions& optio
     WEIR_ASSIGN(buffer.bytes, HugeBuffer::allocate(buffer_bytes(options.shape)));
     CHECK(cache->empty_.try_push(&buffer));
   }
-  cache->lent_ = 0;
+  cache->budget_.emplace(options.write_bytes_a_second, options.write_bytes_a_day,
+                         written_today(*cache->files_, cache->folder_.path()), Clock::now());
   DiskCache* const self = cache.get();
   cache->reader_ = std::thread([self] { self->read_main(); });
   cache->writer_ = std::thread([self] { self->write_main(); });
@@ -68,8 +82,7 @@ DiskCache::DiskCache(const DiskCacheOptions& options, Folder folder, std::unique
     : shape_(options.shape),
       open_caches_(options.open_caches),
       folder_(std::move(folder)),
-      files_(std::move(files)),
-      budget_(options.write_bytes_a_second, options.write_bytes_a_day, 0, Clock::now()) {
+      files_(std::move(files)) {
   if (open_caches_ != nullptr) ++*open_caches_;
 }
 
@@ -85,6 +98,16 @@ DiskCache::~DiskCache() {
 std::optional<Store::Found> DiskCache::find(std::span<const PrefixKey> keys, int32_t from) const {
   if (failed()) return Store::Found();
   return store_->find(keys, from);
+}
+
+void DiskCache::on_done(std::function<void()> call) {
+  const std::lock_guard lock(on_done_mutex_);
+  on_done_ = std::move(call);
+}
+
+void DiskCache::tell() {
+  const std::lock_guard lock(on_done_mutex_);
+  if (on_done_) on_done_();
 }
 
 void DiskCache::load(Load& load) {
@@ -138,7 +161,7 @@ void DiskCache::read_main() {
     while (const auto load = loads_.try_pop()) {
       run(**load);
       (*load)->done.store(true, std::memory_order_release);
-      if (on_done_) on_done_();
+      tell();
     }
     if (ending_.load(std::memory_order_acquire)) return;
     read_bell_.sleep(bell, Clock::time_point::max());
@@ -176,7 +199,7 @@ void DiskCache::write_main() {
       Buffer* empty = *buffer;
       CHECK(empty_.try_push(std::move(empty)));
       empty_bell_.ring();
-      if (on_done_) on_done_();
+      tell();
     }
     if (ending_.load(std::memory_order_acquire)) return;
     write_bell_.sleep(bell, Clock::time_point::max());
@@ -202,14 +225,14 @@ void DiskCache::run(Buffer& buffer) {
   wait_for_turn();
   if (failed()) return;
   const auto bytes = static_cast<int64_t>(buffer.head.bytes(shape_));
-  if (!budget_.allows(bytes, Clock::now())) return dropped_bytes_.add(static_cast<uint64_t>(bytes));
+  if (!budget_->allows(bytes, Clock::now())) return dropped_bytes_.add(static_cast<uint64_t>(bytes));
   const uint64_t before = figures_.written_bytes.value();
   const Result<bool> written =
       store_->append(buffer.head, {buffer.bytes.data(), buffer.bytes.bytes()});
   if (!written) return fail_with(written.error());
   if (!*written) dropped_bytes_.add(static_cast<uint64_t>(bytes));
   next_write_ =
-      budget_.spend(static_cast<int64_t>(figures_.written_bytes.value() - before), Clock::now());
+      budget_->spend(static_cast<int64_t>(figures_.written_bytes.value() - before), Clock::now());
 }
 
 void DiskCache::fail_with(const Error& error) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -62,8 +63,9 @@ class DiskCache {
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
-  // Called on either of its threads whenever a load or a write has ended. Before the first one.
-  void on_done(std::function<void()> call) { on_done_ = std::move(call); }
+  // Called on either of its threads whenever a load or a write has ended; empty: not any more, and
+  // once this has returned it is not running either.
+  void on_done(std::function<void()> call);
 
   // Of keys: PrefixIdentity::secret.
   uint64_t secret() const { return store_->secret(); }
@@ -122,6 +124,7 @@ class DiskCache {
   void run(Buffer& buffer);
   void wait_for_turn();
   void fail_with(const Error& error);
+  void tell();
 
   const PageShape shape_;
   std::atomic<int32_t>* const open_caches_;
@@ -130,7 +133,8 @@ class DiskCache {
   StoreFigures figures_;
   Counter dropped_bytes_;
   std::unique_ptr<Store> store_;
-  std::function<void()> on_done_;
+  std::mutex on_done_mutex_;
+  std::function<void()> on_done_;  // Guarded by it.
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> ending_{false};
@@ -141,12 +145,11 @@ class DiskCache {
   SpscRing<Load*> loads_{kLoadsMax};
   std::vector<Buffer> buffers_{kWriteBuffers};
   SpscRing<Buffer*> full_{4}, empty_{4};  // A power of two, at least kWriteBuffers.
-  int32_t lent_ = 0;                      // Buffers that are not empty; the owner's.
   Buffer* next_ = nullptr;                // An empty one that the owner has in hand.
   Bell empty_bell_;
 
   // The writer's.
-  WriteBudget budget_;
+  std::optional<WriteBudget> budget_;  // There from open() on.
   Clock::time_point next_write_{};
 
   Bell read_bell_, write_bell_;
