@@ -8,6 +8,7 @@
 #include "commands/bench.h"
 #include "commands/cache.h"
 #include "commands/calibrate.h"
+#include "commands/health.h"
 #include "commands/info.h"
 #include "commands/list.h"
 #include "commands/pack.h"
@@ -55,6 +56,8 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::remove_from_cache(options);
     case weir::Command::kVerify:
       return weir::verify_cached(options);
+    case weir::Command::kHealth:
+      return weir::check_health(options);
     case weir::Command::kCache:
       return weir::manage_prompt_cache(options);
     case weir::Command::kSearch:

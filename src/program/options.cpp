@@ -326,9 +326,9 @@ const std::array kRows = {
     Row{"dry-penalty-last-n", "N", &Options::dry_penalty_last_n, kServeOnly, "Answers",
         "Default of how many of the last tokens DRY searches; -1: prompt and answer", "64"},
 
-    Row{"host", "ADDRESS", &Options::host, kServeOnly, "Network", "Address to listen on",
+    Row{"host", "ADDRESS", &Options::host, kAddress, "Network", "Address to listen on",
         "127.0.0.1"},
-    Row{"port", "PORT", &Options::port, kServeOnly, "Network",
+    Row{"port", "PORT", &Options::port, kAddress, "Network",
         "Port to listen on; 0 takes a free one", "5413"},
     Row{"unix-socket", "PATH", &Options::unix_socket, kServeOnly, "Network",
         "Listen on this Unix socket too", "none"},
@@ -338,9 +338,9 @@ const std::array kRows = {
         "Keys with limits, one a line: KEY name=NAME scope=SCOPE[,SCOPE] concurrency=N "
         "requests-per-minute=N tokens-per-minute=N priority=N; SIGHUP reads it anew",
         "none"},
-    Row{"tls-cert", "FILE", &Options::tls_cert, kServeOnly, "Network",
+    Row{"tls-cert", "FILE", &Options::tls_cert, kAddress, "Network",
         "Speak HTTPS with this certificate chain (PEM); SIGHUP reads it anew", "none"},
-    Row{"tls-key", "FILE", &Options::tls_key, kServeOnly, "Network",
+    Row{"tls-key", "FILE", &Options::tls_key, kAddress, "Network",
         "The certificate's private key (PEM, without a passphrase)", "none"},
     Row{"cors", "ORIGIN[,ORIGIN]", Names{&Options::cors}, kServeOnly, "Network",
         "Let pages of these origins (https://chat.example) call the server; '*' for all; may be "
@@ -451,7 +451,8 @@ const std::array kRows = {
         "General",
         "Print JSON instead of text; pull: an object a line, as it goes on", "off"},
     Row{"config", "FILE", &Options::config,
-        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly | kSearchOnly | kCacheOnly,
+        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly | kSearchOnly | kCacheOnly |
+            kHealthOnly,
         "General",
         "Read options from this file: lines of name=value, names as here without the dashes, '#' "
         "begins a comment. Options of other commands may stand there",
@@ -487,6 +488,8 @@ constexpr std::array kCommands = {
                "Search the Hugging Face hub, or the built-in catalogue", "[WORDS]"},
     CommandRow{"cache", Command::kCache, kCacheOnly,
                "List what lies in the prompt cache on disk, or remove it", "[clear]"},
+    CommandRow{"health", Command::kHealth, kHealthOnly,
+               "Ask the server that runs here whether it is well; the exit status says it"},
 };
 
 std::string column(std::string text, size_t width) {
@@ -574,7 +577,8 @@ std::string options_page() {
       "vLLM's "
       "options that Weir does not have are answered with\na sentence that says what there is "
       "instead.\n";
-  for (const std::string_view group : groups_of(kOpening)) {
+  constexpr uint16_t kAll = 0xffff;
+  for (const std::string_view group : groups_of(kAll)) {
     out += "\n## " + std::string(group) +
            "\n\n| option | environment | default | meaning | commands |\n"
            "| --- | --- | --- | --- | --- |\n";

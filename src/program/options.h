@@ -37,6 +37,7 @@ enum class Command : uint8_t {
   kVerify,
   kSearch,
   kSuite,
+  kHealth,
   kCache
 };
 
@@ -133,7 +134,7 @@ struct SearchOptions {
 };
 
 struct AdapterOptions {
-  bool enable_lora = false;  // Also without: where lora_modules or lora_dir are said.
+  bool enable_lora = false;               // Also without: where lora_modules or lora_dir are said.
   std::vector<std::string> lora_modules;  // NAME=PATH, or {"name", "path"}.
   std::string lora_dir;                   // What requests may load; empty: nothing.
   int32_t max_loras = 8;
@@ -149,7 +150,7 @@ struct AdapterOptions {
 
 // Which drafts steps have.
 enum class Speculative : uint8_t {
-  kAuto,   // What there is.
+  kAuto,  // What there is.
   kOff,
   kNgram,  // Copies of texts alone.
 };

@@ -105,13 +105,13 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,
               bool chats, bool with_key) {
-  const std::string base = base_url(options, port);
+  const std::string base = port == 0 ? "Unix sockets" : base_url(options, port);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f", std::chrono::duration<double>(startup).count());
   log::info("server ready in " + std::string(seconds) + " s at " + base +
             (options.unix_socket.empty() ? "" : " and unix:" + options.unix_socket));
   log::flush(std::chrono::milliseconds(100));  // On a terminal the greeting stands after it.
-  print_greeting(base, with_key, chats);
+  if (port != 0) print_greeting(base, with_key, chats);
 }
 
 }  // namespace weir

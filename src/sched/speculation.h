@@ -59,7 +59,7 @@ class Speculation {
   void ask(StepBuffer& next, StepBuffer& before, int32_t source);
   void add_order(StepBuffer& next, StepBuffer& before, size_t index);
   void write(StepBuffer& next);
-  void count(const DraftChoice& choice, int32_t taken, Request* request);
+  void count(const DraftChoice& choice, int32_t taken, DraftCounts& counts);
 
   EngineState& state_;
   const int32_t drafts_max_;
