@@ -42,14 +42,14 @@ class PageMemory {
   // The memory of such pages is taken from the system now, not when they are first written; what
   // they hold stays as it is. Any thread, at any time.
   virtual void take(int32_t group, int32_t first, int32_t count) = 0;
-  // A page as bytes, bytes_of_page() of them: what all layers of the group have of it, one layer
-  // after another. Any thread. REQUIRES: no pass writes the page now, nor, of copy_in(), reads it.
-  virtual void copy_out(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
-  virtual void copy_in(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
   // Memory comes and goes in huge pages: how many pages of the group one of those reaches over.
   virtual int32_t pages_in_huge_page(int32_t group) const = 0;
   // The states of all running sequences. REQUIRES: none has begun.
   virtual void give_back_states() = 0;
+  // A page as bytes, bytes_of_page() of them: what all layers of the group have of it, one layer
+  // after another. Any thread. REQUIRES: no pass writes the page now, nor, of copy_in(), reads it.
+  virtual void copy_out(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
+  virtual void copy_in(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
 };
 
 }  // namespace weir::kv

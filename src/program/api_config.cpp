@@ -105,7 +105,6 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   config.hidden_size = model.spec().hidden_size;
   config.facts = model_facts(choice.model_card, model);
   config.parallel = plan.parallel;
-  config.keys_apart = options.disk_cache > 0;
   config.memory_limit = plan.limit;
   if (const ssd::ExpertStore* store = model.experts())
     config.experts = [store] { return expert_counts(*store); };

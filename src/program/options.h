@@ -221,8 +221,6 @@ struct Options : ExpertOptions,
   std::optional<double> max_step_ms;
   bool prefix_cache = true;
   int32_t cache_idle = 1800;  // Seconds; 0: for ever.
-  int64_t disk_cache = 0;      // Bytes of prompts that are kept on disk; 0: none.
-  std::string disk_cache_dir;  // Empty: a folder of the user's caches.
 
   // Answers.
   int32_t max_tokens = 2048;
@@ -242,9 +240,6 @@ struct Options : ExpertOptions,
   int32_t tokens = 0;   // Of the text; 0: all.
   std::string against;  // A model to compare with; empty: none.
 
-  // `weir cache`.
-  std::string cache_action = "list";
-
   // `weir pack`.
   std::string output;  // Empty: the model's folder, or the cache.
 
@@ -254,6 +249,11 @@ struct Options : ExpertOptions,
   int32_t group = 64;
   std::vector<std::string> rule;  // REGEX=BITS:GROUP or REGEX=skip.
   std::string like;               // A folder whose config.json says the numbers; empty: none.
+
+  // The prompt cache on disk, and `weir cache`.
+  int64_t disk_cache = 0;      // Bytes; 0: there is none.
+  std::string disk_cache_dir;  // Empty: a folder of the user's caches.
+  std::string cache_action = "list";
 };
 
 // What main() should do after parsing.

@@ -53,6 +53,7 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
   CHECK(context_max > 0);
   if (disk != nullptr) {
     CHECK(pages.groups().size() == 1 && !memory.has_states());
+    handle.keeps_on_disk_.store(true, std::memory_order_relaxed);
     scheduler.use_disk(loads.emplace(memory, pages, *disk, context_max));
   }
   CHECK(handle.queue_max_ <= limits.queue_max);

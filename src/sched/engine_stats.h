@@ -125,6 +125,16 @@ struct EngineStats : FigureList {
                                  "Prompt tokens looked up in the prefix cache."};
   Figure<Counter> prefix_hits{*this, "prefix_cache_hits",
                               "Prompt tokens found in the prefix cache."};
+  Figure<Counter> preemptions{*this, "preemptions",
+                              "Sequences that gave their pages back for a while."};
+  Figure<Counter> wakes{*this, "loop_wakes", "Wakes of the network loop by the engine."};
+  Figure<Histogram> queue_time{*this, "queue_seconds", "From arrival to the first planned slice."};
+  Figure<Histogram> step_time{*this, "step_seconds", "Duration of a forward pass."};
+
+  // Of prompts and of answers together. Not in the list: pages show it by another name only.
+  Histogram step_tokens{Histogram::Scale::kCounts};
+
+  // Of the prompt cache on disk (kv/disk/disk_cache.h); 0 without one.
   Figure<Counter> disk_hits{*this, "disk_cache_hit_tokens",
                             "Prompt tokens that were read from disk instead of computed."};
   Figure<Counter> disk_read{*this, "disk_cache_read_bytes", "Bytes of the prompt cache read."};
@@ -137,14 +147,6 @@ struct EngineStats : FigureList {
   Figure<Counter> disk_dropped{*this, "disk_cache_dropped_bytes",
                                "Bytes that were not written, for the sake of a limit."};
   Figure<Gauge> disk_bytes{*this, "disk_cache_bytes", "What the prompt cache has on disk."};
-  Figure<Counter> preemptions{*this, "preemptions",
-                              "Sequences that gave their pages back for a while."};
-  Figure<Counter> wakes{*this, "loop_wakes", "Wakes of the network loop by the engine."};
-  Figure<Histogram> queue_time{*this, "queue_seconds", "From arrival to the first planned slice."};
-  Figure<Histogram> step_time{*this, "step_seconds", "Duration of a forward pass."};
-
-  // Of prompts and of answers together. Not in the list: pages show it by another name only.
-  Histogram step_tokens{Histogram::Scale::kCounts};
 };
 
 }  // namespace weir::sched

@@ -44,11 +44,12 @@ struct PrepareInput {
   // The earliest that the client may ask for, and what it gets without asking.
   int32_t priority_min = 0;
   uint64_t caller = 0;  // Exchange::caller().
-  std::string key_name{};  // Of the key that the request came with, where prompts of different keys
-                           // share nothing (ApiConfig::keys_apart).
   // Ends the compilation of its grammar with kCancelled: the client has left, or it takes longer
   // than it may on this thread. May be null.
   std::shared_ptr<grammar::Interrupt> interrupt{};
+  // Of the key that the request came with, where prompts are kept on disk: those of different keys
+  // share nothing then, or how soon an answer comes would tell for days what others have asked.
+  std::string key_name{};
 };
 
 // What every protocol's Protocol::prepare() ends in.

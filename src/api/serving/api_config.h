@@ -92,9 +92,6 @@ struct ApiConfig {
   double queue_timeout_s = 0;       // A request that has waited so long is refused; 0: never.
   double request_timeout_s = 0;     // An answer that takes so long ends with an error; 0: never.
   std::vector<KeySpec> api_keys{};  // Empty: everybody may.
-  // Prompts of different keys share no memory: what is kept on disk would tell for days what others
-  // have asked, by how soon an answer comes.
-  bool keys_apart = false;
   std::vector<std::string> cors_origins{};  // "*": any. Empty: no CORS headers.
   EntranceConfig entrance{};                // Who may manage the server.
   bool ui = true;                           // The web page is served.

@@ -51,7 +51,7 @@ struct StoreLimits {
 inline constexpr int32_t kStoredBlocksMax = 1 << 20;
 inline constexpr int64_t kIndexBytes = 128;
 
-// Counted by whoever owns the figures; relaxed.
+// Of one store, or of several, one after another.
 struct StoreFigures {
   Counter read_bytes, written_bytes, evicted_blocks, corrupt_extents;
 };
