@@ -17,6 +17,7 @@ namespace weir::kv {
 struct PageGroup {
   int32_t window = 0;  // 0: the spine.
   int32_t pages = 0;
+  bool hot = false;  // Numbers of blocks that are no codes (kv/layout.h).
 };
 
 class PageMemory {
@@ -28,7 +29,7 @@ class PageMemory {
   virtual const StateSlots& state_slots() const = 0;
   // For how many tokens that may be wrong states have a tape (StateNeed).
   virtual int32_t tape_tokens() const = 0;
-  virtual kernels::FloatType type() const = 0;
+  virtual Format format() const = 0;
   virtual int64_t bytes() const = 0;
 
   // What follows takes this number for a group as well: its pages are the slots of checkpoints.

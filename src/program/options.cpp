@@ -19,9 +19,10 @@ struct Word {
 };
 constexpr std::array kComputeWords = {Word<model::Compute>{"fast", model::Compute::kFast},
                                       Word<model::Compute>{"exact", model::Compute::kExact}};
-using FloatWord = Word<kernels::FloatType>;
-constexpr std::array kFloatWords = {FloatWord{"f16", kernels::FloatType::kF16},
-                                    FloatWord{"f32", kernels::FloatType::kF32}};
+using KvWord = Word<kv::Format>;
+constexpr std::array kKvWords = {KvWord{"f16", kv::Format::kF16}, KvWord{"f32", kv::Format::kF32},
+                                 KvWord{"int8", kv::Format::kInt8}, KvWord{"tq4", kv::Format::kTq4},
+                                 KvWord{"tq3", kv::Format::kTq3}};
 using ThinkingWord = Word<std::optional<bool>>;
 constexpr std::array kThinkingWords = {ThinkingWord{"on", true}, ThinkingWord{"off", false},
                                        ThinkingWord{"auto", std::nullopt}};
@@ -105,8 +106,13 @@ const std::array kRows = {
         "the model's own, or the longest that fits"},
     Row{"compute", "fast|exact", Choice{choose<&Options::compute, kComputeWords>}, kEvery, "Model",
         "fast: int8 activations, bf16 for prompts on AMX; exact: float32 throughout", "fast"},
-    Row{"kv-cache", "f16|f32", Choice{choose<&Options::kv_cache, kFloatWords>}, kEvery, "Model",
-        "How keys and values are stored", "f16, with --compute exact f32"},
+    Row{"kv-cache", "f16|f32|int8|tq4|tq3", Choice{choose<&Options::kv_cache, kKvWords>}, kEvery,
+        "Model",
+        "How keys and values are stored; int8, tq4 and tq3: compressed, once 32 tokens are "
+        "complete, to about a half, 3/10 and 1/4 of f16",
+        "f16, with --compute exact f32"},
+    Row{"turbo-kv", "", Switch{&Options::turbo_kv}, kEvery, "Model", "The same as --kv-cache tq4",
+        "off"},
     Row{"config-override", "KEY=VALUE", &Options::config_override, kOpening | kPullOnly, "Model",
         "Replace a key of config.json where the file is wrong: VALUE is JSON (null says that there "
         "is no such thing), dots lead into objects (rope_scaling.factor=8). May be repeated; in "
@@ -391,6 +397,11 @@ const std::array kRows = {
         "Window: the text is cut into pieces of this many tokens", "512"},
     Row{"tokens", "TOKENS", Tokens{&Options::tokens}, kPerplexityOnly, "Perplexity",
         "Measure no more than this many tokens, from the text's beginning", "all"},
+    Row{"against-kv", "f16|f32|int8|tq4|tq3", Choice{choose<&Options::against_kv, kKvWords>},
+        kPerplexityOnly, "Perplexity",
+        "Compare with the same model whose keys and values are in this format, as --against does "
+        "with another model",
+        "none"},
     Row{"against", "MODEL", &Options::against, kPerplexityOnly, "Perplexity",
         "Run this model on the same windows, and print the mean KL divergence of the measured "
         "model from it, in nats a token, and how often both find the same token the most likely. "

@@ -51,10 +51,6 @@ kv::disk::PageShape shape_of(const ModelFootprint& model) {
   return shape;
 }
 
-const char* format_name(kernels::FloatType type) {
-  return type == kernels::FloatType::kF32 ? "f32" : "f16";
-}
-
 }  // namespace
 
 Result<std::string> prompt_cache_root(const Options& options) {
@@ -70,6 +66,8 @@ Result<std::string> prompt_cache_root(const Options& options) {
 std::string prompt_cache_refusal(const ModelFootprint& model, const std::string& family) {
   if (model.state_bytes > 0)
     return family + " has layers with states, which cannot be cut into blocks";
+  if (model.kv_groups.back().hot)
+    return "keys and values become codes (--kv-cache), whose first block has numbers beside them";
   if (model.kv_groups.size() > 1)
     return family + " has layers that see a window only, whose keys and values do not stay";
   if (model.kv_groups.front().page_bytes == 0) return family + " remembers nothing of its tokens";
@@ -83,7 +81,7 @@ std::string prompt_cache_fingerprint(const Options& options, const ModelChoice& 
   for (const std::string& part :
        {std::string(kVersion), std::string(commit()), std::string(kernels::isa_name(choice.isa)),
         kernels::processor_name(), std::string(word_of(choice.compute)),
-        std::string(format_name(choice.kv_type)), std::to_string(options.quantize),
+        std::string(choice.kv_format.name()), std::to_string(options.quantize),
         std::to_string(differs.value_or(-1)), model::describe(model.spec()),
         model.memory().formats})
     digest.add(part + "\n");

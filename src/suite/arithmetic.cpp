@@ -31,7 +31,7 @@ struct Side {
 };
 
 Result<Side> load_side(const Options& options, const ModelChoice& choice, model::Compute compute,
-                       kernels::FloatType kv_type, const kernels::Ops& ops, ThreadTeam& team) {
+                       kv::Format kv_format, const kernels::Ops& ops, ThreadTeam& team) {
   Side side;
   model::ModelOptions model_options;
   model_options.compute = compute;
@@ -45,7 +45,7 @@ Result<Side> load_side(const Options& options, const ModelChoice& choice, model:
   WEIR_ASSIGN(side.session,
               model::Session::create(*side.model, team,
                                      {.tokens_max = std::min(kWindow, side.model->context_max()),
-                                      .kv_type = kv_type}));
+                                      .kv_format = kv_format}));
   return side;
 }
 
@@ -114,7 +114,7 @@ Result<ArithmeticFigures> compare_arithmetic(const Options& options, std::string
   ThreadTeam team(choice.threads);
   WEIR_ASSIGN(Side exact, load_side(options, choice, model::Compute::kExact,
                                     kernels::FloatType::kF32, ops, team));
-  WEIR_ASSIGN(Side served, load_side(options, choice, choice.compute, choice.kv_type, ops, team));
+  WEIR_ASSIGN(Side served, load_side(options, choice, choice.compute, choice.kv_format, ops, team));
   const auto window = static_cast<size_t>(std::min(kWindow, exact.model->context_max()));
   ArithmeticFigures figures;
   measure::DivergenceTally tally;

@@ -39,7 +39,7 @@ class SeveralModelsTest(PageCase):
         self.open(self.url)
         b.wait("document.querySelector('.empty')?.innerText.includes('The first message loads it.')")
         self.choose("fast")
-        self.say("Write a word.")
+        self.say("Tell me a story of a cat that goes to the sea.")
         b.wait(WRITTEN, 30)
         first = b.run(LAST)
         self.assertGreater(len(first), 0)

@@ -73,6 +73,8 @@ class Notify(unittest.TestCase):
             eventually(lambda: self.manager.heard("WATCHDOG=1") >= before + 2, what="alive while it computes")
             with open(control, "r+b") as file:  # enum Kind of inject_reads.c: hold all reads.
                 file.write((4).to_bytes(4, "little") + (0).to_bytes(4, "little") + (-1).to_bytes(8, "little", signed=True))
+            held = threading.Thread(target=lambda: server.post("/v1/chat/completions", CHAT))  # The other may be through.
+            held.start()
             eventually(lambda: "engine does not move" in server.logged(), seconds=30, what="the log says so")
             silent = self.manager.heard("WATCHDOG=1")
             time.sleep(1)
@@ -81,6 +83,7 @@ class Notify(unittest.TestCase):
                 file.write(bytes(4))
             eventually(lambda: self.manager.heard("WATCHDOG=1") > silent, what="alive again")
             busy.join()
+            held.join()
 
     def test_what_is_no_address_ends_the_start(self):
         done = subprocess.run([WEIR, "--port", "0"], env={**os.environ, "NOTIFY_SOCKET": "nowhere"}, capture_output=True, text=True, timeout=60)

@@ -56,6 +56,19 @@ TEST(Options, RefusesValuesOutOfRangeAndSaysTheRange) {
   }
 }
 
+TEST(Options, FormatsOfKeysAndValues) {
+  for (const kv::Format format : {kv::Format::kF16, kv::Format::kF32, kv::Format::kInt8,
+                                  kv::Format::kTq4, kv::Format::kTq3}) {
+    const auto parsed = parse({"--kv-cache", format.name()});
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->options.kv_cache, format);
+  }
+  EXPECT_FALSE(parse({"--kv-cache", "q8_0"}));
+  EXPECT_TRUE(parse({"--turbo-kv"})->options.turbo_kv);
+  EXPECT_TRUE(parse({"--turbo-kv", "--kv-cache", "tq4"}));
+  EXPECT_FALSE(parse({"--turbo-kv", "--kv-cache", "int8"}));
+}
+
 TEST(Options, WordsStandForValuesAndAWrongOneIsToldAll) {
   const auto parsed = parse({"--compute", "exact", "--thinking", "off", "--ssd-io", "pread"});
   ASSERT_TRUE(parsed) << parsed.error().message;

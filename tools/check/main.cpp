@@ -15,7 +15,7 @@ using Check = Result<void> (*)(const CheckOptions& options, Report& report);
 
 struct Raw {
   CheckOptions options;
-  std::string isa, compute, kv_type, expert_memory;
+  std::string isa, compute, kv_format, expert_memory;
   bool stream_experts = false;
 };
 
@@ -31,7 +31,7 @@ void add_command(CLI::App& app, Raw& raw, const char* name, const char* help, bo
                       "scalar, avx2, avx512 or amx; the best of this machine by default");
   command->add_option("--compute", raw.compute, "exact (default) or fast")
       ->check(CLI::IsMember({"exact", "fast"}));
-  command->add_option("--kv-cache", raw.kv_type, "f32 (default with exact) or f16")
+  command->add_option("--kv-cache", raw.kv_format, "f32 (default with exact) or f16")
       ->check(CLI::IsMember({"f16", "f32"}));
   command->add_option("--threads", raw.options.threads, "All usable cores by default")
       ->check(CLI::Range(1, 1024));
@@ -51,8 +51,9 @@ Result<CheckOptions> resolve(const Raw& raw) {
   }
   if (!raw.compute.empty())
     options.compute = raw.compute == "fast" ? model::Compute::kFast : model::Compute::kExact;
-  if (!raw.kv_type.empty())
-    options.kv_type = raw.kv_type == "f16" ? kernels::FloatType::kF16 : kernels::FloatType::kF32;
+  if (!raw.kv_format.empty())
+    options.kv_format =
+        raw.kv_format == "f16" ? kernels::FloatType::kF16 : kernels::FloatType::kF32;
   if (!raw.stream_experts && !raw.expert_memory.empty())
     return fail(ErrorCode::kConfig, "--expert-memory: expected --stream-experts beside it");
   if (raw.stream_experts) {
@@ -67,6 +68,7 @@ Result<CheckOptions> resolve(const Raw& raw) {
 int run(int argc, char** argv) {
   const std::map<std::string, Check> checks = {{"model", check_models},
                                                {"families", check_families},
+                                               {"images", check_images},
                                                {"quantize", check_quantised},
                                                {"templates", check_templates},
                                                {"tokenizers", check_tokenizers}};
@@ -76,6 +78,7 @@ int run(int argc, char** argv) {
   add_command(app, raw, "model", "Models with expected.json: tokens, log-probabilities, likelihood",
               true);
   add_command(app, raw, "families", "Fixtures of model families: logits and greedy tokens", true);
+  add_command(app, raw, "images", "Fixtures with pictures: what a tower reads of them", false);
   add_command(app, raw, "quantize", "Checkpoints and their quantised forms: every tensor", true);
   add_command(app, raw, "templates", "Chat templates: rendered bytes", false);
   add_command(app, raw, "tokenizers", "Tokenizers: ids and decoded text", false);
