@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mapping_guard.h"
 #include "commands/bench.h"
+#include "commands/cache.h"
 #include "commands/calibrate.h"
 #include "commands/health.h"
 #include "commands/info.h"
@@ -57,6 +58,8 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::verify_cached(options);
     case weir::Command::kHealth:
       return weir::check_health(options);
+    case weir::Command::kCache:
+      return weir::manage_prompt_cache(options);
     case weir::Command::kSearch:
       return weir::search_models(options);
     case weir::Command::kInfo:  // Of a model that need not be here.

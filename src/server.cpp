@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <csignal>
@@ -171,6 +172,8 @@ class Server {
   std::unique_ptr<api::Adapters> adapters_;  // Null: the model takes none.
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<exec::Executor> executor_;
+  std::atomic<int32_t> open_caches_{0};
+  std::unique_ptr<kv::disk::DiskCache> disk_cache_;  // Null: there is none.
   DraftSources drafts_;
   std::unique_ptr<sched::Engine> engine_;
   MemoryPlan plan_;
@@ -398,6 +401,7 @@ Result<void> Server::compute() {
   if (host_) host_->close();
   if (engine_) engine_->finish();
   engine_.reset();    // On the thread that owns what it holds.
+  disk_cache_.reset();
   executor_.reset();  // Before the team that it runs on.
   return {};
 }
@@ -406,7 +410,7 @@ Result<void> Server::load(ThreadTeam& team) {
   Result<TextParts> text = fail(ErrorCode::kConfig, "not loaded");
   std::thread text_thread([&] { text = load_text(choice_.model_card, options_); });
 
-  Result<LoadedModel> loaded = load_model(options_, choice_, limit_, team);
+  Result<LoadedModel> loaded = load_model(options_, choice_, limit_, team, open_caches_);
   text_thread.join();
   if (!loaded) return tl::unexpected(loaded.error());
   if (!text) return tl::unexpected(text.error());
@@ -417,9 +421,11 @@ Result<void> Server::load(ThreadTeam& team) {
   model_ = std::move(loaded->model);
   executor_ = std::move(loaded->executor);
   drafts_ = std::move(loaded->drafts);
+  disk_cache_ = std::move(loaded->disk_cache);
   WEIR_ASSIGN(adapters_, load_adapters(options_, *model_, plan_));
 
   sched::EngineOptions engine_options = plan_engine(options_, plan_, drafts_, *model_);
+  engine_options.disk = disk_cache_.get();
   engine_options.on_rest = [this, &team] {
     team.run([](int) { purge_allocator(); });
     loop_.post([this] { release_freed(); });

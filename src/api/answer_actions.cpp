@@ -21,7 +21,10 @@ PrepareInput Api::Impl::prepare_input(const Exchange& exchange, const ServedMode
   input.tokens_max = model.tokens_max();
   input.caller = exchange.caller();
   input.interrupt = std::make_shared<grammar::Interrupt>();
-  if (const Key* const key = exchange.key()) input.priority_min = key->spec().priority.value_or(0);
+  if (const Key* const key = exchange.key()) {
+    input.priority_min = key->spec().priority.value_or(0);
+    if (model.config.engine->keeps_on_disk()) input.key_name = key->name();
+  }
   return input;
 }
 

@@ -9,6 +9,7 @@
 #include "program/draft_sources.h"
 #include "program/expert_streaming.h"
 #include "program/kv_formats.h"
+#include "program/prompt_cache.h"
 
 namespace weir {
 
@@ -70,6 +71,11 @@ void print_limits(const MemoryPlan& plan) {
   if (const std::string note = context_note(plan); !note.empty()) std::printf("%s\n", note.c_str());
 }
 
+void print_prompt_cache(const ModelReport& r) {
+  std::printf("prompt cache on disk: %s\n",
+              prompt_cache_note(r.options, r.footprint, r.model.spec().family).c_str());
+}
+
 void write_found(JsonWriter& w, const fit::Found& found) {
   w.field("model", found.files.name());
   if (!found.commit.empty()) w.field("commit", found.commit);
@@ -109,6 +115,7 @@ Result<void> print_info_text(const ModelReport& r) {
     WEIR_TRY(print_experts(r.model, *r.plan));
     print_limits(*r.plan);
     std::printf("speculation: %s\n", describe_drafts(r.options).c_str());
+    print_prompt_cache(r);
   }
   if (const std::string note = format_note(r.model, r.choice.kv_format); !note.empty())
     std::printf("%s\n", note.c_str());

@@ -20,6 +20,7 @@
 #include "program/loaded_model.h"
 #include "program/model_choice.h"
 #include "program/model_source.h"
+#include "program/prompt_cache.h"
 #include "program/start_report.h"
 #include "program/text_parts.h"
 #include "program/weight_watch.h"
@@ -89,6 +90,7 @@ struct LocalHost::Parts {
   std::unique_ptr<exec::Executor> executor;
   DraftSources drafts;
   std::unique_ptr<sched::EngineHandle> handle;
+  std::unique_ptr<kv::disk::DiskCache> disk_cache;  // Null: there is none.
   std::unique_ptr<sched::Engine> engine;
   std::optional<WeightWatch> watch;  // The loop's.
 };
@@ -269,6 +271,7 @@ void LocalHost::close() {
     if (!parts || !parts->engine) continue;
     parts->engine->finish();
     parts->engine.reset();
+    parts->disk_cache.reset();
     parts->executor.reset();
   }
 }
@@ -382,6 +385,9 @@ void LocalHost::make_engine(Parts& parts, const Options& options) {
   parts.drafts =
       make_draft_sources(options, sched::sequences_max(options.queue, parts.plan.parallel));
   sched::EngineOptions engine = plan_engine(options, parts.plan, parts.drafts, *parts.model);
+  parts.disk_cache = open_prompt_cache(options, parts.choice, *parts.model, parts.footprint,
+                                       open_caches_);
+  engine.disk = parts.disk_cache.get();
   engine.on_rest = [this] {
     parts_.team.run([](int) { purge_allocator(); });
     parts_.loop.post(purge_allocator);

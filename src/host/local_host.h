@@ -85,6 +85,7 @@ class LocalHost final : public api::ModelHost {
 
   const HostParts parts_;
   const Options options_;
+  std::atomic<int32_t> open_caches_{0};  // Prompt caches on disk.
   const PresetSource source_;
   // By number. The loop's; a model that is loaded has the one that it was opened with.
   struct Preset {

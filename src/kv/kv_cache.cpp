@@ -3,6 +3,7 @@
 #include "kv/kv_cache.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -106,6 +107,28 @@ void KvCache::take(int32_t group, int32_t first, int32_t count) {
     const Run run = run_of(group, i);
     if (run.bytes > 0) memory_.take(offset(run, first), static_cast<size_t>(count * run.bytes));
   }
+}
+
+void KvCache::copy_out(int32_t group, int32_t page, std::span<std::byte> to) const {
+  CHECK(std::ssize(to) == bytes_of_page(group));
+  for (int32_t i = 0; i < layer_count(); ++i) {
+    const Run run = run_of(group, i);
+    if (run.bytes == 0) continue;
+    std::memcpy(to.data(), run.base + page * run.bytes, static_cast<size_t>(run.bytes));
+    to = to.subspan(static_cast<size_t>(run.bytes));
+  }
+  CHECK(to.empty());
+}
+
+void KvCache::copy_in(int32_t group, int32_t page, std::span<const std::byte> from) {
+  CHECK(std::ssize(from) == bytes_of_page(group));
+  for (int32_t i = 0; i < layer_count(); ++i) {
+    const Run run = run_of(group, i);
+    if (run.bytes == 0) continue;
+    std::memcpy(run.base + page * run.bytes, from.data(), static_cast<size_t>(run.bytes));
+    from = from.subspan(static_cast<size_t>(run.bytes));
+  }
+  CHECK(from.empty());
 }
 
 // Where a run's page lies in the memory.

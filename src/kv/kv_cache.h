@@ -66,6 +66,8 @@ class KvCache final : public PageMemory {
   int64_t bytes_of_page(int32_t group) const override;
   void give_back(int32_t group, int32_t first, int32_t count) override;
   void take(int32_t group, int32_t first, int32_t count) override;
+  void copy_out(int32_t group, int32_t page, std::span<std::byte> to) const override;
+  void copy_in(int32_t group, int32_t page, std::span<const std::byte> from) override;
   int32_t pages_in_huge_page(int32_t group) const override;
   void give_back_states() override;
 

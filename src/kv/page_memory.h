@@ -4,6 +4,7 @@
 // Threads: the engine thread, but for take().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -46,6 +47,10 @@ class PageMemory {
   virtual int32_t pages_in_huge_page(int32_t group) const = 0;
   // The states of all running sequences. REQUIRES: none has begun.
   virtual void give_back_states() = 0;
+  // A page as bytes, bytes_of_page() of them: what all layers of the group have of it, one layer
+  // after another. Any thread. REQUIRES: no pass writes the page now, nor, of copy_in(), reads it.
+  virtual void copy_out(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
+  virtual void copy_in(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
 };
 
 }  // namespace weir::kv

@@ -56,6 +56,8 @@ PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, std::span<const 
   added.parent_key = parent;
   added.parent = parent_page;
   added.cached = true;
+  added.worth = added.stored = false;
+  added.step = planned_;
   std::copy(tokens.begin(), tokens.end(), added.tokens.begin());
   pool_.retain(page);
   add_slot(page);
@@ -66,6 +68,7 @@ PrefixCache::Entry PrefixCache::insert(const PrefixKey& parent, std::span<const 
     link_behind(page, parent_page);
   }
   ++count_;
+  if (added.key.pages >= kWorthPages) mark_worth(page);
   result.page = page;
   return result;
 }
@@ -81,6 +84,18 @@ PrefixCache::Entry PrefixCache::next(const PrefixKey& parent, PageId parent_page
 
 void PrefixCache::touch(const PrefixKey& key) { touch_chain(find(key)); }
 
+void PrefixCache::take(const PrefixKey& key) {
+  const PageId last = find(key);
+  mark_worth(last);
+  touch_chain(last);
+}
+
+// With all before it: an entry is worth keeping whenever one after it is.
+void PrefixCache::mark_worth(PageId last) {
+  for (PageId page = last; page >= 0 && !node(page).worth; page = node(page).parent)
+    node(page).worth = true;
+}
+
 // The least recently used entry has no children (invariant 2). One that a sequence holds is in use
 // now: its chain moves to the front, so that the next call does not meet it again.
 int32_t PrefixCache::evict(int32_t pages) {
@@ -88,7 +103,7 @@ int32_t PrefixCache::evict(int32_t pages) {
   int32_t freed = 0;
   while (freed < pages && oldest_ >= 0 && node(oldest_).mark != marks_) {
     if (pool_.refs(oldest_) == 1) {
-      remove(oldest_);
+      leave(oldest_);
       ++freed;
     } else {
       for (PageId page = oldest_; page >= 0; page = node(page).parent) node(page).mark = marks_;
@@ -104,7 +119,7 @@ int32_t PrefixCache::evict_unused(Clock::time_point since, int32_t pages) {
   int32_t freed = 0;
   while (freed < pages && oldest_ >= 0 && node(oldest_).used <= since) {
     if (pool_.refs(oldest_) == 1) {
-      remove(oldest_);
+      leave(oldest_);
       ++freed;
     } else {
       touch_chain(oldest_);
@@ -197,6 +212,32 @@ void PrefixCache::touch_chain(PageId last) {
   }
 }
 
+void PrefixCache::leave(PageId page) {
+  const Node& gone = node(page);
+  if (watcher_ != nullptr && gone.worth && !gone.stored && gone.step <= done_)
+    watcher_->leaves(page);
+  remove(page);
+}
+
+PrefixCache::Cached PrefixCache::cached(PageId page) const {
+  const Node& entry = node(page);
+  CHECK(entry.cached);
+  return {.key = entry.key,
+          .parent_key = entry.parent_key,
+          .parent = entry.parent,
+          .tokens = entry.tokens,
+          .worth_keeping = entry.worth,
+          .computed = entry.step <= done_,
+          .stored = entry.stored};
+}
+
+std::vector<PageId> PrefixCache::newest_first() const {
+  std::vector<PageId> pages;
+  pages.reserve(static_cast<size_t>(count_));
+  for (PageId page = newest_; page >= 0; page = node(page).older) pages.push_back(page);
+  return pages;
+}
+
 void PrefixCache::remove(PageId page) {
   unlink(page);
   remove_slot(page);
@@ -226,6 +267,7 @@ void PrefixCache::check() const {
     if (e.parent >= 0) {
       CHECK(seen[static_cast<size_t>(e.parent)]);
       CHECK(node(e.parent).key == e.parent_key);
+      CHECK(node(e.parent).worth || !e.worth);
     }
     seen[static_cast<size_t>(page)] = true;
     newer = page;

@@ -10,6 +10,10 @@
 // An entry is a page of the spine (kv/layout.h) and, of each window's group, a page or none, and
 // where layers have states, a slot with those at its end or none; they go with it.
 //
+// What an entry's page holds is there once the step that fills it has run: an entry is added when
+// that step is planned (set_steps()). A watcher is told of entries that leave, so that they may be
+// kept elsewhere, and which of them are worth it (kv/disk/spill.h).
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariants:
@@ -25,6 +29,7 @@
 #include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "kv/block.h"
 #include "kv/page_pool.h"
 #include "kv/prefix_identity.h"
@@ -72,6 +77,8 @@ class PrefixCache {
 
   // The chain that ends with `key` counts as used now. Unknown keys are ignored.
   void touch(const PrefixKey& key);
+  // The same, for another sequence: its entries are worth keeping from now on.
+  void take(const PrefixKey& key);
 
   // Gives up to `pages` pages back to the pool, least recently used first, among those that no
   // sequence but the cache references. Returns how many.
@@ -96,6 +103,41 @@ class PrefixCache {
   // How many pages evict() could free now. Walks all entries, and allocates: for tests.
   int32_t evictable_count() const;
 
+  // Told of an entry just before evict() or evict_unused() takes it out, if what its page holds is
+  // computed: that is still there. Not of what clear() takes out.
+  class Watcher {
+   public:
+    virtual void leaves(PageId page) = 0;
+
+   protected:
+    ~Watcher() = default;
+  };
+  // Null: none. It outlives the cache, or is taken away before.
+  void watch(Watcher* watcher) { watcher_ = watcher; }
+  // Steps are numbered in the order in which they are planned and run. Entries that are added from
+  // here on are of step `planned`; all up to `done` have run, and what they computed was right.
+  void set_steps(uint64_t planned, uint64_t done) {
+    CHECK(done <= planned);
+    planned_ = planned;
+    done_ = done;
+  }
+
+  // An entry, as it is kept elsewhere.
+  struct Cached {
+    PrefixKey key, parent_key;
+    PageId parent = -1;
+    std::span<const int32_t> tokens;
+    bool worth_keeping = false;  // Two sequences have used it, or its text has kWorthPages and more.
+    bool computed = false;
+    bool stored = false;  // It lies on disk, or is on its way there (set_stored()).
+  };
+  static constexpr int32_t kWorthPages = 1024 / kPageTokens;
+  // REQUIRES: contains(page).
+  Cached cached(PageId page) const;
+  void set_stored(PageId page, bool stored = true) { node(page).stored = stored; }
+  // All entries, the most recently used first, parents before children. Allocates.
+  std::vector<PageId> newest_first() const;
+
   // Walks everything and checks the invariants. Called when the engine is idle, and by tests.
   void check() const;
 
@@ -110,6 +152,9 @@ class PrefixCache {
     Clock::time_point used{};
     uint32_t mark = 0;  // == marks_: found in use by the walk that goes on.
     bool cached = false;
+    bool worth = false;
+    bool stored = false;
+    uint64_t step = 0;
     BlockTokens tokens{};
   };
 
@@ -124,6 +169,8 @@ class PrefixCache {
   void link_newest(PageId page);
   void link_behind(PageId page, PageId newer);
   void touch_chain(PageId last);
+  void mark_worth(PageId last);
+  void leave(PageId page);
   void remove(PageId page);
 
   PagePool& pool_;  // The spine's.
@@ -135,6 +182,9 @@ class PrefixCache {
   Clock::time_point now_{};
   int32_t count_ = 0;
   uint32_t marks_ = 0;
+  Watcher* watcher_ = nullptr;
+  uint64_t planned_ = 0;
+  uint64_t done_ = 0;
 };
 
 }  // namespace weir::kv

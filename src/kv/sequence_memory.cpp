@@ -44,6 +44,28 @@ void SequenceMemory::begin(Holding& holding, const PrefixKey& salt, int32_t prom
   holding.sharing_ = cache_ ? Holding::Sharing::kAll : Holding::Sharing::kNothing;
 }
 
+int32_t SequenceMemory::known_blocks(const PrefixKey& salt, const TokenKeys& keys,
+                                     std::span<PrefixKey> chain) const {
+  PrefixKey before = salt;
+  PageId parent = -1;
+  int32_t known = 0;
+  for (int32_t block = 0; block < std::ssize(chain); ++block) {
+    BlockTokens tokens;
+    keys.read(block, tokens);
+    PrefixKey& key = chain[static_cast<size_t>(block)];
+    if (known == block && cache_) {
+      const PrefixCache::Entry next = cache_->next(before, parent, tokens);
+      key = next.key;
+      parent = next.page;
+      if (next.page >= 0) ++known;
+    } else {
+      key = PrefixCache::child(before, tokens);
+    }
+    before = key;
+  }
+  return known;
+}
+
 int32_t SequenceMemory::match(Holding& holding, const TokenKeys& keys, int32_t computed,
                               int32_t tokens_max) {
   if (!holding.sharing() || holding.shared_ < holding.blocks_ ||
@@ -158,7 +180,7 @@ void SequenceMemory::take(Holding& holding, const Chain& chain) {
   for (int32_t i = before; i < chain.usable; ++i) hold(spine_table[i]);
   holding.blocks_ = holding.shared_ = holding.kept_ = chain.usable;
   holding.key_ = chain.usable_key;
-  cache_->touch(holding.key_);
+  cache_->take(holding.key_);
 }
 
 // Counted from the begin of the block, so that a match may end there.

@@ -95,6 +95,11 @@ class SequenceMemory {
   // have a checkpoint. REQUIRES: the holding is empty.
   void begin(Holding& holding, const PrefixKey& salt, int32_t prompt_tokens = 0);
 
+  // How many of the leading blocks of `keys` a sequence of this salt would find in the cache, one
+  // page of the spine each; `chain`, as long as those that are looked for, gets the key of each.
+  int32_t known_blocks(const PrefixKey& salt, const TokenKeys& keys,
+                       std::span<PrefixKey> chain) const;
+
   // Takes from the prefix cache what continues the holding, up to `tokens_max` tokens of `keys` in
   // all, whole blocks. Of its tokens `computed` are; returns how many are then. REQUIRES: so many
   // tokens are known.

@@ -1,6 +1,7 @@
 #include "program/adapters.h"
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "hub/cache.h"
 #include "hub/model_name.h"
 #include "model/adapter.h"
+#include "net/digest.h"
 #include "program/model_source.h"
 
 namespace weir {
@@ -21,6 +23,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of its files and of how they are read.
+uint64_t digest_of(const card::AdapterCard& card) {
+  net::Digest digest(net::Digest::Kind::kSha256);
+  for (const FileView& file : card.tensors().files()) digest.add(file.text());
+  for (const card::AdapterPart& part : card.parts())
+    digest.add(part.module + " " + std::to_string(part.scale) + "\n");
+  constexpr size_t kDigits = 16;
+  constexpr int kHexadecimal = 16;
+  uint64_t number = 0;
+  const std::string text = digest.finish();
+  std::from_chars(text.data(), text.data() + kDigits, number, kHexadecimal);
+  return number;
+}
+
 Result<api::AdapterWeights> read_adapter(const model::Model& model, const std::string& path,
                                          int64_t bytes_max) {
   WEIR_ASSIGN(const card::AdapterCard card, card::AdapterCard::open(path));
@@ -28,7 +44,8 @@ Result<api::AdapterWeights> read_adapter(const model::Model& model, const std::s
   WEIR_TRY(card.tensors().files()[0].check_unchanged());
   const int64_t bytes = weights->bytes();
   const bool scales = weights->scales();
-  return api::AdapterWeights{.weights = std::move(weights), .bytes = bytes, .scales = scales};
+  return api::AdapterWeights{
+      .weights = std::move(weights), .bytes = bytes, .digest = digest_of(card), .scales = scales};
 }
 
 // The folder of a name of the hub that has been pulled.

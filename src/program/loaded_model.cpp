@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "exec/cpu_executor.h"
 #include "program/expert_streaming.h"
+#include "program/prompt_cache.h"
 #include "ssd/expert_store.h"
 
 namespace weir {
@@ -62,7 +63,8 @@ Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format
 }
 
 Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,
-                               const MemoryLimit& limit, ThreadTeam& team) {
+                               const MemoryLimit& limit, ThreadTeam& team,
+                               std::atomic<int32_t>& open_caches) {
   const kernels::Ops& ops = kernels::ops_for(choice.isa);
   LoadedModel loaded;
   WEIR_ASSIGN(loaded.model, bind_model(choice.model_card, model_options(options, choice), limit,
@@ -77,6 +79,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
               kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_format,
                                      loaded.model->options().tape_tokens));
   WEIR_TRY(take_kv(*loaded.executor, std::move(layout), loaded.plan));
+  loaded.disk_cache = open_prompt_cache(options, choice, *loaded.model, needed, open_caches);
   loaded.drafts =
       make_draft_sources(options, sched::sequences_max(options.queue, loaded.plan.parallel));
   return loaded;
@@ -92,6 +95,7 @@ sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
   engine.context_max = plan.context_max;
   engine.adapters_max = options.max_loras;
   engine.prefix_cache = options.prefix_cache;
+  engine.disk_is_shared = options.stream_experts;
   engine.keep = keep_times(options);
   engine.speculation = drafts.for_engine(options, model);
   return engine;

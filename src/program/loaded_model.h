@@ -2,11 +2,13 @@
 // experts open.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "exec/executor.h"
+#include "kv/disk/disk_cache.h"
 #include "model/model.h"
 #include "program/draft_sources.h"
 #include "program/memory_plan.h"
@@ -17,6 +19,7 @@
 namespace weir {
 
 struct LoadedModel {
+  std::unique_ptr<kv::disk::DiskCache> disk_cache;  // Null: there is none. Outlives the engine.
   std::unique_ptr<model::Model> model;
   std::unique_ptr<exec::Executor> executor;  // Of the model: it goes first.
   MemoryPlan plan;
@@ -28,8 +31,10 @@ struct LoadedModel {
 Result<ModelFootprint> footprint(const model::Model& model, kv::Format kv_format);
 
 // For serving. Logs how far it is, once a second.
+// `open_caches`: of the process (prompt_cache.h).
 Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice,
-                               const MemoryLimit& limit, ThreadTeam& team);
+                               const MemoryLimit& limit, ThreadTeam& team,
+                               std::atomic<int32_t>& open_caches);
 
 // What the engine is told of the options and the plan; its callbacks are the caller's.
 sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,

@@ -10,7 +10,9 @@
 #include "base/fair_budget.h"
 #include "kernels/ops.h"
 #include "kv/checkpoints.h"
+#include "kv/disk/disk_cache.h"
 #include "kv/kv_cost.h"
+#include "program/prompt_cache.h"
 #include "sched/engine.h"
 #include "ssd/expert_store.h"
 
@@ -199,6 +201,12 @@ MemoryPlan Planner::without_kv(int32_t context) const {
   }
   add_tables(plan);
   if (process_ == nullptr) add_process(plan);
+  if (options_.disk_cache > 0 && prompt_cache_refusal(model_, {}).empty()) {
+    kv::disk::PageShape shape;
+    shape.page_bytes[0] = model_.kv_groups.front().page_bytes;
+    add(plan, "disk cache", 0, kv::disk::cache_memory(shape, options_.disk_cache),
+        "buffers, and the index of " + human_bytes(options_.disk_cache));
+  }
   if (model_.experts > 0)
     add(plan, "expert tables", kExpertTableBytes, kExpertTableBytes,
         "where they are, what to guess");

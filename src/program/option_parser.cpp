@@ -253,7 +253,7 @@ bool is_service_link(std::string_view value) {
 
 // What is deleted must be named on the line.
 bool only_on_the_line(const Row& row, const CommandRow& command) {
-  return command.command == Command::kRm && row.name == "model";
+  return (command.command == Command::kRm && row.name == "model") || row.name == "action";
 }
 
 Source read_environment(const CommandRow& command) {
@@ -327,12 +327,13 @@ void join_words(std::vector<std::string>& words) {
 void name_words(const CommandRow& command, std::vector<std::string>& words) {
   if (command.words.empty()) return;
   if (command.command == Command::kSearch) return join_words(words);
-  constexpr std::array<const char*, 2> kNames = {"--model", "--to"};
+  const bool acts = command.command == Command::kCache;
+  const std::array<const char*, 2> names = {acts ? "--action" : "--model", "--to"};
   const size_t most = command.command == Command::kQuantize ? 2 : 1;
   size_t count = 0;
   while (count < most && count < words.size() && !words[count].starts_with("-")) ++count;
   for (size_t i = count; i-- > 0;)
-    words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), kNames[i]);
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(i), names[i]);
 }
 
 // The command that the first word names; it is taken out of `words`.

@@ -31,7 +31,8 @@ enum : uint16_t {
   kVerifyOnly = 1024,
   kSearchOnly = 2048,
   kSuiteOnly = 4096,
-  kHealthOnly = 8192
+  kHealthOnly = 8192,
+  kCacheOnly = 16384
 };
 // The commands that run a model, and those that plan it.
 inline constexpr uint16_t kEvery =

@@ -184,8 +184,8 @@ const std::array kRows = {
         "Memory that keys and values may take; they take it as it is used, and give it back",
         "what is left"},
     Row{"disk-reserve", "SIZE", Bytes{&Options::disk_reserve}, kOpening | kPullOnly, "Machine",
-        "Space that stays free on the disk where a model is pulled or packed; with less, nothing "
-        "is written",
+        "Space that stays free on the disk where a model is pulled or packed, or prompts are kept; "
+        "with less, nothing is written",
         "5G"},
 
     Row{"models", "FILE", &Options::models, kServeOnly, "Several models",
@@ -272,6 +272,14 @@ const std::array kRows = {
         "Answer 429 to a request that has waited so long without being begun; 0: never", "60"},
     Row{"request-timeout", "SECONDS", &Options::request_timeout, kServeOnly, "Scheduling",
         "End an answer that takes longer with an error; 0: never", "0"},
+    Row{"disk-cache", "SIZE", Bytes{&Options::disk_cache}, kPlanning, "Machine",
+        "Keep prompts on disk, so that they need not be computed again after a restart or once "
+        "memory has forgotten them (20G); they can be read there",
+        "off"},
+    Row{"disk-cache-dir", "DIR", &Options::disk_cache_dir, kPlanning | kCacheOnly, "Machine",
+        "Where they lie: a folder of its own, which only this user may enter",
+        "$XDG_CACHE_HOME/weir/prompts, or ~/.cache/weir/prompts"},
+
     Row{"prefill-size", "TOKENS", Tokens{&Options::prefill_size}, kPlanning, "Scheduling",
         "Most tokens of one step, prompt chunks included", "512, or twice --parallel"},
     Row{"max-step-ms", "MS", &Options::max_step_ms, kServeOnly, "Scheduling",
@@ -446,11 +454,16 @@ const std::array kRows = {
         Choice{choose<&Options::sort, kSortWords>}, kSearchOnly, "Search",
         "Which come first, from the most", "downloads"},
 
+    Row{"action", "list|clear", &Options::cache_action, kCacheOnly, "Prompt cache",
+        "What to do: the word after 'cache'. clear removes what no running server has", "list"},
+
     Row{"json", "", Switch{&Options::json},
-        kInfoToo | kBenchOnly | kPullOnly | kListOnly | kVerifyOnly | kSearchOnly, "General",
+        kInfoToo | kBenchOnly | kPullOnly | kListOnly | kVerifyOnly | kSearchOnly | kCacheOnly,
+        "General",
         "Print JSON instead of text; pull: an object a line, as it goes on", "off"},
     Row{"config", "FILE", &Options::config,
-        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly | kSearchOnly | kHealthOnly,
+        kOpening | kPullOnly | kListOnly | kRmOnly | kVerifyOnly | kSearchOnly | kCacheOnly |
+            kHealthOnly,
         "General",
         "Read options from this file: lines of name=value, names as here without the dashes, '#' "
         "begins a comment. Options of other commands may stand there",
@@ -484,6 +497,8 @@ constexpr std::array kCommands = {
                "ORG/NAME[@REVISION]"},
     CommandRow{"search", Command::kSearch, kSearchOnly,
                "Search the Hugging Face hub, or the built-in catalogue", "[WORDS]"},
+    CommandRow{"cache", Command::kCache, kCacheOnly,
+               "List what lies in the prompt cache on disk, or remove it", "[clear]"},
     CommandRow{"health", Command::kHealth, kHealthOnly,
                "Ask the server that runs here whether it is well; the exit status says it"},
 };

@@ -37,7 +37,8 @@ enum class Command : uint8_t {
   kVerify,
   kSearch,
   kSuite,
-  kHealth
+  kHealth,
+  kCache
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -251,6 +252,11 @@ struct Options : ExpertOptions,
   int32_t group = 64;
   std::vector<std::string> rule;  // REGEX=BITS:GROUP or REGEX=skip.
   std::string like;               // A folder whose config.json says the numbers; empty: none.
+
+  // The prompt cache on disk, and `weir cache`.
+  int64_t disk_cache = 0;      // Bytes; 0: there is none.
+  std::string disk_cache_dir;  // Empty: a folder of the user's caches.
+  std::string cache_action = "list";
 };
 
 // What main() should do after parsing.

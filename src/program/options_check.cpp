@@ -20,6 +20,8 @@ namespace weir {
 namespace {
 
 constexpr double kIntMax = 2147483647;
+// Four segments of the prompt cache (kv/disk/store.h): one goes as a whole.
+constexpr int64_t kDiskCacheLeast = int64_t{1} << 30;
 
 Result<void> one_of(const char* flag, const std::string& value,
                     const std::vector<std::string_view>& allowed) {
@@ -218,6 +220,10 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--parallel", o.parallel, 0, kPrefillSizeMax / 2));
   WEIR_TRY(in_range("--queue", o.queue, 1, 1 << 20));
   WEIR_TRY(in_range("--cache-idle", o.cache_idle, 0, kIntMax));
+  WEIR_TRY(one_of("weir cache", o.cache_action, {"list", "clear"}));
+  if (o.disk_cache != 0 && o.disk_cache < kDiskCacheLeast)
+    return fail(ErrorCode::kConfig, "--disk-cache: expected 1G at least, four files of it; found " +
+                                        std::to_string(o.disk_cache) + " bytes");
   WEIR_TRY(in_range("--queue-timeout", o.queue_timeout, 0, 86400));
   WEIR_TRY(in_range("--request-timeout", o.request_timeout, 0, 7 * 86400));
   WEIR_TRY(in_range("--prefill-size", o.prefill_size, 32, kPrefillSizeMax));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sched/disk_loads.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
 
@@ -19,6 +20,7 @@ int32_t claim(const Sequence* seq) { return std::max(seq->memory.blocks(), block
 
 Admission::Admission(OpenSequences& open) : open_(open) {
   victims_.reserve(static_cast<size_t>(open.limits.running_max));
+  admissible_.reserve(static_cast<size_t>(open.limits.queue_max));
 }
 
 void Admission::admit() {
@@ -26,16 +28,18 @@ void Admission::admit() {
   while (!blocks_lack_ && !open_.waiting().empty() &&
          std::ssize(open_.running()) < open_.limits.running_max) {
     Sequence* seq = next_waiting(promised);
-    if (!knows_where_to_go_on(seq) || !has_adapter_room(seq)) return;
+    if (seq == nullptr || !knows_where_to_go_on(seq) || !has_adapter_room(seq)) return;
     blocks_lack_ = !try_admit(seq, promised);
     promised += blocks_promised(seq);
   }
 }
 
 // Among several callers that with the fewest running sequences goes first, then that with more
-// credit; then, as within a caller, the first, or while there is memory for all the shortest.
+// credit; then, as within a caller, the first, or while there is memory for all the shortest. Null:
+// all wait for the disk.
 Sequence* Admission::next_waiting(int32_t promised) const {
-  const std::span<Sequence* const> waiting = open_.waiting();
+  const std::span<Sequence* const> waiting = admissible();
+  if (waiting.empty()) return nullptr;
   const Shares& shares = open_.shares;
   const bool blocks_for_all = open_.waiting_blocks() + promised <= open_.memory.available();
   const auto before = [&](const Sequence* a, const Sequence* b) {
@@ -49,6 +53,16 @@ Sequence* Admission::next_waiting(int32_t promised) const {
     const int32_t rank_a = shares.rank(*a->share), rank_b = shares.rank(*b->share);
     return rank_a != rank_b ? rank_a > rank_b : before(a, b);
   });
+}
+
+// Waiting sequences that do not wait for the disk, in order.
+std::span<Sequence* const> Admission::admissible() const {
+  if (open_.disk == nullptr) return open_.waiting();
+  admissible_.clear();
+  for (Sequence* seq : open_.waiting())
+    if (seq->on_disk == Sequence::OnDisk::kKnown || seq->on_disk == Sequence::OnDisk::kLacksMemory)
+      admissible_.push_back(seq);
+  return admissible_;
 }
 
 bool Admission::knows_where_to_go_on(const Sequence* seq) const {
@@ -90,7 +104,7 @@ void Admission::exchange() {
   if (!open_.shares.several() || (!places_lack && !blocks_lack)) return;
   while (!open_.waiting().empty()) {
     Sequence* const seq = next_waiting(blocks_promised(open_.running()));
-    if (!knows_where_to_go_on(seq) || !has_adapter_room(seq) || !exchange_for(seq)) return;
+    if (seq == nullptr || !knows_where_to_go_on(seq) || !has_adapter_room(seq) || !exchange_for(seq)) return;
   }
 }
 
@@ -148,6 +162,10 @@ void Admission::tally() {
 }
 
 Sequence* Admission::give_way() {
+  const std::span<Sequence* const> running = open_.running();
+  if (open_.disk != nullptr && open_.disk->active() &&
+      std::ranges::all_of(running | std::views::drop(1), &Sequence::in_slab))
+    return nullptr;
   Sequence* const last = last_of_largest();
   open_.preempt(last);
   blocks_lack_ = true;

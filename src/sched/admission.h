@@ -16,12 +16,16 @@
 // Of different adapters running sequences have so many at most (Limits::adapters_max). One whose
 // adapter would be one more waits, and those after it as well: none is passed for ever.
 //
+// Where blocks are kept on disk, a sequence whose blocks are looked for or loaded is passed until
+// they are there: then it has its turn as before.
+//
 // Threads: owned by the engine thread. Allocates at construction only.
 //
 // Invariant: the first running sequence is never preempted for another one, but for one in a slab:
 // it comes to its end, whatever the others do.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "sched/open_sequences.h"
@@ -36,13 +40,15 @@ class Admission {
   // In this order, once a plan. First: where places or memory lack, sequences of callers that have
   // more of them give way.
   void exchange();
-  // As often as memory lacks for what is planned: one sequence gives way, and is returned.
+  // As often as memory lacks for what is planned: one sequence gives way, and is returned. Null:
+  // none can, and memory comes when a load from disk has ended (disk_loads.h).
   Sequence* give_way();
   // Admits those that have a turn, a place and memory; none where one gave way.
   void admit();
 
  private:
   Sequence* next_waiting(int32_t promised) const;
+  std::span<Sequence* const> admissible() const;
   bool knows_where_to_go_on(const Sequence* seq) const;
   bool has_adapter_room(const Sequence* seq) const;
   bool try_admit(Sequence* seq, int32_t promised);
@@ -53,7 +59,8 @@ class Admission {
 
   OpenSequences& open_;
   bool blocks_lack_ = false;        // The last plan left a sequence waiting for memory.
-  std::vector<Sequence*> victims_;  // Scratch.
+  std::vector<Sequence*> victims_;  // Scratch,
+  mutable std::vector<Sequence*> admissible_;  // likewise.
 };
 
 }  // namespace weir::sched

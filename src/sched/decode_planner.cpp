@@ -165,6 +165,7 @@ void DecodePlanner::make_room(Step& step) {
   for (Slice& slice : step.slices) slice.count -= std::exchange(slice.drafts, 0);
   while (lacks()) {
     const Sequence* const gone = admission_.give_way();
+    if (gone == nullptr) return step.slices.clear();  // The one that is left waits, too.
     std::erase_if(step.slices, [gone](const Slice& slice) { return slice.seq == gone; });
   }
 }

@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/trace.h"
+#include "kv/disk/spill.h"
 #include "kv/page_toucher.h"
 #include "sched/engine_state.h"
 #include "sched/inbox.h"
@@ -31,6 +32,12 @@ namespace {
 
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+// How long the end may take for what is kept on disk. Of the 30 s between Kubernetes' signals the
+// drain has 25 with its default; what is cut off is computed again.
+constexpr auto kLastWritesTime = std::chrono::seconds(10);
+// How soon an index that was in use is looked at again.
+constexpr auto kIndexLook = std::chrono::microseconds(200);
+
 // A slab's buffer is not used where there are no slabs.
 int32_t slab_rows(const Limits& limits) { return std::max(limits.slab_tokens_max, 1); }
 
@@ -43,6 +50,7 @@ struct Engine::Impl {
   bool take_turn(Actor*& waiting);
   void publish_turn();
   Clock::time_point begin_rest();
+  Clock::time_point wait_for_disk() const;
   void finish();
   static void publish_others(Actor*& waiting);
   void execute(StepBuffer& step);
@@ -52,6 +60,9 @@ struct Engine::Impl {
   void prepare(StepBuffer& spare, bool other_runs);
   void wake_readers();
   void update_gauges();
+  void update_disk_figures();
+  void note_steps(uint64_t planned);
+  void write_to_disk();
   void look_ahead();
   void give_back_memory(Clock::time_point now);
   void rest();
@@ -67,6 +78,9 @@ struct Engine::Impl {
   StepBuilder builder;
   kv::PageKeeper keeper;
   kv::PageToucher toucher;
+  std::optional<kv::disk::Spill> spill;  // None: nothing is kept on disk.
+  const bool disk_is_shared;
+  uint64_t plan_done = 0;  // The number of the last plan whose step has run and is published.
 
   StepBuffer buffers[2];
   StepBuffer* spare = nullptr;  // Of two: the one that ran before, and is planned meanwhile.
@@ -95,9 +109,14 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
       builder(state, options, speculation),
       keeper(options.keep, state.memory.pools(), state.memory.cache(), state.pages),
       toucher(state.memory.pools(), state.pages),
+      disk_is_shared(options.disk_is_shared),
       buffers{StepBuffer(state.limits.step_tokens_max, state.limits.running_max),
               StepBuffer(state.limits.step_tokens_max, state.limits.running_max)},
       slab(slab_rows(state.limits), state.limits.running_max) {
+  if (state.disk != nullptr) {
+    spill.emplace(*state.memory.cache(), state.pages, *state.disk);
+    state.disk->on_done([&bell = state.handle.bell_] { bell.ring(); });
+  }
   rest_time = Clock::now() + rest_after;  // Loading, too, leaves what is of no more use.
   const kv::PageMemory& pages = state.pages;
   EngineStats& stats = state.stats;
@@ -120,8 +139,10 @@ bool Engine::Impl::take_turn(Actor*& waiting) {
   const bool idle_before = step.empty();
   const Clock::time_point begin = Clock::now();
   give_back_memory(begin);
+  if (state.loads) state.loads->start();
   if (idle_before) {
     publish(other);
+    plan_done = state.scheduler.open().plan;  // The step that is planned has no rows.
     prepare(other, /*other_runs=*/false);
   } else {
     spare = &other;
@@ -153,13 +174,22 @@ void Engine::Impl::publish_turn() {
 }
 
 void Engine::Impl::finish() {
-  publisher.publish(buffers[1 - coming]);
+  publish(buffers[1 - coming]);
+  if (buffers[coming].empty()) plan_done = state.scheduler.open().plan;
   state.release(buffers[coming]);
   if (!slab.empty()) state.scheduler.end_slab(slab.step);
   state.release(slab);
   inbox.close();
+  if (state.disk != nullptr) write_to_disk();
   update_gauges();
   wake();
+}
+
+// What is kept for the next start. Nothing that was computed with weights that are gone.
+void Engine::Impl::write_to_disk() {
+  state.loads->finish();
+  note_steps(state.scheduler.open().plan);
+  if (state.handle.given_up() == nullptr) spill->write_all(Clock::now() + kLastWritesTime);
 }
 
 void Engine::Impl::execute(StepBuffer& step) {
@@ -174,6 +204,7 @@ void Engine::Impl::execute(StepBuffer& step) {
   const double taken = seconds(Clock::now() - begin);
   speculation.follow(step, *spare, taken);
   builder.learn(step.step, taken);
+  if (state.loads) state.loads->learn(step.step.prefill_tokens, taken);
   state.stats.steps.add();
   state.stats.step_time.observe(taken);
   state.stats.step_tokens.observe(static_cast<double>(step.batch.rows()));
@@ -209,6 +240,8 @@ void Engine::Impl::end_slab() {
 // pages given back in the metrics.
 void Engine::Impl::publish(StepBuffer& ran) {
   publisher.publish(ran);
+  plan_done = std::max(plan_done, ran.plan);
+  note_steps(state.scheduler.open().plan);
   if (state.published) update_gauges();
   wake_readers();
 }
@@ -216,7 +249,11 @@ void Engine::Impl::publish(StepBuffer& ran) {
 // The step after the one that runs, in the buffer of the one before.
 void Engine::Impl::prepare(StepBuffer& next, bool other_runs) {
   inbox.drain();
+  note_steps(state.scheduler.open().plan + 1);
+  if (state.loads)
+    state.stats.disk_hits.add(static_cast<uint64_t>(state.loads->collect()));
   builder.plan(next, other_runs);
+  next.plan = state.scheduler.open().plan;
   if (state.limits.slab_tokens_max > 0 && slab.empty()) {
     builder.plan_slab(slab);
     if (!slab.empty()) state.executor.begin(exec::Lane::kSlab, slab.work(nullptr));
@@ -250,6 +287,24 @@ void Engine::Impl::update_gauges() {
   stats.window_pages_cached.set(static_cast<double>(window_cached));
   stats.checkpoints.set(memory.checkpoints());
   stats.kv_taken.set(static_cast<double>(keeper.taken_bytes()));
+  if (state.disk != nullptr) update_disk_figures();
+}
+
+void Engine::Impl::update_disk_figures() {
+  const kv::disk::StoreFigures& figures = state.disk->figures();
+  const auto follow = [](Counter& shown, uint64_t now) { shown.add(now - shown.value()); };
+  follow(state.stats.disk_read, figures.read_bytes.value());
+  follow(state.stats.disk_written, figures.written_bytes.value());
+  follow(state.stats.disk_evicted, figures.evicted_blocks.value());
+  follow(state.stats.disk_corrupt, figures.corrupt_extents.value());
+  follow(state.stats.disk_dropped, state.disk->dropped_bytes());
+  state.stats.disk_bytes.set(static_cast<double>(state.disk->bytes()));
+  if (disk_is_shared) state.disk->hold_writes(!state.scheduler.open().running().empty());
+}
+
+// Entries of the prefix cache from here on are of the step `planned`.
+void Engine::Impl::note_steps(uint64_t planned) {
+  if (kv::PrefixCache* cache = state.memory.cache()) cache->set_steps(planned, plan_done);
 }
 
 // Memory for what the plan after this one takes at most: a page of each sequence that runs, and
@@ -272,7 +327,8 @@ void Engine::Impl::give_back_memory(Clock::time_point now) {
 
 // There is nothing to do until the bell rings, or there is memory to give back.
 Clock::time_point Engine::Impl::begin_rest() {
-  CHECK(state.scheduler.open().idle());
+  if (!state.scheduler.open().idle() || (state.loads && state.loads->active()))
+    return wait_for_disk();
 #ifndef NDEBUG
   state.check();
 #endif
@@ -281,6 +337,13 @@ Clock::time_point Engine::Impl::begin_rest() {
   if (on_idle) on_idle();
   if (Clock::now() >= rest_time) rest();
   return std::min(keeper.due(), rest_time);
+}
+
+// All that is open waits for the disk. A load that has ended rings the bell, and one that has only
+// begun needs a turn; the index was in use where neither is.
+Clock::time_point Engine::Impl::wait_for_disk() const {
+  CHECK(state.loads.has_value());
+  return state.loads->reading() ? Clock::time_point::max() : Clock::now() + kIndexLook;
 }
 
 // Nothing was computed for a while, and nothing is expected.
@@ -300,7 +363,9 @@ Engine::Engine(const EngineOptions& options, exec::Executor& executor, EngineHan
                            std::memory_order_release);
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (impl_->state.disk != nullptr) impl_->state.disk->on_done({});
+}
 
 bool Engine::take_turn(Actor*& waiting) { return impl_->take_turn(waiting); }
 

@@ -63,6 +63,9 @@ class EngineHandle {
 
   const EngineStats& stats() const { return stats_; }
 
+  // What is computed of prompts is kept on disk, also after this process.
+  bool keeps_on_disk() const { return keeps_on_disk_.load(std::memory_order_relaxed); }
+
  private:
   friend class Engine;
   friend struct EngineState;
@@ -82,6 +85,7 @@ class EngineHandle {
   Bell& bell_;                      // The engine's thread sleeps on it when idle.
   std::atomic<uint32_t> sheds_{0};  // How often it was asked to give memory back.
   EngineStats stats_;
+  std::atomic<bool> keeps_on_disk_{false};
 };
 
 }  // namespace weir::sched

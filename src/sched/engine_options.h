@@ -13,6 +13,13 @@
 namespace weir::sched {
 
 class DraftSource;
+}  // namespace weir::sched
+
+namespace weir::kv::disk {
+class DiskCache;
+}  // namespace weir::kv::disk
+
+namespace weir::sched {
 
 // Which drafts steps have. Where layers have states, as many as those have a tape for.
 struct SpeculationOptions {
@@ -43,6 +50,11 @@ struct EngineOptions {
   // or since the last step, and the executor has given its scratch memory back. May be empty.
   std::function<void()> on_rest{};
   SpeculationOptions speculation{};
+  // Null: no block of the prefix cache is kept on disk. Outlives the engine. Only for models whose
+  // layers all remember every token, of which memory has one group (kv/disk/disk_cache.h).
+  kv::disk::DiskCache* disk = nullptr;
+  // The disk is needed for experts: nothing is written while sequences run.
+  bool disk_is_shared = false;
 };
 
 // Sequences that an engine tells apart (BatchSlice::sequence): one that has ended is kept while a

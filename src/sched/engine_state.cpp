@@ -47,9 +47,15 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
       stats(handle_in.stats_),
       memory(pages.groups(), options.prefix_cache, pages.state_slots()),
       scheduler(limits, memory),
+      disk(memory.cache() != nullptr ? options.disk : nullptr),
       sequences(sequences_max(limits.queue_max, limits.running_max), context_max,
                 static_cast<int32_t>(pages.groups().size())) {
   CHECK(context_max > 0);
+  if (disk != nullptr) {
+    CHECK(pages.groups().size() == 1 && !memory.has_states());
+    handle.keeps_on_disk_.store(true, std::memory_order_relaxed);
+    scheduler.use_disk(loads.emplace(memory, pages, *disk, context_max));
+  }
   CHECK(handle.queue_max_ <= limits.queue_max);
   CHECK(!memory.has_states() || pages.state_slots().running >= limits.running_max);
   // A slice may stand further on by drafts of the step before. Those and its own rows are at most a

@@ -4,10 +4,12 @@
 // Threads: the engine thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "exec/executor.h"
 #include "kv/sequence_memory.h"
+#include "sched/disk_loads.h"
 #include "sched/engine_handle.h"
 #include "sched/engine_options.h"
 #include "sched/scheduler.h"
@@ -38,6 +40,8 @@ struct EngineState {
 
   kv::SequenceMemory memory;
   Scheduler scheduler;
+  kv::disk::DiskCache* const disk;  // Null: there is none,
+  std::optional<DiskLoads> loads;   // and no loads.
   SequencePool sequences;
 
   StepBuffer* running = nullptr;  // The step that is computed.

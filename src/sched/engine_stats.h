@@ -133,6 +133,20 @@ struct EngineStats : FigureList {
 
   // Of prompts and of answers together. Not in the list: pages show it by another name only.
   Histogram step_tokens{Histogram::Scale::kCounts};
+
+  // Of the prompt cache on disk (kv/disk/disk_cache.h); 0 without one.
+  Figure<Counter> disk_hits{*this, "disk_cache_hit_tokens",
+                            "Prompt tokens that were read from disk instead of computed."};
+  Figure<Counter> disk_read{*this, "disk_cache_read_bytes", "Bytes of the prompt cache read."};
+  Figure<Counter> disk_written{*this, "disk_cache_written_bytes",
+                               "Bytes of the prompt cache written."};
+  Figure<Counter> disk_evicted{*this, "disk_cache_evicted_blocks",
+                               "Blocks of 32 tokens that went from disk, to make room."};
+  Figure<Counter> disk_corrupt{*this, "disk_cache_corrupt_extents",
+                               "Pieces found damaged on disk, and computed again."};
+  Figure<Counter> disk_dropped{*this, "disk_cache_dropped_bytes",
+                               "Bytes that were not written, for the sake of a limit."};
+  Figure<Gauge> disk_bytes{*this, "disk_cache_bytes", "What the prompt cache has on disk."};
 };
 
 }  // namespace weir::sched

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sched/disk_loads.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
 
@@ -36,6 +37,7 @@ void OpenSequences::submit(Sequence* seq) {
   CHECK(std::ssize(waiting_) + std::ssize(running_) < limits.queue_max);
   seq->state = Sequence::State::kWaiting;
   seq->arrival = ++arrivals_;
+  seq->on_disk = disk != nullptr ? Sequence::OnDisk::kUnknown : Sequence::OnDisk::kKnown;
   seq->passed_tokens = 0;
   insert_in_order(waiting_, seq);
   waiting_blocks_ += blocks_wanted(seq);
@@ -125,6 +127,7 @@ void OpenSequences::check() const {
     CHECK(shared <= seq->known && (memory.has_states() || shared <= seq->computed));
     holdings.push_back(&seq->memory);
   }
+  if (disk != nullptr) disk->add_holdings(holdings);
   int64_t waiting_blocks = 0;
   for (const Sequence* seq : waiting_) {
     CHECK(seq->state == Sequence::State::kWaiting && seq->memory.empty() && seq->computed == 0);

@@ -19,6 +19,8 @@
 
 namespace weir::sched {
 
+class DiskLoads;
+
 class OpenSequences {
  public:
   // `memory_in` outlives it.
@@ -54,6 +56,7 @@ class OpenSequences {
   kv::SequenceMemory& memory;
   Shares shares;
   uint64_t plan = 1;  // The number of the plan that is made; 0 is none.
+  DiskLoads* disk = nullptr;  // Null: nothing is kept on disk.
 
  private:
   std::vector<Sequence*> running_;

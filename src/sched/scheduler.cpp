@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sched/disk_loads.h"
 #include "sched/sequence_blocks.h"
 #include "sched/sequence_order.h"
 
@@ -92,6 +93,7 @@ void Scheduler::next_step(Step& step, const PromptTokens& prompt_tokens) {
   const bool with_prompts = limits.slab_tokens_max == 0;
   step.clear();
   open_.begin_plan();
+  if (open_.disk != nullptr) open_.disk->look(open_.waiting(), blocks_promised(open_.running()));
   admission_.exchange();
   decodes_.plan(step, with_prompts ? prompt_tokens.max : 0);
   admission_.admit();

@@ -36,6 +36,9 @@ class Scheduler {
 
   // Most tokens, prompt and output, that one sequence may remember: it fits when it is alone.
   int32_t tokens_max() const { return open_.memory.blocks() * kv::kPageTokens; }
+  // Sequences that are submitted from here on may find blocks on disk. `loads` outlives the
+  // scheduler.
+  void use_disk(DiskLoads& loads) { open_.disk = &loads; }
   // What is submitted and not removed.
   const OpenSequences& open() const { return open_; }
 

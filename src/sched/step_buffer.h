@@ -53,6 +53,7 @@ struct StepBuffer {
   std::vector<int32_t> following;  // Tokens of prompts that rows are scored by.
   std::vector<Sequence*> ends;     // Without an answer, and done with this step.
   exec::StepResults results;
+  uint64_t plan = 0;  // The number of its plan (OpenSequences::plan).
 };
 
 }  // namespace weir::sched

@@ -1,7 +1,7 @@
 #include "api/prompt/prepare.h"
 
 #include <algorithm>
-#include <functional>
+#include <charconv>
 
 #include "api/memory/memory_cost.h"
 #include "api/memory/request_memory.h"
@@ -12,6 +12,7 @@
 #include "api/serving/model_name.h"
 #include "api/serving/output_plan.h"
 #include "api/serving/reasoning_limit.h"
+#include "net/digest.h"
 #include "sched/draft_source.h"
 
 namespace weir::api {
@@ -87,6 +88,20 @@ Result<sample::SamplingParams> sampling_of(const ServingContext& serving,
   params.stop_token_ids.insert(params.stop_token_ids.end(), request.stop_token_ids.begin(),
                                request.stop_token_ids.end());
   return params;
+}
+
+// The same after a restart, because blocks on disk are found by it; and such that no text can be
+// made to have another's. 0: neither a salt nor a key's name.
+uint64_t salt_of(const std::string& cache_salt, const std::string& key_name) {
+  if (cache_salt.empty() && key_name.empty()) return 0;
+  net::Digest digest(net::Digest::Kind::kSha256);
+  digest.add(std::to_string(cache_salt.size()) + ":" + cache_salt + key_name);
+  constexpr size_t kDigits = 16;
+  constexpr int kHexadecimal = 16;
+  uint64_t salt = 0;
+  const std::string text = digest.finish();
+  std::from_chars(text.data(), text.data() + kDigits, salt, kHexadecimal);
+  return salt | 1;
 }
 
 // What max_tokens becomes: never more than the context leaves, which is at least 1 unless 0 is
@@ -219,9 +234,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
     options.ignored.add("reasoning_budget");
   const auto prediction = options.copies ? prediction_of(serving.config, request) : nullptr;
   const int32_t priority = priority_of(request, in, options.ignored);
-  const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
-                            ? std::hash<std::string>()(*request.cache_salt) | 1
-                            : 0;
+  const uint64_t salt = salt_of(request.cache_salt.value_or(""), in.key_name);
   for (size_t i = 0; i < prompts.size(); ++i) {
     for (int32_t choice = 0; choice < options.choices_per_prompt; ++choice) {
       sample::SamplingParams params = sampling;

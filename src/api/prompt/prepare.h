@@ -47,6 +47,9 @@ struct PrepareInput {
   // Ends the compilation of its grammar with kCancelled: the client has left, or it takes longer
   // than it may on this thread. May be null.
   std::shared_ptr<grammar::Interrupt> interrupt{};
+  // Of the key that the request came with, where prompts are kept on disk: those of different keys
+  // share nothing then, or how soon an answer comes would tell for days what others have asked.
+  std::string key_name{};
 };
 
 // What every protocol's Protocol::prepare() ends in.

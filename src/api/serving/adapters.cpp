@@ -146,14 +146,16 @@ Result<void> Adapters::set_defaults(const std::vector<AdapterScale>& scales) {
   return {};
 }
 
-// Numbers are never used again, and scales that differ have other bits: so no two of them share
-// what is remembered of a prompt.
+// Numbers are never used again, digests are those of the weights, and scales that differ have other
+// bits: so no two of them share what is remembered of a prompt.
 ChosenAdapter Adapters::chosen(const ServedAdapter& adapter, double scale) {
   const auto factor = static_cast<float>(scale);
   return {.name = adapter.name,
           .weights = adapter.loaded.weights,
           .scale = factor,
-          .key = static_cast<uint64_t>(adapter.id + 1) << 32 | std::bit_cast<uint32_t>(factor)};
+          .key = (adapter.loaded.digest != 0 ? adapter.loaded.digest
+                                             : static_cast<uint64_t>(adapter.id + 1) << 32) ^
+                 std::bit_cast<uint32_t>(factor)};
 }
 
 Result<ChosenAdapter> Adapters::choose(

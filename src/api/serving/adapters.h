@@ -29,6 +29,8 @@ namespace weir::api {
 struct AdapterWeights {
   std::shared_ptr<const model::Adapter> weights;
   int64_t bytes = 0;    // What they take in memory.
+  // Another number for other weights, the same after a restart; 0: it is not known.
+  uint64_t digest = 0;
   bool scales = false;  // Their effect is a multiple of a scale; else they are there or not.
 };
 

@@ -1,0 +1,159 @@
+// DiskCache: a store with the threads that read and write for it, so that none who uses it waits
+// for a disk. When a disk fails it is off from then on, with one warning in the log.
+//
+// A text is found with find(), and its blocks are loaded into pages by load(), which says when they
+// are there. Blocks that shall be kept are handed over in a buffer, take_buffer() and write(); there
+// are few of those, and while all are on their way to the disk nothing more is kept.
+//
+// Threads: one owner, the engine's thread, for all but the figures and the constructor; the threads
+// of its own, weir-disk-read and weir-disk-write.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bell.h"
+#include "base/huge_pages.h"
+#include "base/ring.h"
+#include "kv/disk/folder.h"
+#include "kv/disk/store.h"
+#include "kv/disk/write_budget.h"
+#include "kv/page_memory.h"
+
+namespace weir::kv::disk {
+
+struct DiskCacheOptions {
+  std::string root;         // The folder of all models' folders.
+  std::string fingerprint;  // Of the model, the format and the arithmetic, in hexadecimal digits.
+  PageShape shape;
+  StoreLimits limits;
+  // How many caches of this process are open: each has an equal part of the space. May be null.
+  std::atomic<int32_t>* open_caches = nullptr;
+  int64_t write_bytes_a_second = 100'000'000;
+  int64_t write_bytes_a_day = int64_t{64} << 30;
+};
+
+// Buffers for writing, and the most bytes that are copied into one at once: two thirds of a
+// millisecond on one core for each MiB would be too much at 256 MiB, and is little at 16.
+inline constexpr int32_t kWriteBuffers = 3;
+inline constexpr int64_t kWriteBytesMax = int64_t{16} << 20;
+
+// How many blocks a buffer holds.
+int32_t blocks_in_buffer(const PageShape& shape);
+// The memory that a cache takes, whatever it holds: buffers, and the index of so many bytes.
+int64_t cache_memory(const PageShape& shape, int64_t bytes_max);
+
+class DiskCache {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // An error says why there is none.
+  static Result<std::unique_ptr<DiskCache>> open(const DiskCacheOptions& options,
+                                                 std::unique_ptr<Files> files = local_files());
+  // Waits for what its threads are doing; what they have not begun is not done.
+  ~DiskCache();
+  DiskCache(const DiskCache&) = delete;
+  DiskCache& operator=(const DiskCache&) = delete;
+
+  // Called on either of its threads whenever a load or a write has ended; empty: not any more, and
+  // once this has returned it is not running either.
+  void on_done(std::function<void()> call);
+
+  // Of keys: PrefixIdentity::secret.
+  uint64_t secret() const { return store_->secret(); }
+  const PageShape& shape() const { return shape_; }
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  // What is measured of reads; 0: nothing yet.
+  double read_bytes_a_second() const { return read_rate_.load(std::memory_order_relaxed); }
+
+  // As Store::find(). Nothing once the disk has failed.
+  std::optional<Store::Found> find(std::span<const PrefixKey> keys, int32_t from) const;
+
+  // Blocks [from, keys.size()) of a chain, and the pages of the spine that they are to lie in.
+  struct Load {
+    PrefixKey salt;
+    std::vector<PrefixKey> keys;
+    std::vector<BlockTokens> tokens;
+    int32_t from = 0;
+    std::vector<PageId> pages;  // Of block `from` on.
+    PageMemory* memory = nullptr;
+
+    std::atomic<bool> done{false};
+    int32_t loaded = 0;  // Once it is done: blocks that are there now, from `from` on.
+  };
+  static constexpr size_t kLoadsMax = 4;
+  // It is lent until it is done. REQUIRES: no more than kLoadsMax are; no pass reads or writes the
+  // pages.
+  void load(Load& load);
+
+  struct Buffer {
+    ExtentHead head;
+    HugeBuffer bytes;  // The payload begins at kBlockBytes.
+  };
+  // Null: all of them are on their way.
+  Buffer* take_buffer();
+  void write(Buffer& buffer);
+  // A buffer comes back, or `until` has passed. False: it has.
+  bool wait_for_buffer(Clock::time_point until);
+  // All that was handed over is written, or `until` has passed. Nothing is kept back for the sake
+  // of the rate from here on.
+  void flush(Clock::time_point until);
+  // Whether writes wait: others need the disk now.
+  void hold_writes(bool hold) { held_.store(hold, std::memory_order_relaxed); }
+  bool contains(const PrefixKey& key) const { return store_->contains(key); }
+
+  const StoreFigures& figures() const { return figures_; }
+  uint64_t dropped_bytes() const { return dropped_bytes_.value(); }  // For the limits' sake.
+  int64_t bytes() const { return store_->bytes(); }
+  int32_t blocks() const { return store_->blocks(); }
+
+ private:
+  DiskCache(const DiskCacheOptions& options, Folder folder, std::unique_ptr<Files> files);
+
+  void read_main();
+  void write_main();
+  void run(Load& load);
+  void run(Buffer& buffer);
+  void wait_for_turn();
+  void fail_with(const Error& error);
+  void tell();
+
+  const PageShape shape_;
+  std::atomic<int32_t>* const open_caches_;
+  const Folder folder_;
+  const std::unique_ptr<Files> files_;
+  StoreFigures figures_;
+  Counter dropped_bytes_;
+  std::unique_ptr<Store> store_;
+  std::mutex on_done_mutex_;
+  std::function<void()> on_done_;  // Guarded by it.
+
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> ending_{false};
+  std::atomic<bool> flushing_{false};
+  std::atomic<bool> held_{false};
+  std::atomic<double> read_rate_{0};
+
+  SpscRing<Load*> loads_{kLoadsMax};
+  std::vector<Buffer> buffers_{kWriteBuffers};
+  SpscRing<Buffer*> full_{4}, empty_{4};  // A power of two, at least kWriteBuffers.
+  Buffer* next_ = nullptr;                // An empty one that the owner has in hand.
+  Bell empty_bell_;
+
+  // The writer's.
+  std::optional<WriteBudget> budget_;  // There from open() on.
+  Clock::time_point next_write_{};
+
+  Bell read_bell_, write_bell_;
+  std::thread reader_, writer_;
+};
+
+}  // namespace weir::kv::disk
