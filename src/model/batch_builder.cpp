@@ -20,6 +20,8 @@ void BatchBuilder::clear() {
   slices_.clear();
   marks_.clear();
   vectors_.clear();
+  features_.clear();
+  projected_ = false;
   rope_positions_.clear();
   wanted_.clear();
 }
@@ -63,11 +65,13 @@ int32_t BatchBuilder::want(Wanted::Kind kind, int32_t first, int32_t rows) {
 int32_t BatchBuilder::want_next() { return want(Wanted::kNext, slices_.back().rows - 1, 1); }
 
 Batch BatchBuilder::batch(const Taken* before) const {
+  CHECK(features_.empty() || features_.size() == tokens_.size());
   CHECK(rope_positions_.empty() || rope_positions_.size() == tokens_.size());
   return {.tokens = tokens_,
           .before = before,
           .slices = slices_,
           .vectors = vectors_,
+          .features = {.of_row = features_, .projected = projected_},
           .rope_positions = rope_positions_,
           .wanted = wanted_};
 }
