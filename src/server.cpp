@@ -90,7 +90,10 @@ class Server {
   // Before run(), unless the model is to be pulled, or models come and go.
   Result<void> choose();
   // Before run(): models that come and go, instead of one.
-  void serve_several(std::vector<ModelPreset> presets) { presets_ = std::move(presets); }
+  void serve_several(host::LocalHost::PresetSource source, std::vector<ModelPreset> presets) {
+    preset_source_ = std::move(source);
+    presets_ = std::move(presets);
+  }
   Result<void> run();
 
  private:
@@ -126,8 +129,10 @@ class Server {
   std::vector<api::KeySpec> keys_;
   const ServeHooks& hooks_;
   const std::optional<hub::ModelName> to_pull_;
-  std::vector<ModelPreset> presets_;  // Of models that come and go; else empty.
-  ModelChoice choice_;                // Made before the model is loaded, and the same from then on.
+  // Of models that come and go; else empty.
+  host::LocalHost::PresetSource preset_source_;
+  std::vector<ModelPreset> presets_;
+  ModelChoice choice_;  // Made before the model is loaded, and the same from then on.
   sched::Stage stage_;
   sched::EngineHandle handle_;  // Of the only model's engine.
   const MemoryLimit limit_;
@@ -427,7 +432,8 @@ void Server::complete(api::ApiConfig& config) {
     search_desk_->ask(std::move(query), std::move(done));
   };
   pull_desk_ = std::make_unique<PullDesk>(
-      options_, presets_.empty() ? choice_.model_card.files.path() : std::string(),
+      options_,
+      [this] { return host_ ? host_->paths() : std::vector{choice_.model_card.files.path()}; },
       [this](std::function<void()> call) { loop_.post(std::move(call)); });
   config.hub = pull_desk_.get();
 }
@@ -435,7 +441,8 @@ void Server::complete(api::ApiConfig& config) {
 // On the engine's thread.
 void Server::begin_several(ThreadTeam& team) {
   host_ = std::make_unique<host::LocalHost>(
-      host::HostParts{.loop = loop_, .stage = stage_, .team = team}, options_, presets_, limit_);
+      host::HostParts{.loop = loop_, .stage = stage_, .team = team}, options_, preset_source_,
+      presets_, limit_);
   loop_.post([this] { become_ready_for_several(); });
 }
 
@@ -460,17 +467,7 @@ void Server::become_ready_for_several() {
 
 api::ModelSet Server::model_set() {
   api::ModelSet set;
-  for (const ModelPreset& preset : presets_) {
-    std::vector<std::string> aliases = split_list(preset.options.alias);
-    const bool any_name = std::erase(aliases, "*") > 0;
-    set.models.push_back({.id = preset.id,
-                          .aliases = std::move(aliases),
-                          .any_name = any_name,
-                          .on_startup = preset.load_on_startup || preset.pin,
-                          .pinned = preset.pin,
-                          .idle_unload = preset.options.idle_unload,
-                          .created = std::time(nullptr)});
-  }
+  set.models = host_->models();
   set.limits.autoload = options_.autoload;
   set.limits.load_timeout_s = options_.load_timeout;
   set.limits.stay_s = options_.load_stay;
@@ -518,6 +515,12 @@ Result<void> Server::run() {
   return {};
 }
 
+host::LocalHost::PresetSource preset_source(const Options& options) {
+  return [options] {
+    return options.models.empty() ? cached_presets(options) : read_presets(options, options.models);
+  };
+}
+
 }  // namespace
 
 Result<void> serve(const Options& options) {
@@ -537,11 +540,15 @@ Result<void> serve(const Options& given, const ServeHooks& hooks) {
   // Asks the kernel for the AMX tiles, before other threads start.
   WEIR_TRY(kernels::choose_isa(options.isa));
   WEIR_ASSIGN(std::vector<api::KeySpec> keys, load_keys(options));
-  if (!options.models.empty()) {
-    WEIR_ASSIGN(std::vector<ModelPreset> presets, read_presets(options, options.models));
-    Server server(options, std::move(keys), hooks, std::nullopt);
-    server.serve_several(std::move(presets));
-    return server.run();
+  if (options.model.empty()) {
+    const host::LocalHost::PresetSource source = preset_source(options);
+    WEIR_ASSIGN(std::vector<ModelPreset> presets, source());
+    // The built-in model alone takes the path of one model.
+    if (!options.models.empty() || presets.size() > 1) {
+      Server server(options, std::move(keys), hooks, std::nullopt);
+      server.serve_several(source, std::move(presets));
+      return server.run();
+    }
   }
   WEIR_ASSIGN(const ModelSource source, find_source(options));
   const bool absent = source.name && source.path.empty();

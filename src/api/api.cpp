@@ -50,7 +50,7 @@ Preparation::Lane lane_of(BackgroundThread& thread, net::Loop& loop) {
 }
 
 // Of the one model that there is.
-ModelRegistry::Entry entry_of(const ApiConfig& config) {
+KnownModel entry_of(const ApiConfig& config) {
   return {.id = config.model_id,
           .aliases = config.aliases,
           .any_name = config.any_name,
@@ -76,6 +76,7 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
                     [this](size_t model, const std::shared_ptr<HostedModel>& hosted) {
                       served[model] = std::make_shared<ServedModel>(hosted->config, stats);
                     },
+                .on_added = [this] { served.resize(registry.count()); },
                 .on_unloading =
                     [this](size_t model) {
                       if (!served[model]->empty()) return false;
@@ -83,6 +84,8 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
                       return true;
                     },
                 .on_freed = [this] { config.loop->wake(); }}),
+      model_pulls(config.hub, [this](const PullStatus& pull) { heard_of_pull(pull); }),
+      model_feed(config.stream_pause_bytes),
       preparation(preparation_limits(config), pool_of(*config.loop),
                   lane_of(background, *config.loop), stats.preparing) {
   CHECK(config.loop);
@@ -90,6 +93,9 @@ Api::Impl::Impl(ApiConfig config_in, std::optional<ModelSet> set)
   preparing_host.queue_timeout = std::chrono::duration<double>(config.queue_timeout_s);
   preparing_host.request_timeout = std::chrono::duration<double>(config.request_timeout_s);
   served.resize(registry.count());
+  registry.listen([this](ModelEvent event, const ModelStatus& status) {
+    model_feed.tell(pages::model_event(event, status));
+  });
   if (!set) {
     CHECK(config.tokenizer && config.engine);
     served[0] = std::make_shared<ServedModel>(config, stats);
@@ -243,7 +249,7 @@ void Api::Impl::tick() {
   stats.oldest_waiting.set(oldest_s);
   figures.tick(dashboard_source());
   keep_waiting();
-  keep_listening();
+  model_feed.keep_alive(now);
   for (const std::shared_ptr<ollama::PullAnswer>& pull : pulls)
     pull->keep_alive(now, std::chrono::milliseconds(config.keep_alive_ms));
   drop_changed_models();
@@ -324,7 +330,7 @@ void Api::begin_drain() {
   impl_->draining = true;
   impl_->refusals.end();
   impl_->figures.end();
-  impl_->end_listening();
+  impl_->model_feed.end();
 }
 
 void Api::start() { impl_->registry.start(); }
@@ -334,6 +340,7 @@ void Api::shed_models() { impl_->registry.shed(); }
 void Api::cancel_all() {
   impl_->preparation.end(shutting_down());
   impl_->registry.end(shutting_down());
+  impl_->model_pulls.stop_all();
   for (const std::shared_ptr<ollama::PullAnswer>& pull : impl_->pulls) pull->fail(shutting_down());
   for (const std::shared_ptr<ServedModel>& model : impl_->served) {
     if (!model) continue;

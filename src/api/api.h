@@ -23,7 +23,7 @@ namespace weir::api {
 
 // Several models, and what loads them.
 struct ModelSet {
-  std::vector<ModelRegistry::Entry> models;  // Not empty.
+  std::vector<KnownModel> models;  // Not empty.
   ModelRegistry::Limits limits;
   ModelHost* host = nullptr;  // Outlives the Api.
 };

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,11 +25,13 @@
 #include "api/exchange/api_stats.h"
 #include "api/exchange/exchange.h"
 #include "api/memory/memory_cost.h"
+#include "api/models/model_pulls.h"
 #include "api/ollama/model_pages.h"
 #include "api/ollama/protocol.h"
 #include "api/ollama/pull_answer.h"
 #include "api/pages/adapter_pages.h"
 #include "api/pages/dashboard.h"
+#include "api/pages/model_feed.h"
 #include "api/pages/model_pages.h"
 #include "api/preparation.h"
 #include "api/prompt/prepare.h"
@@ -54,6 +57,7 @@ struct Api::Impl {
   Impl(ApiConfig config_in, std::optional<ModelSet> set);
 
   using Action = void (Impl::*)(const ExchangePtr&, const net::RouteParams&);
+  using WithModel = std::function<void(const ModelUsePtr&)>;
   struct Row {
     EndpointDoc doc;
     Action action;
@@ -104,8 +108,13 @@ struct Api::Impl {
   void unload_adapter(const ExchangePtr& exchange, const net::RouteParams& params);
   void adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
   void set_adapter_scales(const ExchangePtr& exchange, const net::RouteParams& params);
+  void with_adapters(const ExchangePtr& exchange, WithModel then);
+  using AdapterWork = std::function<Result<std::string>(Adapters* adapters, std::string_view body)>;
+  void about_adapters(const ExchangePtr& exchange, AdapterWork work, std::string_view type);
   void render_adapters(std::string& page);
   void search_models(const ExchangePtr& exchange, const net::RouteParams& params);
+  void pull_model(const ExchangePtr& exchange, const net::RouteParams& params);
+  void delete_model(const ExchangePtr& exchange, const net::RouteParams& params);
   void load_model(const ExchangePtr& exchange, const net::RouteParams& params);
   void unload_model(const ExchangePtr& exchange, const net::RouteParams& params);
   void model_events(const ExchangePtr& exchange, const net::RouteParams& params);
@@ -127,7 +136,6 @@ struct Api::Impl {
   responses::StoredQuery stored_query(const Exchange& exchange, const net::RouteParams& params);
   // Calls `then` with the model that the request names once that is loaded; or answers the request
   // with an error. `events`: a stream of them may begin before, if it is asked for and takes long.
-  using WithModel = std::function<void(const ModelUsePtr&)>;
   void with_model(const ExchangePtr& exchange, WithModel then, bool events = false);
   void wait_for_model(const ExchangePtr& exchange, const std::string& name, bool events,
                       WithModel then);
@@ -140,9 +148,10 @@ struct Api::Impl {
   // As the path of a page names it.
   Result<size_t> find_model(std::string_view name) const;
   pages::ModelLine line_of(size_t number) const;
-  void keep_listening();
-  void end_listening();
-  void forget_listener(const Exchange& exchange);
+  void list_models(const ExchangePtr& exchange) const;
+  void heard_of_pull(const PullStatus& pull);
+  // The id of the loaded model that has an adapter of that name; else the name itself.
+  std::string model_of(std::string_view name) const;
   void render_models(std::string& out) const;
 
   PrepareInput prepare_input(const Exchange& exchange, const ServedModel& model) const;
@@ -154,6 +163,8 @@ struct Api::Impl {
   void ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& protocol,
                      const ExchangePtr& exchange);
   void fulfil(const ollama::ModelOrder& order, const ExchangePtr& exchange);
+  // Whether the client may change for everybody what the server does.
+  bool may_manage(const Exchange& exchange) const;
   void about_model(const ExchangePtr& exchange,
                    Result<ollama::ModelBody> (*parse)(std::string_view),
                    std::function<void(const ollama::ModelBody& body)> call);
@@ -220,13 +231,8 @@ struct Api::Impl {
     sched::Clock::time_point told{};
   };
   std::vector<Waiting> waiting;
-  // A client that hears of the models' states.
-  struct Listening {
-    ExchangePtr exchange;
-    uint64_t number = 0;  // The registry's.
-  };
-  std::vector<Listening> listening;
-  sched::Clock::time_point listeners_told{};
+  ModelPulls model_pulls;
+  pages::ModelFeed model_feed;
   pages::Dashboard figures;
   const net::HttpStats* http_stats = nullptr;
   std::function<void(std::string&)> more_metrics;

@@ -22,8 +22,6 @@ namespace {
 // proxies give up on what says nothing for longer.
 constexpr auto kSilentWait = std::chrono::seconds(10);
 constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
-// Listeners of /models/sse, at most: pages that people look at.
-constexpr size_t kListenersMax = 64;
 
 bool autoload(const net::HttpRequest& request) {
   const std::string value = query_value(request.query, "autoload");
@@ -68,7 +66,8 @@ void Api::Impl::with_model(const ExchangePtr& exchange, WithModel then, bool eve
       [this, exchange, events, then = std::move(then)](Result<Asked> asked) mutable {
         if (!asked) return exchange->respond_error(asked.error());
         exchange->put_body(std::move(asked->body));
-        wait_for_model(exchange, asked->model.name, events && asked->model.stream, std::move(then));
+        wait_for_model(exchange, model_of(asked->model.name), events && asked->model.stream,
+                       std::move(then));
       });
 }
 
@@ -120,8 +119,16 @@ void Api::Impl::keep_waiting() {
   }
 }
 
+std::string Api::Impl::model_of(std::string_view name) const {
+  if (!name.empty() && !registry.find(name))
+    for (const std::shared_ptr<ServedModel>& model : served)
+      if (model && model->config.adapters != nullptr && model->config.adapters->find(name))
+        return model->config.model_id;
+  return std::string(name);
+}
+
 Result<size_t> Api::Impl::find_model(std::string_view name) const {
-  if (!registry.only_one()) return registry.find(name);
+  if (!registry.only_one()) return registry.find(model_of(name));
   WEIR_TRY(check_model(served[0]->config, name));
   return size_t{0};
 }
@@ -141,7 +148,7 @@ std::shared_ptr<ServedModel> Api::Impl::asked_model(const ExchangePtr& exchange)
         Error{ErrorCode::kUnavailable, "No model is loaded.", {}, "model_not_loaded"});
     return nullptr;
   }
-  const Result<size_t> found = registry.find(name);
+  const Result<size_t> found = find_model(name);
   if (found && served[*found]) return served[*found];
   exchange->respond_error(found ? Error{ErrorCode::kUnavailable,
                                         "The model '" + name + "' is not loaded.", "model",
@@ -158,10 +165,22 @@ pages::ModelLine Api::Impl::line_of(size_t number) const {
 }
 
 void Api::Impl::models(const ExchangePtr& exchange, const net::RouteParams&) {
+  if (query_value(exchange->request().query, "reload").empty()) return list_models(exchange);
+  exchange->responder().on_closed([weak = std::weak_ptr(exchange)] {
+    if (const ExchangePtr left = weak.lock()) left->abandon();
+  });
+  registry.reread([this, exchange](const Result<void>& reread) {
+    if (exchange->responder().closed()) return;
+    if (!reread) return exchange->respond_error(reread.error());
+    list_models(exchange);
+  });
+}
+
+void Api::Impl::list_models(const ExchangePtr& exchange) const {
   std::vector<pages::ModelLine> lines;
-  for (size_t i = 0; i < registry.count(); ++i) lines.push_back(line_of(i));
+  for (const ModelStatus& status : registry.list()) lines.push_back(line_of(status.number));
   if (!anthropic::speaks_anthropic(exchange->request()))
-    return exchange->respond_json(pages::models_page(lines));
+    return exchange->respond_json(pages::models_page(lines, model_pulls.list()));
   std::vector<anthropic::ListedModel> listed;
   for (const pages::ModelLine& line : lines)
     listed.push_back({line.status.id, line.status.created});
@@ -178,6 +197,26 @@ void Api::Impl::model(const ExchangePtr& exchange, const net::RouteParams& param
                              : pages::model_page(line, id));
 }
 
+// The answer does not wait for the pull: /models/sse tells how far it is.
+void Api::Impl::pull_model(const ExchangePtr& exchange, const net::RouteParams&) {
+  const Result<PullOrder> order = parse_pull(exchange->request().body);
+  if (!order) return exchange->respond_error(order.error());
+  success_of(exchange)(model_pulls.begin(order->name()));
+}
+
+void Api::Impl::heard_of_pull(const PullStatus& pull) {
+  model_feed.tell(pages::pull_event(pull));
+  if (pull.state == PullStatus::State::kFinished) registry.reread([](auto) {});
+}
+
+void Api::Impl::delete_model(const ExchangePtr& exchange, const net::RouteParams&) {
+  const std::string name = query_value(exchange->request().query, "model");
+  if (name.empty())
+    return exchange->respond_error(
+        Error{ErrorCode::kInvalid, "Expected ?model=, a model of the hub; found none.", "model"});
+  model_store->remove(name, success_of(exchange));
+}
+
 void Api::Impl::load_model(const ExchangePtr& exchange, const net::RouteParams&) {
   const Result<LoadOrder> order = parse_load(exchange->request().body);
   if (!order) return exchange->respond_error(order.error());
@@ -187,87 +226,51 @@ void Api::Impl::load_model(const ExchangePtr& exchange, const net::RouteParams&)
 void Api::Impl::unload_model(const ExchangePtr& exchange, const net::RouteParams&) {
   const Result<UnloadOrder> order = parse_unload(exchange->request().body);
   if (!order) return exchange->respond_error(order.error());
+  if (model_pulls.stop(order->model)) return success_of(exchange)({});
   registry.unload(order->model, order->force, success_of(exchange));
 }
 
-// All states first, then each change. A listener that does not read is dropped.
+// All states first, then each change.
 void Api::Impl::model_events(const ExchangePtr& exchange, const net::RouteParams&) {
   if (draining)
     return exchange->respond_error(Error{ErrorCode::kUnavailable, "The server is shutting down."});
-  if (listening.size() >= kListenersMax)
-    return exchange->respond_error(
-        Error{ErrorCode::kOverloaded,
-              "Expected at most " + std::to_string(kListenersMax) +
-                  " clients that listen to the models' states; try again later."});
-  exchange->start_stream(kEvents);
   std::string states;
-  for (const ModelStatus& status : registry.list()) states += pages::status_event(status);
-  exchange->responder().write(states);
-  const uint64_t number =
-      registry.listen([this, weak = std::weak_ptr(exchange)](const ModelStatus& status) {
-        const ExchangePtr listener = weak.lock();
-        if (!listener || listener->responder().closed()) return;
-        if (listener->responder().queued_bytes() <= config.stream_pause_bytes)
-          return listener->responder().write(pages::status_event(status));
-        forget_listener(*listener);
-        listener->end_stream();
-      });
-  listening.push_back({exchange, number});
-  exchange->responder().on_closed([this, weak = std::weak_ptr(exchange)] {
-    const ExchangePtr left = weak.lock();
-    if (!left) return;
-    forget_listener(*left);
-    left->abandon();
-  });
-}
-
-void Api::Impl::forget_listener(const Exchange& exchange) {
-  std::erase_if(listening, [&](const Listening& one) {
-    if (one.exchange.get() != &exchange) return false;
-    registry.forget(one.number);
-    return true;
-  });
-}
-
-// Listeners hear that the connection lives, and at the end that it is over.
-void Api::Impl::keep_listening() {
-  const sched::Clock::time_point now = sched::Clock::now();
-  if (now - listeners_told < kSilentWait) return;
-  listeners_told = now;
-  for (const Listening& one : listening)
-    if (!one.exchange->responder().closed()) one.exchange->responder().write(": \n\n");
-}
-
-void Api::Impl::end_listening() {
-  for (const Listening& one : std::exchange(listening, {})) {
-    registry.forget(one.number);
-    if (!one.exchange->responder().closed()) one.exchange->end_stream();
-  }
+  for (const ModelStatus& status : registry.list())
+    states += pages::model_event(ModelEvent::kStatus, status);
+  for (const PullStatus& pull : model_pulls.list()) states += pages::pull_event(pull);
+  model_feed.add(exchange, states);
 }
 
 void Api::Impl::render_models(std::string& out) const {
   const std::vector<ModelStatus> all = registry.list();
-  const auto each = [&](std::string_view name, std::string_view help, auto value) {
-    for (size_t i = 0; i < all.size(); ++i)
-      render(out, name, i == 0 ? help : "", MetricType::kGauge, static_cast<double>(value(i)),
-             metric_label("model", all[i].id));
+  const auto each = [&](std::string_view name, std::string_view help, auto value,
+                        MetricType type = MetricType::kGauge) {
+    bool first = true;
+    for (const ModelStatus& model : all)
+      render(out, name, std::exchange(first, false) ? help : "", type,
+             static_cast<double>(value(model)), metric_label("model", model.id));
   };
   const auto engine = [&](auto figure) {
-    return [this, figure](size_t i) {
-      return served[i] ? figure(served[i]->config.engine->stats()) : 0.0;
+    return [this, figure](const ModelStatus& of) {
+      const std::shared_ptr<ServedModel>& model = served[of.number];
+      return model ? figure(model->config.engine->stats()) : 0.0;
     };
   };
   each("weir_model_loaded", "Whether a model is loaded.",
-       [&](size_t i) { return all[i].state == ModelState::kLoaded ? 1 : 0; });
-  each("weir_model_leases", "Requests that use a model.", [&](size_t i) { return all[i].leases; });
+       [](const ModelStatus& of) { return of.state == ModelState::kLoaded ? 1 : 0; });
+  each("weir_model_leases", "Requests that use a model.",
+       [](const ModelStatus& of) { return of.leases; });
   each("weir_model_bytes", "Memory that is planned for a model.",
-       [&](size_t i) { return all[i].bytes; });
+       [](const ModelStatus& of) { return of.bytes; });
   each("weir_model_running", "Sequences that run.",
        engine([](const sched::EngineStats& of) { return of.running.value(); }));
   each("weir_model_waiting", "Sequences that wait.",
        engine([](const sched::EngineStats& of) { return of.waiting.value(); }));
   each("weir_model_kv_usage", "Keys and values in use; 1 means full.",
        engine([](const sched::EngineStats& of) { return of.kv_usage.value(); }));
+  each("weir_model_step_seconds_total", "Seconds of the team's time that a model's steps took.",
+       engine([](const sched::EngineStats& of) { return of.step_time.sum(); }),
+       MetricType::kCounter);
 }
 
 }  // namespace weir::api

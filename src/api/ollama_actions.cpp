@@ -9,6 +9,7 @@
 #include "api/ollama/model_pages.h"
 #include "api/ollama/names.h"
 #include "api/ollama/protocol.h"
+#include "api/request/keep_alive.h"
 
 namespace weir::api {
 
@@ -26,10 +27,16 @@ void Api::Impl::ollama_answer(const std::shared_ptr<ollama::OllamaProtocol>& pro
       protocol, exchange,
       [this, exchange, protocol](const ModelUsePtr& use, PreparedAnswer prepared) {
         if (const auto& order = protocol->order()) return fulfil(*order, exchange);
+        if (const auto seconds = protocol->keep_alive_s(); seconds && may_manage(*exchange))
+          registry.keep_alive(use->lease.model(), whole_seconds(*seconds));
         auto shape = protocol->shape(prepared);
         begin_stream(use, exchange, std::move(prepared), std::move(shape));
       },
       /*events=*/false);
+}
+
+bool Api::Impl::may_manage(const Exchange& exchange) const {
+  return !entrance.refusal(exchange.request(), Access::kAdmin, exchange.key(), !keys.empty());
 }
 
 // To load a model is what any request for it does; to unload it takes it from everybody.

@@ -215,12 +215,17 @@ void Api::Impl::metrics(const ExchangePtr& exchange, const net::RouteParams&) {
 }
 
 pages::Dashboard::Source Api::Impl::dashboard_source() const {
-  const std::shared_ptr<ServedModel> model = first_loaded();
-  return {.config = model ? model->config : config,
-          .api = stats,
-          .engine = stats_of(model),
-          .http = http_stats,
-          .draining = draining || (model && model->config.engine->draining())};
+  pages::Dashboard::Source source{.models = {}, .pulls = {}, .api = stats, .http = http_stats};
+  for (const std::shared_ptr<ServedModel>& model : served)
+    if (model)
+      source.models.push_back({.config = model->config,
+                               .times = model->host.times,
+                               .context_max = model->tokens_max(),
+                               .draining = draining || model->config.engine->draining()});
+  for (const std::shared_ptr<ollama::PullAnswer>& pull : pulls)
+    if (!pull->done())
+      source.pulls.push_back({pull->model(), pull->latest().bytes, pull->latest().bytes_done});
+  return source;
 }
 
 void Api::Impl::dashboard(const ExchangePtr& exchange, const net::RouteParams&) {

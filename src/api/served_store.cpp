@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/request/keep_alive.h"
 #include "api/serving/only_model.h"
 
 namespace weir::api {
@@ -28,7 +29,8 @@ ModelDetails ServedStore::details(size_t number) const {
 
 std::vector<ModelEntry> ServedStore::list() const {
   std::vector<ModelEntry> entries;
-  for (size_t i = 0; i < registry_.count(); ++i) entries.push_back(details(i).entry);
+  for (const ModelStatus& status : registry_.list())
+    entries.push_back(details(status.number).entry);
   return entries;
 }
 
@@ -39,8 +41,7 @@ Result<ModelDetails> ServedStore::find(std::string_view name) const {
 
 void ServedStore::load(const std::string& name, std::optional<double> keep_alive_s, Done done) {
   LoadOptions options;
-  if (keep_alive_s)
-    options.keep_alive = *keep_alive_s < 0 ? -1 : static_cast<int64_t>(*keep_alive_s);
+  if (keep_alive_s) options.keep_alive = whole_seconds(*keep_alive_s);
   registry_.load(name, options, std::move(done));
 }
 
@@ -51,21 +52,38 @@ void ServedStore::unload(const std::string& name, Done done) {
   done({});
 }
 
+// What comes and goes in the cache comes and goes in the registry.
+ModelStore::Done ServedStore::then_reread(Done done) {
+  return [this, done = std::move(done)](const Result<void>& result) {
+    if (!result) return done(result);
+    registry_.reread([done](const Result<void>&) { done({}); });
+  };
+}
+
 std::function<void()> ServedStore::pull(const std::string& name, HubDesk::Progress progress,
                                         Done done) {
-  if (config_.hub != nullptr) return config_.hub->pull(name, std::move(progress), std::move(done));
+  if (config_.hub != nullptr)
+    return config_.hub->pull(name, std::move(progress), then_reread(std::move(done)));
   done(tl::unexpected(asks_no_hub()));
   return [] {};
 }
 
 void ServedStore::remove(const std::string& name, Done done) {
   if (config_.hub == nullptr) return done(tl::unexpected(asks_no_hub()));
-  for (const ModelStatus& status : registry_.list())
-    if (status.id == name)
-      return done(
-          fail(ErrorCode::kInvalid,
-               "The model '" + name + "' is one that this server serves: expected another."));
-  config_.hub->remove(name, std::move(done));
+  for (const ModelStatus& status : registry_.list()) {
+    if (status.id != name && status.hub_name != name) continue;
+    if (status.state != ModelState::kUnloaded)
+      return done(fail(ErrorCode::kInvalid,
+                       "The model '" + status.id + "' is " + std::string(name_of(status.state)) +
+                           ": expected one that is not; POST /models/unload unloads it.",
+                       "model", "model_in_use"));
+    if (status.hub_name.empty())
+      return done(fail(ErrorCode::kInvalid,
+                       "The model '" + name + "' is not of the hub's cache: expected one that is.",
+                       "model"));
+    return config_.hub->remove(status.hub_name, then_reread(std::move(done)));
+  }
+  config_.hub->remove(name, then_reread(std::move(done)));
 }
 
 }  // namespace weir::api

@@ -30,6 +30,7 @@ class ServedStore final : public ModelStore {
   void remove(const std::string& name, Done done) override;
 
  private:
+  Done then_reread(Done done);
   ModelDetails details(size_t number) const;
 
   const ApiConfig& config_;

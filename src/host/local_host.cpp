@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "base/log.h"
 #include "exec/cpu_executor.h"
 #include "host/weight_placement.h"
+#include "hub/model_name.h"
+#include "program/adapters.h"
 #include "program/allocator.h"
 #include "program/api_config.h"
 #include "program/expert_streaming.h"
@@ -36,6 +39,24 @@ constexpr size_t kInboxSlack = 64;
 // Where models share the cores, a step with a long prompt keeps the others waiting no longer.
 constexpr double kStepMsBesideModels = 100;
 
+// Models that a server knows, those that are gone included.
+constexpr size_t kModelsEverMax = 16 * kModelsMax;
+
+api::KnownModel known_model(const ModelPreset& preset, bool gone) {
+  api::KnownModel model;
+  model.id = preset.id;
+  model.aliases = split_list(preset.options.alias);
+  model.any_name = std::erase(model.aliases, "*") > 0;
+  model.adapters = adapter_names(preset.options);
+  if (hub::ModelName::parse(preset.options.model)) model.hub_name = preset.options.model;
+  model.on_startup = preset.load_on_startup || preset.pin;
+  model.pinned = preset.pin;
+  model.idle_unload = preset.options.idle_unload;
+  model.created = std::time(nullptr);
+  model.gone = gone;
+  return model;
+}
+
 // The page cache has a file's pages before the team reads them, so that no step waits for a disk;
 // of a model larger than this, or than half of what is free, that is left to the system.
 constexpr size_t kReadAheadMax = size_t{16} << 30;
@@ -57,13 +78,14 @@ void read_ahead(const FileView& file, size_t& left, const std::function<bool()>&
 
 // In the order in which they are made.
 struct LocalHost::Parts {
-  size_t number = 0;
+  std::shared_ptr<const ModelPreset> preset;
   Options options;
   ModelChoice choice;
   std::unique_ptr<model::Model> model;
   ModelFootprint footprint;
   MemoryPlan plan;
   std::unique_ptr<TextParts> text;
+  std::unique_ptr<api::Adapters> adapters;
   std::unique_ptr<exec::Executor> executor;
   std::unique_ptr<sched::EngineHandle> handle;
   std::unique_ptr<sched::Engine> engine;
@@ -72,25 +94,67 @@ struct LocalHost::Parts {
 
 struct LocalHost::Task {
   size_t model = 0;
+  std::shared_ptr<const ModelPreset> preset;
   api::LoadOptions options{};
   std::function<void(const Progress&)> progress{};
 };
 
-LocalHost::LocalHost(const HostParts& parts, const Options& options,
+LocalHost::LocalHost(const HostParts& parts, const Options& options, PresetSource source,
                      std::vector<ModelPreset> presets, const MemoryLimit& limit)
     : parts_(parts),
       options_(options),
-      presets_(std::move(presets)),
+      source_(std::move(source)),
       limit_(limit),
       plan_(plan_process(options, limit)),
-      loaded_(presets_.size()),
-      thread_(std::make_unique<BackgroundThread>("weir-load")) {}
+      thread_(std::make_unique<BackgroundThread>("weir-load")) {
+  take(std::move(presets));
+}
 
 LocalHost::~LocalHost() { CHECK(closed_); }
 
 int64_t LocalHost::room() const { return std::max(int64_t{0}, limit_.bytes - plan_.total); }
 
 // --- The loop.
+
+// Each model keeps its number for ever: what is gone may still be loaded, or come back.
+void LocalHost::take(std::vector<ModelPreset> presets) {
+  for (Preset& known : presets_) known.gone = true;
+  for (ModelPreset& preset : presets) {
+    const auto known = std::ranges::find_if(
+        presets_, [&](const Preset& each) { return each.is->id == preset.id; });
+    const size_t number = static_cast<size_t>(known - presets_.begin());
+    // Ids without end would take memory without end.
+    if (number == kModelsEverMax) continue;
+    if (known == presets_.end()) presets_.emplace_back();
+    presets_[number] = {std::make_shared<const ModelPreset>(std::move(preset)), false};
+  }
+  loaded_.resize(presets_.size());
+}
+
+std::vector<api::KnownModel> LocalHost::models() const {
+  std::vector<api::KnownModel> models;
+  for (const Preset& preset : presets_) models.push_back(known_model(*preset.is, preset.gone));
+  return models;
+}
+
+std::vector<std::string> LocalHost::paths() const {
+  std::vector<std::string> paths;
+  for (const std::unique_ptr<Parts>& parts : loaded_)
+    if (parts) paths.push_back(parts->choice.model_card.files.path());
+  return paths;
+}
+
+void LocalHost::look_again(std::function<void(Result<std::vector<api::KnownModel>>)> done) {
+  auto found = std::make_shared<Result<std::vector<ModelPreset>>>();
+  const bool begun = parts_.loop.run_in_pool([this, found] { *found = source_(); },
+                                             [this, found, done] {
+                                               if (!*found)
+                                                 return done(tl::unexpected(found->error()));
+                                               take(std::move(**found));
+                                               done(models());
+                                             });
+  if (!begun) done(fail(ErrorCode::kOverloaded, "Too much is being read; try again later."));
+}
 
 std::function<void(const LocalHost::Progress&)> LocalHost::teller(
     std::function<void(const Progress&)> progress) {
@@ -106,20 +170,20 @@ void LocalHost::open(size_t model, const api::LoadOptions& options,
                      std::function<void(const Progress&)> progress,
                      std::function<void(Result<int64_t>)> done) {
   stopping_.store(-1, std::memory_order_relaxed);
-  thread_->run(
-      [this, model, options, progress = teller(std::move(progress)), done = std::move(done)] {
-        Task task{model, options, progress};
-        Result<int64_t> needs = open_model(task);
-        if (!needs) opened_.reset();
-        parts_.loop.post([needs = std::move(needs), done] { done(needs); });
-      });
+  thread_->run([this, model, preset = presets_[model].is, options,
+                progress = teller(std::move(progress)), done = std::move(done)] {
+    Task task{model, preset, options, progress};
+    Result<int64_t> needs = open_model(task);
+    if (!needs) opened_.reset();
+    parts_.loop.post([needs = std::move(needs), done] { done(needs); });
+  });
 }
 
 void LocalHost::load(size_t model, int64_t free, std::function<void(const Progress&)> progress,
                      std::function<void(Result<std::shared_ptr<api::HostedModel>>)> done) {
   stopping_.store(-1, std::memory_order_relaxed);
   thread_->run([this, model, free, progress = teller(std::move(progress)), done = std::move(done)] {
-    Task task{model, {}, progress};
+    Task task{model, opened_->preset, {}, progress};
     Result<std::shared_ptr<api::HostedModel>> hosted = load_model(task, free);
     auto parts = std::make_shared<std::unique_ptr<Parts>>(std::move(opened_));
     if (!hosted && *parts) free_model(std::move(*parts));
@@ -150,7 +214,7 @@ void LocalHost::unload(size_t model, std::function<void()> done) {
   auto parts = std::make_shared<std::unique_ptr<Parts>>(std::move(loaded_[model]));
   CHECK(*parts);
   thread_->run([this, parts, done = std::move(done)] {
-    log::info("models unloaded id=" + presets_[(*parts)->number].id);
+    log::info("models unloaded id=" + (*parts)->preset->id);
     free_model(std::move(*parts));
     parts_.loop.post([done] {
       purge_allocator();
@@ -165,7 +229,7 @@ void LocalHost::look_at_files() {
     if (parts->watch) parts->watch->look();
     if (ssd::ExpertStore* experts = parts->model->experts())
       while (const auto notice = experts->take_notice())
-        log::warn("experts " + presets_[parts->number].id + ": " + *notice);
+        log::warn("experts " + parts->preset->id + ": " + *notice);
   }
 }
 
@@ -232,11 +296,10 @@ Result<void> LocalHost::find_files(Task& task) {
 }
 
 Result<int64_t> LocalHost::open_model(Task& task) {
-  const ModelPreset& preset = presets_[task.model];
   opened_ = std::make_unique<Parts>();
   Parts& parts = *opened_;
-  parts.number = task.model;
-  parts.options = preset.options;
+  parts.preset = task.preset;
+  parts.options = task.preset->options;
   Options& options = parts.options;
   if (task.options.ctx_size) options.ctx_size = *task.options.ctx_size;
   if (task.options.kv_memory) options.kv_memory = *task.options.kv_memory;
@@ -252,7 +315,7 @@ Result<int64_t> LocalHost::open_model(Task& task) {
 }
 
 Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int64_t free) {
-  CHECK(opened_ && opened_->number == task.model);
+  CHECK(opened_ && opened_->preset == task.preset);
   Parts& parts = *opened_;
   const Options& options = parts.options;
   WEIR_ASSIGN(parts.plan, plan_model(options, limit_, plan_, room() - free, parts.footprint));
@@ -264,6 +327,7 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   parts.executor = std::make_unique<exec::CpuExecutor>(
       *parts.model, kernels::ops_for(parts.choice.isa), parts_.team);
   WEIR_TRY(place_weights(task));
+  WEIR_ASSIGN(parts.adapters, load_adapters(options, *parts.model, parts.plan));
   WEIR_TRY(open_experts(*parts.model, options, parts.plan.expert_bytes,
                         sched::sequences_max(options.queue, parts.plan.parallel)));
   WEIR_ASSIGN(kv::MemoryLayout layout,
@@ -275,9 +339,10 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   auto hosted = std::make_shared<api::HostedModel>();
   hosted->bytes = parts.plan.model_bytes;
   hosted->config = api_config(options, parts.choice, *parts.model, parts.plan, *parts.text);
-  const ModelPreset& preset = presets_[task.model];
+  const ModelPreset& preset = *parts.preset;
   hosted->config.model_id = preset.id;
   hosted->config.aliases.push_back(preset.id);
+  hosted->config.adapters = parts.adapters.get();
   hosted->config.engine = parts.handle.get();
   hosted->config.loop = &parts_.loop;
   log::info("models loaded id=" + preset.id + " bytes=" + human_bytes(hosted->bytes));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -35,8 +36,12 @@ struct HostParts {
 
 class LocalHost final : public api::ModelHost {
  public:
-  LocalHost(const HostParts& parts, const Options& options, std::vector<ModelPreset> presets,
-            const MemoryLimit& limit);
+  // Reads which models there are; any thread.
+  using PresetSource = std::function<Result<std::vector<ModelPreset>>()>;
+
+  // `presets`: what `source` gave first.
+  LocalHost(const HostParts& parts, const Options& options, PresetSource source,
+            std::vector<ModelPreset> presets, const MemoryLimit& limit);
   // REQUIRES: close() was called, and what the models' configs point to is used no more.
   ~LocalHost() override;
 
@@ -47,8 +52,13 @@ class LocalHost final : public api::ModelHost {
   void load(size_t model, int64_t free, std::function<void(const Progress&)> progress,
             std::function<void(Result<std::shared_ptr<api::HostedModel>>)> done) override;
   void stop(size_t model) override;
+  void look_again(std::function<void(Result<std::vector<api::KnownModel>>)> done) override;
   void unload(size_t model, std::function<void()> done) override;
 
+  // All models, by number.
+  std::vector<api::KnownModel> models() const;
+  // The paths of those that are loaded.
+  std::vector<std::string> paths() const;
   // What is the same for all models.
   const ProcessPlan& plan() const { return plan_; }
   // Now and then: files that were changed, disks, and memory that is short: `shed` is called then.
@@ -63,6 +73,7 @@ class LocalHost final : public api::ModelHost {
   struct Parts;  // Of a model.
   struct Task;   // What its thread is asked to do.
 
+  void take(std::vector<ModelPreset> presets);
   Result<int64_t> open_model(Task& task);
   Result<void> find_files(Task& task);
   Result<std::shared_ptr<api::HostedModel>> load_model(Task& task, int64_t free);
@@ -74,7 +85,13 @@ class LocalHost final : public api::ModelHost {
 
   const HostParts parts_;
   const Options options_;
-  const std::vector<ModelPreset> presets_;
+  const PresetSource source_;
+  // By number. The loop's; a model that is loaded has the one that it was opened with.
+  struct Preset {
+    std::shared_ptr<const ModelPreset> is;
+    bool gone = false;
+  };
+  std::vector<Preset> presets_;
   const MemoryLimit limit_;
   const ProcessPlan plan_;
   std::vector<std::unique_ptr<Parts>> loaded_;  // By number.

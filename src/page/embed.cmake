@@ -1,9 +1,15 @@
 # Writes OUTPUT.S and OUTPUT.cpp: the files of FOLDER, each as it is and packed by gzip, and the table of them that
-# page_files.h declares. The version is a hash of all bytes; where a file says @VERSION@, it is put in.
+# page_files.h declares. KATEX, if it is not empty, is one more file. In pages @VERSION@ stands for a hash of all bytes,
+# @MATH@ for KaTeX's name, @MODULES@ for links to the modules.
 cmake_minimum_required(VERSION 3.20)
 find_program(GZIP gzip REQUIRED)
 file(GLOB paths ${FOLDER}/*)
 list(SORT paths)
+set(MATH "")
+if(KATEX)
+  list(APPEND paths ${KATEX})
+  get_filename_component(MATH ${KATEX} NAME)
+endif()
 set(hashes "")
 foreach(path ${paths})
   file(SHA256 ${path} hash)
@@ -12,6 +18,15 @@ endforeach()
 string(REPLACE "${FOLDER}" "" hashes "${hashes}")  # The same in every checkout.
 string(SHA256 version "${hashes}")
 string(SUBSTRING ${version} 0 16 VERSION)
+
+# A browser asks for all modules at once, not for each when the one before it has named it.
+set(MODULES "")
+foreach(path ${paths})
+  get_filename_component(name ${path} NAME)
+  if(name MATCHES "[.]js$" AND NOT name STREQUAL "main.js" AND NOT name STREQUAL MATH)
+    string(APPEND MODULES "<link rel=\"modulepreload\" href=\"/ui/${VERSION}/${name}\">\n")
+  endif()
+endforeach()
 
 set(types html text/html css text/css js text/javascript svg image/svg+xml)
 set(bytes "    .section .rodata\n")

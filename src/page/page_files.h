@@ -15,7 +15,7 @@ struct PageFile {
   std::string_view packed;  // The same by gzip.
 };
 
-// By name.
+// Each name once.
 std::span<const PageFile> page_files();
 
 // Changes with every byte of every file.

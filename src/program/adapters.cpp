@@ -50,9 +50,11 @@ Result<std::string> find_module(const Options& options, const std::string& given
   if (fs::exists(given, error)) return given;
   WEIR_ASSIGN(const std::optional<std::string> cached, find_in_cache(options, given));
   if (cached) return *cached;
-  return fail(ErrorCode::kConfig,
-              "--lora-modules: expected a folder, a GGUF file or ORG/NAME in the hub's cache, found "
-              "no " + given);
+  return fail(
+      ErrorCode::kConfig,
+      "--lora-modules: expected a folder, a GGUF file or ORG/NAME in the hub's cache, found "
+      "no " +
+          given);
 }
 
 struct Module {
@@ -107,6 +109,13 @@ Result<std::string> find_adapter(const Options& options, const std::string& give
               "lora_path");
 }
 
+std::vector<std::string> adapter_names(const Options& options) {
+  std::vector<std::string> names;
+  for (const std::string& text : options.lora_modules)
+    if (const Result<Module> module = parse_module(text)) names.push_back(module->name);
+  return names;
+}
+
 Result<std::unique_ptr<api::Adapters>> load_adapters(const Options& options,
                                                      const model::Model& model,
                                                      const MemoryPlan& plan) {
@@ -122,11 +131,11 @@ Result<std::unique_ptr<api::Adapters>> load_adapters(const Options& options,
         weights.error().code = ErrorCode::kInvalid;
       return weights;
     };
-  auto adapters = std::make_unique<api::Adapters>(
-      api::Adapters::Limits{.count_max = options.adapters_max(),
-                            .bytes_max = plan.adapter_bytes,
-                            .in_step_max = options.max_loras},
-      std::move(loader));
+  auto adapters =
+      std::make_unique<api::Adapters>(api::Adapters::Limits{.count_max = options.adapters_max(),
+                                                            .bytes_max = plan.adapter_bytes,
+                                                            .in_step_max = options.max_loras},
+                                      std::move(loader));
   int64_t left = plan.adapter_bytes;
   for (const std::string& text : options.lora_modules) {
     WEIR_ASSIGN(const Module module, parse_module(text));

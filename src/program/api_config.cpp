@@ -5,6 +5,7 @@
 
 #include "program/commit.h"
 #include "program/model_facts.h"
+#include "ssd/expert_store.h"
 
 namespace weir {
 
@@ -54,6 +55,17 @@ void set_memory(api::ApiConfig& config, const Plan& plan) {
   config.preparing_bytes_max = static_cast<size_t>(plan.bodies.preparing);
 }
 
+api::ExpertCounts expert_counts(const ssd::ExpertStore& store) {
+  const ssd::StoreStats& stats = store.stats();
+  api::ExpertCounts counts{
+      .asked = stats.ready.value() + stats.in_flight.value() + stats.absent.value(),
+      .found = stats.ready.value(),
+      .stall_ns = stats.stall_ns.value(),
+      .tokens = stats.tokens.value()};
+  for (const Counter& bytes : store.reads().bytes) counts.read_bytes += bytes.value();
+  return counts;
+}
+
 void set_policy(api::ApiConfig& config, const Options& options) {
   set_entrance(config, options);
   config.created = std::time(nullptr);
@@ -91,6 +103,9 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   config.hidden_size = model.spec().hidden_size;
   config.facts = model_facts(choice.model_card, model);
   config.parallel = plan.parallel;
+  config.memory_limit = plan.limit;
+  if (const ssd::ExpertStore* store = model.experts())
+    config.experts = [store] { return expert_counts(*store); };
   config.kernels = kernels::isa_name(choice.isa);
   return config;
 }

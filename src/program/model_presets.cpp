@@ -6,7 +6,11 @@
 #include <sstream>
 #include <utility>
 
+#include "base/check.h"
 #include "base/file.h"
+#include "card/default_model.h"
+#include "hub/cache_list.h"
+#include "program/model_source.h"
 #include "program/option_table.h"
 
 namespace weir {
@@ -14,13 +18,11 @@ namespace weir {
 namespace {
 
 constexpr size_t kFileBytesMax = size_t{1} << 20;
-// More than any list is that a person writes; the models' page and events have all of them.
-constexpr size_t kModelsMax = 256;
 constexpr std::string_view kAll = "*";
 
 // What is a model's, of the options of a server.
-constexpr std::array<std::string_view, 4> kGroups = {"Model", "Experts from disk", "Scheduling",
-                                                     "Answers"};
+constexpr std::array<std::string_view, 5> kGroups = {"Model", "Adapters", "Experts from disk",
+                                                     "Scheduling", "Answers"};
 // Of other groups, and those that these have of the process.
 constexpr std::array<std::string_view, 2> kModelsToo = {"kv-memory", "idle-unload"};
 constexpr std::array<std::string_view, 5> kOfProcess = {"offline", "responses-store", "max-body",
@@ -153,6 +155,23 @@ Result<std::vector<ModelPreset>> read_presets(const Options& base, const std::st
   const Result<std::string> text = read_file(path, kFileBytesMax);
   if (!text) return fail(ErrorCode::kConfig, "--models: " + text.error().message);
   return parse_presets(base, *text, path);
+}
+
+Result<std::vector<ModelPreset>> cached_presets(const Options& base) {
+  CHECK(base.model.empty() && base.models.empty());
+  ModelPreset built_in{.id = card::kDefaultModelName, .options = base, .pin = true};
+  std::vector<ModelPreset> presets = {std::move(built_in)};
+  WEIR_ASSIGN(const hub::Settings settings, hub_settings(base));
+  for (const hub::CachedModel& model : hub::list_models(hub::Cache(settings.cache)))
+    for (const hub::CachedSnapshot& snapshot : model.snapshots)
+      for (const std::string& name : snapshot.names) {
+        if (presets.size() == kModelsMax) return presets;
+        ModelPreset preset{.id = name, .options = base};
+        preset.options.model = name;
+        preset.options.alias.clear();
+        presets.push_back(std::move(preset));
+      }
+  return presets;
 }
 
 }  // namespace weir

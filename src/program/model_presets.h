@@ -8,7 +8,9 @@
 //     alias = small, gpt-4o-mini
 //     pin = true
 //
-// Threads: pure functions of the file.
+// Or those of the hub's cache, where the options name none.
+//
+// Threads: pure functions of the files.
 #pragma once
 
 #include <string>
@@ -20,12 +22,19 @@
 
 namespace weir {
 
+// More than any list is that a person writes; the models' page and events have all of them.
+inline constexpr size_t kModelsMax = 256;
+
 struct ModelPreset {
   std::string id;   // The section's name.
   Options options;  // The command line's, with what [*] and the section say in place of it.
   bool pin = false;
   bool load_on_startup = false;
 };
+
+// The built-in model, loaded at the start, and each that the cache has whole, under the hub's name.
+// REQUIRES: `base` names no model.
+Result<std::vector<ModelPreset>> cached_presets(const Options& base);
 
 // Options of the whole process (its sockets, keys, threads, its memory) may not stand in the file,
 // nor unknown ones: errors name line and option.

@@ -119,10 +119,9 @@ Result<void> check_adapters(const AdapterOptions& o) {
   WEIR_TRY(in_range("--max-cpu-loras", o.max_cpu_loras, 0, 4096));
   WEIR_TRY(in_range("--max-lora-rank", o.max_lora_rank, 1, card::kAdapterRankMax));
   if (std::ssize(o.lora_modules) > o.adapters_max())
-    return fail(ErrorCode::kConfig, "--max-cpu-loras: expected at least " +
-                                        std::to_string(o.lora_modules.size()) +
-                                        ", one for each of --lora-modules; found " +
-                                        std::to_string(o.max_cpu_loras));
+    return fail(ErrorCode::kConfig,
+                "--max-cpu-loras: expected at least " + std::to_string(o.lora_modules.size()) +
+                    ", one for each of --lora-modules; found " + std::to_string(o.max_cpu_loras));
   return {};
 }
 
@@ -152,10 +151,11 @@ Result<void> check_model_set(const Options& o) {
   if (!o.models.empty() && !o.model.empty())
     return fail(ErrorCode::kConfig, "--models: expected no --model beside it; found '" + o.model +
                                         "' (the file names the models)");
-  if (!o.models.empty() && o.takes_adapters())
-    return fail(ErrorCode::kUnsupported,
-                "--models: expected no adapters (--enable-lora, --lora-modules, --lora-dir) beside "
-                "it, which go with one --model");
+  if (!o.models.empty() && !o.lora_modules.empty())
+    return fail(
+        ErrorCode::kConfig,
+        "--models: expected no --lora-modules beside it: an adapter is for one model, whose "
+        "section in the file names it");
   WEIR_TRY(in_range("--idle-unload", o.idle_unload, 0, kIntMax));
   WEIR_TRY(in_range("--load-timeout", o.load_timeout, 1, 86400));
   return in_range("--load-stay", o.load_stay, 0, 86400);

@@ -1,5 +1,6 @@
 #include "program/pull_desk.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -29,7 +30,7 @@ std::string digest_of(const hub::HubModel& model) {
 
 }  // namespace
 
-PullDesk::PullDesk(const Options& options, std::string served,
+PullDesk::PullDesk(const Options& options, std::function<std::vector<std::string>()> served,
                    std::function<void(std::function<void()>)> post)
     : options_(pull_options(options)), served_(std::move(served)), post_(std::move(post)) {}
 
@@ -93,14 +94,19 @@ void PullDesk::remove(const std::string& name, Done done) {
   const uint64_t number = ++begun_;
   tasks_.emplace(number, Task{.done = std::move(done)});
   if (!removals_) removals_.emplace("weir-remove");
-  removals_->run([this, number, name = *parsed] { finish(number, remove_now(name)); });
+  removals_->run([this, number, name = *parsed, served = served_()] {
+    finish(number, remove_now(name, served));
+  });
 }
 
 // On the thread of removals.
-Result<void> PullDesk::remove_now(const hub::ModelName& name) const {
+Result<void> PullDesk::remove_now(const hub::ModelName& name,
+                                  const std::vector<std::string>& served) const {
   WEIR_ASSIGN(const hub::Settings settings, hub_settings(options_));
   const hub::Cache cache(settings.cache);
-  if (served_.starts_with(cache.model_folder(name.id) + "/"))
+  const std::string folder = cache.model_folder(name.id) + "/";
+  if (std::ranges::any_of(served,
+                          [&](const std::string& path) { return path.starts_with(folder); }))
     return fail(ErrorCode::kInvalid,
                 "The model '" + name.id + "' is served at present: expected one that is not.");
   WEIR_ASSIGN(const hub::Removed removed, hub::remove_model(cache, name));

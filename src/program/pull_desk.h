@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/serving/hub_desk.h"
 #include "base/background_thread.h"
@@ -27,10 +28,10 @@ class PullDesk final : public api::HubDesk {
   // Pulls and deletions that wait, those that run included; one more is refused.
   static constexpr size_t kOpenMax = 8;
 
-  // `served`: the path of the model that is served, which is not deleted; empty: it is compiled in.
+  // `served`: the paths of the models that are served now, which are not deleted.
   // `post` runs a function on the caller's thread, from any thread; what it has not run when the
   // desk goes does nothing any more.
-  PullDesk(const Options& options, std::string served,
+  PullDesk(const Options& options, std::function<std::vector<std::string>()> served,
            std::function<void(std::function<void()>)> post);
   // What runs is told to stop, and waited for.
   ~PullDesk() override;
@@ -47,13 +48,13 @@ class PullDesk final : public api::HubDesk {
 
   Result<void> room() const;
   void fetch(uint64_t number, const hub::ModelName& name, const std::atomic<bool>& stop);
-  Result<void> remove_now(const hub::ModelName& name) const;
+  Result<void> remove_now(const hub::ModelName& name, const std::vector<std::string>& served) const;
   // From the other threads.
   void tell(uint64_t number, const api::PullProgress& progress);
   void finish(uint64_t number, const Result<void>& result);
 
   const Options options_;  // Of a pull.
-  const std::string served_;
+  const std::function<std::vector<std::string>()> served_;
   const std::function<void(std::function<void()>)> post_;
   std::map<uint64_t, Task> tasks_;  // By their numbers.
   uint64_t begun_ = 0;

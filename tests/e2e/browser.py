@@ -32,6 +32,7 @@ class Browser:
         self.out, self.into = os.fdopen(to_write, "wb", 0), os.fdopen(from_read, "rb")
         self.number, self.buffer, self.session = 0, b"", None
         self.reports, self.requests = [], []
+        self.trace, self.traced = [], False
         target = next(each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page")
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Accessibility", "Audits"):
@@ -74,6 +75,10 @@ class Browser:
             self.reports.append(json.dumps(params["issue"]["details"]))
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
+        elif method == "Tracing.dataCollected":
+            self.trace += params["value"]
+        elif method == "Tracing.tracingComplete":
+            self.traced = True
 
     def call(self, method, **params):
         self.number += 1
@@ -90,6 +95,20 @@ class Browser:
             if "error" in answer:
                 raise AssertionError(f"{method}: {answer['error']['message']}")
             return answer["result"]
+
+    def tasks(self, action):
+        """Milliseconds that the page's thread has computed for each of its tasks while `action()` was done."""
+        self.call("Tracing.start", transferMode="ReportEvents", traceConfig={
+            "includedCategories": ["toplevel", "disabled-by-default-devtools.timeline", "__metadata"]})
+        action()
+        self.trace, self.traced = [], False
+        self.call("Tracing.end")
+        while not self.traced:
+            self.take(self.receive())
+        page = {each["tid"] for each in self.trace
+                if each["name"] == "thread_name" and each["args"]["name"] == "CrRendererMain"}
+        return [each["tdur"] / 1000 for each in self.trace
+                if each["name"] == "RunTask" and each["tid"] in page and "tdur" in each]
 
     def view(self, width, height, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

@@ -53,6 +53,11 @@ $\\href{javascript:alert(1)}{x}$
 $\\htmlData{onclick=alert(1)}{x}$
 $\\def\\a{\\a\\a}\\a$
 $$\\rule{9999em}{9999em}$$
+$$\\def\\x#1{#1#1#1#1#1#1#1#1}\\x{\\x{\\x{\\x{\\x{a}}}}}$$
+\\(\\includegraphics{https://evil.example/x.png}\\)
+\\[\\htmlStyle{position:fixed}{x}\\url{javascript:alert(1)}\\]
+$\\color{red;background:url(//evil.example)}{x}$
+$\\text{<img src=x onerror=alert(1)>}$
 {{constructor.constructor('alert(1)')()}}
 ${alert(1)}
 __proto__
@@ -71,7 +76,7 @@ constructor
 BOMBS = ["[", "![a](", "*a ", "_a ", "**", "`", "``a ", "> ", "- ", "1. ", "#", "# #", "|", "|-", "a|b\n", "~", "~~~\n",
          "```\n", "<", "</", "&", "\\", "(", "](", "[a](", "[a]: b\n", " ", "\t", "\n", "\r", "\r\n", "* * ", "- - - ",
          "  - a\n", "> - ", "https://a", "http", "h", "<https://", "!", "__a", "*_a", "a**b", "a`b", "\u0301", "\u202e",
-         "\U0001f600", "\0", "$", "$$", "\\(", "|a|\n|-|\n", "<a>", "=\n", "+ ", "0) "]
+         "\U0001f600", "\0", "$", "$$", "\\(", "$a", "$a$", "$$a$$\n", "\\[{", "${", "$_", "|a|\n|-|\n", "<a>", "=\n", "+ ", "0) "]
 
 
 def hostile_texts():

@@ -81,10 +81,14 @@ NAMES = """(() => {
 STRANGERS = """(() => {
   const elements = new Set(('HTML HEAD BODY META TITLE LINK SCRIPT NOSCRIPT DIV SPAN P A BUTTON INPUT SELECT OPTION ' +
     'TEXTAREA FORM LABEL UL OL LI H1 H2 H3 H4 H5 H6 NAV MAIN ASIDE SECTION ARTICLE HEADER FOOTER DETAILS SUMMARY PRE ' +
-    'CODE STRONG EM DEL BR HR BLOCKQUOTE TABLE THEAD TBODY TR TH TD KBD METER DIALOG FIGURE I svg path').split(' '));
+    'CODE STRONG EM DEL BR HR BLOCKQUOTE TABLE THEAD TBODY TR TH TD KBD METER DIALOG FIGURE I DL DT DD svg path ' +
+    'math mrow mi mn mo ms mtext mspace mfrac msqrt mroot mstyle mpadded mphantom msub msup msubsup munder mover ' +
+    'munderover mtable mtr mtd menclose').split(' '));
   const attributes = new Set(('class href rel target start scope role tabindex id type title name for value hidden ' +
     'disabled rows placeholder enterkeyhint multiple accept style d viewBox open content charset src lang min max data-turn ' +
-    'data-theme data-size colspan').split(' '));
+    'data-theme data-size data-math colspan display linethickness fence stretchy symmetric separator minsize maxsize ' +
+    'movablelimits form lspace rspace width height depth voffset accent accentunder scriptlevel displaystyle ' +
+    'mathcolor mathbackground mathvariant columnspan rowspan').split(' '));
   const wrong = new Set();
   for (const each of document.querySelectorAll('*')) {
     if (!elements.has(each.tagName)) wrong.add(each.tagName);

@@ -2,25 +2,15 @@
 contrast, names, hostile texts. WEIR_PICTURES=FOLDER keeps what the screens look like."""
 import json, os, threading, time, unittest
 
-import browser
-from browser import Browser
 from hostile_texts import hostile_texts
+from npm_packages import installed
+from page_case import CHAT, LAST, WRITTEN, PageCase, page_sizes, skip_without_browser as setUpModule
 from page_checks import CONTRAST, NAMES, OVERLAPS, STRANGERS
 from scripted_server import Scripted, chunk
 from weir_server import Server
 
-CHAT = "/v1/chat/completions"
-WRITTEN = "document.querySelector('.turn.assistant:last-child') && !document.querySelector('.turn.writing')"
-LAST = "document.querySelector('.turn.assistant:last-child .turn-body').innerText"
 
-
-def setUpModule():
-    if browser.CHROMIUM is None:
-        print(browser.WHY_NOT)
-        os._exit(77)
-
-
-class PageTest(unittest.TestCase):
+class PageTest(PageCase):
     @classmethod
     def setUpClass(cls):
         cls.weir = Server("--ssd-io", "auto")
@@ -32,43 +22,17 @@ class PageTest(unittest.TestCase):
         cls.weir.__exit__(None, None, None)
 
     def setUp(self):
-        self.browser = Browser()
+        super().setUp()
         self.scripted = Scripted(self.weir)
-
-    def tearDown(self):
-        reports, requests = self.browser.reports, self.browser.requests
-        self.browser.close()
-        self.scripted.close()
-        self.assertEqual(reports, [])
-        own = (self.url, self.scripted.url, "about:", "data:", "blob:")
-        self.assertEqual([each for each in requests if not each.startswith(own)], [])
+        self.addCleanup(self.scripted.close)
+        self.own += [self.url, self.scripted.url]
 
     def open(self, url=None):
-        self.browser.open(url or self.url)
-        self.browser.wait("document.activeElement?.id === 'message'")
+        super().open(url or self.url)
 
     def script(self, answer):
         self.scripted.answers[CHAT] = answer
         self.open(self.scripted.url)
-
-    def say(self, text):
-        self.browser.run("document.querySelector('#message').focus()")
-        self.browser.type(text)
-        self.browser.press("Enter")
-
-    def click(self, name, within="document"):
-        """The button or link of that name, as a screen reader says it."""
-        self.browser.wait(f"""(() => {{
-          const found = [...({within}?.querySelectorAll('button, a, summary') ?? [])].findLast((each) =>
-            (each.getAttribute('aria-label') ?? each.innerText).trim() === {json.dumps(name)});
-          found?.click();
-          return found; }})()""")
-
-    def module(self, name, script):
-        return self.browser.run(f"""(async () => {{
-          const base = document.querySelector('script[type=module]').src;
-          const it = await import(new URL({json.dumps(name)}, base));
-          {script} }})()""")
 
     # --- Behaviour.
 
@@ -112,25 +76,24 @@ class PageTest(unittest.TestCase):
         for name in ("Chat", "Models", "Dashboard", "Settings", "New chat", "Search chats", "Model", "Message"):
             self.assertIn(name, reached)
 
-    def test_stop_continue_again_fork_and_delete(self):
-        b, go = self.browser, threading.Event()
+    def half(self, handler, body):
+        """An answer that begins and goes on until the page leaves."""
+        if body.get("continue_final_message"):
+            self.assertEqual(body["messages"][-1], {"role": "assistant", "content": "Half"})
+            return handler.text(" and half.")
+        handler.begin()
+        handler.event(chunk("Half"))
+        for _ in range(200):
+            time.sleep(0.05)
+            handler.wfile.write(b": alive\n\n")
 
-        def slow(handler, body):
-            if body.get("continue_final_message"):
-                self.assertEqual(body["messages"][-1], {"role": "assistant", "content": "Half"})
-                return handler.text(" and half.")
-            handler.begin()
-            handler.event(chunk("Half"))
-            for _ in range(200):
-                if go.wait(0.05):
-                    break
-                handler.wfile.write(b": alive\n\n")
-        self.script(slow)
+    def test_stop_continue_again_fork_and_delete(self):
+        b = self.browser
+        self.script(self.half)
         self.say("Hello")
-        b.wait("document.querySelector('.turn.assistant .turn-body').innerText === 'Half'")
+        b.wait("document.querySelector('.turn.assistant .turn-body')?.innerText === 'Half'")
         b.press("Escape")
         b.wait("document.querySelector('.trouble')?.innerText.startsWith('Stopped')")
-        go.set()
         self.click("Continue")
         b.wait(WRITTEN + " && " + LAST + " === 'Half and half.'")
         self.scripted.answers[CHAT] = lambda handler, body: handler.text("Another")
@@ -145,6 +108,41 @@ class PageTest(unittest.TestCase):
         self.click("Delete from here on")
         self.click("Delete", "document.querySelector('dialog')")
         b.wait("!document.querySelector('.turn.assistant')")
+
+    def test_what_is_clicked_while_an_answer_comes_is_not_lost(self):
+        b = self.browser
+        self.script(lambda handler, body: handler.text("One."))
+        self.say("First")
+        b.wait(WRITTEN)
+        # A writing of the storage that takes long, as on a busy machine, keeps nobody from the next answer.
+        self.module("chats.js", """const flush = it.Chat.prototype.flush;
+          it.Chat.prototype.flush = async function () {
+            await new Promise((done) => setTimeout(done, this.turns.size > 2 ? 700 : 0));
+            return flush.call(this); };""")
+        self.scripted.answers[CHAT] = self.half
+        self.say("Second")
+        b.wait(LAST + " === 'Half'")
+        b.press("Escape")
+        self.click("Continue")
+        b.wait(WRITTEN + " && " + LAST + " === 'Half and half.'")
+        self.click("Answer again")
+        b.wait(LAST + " === 'Half' && document.querySelector('.turn.writing')")
+        # The first question's answer again: the one that comes gives way.
+        self.scripted.answers[CHAT] = lambda handler, body: handler.text("Another.")
+        self.click("Answer again")
+        b.wait(WRITTEN + " && " + LAST + " === 'Another.' && document.querySelectorAll('.turn').length === 2")
+        self.assertTrue(b.run("document.querySelector('[aria-label=Send]') !== null"))
+        # What is deleted while it is written does not come back.
+        self.scripted.answers[CHAT] = self.half
+        self.say("Third")
+        b.wait(LAST + " === 'Half'")
+        self.click("Delete from here on")
+        self.click("Delete", "document.querySelector('dialog')")
+        b.wait("document.querySelectorAll('.turn').length === 2")
+        time.sleep(1)
+        b.run("location.reload()")
+        b.wait("document.querySelectorAll('.turn').length > 0")
+        self.assertEqual(b.run(LAST), "Another.")
 
     def test_reasoning_folds_and_is_not_sent_back(self):
         b = self.browser
@@ -170,7 +168,7 @@ class PageTest(unittest.TestCase):
         b.wait("document.querySelector('[aria-label=Persona]:not([hidden])')")
         b.run("""(() => { const persona = document.querySelector('[aria-label=Persona]');
           persona.value = persona.options[1].value; persona.dispatchEvent(new Event('change')); })()""")
-        b.wait("document.querySelector('.empty h1').textContent === 'Ahoy'")
+        b.wait("document.querySelector('.empty h2').textContent === 'Ahoy'")
         self.click("Parameters of this chat")
         b.run("""(() => { const field = [...document.querySelectorAll('dialog label')].find((label) =>
           label.textContent === 'Temperature'); const input = document.getElementById(field.htmlFor);
@@ -242,6 +240,11 @@ class PageTest(unittest.TestCase):
         b.run("1")
         self.assertEqual(b.requests[before:], [])
 
+    def test_it_is_small(self):
+        without, with_math = page_sizes(self.weir)
+        self.assertLessEqual(without, 110_000)
+        self.assertLessEqual(with_math, 190_000)
+
     def test_memory_recalls_by_words(self):
         self.open()
         found = self.module("memory.js", """
@@ -296,7 +299,7 @@ class PageTest(unittest.TestCase):
         real = {"/v1/models": {"data": [{"id": "m"}]}, "/props": {}}
 
         def loading(handler, body):
-            path = handler.path
+            path = handler.path.split("?")[0]
             if not ready.is_set():
                 return handler.error(503, "The model is loading: pull 42 %.", Retry_After="1")
             handler.json(real[path]) if path in real else handler.text("Loaded.")
@@ -314,17 +317,119 @@ class PageTest(unittest.TestCase):
 
     def test_what_went_wrong_is_said(self):
         b = self.browser
-        self.script(lambda handler, body: handler.error(400, "5,000 tokens exceed 4,096.", "context_length_exceeded"))
+        full = lambda handler, body: handler.error(400, "5,000 tokens exceed 4,096.", "context_length_exceeded")
+        self.script(full)
         self.say("Hello")
+        b.wait("document.querySelector('.trouble.bad')?.innerText === '5,000 tokens exceed 4,096.'")
+        self.scripted.answers[CHAT] = lambda handler, body: handler.text("Hi.")
+        self.click("Answer again")
+        b.wait(WRITTEN + " && " + LAST + " === 'Hi.'")
+        self.scripted.answers[CHAT] = full
+        self.say("And now?")
         b.wait("document.querySelector('.trouble.bad')?.innerText.includes('5,000 tokens exceed 4,096.')")
         self.assertIn("oldest turns", b.run("document.querySelector('.trouble').innerText"))
         self.scripted.answers[CHAT] = lambda handler, body: handler.stream(
             chunk("So far"), {"error": {"message": "The model's files were changed."}})
-        self.click("Try again")
+        self.click("Answer again")
         b.wait("document.querySelector('.trouble.bad')?.innerText.includes('files were changed')")
         self.assertEqual(b.run(LAST), "So far")
         self.assertIn("Continue", b.run("document.querySelector('.trouble').innerText"))
         self.assertIn("sees no images", b.run("document.querySelector('.composer [aria-label^=Attach]').title"))
+
+    def test_a_full_context_leads_to_a_new_chat_with_a_summary(self):
+        b, asked = self.browser, []
+
+        def answer(handler, body):
+            text = body["messages"][-1]["content"]
+            if text.startswith("Summarise"):
+                asked.append(text)
+                if len(asked) == 1:  # The page has thought that tokens are longer than they are.
+                    return handler.error(400, "9,000 tokens exceed 4,096.", "context_length_exceeded")
+                return handler.stream(chunk("Tom is "), chunk("a cat."), chunk(finish="stop"))
+            if text == "And now?":
+                return handler.error(400, "5,000 tokens exceed 4,096.", "context_length_exceeded")
+            handler.text("Noted. " * 4000 if text == "Tom is a cat." else "He sleeps.")
+        self.script(answer)
+        self.say("Tom is a cat.")
+        b.wait(WRITTEN)
+        self.say("And now?")
+        self.click("New chat with a summary")
+        b.wait("document.querySelector('dialog textarea')?.value === 'Tom is a cat.'")
+        self.assertIn("User: Tom is a cat.", asked[0])
+        self.assertNotIn("And now?", asked[0])
+        self.assertLess(len(asked[1]), len(asked[0]))
+        b.wait("document.activeElement.innerText === 'Begin the chat'")
+        b.press("Enter")
+        b.wait("document.querySelectorAll('.list-items li').length === 2")
+        b.wait(WRITTEN + " && " + LAST + " === 'He sleeps.'")
+        sent = self.scripted.asked[-1][1]["messages"]
+        self.assertEqual([each["content"] for each in sent],
+                         ["What was said before, in short:\n\nTom is a cat.\n\nAnd now?"])
+
+    def test_the_oldest_turns_can_be_left_out(self):
+        b = self.browser
+        self.script(lambda handler, body: handler.text("Yes."))
+        for text in ("One", "Two", "Three"):
+            self.say(text)
+            asked = "document.querySelector('.turn.user:nth-last-child(2)')?.innerText"
+            b.wait(f"{asked}.includes('{text}') && " + WRITTEN)
+        self.scripted.answers[CHAT] = lambda handler, body: (
+            handler.error(400, "Too long.", "context_length_exceeded") if len(body["messages"]) > 5
+            else handler.text("Shorter."))
+        self.say("Four")
+        self.click("Send without the oldest turns")
+        b.wait(WRITTEN + " && " + LAST + " === 'Shorter.'")
+        sent = self.scripted.asked[-1][1]["messages"]
+        self.assertEqual([each["content"] for each in sent if each["role"] == "user"], ["Three", "Four"])
+
+    def test_a_full_storage_refuses_before_it_writes(self):
+        b = self.browser
+        self.scripted.props = {"modalities": {"vision": True}}
+        self.script(lambda handler, body: handler.text("Seen."))
+        attach = """(async () => {
+          const canvas = document.createElement('canvas');
+          canvas.width = canvas.height = 64;
+          const blob = await new Promise((done) => canvas.toBlob(done, 'image/png'));
+          const event = new Event('paste', { bubbles: true, cancelable: true });
+          event.clipboardData = { files: [new File([blob], 'a.png', { type: 'image/png' })] };
+          document.querySelector('#message').dispatchEvent(event); })()"""
+        b.run("navigator.storage.estimate = async () => ({ quota: 1000, usage: 990 })")
+        b.run(attach)
+        b.wait("document.querySelector('#notice:not([hidden])')?.innerText.includes('storage is full')")
+        self.assertFalse(b.run("document.querySelector('.attachments img') !== null"))
+        # It fills between the attaching and the sending.
+        b.run("delete navigator.storage.estimate")
+        b.run(attach)
+        b.wait("document.querySelector('.attachments img')")
+        b.run("""window.kept = IDBObjectStore.prototype.put;
+          IDBObjectStore.prototype.put = function () { throw new DOMException('', 'QuotaExceededError'); };""")
+        self.say("What is this?")
+        b.wait("document.querySelector('#notice:not([hidden])')?.innerText.includes('was not sent')")
+        self.assertEqual(b.run("document.querySelector('#message').value"), "What is this?")
+        b.wait("document.querySelector('.attachments img')")
+        b.run("IDBObjectStore.prototype.put = window.kept")
+        b.press("Enter")
+        b.wait(WRITTEN + " && " + LAST + " === 'Seen.'")
+        content = self.scripted.asked[-1][1]["messages"][-1]["content"]
+        self.assertTrue(content[0]["image_url"]["url"].startswith("data:image/png;base64,"))
+        # A text alone goes out all the same; that it is not kept is said.
+        b.run("IDBObjectStore.prototype.put = function () { throw new DOMException('', 'QuotaExceededError'); }")
+        self.say("And this?")
+        b.wait("document.querySelectorAll('.turn.assistant').length === 2 && " + WRITTEN)
+        b.wait("document.querySelector('#notice:not([hidden])')?.innerText.includes('is not kept')")
+
+    def test_a_server_without_a_model_or_about_to_end_says_so(self):
+        b = self.browser
+        self.scripted.answers["/v1/models"] = lambda handler, body: handler.json({"data": []})
+        self.open(self.scripted.url)
+        b.wait("document.querySelector('.empty h2').innerText === 'No model'")
+        self.click("See what would run here")
+        b.wait("location.hash === '#/models' && document.querySelector('.cards').innerText === 'None'")
+        self.scripted.answers["/v1/models"] = lambda handler, body: handler.error(503, "The server is shutting down.")
+        self.module("server.js", "await it.refreshServer();")
+        b.wait("document.querySelector('.dot.draining')")
+        b.run("location.hash = '#/chat'")
+        b.wait("document.querySelector('.banner:not([hidden])').innerText === 'The server is shutting down.'")
 
     def test_a_server_that_is_gone_keeps_the_draft(self):
         b = self.browser
@@ -369,6 +474,26 @@ class PageTest(unittest.TestCase):
                     if folder:
                         b.picture(os.path.join(folder, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
 
+    def test_axe_finds_nothing(self):
+        with open(f"{installed('axe')}/node_modules/axe-core/axe.min.js") as file:
+            axe = file.read()
+        b = self.browser
+        self.open()
+        self.say("Write a table.")
+        b.wait(WRITTEN)
+        b.run(f"{axe}; 0")
+        for screen, ready in ((b.run("location.hash"), ".turn"), ("#/models", ".card.model"), ("#/dashboard", ".spark"),
+                              ("#/settings", ".command")):
+            b.run(f"location.hash = '{screen}'")
+            b.wait(f"document.querySelector('{ready}')")
+            for width, dark in ((1280, False), (1280, True), (360, False)):
+                b.view(width, 800, dark)
+                with self.subTest(screen=screen.split("/")[1], width=width, dark=dark):
+                    found = b.run("""axe.run().then(({ violations }) =>
+                      violations.map(({ id, nodes }) => [id, nodes.map((node) => node.html)]))""")
+                    self.assertEqual(found, [])
+        b.reports.clear()  # It tries what the content policy forbids.
+
     def test_hostile_texts_become_nothing_but_text(self):
         b, texts = self.browser, hostile_texts()
         self.assertGreaterEqual(len(texts), 120)
@@ -380,13 +505,18 @@ class PageTest(unittest.TestCase):
         self.script(answer)
         slow = self.module("markdown.js", f"""
           const slow = [];
+          const first = document.createElement('div');
+          first.append(...it.markdown('$x$'));
+          document.querySelector('.turns').replaceChildren(first);
+          while (document.body.dataset.math && !first.querySelector('math')) await new Promise(requestAnimationFrame);
           for (const text of {json.dumps(texts)}) {{
             const begin = performance.now();
             const place = document.createElement('div');
             place.append(...it.markdown(text));
             document.querySelector('.turns').replaceChildren(place);
-            const strangers = {STRANGERS};
             const ms = performance.now() - begin;
+            await new Promise((done) => setTimeout(done, text.includes('$') || text.includes('\\\\') ? 30 : 0));
+            const strangers = {STRANGERS};
             // Some 50 ms where nothing else runs; what is not linear takes seconds.
             if (strangers.length > 0 || ms > 1000) slow.push([text.slice(0, 80), strangers, ms]);
           }}
@@ -396,9 +526,47 @@ class PageTest(unittest.TestCase):
             at["text"] = text
             self.click("New chat")
             b.wait("document.querySelector('.empty')")
-            self.say(text[:2000])
+            self.say(text[:2000].strip() or "Nothing but spaces")
             b.wait(WRITTEN)
             self.assertEqual(b.run(STRANGERS), [], text[:80])
+
+    def test_formulas_become_elements_and_what_is_none_stays_text(self):
+        b = self.browser
+        self.open()
+        if not b.run("document.body.dataset.math"):
+            self.skipTest("the page was built without KaTeX (libjs-katex)")
+        self.assertFalse([each for each in b.requests if "katex" in each], "nobody has asked for a formula yet")
+        texts = [r"$\frac{a}{b}$", r"So \(x^2\) it is", r"$$\sum_{i=0}^n i$$", "\\[\n\\mathbb{R}\n\\]",
+                 "It costs $5 and $10", r"$\nosuch{x}$", "a $ b $ c", r"\$x$", "`$x$`", r"$\boxed{x}$",
+                 "$$\n\\begin{aligned}a&=b\\\\c&=d\\end{aligned}\n$$", "$$ never closed"]
+        shown = self.module("markdown.js", f"const texts = {json.dumps(texts)};" + r"""
+          const shown = {};
+          const place = document.createElement('div');
+          document.querySelector('.turns').replaceChildren(place);
+          for (const text of texts) {
+            place.replaceChildren(...it.markdown(text));
+            for (let i = 0; i < 40 && !place.querySelector('math'); ++i) {
+              if (!place.querySelector('.formula')) break;
+              await new Promise((done) => setTimeout(done, i < 20 && Object.keys(shown).length === 0 ? 100 : 2));
+            }
+            shown[text] = place.innerHTML.replaceAll(/ (xmlns|class)="[^"]*"/g, '');
+          }
+          return shown;""")
+        by_begin = lambda begin: next(html for text, html in shown.items() if text.startswith(begin))
+        self.assertEqual(by_begin(r"$\frac"),
+                         "<p><span><math><mrow><mfrac><mi>a</mi><mi>b</mi></mfrac></mrow></math></span></p>")
+        self.assertIn("<p>So <span><math><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math></span> it is</p>",
+                      by_begin("So "))
+        self.assertIn('<math display="block">', by_begin(r"$$\sum"))
+        self.assertIn("\u211d", by_begin(r"\["))
+        self.assertEqual(by_begin("It costs"), "<p>It costs $5 and $10</p>")
+        self.assertEqual(by_begin(r"$\nosuch"), r"<p><span><code>$\nosuch{x}$</code></span></p>")
+        self.assertEqual(by_begin("a $ b"), "<p>a $ b $ c</p>")
+        self.assertEqual(by_begin(r"\$x"), "<p>$x$</p>")
+        self.assertEqual(by_begin("`$x"), "<p><code>$x$</code></p>")
+        self.assertIn("menclose", by_begin(r"$\boxed"))
+        self.assertIn("<mtable", by_begin("$$\n\\begin"))
+        self.assertEqual(by_begin("$$ never"), "<p>$$ never closed</p>")
 
     def test_a_growing_answer_ends_as_it_is_drawn_at_once(self):
         self.open()
@@ -410,14 +578,26 @@ class PageTest(unittest.TestCase):
           const whole = document.createElement('div');
           whole.append(...it.markdown(text));
           const wrong = [];
-          for (const step of [1, 3, 7, 50]) {
+          const grow = (text, step, whole) => {
             const place = document.createElement('div');
             const growing = new it.GrowingMarkdown(place);
             for (let at = step; at < text.length; at += step) growing.draw(text.slice(0, at));
             growing.draw(text);
-            if (shape(place) !== shape(whole)) wrong.push([step, shape(place), shape(whole)]);
+            if (shape(place) !== shape(whole)) wrong.push([step, text, shape(place), shape(whole)]);
+          };
+          for (const step of [1, 3, 7, 50]) grow(text, step, whole);
+          const pieces = ['a', 'b c', '\\n', '\\n\\n', '- ', '1. ', '  ', '# ', '> ', '```', '```\\n', '|', '|-|', '---',
+            '$$', '\\\\\\\\[', '\\\\\\\\]', '*', '**', '`', '    ', '\\n- ', '\\n\\n- ', '\\n> ', '| a | b |\\n|---|---|\\n'];
+          let seed = 1;
+          const random = (count) => (seed = (seed * 48271) % 2147483647) % count;
+          for (let i = 0; i < 400; ++i) {
+            let text = '';
+            for (let parts = random(40); parts > 0; --parts) text += pieces[random(pieces.length)];
+            const whole = document.createElement('div');
+            whole.append(...it.markdown(text));
+            grow(text, 1 + random(9), whole);
           }
-          return wrong;""")
+          return wrong.slice(0, 3);""")
         self.assertEqual(different, [])
 
 

@@ -35,7 +35,7 @@ class SeveralModels(Server):
         self.folder.cleanup()
 
     def states(self):
-        return {m["id"]: m["status"]["value"] for m in json.loads(self.get("/v1/models"))["data"]}
+        return {m["id"]: m["status"]["value"] for m in json.loads(self.get("/v1/models"))["data"] if "status" in m}
 
     def loaded(self):
         return {name for name, state in self.states().items() if state == "loaded"}
@@ -49,10 +49,10 @@ class SeveralModels(Server):
         return room, {n: size(b) for n, b in re.findall(r"models loaded id=(\w+) bytes=([\d.]+ \w+)", log)}
 
 
-def lone(name):
+def lone(name, *options):
     """The server of one of the models alone."""
     words = [word for key, value in (*ALL, *MODELS[name]) for word in (f"--{key}", value)]
-    return Server(*words, "--queue", "64")
+    return Server(*words, "--queue", "64", *options)
 
 
 def ask(server, name, prompt, tokens=24, **more):

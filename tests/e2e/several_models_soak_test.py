@@ -1,8 +1,9 @@
-"""Several models for a long time: loads and unloads beside requests, clients that leave, idle models that go. Nothing grows, and no
-answer but 429 and 503 with Retry-After is an error. WEIR_SOAK_SECONDS says how long (an hour for a release)."""
-import json, os, random, time, unittest
+"""Several models for a long time: loads and unloads beside requests, an adapter, clients that leave, idle models that go. Nothing
+grows, and no answer but 429 and 503 with Retry-After is an error. WEIR_SOAK_SECONDS says how long (an hour for a release)."""
+import json, os, random, tempfile, time, unittest
 
-from several_models import MODELS, PROMPTS, SeveralModels, ask, in_threads, known_answers
+from adapter_test import write_adapter
+from several_models import MODELS, PROMPTS, SeveralModels, ask, in_threads, known_answers, lone
 
 SECONDS = int(os.environ.get("WEIR_SOAK_SECONDS", "120"))
 LOADS = 200
@@ -28,15 +29,21 @@ class Soak(unittest.TestCase):
             self.assertEqual(server.terminate(), 0)
 
     def test_mixed_traffic(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        write_adapter(f"{folder}/sql", 1)
+        adapter = f"sql={folder}/sql"
         answers = known_answers()
-        with SeveralModels("--idle-unload", "2") as server:
+        with lone("fast", "--lora-modules", adapter) as server:
+            answers |= {("sql", prompt): ask(server, "sql", prompt) for prompt in PROMPTS}
+        names = [*MODELS, "sql"]
+        with SeveralModels("--idle-unload", "2", own={"fast": (("lora-modules", adapter),)}) as server:
             end = time.monotonic() + SECONDS
             busy = []
 
             def client(number):
                 rng = random.Random(number)
                 while time.monotonic() < end:
-                    name, prompt, kind = rng.choice(list(MODELS)), rng.choice(PROMPTS), rng.random()
+                    name, prompt, kind = rng.choice(names), rng.choice(PROMPTS), rng.random()
                     if kind < 0.1:
                         time.sleep(rng.random() * 3)  # So that models are idle at times.
                     elif kind < 0.3:

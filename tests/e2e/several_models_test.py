@@ -1,8 +1,10 @@
 """Several models in one process: they come and go as requests ask for them, and answer as they do alone."""
-import json, random, threading, time, unittest
+import json, os, random, subprocess, tempfile, threading, time, unittest
 
 from several_models import MODELS, PROMPTS, TINY, SeveralModels, ask, gaps, in_threads, known_answers
-from weir_server import eventually, text_of
+from adapter_test import write_adapter
+from mock_hub import Hub
+from weir_server import WEIR, Server, eventually, text_of
 
 
 class Traffic(unittest.TestCase):
@@ -59,16 +61,153 @@ class Traffic(unittest.TestCase):
         with SeveralModels() as server:
             for name in ("fast", "wide"):
                 ask(server, name, "Hi", 2)
-            times = {}
+            running, shares = [], []
 
             def stream(number):
-                name = ("fast", "wide")[number]
-                began = time.monotonic()
-                gaps(server, name, 1500)
-                times[name] = time.monotonic() - began
+                for _ in range(3):
+                    gaps(server, ("fast", "wide")[number], 1500)
+                running.pop()
 
-            self.assertEqual(in_threads(2, stream), [])
-            self.assertLess(max(times.values()) / min(times.values()), 1.3, times)
+            def used(name):
+                return server.metric(f'weir_model_step_seconds_total{{model="{name}"}}')
+
+            def watch():
+                before = None
+                while len(running) == 2:
+                    now = used("fast"), used("wide")
+                    if before:
+                        fast, wide = now[0] - before[0], now[1] - before[1]
+                        shares.append(fast / (fast + wide))
+                    before = now
+                    time.sleep(0.5)
+
+            running += [0, 1]
+            self.assertEqual(in_threads(3, lambda i: stream(i) if i < 2 else watch()), [])
+            # The first and the last may have seen one of them alone.
+            shares = sorted(shares[1:-1])
+            self.assertGreater(len(shares), 1)
+            self.assertAlmostEqual(shares[len(shares) // 2], 0.5, delta=0.05, msg=str(shares))
+
+
+class Cache(unittest.TestCase):
+    """Nobody names a model: the hub's cache says which there are, as it changes."""
+
+    def test_what_is_pulled_comes_and_what_is_deleted_goes(self):
+        with tempfile.TemporaryDirectory() as folder, Hub() as hub:
+            cache = f"{folder}/hub"
+            environment = hub.environment(cache)
+            for name in ("org/one", "org/two"):
+                hub.add(name, TINY)
+            subprocess.run([WEIR, "pull", "org/one", "--disk-reserve", "100M"], check=True, capture_output=True,
+                           env={**os.environ, **environment})
+            with Server("--kv-memory", "64M", "--disk-reserve", "100M", environment=environment) as server:
+                listed = lambda path="/v1/models": {m["id"]: m["status"]["value"]
+                                                    for m in json.loads(server.get(path))["data"]}
+                eventually(lambda: listed() == {"weir-tiny-moe": "loaded", "org/one": "unloaded"}, 30, "the list")
+                first = ask(server, "org/one", "Hi", 4)
+                self.assertEqual(first, ask(server, "weir-tiny-moe", "Hi", 4))
+                events = Events(server)
+                self.assertEqual({events.next()["model"] for _ in range(2)}, {"weir-tiny-moe", "org/one"})
+
+                server.post("/models", {}, 400)
+                server.post("/models", {"model": "nothing"}, 400)
+                server.post("/v1/completions", {"model": "org/two", "prompt": "Hi"}, 404)
+                self.assertEqual(server.post("/models", {"model": "org/two"}), {"success": True})
+                seen = events.until("models_reload")
+                self.assertEqual({e["model"] for e in seen[:-1]}, {"org/two"})
+                self.assertIn("download_progress", [e["event"] for e in seen])
+                self.assertEqual(seen[-2]["event"], "download_finished")
+                self.assertEqual(ask(server, "org/two", "Hi", 4), first)
+
+                self.assertEqual(server.post("/models", {"model": "org/none"}), {"success": True})
+                failed = events.until("download_failed")[-1]
+                self.assertIn("org/none", failed["data"]["message"])
+
+                status, _, data = server.request("DELETE", "/models?model=org/two")
+                self.assertEqual((status, json.loads(data)["error"]["code"]), (409, "model_in_use"))
+                server.post("/models/unload", {"model": "org/two"})
+                self.assertEqual(server.request("DELETE", "/models?model=org/two")[0], 200)
+                self.assertEqual(events.until("model_remove")[-1]["model"], "org/two")
+                self.assertNotIn("org/two", listed())
+                self.assertFalse(os.path.exists(f"{cache}/models--org--two"))
+                server.post("/v1/completions", {"model": "org/two", "prompt": "Hi"}, 404)
+                for path, expect in (("/models?model=org/two", 404), ("/models?model=weir-tiny-moe", 409), ("/models", 400)):
+                    self.assertEqual(server.request("DELETE", path)[0], expect, path)
+
+                # Another process may pull, too.
+                subprocess.run([WEIR, "pull", "org/two", "--disk-reserve", "100M"], check=True, capture_output=True,
+                               env={**os.environ, **environment})
+                self.assertNotIn("org/two", listed())
+                self.assertEqual(listed("/v1/models?reload=1")["org/two"], "unloaded")
+                events.close()
+
+    def test_a_pull_is_ended_by_unload(self):
+        with tempfile.TemporaryDirectory() as folder, Hub() as hub:
+            hub.add("org/slow", TINY)
+            hub.fault("model.safetensors", "slow", times=100, rate=200_000)
+            with Server("--disk-reserve", "100M", environment=hub.environment(f"{folder}/hub")) as server:
+                events = Events(server)
+                server.post("/models", {"model": "org/slow"})
+                events.until("download_progress")
+                self.assertIn("org/slow", [m["id"] for m in json.loads(server.get("/v1/models"))["data"]])
+                self.assertEqual(server.post("/models/unload", {"model": "org/slow"}), {"success": True})
+                self.assertEqual(events.until("download_failed")[-1]["model"], "org/slow")
+                events.close()
+
+
+class Adapters(unittest.TestCase):
+    """Each model has its own."""
+
+    def test_requests_that_name_an_adapter_get_its_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for seed, name in enumerate(("sql", "late")):
+                write_adapter(f"{folder}/{name}", seed)
+            own = {"fast": (("lora-modules", f"sql={folder}/sql"), ("lora-dir", folder)), "wide": (("enable-lora", "true"),)}
+            with SeveralModels(own=own) as server:
+                base = ask(server, "fast", "Hi", 6)
+                adapted = ask(server, "sql", "Hi", 6)
+                self.assertNotEqual(base, adapted)
+                self.assertEqual(server.loaded(), {"fast"})
+                server.post("/models/unload", {"model": "fast"})
+                self.assertEqual(ask(server, "sql", "Hi", 6), adapted, "its model is loaded for it")
+                body = {"lora_name": "late", "lora_path": f"{folder}/late"}
+                for path, expect in (("?model=wide", 403), ("?model=exact", 400), ("?model=fast", 200)):
+                    status, _, data = server.request("POST", f"/v1/load_lora_adapter{path}", body)
+                    self.assertEqual(status, expect, data)
+                late = ask(server, "late", "Hi", 6)
+                self.assertEqual(len({json.dumps(each) for each in (base, adapted, late)}), 3)
+                self.assertEqual([a["path"] for a in json.loads(server.get("/lora-adapters?model=fast"))],
+                                 [f"{folder}/sql", f"{folder}/late"])
+                self.assertIn(b"vllm:lora_requests_info{", server.get("/metrics"))
+                # What was loaded for a model goes with it.
+                server.post("/models/unload", {"model": "fast"})
+                server.post("/v1/completions", {"model": "late", "prompt": "Hi"}, 404)
+                self.assertEqual(ask(server, "sql", "Hi", 6), adapted)
+
+
+class Events:
+    """What /models/sse says."""
+
+    def __init__(self, server):
+        self.connection = server.connection(timeout=30)
+        self.connection.request("GET", "/models/sse")
+        self.answer = self.connection.getresponse()
+
+    def next(self):
+        for line in self.answer:
+            if line.startswith(b"data: "):
+                return json.loads(line[len(b"data: "):])
+        raise AssertionError("the events have ended")
+
+    def until(self, event):
+        """All up to the first of that name."""
+        seen = []
+        while not seen or seen[-1]["event"] != event:
+            seen.append(self.next())
+        return seen
+
+    def close(self):
+        self.connection.close()
 
 
 class Orders(unittest.TestCase):
@@ -164,25 +303,17 @@ class Orders(unittest.TestCase):
 
     def test_events_tell_all_states_and_then_each_change(self):
         with SeveralModels() as server:
-            connection = server.connection(timeout=30)
-            connection.request("GET", "/models/sse")
-            answer = connection.getresponse()
-
-            def event():
-                for line in answer:
-                    if line.startswith(b"data: "):
-                        return json.loads(line[len(b"data: "):])
-
-            first = [event() for _ in MODELS]
+            events = Events(server)
+            first = [events.next() for _ in MODELS]
             self.assertEqual({e["model"]: e["data"]["value"] for e in first}, dict.fromkeys(MODELS, "unloaded"))
             ask(server, "exact", "Hi", 2)
             seen = []
             while not seen or seen[-1] != "loaded":
-                now = event()
+                now = events.next()
                 self.assertEqual((now["model"], now["event"]), ("exact", "model_status"))
                 seen.append(now["data"]["value"])
             self.assertEqual(set(seen[:-1]), {"loading"})
-            connection.close()
+            events.close()
 
     def test_ollamas_clients_see_and_use_them_too(self):
         with SeveralModels() as server:
@@ -195,6 +326,10 @@ class Orders(unittest.TestCase):
             self.assertEqual(len(json.loads(server.get("/api/ps"))["models"]), 1)
             server.post("/api/chat", {"model": "exact", "messages": [], "keep_alive": 0})
             eventually(lambda: not server.loaded(), 20, "with the request that says so")
+            server.post("/api/chat", {**body, "keep_alive": "10m"})
+            self.assertIn("expires_at", json.loads(server.get("/v1/models/exact")))
+            server.post("/api/chat", {**body, "keep_alive": 0})
+            eventually(lambda: not server.loaded(), 20, "with its answer")
 
     def test_a_drain_ends_while_a_model_is_wanted(self):
         with SeveralModels() as server:

@@ -5,6 +5,10 @@ WEIR = os.environ["WEIR_BINARY"]
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+# What lies in the cache of the machine that tests is served by no test.
+NO_MODELS = {"HF_HUB_CACHE": os.path.join(tempfile.gettempdir(), "weir-no-models")}
+
+
 def knows_localhost():
     """Whether the name resolves: a system without /etc/hosts does not know it."""
     try:
@@ -20,7 +24,7 @@ class Server:
         """`before_start` is called in the new process, before it is weir's."""
         self.arguments = arguments
         self.before_start = before_start
-        self.environment = {**os.environ, **(environment or {})}
+        self.environment = {**os.environ, **NO_MODELS, **(environment or {})}
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile()

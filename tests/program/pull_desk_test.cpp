@@ -45,6 +45,10 @@ class Posts {
   std::vector<std::function<void()>> calls_;
 };
 
+std::function<std::vector<std::string>()> serves(std::vector<std::string> paths) {
+  return [paths = std::move(paths)] { return paths; };
+}
+
 class PullDeskTest : public testing::Test {
  protected:
   PullDeskTest() {
@@ -68,7 +72,7 @@ class PullDeskTest : public testing::Test {
 };
 
 TEST_F(PullDeskTest, NamesThatAreNoneAreRefusedAtOnce) {
-  PullDesk desk(options, "", posts.post());
+  PullDesk desk(options, serves({}), posts.post());
   desk.pull("llama3.2", {}, note());
   desk.pull("a/b/../c", {}, note());
   desk.remove("llama3.2", note());
@@ -79,7 +83,7 @@ TEST_F(PullDeskTest, NamesThatAreNoneAreRefusedAtOnce) {
 }
 
 TEST_F(PullDeskTest, AnErrorOfThePullEndsIt) {
-  PullDesk desk(options, "", posts.post());
+  PullDesk desk(options, serves({}), posts.post());
   desk.pull("org/name", {}, note());
   EXPECT_TRUE(ended.empty());
   posts.run();
@@ -88,7 +92,7 @@ TEST_F(PullDeskTest, AnErrorOfThePullEndsIt) {
 }
 
 TEST_F(PullDeskTest, WhatIsEndedByItsCallerSaysNothing) {
-  PullDesk desk(options, "", posts.post());
+  PullDesk desk(options, serves({}), posts.post());
   desk.pull("org/name", {}, note())();
   desk.pull("org/other", {}, note());
   while (ended.empty()) posts.run();
@@ -96,7 +100,7 @@ TEST_F(PullDeskTest, WhatIsEndedByItsCallerSaysNothing) {
 }
 
 TEST_F(PullDeskTest, OnlySomeWait) {
-  PullDesk desk(options, "", posts.post());
+  PullDesk desk(options, serves({}), posts.post());
   for (size_t i = 0; i < PullDesk::kOpenMax; ++i) desk.pull("org/name", {}, note());
   EXPECT_TRUE(ended.empty());
   desk.pull("org/name", {}, note());
@@ -108,7 +112,7 @@ TEST_F(PullDeskTest, OnlySomeWait) {
 TEST_F(PullDeskTest, WhatIsServedIsNotDeleted) {
   const std::string model = folder + "/models--org--name";
   std::filesystem::create_directories(model + "/blobs");
-  PullDesk desk(options, model + "/snapshots/x", posts.post());
+  PullDesk desk(options, serves({"", model + "/snapshots/x"}), posts.post());
   desk.remove("org/name", note());
   posts.run();
   ASSERT_EQ(ended.size(), 1u);
@@ -121,7 +125,7 @@ TEST_F(PullDeskTest, WhatIsServedIsNotDeleted) {
 
 TEST_F(PullDeskTest, NothingIsToldWhenItHasGone) {
   {
-    PullDesk desk(options, "", posts.post());
+    PullDesk desk(options, serves({}), posts.post());
     desk.pull("org/name", {}, note());
     desk.remove("org/name", note());
   }

@@ -13,6 +13,11 @@
 
 namespace weir::api {
 
+// How long the clients of one model wait.
+struct AnswerTimes {
+  Histogram first_token, inter_token;  // As in ApiStats.
+};
+
 struct ApiStats {
   Counter answered_2xx, answered_4xx, answered_5xx;
   Counter finished_stop, finished_length;  // Choices.

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "api/models/known_model.h"
 #include "api/models/model_status.h"
 #include "api/serving/api_config.h"
 #include "base/result.h"
@@ -44,6 +46,9 @@ class ModelHost {
                     std::function<void(Result<std::shared_ptr<HostedModel>>)> done) = 0;
   // The open() or load() that runs, if it is this model's, ends soon with kCancelled.
   virtual void stop(size_t model) = 0;
+  // Looks again which models there are: all that it has known, by number. New ones are at the end;
+  // of one that is gone the number stays, and is its own again if it comes back.
+  virtual void look_again(std::function<void(Result<std::vector<KnownModel>>)> done) = 0;
   // REQUIRES: it is loaded, and what HostedModel::config points to is used no more.
   virtual void unload(size_t model, std::function<void()> done) = 0;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 
 #include "api/request/json_fields.h"
@@ -16,8 +15,6 @@ namespace {
 
 constexpr double kBytesMax = 1e15;
 constexpr double kTokensMax = 1e9;
-// A hundred years: beyond, a sum of times could overflow.
-constexpr double kSecondsMax = 100.0 * 366 * 86400;
 
 template <class Order>
 struct Row {
@@ -45,6 +42,17 @@ Result<void> read_model(std::string_view path, JsonValue value, Order& out) {
   return {};
 }
 
+constexpr auto kPullRows = std::to_array<Row<PullOrder>>({
+    {"model", "string", "A model of the hub: org/name, or org/name:file.gguf.",
+     &read_model<PullOrder>, true},
+    {"revision", "string", "A branch, tag or commit, where the name says none.",
+     [](std::string_view path, JsonValue value, PullOrder& out) -> Result<void> {
+       WEIR_ASSIGN(const std::string_view revision, as_string(path, value));
+       out.revision = std::string(revision);
+       return {};
+     }},
+});
+
 constexpr auto kLoadRows = std::to_array<Row<LoadOrder>>({
     {"model", "string", "An id or an alias of /v1/models.", &read_model<LoadOrder>, true},
     {"ctx_size", "integer", "Tokens of one sequence, instead of what the server's options say.",
@@ -67,8 +75,7 @@ constexpr auto kLoadRows = std::to_array<Row<LoadOrder>>({
      "How long it stays after its last use: seconds, or \"5m\"; negative: for ever.",
      [](std::string_view path, JsonValue value, LoadOrder& out) -> Result<void> {
        WEIR_ASSIGN(const double seconds, keep_alive_of(path, value));
-       // Whole ones: half a second is not at once, which 0 means.
-       out.options.keep_alive = static_cast<int64_t>(std::ceil(std::min(seconds, kSecondsMax)));
+       out.options.keep_alive = whole_seconds(seconds);
        return {};
      }},
 });
@@ -107,11 +114,22 @@ std::vector<FieldDoc> docs_of(const Rows& rows) {
 
 }  // namespace
 
+// "org/name:file" becomes "org/name@revision:file".
+std::string PullOrder::name() const {
+  if (revision.empty()) return model;
+  const size_t end = std::min(model.find(':'), model.size());
+  return model.substr(0, end) + "@" + revision + model.substr(end);
+}
+
+Result<PullOrder> parse_pull(std::string_view body) { return parse<PullOrder>(kPullRows, body); }
+
 Result<LoadOrder> parse_load(std::string_view body) { return parse<LoadOrder>(kLoadRows, body); }
 
 Result<UnloadOrder> parse_unload(std::string_view body) {
   return parse<UnloadOrder>(kUnloadRows, body);
 }
+
+std::vector<FieldDoc> pull_fields() { return docs_of(kPullRows); }
 
 std::vector<FieldDoc> load_fields() { return docs_of(kLoadRows); }
 

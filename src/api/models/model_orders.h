@@ -1,4 +1,4 @@
-// The bodies of /models/load and /models/unload, and what in any body names a model.
+// The bodies of POST /models, /models/load and /models/unload, and what in any body names a model.
 //
 // Threads: pure functions.
 #pragma once
@@ -23,8 +23,18 @@ struct UnloadOrder {
   bool force = false;
 };
 
+struct PullOrder {
+  std::string model;     // As the hub names it.
+  std::string revision;  // Empty: the one that the name says, or the newest.
+
+  // What the hub's names say of both.
+  std::string name() const;
+};
+
+Result<PullOrder> parse_pull(std::string_view body);
 Result<LoadOrder> parse_load(std::string_view body);
 Result<UnloadOrder> parse_unload(std::string_view body);
+std::vector<FieldDoc> pull_fields();
 std::vector<FieldDoc> load_fields();
 std::vector<FieldDoc> unload_fields();
 

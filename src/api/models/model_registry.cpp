@@ -65,13 +65,11 @@ void ModelLease::give_back() {
   if (registry_ != nullptr) std::exchange(registry_, nullptr)->give_back(model_);
 }
 
-ModelRegistry::ModelRegistry(std::vector<Entry> models, const Limits& limits, ModelHost* host,
+ModelRegistry::ModelRegistry(std::vector<KnownModel> models, const Limits& limits, ModelHost* host,
                              Hooks hooks)
     : limits_(limits), host_(host), hooks_(std::move(hooks)) {
   CHECK(!models.empty() && (host_ != nullptr || models.size() == 1));
-  models_.reserve(models.size());
-  for (Entry& entry : models)
-    models_.push_back({.entry = std::move(entry)});
+  for (KnownModel& entry : models) models_.push_back({.entry = std::move(entry)});
 }
 
 ModelRegistry::~ModelRegistry() {
@@ -94,7 +92,7 @@ void ModelRegistry::set_loaded(int64_t bytes, int32_t context_max) {
 }
 
 bool ModelRegistry::ready() const {
-  const auto pinned = [](const Model& m) { return m.entry.pinned; };
+  const auto pinned = [](const Model& m) { return m.entry.pinned && !m.entry.gone; };
   const auto loaded = [](const Model& m) { return m.state == ModelState::kLoaded; };
   if (std::ranges::none_of(models_, pinned)) return true;
   return std::ranges::any_of(models_, [&](const Model& m) { return pinned(m) && loaded(m); });
@@ -103,12 +101,16 @@ bool ModelRegistry::ready() const {
 // --- Names.
 
 Result<size_t> ModelRegistry::find(std::string_view name) const {
-  if (name.empty()) return size_t{0};
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, name) != names.end();
+  };
   for (size_t i = 0; i < models_.size(); ++i) {
-    const Entry& entry = models_[i].entry;
-    if (name == entry.id || std::ranges::find(entry.aliases, name) != entry.aliases.end()) return i;
+    const KnownModel& entry = models_[i].entry;
+    if (entry.gone) continue;
+    if (name.empty() || name == entry.id || has(entry.aliases) || has(entry.adapters)) return i;
   }
-  const auto any = std::ranges::find_if(models_, [](const Model& m) { return m.entry.any_name; });
+  const auto any = std::ranges::find_if(
+      models_, [](const Model& m) { return m.entry.any_name && !m.entry.gone; });
   if (any != models_.end()) return static_cast<size_t>(any - models_.begin());
   return tl::unexpected(not_found(name));
 }
@@ -116,11 +118,16 @@ Result<size_t> ModelRegistry::find(std::string_view name) const {
 Error ModelRegistry::not_found(std::string_view name) const {
   constexpr size_t kNamedMax = 16;
   std::string list;
-  for (size_t i = 0; i < std::min(models_.size(), kNamedMax); ++i)
-    list += (i == 0 ? "" : ", ") + in_quotes(models_[i].entry.id);
-  if (models_.size() > kNamedMax) list += " and more (GET /v1/models)";
+  size_t named = 0;
+  for (const Model& model : models_) {
+    if (model.entry.gone) continue;
+    if (++named > kNamedMax) break;
+    list += (named == 1 ? "" : ", ") + in_quotes(model.entry.id);
+  }
+  if (named > kNamedMax) list += " and more (GET /v1/models)";
   return {ErrorCode::kNotFound,
-          "The model " + in_quotes(name) + " does not exist; this server has " + list + ".",
+          "The model " + in_quotes(name) + " does not exist; this server has " +
+              (named == 0 ? "none" : list) + ".",
           "model", "model_not_found"};
 }
 
@@ -129,8 +136,10 @@ Error ModelRegistry::not_found(std::string_view name) const {
 ModelStatus ModelRegistry::status(size_t number) const {
   const Model& model = models_[number];
   ModelStatus status;
+  status.number = number;
   status.id = model.entry.id;
   status.aliases = model.entry.aliases;
+  status.hub_name = model.entry.hub_name;
   status.state = model.state;
   status.progress = model.progress;
   status.failure = model.failure;
@@ -149,7 +158,8 @@ ModelStatus ModelRegistry::status(size_t number) const {
 std::vector<ModelStatus> ModelRegistry::list() const {
   std::vector<ModelStatus> list;
   list.reserve(models_.size());
-  for (size_t i = 0; i < models_.size(); ++i) list.push_back(status(i));
+  for (size_t i = 0; i < models_.size(); ++i)
+    if (!models_[i].entry.gone) list.push_back(status(i));
   return list;
 }
 
@@ -167,10 +177,13 @@ void ModelRegistry::set_state(size_t number, ModelState state, int32_t progress)
   if (model.state == state && model.progress == progress) return;
   model.state = state;
   model.progress = progress;
-  const ModelStatus now = status(number);
+  if (!model.entry.gone) tell(ModelEvent::kStatus, status(number));
+}
+
+void ModelRegistry::tell(ModelEvent event, const ModelStatus& status) {
   // One that hears of it may forget itself.
   const std::vector<Listening> listeners = listeners_;
-  for (const Listening& listener : listeners) listener.call(now);
+  for (const Listening& listener : listeners) listener.call(event, status);
 }
 
 void ModelRegistry::note(size_t model, const ModelHost::Progress& progress) {
@@ -287,6 +300,61 @@ void ModelRegistry::unload(std::string_view name, bool force, Done done) {
     return host_->stop(*found);
   drain(*found);
   advance();
+}
+
+// --- Which models there are.
+
+void ModelRegistry::reread(Done done) {
+  if (ended_) return done(tl::unexpected(*ended_));
+  if (host_ == nullptr) return done({});
+  rereaders_.push_back(std::move(done));
+  if (!rereading_) begin_reread();
+}
+
+// What comes while the host looks may ask for what it has not seen: it looks once more for these.
+void ModelRegistry::begin_reread() {
+  rereading_ = true;
+  host_->look_again([this, rereaders = std::exchange(rereaders_, {})](
+                        const Result<std::vector<KnownModel>>& known) {
+    rereading_ = false;
+    if (known && !ended_) take(*known);
+    for (const Done& done : rereaders) done(known ? Result<void>() : tl::unexpected(known.error()));
+    if (!rereaders_.empty()) begin_reread();
+  });
+}
+
+void ModelRegistry::take(std::vector<KnownModel> known) {
+  CHECK(known.size() >= models_.size());
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (i == models_.size()) {
+      models_.push_back({.entry = std::move(known[i])});
+      hooks_.on_added();
+      continue;
+    }
+    KnownModel& entry = models_[i].entry;
+    CHECK(entry.id == known[i].id);
+    const bool goes = !entry.gone && known[i].gone;
+    // Orders have changed that, too; and it was learnt of when it came.
+    const bool pinned = entry.pinned;
+    const int64_t created = entry.created;
+    entry = std::move(known[i]);
+    entry.pinned = pinned && !entry.gone;
+    entry.created = created;
+    if (goes) withdraw(i);
+  }
+  tell(ModelEvent::kReread, {});
+  advance();
+}
+
+void ModelRegistry::withdraw(size_t number) {
+  Model& model = models_[number];
+  log::info("models gone id=" + model.entry.id);
+  tell(ModelEvent::kRemoved, status(number));
+  answer_waiters(number, not_found(model.entry.id));
+  forget_load(number);
+  if (model.state == ModelState::kDownloading || model.state == ModelState::kLoading)
+    return host_->stop(number);
+  drain(number);
 }
 
 void ModelRegistry::keep_alive(size_t number, int64_t seconds) {
@@ -480,7 +548,8 @@ void ModelRegistry::loaded(size_t number, const Result<std::shared_ptr<HostedMod
     else
       waiter.leased(take_lease(number));
   }
-  if (ended_ || !model.leavers.empty()) drain(number);  // It was too late to stop.
+  const bool unwanted = ended_ || !model.leavers.empty() || model.entry.gone;
+  if (unwanted) drain(number);  // It was too late to stop.
   advance();
 }
 

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/models/known_model.h"
 #include "api/models/model_host.h"
 #include "api/models/model_status.h"
 #include "base/result.h"
@@ -58,16 +59,6 @@ class ModelRegistry {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What is known of a model before it is loaded. Its number is its place in the list.
-  struct Entry {
-    std::string id;
-    std::vector<std::string> aliases{};
-    bool any_name = false;    // It answers to names that no other has.
-    bool on_startup = false;  // It is loaded at once.
-    bool pinned = false;
-    int64_t idle_unload = 0;  // Seconds after its last use; 0: never.
-    int64_t created = 0;      // Seconds since the epoch: when the server learnt of it.
-  };
   struct Limits {
     bool autoload = true;         // Requests load what they need.
     int32_t waiting_max = 16;     // Models that wait to be loaded.
@@ -80,6 +71,8 @@ class ModelRegistry {
   struct Hooks {
     // A model has been loaded: what answers requests of it is made now.
     std::function<void(size_t model, std::shared_ptr<HostedModel>)> on_loaded;
+    // There is one more model than before; its number is the largest.
+    std::function<void()> on_added;
     // It has no leases, and gets none: what answers its requests goes now. False:
     // something of it still runs; poll() asks again.
     std::function<bool(size_t model)> on_unloading;
@@ -88,13 +81,14 @@ class ModelRegistry {
     std::function<void()> on_freed;
   };
 
-  // A model's states as they change, and how far it is; for /models/sse.
-  using Listener = std::function<void(const ModelStatus&)>;
+  // The models' states as they change, and how far they are; for /models/sse. Of kReread the status
+  // says nothing.
+  using Listener = std::function<void(ModelEvent event, const ModelStatus& status)>;
   using Done = std::function<void(Result<void>)>;
   using Leased = std::function<void(Result<ModelLease>)>;
 
   // `host` outlives the registry. Null: there is one model, which is loaded all the time.
-  ModelRegistry(std::vector<Entry> models, const Limits& limits, ModelHost* host, Hooks hooks);
+  ModelRegistry(std::vector<KnownModel> models, const Limits& limits, ModelHost* host, Hooks hooks);
   ModelRegistry(const ModelRegistry&) = delete;
   ModelRegistry& operator=(const ModelRegistry&) = delete;
   // REQUIRES: no lease is out.
@@ -118,7 +112,7 @@ class ModelRegistry {
   bool ready() const;
   // There is one, and there will be no other.
   bool only_one() const { return host_ == nullptr; }
-  std::vector<ModelStatus> list() const;
+  std::vector<ModelStatus> list() const;  // Of those that are there.
   ModelStatus status(size_t model) const;
   // By id or alias; an empty name is the first model's. kNotFound, code model_not_found.
   Result<size_t> find(std::string_view name) const;
@@ -135,6 +129,9 @@ class ModelRegistry {
   // Also ends a load that runs or waits. Of a leased one kInvalid, code model_in_use, unless
   // `force`: then it takes no more requests, and goes when those that it has are answered.
   void unload(std::string_view name, bool force, Done done);
+  // Has the host look again which models there are. One that is there no more is found no more, and
+  // goes when the requests that use it are answered.
+  void reread(Done done);
   // A loaded model goes so many seconds after its last use; negative: never; 0: with its last
   // lease.
   void keep_alive(size_t model, int64_t seconds);
@@ -156,7 +153,7 @@ class ModelRegistry {
     Done done{};
   };
   struct Model {
-    Entry entry;
+    KnownModel entry;
     LoadOptions options{};
     ModelState state = ModelState::kUnloaded;
     int32_t progress = -1;
@@ -198,9 +195,14 @@ class ModelRegistry {
   Error not_found(std::string_view name) const;
   void set_state(size_t model, ModelState state, int32_t progress = -1);
   void note(size_t model, const ModelHost::Progress& progress);
+  void tell(ModelEvent event, const ModelStatus& status);
+  void begin_reread();
+  void take(std::vector<KnownModel> known);
+  void withdraw(size_t model);
   Clock::duration stay() const;
 
-  std::vector<Model> models_;
+  // References stay good while others come.
+  std::deque<Model> models_;
   const Limits limits_;
   ModelHost* const host_;
   const Hooks hooks_;
@@ -210,6 +212,8 @@ class ModelRegistry {
   int64_t needs_ = -1;  // Bytes that the first of the queue needs; negative: it is not opened.
   bool advancing_ = false;
   bool freed_ = false;  // Since the last poll().
+  bool rereading_ = false;
+  std::vector<Done> rereaders_;  // That the next reread() answers.
   std::optional<Error> ended_;
   uint64_t next_id_ = 1;
   struct Listening {

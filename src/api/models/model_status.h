@@ -3,6 +3,7 @@
 // Threads: a plain value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,11 +27,13 @@ enum class ModelState : uint8_t {
 std::string_view name_of(ModelState state);
 
 struct ModelStatus {
+  size_t number = 0;  // Of the registry.
   std::string id;
-  std::vector<std::string> aliases;  // Other names that requests may use.
+  std::vector<std::string> aliases{};  // Other names that requests may use.
+  std::string hub_name{};              // Of a model of the hub; empty: it is none.
   ModelState state = ModelState::kUnloaded;
   int32_t progress = -1;  // Of a download or a load, in per cent; -1: not known.
-  std::string failure;    // Why the latest load came to nothing; empty: it did not.
+  std::string failure{};  // Why the latest load came to nothing; empty: it did not.
   bool pinned = false;    // It goes only when that is asked for.
   int32_t leases = 0;     // Requests that use it.
   // When it was last used and when it goes if it is not used again, in seconds since the epoch; 0:
@@ -40,6 +43,13 @@ struct ModelStatus {
   int64_t bytes = 0;        // Of memory that is planned for it, while it is loaded; else 0.
   int32_t context_max = 0;  // Positions of one sequence, while it is loaded; else 0.
   int64_t created = 0;      // Seconds since the epoch: when the server learnt of it.
+};
+
+// What those who listen to the registry are told.
+enum class ModelEvent : uint8_t {
+  kStatus,   // A model's state has changed.
+  kRemoved,  // It is there no more.
+  kReread,   // The list of models was read again.
 };
 
 // What a request to load a model may say of it; absent: as it was.

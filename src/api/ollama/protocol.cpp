@@ -41,6 +41,7 @@ class BodyProtocol final : public OllamaProtocol {
               .chat = chat_,
               .stream = request.stream,
               .arrived = in.arrived};
+    keep_alive_s_ = request.keep_alive_s;
     if (request.is_empty()) {
       order_ = {.model = request.model,
                 .unload = request.keep_alive_s == 0.0,
@@ -57,11 +58,13 @@ class BodyProtocol final : public OllamaProtocol {
 
   std::unique_ptr<AnswerShape> shape(const PreparedAnswer&) override { return make_shape(facts_); }
   const std::optional<ModelOrder>& order() const override { return order_; }
+  std::optional<double> keep_alive_s() const override { return keep_alive_s_; }
 
  private:
   const bool chat_;
   AnswerFacts facts_;
   std::optional<ModelOrder> order_;
+  std::optional<double> keep_alive_s_;
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ class OllamaProtocol : public Protocol {
  public:
   // What prepare() found instead of an answer to compute: what it returned has no requests then.
   virtual const std::optional<ModelOrder>& order() const = 0;
+  // How long the model stays after an answer, where the request says that.
+  virtual std::optional<double> keep_alive_s() const = 0;
 };
 
 std::shared_ptr<OllamaProtocol> make_chat_protocol();

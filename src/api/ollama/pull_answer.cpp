@@ -30,6 +30,7 @@ std::string progress_line(const PullProgress& progress) {
 }  // namespace
 
 void PullAnswer::begin(ModelStore& store, const std::string& model) {
+  model_ = model;
   exchange_->responder().on_closed([weak = weak_from_this()] {
     if (const auto answer = weak.lock()) answer->abandon();
   });
@@ -62,6 +63,7 @@ void PullAnswer::write(std::string line) {
 }
 
 void PullAnswer::progress(const PullProgress& progress) {
+  latest_ = progress;
   if (done_ || !stream_) return;
   start();
   if (!done_ && exchange_->responder().queued_bytes() <= kQueuedBytesMax)

@@ -31,6 +31,8 @@ class PullAnswer : public std::enable_shared_from_this<PullAnswer> {
   void fail(const Error& error);
 
   bool done() const { return done_; }
+  const std::string& model() const { return model_; }
+  const PullProgress& latest() const { return latest_; }  // Of nothing, before it is known.
 
  private:
   void start();
@@ -45,6 +47,8 @@ class PullAnswer : public std::enable_shared_from_this<PullAnswer> {
 
   const ExchangePtr exchange_;
   const bool stream_;
+  std::string model_;
+  PullProgress latest_{};
   std::function<void()> stop_;  // Empty: there is nothing to end.
   std::string last_line_;
   sched::Clock::time_point last_write_{};

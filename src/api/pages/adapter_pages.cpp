@@ -13,7 +13,8 @@ namespace {
 
 Error no_adapters() {
   return {ErrorCode::kUnsupported,
-          "This server takes no adapters: it was started without --enable-lora.", {},
+          "This server takes no adapters: it was started without --enable-lora.",
+          {},
           "unsupported_endpoint"};
 }
 
@@ -87,11 +88,17 @@ Result<std::string> set_adapter_scales(Adapters* adapters, std::string_view body
   return std::string("{\"success\":true}");
 }
 
-void AdapterUse::render(std::string& out, const Adapters& adapters,
+void AdapterUse::render(std::string& out, std::span<const Adapters* const> all,
                         std::span<const OpenRequest> open, double now) {
-  const std::vector<ServedAdapter> served = adapters.list();
+  std::vector<ServedAdapter> served;
+  int32_t in_step_max = 0;
+  for (const Adapters* adapters : all) {
+    const std::vector<ServedAdapter> more = adapters->list();
+    served.insert(served.end(), more.begin(), more.end());
+    in_step_max = std::max(in_step_max, adapters->limits().in_step_max);
+  }
   std::string labels =
-      metric_label("max_lora", std::to_string(adapters.limits().in_step_max)) + "," +
+      metric_label("max_lora", std::to_string(in_step_max)) + "," +
       metric_label("running_lora_adapters", names_of(served, open, /*begun=*/true)) + "," +
       metric_label("waiting_lora_adapters", names_of(served, open, /*begun=*/false));
   if (labels != labels_) changed_ = now;

@@ -33,9 +33,9 @@ Result<std::string> set_adapter_scales(Adapters* adapters, std::string_view body
 // The adapters of open requests as vllm:lora_requests_info names them, and when that has changed.
 class AdapterUse {
  public:
-  // Appends the metric. `now`: seconds since the epoch.
-  void render(std::string& out, const Adapters& adapters, std::span<const OpenRequest> open,
-              double now);
+  // Appends the metric, of all models' adapters. `now`: seconds since the epoch.
+  void render(std::string& out, std::span<const Adapters* const> all,
+              std::span<const OpenRequest> open, double now);
 
  private:
   std::string labels_;

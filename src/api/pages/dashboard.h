@@ -1,6 +1,5 @@
 // Dashboard: the server's figures of the last seconds, made once a second for all who look on.
-// They are differences of what /metrics counts; nothing new is counted for them. Of several models
-// they are those of the first that is loaded.
+// They are differences of what /metrics counts, by model.
 //
 // Threads: the loop's.
 #pragma once
@@ -28,12 +27,22 @@ class Dashboard {
   // What rates and quantiles are taken over.
   static constexpr size_t kWindowS = 10;
 
-  struct Source {
+  struct Model {
     const ApiConfig& config;
-    const ApiStats& api;
-    const sched::EngineStats& engine;
-    const net::HttpStats* http = nullptr;
+    const AnswerTimes& times;
+    int32_t context_max = 0;  // Of one sequence.
     bool draining = false;
+  };
+  struct Pull {
+    std::string model;
+    int64_t bytes = 0, bytes_done = 0;  // 0 of 0: not known yet.
+  };
+  // Models are those that are loaded.
+  struct Source {
+    std::vector<Model> models;
+    std::vector<Pull> pulls;
+    const ApiStats& api;
+    const net::HttpStats* http = nullptr;
   };
 
   // Once a second: takes the figures and sends them to all listeners.
@@ -49,15 +58,23 @@ class Dashboard {
   using Counts = std::array<uint64_t, Histogram::kBuckets + 1>;  // Cumulative.
   struct Sample {
     std::chrono::steady_clock::time_point at{};
-    uint64_t output_tokens = 0, prompt_tokens = 0, looked_up = 0, found = 0;
+    uint64_t steps = 0, output_tokens = 0, prompt_tokens = 0, looked_up = 0, found = 0;
     Counts first_token{}, gap{}, step{};
+    ExpertCounts experts{};
   };
-  static Sample take(const Source& source);
+  struct History {
+    std::string model;
+    std::deque<Sample> samples;  // The oldest first; at most kWindowS + 1.
+  };
+  static Sample take(const Model& model);
   static Counts counts_of(const Histogram& histogram);
   static void write_quantiles(JsonWriter& json, const Counts& from, const Counts& to);
+  static void write_experts(JsonWriter& json, const Sample& from, const Sample& to, double seconds);
+  void write_model(JsonWriter& json, const Model& model, double oldest_wait_s) const;
+  // Of the model as it was loaded last; null: there is none.
+  const History* history(const std::string& model, uint64_t steps) const;
 
-  std::string model_;           // Whose samples they are.
-  std::deque<Sample> samples_;  // The oldest first; at most kWindowS + 1.
+  std::vector<History> histories_;  // Of those that are loaded.
   std::vector<ExchangePtr> listeners_;
 };
 

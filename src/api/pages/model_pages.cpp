@@ -1,5 +1,8 @@
 #include "api/pages/model_pages.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "api/pages/adapter_pages.h"
 #include "base/json.h"
 
@@ -29,6 +32,17 @@ void write_status(JsonWriter& json, const ModelStatus& status) {
   if (status.progress >= 0) json.field("progress", status.progress);
   if (!status.failure.empty()) json.field("failed", true).field("message", status.failure);
   json.end_object();
+}
+
+// llama-server's form, of a model that is one file.
+void write_progress(JsonWriter& json, std::string_view file, int64_t done, int64_t total) {
+  json.begin_object().key(file).begin_object();
+  json.field("done", done).field("total", total).end_object().end_object();
+}
+
+int32_t percent_of(const PullStatus& pull) {
+  constexpr int64_t kAll = 100;
+  return pull.bytes > 0 ? static_cast<int32_t>(pull.bytes_done * kAll / pull.bytes) : -1;
 }
 
 void write_names(JsonWriter& json, const ModelLine& line) {
@@ -86,7 +100,7 @@ std::string model_page(const ModelLine& line, std::string_view id) {
   return body;
 }
 
-std::string models_page(std::span<const ModelLine> lines) {
+std::string models_page(std::span<const ModelLine> lines, std::span<const PullStatus> pulls) {
   std::string body;
   JsonWriter json(body);
   json.begin_object().field("object", "list").key("data").begin_array();
@@ -97,23 +111,55 @@ std::string models_page(std::span<const ModelLine> lines) {
     for (const ServedAdapter& adapter : line.config->adapters->list())
       write_adapter(json, *line.config, adapter, line.tokens_max);
   }
+  for (const PullStatus& pull : pulls) {
+    const auto is_it = [&](const ModelLine& line) { return line.status.id == pull.name; };
+    if (std::ranges::any_of(lines, is_it)) continue;
+    ModelStatus status;
+    status.id = pull.name;
+    status.state = ModelState::kDownloading;
+    status.progress = percent_of(pull);
+    write_model(json, {.status = std::move(status)}, pull.name);
+  }
   json.end_array().end_object();
   return body;
 }
 
-std::string status_event(const ModelStatus& status) {
+std::string model_event(ModelEvent event, const ModelStatus& status) {
   std::string out = "data: ";
   JsonWriter json(out);
-  json.begin_object().field("model", status.id);
-  const bool pulls = status.state == ModelState::kDownloading && status.progress >= 0;
-  json.field("event", pulls ? "download_progress" : "model_status");
-  json.key("data");
-  if (pulls) {
+  json.begin_object();
+  if (event == ModelEvent::kReread) {
+    json.field("event", "models_reload");
+  } else if (event == ModelEvent::kRemoved) {
+    json.field("model", status.id).field("event", "model_remove");
+  } else if (status.state == ModelState::kDownloading && status.progress >= 0) {
     constexpr int32_t kAll = 100;  // Per cent.
-    json.begin_object().key(status.id).begin_object();
-    json.field("done", status.progress).field("total", kAll).end_object().end_object();
+    json.field("model", status.id).field("event", "download_progress").key("data");
+    write_progress(json, status.id, status.progress, kAll);
   } else {
+    json.field("model", status.id).field("event", "model_status").key("data");
     write_status(json, status);
+  }
+  json.end_object();
+  return out + "\n\n";
+}
+
+std::string pull_event(const PullStatus& pull) {
+  std::string out = "data: ";
+  JsonWriter json(out);
+  json.begin_object().field("model", pull.name);
+  switch (pull.state) {
+    case PullStatus::State::kRuns:
+      json.field("event", "download_progress").key("data");
+      write_progress(json, pull.name, pull.bytes_done, pull.bytes);
+      break;
+    case PullStatus::State::kFinished:
+      json.field("event", "download_finished");
+      break;
+    case PullStatus::State::kFailed:
+      json.field("event", "download_failed").key("data").begin_object();
+      json.field("message", pull.failure).end_object();
+      break;
   }
   json.end_object();
   return out + "\n\n";

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/models/model_pulls.h"
 #include "api/models/model_status.h"
 #include "api/serving/api_config.h"
 
@@ -22,9 +23,13 @@ struct ModelLine {
 
 // `id`: as the request names it.
 std::string model_page(const ModelLine& line, std::string_view id);
-std::string models_page(std::span<const ModelLine> lines);
+// `pulls`: models that are here once they are fetched.
+std::string models_page(std::span<const ModelLine> lines, std::span<const PullStatus> pulls);
 
-// A model's state, as an event.
-std::string status_event(const ModelStatus& status);
+// What has come of a model, as an event: its state, that it is gone, or that the list was read
+// again.
+std::string model_event(ModelEvent event, const ModelStatus& status);
+// How far a pull is, likewise.
+std::string pull_event(const PullStatus& pull);
 
 }  // namespace weir::api::pages

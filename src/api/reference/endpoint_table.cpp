@@ -69,9 +69,10 @@ std::string name_of(const EndpointDoc& endpoint) {
   return std::string(endpoint.method) + " " + std::string(endpoint.path);
 }
 
-// The path with the example's id in it.
+// The path with the example's id in it, or its query after it.
 std::string target_of(const reference::Example& example) {
   std::string target(example.path);
+  if (example.id.starts_with('?')) return target.append(example.id);
   if (const size_t open = target.find('{'); open != std::string::npos)
     target.replace(open, target.find('}') - open + 1, example.id);
   return target;

@@ -40,6 +40,16 @@ constexpr std::string_view kModelsQuery = R"([
    "schema": {"type": "string"}}
 ])";
 
+constexpr std::string_view kReloadQuery = R"([
+  {"name": "reload", "in": "query", "description": "1: looks again which there are.",
+   "schema": {"type": "integer", "enum": [1]}}
+])";
+
+constexpr std::string_view kDeletedQuery = R"([
+  {"name": "model", "in": "query", "required": true, "description": "As the hub names it.",
+   "schema": {"type": "string"}}
+])";
+
 constexpr std::string_view kSlotsQuery = R"([
   {"name": "fail_on_no_slot", "in": "query", "description": "1: 503 while no slot is free.",
    "schema": {"type": "integer", "enum": [0, 1]}}
@@ -79,13 +89,15 @@ constexpr auto kOperations = std::to_array<Operation>({
      "CohereRerankAnswer"},
     {"POST", "/v1/score", "score", "Ranking", "ScoreRequest", "ScoreList"},
 
-    {"GET", "/v1/models", "listModels", "Models", "", "ModelList"},
+    {"GET", "/v1/models", "listModels", "Models", "", "ModelList", "", kReloadQuery},
     {"GET", "/v1/models/{id}", "getModel", "Models", "", "Model"},
     {"POST", "/v1/load_lora_adapter", "loadAdapter", "Models", "LoadAdapterRequest"},
     {"POST", "/v1/unload_lora_adapter", "unloadAdapter", "Models", "UnloadAdapterRequest"},
     {"GET", "/lora-adapters", "listAdapters", "Models", "", "AdapterList"},
     {"POST", "/lora-adapters", "setAdapterScales", "Models", "", "Success"},
     {"GET", "/models/search", "searchModels", "Models", "", "FoundModels", "", kModelsQuery},
+    {"POST", "/models", "pullModel", "Models", "PullModelRequest", "Success"},
+    {"DELETE", "/models", "deleteModel", "Models", "", "Success", "", kDeletedQuery},
     {"POST", "/models/load", "loadModel", "Models", "LoadModelRequest", "Success"},
     {"POST", "/models/unload", "unloadModel", "Models", "UnloadModelRequest", "Success"},
     {"GET", "/models/sse", "streamModelEvents", "Models"},

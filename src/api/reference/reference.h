@@ -41,7 +41,7 @@ struct Operation {
 struct Example {
   std::string_view method, path;  // Of the operation.
   std::string_view title;
-  std::string_view id = {};  // In the place of {id} in the path.
+  std::string_view id = {};  // In the place of {id} in the path; "?...": a query after it.
   std::string_view request = {};
   std::string_view answer;  // JSON; of a stream an array of its events; else a text.
 };

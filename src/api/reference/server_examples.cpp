@@ -66,6 +66,10 @@ constexpr auto kExamples = std::to_array<Example>({
   ],
   "next": null
 })"},
+    {"POST", "/models", "From the hub into the cache", "",
+     R"({"model": "mlx-community/Qwen3-8B-4bit"})", R"({"success": true})"},
+    {"DELETE", "/models", "Out of the cache again", "?model=mlx-community/Qwen3-8B-4bit", "",
+     R"({"success": true})"},
     {"POST", "/models/load", "For ten minutes after its last use", "",
      R"({"model": "weir-tiny-moe", "keep_alive": "10m"})", R"({"success": true})"},
     // Of several models.
@@ -122,14 +126,18 @@ weir_requests_running 0
 weir_requests_waiting 0)"},
     {"GET", "/dashboard", "The figures", "", "",
      R"({
-  "t": 1795369334, "uptime_s": 4021, "rss": 93454336,
+  "t": 1795369334, "uptime_s": 4021, "rss": 93454336, "limit": 8589934592,
   "models": [
     {
       "id": "weir-tiny-moe", "state": "ready", "running": 3, "waiting": 0, "oldest_wait_s": 0,
       "output_tok_s": 412.5, "prompt_tok_s": 96.1, "cached_share": 0.82, "kv_use": 0.04,
       "kv_bytes": 4194304, "weight_bytes": 17325056, "ttft_ms": [12.1, 30.4],
-      "gap_ms": [6.2, 9.8], "step_ms": [5.9, 9.1]
+      "gap_ms": [6.2, 9.8], "step_ms": [5.9, 9.1],
+      "limits": {"running": 32, "open": 128, "context": 2048}
     }
+  ],
+  "pulls": [
+    {"model": "mlx-community/Qwen3-0.6B-4bit", "bytes": 351397563, "bytes_done": 104857600}
   ],
   "http": {"open": 4, "c2xx": 212, "c4xx": 1, "c5xx": 0}
 })"},

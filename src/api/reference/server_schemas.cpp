@@ -89,6 +89,12 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "prompt_tok_s": {"type": "number"}, "cached_share": {"type": ["number", "null"]},
     "kv_use": {"type": "number"}, "kv_bytes": {"type": "integer"},
     "weight_bytes": {"type": "integer"},
+    "experts": {"type": "object", "description": "Of a model whose experts are on disk.",
+      "properties": {"hit": {"type": ["number", "null"], "description": "Found in memory, 0 to 1."},
+        "gbps": {"type": "number"}, "stall_ms_token": {"type": ["number", "null"]}}},
+    "limits": {"type": "object", "properties": {
+      "running": {"type": "integer"}, "open": {"type": "integer"},
+      "context": {"type": "integer"}}},
     "ttft_ms": {"$ref": "#/components/schemas/DashboardQuantiles"},
     "gap_ms": {"$ref": "#/components/schemas/DashboardQuantiles"},
     "step_ms": {"$ref": "#/components/schemas/DashboardQuantiles"}}})"},
@@ -96,7 +102,12 @@ constexpr auto kSchemas = std::to_array<Schema>({
     {"DashboardFigures", R"({
   "type": "object", "required": ["t", "uptime_s", "rss", "models", "http"], "properties": {
     "t": {"type": "integer"}, "uptime_s": {"type": "integer"}, "rss": {"type": "integer"},
-    "models": {"type": "array", "items": {"$ref": "#/components/schemas/DashboardModel"}},
+    "limit": {"type": "integer", "description": "What the process may have of memory, in bytes."},
+    "models": {"type": "array", "description": "Those that are loaded.",
+      "items": {"$ref": "#/components/schemas/DashboardModel"}},
+    "pulls": {"type": "array", "items": {"type": "object", "properties": {
+      "model": {"type": "string"}, "bytes": {"type": "integer"},
+      "bytes_done": {"type": "integer"}}}},
     "http": {"type": "object", "properties": {
       "open": {"type": "integer"}, "c2xx": {"type": "integer"}, "c4xx": {"type": "integer"},
       "c5xx": {"type": "integer"}}}}})"},

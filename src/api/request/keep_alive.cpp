@@ -1,5 +1,6 @@
 #include "api/request/keep_alive.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -27,6 +28,8 @@ constexpr auto kUnits = std::to_array<Unit>({{"ns", 1e-9},
                                              {"h", 3600}});
 
 constexpr double kForEver = -1;
+// A hundred years: beyond, a sum of times could overflow.
+constexpr double kSecondsMax = 100.0 * 366 * 86400;
 
 // Takes a number off the beginning; nullopt: there is none.
 std::optional<double> take_number(std::string_view& text) {
@@ -80,6 +83,10 @@ Result<double> keep_alive_of(std::string_view path, JsonValue value) {
     return out_of_range(path,
                         "expected a duration such as \"5m\" or \"-1\", found \"" + given + "\"");
   return negative && *seconds > 0 ? kForEver : *seconds;
+}
+
+int64_t whole_seconds(double seconds) {
+  return static_cast<int64_t>(std::ceil(std::min(seconds, kSecondsMax)));
 }
 
 }  // namespace weir::api

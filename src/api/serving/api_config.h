@@ -15,6 +15,7 @@
 #include "api/access/entrance.h"
 #include "api/access/keys.h"
 #include "api/request/generation_defaults.h"
+#include "api/serving/expert_counts.h"
 #include "api/serving/hub_desk.h"
 #include "api/serving/model_search.h"
 #include "api/serving/rerank_config.h"
@@ -80,11 +81,13 @@ struct ApiConfig {
   sched::EngineHandle* engine = nullptr;
   net::Loop* loop = nullptr;
   Adapters* adapters = nullptr;  // Null: the model takes none.
+  ExpertCounter experts{};       // Empty: they are in memory, or there are none.
   ModelSearcher search_models{};  // Empty: models are not searched for.
   HubDesk* hub = nullptr;         // Null: none are fetched or deleted.
 
   // --- Policy.
   int32_t parallel = 0;             // Sequences that run at once, for pages.
+  int64_t memory_limit = 0;         // Of the process, in bytes, for pages; 0: not known.
   double queue_timeout_s = 0;       // A request that has waited so long is refused; 0: never.
   double request_timeout_s = 0;     // An answer that takes so long ends with an error; 0: never.
   std::vector<KeySpec> api_keys{};  // Empty: everybody may.

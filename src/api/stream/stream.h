@@ -39,6 +39,7 @@ struct StreamHost {
   const text::Tokenizer* tokenizer = nullptr;
   sched::EngineHandle* engine = nullptr;
   ApiStats* stats = nullptr;
+  AnswerTimes times{};
   net::Loop* loop = nullptr;
   size_t pause_bytes = 64 << 10;
   std::chrono::milliseconds keep_alive{15'000};

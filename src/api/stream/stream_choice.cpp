@@ -142,12 +142,17 @@ void Stream::observe(Choice& choice, int32_t before, sched::Clock::time_point no
   const int32_t taken = choice.read - before;
   host_.stats->output_tokens.add(static_cast<uint64_t>(taken));
   if (before == 0) {
-    host_.stats->first_token.observe(seconds(request.first_token - request.arrived));
+    const double waited_s = seconds(request.first_token - request.arrived);
+    host_.stats->first_token.observe(waited_s);
+    host_.times.first_token.observe(waited_s);
     figures_.queue_s = seconds(request.started - request.arrived);
-    figures_.first_token_s = seconds(request.first_token - request.arrived);
+    figures_.first_token_s = waited_s;
   } else if (!was_paused_) {  // A client's pause is not ours.
-    for (int32_t i = 0; i < taken; ++i)
-      host_.stats->inter_token.observe(seconds(now - choice.last_token) / taken);
+    const double gap_s = seconds(now - choice.last_token) / taken;
+    for (int32_t i = 0; i < taken; ++i) {
+      host_.stats->inter_token.observe(gap_s);
+      host_.times.inter_token.observe(gap_s);
+    }
   }
   choice.last_token = now;
 }

@@ -5,7 +5,7 @@ import { messagesOf, textOf, setText } from "./chats.js";
 import { merged, requestFields } from "./parameters.js";
 import { recall } from "./memory.js";
 import { toolList, runTool } from "./tools.js";
-import { events, noteFailure, refreshServer, server, ServerError } from "./server.js";
+import { events, followModels, isLoaded, modelOf, noteFailure, refreshServer, server, ServerError } from "./server.js";
 
 // A server that says 429 or 503 is asked again so often by itself; then a person decides.
 const kRetries = 2;
@@ -46,7 +46,6 @@ export class Answer {
       if (!(await this.runCalls())) break;
       this.continues = false;
     }
-    await this.chat.flush().catch(() => {});
   }
 
   async write() {
@@ -108,7 +107,27 @@ export class Answer {
     if (facts.length > 0) last.content = `${facts.map((fact) => `- ${fact.text}`).join("\n")}\n\n${last.content}`;
   }
 
+  // What there is to say of a model that is loaded for this answer; empty: it is there.
+  get waitsForModel() {
+    const model = this.unfollow && modelOf(this.chat.record.model);
+    if (!model || isLoaded(model)) return "";
+    const { value, progress } = model.status;
+    const word = value === "downloading" ? "comes from the hub" : "is loaded";
+    return `${model.id} ${word}${progress >= 0 ? `: ${progress} %` : "\u2026"}`;
+  }
+
   async stream(body) {
+    const model = modelOf(body.model);
+    if (model && !isLoaded(model)) this.unfollow = followModels();
+    try {
+      await this.streamAtLast(body);
+    } finally {
+      this.unfollow?.();
+      this.unfollow = null;
+    }
+  }
+
+  async streamAtLast(body) {
     const { signal } = this.control;
     for (let tries = 0; ; ++tries) {
       try {
@@ -132,6 +151,8 @@ export class Answer {
 
   take(event, sentAt) {
     const { turn } = this;
+    this.unfollow?.();
+    this.unfollow = null;
     if (event.error)
       throw new ServerError(event.error.status ?? 500, event.error.message ?? "The server has failed.");
     const choice = event.choices?.[0];
@@ -171,6 +192,7 @@ export class Answer {
       chat.save(result);
       parent = result.id;
     }
+    if (this.control.signal.aborted) return false;
     this.turn = chat.add("assistant", parent, { state: "writing", model: chat.record.model });
     this.changed();
     return true;

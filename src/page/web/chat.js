@@ -23,7 +23,8 @@ import { shortNumber } from "./figures.js";
 import { chatAsMarkdown } from "./transfer.js";
 import { TurnView } from "./turn.js";
 import { askForKey } from "./unlock.js";
-import { contextOf, server, watchServer } from "./server.js";
+import { summarise } from "./summary.js";
+import { contextOf, isLoaded, modelOf, server, watchServer } from "./server.js";
 
 // Of a long chat so many turns are built; the others when they are asked for.
 const kTurnsShown = 40;
@@ -39,12 +40,17 @@ export class ChatScreen {
     this.chat = null;
     this.views = new Map();
     this.showsAll = false; // Of a long chat; else the last kTurnsShown.
-    this.list = new ChatList({ open: (id) => this.go(id), create: () => this.go(null) });
+    this.list = new ChatList({
+      open: (id) => this.go(id),
+      create: () => this.go(null),
+      stop: (id) => this.stop(id),
+    });
     this.composer = new Composer({
       send: (text, images) => this.send(text, images),
       stop: () => this.stop(),
       editLast: () => this.editLast(),
     });
+    this.title = h("h1", { class: "offscreen" });
     this.model = h("select", {
       class: "quiet",
       "aria-label": "Model",
@@ -81,6 +87,7 @@ export class ChatScreen {
       h(
         "section",
         { class: "talk", "aria-label": "Chat" },
+        this.title,
         h(
           "header",
           { class: "talk-head" },
@@ -162,9 +169,12 @@ export class ChatScreen {
         ids.map((id) => h("option", { value: id }, id || "No model yet")),
       );
       this.model.value = record.model;
-      if (this.chat.turns.size === 0) this.draw();
     }
+    if (this.chat.turns.size === 0) this.draw();
+    this.composer.model = record.model;
     this.composer.update();
+    const answer = answers.get(record.id);
+    if (answer?.waitsForModel) this.views.get(answer.turn.id)?.drawSoon();
     this.showMeter();
     this.tick();
   }
@@ -211,6 +221,9 @@ export class ChatScreen {
 
   draw() {
     const path = this.chat.path();
+    const { title } = this.chat.record;
+    this.title.textContent = title || "New chat";
+    if (this.element.isConnected) document.title = title ? `${title} \u00b7 Weir` : "Weir";
     if (path.length === 0) {
       this.views.clear();
       return replace(this.turns, this.emptyView());
@@ -243,21 +256,20 @@ export class ChatScreen {
   }
 
   emptyView() {
-    const model = server.models.find((each) => each.id === this.chat.record.model);
-    const facts =
-      model &&
-      [
-        model.meta?.n_params && `${shortNumber(model.meta.n_params)} parameters`,
-        model.max_model_len && `context of ${model.max_model_len.toLocaleString("en")} tokens`,
-      ]
-        .filter(Boolean)
-        .join(", ");
+    const model = modelOf(this.chat.record.model);
+    const none = server.state === "ready" && server.models.length === 0;
+    const facts = [
+      model?.meta?.n_params && `${shortNumber(model.meta.n_params)} parameters`,
+      model?.max_model_len && `context of ${model.max_model_len.toLocaleString("en")} tokens`,
+      model && !isLoaded(model) && (model.status.failed ? model.status.message : "The first message loads it."),
+    ].filter(Boolean);
     return h(
       "div",
       { class: "empty" },
       icon("weir"),
-      h("h1", null, this.greeting || (model ? model.id : "Weir")),
-      facts && h("p", null, facts),
+      h("h2", null, this.greeting || (model ? model.id : none ? "No model" : "Weir")),
+      facts.length > 0 && h("p", null, facts.join(", ")),
+      none && h("p", null, "This server has no model yet. ", h("a", { href: "#/models" }, "See what would run here")),
       h("p", { class: "hint" }, "What you write stays in this browser. ", h("kbd", null, "?"), " lists the keys."),
     );
   }
@@ -280,7 +292,10 @@ export class ChatScreen {
         this.go(copy.record.id);
       },
       remove: (turn) => this.remove(turn),
+      hasEarlier: (turn) => Boolean(this.chat.turns.get(turn.parent)?.parent),
       dropOldest: (turn) => this.dropOldest(turn),
+      summarise: (turn) => this.summarise(turn),
+      waitsFor: () => answers.get(this.chat.record.id)?.waitsForModel,
       unlock: askForKey,
       retryAt: () => answers.get(this.chat.record.id)?.retryAt,
       drawn: () => this.follow(),
@@ -302,7 +317,7 @@ export class ChatScreen {
         parts.push({ type: "image", blob: id, name: image.name });
       }
     } catch {
-      this.composer.text.value = text;
+      this.composer.restore(text, images);
       return notice("This browser's storage is full; the message was not sent.");
     }
     if (text) parts.push({ type: "text", text });
@@ -322,10 +337,10 @@ export class ChatScreen {
     this.begin(turn.parent);
   }
 
+  // Whoever asks for an answer while another comes wants that one instead.
   async answer(turn, continues) {
     const { chat } = this;
     const { id } = chat.record;
-    if (answers.has(id)) return;
     let spokenTo = 0;
     const answer = new Answer(chat, turn, {
       continues,
@@ -342,23 +357,37 @@ export class ChatScreen {
         spokenTo = this.speak(answer.turn, spokenTo);
       },
     });
+    const before = answers.get(id);
     answers.set(id, answer);
     turn.state = "writing";
     this.draw();
     this.composer.setBusy(true);
     this.scrollDown();
-    await chat.flush().catch(() => notice("This browser's storage is full; the chat is not kept."));
-    if (location.hash !== `#/chat/${id}` && this.chat === chat) history.replaceState(null, "", `#/chat/${id}`);
-    this.list.refresh(this.chat.record.id);
-    await answer.run();
-    answers.delete(id);
-    if (this.chat !== chat) return;
+    answer.ended = this.run(answer, before);
+    await answer.ended;
+    if (this.chat !== chat || answers.has(id)) return;
     this.speak(answer.turn, spokenTo, true);
     this.composer.setBusy(false);
     this.draw();
     this.follow();
     this.showMeter();
     this.list.refresh();
+  }
+
+  // Until the answer has ended. Nothing waits between its last change and the moment from which another may begin: what
+  // the screen shows as ended has ended.
+  async run(answer, before) {
+    const { chat } = answer;
+    const { id } = chat.record;
+    before?.stop();
+    await before?.ended;
+    const full = () => notice("This browser's storage is full; the chat is not kept.");
+    await chat.flush().catch(full);
+    if (location.hash !== `#/chat/${id}` && this.chat === chat) history.replaceState(null, "", `#/chat/${id}`);
+    this.list.refresh(this.chat.record.id);
+    await answer.run();
+    if (answers.get(id) === answer) answers.delete(id);
+    chat.flush().catch(full);
   }
 
   // Whole sentences only: single words would interrupt each other.
@@ -370,8 +399,11 @@ export class ChatScreen {
     return to;
   }
 
-  stop() {
-    answers.get(this.chat?.record.id)?.stop();
+  // Afterwards nothing more of the answer is written or kept.
+  async stop(id = this.chat?.record.id) {
+    const answer = answers.get(id);
+    answer?.stop();
+    await answer?.ended;
   }
 
   async confirmTools(chat, calls) {
@@ -424,9 +456,10 @@ export class ChatScreen {
 
   async remove(turn) {
     if (!(await confirmAction("Delete this turn?", "What follows it goes with it.", "Delete"))) return;
-    this.stop();
-    await this.chat.remove(turn);
-    this.draw();
+    const { chat } = this;
+    await this.stop();
+    await chat.remove(turn);
+    if (this.chat === chat) this.draw();
   }
 
   // The older half of what was sent is left out from now on; the chat keeps it.
@@ -442,6 +475,60 @@ export class ChatScreen {
     if (!half) return notice("There is but one question left.");
     this.chat.record.from = half.id;
     this.again(turn);
+  }
+
+  // A chat of its own that begins with what was said here, in few words, and with the question that has no answer yet.
+  summarise(turn) {
+    const { chat } = this;
+    const path = chat.path(turn.parent);
+    const question = path.findLast((each) => each.role === "user");
+    const control = new AbortController();
+    const text = h("textarea", { rows: 10, "aria-busy": "true" });
+    const state = h("p", { class: "help", role: "status" }, "The model reads the chat\u2026");
+    const begin = button("Begin the chat", () => start(), { class: "button primary", disabled: true });
+    const start = async () => {
+      dialog.close();
+      const { title, model, persona, params } = chat.record;
+      const made = Chat.create(model, persona);
+      Object.assign(made.record, { title: `${title} (2)`, params: structuredClone(params) });
+      const asked = question?.parts.filter((part) => part.type === "text").map((part) => part.text) ?? [];
+      const parts = [`What was said before, in short:\n\n${text.value}`, ...asked];
+      const first = made.add("user", null, { parts: parts.map((each) => ({ type: "text", text: each })) });
+      made.save(first);
+      try {
+        await made.flush();
+      } catch {
+        return notice("This browser's storage is full; the new chat could not be kept.");
+      }
+      await this.open(made.record.id);
+      this.begin(first.id);
+    };
+    const dialog = openDialog("A new chat with a summary", h("div", null, field("Summary", text), state), [
+      button("Cancel", () => dialog.close()),
+      begin,
+    ]);
+    dialog.addEventListener("close", () => control.abort());
+    const changed = (written) => {
+      text.value = written;
+      text.scrollTop = text.scrollHeight;
+    };
+    const { model } = chat.record;
+    summarise(path.slice(0, path.indexOf(question)), {
+      model,
+      context: contextOf(model),
+      signal: control.signal,
+      changed,
+    })
+      .then((written) => {
+        changed(written);
+        text.removeAttribute("aria-busy");
+        state.textContent = "It can be changed. The new chat begins with it, and with the last question.";
+        begin.disabled = false;
+        begin.focus();
+      })
+      .catch((error) => {
+        if (error.name !== "AbortError") state.textContent = error.message;
+      });
   }
 
   setModel(id) {
@@ -482,7 +569,10 @@ export class ChatScreen {
         "div",
         null,
         field("System prompt", system, "It comes before the persona's."),
-        parameterForm(record.params, save, { ...store.setting("params"), ...persona?.params }),
+        parameterForm(record.params, save, {
+          below: { ...store.setting("params"), ...persona?.params },
+          model: record.model,
+        }),
       ),
       [
         button("As Markdown", () =>

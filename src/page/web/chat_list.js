@@ -36,9 +36,10 @@ export function importFromFile(done) {
 }
 
 export class ChatList {
-  // `open(id)` shows a chat, `create()` begins one.
-  constructor({ open, create }) {
+  // `open(id)` shows a chat, `create()` begins one, `stop(id)` ends the answer that comes in one.
+  constructor({ open, create, stop }) {
     this.open = open;
+    this.stop = stop;
     this.current = null;
     this.words = "";
     this.search = h("input", {
@@ -119,6 +120,7 @@ export class ChatList {
       iconButton("trash", `Delete ${chat.title || "this chat"}`, async () => {
         if (!(await confirmAction("Delete this chat?", `\u201c${chat.title}\u201d is kept nowhere else.`, "Delete")))
           return;
+        await this.stop(chat.id);
         await store.removeChat(chat.id);
         if (shown) this.open(null);
         this.refresh();

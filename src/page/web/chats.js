@@ -10,6 +10,8 @@ export class Chat {
   constructor(record, turns = []) {
     this.record = record;
     this.turns = new Map(turns.map((turn) => [turn.id, turn]));
+    this.byParent = new Map();
+    for (const turn of turns) this.bind(turn);
     this.unsaved = new Map();
     this.timer = 0;
   }
@@ -27,20 +29,26 @@ export class Chat {
     return chat;
   }
 
+  bind(turn) {
+    const beside = this.byParent.get(turn.parent);
+    if (beside) beside.push(turn);
+    else this.byParent.set(turn.parent, [turn]);
+  }
+
   // From the first turn to the leaf.
   path(leaf = this.record.leaf) {
     const found = [];
-    for (let turn = this.turns.get(leaf); turn; turn = this.turns.get(turn.parent)) found.unshift(turn);
-    return found;
+    for (let turn = this.turns.get(leaf); turn; turn = this.turns.get(turn.parent)) found.push(turn);
+    return found.reverse();
   }
 
   // The turns that stand in each other's place, in the order in which they came.
   siblings(turn) {
-    return [...this.turns.values()].filter((each) => each.parent === turn.parent).sort((a, b) => a.at - b.at);
+    return this.children(turn.parent);
   }
 
   children(id) {
-    return [...this.turns.values()].filter((each) => each.parent === id).sort((a, b) => a.at - b.at);
+    return (this.byParent.get(id) ?? []).toSorted((a, b) => a.at - b.at);
   }
 
   // Shows the branch of `turn`, down to where it was left or to its youngest end.
@@ -56,6 +64,7 @@ export class Chat {
     // Turns of one millisecond keep their order.
     for (const each of this.turns.values()) if (each.at >= turn.at) turn.at = each.at + 1;
     this.turns.set(turn.id, turn);
+    this.bind(turn);
     this.record.leaf = turn.id;
     if (!this.record.title && role === "user") this.record.title = titleOf(turn);
     return turn;
@@ -69,7 +78,10 @@ export class Chat {
       for (const child of this.children(id)) walk(child.id);
     };
     walk(turn.id);
+    const beside = this.byParent.get(turn.parent);
+    beside.splice(beside.indexOf(turn), 1);
     for (const id of gone) {
+      this.byParent.delete(id);
       this.turns.delete(id);
       this.unsaved.delete(id);
     }
@@ -100,16 +112,22 @@ export class Chat {
   // Soon, and no more often than every kSaveMs.
   save(turn) {
     this.unsaved.set(turn.id, turn);
-    this.timer ||= setTimeout(() => this.flush(), kSaveMs);
+    this.timer ||= setTimeout(() => this.flush().catch(() => {}), kSaveMs);
   }
 
   async flush() {
     clearTimeout(this.timer);
     this.timer = 0;
-    const turns = [...this.unsaved.values()].map((turn) => structuredClone(turn));
+    const turns = [...this.unsaved.values()];
     this.unsaved.clear();
-    if (turns.length > 0) await store.put("turns", ...turns);
-    if (this.turns.size > 0) await this.saveRecord();
+    try {
+      if (turns.length > 0) await store.put("turns", ...turns.map((turn) => structuredClone(turn)));
+      if (this.turns.size > 0) await this.saveRecord();
+    } catch (error) {
+      // What could not be written may fit later, but for what has been removed meanwhile.
+      for (const turn of turns) if (this.turns.has(turn.id)) this.unsaved.set(turn.id, turn);
+      throw error;
+    }
   }
 
   async saveRecord() {

@@ -27,6 +27,7 @@ export class Composer {
     this.send = send;
     this.stop = stop;
     this.images = [];
+    this.model = ""; // That is asked: whether it sees.
     this.busy = false;
     this.text = h("textarea", {
       id: "message",
@@ -106,10 +107,10 @@ export class Composer {
       this.go.title = this.busy ? "Stop (Esc)" : "Send (Enter)";
     }
     this.go.disabled = !this.busy && empty;
-    const label = sees() ? "Attach images or texts" : "Attach texts; this model sees no images";
+    const label = sees(this.model) ? "Attach images or texts" : "Attach texts; this model sees no images";
     this.attach.title = label;
     this.attach.setAttribute("aria-label", label);
-    this.picker.accept = sees() ? "image/*,text/*,.md,.json,.csv,.log" : "text/*,.md,.json,.csv,.log";
+    this.picker.accept = sees(this.model) ? "image/*,text/*,.md,.json,.csv,.log" : "text/*,.md,.json,.csv,.log";
   }
 
   onKey(event, editLast) {
@@ -136,6 +137,16 @@ export class Composer {
     this.send(text, images);
   }
 
+  // What could not be sent.
+  restore(text, images) {
+    this.text.value = text;
+    this.images = images;
+    this.keepDraft();
+    this.drawAttached();
+    this.fit();
+    this.update();
+  }
+
   async onFiles(files, event) {
     if (!files || files.length === 0) return;
     event?.preventDefault();
@@ -147,7 +158,7 @@ export class Composer {
 
   async addFile(file) {
     if (file.type.startsWith("image/")) {
-      if (!sees()) return notice("This model sees no images.");
+      if (!sees(this.model)) return notice("This model sees no images.");
       if (this.images.length >= kImagesMax) return notice(`A message takes ${kImagesMax} images.`);
       const blob = await smaller(file).catch(() => null);
       if (!blob) return notice(`${file.name} is no image that this browser reads.`);

@@ -2,11 +2,12 @@
 
 import { h, button, replace } from "./dom.js";
 import { bytes, duration, rate, sparkline } from "./figures.js";
-import { ask, events, noteFailure, server } from "./server.js";
+import { ask, events, noteFailure } from "./server.js";
 import { askForKey } from "./unlock.js";
 
 const kSeconds = 300;
 const kSlotsMs = 2000;
+const kSlotsShown = 50;
 const kRetryMs = 3000;
 
 const ms = (value) =>
@@ -49,40 +50,105 @@ const kTiles = [
     lines: [(m) => m.cached_share ?? null],
     top: 1,
   },
-  { name: "Memory", unit: "of the process", text: (m, all) => bytes(all.rss), lines: [(m, all) => all.rss] },
+  {
+    name: "Memory",
+    unit: (m, all) => (all.limit ? `of ${bytes(all.limit)} that are allowed` : "of the process"),
+    text: (m, all) => bytes(all.rss),
+    lines: [(m, all) => all.rss],
+  },
+  // Of models whose experts are on disk.
+  {
+    name: "Experts found",
+    unit: "in memory",
+    text: (m) => percent(m.experts.hit),
+    lines: [(m) => m.experts?.hit ?? null],
+    top: 1,
+    shown: (m) => m.experts,
+  },
+  {
+    name: "Disk",
+    unit: (m) => `GB/s \u00b7 ${ms(m.experts?.stall_ms_token)} of waiting a token`,
+    text: (m) => m.experts.gbps.toFixed(2),
+    lines: [(m) => m.experts?.gbps ?? null],
+    shown: (m) => m.experts,
+  },
 ];
+
+const hundreds = (count) => (count > 0 ? count.toLocaleString("en") : "\u2013");
+
+function table(heads, rows) {
+  return h(
+    "div",
+    { class: "table" },
+    h(
+      "table",
+      null,
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          heads.map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        rows.map((row) =>
+          h(
+            "tr",
+            null,
+            row.map((cell) => h("td", null, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
 
 export class DashboardScreen {
   constructor() {
     this.history = [];
+    this.model = ""; // Whose figures are shown, of several.
+    this.choice = h("select", {
+      class: "quiet",
+      "aria-label": "Model",
+      hidden: true,
+      onchange: () => {
+        this.model = this.choice.value;
+        this.draw();
+      },
+    });
     this.tiles = h("div", { class: "tiles" });
+    this.models = h("section", { "aria-label": "Models", hidden: true });
+    this.pulls = h("section", { "aria-label": "Pulls", hidden: true });
     this.requests = h("div", { class: "card" });
+    this.limits = h("dl", { class: "limits muted small" });
     this.foot = h("p", { class: "muted" });
     this.trouble = h("div", { class: "trouble", role: "status", hidden: true });
     this.element = h(
       "div",
       { class: "screen" },
-      h("header", { class: "screen-head" }, h("h1", null, "Dashboard"), this.foot),
+      h("header", { class: "screen-head" }, h("h1", null, "Dashboard"), this.choice, this.foot),
       this.trouble,
       this.tiles,
+      this.limits,
+      this.models,
+      this.pulls,
       h("h2", null, "Open requests"),
       this.requests,
     );
-    this.tileParts = kTiles.map(({ name, unit }) => {
+    this.tileParts = kTiles.map(({ name }) => {
       const value = h("p", { class: "tile-value" }, "\u2013");
+      const unit = h("p", { class: "tile-unit" });
       const line = h("div", { class: "tile-line" });
-      this.tiles.append(
-        h(
-          "section",
-          { class: "tile", "aria-label": name },
-          h("h3", null, name),
-          value,
-          h("p", { class: "tile-unit" }, unit),
-          line,
-        ),
-      );
-      return { value, line };
+      const element = h("section", { class: "tile", "aria-label": name }, h("h2", null, name), value, unit, line);
+      this.tiles.append(element);
+      return { element, value, unit, line };
     });
+    this.showSlots([]);
+    this.drawTiles(null, {});
   }
 
   open() {
@@ -122,33 +188,111 @@ export class DashboardScreen {
     this.trouble.hidden = true;
     this.history.push(figures);
     if (this.history.length > kSeconds) this.history.shift();
-    kTiles.forEach(({ text, lines, top }, i) => {
-      const { value, line } = this.tileParts[i];
-      value.textContent = text(figures.models[0], figures);
+    this.draw();
+  }
+
+  draw() {
+    const figures = this.history.at(-1);
+    if (!figures) return;
+    const model = this.chosen(figures);
+    this.drawChoice(figures.models);
+    this.drawTiles(model, figures);
+    this.drawModels(figures.models);
+    this.drawPulls(figures.pulls ?? []);
+    const { http } = figures;
+    this.foot.textContent =
+      `${figures.models.length === 1 ? `${model.id} \u00b7 ` : ""}up for ${duration(figures.uptime_s)} \u00b7 ` +
+      `${http.open} connections \u00b7 answers ${http.c2xx}, refused ${http.c4xx}, failed ${http.c5xx}`;
+  }
+
+  // Of a moment: the figures of the model that is shown, if it was loaded then.
+  chosen({ models }) {
+    return models.find(({ id }) => id === this.model) ?? (this.model ? undefined : models[0]);
+  }
+
+  drawChoice(models) {
+    if (this.model && !models.some(({ id }) => id === this.model)) this.model = "";
+    const key = models.map(({ id }) => id).join("\n");
+    if (key !== this.choiceShown) {
+      this.choiceShown = key;
+      this.choice.hidden = models.length < 2;
       replace(
-        line,
+        this.choice,
+        models.map(({ id }) => h("option", { value: id }, id)),
+      );
+    }
+    if (models.length > 0) this.choice.value = this.chosen({ models }).id;
+  }
+
+  drawTiles(model, figures) {
+    kTiles.forEach(({ unit, text, lines, top, shown }, i) => {
+      const parts = this.tileParts[i];
+      parts.element.hidden = Boolean(shown) && !(model && shown(model));
+      parts.unit.textContent = typeof unit === "function" ? unit(model ?? {}, figures) : unit;
+      if (parts.element.hidden) return;
+      parts.value.textContent = model ? text(model, figures) : "\u2013";
+      replace(
+        parts.line,
         sparkline(
           lines.map((number) => this.line(number)),
           top,
         ),
       );
     });
-    const { http } = figures;
-    this.foot.textContent =
-      `${figures.models[0].id} \u00b7 up for ${duration(figures.uptime_s)} \u00b7 ${http.open} connections \u00b7 ` +
-      `answers ${http.c2xx}, refused ${http.c4xx}, failed ${http.c5xx}`;
+    const { running, open, context } = model?.limits ?? {};
+    const facts = [
+      ["At once at most", hundreds(running)],
+      ["With those that wait", hundreds(open)],
+      ["Tokens of one", hundreds(context)],
+    ];
+    this.limits.hidden = !model?.limits;
+    replace(
+      this.limits,
+      facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+    );
   }
 
   // Five minutes wide from the first second on: what was not seen is a gap at the left.
   line(number) {
-    const seen = this.history.map((each) => number(each.models[0], each));
+    const seen = this.history.map((each) => {
+      const model = this.chosen(each);
+      return model ? number(model, each) : null;
+    });
     return [...Array(kSeconds - seen.length).fill(null), ...seen];
+  }
+
+  drawModels(models) {
+    this.models.hidden = models.length < 2;
+    if (models.length < 2) return;
+    const heads = ["Model", "Running", "Waiting", "Output", "Prompts", "KV in use", "Memory"];
+    const rows = models.map((m) => [
+      m.id,
+      m.running,
+      m.waiting,
+      `${rate(m.output_tok_s)} tok/s`,
+      `${rate(m.prompt_tok_s)} tok/s`,
+      percent(m.kv_use),
+      bytes(m.weight_bytes + m.kv_bytes),
+    ]);
+    replace(this.models, h("h2", null, "Models"), h("div", { class: "card" }, table(heads, rows)));
+  }
+
+  drawPulls(pulls) {
+    this.pulls.hidden = pulls.length === 0;
+    if (pulls.length === 0) return;
+    const rows = pulls.map((pull) => [
+      pull.model,
+      pull.bytes > 0 ? `${bytes(pull.bytes_done)} of ${bytes(pull.bytes)}` : "Waiting",
+      pull.bytes > 0 ? percent(pull.bytes_done / pull.bytes) : "",
+    ]);
+    replace(this.pulls, h("h2", null, "Pulls"), h("div", { class: "card" }, table(["Model", "Here", ""], rows)));
   }
 
   async followSlots(signal) {
     while (!signal.aborted) {
       try {
-        this.showSlots(await ask("/slots", { signal }));
+        const query = this.model ? `?model=${encodeURIComponent(this.model)}` : "";
+        this.showSlots(await ask(`/slots${query}`, { signal }));
       } catch {
         /* The stream above says what is wrong. */
       }
@@ -167,36 +311,8 @@ export class DashboardScreen {
     ];
     replace(
       this.requests,
-      h(
-        "div",
-        { class: "table" },
-        h(
-          "table",
-          null,
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
-              ["State", "Prompt", "Output", "Age"].map((name) => h("th", { scope: "col" }, name)),
-            ),
-          ),
-          h(
-            "tbody",
-            null,
-            open.slice(0, 50).map((slot) =>
-              h(
-                "tr",
-                null,
-                cells(slot).map((cell) => h("td", null, cell)),
-              ),
-            ),
-          ),
-        ),
-      ),
-      open.length > 50 &&
-        h("p", { class: "muted" }, `and ${open.length - 50} more of ${server.models[0]?.id ?? "the model"}`),
+      table(["State", "Prompt", "Output", "Age"], open.slice(0, kSlotsShown).map(cells)),
+      open.length > kSlotsShown && h("p", { class: "muted" }, `and ${open.length - kSlotsShown} more`),
     );
   }
 }

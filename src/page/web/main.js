@@ -13,7 +13,8 @@ import { refreshServer, server, watchServer } from "./server.js";
 const kScreens = [
   { name: "chat", label: "Chat", make: () => new ChatScreen() },
   { name: "models", label: "Models", make: () => new ModelsScreen() },
-  { name: "dashboard", label: "Dashboard", make: () => new DashboardScreen() },
+  // Nothing in it takes the focus: it does itself, so that keys can scroll it.
+  { name: "dashboard", label: "Dashboard", make: () => new DashboardScreen(), focus: true },
   { name: "settings", label: "Settings", make: () => new SettingsScreen() },
 ];
 
@@ -76,6 +77,7 @@ function route() {
     current?.close?.();
     current = next;
     replace(main, next.element);
+    main.tabIndex = screen.focus ? 0 : -1;
     document.title = screen.name === "chat" ? "Weir" : `${screen.label} \u00b7 Weir`;
     links.forEach((link, i) =>
       kScreens[i] === screen ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"),

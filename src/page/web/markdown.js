@@ -1,8 +1,9 @@
 // Markdown as models write it, to nodes. One pass over the lines, and in a line one pass over its characters: the time
-// is linear in the text whatever it holds. HTML in the text is text. Elements made: those of kElements, with the
-// attributes class, href, rel, target, start and scope.
+// is linear in the text whatever it holds. HTML in the text is text. Elements made: some twenty of HTML, with the
+// attributes class, href, rel, target, start and scope, and those of formula.js.
 
 import { h, append, copyText } from "./dom.js";
+import { formula } from "./formula.js";
 import { paint } from "./highlight.js";
 
 // Beyond, what belongs together is shown plain: models that repeat themselves write such.
@@ -56,6 +57,41 @@ function linkNode(label, address) {
   return h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, label || url);
 }
 
+// What opens a formula, and what closes it. A dollar alone is money more often than mathematics: it opens before what
+// is no space, and closes in the same line, after what is no space and before no digit.
+const kMaths = [
+  ["$$", "$$"],
+  ["\\[", "\\]"],
+  ["\\(", "\\)"],
+  ["$", "$"],
+];
+
+// Of the dollars that might close a formula so many are looked at: more do not stand in one.
+const kDollarsMax = 4;
+
+function closesDollar(text, end) {
+  return !isSpace(text[end - 1]) && text[end - 1] !== "\\" && !/[\d$]/.test(text[end + 1] ?? "");
+}
+
+function formulaAt(text, at, none) {
+  const marks = kMaths.find(([open]) => text.startsWith(open, at));
+  if (!marks || none.has(marks[0])) return null;
+  const [open, close] = marks;
+  const from = at + open.length;
+  let end = text.indexOf(close, from);
+  if (end < 0) none.set(open, true);
+  if (open === "$") {
+    if (isSpace(text[from])) return null;
+    for (let tries = 1; end >= 0 && (end === from || !closesDollar(text, end)); ++tries)
+      end = tries < kDollarsMax ? text.indexOf("$", end + 1) : -1;
+  }
+  if (end < 0) return null;
+  const source = text.slice(from, end);
+  if (!source.trim() || (open === "$" && source.includes("\n"))) return null;
+  const display = open === "$$" || open === "\\[";
+  return { node: formula(source, text.slice(at, end + close.length), display), end: end + close.length };
+}
+
 // Runs of backticks, asterisks, underscores and tildes that may open have to find what closes them. What was looked
 // for once and not found is not looked for again: `none` says from where on there is none.
 export function inline(text, depth = 0) {
@@ -87,6 +123,15 @@ export function inline(text, depth = 0) {
   };
   for (let at = 0; at < text.length;) {
     const c = text[at];
+    if (c === "$" || (c === "\\" && (text[at + 1] === "(" || text[at + 1] === "["))) {
+      const found = formulaAt(text, at, none);
+      if (found) {
+        flush();
+        nodes.push(found.node);
+        at = found.end;
+        continue;
+      }
+    }
     if (c === "\\" && kEscapable.test(text[at + 1] ?? "")) {
       plain += text[at + 1];
       at += 2;
@@ -161,6 +206,9 @@ const kHeadingMax = 1000; // The pattern looks at each run of # to the end of th
 const kRule = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const kItem = /^( {0,64})([-*+]|\d{1,9}[.)])(\s+)(.*)$/;
 const kQuote = /^ {0,3}>\s?(.*)$/;
+// A formula with lines of its own, which may hold what elsewhere would begin a block.
+const kFormula = /^ {0,3}(\$\$|\\\[)/;
+const kFormulaLines = 64;
 const kTableRule = /^ {0,3}\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
 function codeBlock(language, code) {
@@ -314,6 +362,17 @@ function blocks(lines, depth = 0) {
       add(h("hr"), at + 1);
       continue;
     }
+    const opened = kFormula.exec(line);
+    if (opened) {
+      // To the line that closes it; one that nothing closes yet takes what a formula might.
+      const close = opened[1] === "$$" ? "$$" : "\\]";
+      const limit = Math.min(at + kFormulaLines, lines.length);
+      let end = at;
+      for (let from = opened[0].length; end < limit && lines[end].trim(); from = 0)
+        if (lines[end++].includes(close, from)) break;
+      add(h("p", null, inline(lines.slice(at, end).join("\n"))), end);
+      continue;
+    }
     if (kQuote.test(line) && depth < kDepthMax) {
       let end = at;
       const own = [];
@@ -346,6 +405,7 @@ function blocks(lines, depth = 0) {
       !kHeading.test(lines[end]) &&
       !kRule.test(lines[end]) &&
       !kQuote.test(lines[end]) &&
+      !kFormula.test(lines[end]) &&
       !/^\s{0,3}([-*+]|1[.)])\s/.test(lines[end])
     )
       ++end;

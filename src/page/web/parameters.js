@@ -2,7 +2,7 @@
 // set somewhere is sent; the server knows its own defaults.
 
 import { h, field } from "./dom.js";
-import { server } from "./server.js";
+import { defaultsOf } from "./server.js";
 
 // Names are the API's; `prop`: where /props calls the default otherwise.
 export const kParameters = [
@@ -24,8 +24,8 @@ export const kParameters = [
   { name: "seed", label: "Seed", min: 0, max: 2 ** 31 - 1, step: 1, help: "The same seed gives the same answer." },
 ];
 
-function defaultOf({ name, prop }) {
-  const value = server.props?.default_generation_settings?.params?.[prop ?? name];
+function defaultOf({ name, prop }, model) {
+  const value = defaultsOf(model)[prop ?? name];
   if (value === undefined || (name === "max_tokens" && value < 0)) return "";
   return String(Math.round(value * 1e4) / 1e4);
 }
@@ -50,8 +50,8 @@ export function requestFields(params) {
 }
 
 // Controls for `params`, which they change; `changed` is called after each change. An empty field leaves a value to
-// those below, which its placeholder shows.
-export function parameterForm(params, changed, below = {}) {
+// those below, which its placeholder shows: `below`, or else what `model` has.
+export function parameterForm(params, changed, { below = {}, model } = {}) {
   const number = (parameter) => {
     const { name, min, max, step } = parameter;
     const input = h("input", {
@@ -61,7 +61,7 @@ export function parameterForm(params, changed, below = {}) {
       step,
       inputmode: "decimal",
       value: params[name] ?? "",
-      placeholder: String(below[name] ?? defaultOf(parameter)),
+      placeholder: String(below[name] ?? defaultOf(parameter, model)),
       oninput: () => {
         const value = input.valueAsNumber;
         if (input.value === "") delete params[name];
@@ -93,7 +93,7 @@ export function parameterForm(params, changed, below = {}) {
       },
     },
     [
-      ["", "As the model has it"],
+      ["", "By default"],
       ["on", "Think first"],
       ["off", "Answer at once"],
     ].map(([value, label]) => h("option", { value }, label)),

@@ -28,7 +28,8 @@ async function errorOf(response) {
   let code = "";
   try {
     const body = await response.json();
-    message = body.error?.message ?? body.message ?? message;
+    // OpenAI's errors are objects, Ollama's texts.
+    message = body.error?.message ?? (typeof body.error === "string" ? body.error : (body.message ?? message));
     code = String(body.error?.code ?? "");
   } catch {
     /* Not JSON: the status says it. */
@@ -60,20 +61,20 @@ async function send(path, { body, signal, accept, method } = {}) {
   return response;
 }
 
-export async function ask(path, options) {
+// `empty`: the answer has no body.
+export async function ask(path, { empty = false, ...options } = {}) {
   const response = await send(path, options);
   try {
-    return await response.json();
+    return empty ? await response.text() : await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError(0, "The server's answer broke off.");
   }
 }
 
-// Yields the data of each event, parsed; ends with the stream, or at [DONE]. A stream that ends without [DONE] where
-// `needsEnd` has broken off. (EventSource could send no key.)
-export async function* events(path, { needsEnd = false, ...options } = {}) {
-  const response = await send(path, { accept: "text/event-stream", ...options });
+// The lines of an answer, as they come.
+async function* lines(path, options) {
+  const response = await send(path, options);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
@@ -85,22 +86,32 @@ export async function* events(path, { needsEnd = false, ...options } = {}) {
         if (error.name === "AbortError") throw error;
         throw new ServerError(0, "The connection broke off.");
       }
-      if (read.done) {
-        if (needsEnd) throw new ServerError(0, "The connection broke off.");
-        return;
-      }
-      const lines = (rest + read.value).split("\n");
-      rest = lines.pop();
-      for (const line of lines) {
-        if (!line.startsWith("data:")) continue;
-        const data = line.slice(5).trim();
-        if (data === "[DONE]") return;
-        yield JSON.parse(data);
-      }
+      if (read.done) break;
+      const whole = (rest + read.value).split("\n");
+      rest = whole.pop();
+      yield* whole;
     }
+    if (rest) yield rest;
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+// Yields the data of each event, parsed; ends with the stream, or at [DONE]. A stream that ends without [DONE] where
+// `needsEnd` has broken off. (EventSource could send no key.)
+export async function* events(path, { needsEnd = false, ...options } = {}) {
+  for await (const line of lines(path, { accept: "text/event-stream", ...options })) {
+    if (!line.startsWith("data:")) continue;
+    const data = line.slice(5).trim();
+    if (data === "[DONE]") return;
+    yield JSON.parse(data);
+  }
+  if (needsEnd) throw new ServerError(0, "The connection broke off.");
+}
+
+// Yields an object a line: Ollama's streams.
+export async function* objects(path, options) {
+  for await (const line of lines(path, options)) if (line.trim()) yield JSON.parse(line);
 }
 
 // What the page knows of the server: asked for again while something looks at it.
@@ -108,9 +119,13 @@ export const server = {
   state: "connecting", // Also ready, loading, draining, unreachable, locked.
   detail: "",
   models: [], // Of /v1/models.
-  props: null,
+  props: {}, // Of /props, by the model's id: of those that are loaded.
   retryAt: 0, // When it is asked again, if it is not ready.
 };
+
+// Of so many loaded models the defaults are asked for.
+const kPropsMax = 16;
+const kFollowRetryMs = 3000;
 
 const watchers = new Set();
 export function watchServer(call) {
@@ -136,9 +151,10 @@ let wait = 1;
 export async function refreshServer() {
   clearTimeout(timer);
   try {
-    const [models, props] = await Promise.all([ask("/v1/models"), ask("/props")]);
+    const models = (await ask("/v1/models")).data ?? [];
+    const props = await propsOfLoaded(models);
     wait = 1;
-    tell({ state: "ready", detail: "", models: models.data ?? [], props, retryAt: 0 });
+    tell({ state: "ready", detail: "", models, props, retryAt: 0 });
   } catch (error) {
     const state = stateOf(error);
     if (state === "locked") return tell({ state, detail: error.message, retryAt: 0 });
@@ -153,10 +169,80 @@ export function noteFailure(error) {
   if ([0, 401, 403, 503].includes(error.status)) refreshServer();
 }
 
-export function contextOf(model) {
-  return server.models.find((each) => each.id === model)?.max_model_len ?? 0;
+// A server that lists no states has its models loaded.
+export function isLoaded(model) {
+  return (model.status?.value ?? "loaded") === "loaded";
 }
 
-export function sees() {
-  return server.props?.modalities?.vision === true;
+async function propsOfLoaded(models) {
+  const loaded = models.filter(isLoaded).slice(0, kPropsMax);
+  const pages = await Promise.all(
+    loaded.map(({ id }) =>
+      ask(`/props?model=${encodeURIComponent(id)}`).catch((error) => {
+        // It may have been unloaded in between; a server that answers nothing is another matter.
+        if (error.code === "model_not_loaded" || error.status === 404) return null;
+        throw error;
+      }),
+    ),
+  );
+  return Object.fromEntries(loaded.map(({ id }, i) => [id, pages[i]]).filter(([, page]) => page));
+}
+
+export function modelOf(id) {
+  return server.models.find((each) => each.id === id);
+}
+
+export function contextOf(id) {
+  return modelOf(id)?.max_model_len ?? 0;
+}
+
+export function sees(id) {
+  return server.props[id]?.modalities?.vision === true;
+}
+
+// The value that the server takes where a request says none.
+export function defaultsOf(id) {
+  return server.props[id]?.default_generation_settings?.params ?? {};
+}
+
+// --- The states of several models, followed while something shows them.
+
+let followers = 0;
+let following = null;
+
+// What it returns ends it; all followers share one stream.
+export function followModels() {
+  if (++followers === 1) {
+    following = new AbortController();
+    follow(following.signal);
+  }
+  let over = false;
+  return () => {
+    if (over) return;
+    over = true;
+    if (--followers === 0) following.abort();
+  };
+}
+
+async function follow(signal) {
+  while (!signal.aborted) {
+    try {
+      for await (const event of events("/models/sse", { signal })) noteModel(event);
+    } catch (error) {
+      // Who may not look, or asks a server that tells no states, need not ask again.
+      if (error.name === "AbortError" || [401, 403, 404].includes(error.status)) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, kFollowRetryMs));
+  }
+}
+
+function noteModel({ model: id, event, data }) {
+  const before = modelOf(id);
+  if (!before) return;
+  const part = event === "download_progress" && data[id];
+  const status = part ? { value: "downloading", progress: Math.round((100 * part.done) / part.total) } : data;
+  const after = { ...before, status };
+  tell({ models: server.models.map((each) => (each === before ? after : each)) });
+  // What a loaded model takes, and how long its context is, only the list says.
+  if (isLoaded(before) !== isLoaded(after)) refreshServer();
 }

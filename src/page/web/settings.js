@@ -115,10 +115,14 @@ export class SettingsScreen {
       "div",
       null,
       h("p", { class: "help" }, "An empty field leaves the value to the server, whose own is shown in it."),
-      parameterForm(params, () => {
-        store.setSetting("params", params);
-        show();
-      }),
+      parameterForm(
+        params,
+        () => {
+          store.setSetting("params", params);
+          show();
+        },
+        { model: server.models[0]?.id },
+      ),
       toggle("sendReasoning", "Send earlier thoughts back to the model"),
       h(
         "div",
@@ -215,7 +219,7 @@ export class SettingsScreen {
         "details",
         { class: "fold" },
         h("summary", null, "Parameters"),
-        parameterForm(params, () => {}, store.setting("params")),
+        parameterForm(params, () => {}, { below: store.setting("params"), model: server.models[0]?.id }),
       ),
     );
     const dialog = openDialog(persona.name ? "Edit the persona" : "New persona", form, [

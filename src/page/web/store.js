@@ -102,6 +102,7 @@ const kDefaults = {
   memory: false,
   persona: "",
   thinking: "auto",
+  pulls: [], // Models whose pulls have not ended.
 };
 const settings = { ...kDefaults };
 

@@ -51,7 +51,7 @@ const kStates = {
 };
 
 export class TurnView {
-  // `actions`: {again, edit, copy, fork, remove, resume, show, dropOldest, unlock}.
+  // `actions`: ChatScreen.actions().
   constructor(turn, actions) {
     this.turn = turn;
     this.actions = actions;
@@ -110,6 +110,8 @@ export class TurnView {
 
   drawUser() {
     const text = textOf(this.turn);
+    if (this.drawn === text) return;
+    this.drawn = text;
     replace(
       this.body,
       this.turn.parts.filter((part) => part.type === "image").map(imageOf),
@@ -118,6 +120,7 @@ export class TurnView {
   }
 
   drawResult() {
+    if (this.body.firstChild) return;
     replace(
       this.body,
       h(
@@ -132,29 +135,49 @@ export class TurnView {
   drawAnswer() {
     const { turn } = this;
     const text = textOf(turn);
-    if (turn.state === "writing") {
-      if (!this.growing) {
-        this.body.replaceChildren();
-        this.growing = new GrowingMarkdown(this.body);
-      }
-      this.growing.draw(text);
-      if (!text && !turn.reasoning && !(turn.calls?.length > 0))
-        this.body.append(
-          (this.wait ??= h(
-            "p",
-            { class: "wait" },
-            h("span", { class: "offscreen" }, "Waiting for the first token"),
-            h("i"),
-            h("i"),
-            h("i"),
-          )),
-        );
+    const writing = turn.state === "writing";
+    if (writing && !this.growing) {
+      this.body.replaceChildren();
+      this.growing = new GrowingMarkdown(this.body);
+      this.drawn = "";
+    }
+    // What has been written stands as it is when the answer ends: only its last blocks are drawn once more.
+    if (this.growing) {
+      if (text !== this.drawn) this.growing.draw(text);
+      this.drawn = text;
+    } else if (text !== this.drawn) {
+      replace(this.body, markdown(text));
+      this.drawn = text;
+    }
+    if (writing) {
+      if (!text && !turn.reasoning && !(turn.calls?.length > 0)) this.body.append(this.waiting());
       else this.wait?.remove();
     } else {
       this.growing = null;
-      replace(this.body, markdown(text));
+      this.wait?.remove();
     }
+    this.drawExtra();
+  }
+
+  // Buttons and folded calls that say the same stay as they are.
+  drawExtra() {
+    const { turn } = this;
+    const counted = this.actions.retryAt?.() && Date.now();
+    const key = JSON.stringify([turn.state, turn.finish, turn.error, turn.calls, counted]);
+    if (key === this.extraShown) return;
+    this.extraShown = key;
     replace(this.extra, this.calls(), this.trouble());
+  }
+
+  // Three dots, and what the model's load says of itself.
+  waiting() {
+    this.waitText ??= h("span");
+    this.wait ??= h("p", { class: "wait" }, this.waitText, h("i"), h("i"), h("i"));
+    const load = this.actions.waitsFor?.();
+    this.waitText.className = load ? "wait-text" : "offscreen";
+    const text = load || "Waiting for the first token";
+    if (this.waitText.textContent !== text) this.waitText.textContent = text;
+    return this.wait;
   }
 
   drawReasoning() {
@@ -205,11 +228,16 @@ export class TurnView {
       ? "The answer has reached its longest length."
       : (turn.error?.message ?? `${kStates[turn.state]}.`);
     const buttons = [];
-    if (turn.error?.code === "context_length_exceeded")
-      buttons.push(button("Send without the oldest turns", () => actions.dropOldest(turn)));
+    const full = turn.error?.code === "context_length_exceeded";
+    if (full && actions.hasEarlier(turn))
+      buttons.push(
+        button("New chat with a summary", () => actions.summarise(turn)),
+        button("Send without the oldest turns", () => actions.dropOldest(turn)),
+      );
     if (turn.error?.status === 401) buttons.push(button("Enter a key", actions.unlock));
     if (textOf(turn)) buttons.push(button("Continue", () => actions.resume(turn)));
-    if (!cut && !textOf(turn)) buttons.push(button("Try again", () => actions.again(turn)));
+    // A chat that is too long is so the next time.
+    if (!cut && !full && !textOf(turn)) buttons.push(button("Try again", () => actions.again(turn)));
     const bad = turn.state === "failed" || turn.error;
     return h("div", { class: bad ? "trouble bad" : "trouble" }, h("p", null, what), buttons);
   }

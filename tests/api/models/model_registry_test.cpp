@@ -57,6 +57,10 @@ class FakeHost final : public ModelHost {
     pending_ = std::move(done);
   }
 
+  void look_again(std::function<void(Result<std::vector<KnownModel>>)> done) override {
+    looks.push_back(std::move(done));
+  }
+
   // Does what it was asked last; false: nothing.
   bool finish() {
     if (!pending_) return false;
@@ -77,6 +81,7 @@ class FakeHost final : public ModelHost {
   size_t opened = 99;
   LoadOptions last_options;
   std::vector<std::string> calls;
+  std::vector<std::function<void(Result<std::vector<KnownModel>>)>> looks;
 
  private:
   std::function<void()> pending_;
@@ -93,10 +98,11 @@ class ModelRegistryTest : public ::testing::Test {
     for (size_t i = 0; i < 4; ++i) host_.need[i] = 10;
   }
 
-  void make(std::vector<ModelRegistry::Entry> entries) {
+  void make(std::vector<KnownModel> entries) {
     registry_.emplace(
         std::move(entries), limits_, &host_,
         ModelRegistry::Hooks{.on_loaded = [this](size_t m, const auto&) { served_.insert(m); },
+                             .on_added = [this] { ++added_; },
                              .on_unloading =
                                  [this](size_t m) {
                                    if (holds_.contains(m)) return false;
@@ -141,6 +147,7 @@ class ModelRegistryTest : public ::testing::Test {
   FakeHost host_;
   ModelRegistry::Limits limits_;
   std::set<size_t> served_, holds_;
+  int added_ = 0;
   std::optional<ModelRegistry> registry_;
 };
 
@@ -401,7 +408,8 @@ TEST_F(ModelRegistryTest, UnloadEndsLoadsAndIsRefusedOfWhatIsUsed) {
 TEST_F(ModelRegistryTest, ListenersHearOfEachState) {
   make_three();
   std::vector<std::string> heard;
-  const uint64_t listener = registry_->listen([&](const ModelStatus& status) {
+  const uint64_t listener = registry_->listen([&](ModelEvent event, const ModelStatus& status) {
+    EXPECT_EQ(event, ModelEvent::kStatus);
     heard.push_back(status.id + " " + std::string(name_of(status.state)) +
                     (status.progress >= 0 ? " " + std::to_string(status.progress) : ""));
   });
@@ -414,6 +422,77 @@ TEST_F(ModelRegistryTest, ListenersHearOfEachState) {
   registry_->forget(listener);
   use("a");
   EXPECT_EQ(heard.size(), 8u);
+}
+
+TEST_F(ModelRegistryTest, WhatComesIsFoundAndWhatGoesIsFoundNoMore) {
+  make_three();
+  const auto used = ask("b");
+  host_.finish_all();
+  use("a");
+  std::vector<std::string> heard;
+  registry_->listen([&](ModelEvent event, const ModelStatus& status) {
+    if (event == ModelEvent::kRemoved) heard.push_back("removed " + status.id);
+    if (event == ModelEvent::kReread) heard.push_back("reread");
+  });
+  int reread = 0;
+  const auto count = [&](const Result<void>& done) { reread += done ? 1 : 100; };
+  registry_->reread(count);
+  registry_->reread(count);  // What it asks for may have come since the host has begun to look.
+  ASSERT_EQ(host_.looks.size(), 1u);
+  host_.looks[0](std::vector<KnownModel>{{.id = "a", .gone = true},
+                                         {.id = "b", .gone = true},
+                                         {.id = "c", .aliases = {"sea"}},
+                                         {.id = "d"}});
+  EXPECT_EQ(reread, 1);
+  ASSERT_EQ(host_.looks.size(), 2u);
+  host_.looks[1](fail(ErrorCode::kIo, "no such folder"));
+  EXPECT_EQ(reread, 101);
+  registry_->check();
+  EXPECT_EQ(heard, (std::vector<std::string>{"removed a", "removed b", "reread"}));
+  EXPECT_EQ(added_, 1);
+  EXPECT_EQ(*registry_->find("d"), 3u);
+  EXPECT_EQ(*registry_->find("sea"), 2u);
+  EXPECT_EQ(*registry_->find(""), 2u);
+  EXPECT_FALSE(registry_->find("a"));
+  EXPECT_FALSE(registry_->find("b"));
+  ASSERT_EQ(registry_->list().size(), 2u);
+  EXPECT_EQ(registry_->list()[1].number, 3u);
+  // What nobody uses has gone; what is used goes when it is not.
+  host_.finish_all();
+  EXPECT_EQ(state(0), ModelState::kUnloaded);
+  EXPECT_EQ(state(1), ModelState::kDraining);
+  used->lease = {};
+  host_.finish_all();
+  EXPECT_EQ(state(1), ModelState::kUnloaded);
+  use("d");
+  // And back again, under its number.
+  registry_->reread(count);
+  host_.looks.back()(
+      std::vector<KnownModel>{{.id = "a"}, {.id = "b", .gone = true}, {.id = "c"}, {.id = "d"}});
+  EXPECT_EQ(*registry_->find("a"), 0u);
+  use("a");
+}
+
+TEST_F(ModelRegistryTest, AModelThatGoesWhileItIsLoadedIsNotServed) {
+  make_three();
+  const auto a = ask("a");
+  const auto b = ask("b");  // It waits.
+  ASSERT_TRUE(host_.busy());
+  registry_->reread([](const auto&) {});
+  host_.looks[0](
+      std::vector<KnownModel>{{.id = "a", .gone = true}, {.id = "b", .gone = true}, {.id = "c"}});
+  for (const auto& asked : {a, b}) {
+    ASSERT_TRUE(asked->result && !*asked->result);
+    EXPECT_EQ(asked->result->error().kind, "model_not_found");
+  }
+  host_.finish_all();
+  EXPECT_TRUE(host_.loaded.empty());
+  registry_->check();
+}
+
+TEST_F(ModelRegistryTest, ANameOfAnAdapterIsItsModels) {
+  make({{.id = "a"}, {.id = "b", .adapters = {"sql"}}});
+  EXPECT_EQ(*registry_->find("sql"), 1u);
 }
 
 // Requests of all kinds, in any order, with a check after each.

@@ -135,7 +135,7 @@ std::string id_in(const std::string& body) {
 std::string target_of(const TestApi& server, const Example& example) {
   std::string target(example.path);
   const size_t open = target.find('{');
-  if (open == std::string::npos) return target;
+  if (open == std::string::npos) return target.append(example.id);
   std::string id(example.id);
   if (target.starts_with("/v1/responses/"))
     id = id_in(server.post("/v1/responses", R"({"input":"Hi","max_output_tokens":2})").body);

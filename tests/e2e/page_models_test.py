@@ -1,0 +1,157 @@
+"""The web page and its server's models, in Debian's Chromium: several that come and go, and pulls from a hub."""
+import os, random, shutil, tempfile, unittest
+
+from mock_hub import Hub
+from page_case import LAST, WRITTEN, PageCase, skip_without_browser as setUpModule
+from several_models import SeveralModels
+from weir_server import SOURCE, Server, eventually
+
+MODEL = "org/name"
+BYTES = 3_000_000
+
+
+def small_model():
+    """A model that can be pulled, and not be run."""
+    with open(f"{SOURCE}/models/weir-tiny-moe/config.json", "rb") as file:
+        config = file.read()
+    return {"config.json": config, "tokenizer.json": random.Random(1).randbytes(150_000),
+            "model.safetensors": random.Random(2).randbytes(BYTES)}
+
+
+class SeveralModelsTest(PageCase):
+    def setUp(self):
+        super().setUp()
+        self.weir = SeveralModels()
+        self.weir.__enter__()
+        self.addCleanup(self.weir.__exit__, None, None, None)
+        self.url = f"http://127.0.0.1:{self.weir.port}/"
+        self.own.append(self.url)
+
+    def choose(self, model):
+        self.browser.run(f"""(() => {{ const choice = document.querySelector('[aria-label=Model]');
+          choice.value = '{model}'; choice.dispatchEvent(new Event('change')); }})()""")
+
+    def card(self, model):
+        return f"document.querySelector('.card[aria-label={model}]')"
+
+    def test_two_models_answer_in_one_chat(self):
+        b = self.browser
+        self.open(self.url)
+        b.wait("document.querySelector('.empty')?.innerText.includes('The first message loads it.')")
+        self.choose("fast")
+        self.say("Write a word.")
+        b.wait(WRITTEN, 30)
+        first = b.run(LAST)
+        self.assertGreater(len(first), 0)
+        self.choose("exact")
+        self.say("And one more.")
+        b.wait("document.querySelectorAll('.turn.assistant').length === 2 && " + WRITTEN, 30)
+        names = b.run("[...document.querySelectorAll('.turn-name')].map((each) => each.innerText)")
+        self.assertEqual(names, ["fast", "exact"])
+        self.assertEqual(self.weir.loaded(), {"fast", "exact"})
+        # Its context is known as soon as it is loaded.
+        b.wait("document.querySelector('.context:not([hidden])')?.innerText.includes(' of ')")
+        b.run("location.reload()")
+        b.wait("document.querySelectorAll('.turn.assistant').length === 2")
+        self.assertEqual(b.run("document.querySelector('[aria-label=Model]').value"), "exact")
+
+    def test_models_are_loaded_pinned_and_unloaded(self):
+        b = self.browser
+        self.open(self.url)
+        b.run("location.hash = '#/models'")
+        b.wait(f"{self.card('wide')}?.innerText.includes('Not loaded')")
+        self.click("Load wide")
+        b.wait(f"{self.card('wide')}.innerText.includes('Loaded')", 30)
+        self.assertEqual(self.weir.loaded(), {"wide"})
+        # What was under the pointer or the keyboard has gone; the next button has the focus.
+        self.click("Pin wide")
+        b.wait(f"{self.card('wide')}.innerText.includes('Pinned')")
+        # Another changes it, and the page hears of it.
+        self.weir.post("/models/load", {"model": "fast"})
+        b.wait(f"{self.card('fast')}.innerText.includes('Loaded')")
+        b.wait("document.querySelector('.legend')")
+        self.click("Unload wide")
+        b.wait(f"{self.card('wide')}.innerText.includes('Not loaded')")
+        self.assertEqual(self.weir.loaded(), {"fast"})
+
+
+class PullTest(PageCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp(prefix="weir_page_pull_")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.hub = Hub()
+        self.hub.__enter__()
+        self.addCleanup(self.hub.__exit__)
+        self.hub.add(MODEL, small_model())
+        self.weir = Server("--disk-reserve", "100M", environment=self.hub.environment(f"{self.folder}/hub"))
+        self.weir.__enter__()
+        self.addCleanup(self.weir.__exit__, None, None, None)
+        self.own.append(f"http://127.0.0.1:{self.weir.port}/")
+        self.open(self.own[-1])
+
+    def blobs(self):
+        folder = f"{self.folder}/hub/models--org--name/blobs"
+        return os.listdir(folder) if os.path.isdir(folder) else []
+
+    def begin(self):
+        """A pull that is slow enough to be looked at."""
+        b = self.browser
+        self.hub.rate = 600_000
+        b.run("location.hash = '#/models'")
+        b.wait("document.querySelector('#only-fitting')?.checkVisibility()")
+        b.run("document.querySelector('#only-fitting').click(); document.querySelector('#model-search').focus()")
+        b.type("name")
+        b.press("Enter")
+        self.click(f"Pull {MODEL}")
+        self.click("Pull", "document.querySelector('dialog')")
+        b.wait("document.querySelector('.pull meter')?.value > 0.1", 20)
+
+    def test_a_pull_shows_how_far_it_is_and_can_be_paused_over_a_reload(self):
+        b = self.browser
+        self.begin()
+        self.assertRegex(b.run("document.querySelector('.pull').innerText"), r"of 3\.\d+ MiB, \d+ %")
+        b.wait("/[KM]iB\\/s, .* left/.test(document.querySelector('.pull').innerText)")
+        self.click(f"Pause the pull of {MODEL}")
+        b.wait("document.querySelector('.pull').innerText.includes('Paused')")
+        eventually(lambda: b"pull ends" in self.weir.logged().encode(), what="the server has ended the pull")
+        self.assertNotIn("it is here", self.weir.logged())
+        shown = b.run("document.querySelector('.pull meter').value")
+        b.run("location.reload()")
+        b.wait("document.querySelector('.pull')?.innerText.includes('Paused')")
+        self.assertAlmostEqual(b.run("document.querySelector('.pull meter').value"), shown, delta=0.01)
+        self.hub.rate = 0
+        before = sum(end - begin for begin, end in self.hub.sent("model.safetensors"))
+        self.click(f"Resume the pull of {MODEL}")
+        b.wait("!document.querySelector('.pull')", 20)
+        b.wait("document.querySelector('#notice').innerText === 'org/name is here.'")
+        self.assertIn("it is here", self.weir.logged())
+        after = sum(end - begin for begin, end in self.hub.sent("model.safetensors"))
+        self.assertLess(after - before, BYTES, "the pull goes on where it was")
+        b.run("location.reload()")
+        b.wait("document.querySelector('.card.model')")
+        self.assertFalse(b.run("document.querySelector('.pull') !== null"))
+
+    def test_a_cancelled_pull_leaves_nothing(self):
+        b = self.browser
+        self.begin()
+        self.assertNotEqual(self.blobs(), [])
+        self.click(f"Cancel the pull of {MODEL}")
+        self.click("Cancel the pull", "document.querySelector('dialog')")
+        b.wait("!document.querySelector('.pull')")
+        eventually(lambda: self.blobs() == [], what="the files are deleted")
+
+    def test_what_a_pull_fails_of_is_said_and_it_can_be_tried_again(self):
+        b = self.browser
+        self.hub.fault("/api/models/org/name", "status", times=99, code=404)
+        self.module("pulls.js", f"it.startPull('{MODEL}');")
+        b.run("location.hash = '#/models'")
+        b.wait("document.querySelector('.pull .bad')?.innerText.includes('org/name')", 20)
+        self.hub.forget()
+        self.click(f"Resume the pull of {MODEL}")
+        b.wait("!document.querySelector('.pull')", 20)
+        self.assertIn("it is here", self.weir.logged())
+
+
+if __name__ == "__main__":
+    unittest.main()
