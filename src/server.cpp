@@ -158,6 +158,7 @@ class Server {
   std::unique_ptr<api::Adapters> adapters_;  // Null: the model takes none.
   std::unique_ptr<model::Model> model_;
   std::unique_ptr<exec::Executor> executor_;
+  DraftSources drafts_;
   std::unique_ptr<sched::Engine> engine_;
   MemoryPlan plan_;
   std::optional<Error> failure_;
@@ -381,9 +382,10 @@ Result<void> Server::load(ThreadTeam& team) {
   plan_ = std::move(loaded->plan);
   model_ = std::move(loaded->model);
   executor_ = std::move(loaded->executor);
+  drafts_ = std::move(loaded->drafts);
   WEIR_ASSIGN(adapters_, load_adapters(options_, *model_, plan_));
 
-  sched::EngineOptions engine_options = plan_engine(options_, plan_);
+  sched::EngineOptions engine_options = plan_engine(options_, plan_, drafts_, *model_);
   engine_options.on_rest = [this, &team] {
     team.run([](int) { purge_allocator(); });
     loop_.post([this] { release_freed(); });

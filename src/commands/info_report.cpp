@@ -6,6 +6,7 @@
 #include "base/byte_size.h"
 #include "base/json.h"
 #include "fit/fit_json.h"
+#include "program/draft_sources.h"
 #include "program/expert_streaming.h"
 
 namespace weir {
@@ -110,6 +111,7 @@ Result<void> print_info_text(const ModelReport& r) {
     print_plan(*r.plan);
     WEIR_TRY(print_experts(r.model, *r.plan));
     print_limits(*r.plan);
+    std::printf("speculation: %s\n", describe_drafts(r.options).c_str());
   }
   std::printf("%s\n", fit::describe(r.assessment.fit).c_str());
   if (r.assessment.speed)
@@ -136,6 +138,7 @@ void print_info_json(const ModelReport& r) {
   w.field("macs", r.model.token_work().macs).end_object();
   w.key("footprint");
   fit::write_json(w, r.footprint);
+  w.field("speculation", describe_drafts(r.options));
   w.key("plan");
   if (r.plan)
     write_plan(w, *r.plan);

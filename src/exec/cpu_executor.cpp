@@ -17,6 +17,7 @@ CpuExecutor::CpuExecutor(model::Model& model, const kernels::Ops& ops, ThreadTea
 ExecutorFacts CpuExecutor::facts() const {
   return {.spec = &model_.spec(),
           .rows_max = model_.options().rows_max,
+          .draft_rows_max = model_.options().draft_rows_max,
           .slab_rows = model_.slab_rows(),
           .context_max = model_.context_max(),
           .prompts_differ_from = model_.prompts_differ_from(),
@@ -126,8 +127,10 @@ void CpuExecutor::choose(const Choose& job, const model::Wanted& wanted, model::
     results.continuations[at] = token.continuation;
     results.forced_counts[at] = static_cast<int32_t>(token.forced.size());
     std::ranges::copy(token.forced, results.forced(row).begin());
-    const bool right = i + 1 < rows.count && token.continuation == sample::Continuation::kOpen &&
-                       batch.tokens[at + 1] == token.chosen.token;
+    const bool goes_on = token.continuation == sample::Continuation::kOpen &&
+                         !job.sampler->stops(token.chosen.token);
+    const bool right =
+        goes_on && i + 1 < rows.count && batch.tokens[at + 1] == token.chosen.token;
     if (right) continue;
     results.taken[static_cast<size_t>(wanted.row_begin)] = {.token = token.chosen.token,
                                                             .drafts = i};

@@ -34,6 +34,7 @@ using model::Lane;
 struct ExecutorFacts {
   const model::ModelSpec* spec = nullptr;
   int32_t rows_max = 0;                        // Of a batch in Lane::kStep,
+  int32_t draft_rows_max = 0;                  // of drafts in it, where there are states,
   int32_t slab_rows = 0;                       // and in Lane::kSlab; 0: there is no such lane.
   int32_t context_max = 0;                     // Positions of a sequence.
   std::optional<int32_t> prompts_differ_from;  // model::Model::prompts_differ_from().

@@ -87,6 +87,7 @@ struct LocalHost::Parts {
   std::unique_ptr<TextParts> text;
   std::unique_ptr<api::Adapters> adapters;
   std::unique_ptr<exec::Executor> executor;
+  DraftSources drafts;
   std::unique_ptr<sched::EngineHandle> handle;
   std::unique_ptr<sched::Engine> engine;
   std::optional<WeightWatch> watch;  // The loop's.
@@ -331,7 +332,8 @@ Result<std::shared_ptr<api::HostedModel>> LocalHost::load_model(Task& task, int6
   WEIR_TRY(open_experts(*parts.model, options, parts.plan.expert_bytes,
                         sched::sequences_max(options.queue, parts.plan.parallel)));
   WEIR_ASSIGN(kv::MemoryLayout layout,
-              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_type));
+              kv::MemoryLayout::make(parts.model->memory_needs(), parts.choice.kv_type,
+                                     parts.model->options().tape_tokens));
   WEIR_TRY(take_kv(*parts.executor, std::move(layout), parts.plan));
   if (stopped(task.model)) return fail(ErrorCode::kCancelled, "the load was stopped");
   make_engine(parts, options);
@@ -377,7 +379,9 @@ Result<void> LocalHost::place_weights(Task& task) {
 }
 
 void LocalHost::make_engine(Parts& parts, const Options& options) {
-  sched::EngineOptions engine = plan_engine(options, parts.plan);
+  parts.drafts =
+      make_draft_sources(options, sched::sequences_max(options.queue, parts.plan.parallel));
+  sched::EngineOptions engine = plan_engine(options, parts.plan, parts.drafts, *parts.model);
   engine.on_rest = [this] {
     parts_.team.run([](int) { purge_allocator(); });
     parts_.loop.post(purge_allocator);

@@ -39,6 +39,12 @@ class KvCache final : public PageMemory {
     const Run& states = states_[static_cast<size_t>(layer)];
     return states.base + slot * states.bytes;
   }
+  // What a token has left on the tape of that state, [StateNeed::tape_bytes], at a cache line.
+  // REQUIRES: token < tape_tokens().
+  uint8_t* tape(int32_t layer, int32_t slot, int32_t token) const {
+    return state(layer, slot + 1) - (tape_tokens() - token) * layout_.tape_bytes(layer);
+  }
+  int32_t tape_tokens() const override { return layout_.tape_tokens(); }
   kernels::FloatType type() const override { return layout_.type(); }
   int64_t bytes() const override { return static_cast<int64_t>(memory_.bytes()); }
   int32_t page_count(int32_t group) const override;

@@ -18,11 +18,13 @@ constexpr int64_t kLineBytes = 64;
 // keep all that they need for their end.
 constexpr int32_t kCachedDivisor = 8;
 
+int64_t whole_lines(int64_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
+
 // A head's K, [k_dim][page_keys], and V, [page_keys][v_dim], unless that is in K; in whole lines.
 int64_t head_bytes(const PagedNeed& need, kernels::FloatType type) {
   const int64_t values = need.values_in_keys ? 0 : need.v_dim;
   const int64_t bytes = (need.k_dim + values) * need.page_keys() * element_bytes(type);
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  return whole_lines(bytes);
 }
 
 bool sensible(const PagedNeed& need) {
@@ -49,11 +51,13 @@ std::vector<int32_t> windows_of(const std::vector<MemoryNeed>& needs) {
 
 }  // namespace
 
-Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, kernels::FloatType type) {
+Result<MemoryLayout> MemoryLayout::make(std::vector<MemoryNeed> needs, kernels::FloatType type,
+                                        int32_t tape_tokens) {
   if (type != kernels::FloatType::kF16 && type != kernels::FloatType::kF32)
     return fail(ErrorCode::kConfig, "KV cache: expected type f16 or f32");
   MemoryLayout layout;
   layout.type_ = type;
+  layout.tape_tokens_ = tape_tokens;
   layout.groups_.push_back({});
   for (const int32_t window : windows_of(needs)) layout.groups_.push_back({.window = window});
   for (size_t i = 0; i < needs.size(); ++i) {
@@ -98,7 +102,12 @@ kernels::KvPages MemoryLayout::pages_of(int32_t layer) const {
 
 int64_t MemoryLayout::state_bytes(int32_t layer) const {
   const auto* state = std::get_if<StateNeed>(&needs_[static_cast<size_t>(layer)]);
-  return state == nullptr ? 0 : (state->bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  return state == nullptr ? 0 : whole_lines(state->bytes) + tape_tokens_ * tape_bytes(layer);
+}
+
+int64_t MemoryLayout::tape_bytes(int32_t layer) const {
+  const auto* state = std::get_if<StateNeed>(&needs_[static_cast<size_t>(layer)]);
+  return state == nullptr ? 0 : whole_lines(state->tape_bytes);
 }
 
 int64_t MemoryLayout::state_bytes() const {

@@ -45,8 +45,10 @@ class MemoryLayout {
     int64_t page_bytes = 0;  // One page, in all layers of the group.
   };
 
-  // An error names the layer whose need is none.
-  static Result<MemoryLayout> make(std::vector<MemoryNeed> needs, kernels::FloatType type);
+  // An error names the layer whose need is none. `tape_tokens`: for how many tokens each state has
+  // a tape.
+  static Result<MemoryLayout> make(std::vector<MemoryNeed> needs, kernels::FloatType type,
+                                   int32_t tape_tokens = 0);
 
   std::span<const Group> groups() const { return groups_; }
   int32_t layer_count() const { return static_cast<int32_t>(needs_.size()); }
@@ -56,6 +58,9 @@ class MemoryLayout {
   // What a sequence's slot takes in this layer, in whole cache lines, and in all layers; 0: none.
   int64_t state_bytes(int32_t layer) const;
   int64_t state_bytes() const;
+  // The tape is the end of it: so many tokens, each in whole cache lines.
+  int32_t tape_tokens() const { return tape_tokens_; }
+  int64_t tape_bytes(int32_t layer) const;  // Of one token.
   kernels::FloatType type() const { return type_; }
 
  private:
@@ -63,6 +68,7 @@ class MemoryLayout {
   std::vector<int32_t> group_of_;
   std::vector<Group> groups_;
   kernels::FloatType type_ = kernels::FloatType::kF16;
+  int32_t tape_tokens_ = 0;
 };
 
 // The first block that positions from `next` on can see.

@@ -33,8 +33,11 @@ struct PagedNeed {
 
 // A state of fixed size for each running sequence, which its tokens change one after another. What
 // it was before a token is lost, unless a checkpoint was left there (kv/checkpoints.h).
+// Tokens that may turn out wrong do not change it: what they bring is kept on a tape, and the state
+// takes it with the next tokens, if they were right.
 struct StateNeed {
   int64_t bytes = 0;
+  int64_t tape_bytes = 0;  // What one token brings.
 
   bool operator==(const StateNeed&) const = default;
 };

@@ -25,6 +25,8 @@ class PageMemory {
   virtual std::span<const PageGroup> groups() const = 0;
   // None: no layer has a state.
   virtual const StateSlots& state_slots() const = 0;
+  // How many tokens that may be wrong a state goes back behind (StateNeed).
+  virtual int32_t tape_tokens() const = 0;
   virtual kernels::FloatType type() const = 0;
   virtual int64_t bytes() const = 0;
 

@@ -41,6 +41,11 @@ struct BatchSlice {
   // it may have.
   int32_t first_position = 0;
   int32_t after = -1;
+  // Its last rows are drafts: states do not take them, they leave what they bring on their tapes
+  // (kv::StateNeed). `replays`: drafts of an earlier slice that were right, and which states take
+  // from there before the first row; where `after` >= 0 they are as many as were taken there.
+  int32_t drafts = 0;
+  int32_t replays = 0;
   // Tokens from here on were generated. Length-dependent rope (decision 20) takes
   // max(prompt_length, p + 1) as the length at p.
   int32_t prompt_length = 0;
@@ -113,6 +118,16 @@ struct Batch {
   // Where a slice's first token stands. Not before the step before has ended.
   int32_t first(const BatchSlice& slice) const {
     return slice.first_position + drafts_before(slice);
+  }
+  int32_t replays_of(const BatchSlice& slice) const {
+    return slice.after < 0 ? slice.replays : before[slice.after].drafts;
+  }
+  // Of all slices before it together.
+  int32_t replays_before(const BatchSlice& slice) const {
+    int32_t replays = 0;
+    for (const BatchSlice* other = slices.data(); other != &slice; ++other)
+      replays += replays_of(*other);
+    return replays;
   }
   // The vector that a row begins with; null: its token's embedding.
   const float* vector_of(int32_t row, int32_t width) const {

@@ -1,5 +1,6 @@
 #include "model/batch_builder.h"
 
+#include <algorithm>
 #include <span>
 
 #include "base/check.h"
@@ -63,6 +64,30 @@ int32_t BatchBuilder::want(Wanted::Kind kind, int32_t first, int32_t rows) {
 }
 
 int32_t BatchBuilder::want_next() { return want(Wanted::kNext, slices_.back().rows - 1, 1); }
+
+void BatchBuilder::cut(std::span<const int32_t> rows_of_slices) {
+  CHECK(rows_of_slices.size() == slices_.size());
+  CHECK(vectors_.empty() && rope_positions_.empty());
+  int32_t row = 0;
+  auto wanted = wanted_.begin();
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    BatchSlice& slice = slices_[i];
+    const int32_t moved = slice.row_begin - row, left = slice.rows - rows_of_slices[i];
+    CHECK(left > 0 && left <= slice.rows);
+    std::copy_n(tokens_.begin() + slice.row_begin, left, tokens_.begin() + row);
+    for (; wanted != wanted_.end() && wanted->slice == static_cast<int32_t>(i); ++wanted) {
+      wanted->row_begin -= moved;
+      wanted->rows = std::min(wanted->rows, row + left - wanted->row_begin);
+      CHECK(wanted->rows > 0);
+      if (wanted->kind == Wanted::kVerify && wanted->rows == 1) wanted->kind = Wanted::kNext;
+    }
+    slice.row_begin = row;
+    slice.rows = left;
+    slice.drafts = std::max(slice.drafts - rows_of_slices[i], 0);
+    row += left;
+  }
+  tokens_.resize(static_cast<size_t>(row));
+}
 
 Batch BatchBuilder::batch(const Taken* before) const {
   CHECK(features_.empty() || features_.size() == tokens_.size());

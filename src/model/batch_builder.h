@@ -52,6 +52,10 @@ class BatchBuilder {
   int32_t token(int32_t row) const { return tokens_[static_cast<size_t>(row)]; }
   // A row whose token was not known when it was added.
   void set_token(int32_t row, int32_t id) { tokens_[static_cast<size_t>(row)] = id; }
+  // Of each slice so many of its last rows go, never all of them, and what was wanted of those; an
+  // entry of one row that is left is wanted as kNext. REQUIRES: those rows have ids, and neither
+  // vectors nor angles of their own.
+  void cut(std::span<const int32_t> rows_of_slices);
   // Every slice stands `tokens` further on: for the same rows, a step later.
   void move_on(int32_t tokens) {
     for (BatchSlice& slice : slices_) slice.first_position += tokens;

@@ -131,6 +131,10 @@ Result<void> Decoder::check_mapped() const {
 Result<void> Decoder::make_workspace(int members) {
   WorkspaceSizes sizes;
   sizes.rows = options_.rows_max;
+  const bool states = std::ranges::any_of(memory_needs(), [](const kv::MemoryNeed& need) {
+    return std::holds_alternative<kv::StateNeed>(need);
+  });
+  sizes.replay_rows = states ? options_.draft_rows_max : 0;
   sizes.members = members;
   sizes.hidden = spec_.hidden_size;
   sizes.logit_rows = std::min(options_.rows_max, kLogitRowsMax);
@@ -143,6 +147,7 @@ Result<void> Decoder::make_workspace(int members) {
   WEIR_ASSIGN(workspace_, Workspace::create(sizes, scratch_));
   if (streamed_ == nullptr || options_.slab_rows == 0) return {};
   sizes.rows = options_.slab_rows;
+  sizes.replay_rows = 0;  // No slab has drafts.
   sizes.logit_rows = std::min(options_.slab_rows, kLogitRowsMax);
   WEIR_ASSIGN(slab_, Workspace::create(sizes, scratch_));
   return {};

@@ -55,6 +55,9 @@ struct DraftOptions {
 struct ModelOptions {
   Compute compute = Compute::kFast;
   int32_t rows_max = 512;   // Tokens of one batch.
+  // Where layers have states (kv::StateNeed): drafts of one batch, or replayed in one, and those of
+  // one slice; 0: none.
+  int32_t draft_rows_max = 0, tape_tokens = 0;
   int32_t context_max = 0;  // Positions; 0: the model's max_position_embeddings.
   // Experts stay in the checkpoint until they are needed: open_experts() comes before forward().
   bool stream_experts = false;

@@ -72,13 +72,15 @@ void cut(const WorkspaceSizes& s, Cutter& c, Workspace& w) {
 Result<std::unique_ptr<Workspace>> Workspace::create(const WorkspaceSizes& sizes,
                                                      const ScratchPlan& plan) {
   auto workspace = std::make_unique<Workspace>();
-  workspace->layout = plan.lay_out(sizes.rows, sizes.members);
+  const int32_t rows = sizes.rows + sizes.replay_rows;
+  workspace->layout = plan.lay_out(rows, sizes.members);
+  workspace->replay_begin = sizes.rows;
   Cutter measure(nullptr);
   cut(sizes, measure, *workspace);
   WEIR_ASSIGN(workspace->memory, HugeBuffer::allocate(static_cast<size_t>(measure.bytes())));
   Cutter cutter(workspace->memory.data());
   cut(sizes, cutter, *workspace);
-  workspace->forms = plan.place_forms(workspace->layout, workspace->scratch_memory, sizes.rows);
+  workspace->forms = plan.place_forms(workspace->layout, workspace->scratch_memory, rows);
   return workspace;
 }
 

@@ -21,6 +21,7 @@ namespace weir::model {
 
 struct WorkspaceSizes {
   int32_t rows = 0;
+  int32_t replay_rows = 0;  // After those in the buffers of sublayers.
   int32_t members = 0;
   int32_t hidden = 0;
   int32_t input_width = 0;  // Of sublayers' inputs; 0: hidden.
@@ -57,6 +58,10 @@ struct Workspace {
   // Its memory goes back to the system until it is next used; what is in it is lost.
   void give_back() { memory.give_back(0, memory.bytes()); }
   int64_t bytes() const { return static_cast<int64_t>(memory.bytes()); }
+
+  // Where states take what earlier drafts have brought: rows from this one on, in the buffers that
+  // sublayers have asked for, beyond those of any batch.
+  int32_t replay_begin = 0;
 
   RowGroups groups;
   AdaptedRows adapted;

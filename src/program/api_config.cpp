@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "program/commit.h"
+#include "program/draft_sources.h"
 #include "program/model_facts.h"
 #include "ssd/expert_store.h"
 
@@ -93,6 +94,7 @@ api::ApiConfig api_config(const Options& options, const ModelChoice& choice,
   set_names(config, options, choice.model_card.files);
   set_text(config, text);
   set_thinking(config, options);
+  config.drafts_copies = drafts_copies(options);
   set_policy(config, options);
   set_memory(config, plan);
   config.automata_bytes_max = static_cast<size_t>(plan.automata_bytes);

@@ -41,7 +41,8 @@ kv::PageKeeper::Times keep_times(const Options& options) {
 Result<ModelFootprint> footprint(const model::Model& model, kernels::FloatType kv_type) {
   const model::ModelMemory memory = model.memory();
   const ssd::ExpertCatalogue* experts = model.expert_catalogue();
-  WEIR_ASSIGN(const kv::MemoryLayout layout, kv::MemoryLayout::make(model.memory_needs(), kv_type));
+  WEIR_ASSIGN(const kv::MemoryLayout layout, kv::MemoryLayout::make(model.memory_needs(), kv_type,
+                                                                  model.options().tape_tokens));
   return ModelFootprint{
       .packed_weights = memory.packed_weights,
       .mapped_weights = memory.mapped_weights,
@@ -72,12 +73,16 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
   WEIR_TRY(open_experts(*loaded.model, options, loaded.plan.expert_bytes,
                         sched::sequences_max(options.queue, loaded.plan.parallel)));
   WEIR_ASSIGN(kv::MemoryLayout layout,
-              kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_type));
+              kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_type,
+                                     loaded.model->options().tape_tokens));
   WEIR_TRY(take_kv(*loaded.executor, std::move(layout), loaded.plan));
+  loaded.drafts =
+      make_draft_sources(options, sched::sequences_max(options.queue, loaded.plan.parallel));
   return loaded;
 }
 
-sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan) {
+sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
+                                 const DraftSources& drafts, const model::Model& model) {
   sched::EngineOptions engine;
   engine.step_tokens_max = options.prefill_size;
   engine.step_seconds_max = options.max_step_ms.value_or(0) / 1000;
@@ -87,6 +92,7 @@ sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan)
   engine.adapters_max = options.max_loras;
   engine.prefix_cache = options.prefix_cache;
   engine.keep = keep_times(options);
+  engine.speculation = drafts.for_engine(options, model);
   return engine;
 }
 

@@ -8,6 +8,7 @@
 #include "base/thread_team.h"
 #include "exec/executor.h"
 #include "model/model.h"
+#include "program/draft_sources.h"
 #include "program/memory_plan.h"
 #include "program/model_choice.h"
 #include "program/options.h"
@@ -19,6 +20,7 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<exec::Executor> executor;  // Of the model: it goes first.
   MemoryPlan plan;
+  DraftSources drafts;
 };
 
 // What a model takes, part by part: with all that load_model() makes of it. It is bound; its
@@ -30,6 +32,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
                                const MemoryLimit& limit, ThreadTeam& team);
 
 // What the engine is told of the options and the plan; its callbacks are the caller's.
-sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan);
+sched::EngineOptions plan_engine(const Options& options, const MemoryPlan& plan,
+                                 const DraftSources& drafts, const model::Model& model);
 
 }  // namespace weir

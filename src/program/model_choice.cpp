@@ -30,6 +30,8 @@ Result<ModelChoice> choose_model(const Options& options, card::ModelCard model_c
 model::ModelOptions model_options(const Options& options, const ModelChoice& choice) {
   return {.compute = choice.compute,
           .rows_max = options.prefill_size,
+          .draft_rows_max = options.speculative == Speculative::kOff ? 0 : kStateDraftsMax,
+          .tape_tokens = options.speculative == Speculative::kOff ? 0 : options.num_draft_tokens,
           .context_max = options.ctx_size,
           .stream_experts = options.stream_experts,
           .quantise_bits = options.quantize,

@@ -62,6 +62,10 @@ constexpr std::array kSortWords = {SortWord{"downloads", "downloads"}, SortWord{
                                    SortWord{"createdAt", "createdAt"},
                                    SortWord{"trendingScore", "trendingScore"}};
 
+constexpr std::array kSpeculativeWords = {Word<Speculative>{"auto", Speculative::kAuto},
+                                          Word<Speculative>{"off", Speculative::kOff},
+                                          Word<Speculative>{"ngram", Speculative::kNgram}};
+
 template <auto kField, const auto& kWords>
 bool choose(Options& options, std::string_view word) {
   for (const auto& each : kWords) {
@@ -191,6 +195,16 @@ const std::array kRows = {
         "How long a request waits for its model; then 503", "300"},
     Row{"load-stay", "SECONDS", &Options::load_stay, kServeOnly, "Several models",
         "How long a model that was just loaded stays, whatever other is wanted", "10"},
+
+    Row{"speculative", "auto|off|ngram", Choice{choose<&Options::speculative, kSpeculativeWords>},
+        kPlanning, "Speculation",
+        "Which drafts of answers a step computes with them, to take those that are right: more "
+        "tokens a second and the same answers, to the bit (docs/speculation.md). ngram: copies of "
+        "the prompt, the answer and a request's prediction; auto: all that the model has, as many "
+        "as pay",
+        "auto"},
+    Row{"num-draft-tokens", "N", &Options::num_draft_tokens, kPlanning, "Speculation",
+        "Most drafts of a sequence in a step, 1 to 15", "7"},
 
     Row{"stream-experts", "", Switch{&Options::stream_experts}, kEvery, "Experts from disk",
         "Read a mixture-of-experts model's experts from disk as they are needed: for models larger "
@@ -490,6 +504,9 @@ std::string help_text(const CommandRow& command) {
 }
 
 std::string_view word_of(model::Compute compute) { return word_for(kComputeWords, compute); }
+std::string_view word_of(Speculative speculative) {
+  return word_for(kSpeculativeWords, speculative);
+}
 std::string_view word_of(ssd::PrefetchMode mode) { return word_for(kPrefetchWords, mode); }
 
 std::span<const Row> option_rows() { return kRows; }

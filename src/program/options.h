@@ -130,6 +130,22 @@ struct AdapterOptions {
   }
 };
 
+// Which drafts steps have.
+enum class Speculative : uint8_t {
+  kAuto,   // What there is.
+  kOff,
+  kNgram,  // Copies of texts alone.
+};
+
+// Where layers have states, all sequences together have so many drafts in a step at most: rows of
+// scratch are kept for as many, an eighth of a step's.
+inline constexpr int32_t kStateDraftsMax = 64;
+
+struct SpeculativeOptions {
+  Speculative speculative = Speculative::kAuto;
+  int32_t num_draft_tokens = 7;  // At most, of a sequence in a step.
+};
+
 // Several models in one process, which come and go.
 struct ModelSetOptions {
   std::string models;          // File that names them; empty: there is one.
@@ -146,6 +162,7 @@ struct Options : ExpertOptions,
                  BenchOptions,
                  HubOptions,
                  SearchOptions,
+                 SpeculativeOptions,
                  ModelSetOptions {
   Command command = Command::kServe;
 
@@ -240,6 +257,7 @@ std::vector<SamplingOption> sampling_options(const SamplingOptions& options);
 // As they are written on the command line.
 std::string_view word_of(model::Compute compute);
 std::string_view word_of(ssd::PrefetchMode mode);
+std::string_view word_of(Speculative speculative);
 
 // The parts of "a, b": trimmed, empty ones left out.
 std::vector<std::string> split_list(std::string_view list);

@@ -13,6 +13,7 @@
 #include "card/adapter_card.h"
 #include "model/adapted_rows.h"
 #include "program/options.h"
+#include "sched/draft_source.h"
 
 namespace weir {
 
@@ -112,6 +113,10 @@ Result<void> check_quantising(const Options& o) {
   if (!o.like.empty() && !o.rule.empty())
     return fail(ErrorCode::kConfig, "--like: expected no --rule beside it, found one");
   return {};
+}
+
+Result<void> check_speculative(const SpeculativeOptions& o) {
+  return in_range("--num-draft-tokens", o.num_draft_tokens, 1, sched::DraftSource::kDraftsMax);
 }
 
 Result<void> check_adapters(const AdapterOptions& o) {
@@ -219,6 +224,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(in_range("--max-prompt-tokens", o.max_prompt_tokens, 0, kIntMax));
   WEIR_TRY(check_experts(o, o.command));
   WEIR_TRY(check_quantising(o));
+  WEIR_TRY(check_speculative(o));
   WEIR_TRY(check_adapters(o));
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));

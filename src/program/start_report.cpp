@@ -7,6 +7,7 @@
 #include "base/byte_size.h"
 #include "base/log.h"
 #include "program/allocator.h"
+#include "program/draft_sources.h"
 #include "program/expert_streaming.h"
 #include "ssd/expert_store.h"
 
@@ -99,6 +100,7 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
   log_experts(model);
   log_memory(plan);
   log_limits(options, plan);
+  log::info("speculation " + describe_drafts(options));
 }
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,

@@ -15,9 +15,9 @@
 // A grammar comes before all of that: what it does not allow has no chance, and the token drawn is
 // where it goes on. Log-probabilities are those without it.
 //
-// Threads: a Sampler belongs to one sequence. The team member that has a row calls it, and a
-// barrier lies between two rows of one sequence. sample() does not allocate: the constructor takes
-// all memory.
+// Threads: a Sampler belongs to one sequence. One member of the team has all of its rows in a pass,
+// and a barrier lies between two passes. sample() does not allocate: the constructor takes all
+// memory.
 #pragma once
 
 #include <array>
@@ -88,6 +88,8 @@ class Sampler {
   // 21); they are computed only if `top_logprobs` or `want_logprob` asks. NaN counts as -infinity.
   SampledToken sample(std::span<float> logits, int32_t output_index, bool want_logprob,
                       const kernels::Ops& ops, SamplerScratch& scratch);
+  // The output ends with this token.
+  bool stops(int32_t token) const;
 
  private:
   // The token is the output's next.
@@ -106,7 +108,6 @@ class Sampler {
   void adjust(std::span<float> logits, int32_t output_index, SamplerScratch& scratch);
   int32_t draw(std::span<float> logits, int32_t output_index, const kernels::Ops& ops,
                SamplerScratch& scratch) const;
-  bool stops(int32_t token) const;
 
   const SamplingParams& params_;
   const int32_t output_max_;

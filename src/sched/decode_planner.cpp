@@ -1,6 +1,7 @@
 #include "sched/decode_planner.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -11,9 +12,10 @@ namespace weir::sched {
 
 namespace {
 
-// The part of a step's room that drafts have while there are prompts to compute. An eighth: a step
-// that is full of prompts takes hardly longer for it, and prompts keep nearly all of their pace.
-constexpr int32_t kDraftPart = 8;
+// The part of a step's room that drafts have while there are prompts to compute. It is kept for
+// them before it is known how many there are: a 32nd costs prompts 3 % of their rows at most, which
+// are less than that of a step's time, and is what a few sequences can use.
+constexpr int32_t kDraftPart = 32;
 
 int32_t blocks_missing(const Step& step) {
   int32_t blocks = 0;
@@ -44,7 +46,7 @@ int32_t DecodePlanner::rows_expected() const {
   for (const Sequence* seq : open_.running()) {
     if (seq->prefilling()) continue;
     ++rows;
-    drafts += seq->drafts;
+    drafts += std::min(seq->drafts, seq->drafts_bound);
   }
   return rows + std::min(drafts, draft_rows_max());
 }
@@ -52,7 +54,12 @@ int32_t DecodePlanner::rows_expected() const {
 int32_t DecodePlanner::draft_rows_max() const {
   const Limits& limits = open_.limits;
   const std::span<Sequence* const> running = open_.running();
-  const int32_t spare = limits.step_tokens_max - static_cast<int32_t>(running.size());
+  int32_t spare = limits.step_tokens_max - static_cast<int32_t>(running.size());
+  if (limits.draft_rows_max < std::numeric_limits<int32_t>::max()) {
+    int32_t outstanding = 0;
+    for (const Sequence* seq : running) outstanding += seq->replays + seq->unsettled;
+    spare = std::clamp(limits.draft_rows_max - outstanding, 0, spare);
+  }
   if (limits.slab_tokens_max > 0) return spare;  // Prompts are not in steps.
   const bool some_may_enter = !open_.waiting().empty() && std::ssize(running) < limits.running_max;
   const bool prompts = some_may_enter || std::ranges::any_of(running, &Sequence::prefilling);

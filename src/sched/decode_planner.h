@@ -5,9 +5,10 @@
 // no more rows than what the others have in the step is worth (step_shares.h): its sequences have
 // them in turn, the longest without first.
 //
-// Drafts. Of a sequence that has drafts (Sequence::drafts) a slice has some after its last token.
-// They take what nothing else needs: no row of a token that is certain, no memory for which another
-// sequence would give way, and while there are prompts to compute little of their room.
+// Drafts. Of a sequence that has drafts (Sequence::drafts) a slice has room for some after its last
+// token; how many there are is said between the two steps (speculation.h). They take what nothing
+// else needs: no row of a token that is certain, no memory for which another sequence would give
+// way, and while there are prompts to compute little of their room.
 // How many of them are its next tokens is known when the step has run, and the plan of the step
 // after is made before: it takes none of them as taken, has the memory for all of them, and its
 // slice stands further on by those that were (Slice::late). Until Scheduler::settle() says,
@@ -36,7 +37,7 @@ class DecodePlanner {
   // `prompt_tokens_max`: most that the step may have beside them.
   void plan(Step& step, int32_t prompt_tokens_max);
 
-  // How many rows the next plan is likely to have: a token of each, and drafts.
+  // How many rows the next step is likely to have: a token of each, and as many drafts as the last.
   int32_t rows_expected() const;
 
  private:

@@ -22,6 +22,7 @@
 #include "sched/engine_state.h"
 #include "sched/inbox.h"
 #include "sched/publisher.h"
+#include "sched/speculation.h"
 #include "sched/step_builder.h"
 
 namespace weir::sched {
@@ -62,6 +63,7 @@ struct Engine::Impl {
   EngineState state;
   Inbox inbox{state};
   Publisher publisher{state};
+  Speculation speculation;
   StepBuilder builder;
   kv::PageKeeper keeper;
   kv::PageToucher toucher;
@@ -89,7 +91,8 @@ Engine::Impl::Impl(const EngineOptions& options, exec::Executor& executor, Engin
       on_rest(options.on_rest),
       rest_after(options.keep.free),
       state(options, executor, handle),
-      builder(state, options),
+      speculation(state, options.speculation),
+      builder(state, options, speculation),
       keeper(options.keep, state.memory.pools(), state.memory.cache(), state.pages),
       toucher(state.memory.pools(), state.pages),
       buffers{StepBuffer(state.limits.step_tokens_max, state.limits.running_max),
@@ -143,7 +146,7 @@ void Engine::Impl::publish_others(Actor*& waiting) {
 void Engine::Impl::publish_turn() {
   StepBuffer& planned = buffers[coming];
   StepBuffer& ran = buffers[1 - coming];
-  if (!planned.empty() && !std::exchange(bound, true)) builder.bind(planned, ran);
+  if (!planned.empty() && !std::exchange(bound, true)) speculation.bind(planned, ran);
   publish(ran);
   ran.clear();  // But for the places of its tokens, which the planned step reads.
 }
@@ -161,13 +164,14 @@ void Engine::Impl::finish() {
 void Engine::Impl::execute(StepBuffer& step) {
   const trace::Scope scope(trace::Kind::kWhole, "step", step.step.token_count);
   const Clock::time_point begin = Clock::now();
-  if (!std::exchange(bound, false)) builder.bind(step, *spare);
+  if (!std::exchange(bound, false)) speculation.bind(step, *spare);
   state.running = &step;
   state.executor.begin(exec::Lane::kStep, step.work(spare));
   const bool done = state.executor.advance(exec::Lane::kStep, exec::kAllSublayers, &meanwhile);
   CHECK(done);
   state.running = nullptr;
   const double taken = seconds(Clock::now() - begin);
+  speculation.follow(step, *spare, taken);
   builder.learn(step.step, taken);
   state.stats.steps.add();
   state.stats.step_time.observe(taken);

@@ -6,12 +6,24 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "kv/page_keeper.h"
 
 namespace weir::sched {
 
 class DraftSource;
+
+// Which drafts steps have. Where layers have states, as many as those have a tape for.
+struct SpeculationOptions {
+  std::vector<DraftSource*> sources{};  // Outlive the engine. None: no step has drafts.
+  int32_t drafts_max = 7;               // Of a sequence in a step (--num-draft-tokens).
+  // As many as pay, by what was measured; else all that the sources have.
+  bool measured = true;
+  // For how long steps have waited for weights from disk with nothing to compute, all together.
+  // Empty: they never do.
+  std::function<double()> stalled_seconds{};
+};
 
 struct EngineOptions {
   int32_t step_tokens_max = 512;  // Token budget of one step; also the prefill chunk.
@@ -30,9 +42,7 @@ struct EngineOptions {
   // Called on the engine thread, once, when nothing has been computed for keep.free since it began,
   // or since the last step, and the executor has given its scratch memory back. May be empty.
   std::function<void()> on_rest{};
-  // Null: no step has drafts. Outlives the engine. Models with states have none either way: a state
-  // cannot go back to where a draft was wrong.
-  DraftSource* drafts = nullptr;
+  SpeculationOptions speculation{};
 };
 
 // Sequences that an engine tells apart (BatchSlice::sequence): one that has ended is kept while a

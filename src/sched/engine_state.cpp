@@ -1,6 +1,7 @@
 #include "sched/engine_state.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -10,13 +11,16 @@ namespace weir::sched {
 
 namespace {
 
-Limits limits_of(const EngineOptions& options, const exec::ExecutorFacts& facts) {
+// `states`: layers have them.
+Limits limits_of(const EngineOptions& options, const exec::ExecutorFacts& facts, bool states) {
   const int32_t step_tokens_max = std::min(options.step_tokens_max, facts.rows_max);
   return {.step_tokens_max = step_tokens_max,
           .running_max = std::min(options.running_max, step_tokens_max),
           .queue_max = std::max(options.queue_max, options.running_max),
           .prompts_differ_from = facts.prompts_differ_from,
           .slab_tokens_max = facts.slab_rows,
+          .draft_rows_max =
+              states ? facts.draft_rows_max : std::numeric_limits<int32_t>::max(),
           .adapters_max = options.adapters_max};
 }
 
@@ -36,7 +40,7 @@ EngineState::EngineState(const EngineOptions& options, exec::Executor& executor_
                          EngineHandle& handle_in)
     : executor(executor_in),
       facts(executor.facts()),
-      limits(limits_of(options, facts)),
+      limits(limits_of(options, facts, executor.memory().state_slots().running > 0)),
       context_max(context_of(options, facts)),
       pages(executor.memory()),
       handle(handle_in),

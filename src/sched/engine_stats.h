@@ -5,12 +5,16 @@
 // made with the object and never changes.
 #pragma once
 
+#include <array>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/metrics.h"
+#include "sched/draft_kind.h"
 
 namespace weir::sched {
 
@@ -19,6 +23,9 @@ namespace weir::sched {
 struct NamedFigure {
   std::string_view name, help;
   std::variant<const Counter*, const Gauge*, const Histogram*> value;
+  // As base/metrics.h has them, where there are several of a name; those stand together, and the
+  // first has the help.
+  std::string labels{};
 };
 
 // The figures of an object, in the order of their declaration. It points to them, so it stays where
@@ -35,8 +42,9 @@ class FigureList {
   // A member that is in the list. REQUIRES: texts that live as long as the program.
   template <typename Value>
   struct Figure : Value {
-    Figure(FigureList& list, std::string_view name, std::string_view help) {
-      list.figures_.push_back({name, help, static_cast<const Value*>(this)});
+    Figure(FigureList& list, std::string_view name, std::string_view help,
+           std::string labels = {}) {
+      list.figures_.push_back({name, help, static_cast<const Value*>(this), std::move(labels)});
     }
   };
 
@@ -45,6 +53,27 @@ class FigureList {
 };
 
 struct EngineStats : FigureList {
+  // One of each kind of drafts.
+  template <typename Value>
+  struct KindFigures {
+    KindFigures(FigureList& list, std::string_view name, std::string_view help)
+        : of{{{list, name, help, label(0)},
+              {list, name, "", label(1)},
+              {list, name, "", label(2)},
+              {list, name, "", label(3)},
+              {list, name, "", label(4)},
+              {list, name, "", label(5)}}} {}
+    Value& operator[](DraftKind kind) { return of[index_of(kind)]; }
+
+    std::array<Figure<Value>, kDraftKindNames.size()> of;
+
+   private:
+    static std::string label(size_t kind) {
+      return metric_label("source", kDraftKindNames[kind]);
+    }
+  };
+  static constexpr size_t kDraftPlaces = 15;
+
   Figure<Gauge> running{*this, "requests_running", "Sequences with KV pages."};
   // Submitted and not started, or preempted.
   Figure<Gauge> waiting{*this, "requests_waiting", "Requests without KV pages."};
@@ -79,6 +108,19 @@ struct EngineStats : FigureList {
                                 "Of those, the ones that a grammar left no choice about."};
   Figure<Counter> drafts{*this, "drafts", "Drafts of answers' tokens that steps have verified."};
   Figure<Counter> drafts_taken{*this, "drafts_taken", "Of those, the ones that were right."};
+  // The same by DraftKind, those that a grammar has forced left out.
+  KindFigures<Counter> drafted{*this, "speculative_drafts", "Drafts verified, by their source."};
+  KindFigures<Counter> drafted_right{*this, "speculative_drafts_right", "Those that were right."};
+  KindFigures<Gauge> draft_seconds{*this, "speculative_draft_seconds",
+                                   "Time that sources have taken for drafts."};
+  Figure<Counter> draft_rounds{*this, "speculative_rounds", "Slices of a step that had drafts."};
+  Figure<Counter> draft_steps{*this, "speculative_steps", "Steps that had drafts."};
+  Figure<Counter> draft_steps_off{*this, "speculative_steps_off",
+                                  "Steps without drafts, because those have cost too much."};
+  Figure<Gauge> draft_loss{*this, "speculative_loss_seconds",
+                           "Time that steps with drafts have cost lately, beyond plain ones."};
+  // Drafts that were right, by their place in the slice; shown by vLLM's name only.
+  std::array<Counter, kDraftPlaces> draft_places;
   Figure<Counter> prefix_queries{*this, "prefix_cache_queries",
                                  "Prompt tokens looked up in the prefix cache."};
   Figure<Counter> prefix_hits{*this, "prefix_cache_hits",

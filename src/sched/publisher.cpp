@@ -113,7 +113,7 @@ void Publisher::publish_scores(StepBuffer& ran, const model::Wanted& wanted, Seq
 void Publisher::publish_tokens(StepBuffer& ran, const model::Wanted& wanted, Sequence* seq) {
   const auto begin = static_cast<size_t>(wanted.row_begin);
   const int32_t taken = ran.results.taken[begin].drafts;
-  Scheduler::settle(seq, wanted.rows - 1, taken);
+  state_.scheduler.settle(seq, wanted.rows - 1, taken);
   state_.stats.drafts.add(static_cast<uint64_t>(wanted.rows - 1));
   state_.stats.drafts_taken.add(static_cast<uint64_t>(taken));
   for (int32_t i = 0; i <= taken; ++i) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "grammar/matcher.h"
 #include "kv/prefix_identity.h"
 #include "sample/sampling_params.h"
+#include "sched/text_index.h"
 
 namespace weir::model {
 class Adapter;
@@ -35,6 +37,21 @@ using exec::Pooling;
 using Prompt = std::vector<int32_t>;
 // The memory that it takes.
 inline size_t prompt_bytes(const Prompt& prompt) { return prompt.size() * sizeof(int32_t); }
+
+// What a request says of the drafts in its steps. It can have fewer than the server allows.
+struct DraftLimits {
+  int32_t most = std::numeric_limits<int32_t>::max();  // In a step; 0: none.
+  int32_t least = 0;                                   // Rather none than fewer.
+  float chance_min = 0;  // How likely a draft must be, as its source sees it.
+};
+
+// How its drafts came out: those that steps have verified, and of these the ones that were right;
+// then the same of those that came from its prediction. They only grow; written by the engine
+// before the tokens of the step are appended.
+struct DraftCounts {
+  std::atomic<int32_t> verified{0}, right{0};
+  std::atomic<int32_t> predicted{0}, predicted_right{0};
+};
 
 struct Request {
   Request(Prompt prompt_tokens, sample::SamplingParams params, int32_t max_tokens_in, bool logprobs)
@@ -58,6 +75,12 @@ struct Request {
   int32_t priority = 0;         // Lower goes first; equal ones by arrival.
   uint64_t caller = 0;          // Whose it is, where callers share something fairly.
   Clock::time_point arrived{};  // When the server had read the request.
+
+  // What answers may be copied from: the prompt, to which the engine adds the answer; null: nothing
+  // is copied. And a text that the client expects in the answer, or null.
+  std::unique_ptr<TextIndex> text;
+  std::shared_ptr<const TextIndex> prediction;
+  DraftLimits draft_limits;
 
   // The output's grammar, or null. The engine takes it when it plans the request first.
   std::unique_ptr<grammar::Matcher> matcher;
@@ -100,6 +123,8 @@ struct Request {
   // Some of it is planned: it waits in the queue no more. Written by the engine, read by any
   // thread.
   std::atomic<bool> begun{false};
+
+  DraftCounts draft_counts;
 
   // Written by the engine before the first token is appended; valid for the reader from then on.
   int32_t cached_tokens = 0;    // Of the prompt, found in the prefix cache.

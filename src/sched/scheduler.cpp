@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 
 #include "base/check.h"
 #include "sched/sequence_blocks.h"
@@ -25,14 +26,21 @@ void note_passed(const OpenSequences& open, const Slice& slice) {
     seq->passed_tokens += slice.count;
 }
 
+int32_t certain_rows(const Step& step) {
+  int32_t rows = step.token_count;
+  for (const Slice& slice : step.slices) rows -= slice.drafts;
+  return rows;
+}
+
+// Drafts are charged when it is known how many there are.
 void charge(Shares& shares, const Step& step) {
   if (step.slices.empty()) return;
   if (!shares.several())
-    return shares.charge_alone(*step.slices.front().seq->share, step.token_count);
+    return shares.charge_alone(*step.slices.front().seq->share, certain_rows(step));
   int32_t rows = 0;
   for (const Slice& slice : step.slices) {
     const bool scored = slice.seq->request->prompt_log && slice.first < slice.seq->prompt_length;
-    const int32_t cost = slice.count * (scored ? StepShares::kScoredRow : 1);
+    const int32_t cost = (slice.count - slice.drafts) * (scored ? StepShares::kScoredRow : 1);
     shares.charge(*slice.seq->share, cost);
     rows += cost;
   }
@@ -48,13 +56,29 @@ void Scheduler::submit(Sequence* seq) {
   open_.submit(seq);
 }
 
-void Scheduler::settle(Sequence* seq, int32_t drafts, int32_t taken) {
+void Scheduler::bind(Step& step, Slice& slice, int32_t drafts) {
+  Sequence* const seq = slice.seq;
+  const int32_t dropped = slice.drafts - drafts;
+  CHECK(drafts >= 0 && dropped >= 0);
+  step.token_count -= dropped;
+  slice.count -= dropped;
+  slice.drafts = drafts;
+  if (seq->state == Sequence::State::kEnded) return;
+  seq->drafts_bound = drafts;
+  seq->unsettled -= dropped;
+  CHECK(seq->unsettled >= drafts);
+  if (drafts > 0) open_.shares.charge_more(*seq->share, drafts);
+}
+
+void Scheduler::settle(Sequence* seq, int32_t drafts, int32_t taken) const {
   CHECK(drafts >= 0 && taken >= 0 && taken <= drafts);
   // One that has given way, or has all of its rows planned, remembers nothing.
   if (seq->unsettled == 0) return;
   seq->unsettled -= drafts;
   seq->computed += taken;
   seq->length = std::max(seq->length, seq->computed + 1);  // What a grammar has forced is in it.
+  // A slice that is planned already learns of them by Slice::late.
+  if (open_.memory.has_states() && seq->turn != open_.plan) seq->replays = taken;
 }
 
 void Scheduler::forget_shared() {
@@ -95,11 +119,14 @@ void Scheduler::end_slab(const Step& slab) {
 }
 
 // From here on the step counts as done.
-void Scheduler::commit(const Step& step) {
+void Scheduler::commit(Step& step) {
   for (const Slice& slice : step.slices)
     if (slice.seq->prefilling()) note_passed(open_, slice);
-  for (const Slice& slice : step.slices) {
-    open_.memory.plan(slice.seq->memory, *slice.seq, slice.first, slice.first + slice.count);
+  for (Slice& slice : step.slices) {
+    // Checkpoints are left where it is certain that the sequence comes by.
+    open_.memory.plan(slice.seq->memory, *slice.seq, slice.first,
+                      slice.first + slice.count - slice.drafts);
+    slice.replays = std::exchange(slice.seq->replays, 0);
     slice.seq->computed += slice.count - slice.drafts;
     slice.seq->unsettled += slice.drafts;
     slice.seq->turn = open_.plan;

@@ -47,8 +47,11 @@ class Scheduler {
 
   // Tokens that were not sampled are known up to `seq->known`, and to be computed.
   void extend(Sequence* seq) { open_.extend(seq); }
+  // The planned step has so many drafts in this slice, not as many as there is room for. REQUIRES:
+  // no plan has been made since.
+  void bind(Step& step, Slice& slice, int32_t drafts);
   // Of the drafts in a slice of the sequence so many were taken: they are computed.
-  static void settle(Sequence* seq, int32_t drafts, int32_t taken);
+  void settle(Sequence* seq, int32_t drafts, int32_t taken) const;
 
   // Something in shared memory may be wrong: what is shared now is given to no sequence.
   void forget_shared();
@@ -73,7 +76,7 @@ class Scheduler {
   void end_slab(const Step& slab);
 
  private:
-  void commit(const Step& step);
+  void commit(Step& step);
 
   OpenSequences open_;
   Admission admission_{open_};

@@ -55,7 +55,9 @@ struct Sequence final : kv::TokenKeys {
   // The scheduler's.
   int32_t priority = 0;       // Lower goes first.
   Share* share = nullptr;     // Its caller's, from submission to its end.
-  int32_t drafts = 0;         // Most drafts in a slice of it.
+  int32_t drafts = 0;         // Most drafts in a slice of it,
+  int32_t drafts_bound = 0;   // and how many there were in the last one.
+  int32_t replays = 0;        // That were right and its states have not taken; no slice is planned.
   uint64_t turn = 0;          // The plan that had a slice of it last.
   uint64_t gave_way = 0;      // The plan in which it gave way, if past its prompt; 0: none.
   uint64_t arrival = 0;       // Order of submission; never equal.

@@ -37,7 +37,7 @@ void share(kv::SequenceMemory& memory, Sequence* seq) {
 void release(kv::SequenceMemory& memory, Sequence* seq) {
   share(memory, seq);
   memory.release(seq->memory);
-  seq->computed = seq->unsettled = 0;
+  seq->computed = seq->unsettled = seq->replays = 0;
 }
 
 bool computed_in_step(const kv::SequenceMemory& memory, const Sequence* seq, const Step& step) {
@@ -47,7 +47,7 @@ bool computed_in_step(const kv::SequenceMemory& memory, const Sequence* seq, con
   if (seq->whole_prompt) return false;
   for (const Slice& slice : step.slices) {
     const Sequence* other = slice.seq;
-    const int32_t slice_end = slice.first + slice.count;
+    const int32_t slice_end = slice.first + slice.count - slice.drafts;
     if (memory.leaves_for(other->memory, slice.first, slice_end, seq->memory, seq->computed))
       return true;
     if (end > matchable_tokens(seq)) continue;

@@ -43,7 +43,7 @@ class SequencePool {
     seq->known = seq->length = seq->prompt_length;
     // Without an answer there is a last row all the same, from which nothing is sampled.
     seq->limit = seq->prompt_length + std::max(request->max_tokens, 1);
-    seq->computed = seq->unsettled = seq->drafts = 0;
+    seq->computed = seq->unsettled = seq->drafts = seq->drafts_bound = seq->replays = 0;
     seq->matched_tokens = seq->preemptions = 0;
     seq->priority = request->priority;
     seq->turn = seq->gave_way = 0;

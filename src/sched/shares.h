@@ -82,6 +82,12 @@ class Shares {
   void charge(Share& share, int32_t rows) {
     share.used = std::clamp(share.used, due_ - kCredit, due_ + kCredit) + rows;
   }
+  // The caller has more rows in that step.
+  void charge_more(Share& share, int32_t rows) {
+    share.used += rows;
+    due_ += static_cast<double>(rows) / std::max(open_, 2);
+    if (!several()) share.used = std::min(share.used, due_);
+  }
   void end_step(int32_t rows) {
     due_ += static_cast<double>(rows) / std::max(open_, 2);
     lingering_ = std::max(lingering_ - 1, 0);

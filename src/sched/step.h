@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Limits {
   // a slice has only tokens of prompts, or generated ones.
   std::optional<int32_t> prompts_differ_from{};
   int32_t slab_tokens_max = 0;  // 0: prompts go into steps.
+  // Drafts that are in steps, or were right and are still to be taken by states.
+  int32_t draft_rows_max = std::numeric_limits<int32_t>::max();
   int32_t adapters_max = 1;     // Different ones that running sequences may have.
 };
 
@@ -33,6 +36,7 @@ struct Slice {
   int32_t drafts = 0;
   // By how much the slice may stand further on, as drafts of the step before are taken.
   int32_t late = 0;
+  int32_t replays = 0;  // As model::BatchSlice has it.
 
   // The end of what it may be.
   int32_t end() const { return first + late + count; }

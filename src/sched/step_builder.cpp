@@ -1,10 +1,8 @@
 #include "sched/step_builder.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <span>
-#include <utility>
 
 #include "base/check.h"
 #include "base/trace.h"
@@ -15,44 +13,11 @@ namespace {
 
 using model::Wanted;
 
-// What may be pending at a bind: the drafts that a step has taken, a token, and what it has forced.
-constexpr size_t kPendingMax = DraftSource::kDraftsMax + 1 + sample::kForcedTokensMax;
-
-// Tokens of a sequence that are not in its log.
-struct Pending {
-  std::array<int32_t, kPendingMax> tokens;
-  size_t count = 0;
-  size_t forced = 0;  // The last ones, which follow the token that the next step begins with.
-
-  std::span<const int32_t> all() const { return std::span(tokens).first(count); }
-};
-
-// Those that a step has left, its first row of the sequence being `first_row`.
-Pending pending_tokens(StepBuffer& ran, int32_t first_row, const Sequence* seq) {
-  exec::StepResults& results = ran.results;
-  const auto first = static_cast<size_t>(first_row);
-  Pending pending;
-  int32_t next = seq->known - seq->prompt_length;  // The output's next token.
-  for (int32_t i = 0; i <= results.taken[first].drafts; ++i) {
-    const int32_t row = first_row + i;
-    if (pending.forced > 0) --pending.forced;  // A row of a token that has been forced.
-    if (results.outputs_before[first] + i < next) continue;
-    pending.tokens[pending.count++] = results.chosen[static_cast<size_t>(row)].token;
-    pending.forced = static_cast<size_t>(results.forced_counts[static_cast<size_t>(row)]);
-    std::ranges::copy(results.forced(row).first(pending.forced),
-                      pending.tokens.begin() + static_cast<ptrdiff_t>(pending.count));
-    pending.count += pending.forced;
-    next += 1 + static_cast<int32_t>(pending.forced);
-  }
-  return pending;
-}
-
 }  // namespace
 
-StepBuilder::StepBuilder(EngineState& state, const EngineOptions& options)
-    : state_(state),
-      drafts_(state.memory.has_states() ? nullptr : options.drafts),
-      step_seconds_max_(options.step_seconds_max) {}
+StepBuilder::StepBuilder(EngineState& state, const EngineOptions& options,
+                         Speculation& speculation)
+    : state_(state), speculation_(speculation), step_seconds_max_(options.step_seconds_max) {}
 
 void StepBuilder::plan(StepBuffer& next, bool other_runs) {
   const trace::Scope scope(trace::Kind::kEngine, "plan");
@@ -61,6 +26,7 @@ void StepBuilder::plan(StepBuffer& next, bool other_runs) {
   next.clear();
   scheduler.next_step(next.step, prompt_tokens());
   planned_decodes_ = next.step.token_count - next.step.prefill_tokens;
+  for (const Slice& slice : next.step.slices) planned_decodes_ -= slice.drafts;
   write(next, other_runs);
   state_.stats.prompt_tokens.add(static_cast<uint64_t>(next.step.prefill_tokens));
   state_.stats.preemptions.add(scheduler.open().preemptions() - preemptions);
@@ -106,8 +72,7 @@ void StepBuilder::begin(Sequence* seq) const {
                        request.max_tokens);
   if (request.matcher) seq->sampler->constrain(std::move(request.matcher));
   seq->pooled = std::move(request.pooled);
-  if (drafts_ != nullptr)
-    seq->drafts = std::clamp(drafts_->most(request), 0, DraftSource::kDraftsMax);
+  speculation_.begin(seq);
   request.started = Clock::now();
   request.begun.store(true, std::memory_order_release);
   state_.stats.queue_time.observe(
@@ -129,6 +94,8 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
   const Sequence* seq = slice.seq;
   next.batch.add_slice({.first_position = slice.first,
                         .after = slice.late > 0 ? seq->slot : -1,
+                        .drafts = slice.drafts,
+                        .replays = slice.replays,
                         .prompt_length = seq->prompt_length,
                         .memory = seq->memory.view(),
                         .adapter = seq->adapter.get(),
@@ -143,7 +110,7 @@ void StepBuilder::write_slice(StepBuffer& next, const Slice& slice, bool other_r
     else
       next.batch.add_place(seq->slot);
   }
-  for (int32_t i = 0; i < slice.drafts; ++i) next.batch.add_token(0);  // bind() knows which.
+  for (int32_t i = 0; i < slice.drafts; ++i) next.batch.add_token(0);  // Speculation::bind().
 }
 
 void StepBuilder::want_rows(StepBuffer& next, const Slice& slice) {
@@ -196,26 +163,6 @@ void StepBuilder::want_tokens(StepBuffer& next, const Slice& slice) {
                                       .logprobs = seq->want_logprobs,
                                       .output_index = slice.first + last + 1 - seq->prompt_length});
   seq->slot = next.batch.wanted().back().row_begin;
-}
-
-void StepBuilder::bind(StepBuffer& next, StepBuffer& before) {
-  if (drafts_ == nullptr) return;
-  for (size_t i = 0; i < next.step.slices.size(); ++i) {
-    const Slice& slice = next.step.slices[i];
-    if (slice.drafts == 0 || slice.seq->request == nullptr) continue;
-    const int32_t row = next.batch.slices()[i].row_begin, token = next.batch.token(row);
-    const Pending pending = token < 0 ? pending_tokens(before, -1 - token, slice.seq) : Pending{};
-    // What has been forced is known to follow; the source guesses what comes after that.
-    std::array<int32_t, DraftSource::kDraftsMax> drafts{};
-    const std::span all = std::span(drafts).first(static_cast<size_t>(slice.drafts));
-    const size_t forced = std::min(pending.forced, all.size());
-    std::ranges::copy(pending.all().last(pending.forced).first(forced), all.begin());
-    if (forced < all.size())
-      drafts_->draft(*slice.seq->request, pending.all(), all.subspan(forced));
-    for (size_t d = 0; d < all.size(); ++d)
-      next.batch.set_token(row + slice.count - slice.drafts + static_cast<int32_t>(d),
-                           std::clamp(all[d], 0, state_.facts.spec->vocab_size - 1));
-  }
 }
 
 }  // namespace weir::sched

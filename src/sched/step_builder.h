@@ -4,23 +4,21 @@
 // Threads: the engine thread.
 #pragma once
 
-#include "sched/draft_source.h"
 #include "sched/engine_state.h"
+#include "sched/speculation.h"
 #include "sched/step_cost.h"
 
 namespace weir::sched {
 
 class StepBuilder {
  public:
-  StepBuilder(EngineState& state, const EngineOptions& options);
+  // `speculation` outlives it.
+  StepBuilder(EngineState& state, const EngineOptions& options, Speculation& speculation);
 
   // Plans into `next` while another step runs, or, if `other_runs` is false, none.
   void plan(StepBuffer& next, bool other_runs);
   // The same for prompts that are computed some sublayers at a time.
   void plan_slab(StepBuffer& slab);
-  // Between two steps: what is known only now that `before` has run. Drafts follow the tokens that
-  // it took.
-  void bind(StepBuffer& next, StepBuffer& before);
   // The step has run, in so many seconds.
   void learn(const Step& step, double seconds);
 
@@ -35,7 +33,7 @@ class StepBuilder {
   static void want_tokens(StepBuffer& next, const Slice& slice);
 
   EngineState& state_;
-  DraftSource* const drafts_;
+  Speculation& speculation_;
   const double step_seconds_max_;
   StepCost cost_;
   int32_t planned_decodes_ = 0;  // Rows of decoders in the last step that was planned.

@@ -26,7 +26,7 @@ struct Decoders {
         std::make_unique<Request>(std::move(prompt), sample::SamplingParams(), 40, false));
     requests.back()->caller = caller;
     Sequence* seq = sequences.take(requests.back().get());
-    seq->drafts = drafts;
+    seq->drafts = seq->drafts_bound = drafts;
     open.submit(seq);
     return seq;
   }
@@ -78,7 +78,7 @@ TEST(DecodePlanner, LeavesPromptsNearlyAllRoomThatDraftsCouldHave) {
     Sequence* const prompt = world.submit(500, 15, 0);
     if (running) world.admission.admit();
     EXPECT_EQ(prompt->prefilling(), running);
-    const int32_t rows = 6 + (running ? 57 : 58) / 8;
+    const int32_t rows = 6 + (running ? 57 : 58) / 32;
     EXPECT_EQ(world.planner.rows_expected(), rows);
     EXPECT_EQ(world.plan().token_count, rows);
   }

@@ -67,10 +67,30 @@ TEST(Drafts, ChangeNoAnswerOfModelsWithWindowsSlabsAndLengthDependentRope) {
     }
 }
 
-// A state cannot go back to where a draft was wrong.
-TEST(Drafts, AreNotForModelsWithStates) {
-  FakeModel model({.states = true});
-  run_load(model, runner_options(2, 96, true), {.seed = 400, .drafts = Way::kRandom});
+TEST(Drafts, ChangeNoAnswerOfModelsWithStates) {
+  uint32_t seed = 400;
+  for (const Way way : kWays)
+    for (const int32_t page_count : {20, 256}) {
+      FakeModel model({.states = true});
+      EngineStats stats;
+      run_load(model, runner_options(2, page_count, true),
+               {.seed = ++seed, .cancel_one_in = 9, .bound_one_in = 6, .drafts = way}, &stats);
+      EXPECT_GT(stats.prefix_hits.value(), 0u);
+    }
+}
+
+TEST(Drafts, ChangeNoAnswerOfModelsWithStatesWhereCallersGiveWay) {
+  for (uint32_t seed = 2000; seed < 2040; ++seed) {
+    FakeModel model({.states = true});
+    EngineRunner::Options options = runner_options(2, 10 + static_cast<int>(seed % 12), true);
+    options.engine.running_max = static_cast<int32_t>(3 + seed % 9);
+    run_load(model, options,
+             {.seed = seed,
+              .requests = 60,
+              .bound_one_in = 2,
+              .callers = static_cast<int32_t>(1 + seed % 4),
+              .drafts = kWays[seed % 4]});
+  }
 }
 
 // One request alone: with seven right drafts a step takes eight tokens.
@@ -87,7 +107,7 @@ TEST(Drafts, ThatAreRightSaveSteps) {
         [&](const Request&) -> const std::vector<int32_t>& { return text; },
         [most](const Request&) { return most; });
     EngineRunner::Options options = runner_options(1, 64, true);
-    options.engine.drafts = &drafts;
+    options.engine.speculation = {.sources = {&drafts}, .drafts_max = 15, .measured = false};
     EngineRunner runner(model, test_ops(), options);
     auto again = make_request({1, 2, 3}, 81);
     EXPECT_TRUE(runner.handle().submit(again.get()));

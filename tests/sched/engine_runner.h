@@ -18,7 +18,8 @@ namespace weir::sched {
 struct RunnerOptions {
   EngineOptions engine;
   int32_t page_count = 256;
-  int32_t checkpoints = 64;  // Where the model has states.
+  int32_t checkpoints = 64;  // Where the model has states,
+  int32_t tape_tokens = 15;  // and for so many drafts of a sequence.
   int members = 1;
   kernels::FloatType kv_type = kernels::FloatType::kF32;
   bool keeps_all = false;      // Windows drop no pages: the plain way, for comparison.
@@ -88,7 +89,8 @@ class EngineRunner {
     for (kv::MemoryNeed& need : needs)
       if (auto* paged = std::get_if<kv::PagedNeed>(&need); paged != nullptr && options.keeps_all)
         paged->window = 0;
-    WEIR_ASSIGN(kv::MemoryLayout layout, kv::MemoryLayout::make(std::move(needs), options.kv_type));
+    WEIR_ASSIGN(kv::MemoryLayout layout, kv::MemoryLayout::make(std::move(needs), options.kv_type,
+                                                                  options.tape_tokens));
     const kv::MemoryLoad load = {.running_max = options.engine.running_max,
                                  .rows_max = options.engine.step_tokens_max + model.slab_rows()};
     const std::vector<int32_t> counts = kv::page_counts(layout.groups(), options.page_count, load);

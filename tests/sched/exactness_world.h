@@ -82,10 +82,13 @@ class ExactnessWorld {
   }
 
   // Submits all at once; with running_max 1 each runs alone. `callers`: one in so many is another
-  // caller's; 0: none is.
-  Requests run(RunnerOptions options, size_t callers = 0) {
+  // caller's; 0: none is. `prepare`: what is done with each before, if anything.
+  Requests run(RunnerOptions options, size_t callers = 0,
+               const std::function<void(Request&)>& prepare = {}) {
     options.held = true;
     Requests requests = make_requests(kinds_, model_->spec().vocab_size);
+    for (const auto& request : requests)
+      if (prepare) prepare(*request);
     for (size_t i = 0; callers > 0 && i < requests.size(); i += callers)
       requests[i]->caller = i + 1;
     EngineRunner runner(*model_, ops_, options);
@@ -99,6 +102,8 @@ class ExactnessWorld {
     preemptions_ = runner.handle().stats().preemptions.value();
     hits_ = runner.handle().stats().prefix_hits.value();
     steps_ = runner.handle().stats().steps.value();
+    drafts_ = runner.handle().stats().drafts.value();
+    drafts_right_ = runner.handle().stats().drafts_taken.value();
     return requests;
   }
 
@@ -122,6 +127,17 @@ class ExactnessWorld {
   uint64_t preemptions() const { return preemptions_; }
   uint64_t hits() const { return hits_; }
   uint64_t steps() const { return steps_; }
+  uint64_t drafts() const { return drafts_; }
+  uint64_t drafts_right() const { return drafts_right_; }
+  // The tokens of each answer.
+  std::vector<std::vector<int32_t>> answers() const {
+    std::vector<std::vector<int32_t>> answers;
+    for (const auto& request : expected_) {
+      std::vector<int32_t>& answer = answers.emplace_back();
+      for (int32_t t = 0; t < request->log.size(); ++t) answer.push_back(request->log[t].token);
+    }
+    return answers;
+  }
 
  private:
   static bool same(const TokenLogprob& a, const TokenLogprob& b) {
@@ -134,7 +150,7 @@ class ExactnessWorld {
   const kernels::Ops& ops_;
   std::unique_ptr<model::Model> model_;
   Requests expected_;
-  uint64_t preemptions_ = 0, hits_ = 0, steps_ = 0;
+  uint64_t preemptions_ = 0, hits_ = 0, steps_ = 0, drafts_ = 0, drafts_right_ = 0;
 };
 
 }  // namespace weir::sched

@@ -71,7 +71,8 @@ class FakeModel final : public model::Model {
                                      .k_dim = fake_.kv_width,
                                      .v_dim = fake_.kv_width,
                                      .window = window_of(layer)});
-    if (fake_.states) needs_.push_back(kv::StateNeed{sizeof(State)});
+    if (fake_.states) needs_.push_back(kv::StateNeed{sizeof(State), sizeof(Cell)});
+    options_.draft_rows_max = 40;
     const auto rows = static_cast<size_t>(std::max(options.rows_max, options.slab_rows));
     logits_.assign(rows * static_cast<size_t>(options.vocab_size), 0);
     hidden_.assign(rows * static_cast<size_t>(options.hidden_size), 0);
@@ -232,8 +233,24 @@ class FakeModel final : public model::Model {
     const int32_t first = batch.first(slice);
     State state;
     if (fake_.states && first > 0) std::memcpy(&state, slot_state(from), sizeof state);
-    CHECK(!fake_.states || state.tokens == first);
+    const int32_t replays = fake_.states ? batch.replays_of(slice) : 0;
+    CHECK(!fake_.states || state.tokens == first - replays);
     std::span<const kv::StateMark> marks = slice.memory.marks;
+    const auto take = [&](const Cell& cell) {
+      state = {.hash = add(state.hash, cell), .tokens = state.tokens + 1};
+      if (marks.empty() || marks.front().position != state.tokens) return;
+      std::memcpy(slot_state(marks.front().slot), &state, sizeof state);
+      marks = marks.subspan(1);
+    };
+    const auto tape = [&](int32_t token) {
+      return kv.tape(layer_count(), slice.memory.state, token);
+    };
+    for (int32_t i = 0; i < replays; ++i) {
+      Cell cell;
+      std::memcpy(&cell, tape(i), sizeof cell);
+      take(cell);
+    }
+    const int32_t certain = slice.rows - slice.drafts;
     for (int32_t i = 0; i < slice.rows; ++i) {
       int32_t token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
       if (token < 0) token = batch.before[-token - 1].token;
@@ -244,14 +261,18 @@ class FakeModel final : public model::Model {
         std::memcpy(slot(kv, layer, slice, position, false), &token, sizeof token);
         std::memcpy(slot(kv, layer, slice, position, true), &length, sizeof length);
       }
-      state = {.hash = add(state.hash, {token, length}), .tokens = position + 1};
+      const Cell cell = {token, length};
+      if (fake_.states && i >= certain) {
+        CHECK(i - certain < kv.tape_tokens());
+        std::memcpy(tape(i - certain), &cell, sizeof cell);
+      }
+      take(cell);
       states[slice.row_begin + i] = state.hash;
-      if (marks.empty() || marks.front().position != position + 1) continue;
-      std::memcpy(slot_state(marks.front().slot), &state, sizeof state);
-      marks = marks.subspan(1);
+      if (fake_.states && i + 1 == certain) {
+        CHECK(marks.empty());
+        std::memcpy(slot_state(slice.memory.state), &state, sizeof state);
+      }
     }
-    CHECK(marks.empty());
-    if (fake_.states) std::memcpy(slot_state(slice.memory.state), &state, sizeof state);
   }
 
   uint64_t read(const model::BatchSlice& slice, int32_t last, const kv::KvCache& kv) const {

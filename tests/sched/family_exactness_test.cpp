@@ -11,6 +11,7 @@
 
 #include "model/families.h"
 #include "sched/exactness_world.h"
+#include "sched/made_up_drafts.h"
 
 namespace weir::sched {
 namespace {
@@ -56,7 +57,7 @@ void check_family(const card::ModelCard& card, model::Compute compute) {
   constexpr int kMembers = 2;
   ThreadTeam team(kMembers);
   Result<std::unique_ptr<model::Model>> model = model::Model::load(
-      card, {.compute = compute, .rows_max = 128, .context_max = 512}, ops, team);
+      card, {.compute = compute, .rows_max = 128, .draft_rows_max = 64, .context_max = 512}, ops, team);
   ASSERT_TRUE(model.has_value()) << model.error().message;
   const RequestKinds kinds = kinds_within((*model)->context_max());
   ExactnessWorld world(std::move(*model), ops, kMembers, kinds);
@@ -73,6 +74,18 @@ void check_family(const card::ModelCard& card, model::Compute compute) {
     if (!depends_on_length(world.model().spec())) {
       EXPECT_GT(world.hits(), 0u);
     }
+  }
+  {
+    SCOPED_TRACE("drafts, right and wrong");
+    const std::vector<std::vector<int32_t>> texts = world.answers();
+    MadeUpDrafts drafts(
+        MadeUpDrafts::Way::kRandom, world.model().spec().vocab_size,
+        [&](const Request& request) -> const std::vector<int32_t>& { return texts[request.id]; },
+        [](const Request& request) { return static_cast<int32_t>(request.id % 8); });
+    RunnerOptions with = world.options(256, true);
+    with.engine.speculation = {.sources = {&drafts}, .measured = false};
+    world.expect_equal(world.run(with));
+    EXPECT_EQ(drafts.wrong_pending() + drafts.wrong_positions(), 0);
   }
   {
     SCOPED_TRACE("preempted");

@@ -115,6 +115,7 @@ struct LoadOptions {
   int32_t callers = 1;
   // Steps have drafts, from none to seven of a request.
   std::optional<MadeUpDrafts::Way> drafts = {};
+  bool measured_drafts = false;  // As many as pay, else all.
 };
 
 inline Requests random_load(const LoadOptions& options, int32_t vocab) {
@@ -160,7 +161,9 @@ inline void run_load(FakeModel& model, EngineRunner::Options options, const Load
       load.drafts.value_or(MadeUpDrafts::Way::kRandom), model.spec().vocab_size,
       [&](const Request& request) -> const std::vector<int32_t>& { return texts[request.id]; },
       [](const Request& request) { return static_cast<int32_t>(request.id % 8); });
-  if (load.drafts) options.engine.drafts = &drafts;
+  if (load.drafts)
+    options.engine.speculation = {
+        .sources = {&drafts}, .drafts_max = 15, .measured = load.measured_drafts};
   std::mt19937 rng(load.seed + 1000);
   EngineRunner runner(model, test_ops(), options);
   for (const auto& request : requests) {
@@ -186,8 +189,8 @@ inline void run_load(FakeModel& model, EngineRunner::Options options, const Load
   for (size_t i = 0; i < requests.size(); ++i)
     ASSERT_TRUE(has_answer(*requests[i], answers[i])) << "request " << i;
   EXPECT_EQ(drafts.wrong_pending(), 0);
-  const bool drafted = load.drafts && !model.has_states();
-  EXPECT_EQ(drafts.asked() > 0, drafted);
+  EXPECT_EQ(drafts.wrong_positions(), 0);
+  EXPECT_EQ(drafts.asked() > 0, load.drafts.has_value());
 }
 
 inline EngineRunner::Options runner_options(int members, int32_t page_count, bool prefix_cache) {

@@ -47,6 +47,9 @@ size_t choice_bytes(const AnswerOptions& options, const sched::Prompt& prompt, i
          options.biases * sizeof(std::pair<int32_t, float>) +
          (prompt_top >= 0 ? prompt_log_bytes(prompt_tokens, prompt_top) : 0) +
          (options.may_call ? held_call_bytes(max_tokens) : 0) +
+         (options.copies && max_tokens > 1
+              ? sched::TextIndex::memory_bytes(static_cast<int64_t>(prompt_tokens) + max_tokens)
+              : 0) +
          (options.remembers ? history_bytes(prompt_tokens, max_tokens) : 0);
 }
 

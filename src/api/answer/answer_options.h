@@ -26,6 +26,7 @@ struct AnswerOptions {
   bool collected = false;  // Also what is streamed is kept until the end.
   bool timings_per_token = false;
   bool remembers = false;     // The sampler keeps what has been said, for DRY.
+  bool copies = false;        // Drafts come from the texts that there are.
   size_t biases = 0;          // Tokens in each choice's logit_bias.
   size_t settings_bytes = 0;  // Of the JSON that each choice repeats of what was asked.
   bool logprobs = false;

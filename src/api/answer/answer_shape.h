@@ -30,6 +30,8 @@ struct Usage {
   int64_t cached_tokens = 0;  // Of the prompt.
   int64_t completion_tokens = 0;
   int64_t reasoning_tokens = 0;  // Of the completion.
+  int64_t predicted_right = 0;   // Of the completion: from the request's prediction,
+  int64_t predicted_wrong = 0;   // and drafts from there that were not.
   Timings timings{};             // Of the choices that have ended.
 };
 

@@ -24,6 +24,8 @@ void append_timings(std::string& out, const Timings& timings) {
   json.begin_object().field("cache_n", timings.cached);
   write_phase(json, "prompt", timings.prompt, timings.prompt_ms);
   write_phase(json, "predicted", timings.predicted, timings.predicted_ms);
+  if (timings.drafted > 0)
+    json.field("draft_n", timings.drafted).field("draft_n_accepted", timings.draft_right);
   json.end_object();
 }
 

@@ -20,6 +20,8 @@ struct Timings {
   double prompt_ms = 0;  // From when the engine began until the first token.
   int64_t predicted = 0;
   double predicted_ms = 0;  // From the first token on.
+  int64_t drafted = 0;      // Drafts that steps have verified for the answer,
+  int64_t draft_right = 0;  // and those that were right.
 };
 
 // How far the computation of a prompt is.

@@ -14,7 +14,8 @@ void render_engine(std::string& out, const sched::EngineStats& engine) {
   for (const sched::NamedFigure& figure : engine.figures()) {
     const bool counts = std::holds_alternative<const Counter*>(figure.value);
     const std::string name = "weir_" + std::string(figure.name) + (counts ? "_total" : "");
-    std::visit([&](const auto* value) { render(out, name, figure.help, *value); }, figure.value);
+    std::visit([&](const auto* value) { render(out, name, figure.help, *value, figure.labels); },
+               figure.value);
   }
 }
 
@@ -107,6 +108,16 @@ void render_vllm(std::string& out, const ApiStats& api, const sched::EngineStats
   render(out, "vllm:request_generation_tokens", "Tokens of a choice's answer.", api.answer_length,
          label);
   render(out, "vllm:iteration_tokens_total", "Tokens of a step.", engine.step_tokens, label);
+  render(out, "vllm:spec_decode_num_drafts_total", "Slices of a step that had drafts.",
+         engine.draft_rounds, label);
+  render(out, "vllm:spec_decode_num_draft_tokens_total", "Drafts that steps have verified.",
+         engine.drafts, label);
+  render(out, "vllm:spec_decode_num_accepted_tokens_total", "Those that were right.",
+         engine.drafts_taken, label);
+  for (size_t place = 0; place < engine.draft_places.size(); ++place)
+    render(out, "vllm:spec_decode_num_accepted_tokens_per_pos_total",
+           place == 0 ? "The same by their place." : "", engine.draft_places[place],
+           std::string(label) + "," + metric_label("position", std::to_string(place)));
   // The names of before 0.10, which some routers still read.
   render(out, "vllm:gpu_cache_usage_perc", "KV cache usage; 1 means full.", engine.kv_usage, label);
   render(out, "vllm:gpu_prefix_cache_queries_total", "Prompt tokens looked up.",

@@ -22,7 +22,8 @@ void write_usage(std::string& out, const Usage& usage) {
   json.field("cached_tokens", usage.cached_tokens).field("audio_tokens", 0).end_object();
   json.key("completion_tokens_details").begin_object();
   json.field("reasoning_tokens", usage.reasoning_tokens).field("audio_tokens", 0);
-  json.field("accepted_prediction_tokens", 0).field("rejected_prediction_tokens", 0);
+  json.field("accepted_prediction_tokens", usage.predicted_right);
+  json.field("rejected_prediction_tokens", usage.predicted_wrong);
   json.end_object().end_object();
 }
 

@@ -108,6 +108,19 @@ Result<void> parse_reasoning_format(const FieldInput& in, GenerateRequest& out) 
   return {};
 }
 
+// {"type": "content", "content": a string or parts}
+Result<void> parse_prediction(const FieldInput& in, GenerateRequest& out) {
+  WEIR_ASSIGN(const JsonObject object, as_object(in.path, in.value));
+  WEIR_ASSIGN(const std::string_view type, required_string(in.path, object, "type"));
+  if (type != "content")
+    return out_of_range(join(in.path, "type"),
+                        "expected \"content\", found \"" + std::string(shown(type)) + "\"");
+  const auto content = json_get(object, "content");
+  if (!content) return missing(join(in.path, "content"));
+  WEIR_ASSIGN(out.prediction, content_text(join(in.path, "content"), *content));
+  return {};
+}
+
 using G = Request;
 constexpr uint8_t kChat = static_cast<uint8_t>(Endpoint::kChat);
 constexpr uint8_t kCompletions = static_cast<uint8_t>(Endpoint::kCompletions);
@@ -298,7 +311,16 @@ constexpr auto kFields = std::to_array<RequestField>({
     {"store", "boolean", {}, "Accepted; nothing is stored.", 0, 0, kChat | kCompletions},
     {"service_tier", "string", {}, "Accepted."},
     {"verbosity", "string", {}, "Accepted."},
-    {"prediction", "object", {}, "Accepted."},
+    {"prediction", "object", &parse_prediction,
+     "{type: content, content: a text}: what of the answer is known beforehand, such as a file that "
+     "it edits. Where it is right the answer comes faster; it never changes."},
+    {"speculative.n_max", "integer", &G::draft_max,
+     "Most drafts of a step, within the server's --num-draft-tokens; 0: none (llama.cpp).", 0,
+     kCountMax},
+    {"speculative.n_min", "integer", &G::draft_min, "Fewer drafts are left out (llama.cpp).", 0,
+     kCountMax},
+    {"speculative.p_min", "number", &G::draft_p_min,
+     "How likely a draft must be, as its source sees it (llama.cpp).", 0, 1},
     {"prompt_cache_key", "string", {}, "Accepted.", 0, 0, kChat | kCompletions},
     {"safety_identifier", "string", {}, "Accepted.", 0, 0, kChat | kCompletions},
 });

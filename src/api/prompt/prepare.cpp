@@ -12,6 +12,7 @@
 #include "api/serving/model_name.h"
 #include "api/serving/output_plan.h"
 #include "api/serving/reasoning_limit.h"
+#include "sched/draft_source.h"
 
 namespace weir::api {
 
@@ -38,6 +39,24 @@ std::shared_ptr<const sample::TokenBounds> bounds_of(const ApiConfig& config,
   }
   return std::make_shared<const sample::TokenBounds>(
       request.allowed_token_ids.value_or(std::vector<int32_t>()), std::move(banned));
+}
+
+// Of a longer text than an index holds the beginning.
+std::shared_ptr<const sched::TextIndex> prediction_of(const ApiConfig& config,
+                                                      const GenerateRequest& request) {
+  if (!request.prediction || request.prediction->empty()) return nullptr;
+  std::vector<int32_t> tokens = config.tokenizer->encode(*request.prediction, {});
+  tokens.resize(std::min<size_t>(tokens.size(), sched::TextIndex::kTokensMax));
+  auto index = std::make_shared<sched::TextIndex>(static_cast<int64_t>(tokens.size()));
+  index->append(tokens);
+  return index;
+}
+
+sched::DraftLimits draft_limits_of(const GenerateRequest& request) {
+  constexpr int64_t kMost = sched::DraftSource::kDraftsMax;
+  return {.most = static_cast<int32_t>(std::min(request.draft_max.value_or(kMost), kMost)),
+          .least = static_cast<int32_t>(std::min(request.draft_min.value_or(0), kMost)),
+          .chance_min = static_cast<float>(request.draft_p_min.value_or(0))};
 }
 
 Result<std::vector<std::pair<int32_t, float>>> biases_of(const ApiConfig& config,
@@ -184,6 +203,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
   const uint64_t seed = request.seed ? static_cast<uint64_t>(*request.seed) : in.random_seed;
   WEIR_ASSIGN(const sample::SamplingParams sampling, sampling_of(serving, request, seed));
   options.remembers = sampling.has_dry();
+  options.copies = serving.config.drafts_copies && request.draft_max.value_or(1) > 0;
   options.biases = sampling.logit_bias.size();
   if (request.shows_prompt) options.settings_bytes = settings_bytes(request.stop, options.biases);
   const AnswerCost cost = cost_of(options, prompts, limits);
@@ -197,6 +217,7 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
   const auto reasoning = reasoning_limit(serving.config, request, plan);
   if (request.reasoning_budget.value_or(-1) > 0 && !serving.outputs.reasoning)
     options.ignored.add("reasoning_budget");
+  const auto prediction = options.copies ? prediction_of(serving.config, request) : nullptr;
   const int32_t priority = priority_of(request, in, options.ignored);
   const uint64_t salt = request.cache_salt && !request.cache_salt->empty()
                             ? std::hash<std::string>()(*request.cache_salt) | 1
@@ -212,7 +233,8 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
       owned.lease = answer.whole.part(choice_bytes(options, prompts[i], limits[i]));
       WEIR_TRY(
           extend(budget, owned.lease,
-                 (matcher ? matcher_bytes(*matcher) : 0) + (bounds ? bounds->memory_bytes() : 0)));
+                 (matcher ? matcher_bytes(*matcher) : 0) + (bounds ? bounds->memory_bytes() : 0) +
+                     (prediction ? sched::TextIndex::memory_bytes(prediction->size()) : 0)));
       // A client that scores a text asks for one token more than it has and leaves that out: it
       // must be there, also if it is an end token.
       if (request.echo && request.logprobs && limits[i] <= 1) params.stop_token_ids.clear();
@@ -232,6 +254,13 @@ Result<PreparedAnswer> prepare_request(const ServingContext& serving, MemoryBudg
       owned.request->adapter_key = adapter.key;
       owned.request->priority = priority;
       owned.request->caller = in.caller;
+      owned.request->draft_limits = draft_limits_of(request);
+      if (options.copies && limits[i] > 1) {
+        owned.request->text =
+            std::make_unique<sched::TextIndex>(static_cast<int64_t>(prompts[i].size()) + limits[i]);
+        owned.request->text->append(prompts[i]);
+        owned.request->prediction = prediction;
+      }
       if (matcher) owned.request->matcher = std::make_unique<grammar::Matcher>(*matcher);
       owned.request->report_progress = request.stream && request.return_progress;
       owned.request->arrived = in.arrived;

@@ -156,6 +156,14 @@ struct OutputFields {
   }
 };
 
+// Drafts of the answer, which change how fast it comes and nothing else.
+struct DraftFields {
+  std::optional<std::string> prediction;  // A text that is expected in the answer.
+  // llama-server's: most drafts in a step (0: none), fewest, and how likely one must be.
+  std::optional<int64_t> draft_max, draft_min;
+  std::optional<double> draft_p_min;
+};
+
 struct GenerateRequest : ChatFields,
                          TextFields,
                          ReasoningFields,
@@ -163,7 +171,8 @@ struct GenerateRequest : ChatFields,
                          SamplingFields,
                          EndFields,
                          FormFields,
-                         OutputFields {
+                         OutputFields,
+                         DraftFields {
   std::string model;
   std::optional<std::vector<AdapterScale>> lora;  // llama-server's; absent: as `model` says.
   Truncation truncation;

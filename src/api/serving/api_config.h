@@ -76,6 +76,7 @@ struct ApiConfig {
   std::optional<bool> thinking{};          // Of requests that do not say; absent: the template's.
   int32_t reasoning_budget = -1;           // Of requests that do not say: tokens; -1: any number.
   std::string reasoning_budget_message{};  // What closes thinking that has used them up.
+  bool drafts_copies = false;              // Answers may be drafted from texts (sched::TextIndex).
 
   // --- The machinery. What a request may hold is also bounded by engine->max_tokens_fit().
   sched::EngineHandle* engine = nullptr;

@@ -202,6 +202,10 @@ Usage Stream::usage() const {
     if (choices_[i].parts) usage.reasoning_tokens += choices_[i].parts->reasoning_tokens;
     const Timings& timings = choices_[i].timings;
     usage.timings.predicted += timings.predicted;
+    usage.timings.drafted += timings.drafted;
+    usage.timings.draft_right += timings.draft_right;
+    usage.predicted_right += choices_[i].predicted_right;
+    usage.predicted_wrong += choices_[i].predicted_wrong;
     // Choices are computed side by side.
     usage.timings.prompt_ms = std::max(usage.timings.prompt_ms, timings.prompt_ms);
     usage.timings.predicted_ms = std::max(usage.timings.predicted_ms, timings.predicted_ms);

@@ -124,7 +124,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     text::Detokenizer detokenizer;
     std::unique_ptr<Parts> parts;  // If there is anything to find.
     int64_t prompt_tokens = 0, cached_tokens = 0;
-    Timings timings;  // Once it has ended.
+    Timings timings;  // Once it has ended, as
+    int64_t predicted_right = 0, predicted_wrong = 0;  // Usage has them.
   };
 
   // Takes tokens until there are none or out_ is full; false if it stopped because out_ is full.

@@ -112,7 +112,9 @@ Timings Stream::timings_of(const Choice& choice) const {
           .prompt = choice.prompt_tokens - choice.cached_tokens,
           .prompt_ms = milliseconds(request.first_token - request.started),
           .predicted = choice.read,
-          .predicted_ms = milliseconds(now_ - request.first_token)};
+          .predicted_ms = milliseconds(now_ - request.first_token),
+          .drafted = request.draft_counts.verified.load(std::memory_order_relaxed),
+          .draft_right = request.draft_counts.right.load(std::memory_order_relaxed)};
 }
 
 // The prompt's text and log-probabilities, which are known by now; false if it stopped because out_
@@ -307,6 +309,10 @@ void Stream::end_choice(Choice& choice, int32_t index, FinishReason reason) {
   const bool length = reason == FinishReason::kLength;
   (length ? host_.stats->finished_length : host_.stats->finished_stop).add();
   choice.timings = timings_of(choice);
+  const sched::DraftCounts& drafts = choice.owned.request->draft_counts;
+  choice.predicted_right = drafts.predicted_right.load(std::memory_order_relaxed);
+  choice.predicted_wrong =
+      drafts.predicted.load(std::memory_order_relaxed) - choice.predicted_right;
   Finish finish{length ? FinishKind::kLength : FinishKind::kStop, choice.detokenizer.stop_string(),
                 choice.timings};
   if (!length && choice.parts && !choice.parts->calls.empty()) finish.kind = FinishKind::kCalls;

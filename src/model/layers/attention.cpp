@@ -103,6 +103,10 @@ int64_t AttentionLayer::state_bytes(const Attention& spec) {
   return spec.num_kv_heads * state_floats(spec) * int64_t{sizeof(float)};
 }
 
+int64_t AttentionLayer::tape_bytes(const Attention& spec) {
+  return int64_t{spec.num_kv_heads} * (spec.head_dim + spec.v_dim()) * int64_t{sizeof(float)};
+}
+
 void AttentionLayer::ask_scratch(ScratchPlan& scratch) {
   projected_ = scratch.ask<float>(BufferUse::kComputing, {.per_row = q_.n});
   queries_ = projected_;
@@ -153,8 +157,13 @@ void AttentionLayer::convolve_all(const Pass& pass) const {
 
 void AttentionLayer::convolve(const Pass& pass, const BatchSlice& slice, int32_t head) const {
   const int64_t floats = state_floats(spec_);
+  const StateTape tape(pass, state_, slice);
+  const int32_t width = spec_.head_dim + spec_.v_dim();
+  for (const Part part : {kK, kV})
+    tape.exchange(int64_t{head} * width + (part == kK ? 0 : spec_.head_dim),
+                  {heads_of(pass, part, 0, head, head + 1), part == kK ? k_.n : v_.n,
+                   head_columns(part)});
   StatePiece state(pass, state_, slice, head * floats, floats);
-  float* const values = state.begin() + int64_t{spec_.conv_taps - 1} * spec_.head_dim;
   const auto step = [&](Part part, float* history, const std::vector<float>& taps, int32_t row) {
     const int32_t dim = head_columns(part);
     pass.ops.conv_step({.weights = taps.data() + int64_t{head} * spec_.conv_taps * dim,
@@ -163,14 +172,18 @@ void AttentionLayer::convolve(const Pass& pass, const BatchSlice& slice, int32_t
                         .history_stride = dim,
                         .taps = spec_.conv_taps},
                        dim, heads_of(pass, part, row, head, head + 1));
-    // A norm over all heads has to wait for the others.
-    if (spec_.qk_norm != Attention::kAllHeads) place(pass, part, row, row + 1, head, head + 1);
+    // A norm over all heads has to wait for the others. What is replayed has its place already.
+    const bool replayed = row >= pass.ws.replay_begin;
+    if (spec_.qk_norm != Attention::kAllHeads && !replayed)
+      place(pass, part, row, row + 1, head, head + 1);
   };
-  for (int32_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
-    step(kK, state.begin(), k_taps_, row);
-    step(kV, values, v_taps_, row);
-    state.after_row();
-  }
+  state.take_rows(tape.rows(), [&](const RowRange& rows) {
+    float* const values = state.begin() + int64_t{spec_.conv_taps - 1} * spec_.head_dim;
+    for (int32_t row = rows.begin; row < rows.end; ++row) {
+      step(kK, state.begin(), k_taps_, row);
+      step(kV, values, v_taps_, row);
+    }
+  });
 }
 
 void AttentionLayer::compute(const Pass& pass, const RowRange& rows,

@@ -16,6 +16,7 @@ class AttentionLayer final : public Layer {
 
   // Of the tokens that a convolution of keys and values looks back on.
   static int64_t state_bytes(const Attention& spec);
+  static int64_t tape_bytes(const Attention& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,

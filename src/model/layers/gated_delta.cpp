@@ -20,6 +20,11 @@ int64_t piece_floats(const GatedDelta& d) {
   return (floats + kLine - 1) / kLine * kLine;
 }
 
+// What a row brings for a key head: its channels, and of each value head a beta and the decays.
+int64_t tape_floats(const GatedDelta& d) {
+  return 2 * d.key_dim + int64_t{d.group()} * (d.value_dim + 1 + d.decays());
+}
+
 // scale * x / sqrt(sum x^2 + eps)
 void make_unit(const kernels::Ops& ops, float scale, int32_t n, float* x) {
   const auto count = static_cast<float>(n);
@@ -31,6 +36,10 @@ void make_unit(const kernels::Ops& ops, float scale, int32_t n, float* x) {
 
 int64_t GatedDeltaLayer::state_bytes(const GatedDelta& spec) {
   return spec.key_heads * piece_floats(spec) * int64_t{sizeof(float)};
+}
+
+int64_t GatedDeltaLayer::tape_bytes(const GatedDelta& spec) {
+  return spec.key_heads * tape_floats(spec) * int64_t{sizeof(float)};
 }
 
 GatedDeltaLayer::GatedDeltaLayer(const LayerSource& source, const GatedDelta& spec)
@@ -247,23 +256,32 @@ void GatedDeltaLayer::project_latents(const Pass& pass) const {
                 multiply_range);
 }
 
+// What a head's rows bring is kept as it is projected.
+void GatedDeltaLayer::exchange_tape(const Pass& pass, const StateTape& tape, int32_t head) const {
+  int64_t at = head * tape_floats(spec_);
+  for (const Input kind : {kQ, kK, kV, kBeta, kDecay}) {
+    const int32_t width = head_width(kind) / runs(kind);
+    for (int32_t run = 0; run < runs(kind); ++run, at += width)
+      tape.exchange(at, {head_row(pass, kind, 0, head, run),
+                         int64_t{spec_.key_heads} * head_width(kind), width});
+  }
+}
+
 // One key head through the rows of a slice, in order.
 void GatedDeltaLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t head) const {
   const int64_t floats = piece_floats(spec_);
+  const StateTape tape(pass, memory_, slice);
+  exchange_tape(pass, tape, head);
   StatePiece state(pass, memory_, slice, head * floats, floats);
-  float* const history = state.begin();
-  float* const states = history + int64_t{spec_.conv_taps - 1} * head_channels();
   const int32_t end = slice.row_begin + slice.rows;
-  for (int32_t begin = slice.row_begin; begin < end;) {
-    const RowRange rows = {begin, begin + state.together(std::min(end - begin, kRunRows))};
+  state.take_rows(tape.rows(), [&](const RowRange& rows) {
+    float* const history = state.begin();
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       convolve(pass, row, head, history);
       find_rates(pass, row, head);
     }
-    attend(pass, rows, head, states);
-    state.after_rows(rows.count());
-    begin = rows.end;
-  }
+    attend(pass, rows, head, history + int64_t{spec_.conv_taps - 1} * head_channels());
+  });
   if (converts_heads_)
     convert(pass, {.k = out_.k,
                    .begin = slice.row_begin,

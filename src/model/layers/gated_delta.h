@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "model/layers/norm_embed.h"
+#include "model/layers/state_piece.h"
 #include "model/operations/gated_delta.h"
 
 namespace weir::model {
@@ -25,8 +26,9 @@ class GatedDeltaLayer final : public Layer {
  public:
   GatedDeltaLayer(const LayerSource& source, const GatedDelta& spec);
 
-  // What the state of one sequence takes.
+  // What the state of one sequence takes, and a token on its tape.
   static int64_t state_bytes(const GatedDelta& spec);
+  static int64_t tape_bytes(const GatedDelta& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,
@@ -63,6 +65,7 @@ class GatedDeltaLayer final : public Layer {
   ColumnShares<2> second_shares(const Pass& pass) const;
   void project(const Pass& pass) const;
   void project_latents(const Pass& pass) const;
+  void exchange_tape(const Pass& pass, const StateTape& tape, int32_t head) const;
   void follow(const Pass& pass, const BatchSlice& slice, int32_t head) const;
   void convolve(const Pass& pass, int64_t row, int32_t head, float* history) const;
   void find_rates(const Pass& pass, int64_t row, int32_t head) const;

@@ -21,6 +21,10 @@ int64_t LightningLayer::state_bytes(const Lightning& spec) {
   return spec.num_heads * piece_floats(spec) * int64_t{sizeof(float)};
 }
 
+int64_t LightningLayer::tape_bytes(const Lightning& spec) {
+  return int64_t{3} * spec.num_heads * spec.head_dim * int64_t{sizeof(float)};
+}
+
 LightningLayer::LightningLayer(const LayerSource& source, const Lightning& spec)
     : spec_(spec), memory_(source.memory) {
   WeightBinder& binder = source.binder;
@@ -86,17 +90,18 @@ void LightningLayer::project(const Pass& pass) const {
 void LightningLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t head) const {
   const int64_t floats = piece_floats(spec_);
   const int32_t dim = spec_.head_dim;
-  StatePiece state(pass, memory_, slice, head * floats, floats);
   const auto x = [&](int64_t row) {
     return pass.ws.at(projected_) + row * qkv_.n + int64_t{head} * 3 * dim;
   };
+  const StateTape tape(pass, memory_, slice);
+  tape.exchange(int64_t{head} * 3 * dim, {x(0), qkv_.n, 3 * dim});
+  StatePiece state(pass, memory_, slice, head * floats, floats);
   static constexpr float kGain = 1;
-  const int32_t end = slice.row_begin + slice.rows;
-  for (int32_t begin = slice.row_begin; begin < end;) {
-    const int32_t rows = state.together(std::min(end - begin, kRunRows));
-    for (int64_t row = begin; row < begin + rows; ++row) pass.ops.act(spec_.act, 3 * dim, x(row));
+  state.take_rows(tape.rows(), [&](const RowRange& rows) {
+    const int32_t begin = rows.begin;
+    for (int64_t row = begin; row < rows.end; ++row) pass.ops.act(spec_.act, 3 * dim, x(row));
     pass.ops.decay_run({.state = state.begin(),
-                        .tokens = rows,
+                        .tokens = rows.count(),
                         .dk = dim,
                         .dv = dim,
                         .q = {x(begin), qkv_.n},
@@ -106,9 +111,7 @@ void LightningLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t h
                         .gain = {&kGain, 0},
                         .out = out_.row(pass, begin) + int64_t{head} * dim,
                         .out_stride = out_.width()});
-    state.after_rows(rows);
-    begin += rows;
-  }
+  });
 }
 
 // What all heads have given in rows [begin, end), on its way to the output.

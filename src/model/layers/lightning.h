@@ -18,6 +18,7 @@ class LightningLayer final : public Layer {
 
   // What the state of one sequence takes.
   static int64_t state_bytes(const Lightning& spec);
+  static int64_t tape_bytes(const Lightning& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,

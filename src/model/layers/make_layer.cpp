@@ -18,24 +18,29 @@ namespace {
 
 using Needs = std::vector<kv::MemoryNeed>;
 
+template <class Layer, class Spec>
+kv::StateNeed state_need(const Spec& spec) {
+  return {.bytes = Layer::state_bytes(spec), .tape_bytes = Layer::tape_bytes(spec)};
+}
+
 Needs needs(const Attention& a) {
   Needs all = {kv::PagedNeed{
       .heads = a.num_kv_heads, .k_dim = a.head_dim, .v_dim = a.v_dim(), .window = a.window}};
-  if (a.conv_taps > 0) all.emplace_back(kv::StateNeed{AttentionLayer::state_bytes(a)});
+  if (a.conv_taps > 0) all.emplace_back(state_need<AttentionLayer>(a));
   return all;
 }
 Needs needs(const CompressedAttention& a) { return CompressedAttentionLayer::needs(a); }
-Needs needs(const GatedDelta& d) { return {kv::StateNeed{GatedDeltaLayer::state_bytes(d)}}; }
+Needs needs(const GatedDelta& d) { return {state_need<GatedDeltaLayer>(d)}; }
 Needs needs(const LatentAttention& a) {
   if (a.indexer.heads > 0)  // layers/latent_indexer.h
     return {kv::PagedNeed{.heads = 1, .k_dim = a.indexer.dim, .v_dim = a.latent_dim()}};
   return {kv::PagedNeed{
       .heads = 1, .k_dim = a.latent_dim(), .v_dim = a.kv_rank, .values_in_keys = true}};
 }
-Needs needs(const Lightning& l) { return {kv::StateNeed{LightningLayer::state_bytes(l)}}; }
-Needs needs(const Mamba1& m) { return {kv::StateNeed{Mamba1Layer::state_bytes(m)}}; }
-Needs needs(const Mamba2& m) { return {kv::StateNeed{Mamba2Layer::state_bytes(m)}}; }
-Needs needs(const ShortConv& c) { return {kv::StateNeed{ShortConvLayer::state_bytes(c)}}; }
+Needs needs(const Lightning& l) { return {state_need<LightningLayer>(l)}; }
+Needs needs(const Mamba1& m) { return {state_need<Mamba1Layer>(m)}; }
+Needs needs(const Mamba2& m) { return {state_need<Mamba2Layer>(m)}; }
+Needs needs(const ShortConv& c) { return {state_need<ShortConvLayer>(c)}; }
 Needs needs(const Dense&) { return {}; }
 Needs needs(const Moe&) { return {}; }
 

@@ -32,6 +32,10 @@ int64_t Mamba1Layer::state_bytes(const Mamba1& spec) {
   return (conv.state_floats() + conv.blocks() * block_floats(spec)) * int64_t{sizeof(float)};
 }
 
+int64_t Mamba1Layer::tape_bytes(const Mamba1& spec) {
+  return (int64_t{2} * spec.inner + spec.parameters()) * int64_t{sizeof(float)};
+}
+
 Mamba1Layer::Mamba1Layer(const LayerSource& source, const Mamba1& spec)
     : spec_(spec), memory_(source.memory) {
   WeightBinder& binder = source.binder;
@@ -128,14 +132,23 @@ void Mamba1Layer::project(const Pass& pass) const {
 
 // One block of channels through the rows of a slice, in order.
 void Mamba1Layer::convolve(const Pass& pass, const BatchSlice& slice, int32_t block) const {
-  StatePiece state(pass, memory_, slice, block * conv_.piece_floats(), conv_.piece_floats());
   const int32_t first = conv_.first(block), n = conv_.count(block);
-  for (int64_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
-    float* const x = pass.ws.at(x_) + row * spec_.inner + first;
-    conv_.step(pass.ops, block, state.begin(), x);
-    pass.ops.act(kernels::Act::kSilu, n, x);
-    state.after_row();
-  }
+  float* const inputs = pass.ws.at(x_) + first;
+  const StateTape tape(pass, memory_, slice);
+  tape.exchange(first, {inputs, spec_.inner, n});
+  // What products make of convolved rows is on the tape too: replayed rows are in no product.
+  tape.restore(spec_.inner + first, {pass.ws.at(steps_) + first, spec_.inner, n});
+  if (block == 0)
+    tape.restore(int64_t{2} * spec_.inner,
+                 {pass.ws.at(parameters_), parameters_in_.n, parameters_in_.n});
+  StatePiece state(pass, memory_, slice, block * conv_.piece_floats(), conv_.piece_floats());
+  state.take_rows(tape.rows(), [&](const RowRange& rows) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      float* const x = inputs + row * spec_.inner;
+      conv_.step(pass.ops, block, state.begin(), x);
+      pass.ops.act(kernels::Act::kSilu, n, x);
+    }
+  });
 }
 
 void Mamba1Layer::find_parameters(const Pass& pass) const {
@@ -177,12 +190,14 @@ void Mamba1Layer::follow(const Pass& pass, const BatchSlice& slice, int32_t bloc
   StatePiece state(pass, memory_, slice, conv_.state_floats() + block * floats, floats);
   const int32_t first = conv_.first(block), n = conv_.count(block);
   const int32_t end = slice.row_begin + slice.rows;
-  for (int32_t begin = slice.row_begin; begin < end;) {
-    const RowRange rows = {begin, begin + state.together(std::min(end - begin, kRunRows))};
+  const StateTape tape(pass, memory_, slice);
+  tape.keep(spec_.inner + first, {pass.ws.at(steps_) + first, spec_.inner, n});
+  if (block == 0)
+    tape.keep(int64_t{2} * spec_.inner,
+              {pass.ws.at(parameters_), parameters_in_.n, parameters_in_.n});
+  state.take_rows(tape.rows(), [&](const RowRange& rows) {
     scan(pass, rows, block, state.begin());
-    state.after_rows(rows.count());
-    begin = rows.end;
-  }
+  });
   for (int64_t row = slice.row_begin; row < end; ++row) {
     float* const y = out_.row(pass, row) + first;
     const float* const z = pass.ws.at(z_) + row * spec_.inner + first;

@@ -23,6 +23,7 @@ class Mamba1Layer final : public Layer {
 
   // What the state of one sequence takes.
   static int64_t state_bytes(const Mamba1& spec);
+  static int64_t tape_bytes(const Mamba1& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,

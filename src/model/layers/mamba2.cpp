@@ -30,6 +30,10 @@ int64_t Mamba2Layer::state_bytes(const Mamba2& spec) {
   return (convolution(spec).state_floats() + heads) * int64_t{sizeof(float)};
 }
 
+int64_t Mamba2Layer::tape_bytes(const Mamba2& spec) {
+  return (spec.channels() + spec.heads) * int64_t{sizeof(float)};
+}
+
 Mamba2Layer::Mamba2Layer(const LayerSource& source, const Mamba2& spec)
     : spec_(spec), memory_(source.memory) {
   WeightBinder& binder = source.binder;
@@ -117,13 +121,21 @@ void Mamba2Layer::scale_inputs(const Pass& pass, int32_t begin, int32_t end) con
 
 // One block of channels through the rows of a slice, in order.
 void Mamba2Layer::convolve(const Pass& pass, const BatchSlice& slice, int32_t block) const {
+  float* const inputs = pass.ws.at(projected_) + spec_.inner();
+  const int32_t first = conv_.first(block), n = conv_.count(block);
+  const StateTape tape(pass, memory_, slice);
+  tape.exchange(first, {inputs + first, in_.n, n});
+  // The heads' steps, which are not convolved, go with the first block.
+  if (block == 0)
+    tape.exchange(spec_.channels(), {inputs + spec_.channels(), in_.n, spec_.heads});
   StatePiece state(pass, memory_, slice, block * conv_.piece_floats(), conv_.piece_floats());
-  for (int64_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
-    float* const x = pass.ws.at(projected_) + row * in_.n + spec_.inner() + conv_.first(block);
-    conv_.step(pass.ops, block, state.begin(), x);
-    pass.ops.act(kernels::Act::kSilu, conv_.count(block), x);
-    state.after_row();
-  }
+  state.take_rows(tape.rows(), [&](const RowRange& rows) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      float* const x = inputs + row * in_.n + first;
+      conv_.step(pass.ops, block, state.begin(), x);
+      pass.ops.act(kernels::Act::kSilu, n, x);
+    }
+  });
 }
 
 // One head through the rows of a slice, in order.
@@ -137,9 +149,8 @@ void Mamba2Layer::follow(const Pass& pass, const BatchSlice& slice, int32_t head
     return pass.ws.at(projected_) + row * in_.n + spec_.inner();
   };
   std::array<float, kRunRows> steps, decays;
-  const int32_t end = slice.row_begin + slice.rows;
-  for (int32_t begin = slice.row_begin; begin < end;) {
-    const int32_t rows = state.together(std::min(end - begin, kRunRows));
+  state.take_rows({pass, slice}, [&](const RowRange& range) {
+    const int32_t begin = range.begin, rows = range.count();
     for (int32_t t = 0; t < rows; ++t) {
       const float raw = inputs(begin + t)[spec_.channels() + head] + step_bias_[head];
       steps[static_cast<size_t>(t)] = std::clamp(softplus(raw), spec_.step_min, spec_.step_max);
@@ -161,9 +172,7 @@ void Mamba2Layer::follow(const Pass& pass, const BatchSlice& slice, int32_t head
                         .out_stride = out_.width()});
     for (int64_t t = 0; t < rows; ++t)
       pass.ops.add_scaled(x + t * in_.n, skip_[head], dim, out + t * out_.width());
-    state.after_rows(rows);
-    begin += rows;
-  }
+  });
 }
 
 // What all heads have given in rows [begin, end), on its way to the output.

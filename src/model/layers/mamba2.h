@@ -22,6 +22,7 @@ class Mamba2Layer final : public Layer {
 
   // What the state of one sequence takes.
   static int64_t state_bytes(const Mamba2& spec);
+  static int64_t tape_bytes(const Mamba2& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,

@@ -20,6 +20,10 @@ int64_t ShortConvLayer::state_bytes(const ShortConv& spec) {
   return convolution(spec).state_floats() * int64_t{sizeof(float)};
 }
 
+int64_t ShortConvLayer::tape_bytes(const ShortConv& spec) {
+  return spec.channels * int64_t{sizeof(float)};
+}
+
 ShortConvLayer::ShortConvLayer(const LayerSource& source, const ShortConv& spec)
     : spec_(spec), memory_(source.memory), output_(SublayerOutput::bind(source)) {
   WeightBinder& binder = source.binder;
@@ -94,17 +98,22 @@ void ShortConvLayer::project(const Pass& pass) const {
 // One block of channels through the rows of a slice, in order.
 void ShortConvLayer::follow(const Pass& pass, const BatchSlice& slice, int32_t block) const {
   const kernels::Ops& ops = pass.ops;
-  StatePiece state(pass, memory_, slice, block * conv_.piece_floats(), conv_.piece_floats());
   const int32_t first = conv_.first(block), n = conv_.count(block);
   const int32_t end = slice.row_begin + slice.rows;
   for (int64_t row = slice.row_begin; row < end; ++row) {
     const int64_t at = row * out_.k + first;
-    float* const x = pass.ws.at(mixed_) + at;
-    ops.product(pass.ws.at(gates_before_) + at, n, x);
-    conv_.step(ops, block, state.begin(), x);
-    ops.product(pass.ws.at(gates_after_) + at, n, x);
-    state.after_row();
+    ops.product(pass.ws.at(gates_before_) + at, n, pass.ws.at(mixed_) + at);
   }
+  const StateTape tape(pass, memory_, slice);
+  tape.exchange(first, {pass.ws.at(mixed_) + first, out_.k, n});
+  StatePiece state(pass, memory_, slice, block * conv_.piece_floats(), conv_.piece_floats());
+  state.take_rows(tape.rows(), [&](const RowRange& rows) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      float* const x = pass.ws.at(mixed_) + row * out_.k + first;
+      conv_.step(ops, block, state.begin(), x);
+      ops.product(pass.ws.at(gates_after_) + row * out_.k + first, n, x);
+    }
+  });
   pass.ws.at(mixed_forms_)
       .convert(ops, out_.forms(), pass.ws.at(mixed_) + int64_t{slice.row_begin} * out_.k + first,
                out_.k,

@@ -19,6 +19,7 @@ class ShortConvLayer final : public Layer {
 
   // What the state of one sequence takes.
   static int64_t state_bytes(const ShortConv& spec);
+  static int64_t tape_bytes(const ShortConv& spec);
 
   void enter(const Pass& pass, int32_t begin, int32_t end) const override;
   void compute(const Pass& pass, const RowRange& rows,

@@ -1,0 +1,286 @@
+// speculation_bench: what drafts gain and cost in the real engine with a real model, for drafts that
+// are right with a known chance: in turns without drafts, with fixed numbers of them, with as many
+// as the controller takes, and with predictions of which so many tokens in a hundred are right.
+//
+//   speculation_bench MODEL [--tokens 128] [--prompt 64] [--rounds 3] [--batch 0] [--drafts 7]
+//
+// Every answer is compared with the one without drafts before a time counts. Without --batch
+// batches of 1, 4, 8 and 32 are measured. Times are by the clock, the median of the rounds, from
+// when all sequences decode. `formula` is what a step with a fixed number of drafts should give:
+//   (1 + a + ... + a^k) * T(B) / T(B * (k + 1)), with both times from steps that took no draft.
+// The last lines say in which cells the controller lost more than 2 % against none, or reached less
+// than it should of the best fixed number (95 % of it alone, else 90 %).
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "card/model_card.h"
+#include "kernels/cpu_ops.h"
+#include "sched/copy_drafts.h"
+#include "sched/engine_runner.h"
+#include "sched/prediction_drafts.h"
+
+namespace weir::sched {
+namespace {
+
+struct Settings {
+  std::string model;
+  int32_t tokens = 128, prompt = 64, rounds = 3, batch = 0, drafts = 7;
+};
+
+bool read_settings(int argc, char** argv, Settings& s) {
+  if (argc < 2 || argc % 2 != 0) return false;
+  s.model = argv[1];
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string_view flag = argv[i], text = argv[i + 1];
+    int32_t* const value = flag == "--tokens"   ? &s.tokens
+                           : flag == "--prompt" ? &s.prompt
+                           : flag == "--rounds" ? &s.rounds
+                           : flag == "--batch"  ? &s.batch
+                           : flag == "--drafts" ? &s.drafts
+                                                : nullptr;
+    if (value == nullptr) return false;
+    const auto [end, error] = std::from_chars(text.begin(), text.end(), *value);
+    if (error != std::errc() || end != text.end() || *value < 0) return false;
+  }
+  return s.tokens >= 8 && s.prompt >= 4 && s.rounds >= 1 && s.drafts >= 1 &&
+         s.drafts <= DraftSource::kDraftsMax;
+}
+
+using Answers = std::vector<std::vector<int32_t>>;
+
+// Drafts of which each is right with the same chance, if those before it were.
+class KnownChance final : public DraftSource {
+ public:
+  KnownChance(const Answers& answers, int32_t vocab_size, double chance)
+      : answers_(answers), vocab_size_(vocab_size), chance_(chance) {}
+
+  DraftKind kind() const override { return DraftKind::kDraft; }
+  bool computes() const override { return false; }
+  int32_t begin(const Request&, int32_t) override { return kDraftsMax; }
+  void draft(std::span<DraftOrder> orders) override {
+    for (DraftOrder& order : orders) {
+      const std::vector<int32_t>& answer = answers_[order.request->id];
+      const size_t known = static_cast<size_t>(order.request->log.size()) + order.pending.size();
+      for (size_t i = 0; i < order.drafts.size(); ++i) {
+        const int32_t token = known + i < answer.size() ? answer[known + i] : 0;
+        const bool right = std::uniform_real_distribution<double>(0, 1)(random_) < chance_;
+        order.drafts[i] = {.token = right ? token : (token + 1) % vocab_size_,
+                           .sureness = Draft::kClasses / 2};
+      }
+      order.count = static_cast<int32_t>(order.drafts.size());
+    }
+  }
+
+ private:
+  const Answers& answers_;
+  const int32_t vocab_size_;
+  const double chance_;
+  std::mt19937 random_{20261125};
+};
+
+// How a run drafts.
+struct Way {
+  SpeculationOptions options{};
+  double prediction = -1;  // Share of a prediction's tokens that are right; below 0: there is none.
+};
+
+class Bench {
+ public:
+  Bench(const Settings& settings, model::Model& model, const kernels::Ops& ops, int members)
+      : settings_(settings), model_(model), ops_(ops), members_(members) {}
+
+  // Tokens a second after the first of each answer; checks the answers against `expected`, or
+  // returns them in it if it is empty.
+  double run(int32_t batch, const Way& way, Answers& expected) {
+    RunnerOptions options;
+    options.members = members_;
+    options.page_count =
+        batch * ((settings_.prompt + settings_.tokens) / kv::kPageTokens + 3);
+    options.kv_type = kernels::FloatType::kF16;
+    options.held = true;
+    options.engine.running_max = std::max(batch, 1);
+    options.engine.queue_max = 2 * batch;
+    options.engine.prefix_cache = false;
+    options.engine.speculation = way.options;
+    std::vector<std::unique_ptr<Request>> requests = make_requests(batch, way, expected);
+    EngineRunner runner(model_, ops_, options);
+    for (const auto& request : requests)
+      CHECK(runner.handle().submit(request.get()).has_value());
+    runner.begin();
+    for (const auto& request : requests) runner.wait(*request);
+    const Clock::time_point end = Clock::now();
+    runner.stop();
+    Clock::time_point begin{};
+    for (const auto& request : requests) begin = std::max(begin, request->first_token);
+    compare(requests, expected);
+    return batch * (settings_.tokens - 1) / std::chrono::duration<double>(end - begin).count();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Request>> make_requests(int32_t batch, const Way& way,
+                                                      const Answers& expected) const {
+    std::mt19937 random(7);
+    const auto below = [&](int32_t bound) {
+      return static_cast<int32_t>(random() % static_cast<unsigned>(bound));
+    };
+    const int32_t vocab = model_.spec().vocab_size;
+    std::vector<std::unique_ptr<Request>> requests;
+    for (int32_t i = 0; i < batch; ++i) {
+      std::vector<int32_t> prompt(static_cast<size_t>(settings_.prompt));
+      for (int32_t& token : prompt) token = below(vocab);
+      sample::SamplingParams params;
+      params.temperature = 0.8f;
+      params.seed = static_cast<uint64_t>(i) + 1;
+      Request& request = *requests.emplace_back(
+          std::make_unique<Request>(std::move(prompt), params, settings_.tokens, false));
+      request.id = static_cast<uint64_t>(i);
+      request.arrived = Clock::now();
+      if (way.prediction < 0) continue;
+      request.text = std::make_unique<TextIndex>(settings_.prompt + settings_.tokens);
+      request.text->append(request.prompt);
+      auto prediction = std::make_shared<TextIndex>(settings_.tokens);
+      for (const int32_t token : expected[static_cast<size_t>(i)])
+        prediction->append(below(100) < 100 * way.prediction ? token : (token + 1) % vocab);
+      request.prediction = std::move(prediction);
+    }
+    return requests;
+  }
+
+  static void compare(const std::vector<std::unique_ptr<Request>>& requests, Answers& expected) {
+    const bool first = expected.empty();
+    for (size_t i = 0; i < requests.size(); ++i) {
+      std::vector<int32_t> answer;
+      for (int32_t t = 0; t < requests[i]->log.size(); ++t)
+        answer.push_back(requests[i]->log[t].token);
+      if (first)
+        expected.push_back(std::move(answer));
+      else
+        CHECK(answer == expected[i]);  // Drafts have changed an answer.
+    }
+  }
+
+  const Settings& settings_;
+  model::Model& model_;
+  const kernels::Ops& ops_;
+  const int members_;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// One batch: a table of chances by numbers of drafts. Returns how many cells failed.
+int32_t measure(const Settings& settings, Bench& bench, int32_t vocab, int32_t batch) {
+  constexpr std::array kChances = {0.1, 0.3, 0.5, 0.7, 0.9};
+  std::vector<int32_t> fixed = {1, 2, 3, 5, settings.drafts};
+  std::ranges::sort(fixed);
+  fixed.erase(std::ranges::unique(fixed).begin(), fixed.end());
+  Answers answers;
+  bench.run(batch, {}, answers);
+  const auto speed = [&](const Way& way) { return bench.run(batch, way, answers); };
+  const auto with = [&](DraftSource& source, int32_t drafts, bool measured) {
+    return Way{.options = {.sources = {&source}, .drafts_max = drafts, .measured = measured}};
+  };
+  std::vector<double> off, none_right(fixed.size());
+  for (int32_t round = 0; round < settings.rounds; ++round) off.push_back(speed({}));
+  KnownChance wrong(answers, vocab, 0);
+  for (size_t k = 0; k < fixed.size(); ++k) none_right[k] = speed(with(wrong, fixed[k], false));
+  int32_t failed = 0;
+  std::printf("\nbatch %d, off %.1f tok/s\n%-12s", batch, median(off), "right");
+  for (const int32_t k : fixed) std::printf("  %6d (formula)", k);
+  std::printf("    controller\n");
+  for (const double chance : kChances) {
+    KnownChance source(answers, vocab, chance);
+    std::printf("%-12.1f", chance);
+    double best = 1;
+    for (size_t k = 0; k < fixed.size(); ++k) {
+      double expected = 0;
+      for (int32_t i = 0; i <= fixed[k]; ++i) expected += std::pow(chance, i);
+      const double ratio = speed(with(source, fixed[k], false)) / median(off);
+      best = std::max(best, ratio);
+      std::printf("  %6.2f  (%5.2f)", ratio, expected * none_right[k] / median(off));
+    }
+    std::vector<double> ratios;
+    for (int32_t round = 0; round < settings.rounds; ++round) {
+      const double before = speed({});
+      ratios.push_back(speed(with(source, settings.drafts, true)) / before);
+    }
+    const bool good = median(ratios) >= 0.98 && median(ratios) >= (batch == 1 ? 0.95 : 0.9) * best;
+    failed += good ? 0 : 1;
+    std::printf("  %6.2f%s\n", median(ratios), good ? "" : "  MISSED");
+  }
+  for (const double right : {1.0, 0.9, 0.0}) {
+    std::vector<double> ratios;
+    for (int32_t round = 0; round < settings.rounds; ++round) {
+      PredictionDrafts predictions(4 * batch + 8);
+      CopyDrafts copies;
+      const double before = speed({});
+      ratios.push_back(speed({.options = {.sources = {&predictions, &copies},
+                                          .drafts_max = settings.drafts},
+                              .prediction = right}) /
+                       before);
+    }
+    const bool good = median(ratios) >= (right == 1 && batch == 1 ? 2.0 : 0.98);
+    failed += good ? 0 : 1;
+    std::printf("prediction, %3.0f %% right: %.2f%s\n", 100 * right, median(ratios),
+                good ? "" : "  MISSED");
+  }
+  std::fflush(stdout);
+  return failed;
+}
+
+Result<int32_t> bench_all(const Settings& settings) {
+  WEIR_ASSIGN(const card::ModelCard card, card::ModelCard::open_folder(settings.model));
+  WEIR_ASSIGN(const kernels::Isa isa, kernels::choose_isa({}));
+  const kernels::Ops& ops = kernels::ops_for(isa);
+  const int members = ThreadTeam::usable_cores();
+  std::unique_ptr<model::Model> model;
+  {
+    ThreadTeam team(members);
+    const int32_t context = settings.prompt + settings.tokens + 1;
+    WEIR_ASSIGN(model, model::Model::load(card, {.rows_max = 512, .context_max = context}, ops,
+                                          team));
+  }
+  std::printf("%s, %s, %d threads, answers of %d tokens, at most %d drafts\n",
+              settings.model.c_str(), std::string(kernels::isa_name(isa)).c_str(), members,
+              settings.tokens, settings.drafts);
+  Bench bench(settings, *model, ops, members);
+  int32_t failed = 0;
+  std::vector<int32_t> batches = {1, 4, 8, 32};
+  if (settings.batch > 0) batches = {settings.batch};
+  for (const int32_t batch : batches)
+    failed += measure(settings, bench, model->spec().vocab_size, batch);
+  std::printf("\n%d cells missed their goal\n", failed);
+  return failed;
+}
+
+}  // namespace
+}  // namespace weir::sched
+
+int main(int argc, char** argv) {
+  weir::sched::Settings settings;
+  if (!weir::sched::read_settings(argc, argv, settings)) {
+    std::fprintf(stderr,
+                 "usage: speculation_bench MODEL [--tokens N] [--prompt N] [--rounds N] "
+                 "[--batch N] [--drafts 1..15]\n");
+    return 2;
+  }
+  const weir::Result<int32_t> failed = weir::sched::bench_all(settings);
+  if (!failed) {
+    std::fprintf(stderr, "%s\n", failed.error().message.c_str());
+    return 2;
+  }
+  return *failed == 0 ? 0 : 1;
+}

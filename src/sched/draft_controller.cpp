@@ -1,0 +1,290 @@
+#include "sched/draft_controller.h"
+
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace weir::sched {
+
+namespace {
+
+// Of a step's time in a running mean: eight steps back weigh a third.
+constexpr double kFresh = 1.0 / 8;
+// A step that takes longer than this many means was disturbed, and says little of its rows.
+constexpr double kDisturbed = 2;
+// Steps of a number of rows before their mean is trusted to be that of plain ones.
+constexpr int32_t kKnownMin = 3;
+// What a row adds to a step of one before anything is known: measured 0.13 to 0.18 for a 135M model
+// on AVX-512 beyond four rows, and less before.
+constexpr double kRowShare = 0.15;
+
+// What counts keep from round to round: a sequence's last thirty, a source's last thousand.
+constexpr float kSequenceKept = 0.97f, kSourceKept = 0.999f;
+// How many draws what is expected beforehand stands for: a position's is that of the one before it,
+// a sequence's that of its source.
+constexpr float kPositionWeight = 3, kSequenceWeight = 4;
+// No draft is certain but those that are forced.
+constexpr float kChanceMax = 0.995f;
+
+// Trials of a sequence without drafts: so many of them, after so many tokens, twice as many after
+// each that gave nothing.
+constexpr int32_t kTrialDrafts = 2, kTrialAfter = 32, kTrialAfterMax = 256;
+// One step in so many tries a draft more than is thought best.
+constexpr int64_t kMoreEvery = 16;
+// The ledger forgets: about the last two thousand steps count.
+constexpr double kLedgerKept = 0.9995;
+
+}  // namespace
+
+size_t RowCost::bucket_of(int32_t rows) {
+  if (rows <= kSingle) return static_cast<size_t>(std::max(rows, 1) - 1);
+  const auto power = static_cast<size_t>(std::bit_width(static_cast<uint32_t>(rows - 1)));
+  return std::min(kSingle + power - std::bit_width(uint32_t{kSingle}), kBuckets - 1);
+}
+
+void RowCost::note(int32_t rows, double seconds) {
+  Mean& mean = means_[bucket_of(rows)];
+  if (mean.count++ == 0) {
+    mean.rows = rows;
+    mean.seconds = seconds;
+    return;
+  }
+  // The first ones count alike.
+  const double weight = std::max(kFresh, 1.0 / mean.count);
+  mean.seconds += weight * (std::min(seconds, kDisturbed * mean.seconds) - mean.seconds);
+  mean.rows += weight * (rows - mean.rows);
+}
+
+int32_t RowCost::known(int32_t rows) const { return means_[bucket_of(rows)].count; }
+
+double RowCost::seconds(int32_t rows) const {
+  const size_t bucket = bucket_of(rows);
+  if (bucket < kSingle && means_[bucket].count > 0) return means_[bucket].seconds;
+  const Mean *below = nullptr, *above = nullptr;
+  for (const Mean& mean : means_) {
+    if (mean.count == 0) continue;
+    if (mean.rows <= rows)
+      below = &mean;
+    else if (above == nullptr)
+      above = &mean;
+  }
+  if (below == nullptr && above == nullptr) return 0;
+  if (below != nullptr && above != nullptr) {
+    // More rows take no less time, whatever was measured.
+    const double more = std::max(above->seconds - below->seconds, 0.0);
+    return below->seconds + more * (rows - below->rows) / (above->rows - below->rows);
+  }
+  const Mean& nearest = below != nullptr ? *below : *above;
+  const double one = nearest.seconds / (1 + kRowShare * (nearest.rows - 1));
+  return std::max(nearest.seconds + one * kRowShare * (rows - nearest.rows), 0.0);
+}
+
+DraftController::DraftController(int32_t sequences_max, int32_t running_max, size_t sources)
+    : sources_(sources), sequences_(static_cast<size_t>(sequences_max)) {
+  for (SequenceState& seq : sequences_) seq.counts.resize(sources);
+  rows_.reserve(static_cast<size_t>(running_max) * DraftSource::kDraftsMax);
+}
+
+void DraftController::begin(int32_t sequence) {
+  SequenceState& seq = of(sequence);
+  std::ranges::fill(seq.counts, Acceptance<4>());
+  seq.idle_tokens = 0;
+  seq.trial_after = kTrialAfter;
+  seq.trial = false;
+}
+
+// As a source sees it, then as each position turned out, from the one before on.
+float DraftController::chance(int32_t source, uint8_t sureness, int32_t position) const {
+  const Acceptance<8>& counts = sources_[static_cast<size_t>(source)].counts;
+  float expected = (sureness + 0.5f) / Draft::kClasses;
+  for (int32_t i = 0; i <= std::min(position, 7); ++i) {
+    const auto& count = counts.of(sureness, i);
+    expected = (count.right + kPositionWeight * expected) / (count.tried + kPositionWeight);
+  }
+  return expected;
+}
+
+float DraftController::chance(const SequenceState& seq, int32_t source, uint8_t sureness,
+                              int32_t position) const {
+  const auto& count = seq.counts[static_cast<size_t>(source)].of(sureness, position);
+  const float expected = chance(source, sureness, position);
+  return std::min(
+      (count.right + kSequenceWeight * expected) / (count.tried + kSequenceWeight), kChanceMax);
+}
+
+double DraftController::expected(const DraftChoice& choice) const {
+  const SequenceState& seq = of(choice.sequence);
+  double survival = 1, sum = choice.forced;
+  for (size_t i = static_cast<size_t>(choice.forced); i < choice.drafts.size(); ++i) {
+    const int32_t position = static_cast<int32_t>(i) - choice.forced;
+    survival *= chance(seq, choice.source, choice.drafts[i].sureness, position);
+    sum += survival;
+  }
+  return sum;
+}
+
+void DraftController::begin_step(const StepFacts& facts) {
+  step_ = facts;
+  drafting_ = 0;
+  ++steps_;
+  off_ = loss_ > kLossMax * time_;
+  if (off_) {
+    plain_ = ++probe_ % kProbeEvery != 0;
+  } else {
+    plain_ = steps_ % kPlainEvery == 0 || cost_.known(facts.certain_rows) < kKnownMin;
+  }
+}
+
+// `known`: the drafts are there; else `count` that are still to be computed.
+void DraftController::add_rows(const DraftChoice& choice, int32_t index, int32_t count,
+                               bool known) {
+  const SequenceState& seq = of(choice.sequence);
+  const Acceptance<8>& any = sources_[static_cast<size_t>(choice.source)].any;
+  double survival = 1;
+  float expected = 0.5f;
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t position = i - choice.forced;
+    if (position >= 0 && known) {
+      const uint8_t sureness = choice.drafts[static_cast<size_t>(i)].sureness;
+      survival *= chance(seq, choice.source, sureness, position);
+    } else if (position >= 0) {
+      const auto& counted = any.of(0, position);
+      expected = (counted.right + kPositionWeight * expected) / (counted.tried + kPositionWeight);
+      survival *= std::min(expected, kChanceMax);
+    }
+    rows_.push_back(
+        {.survival = survival, .choice = index, .number = static_cast<int32_t>(rows_.size())});
+  }
+}
+
+// How many of rows_, the likeliest first, give the best speed. `each_seconds`: what a draft takes
+// beside its row.
+size_t DraftController::best_count(double each_seconds) {
+  std::ranges::sort(rows_, [](const Row& a, const Row& b) {
+    return a.survival != b.survival ? a.survival > b.survival : a.number < b.number;
+  });
+  double tokens = step_.sequences, best = 0;
+  const double plain = tokens / cost_.seconds(step_.certain_rows);
+  size_t count = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    tokens += rows_[i].survival;
+    const auto more = static_cast<int32_t>(i + 1);
+    const double speed =
+        tokens / (cost_.seconds(step_.certain_rows + more) + drafting_ + more * each_seconds);
+    if (speed <= best) continue;
+    best = speed;
+    count = i + 1;
+  }
+  return best >= kGainMin * plain ? count : 0;
+}
+
+void DraftController::take(std::span<DraftChoice> choices, size_t count) {
+  for (DraftChoice& choice : choices) choice.kept = 0;
+  for (const Row& row : std::span(rows_).first(count))
+    ++choices[static_cast<size_t>(row.choice)].kept;
+}
+
+void DraftController::ask(int32_t source, std::span<DraftChoice> choices,
+                          std::span<const int32_t> room) {
+  rows_.clear();
+  for (DraftChoice& choice : choices) choice.kept = 0;
+  if (plain_) return;
+  for (size_t i = 0; i < choices.size(); ++i)
+    add_rows(choices[i], static_cast<int32_t>(i), std::min(room[i], step_.drafts_max),
+             /*known=*/false);
+  size_t count = best_count(sources_[static_cast<size_t>(source)].draft_seconds);
+  if (steps_ % kMoreEvery == 0 && may_try() && count < rows_.size()) ++count;
+  take(choices, count);
+  const int32_t tried = next_trial(choices, /*known=*/false);
+  if (tried >= 0)
+    choices[static_cast<size_t>(tried)].kept =
+        std::min({kTrialDrafts, room[static_cast<size_t>(tried)], step_.drafts_max});
+}
+
+// Of the sequences without drafts whose turn it is to have a trial that which waits the longest:
+// one in a step. -1: none.
+int32_t DraftController::next_trial(std::span<const DraftChoice> choices, bool known) const {
+  if (!may_try()) return -1;
+  int32_t longest = 0, found = -1;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const SequenceState& seq = of(choices[i].sequence);
+    const int32_t waits = seq.idle_tokens - seq.trial_after;
+    if (known && choices[i].drafts.empty()) continue;
+    if (choices[i].kept > 0 || waits < 0 || (found >= 0 && waits <= longest)) continue;
+    longest = waits;
+    found = static_cast<int32_t>(i);
+  }
+  return found;
+}
+
+void DraftController::choose(std::span<DraftChoice> choices) {
+  rows_.clear();
+  for (DraftChoice& choice : choices) {
+    choice.kept = 0;
+    of(choice.sequence).trial = false;
+  }
+  if (plain_) return;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const auto count = static_cast<int32_t>(choices[i].drafts.size());
+    add_rows(choices[i], static_cast<int32_t>(i), std::min(count, step_.drafts_max),
+             /*known=*/true);
+  }
+  size_t count = best_count(0);
+  if (steps_ % kMoreEvery == 0 && count > 0 && may_try() && count < rows_.size()) ++count;
+  take(choices, count);
+  const int32_t tried = next_trial(choices, /*known=*/true);
+  if (tried < 0) return;
+  DraftChoice& choice = choices[static_cast<size_t>(tried)];
+  choice.kept = std::min(
+      {kTrialDrafts, static_cast<int32_t>(choice.drafts.size()), step_.drafts_max});
+  of(choice.sequence).trial = choice.kept > 0;
+}
+
+void DraftController::note_taken(const DraftChoice& choice, int32_t taken) {
+  SequenceState& seq = of(choice.sequence);
+  if (choice.kept == 0) {
+    ++seq.idle_tokens;
+    return;
+  }
+  SourceState& source = sources_[static_cast<size_t>(choice.source)];
+  Acceptance<4>& own = seq.counts[static_cast<size_t>(choice.source)];
+  own.fade(kSequenceKept);
+  source.counts.fade(kSourceKept);
+  source.any.fade(kSourceKept);
+  // Those after the first wrong one say nothing.
+  for (int32_t i = choice.forced; i < std::min(choice.kept, taken + 1); ++i) {
+    const uint8_t sureness = choice.drafts[static_cast<size_t>(i)].sureness;
+    const int32_t position = i - choice.forced;
+    own.note(sureness, position, i < taken);
+    source.counts.note(sureness, position, i < taken);
+    source.any.note(0, position, i < taken);
+  }
+  const bool gave = taken > choice.forced;
+  if (seq.trial)
+    seq.trial_after = gave ? kTrialAfter : std::min(2 * seq.trial_after, kTrialAfterMax);
+  seq.idle_tokens = 0;
+}
+
+void DraftController::note_drafting(int32_t source, int32_t drafts, double seconds) {
+  drafting_ += seconds;
+  if (drafts <= 0) return;
+  double& mean = sources_[static_cast<size_t>(source)].draft_seconds;
+  const double each = seconds / drafts;
+  mean = mean == 0 ? each : mean + kFresh * (std::min(each, kDisturbed * mean) - mean);
+}
+
+void DraftController::end_step(int32_t rows, int32_t tokens, double seconds, bool pure) {
+  if (!pure || step_.sequences == 0) return;
+  const double plain = cost_.seconds(step_.certain_rows);
+  cost_.note(rows, std::max(seconds - drafting_, 0.0));
+  loss_ *= kLedgerKept;
+  time_ = kLedgerKept * time_ + seconds;
+  const bool drafted = rows > step_.certain_rows || drafting_ > 0;
+  if (!drafted || plain == 0) return;
+  // What was disturbed would have been so without drafts.
+  const double spent = std::min(seconds, kDisturbed * (cost_.seconds(rows) + drafting_));
+  loss_ = std::max(loss_ + spent - plain * tokens / step_.sequences, 0.0);
+}
+
+}  // namespace weir::sched

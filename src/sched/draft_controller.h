@@ -1,0 +1,180 @@
+// DraftController decides how many drafts a step verifies: as many as are expected to give the most
+// tokens a second, given how often drafts like these were right, and how long steps of so many rows
+// have taken. Pure policy: no clock, no model, no request.
+//
+//   chance    of a draft, given that all before it were right: what was counted of its source, class
+//             and position, and of its own sequence, which weighs more the longer it is known
+//   survival  of a draft: the product of the chances up to its own
+//   speed     of a step with some of the drafts: (sequences + sum of survivals) / (T(rows) + D)
+//
+// Drafts are taken in the order of their survival, whosever they are, up to the number with the best
+// speed; none if that is not kGainMin better than none at all.
+//
+// What keeps a wrong expectation from costing much is the ledger: the time that steps with drafts
+// have taken beyond what plain steps would have for the same tokens. Above kLossMax of all time
+// there are no drafts, but for a probe now and then, until other steps have made up for it.
+// What keeps it from staying wrong are trials: a draft more than is thought best, two for a sequence
+// that has none, and a plain step, each once in a while and only while the ledger allows them.
+//
+// Threads: owned by the engine thread. Allocates at construction only.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sched/draft_source.h"
+
+namespace weir::sched {
+
+// How often drafts of a class were right, by their position after the last certain token.
+template <int32_t kPositions>
+class Acceptance {
+ public:
+  struct Count {
+    float tried = 0;
+    float right = 0;
+  };
+
+  void note(uint8_t sureness, int32_t position, bool right) {
+    Count& count = counts_[index(sureness, position)];
+    count.tried += 1;
+    count.right += right ? 1.0f : 0.0f;
+  }
+  // What was counted so far weighs less.
+  void fade(float kept) {
+    for (Count& count : counts_) count.tried *= kept, count.right *= kept;
+  }
+  const Count& of(uint8_t sureness, int32_t position) const {
+    return counts_[index(sureness, position)];
+  }
+
+ private:
+  static size_t index(uint8_t sureness, int32_t position) {
+    return static_cast<size_t>(sureness * kPositions + std::min(position, kPositions - 1));
+  }
+
+  std::array<Count, static_cast<size_t>(Draft::kClasses * kPositions)> counts_{};
+};
+
+// How long a step takes whose rows are all generated tokens, by their number: running means, and
+// straight lines between them.
+class RowCost {
+ public:
+  void note(int32_t rows, double seconds);
+  // So many steps of exactly so many rows, or of its bucket, are known.
+  int32_t known(int32_t rows) const;
+  // 0: nothing is known.
+  double seconds(int32_t rows) const;
+
+ private:
+  struct Mean {
+    double rows = 0, seconds = 0;
+    int32_t count = 0;
+  };
+  static constexpr int32_t kSingle = 32;  // Up to here each number has a mean of its own.
+  static constexpr size_t kBuckets = kSingle + 10;
+  static size_t bucket_of(int32_t rows);
+
+  std::array<Mean, kBuckets> means_{};
+};
+
+// The drafts of one sequence that a step might verify.
+struct DraftChoice {
+  int32_t sequence = 0;  // Its number.
+  int32_t source = 0;
+  int32_t forced = 0;  // The first ones are certain, and not the source's.
+  std::span<const Draft> drafts;
+  int32_t kept = 0;  // So many of them are verified.
+};
+
+class DraftController {
+ public:
+  // `sequences_max`: numbers of sequences are below it.
+  DraftController(int32_t sequences_max, int32_t running_max, size_t sources);
+
+  // The sequence of this number is another one's from here on.
+  void begin(int32_t sequence);
+
+  // A step is bound that has so many rows without drafts, of them a certain next token for each of
+  // `sequences`; drafts_max bounds those of each sequence. Prompts may be beside them.
+  struct StepFacts {
+    int32_t certain_rows = 0;
+    int32_t sequences = 0;
+    int32_t drafts_max = DraftSource::kDraftsMax;
+  };
+  void begin_step(const StepFacts& facts);
+  // No draft of this step will be verified, whatever they are.
+  bool plain() const { return plain_; }
+  // How many drafts are to be computed by a source whose drafts take time: `room` of each choice at
+  // most; into `kept`.
+  void ask(int32_t source, std::span<DraftChoice> choices, std::span<const int32_t> room);
+  // Which are verified; into `kept`.
+  void choose(std::span<DraftChoice> choices);
+  // How many of the drafts are expected to be right.
+  double expected(const DraftChoice& choice) const;
+
+  // What came of a choice: of its first `kept` drafts so many were right.
+  void note_taken(const DraftChoice& choice, int32_t taken);
+  // A source has taken so long for so many drafts.
+  void note_drafting(int32_t source, int32_t drafts, double seconds);
+  // The step has run. `tokens`: of answers that it gave. `pure`: it had no prompts.
+  void end_step(int32_t rows, int32_t tokens, double seconds, bool pure);
+
+  // For metrics.
+  double loss_seconds() const { return loss_; }
+  bool off() const { return off_; }
+
+  // Speed must rise by so much for drafts to be verified at all: what measurements can tell.
+  static constexpr double kGainMin = 1.02;
+  // Of all time, what speculation may cost before it is left, and before nothing is tried.
+  static constexpr double kLossMax = 0.01, kTrialLossMax = 0.005;
+  // Steps between plain ones, and between probes while it is left.
+  static constexpr int64_t kPlainEvery = 128, kProbeEvery = 512;
+
+ private:
+  struct SourceState {
+    Acceptance<8> counts;
+    Acceptance<8> any;  // Whatever the class: all are counted as class 0.
+    double draft_seconds = 0;  // Each.
+  };
+  struct SequenceState {
+    std::vector<Acceptance<4>> counts;  // By source.
+    int32_t idle_tokens = 0;  // Since it had a draft.
+    int32_t trial_after = 0;
+    bool trial = false;  // Its drafts of this step are one.
+  };
+  // A draft that may be taken.
+  struct Row {
+    double survival = 0;
+    int32_t choice = 0;
+    int32_t number = 0;  // As they were added: a draft comes after those before it.
+  };
+
+  float chance(int32_t source, uint8_t sureness, int32_t position) const;
+  float chance(const SequenceState& seq, int32_t source, uint8_t sureness, int32_t position) const;
+  void add_rows(const DraftChoice& choice, int32_t index, int32_t count, bool known);
+  size_t best_count(double each_seconds);
+  void take(std::span<DraftChoice> choices, size_t count);
+  int32_t next_trial(std::span<const DraftChoice> choices, bool known) const;
+  bool may_try() const { return loss_ < kTrialLossMax * time_; }
+  SequenceState& of(int32_t sequence) { return sequences_[static_cast<size_t>(sequence)]; }
+  const SequenceState& of(int32_t sequence) const {
+    return sequences_[static_cast<size_t>(sequence)];
+  }
+
+  std::vector<SourceState> sources_;
+  std::vector<SequenceState> sequences_;
+  std::vector<Row> rows_;  // Scratch.
+  RowCost cost_;
+  StepFacts step_;
+  bool plain_ = false;
+  double drafting_ = 0;  // Seconds of this step's drafts.
+  int64_t steps_ = 0, probe_ = 0;
+  double loss_ = 0, time_ = 0;
+  bool off_ = false;
+};
+
+}  // namespace weir::sched
