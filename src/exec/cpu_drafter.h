@@ -28,13 +28,16 @@ class CpuDrafter final : public Drafter {
 
  private:
   void add_slice(const StepWork& ran, int32_t slice, bool guesses);
+  void catch_up(std::span<const DraftTask> tasks);
 
   model::Drafter& drafter_;
   const kv::KvCache& cache_;
   ThreadTeam& team_;
+  bool behind_ = false;  // What is in slices_ is still to be computed.
   // Of a round. Tokens have room for those of a step, and one more of each slice.
   std::vector<model::DraftSlice> slices_;
   std::vector<int32_t> tokens_;
+  std::vector<model::DraftSlice> asked_;
   std::vector<model::DraftTask> tasks_;
 };
 

@@ -36,9 +36,10 @@ class Drafter {
   // Most drafts of a sequence.
   virtual int32_t drafts_max() const = 0;
   // A step in Lane::kStep has run. It computes what it needs of the step's tokens, and first guesses
-  // where `guesses` is true; or forgets the sequences, where `keeps_up` is false.
+  // where `guesses` is true. Where `keeps_up` is false it does so only of sequences that drafts are
+  // asked of before the next step, and forgets what came before.
   virtual void follow(const StepWork& ran, bool keeps_up, bool guesses) = 0;
-  // None are given of sequences that it has forgotten, or not guessed of.
+  // May give fewer than are asked for, or none.
   virtual void draft(std::span<DraftTask> tasks) = 0;
 };
 
