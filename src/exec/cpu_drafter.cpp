@@ -8,7 +8,8 @@ namespace weir::exec {
 
 CpuDrafter::CpuDrafter(model::Drafter& drafter, const kv::KvCache& cache, ThreadTeam& team,
                        int32_t rows_max)
-    : drafter_(drafter), cache_(cache), team_(team) {
+    : drafter_(drafter), team_(team) {
+  drafter_.use(cache);
   const auto rows = static_cast<size_t>(rows_max);
   slices_.reserve(rows);
   asked_.reserve(rows);
@@ -61,7 +62,7 @@ void CpuDrafter::follow(const StepWork& ran, bool keeps_up, bool guesses) {
     const int32_t first = ran.batch.first(part);
     drafter_.forget(part.sequence, part.memory, first, first + part.rows);
   }
-  if (keeps_up && !slices_.empty()) drafter_.keep_up(slices_, cache_, team_);
+  if (keeps_up && !slices_.empty()) drafter_.keep_up(slices_, team_);
 }
 
 // Of sequences that drafts are asked of after all. Their memory is the tasks': that of the step may
@@ -75,7 +76,7 @@ void CpuDrafter::catch_up(std::span<const DraftTask> tasks) {
     asked_.push_back(slice);
   }
   behind_ = false;
-  if (!asked_.empty()) drafter_.keep_up(asked_, cache_, team_);
+  if (!asked_.empty()) drafter_.keep_up(asked_, team_);
 }
 
 void CpuDrafter::draft(std::span<DraftTask> tasks) {
@@ -88,7 +89,7 @@ void CpuDrafter::draft(std::span<DraftTask> tasks) {
                       .forced = task.forced,
                       .tokens = task.tokens,
                       .probabilities = task.probabilities});
-  drafter_.draft(tasks_, cache_, team_);
+  drafter_.draft(tasks_, team_);
   for (size_t i = 0; i < tasks.size(); ++i) tasks[i].count = tasks_[i].count;
 }
 

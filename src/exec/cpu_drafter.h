@@ -31,7 +31,6 @@ class CpuDrafter final : public Drafter {
   void catch_up(std::span<const DraftTask> tasks);
 
   model::Drafter& drafter_;
-  const kv::KvCache& cache_;
   ThreadTeam& team_;
   bool behind_ = false;  // What is in slices_ is still to be computed.
   // Of a round. Tokens have room for those of a step, and one more of each slice.

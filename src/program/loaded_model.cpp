@@ -76,8 +76,7 @@ Result<LoadedModel> load_model(const Options& options, const ModelChoice& choice
               kv::MemoryLayout::make(loaded.model->memory_needs(), choice.kv_type,
                                      loaded.model->options().tape_tokens));
   WEIR_TRY(take_kv(*loaded.executor, std::move(layout), loaded.plan));
-  loaded.drafts =
-      make_draft_sources(options, sched::sequences_max(options.queue, loaded.plan.parallel));
+  loaded.drafts = make_draft_sources(options, *loaded.executor, loaded.plan.parallel);
   return loaded;
 }
 

@@ -100,7 +100,7 @@ void log_start(const Options& options, const ModelChoice& choice, const model::M
   log_experts(model);
   log_memory(plan);
   log_limits(options, plan);
-  log::info("speculation " + describe_drafts(options));
+  log::info("speculation " + describe_drafts(options, model));
 }
 
 void announce(const Options& options, uint16_t port, std::chrono::steady_clock::duration startup,

@@ -49,6 +49,7 @@ class DraftLoop {
     auto cache = kv::KvCache::create(model_.memory_needs(), kv_type_, pages_ * count, {count});
     CHECK(cache.has_value());
     cache_ = std::make_unique<kv::KvCache>(*std::move(cache));
+    if (Drafter* drafter = model_.drafter()) drafter->use(*cache_);
     chats_.clear();
     int32_t page = 0;
     for (const auto& prompt : prompts) {
@@ -169,7 +170,7 @@ class DraftLoop {
     }
     Drafter* const drafter = model_.drafter();
     if (drafter == nullptr) return;
-    drafter->keep_up(slices, *cache_, team_);
+    drafter->keep_up(slices, team_);
     std::vector<DraftTask> tasks;
     for (const size_t member : members) {
       Chat& chat = chats_[member];
@@ -181,7 +182,7 @@ class DraftLoop {
                        .position = known,
                        .tokens = chat.drafts});
     }
-    drafter->draft(tasks, *cache_, team_);
+    drafter->draft(tasks, team_);
     for (size_t i = 0; i < tasks.size(); ++i)
       chats_[static_cast<size_t>(tasks[i].sequence)].drafts.resize(
           static_cast<size_t>(tasks[i].count));

@@ -182,11 +182,10 @@ bool Drafter::knows_tokens(const DraftSlice& slice) const {
   return std::ranges::all_of(slice.tokens, [=](int32_t token) { return token < vocabulary; });
 }
 
-void Drafter::begin_round(const kv::KvCache& kv, ThreadTeam& team) {
+void Drafter::use(const kv::KvCache& kv) {
   kv_ = &kv;
-  team_ = &team;
-  works_count_ = 0;
-  if (has_rows_.empty()) has_rows_.resize(static_cast<size_t>(kv.page_count(0)));
+  states_.clear();
+  has_rows_.assign(static_cast<size_t>(kv.page_count(0)), 0);
 }
 
 void Drafter::begin(const DraftSlice& slice) {
@@ -268,13 +267,13 @@ void Drafter::load_feature(int32_t page, std::vector<float>& feature) const {
 void Drafter::forget(int32_t sequence, const kv::MemoryView& memory, int32_t first, int32_t end) {
   State& state = state_of(sequence);
   state.next = state.guess = -1;
-  if (!has_rows_.empty()) clear_rows(memory, first, end);
+  clear_rows(memory, first, end);
 }
 
-void Drafter::keep_up(std::span<const DraftSlice> slices, const kv::KvCache& kv,
-                      ThreadTeam& team) {
+void Drafter::keep_up(std::span<const DraftSlice> slices, ThreadTeam& team) {
   const trace::Scope scope(trace::Kind::kWhole, "draft", static_cast<int32_t>(slices.size()));
-  begin_round(kv, team);
+  team_ = &team;
+  works_count_ = 0;
   for (const DraftSlice& slice : slices) begin(slice);
   for (Work& work : works()) work.state = &state_of(work.slice->sequence);  // They stay from here.
   const bool block = spec_.kind == DraftSpec::kDflash;
@@ -354,9 +353,10 @@ void Drafter::flush(bool remembers) {
     if (work.row >= 0) take_guess(work);
 }
 
-void Drafter::draft(std::span<DraftTask> tasks, const kv::KvCache& kv, ThreadTeam& team) {
+void Drafter::draft(std::span<DraftTask> tasks, ThreadTeam& team) {
   const trace::Scope scope(trace::Kind::kWhole, "draft", static_cast<int32_t>(tasks.size()));
-  begin_round(kv, team);
+  team_ = &team;
+  works_count_ = 0;
   for (DraftTask& task : tasks) {
     task.count = 0;
     State& state = state_of(task.sequence);

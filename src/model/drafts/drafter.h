@@ -77,13 +77,16 @@ class Drafter {
                   Model::Clock::time_point until);
   void give_back_scratch();
 
+  // Sequences are remembered in this cache from now on; nothing is known of any. It outlives what
+  // is done with it.
+  void use(const kv::KvCache& kv);
   // After a pass of the target in Lane::kStep, before its next one. `slices`: of different
   // sequences. Of those left out forget() is to be called.
-  void keep_up(std::span<const DraftSlice> slices, const kv::KvCache& kv, ThreadTeam& team);
+  void keep_up(std::span<const DraftSlice> slices, ThreadTeam& team);
   // Positions [first, end) of a sequence were computed, and it does not keep up.
   void forget(int32_t sequence, const kv::MemoryView& memory, int32_t first, int32_t end);
   // After that. None are given of a sequence that has not kept up.
-  void draft(std::span<DraftTask> tasks, const kv::KvCache& kv, ThreadTeam& team);
+  void draft(std::span<DraftTask> tasks, ThreadTeam& team);
 
  private:
   // What is known of a sequence.
@@ -120,7 +123,6 @@ class Drafter {
   // Where rows begin that nothing is known of, as pages before them say.
   void restart(State& state, const DraftSlice& slice) const;
   bool knows_tokens(const DraftSlice& slice) const;
-  void begin_round(const kv::KvCache& kv, ThreadTeam& team);
   void begin(const DraftSlice& slice);
   void clear_rows(const kv::MemoryView& memory, int32_t first, int32_t end);
   void end(const Work& work);
@@ -149,10 +151,10 @@ class Drafter {
   std::unique_ptr<Decoder> net_;
   std::vector<int32_t> table_;  // Token of each row of the head; empty: the row itself.
 
+  const kv::KvCache* kv_ = nullptr;
   std::vector<State> states_;      // By sequence.
   std::vector<uint8_t> has_rows_;  // By page of the spine: all its slots have rows.
   // Of the round at hand.
-  const kv::KvCache* kv_ = nullptr;
   ThreadTeam* team_ = nullptr;
   std::vector<Work> works_;  // The first works_count_.
   size_t works_count_ = 0;
