@@ -6,6 +6,15 @@
 
 namespace weir::exec {
 
+namespace {
+
+// Where the block of the position before this one ends: so far a sequence has memory for certain.
+int32_t blocks_end(int32_t position) {
+  return (position + kv::kPageTokens - 1) / kv::kPageTokens * kv::kPageTokens;
+}
+
+}  // namespace
+
 CpuDrafter::CpuDrafter(model::Drafter& drafter, const kv::KvCache& cache, ThreadTeam& team,
                        int32_t rows_max)
     : drafter_(drafter), team_(team) {
@@ -44,6 +53,7 @@ void CpuDrafter::add_slice(const StepWork& ran, int32_t slice, bool guesses) {
                      .row = part.row_begin,
                      .tokens = std::span<const int32_t>(tokens_).subspan(begin),
                      .computed = computed,
+                     .covered = blocks_end(ran.batch.first(part) + computed),
                      .guesses = guesses && follows});
 }
 

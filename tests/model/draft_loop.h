@@ -162,6 +162,7 @@ class DraftLoop {
                         .tokens = std::span(chat.tokens)
                                       .subspan(static_cast<size_t>(slice.first_position)),
                         .computed = computed,
+                        .covered = covered(slice.first_position + computed),
                         .guesses = true});
       // What comes after a prompt's next chunk is not known to it.
       const bool whole = best_[static_cast<size_t>(slice.row_begin + certain - 1)] >= 0;
@@ -186,6 +187,11 @@ class DraftLoop {
     for (size_t i = 0; i < tasks.size(); ++i)
       chats_[static_cast<size_t>(tasks[i].sequence)].drafts.resize(
           static_cast<size_t>(tasks[i].count));
+  }
+
+  // As an engine has it, which gives a sequence a page when a step needs it.
+  static int32_t covered(int32_t computed) {
+    return (computed + kernels::kPageTokens - 1) / kernels::kPageTokens * kernels::kPageTokens;
   }
 
   // Takes drafts as long as they are right, then the token after them; how many drafts.

@@ -125,7 +125,6 @@ Result<void> Drafter::read_table(const card::Checkpoint& tensors) {
 
 const Model& Drafter::net() const { return *net_; }
 ModelMemory Drafter::memory() const { return net_->memory(); }
-TokenWork Drafter::token_work() const { return net_->token_work(); }
 void Drafter::give_back_scratch() { net_->give_back_scratch(); }
 
 bool Drafter::pack_until(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
@@ -191,6 +190,7 @@ void Drafter::use(const kv::KvCache& kv) {
 void Drafter::begin(const DraftSlice& slice) {
   CHECK(slice.computed > 0 && std::ssize(slice.tokens) >= slice.computed);
   const int32_t computed_end = slice.first + slice.computed;
+  CHECK(slice.covered >= computed_end);
   if (!knows_tokens(slice)) return forget(slice.sequence, slice.memory, slice.first, computed_end);
   State& state = state_of(slice.sequence);
   if (!goes_on(state, slice)) restart(state, slice);
@@ -201,7 +201,8 @@ void Drafter::begin(const DraftSlice& slice) {
       .slot = state.next,
       .end = spec_.kind == DraftSpec::kDflash
                  ? computed_end
-                 : slice.first + static_cast<int32_t>(std::ssize(slice.tokens))};
+                 : std::min(slice.first + static_cast<int32_t>(std::ssize(slice.tokens)),
+                            slice.covered)};
   clear_rows(slice.memory, slice.first, computed_end);
 }
 
@@ -281,7 +282,9 @@ void Drafter::keep_up(std::span<const DraftSlice> slices, ThreadTeam& team) {
     while (work.slot < work.end) {
       if (batch_.rows() == net_->options().rows_max) flush(block);
       add_rows(work, std::min(work.end, work.slot + net_->options().rows_max - batch_.rows()));
-      if (block || work.slot < work.end || !work.slice->guesses) continue;
+      // The first draft comes with the row of the last certain token.
+      const bool last = work.slot == work.slice->first + std::ssize(work.slice->tokens);
+      if (block || !last || !work.slice->guesses) continue;
       batch_.want_next();
       work.row = batch_.rows() - 1;
     }
@@ -359,20 +362,44 @@ void Drafter::draft(std::span<DraftTask> tasks, ThreadTeam& team) {
   works_count_ = 0;
   for (DraftTask& task : tasks) {
     task.count = 0;
-    State& state = state_of(task.sequence);
-    const auto forced = static_cast<int32_t>(std::ssize(task.forced));
-    // Of a block the last certain token has its place in the block.
-    const bool block = spec_.kind == DraftSpec::kDflash;
-    const int32_t slot = task.position - forced - (block ? 1 : 0);
-    const bool ready = block ? state.last >= 0 && forced == 0 : state.guess >= 0;
-    if (task.tokens.empty() || state.next != slot || !ready) continue;
+    const State& state = state_of(task.sequence);
+    if (task.tokens.empty() || ready(state, task) == Ready::kNo) continue;
     if (works_count_ == works_.size()) works_.emplace_back();
-    works_[works_count_++] = {.task = &task, .slot = slot, .end = slot};
+    works_[works_count_++] = {.task = &task, .slot = state.next};
   }
   for (Work& work : works()) work.state = &state_of(work.task->sequence);
   if (spec_.kind == DraftSpec::kDflash) return fill_blocks();
+  for (Work& work : works())
+    if (ready(*work.state, *work.task) == Ready::kLastRow) add_last_row(work);
+  flush();
   chain();
   for (Work& work : works()) work.state->guess = -1;  // What follows a draft is no one's guess.
+}
+
+// Of a block the last certain token has its place in the block.
+Drafter::Ready Drafter::ready(const State& state, const DraftTask& task) const {
+  const auto forced = static_cast<int32_t>(std::ssize(task.forced));
+  const int32_t certain = task.position - forced;  // So many tokens.
+  if (state.next + 1 == certain && state.last >= 0) {
+    if (spec_.kind != DraftSpec::kDflash) return Ready::kLastRow;
+    return forced == 0 ? Ready::kYes : Ready::kNo;
+  }
+  return state.next == certain && state.guess >= 0 ? Ready::kYes : Ready::kNo;
+}
+
+// The row of the last certain token, for which there was no memory yet.
+void Drafter::add_last_row(Work& work) {
+  State& state = *work.state;
+  const DraftTask& task = *work.task;
+  open_slice(work, task.memory, task.sequence, work.slot++);
+  if (spec_.reads_features())
+    batch_.add_feature(state.last, state.feature.data());
+  else
+    batch_.add_token(state.last);
+  batch_.want_next();
+  work.row = batch_.rows() - 1;
+  state.next = work.slot;
+  state.page = task.memory.pages(0)[(state.next - 1) / kPage];
 }
 
 // Takes the guess, or a token that has been forced in its place; adds its row, unless that was the

@@ -40,6 +40,7 @@ struct DraftSlice {
   // where it is known.
   std::span<const int32_t> tokens{};
   int32_t computed = 0;
+  int32_t covered = 0;   // Positions before this one have memory: those of the rows, at least.
   bool guesses = false;  // A draft may be asked for: the first one is computed along.
 };
 
@@ -69,8 +70,6 @@ class Drafter {
   // Of its layers, and of features at the ends of pages.
   const std::vector<kv::MemoryNeed>& memory_needs() const { return needs_; }
   ModelMemory memory() const;
-  // What one draft reads and multiplies.
-  TokenWork token_work() const;
   // "eagle3 of 1 layer, 2.4 M parameters, 16-bit 100 %, ...": for people.
   std::string describe() const;
   bool pack_until(ThreadTeam& team, const std::function<void(int64_t, int64_t)>& progress,
@@ -95,7 +94,7 @@ class Drafter {
     int32_t next = -1;  // The first slot without its row; -1: it knows nothing.
     int32_t page = -1;  // That holds the slot before; another one is another sequence's.
     int32_t last = -1;  // The last certain token.
-    // Of the position before `next`, where the row of that position is still to be computed.
+    // Of the position before `next`, where all that is computed of the sequence ends there.
     std::vector<float> feature;
     // The token that follows, or -1; how likely it is; and the feature of its row.
     int32_t guess = -1;
@@ -112,6 +111,7 @@ class Drafter {
     size_t forced = 0;  // Of the task's, those that are computed.
     int32_t row = -1;   // Its last one in the batch at hand; -1: nothing is wanted of it there.
   };
+  enum class Ready : uint8_t { kNo, kLastRow, kYes };  // kLastRow: but for that row.
   class Sink;
 
   Drafter(DraftSpec spec, const Decoder& target, const kernels::Ops& ops);
@@ -137,6 +137,8 @@ class Drafter {
   void flush(bool remembers = false);
   void take_guess(Work& work);
   int32_t token_of(int32_t head_row) const;
+  Ready ready(const State& state, const DraftTask& task) const;
+  void add_last_row(Work& work);
   bool next_row(Work& work);
   void chain();
   void fill_blocks();
