@@ -63,8 +63,7 @@ void CpuDrafter::follow(const StepWork& ran, bool keeps_up, bool guesses) {
   behind_ = !keeps_up;
   for (int32_t slice = 0; slice < std::ssize(ran.batch.slices); ++slice) {
     const model::BatchSlice& part = ran.batch.slices[static_cast<size_t>(slice)];
-    const bool failed =
-        std::ranges::count(ran.results.failures, slice, &Failure::slice) > 0;
+    const bool failed = std::ranges::count(ran.results.failures, slice, &Failure::slice) > 0;
     // Rows of vectors have no tokens.
     const bool known = !failed && ran.batch.vectors.empty();
     if (known) add_slice(ran, slice, guesses || behind_);

@@ -18,8 +18,7 @@ namespace weir::exec {
 class CpuDrafter final : public Drafter {
  public:
   // All outlive it. `rows_max`: of a step.
-  CpuDrafter(model::Drafter& drafter, const kv::KvCache& cache, ThreadTeam& team,
-             int32_t rows_max);
+  CpuDrafter(model::Drafter& drafter, const kv::KvCache& cache, ThreadTeam& team, int32_t rows_max);
 
   std::string_view kind() const override;
   int32_t drafts_max() const override { return drafter_.drafts_max(); }

@@ -38,8 +38,7 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, Mode
                                                const ModelOptions& options, const kernels::Ops& ops,
                                                int members, std::vector<FeatureTap> taps,
                                                const DecoderPlace& place) {
-  std::unique_ptr<Decoder> decoder(
-      new Decoder(std::move(spec), options, ops, std::move(taps)));
+  std::unique_ptr<Decoder> decoder(new Decoder(std::move(spec), options, ops, std::move(taps)));
   decoder->checkpoint_ = card.tensors;
   std::string_view pairs;
   decoder->paired_rows_ =
@@ -50,7 +49,7 @@ Result<std::unique_ptr<Decoder>> Decoder::bind(const card::ModelCard& card, Mode
   return decoder;
 }
 
-// Its layers remember in the same pages, behind those of the model's own.
+// Its layers remember in the same pages, after those of the model's own.
 Result<void> Decoder::bind_drafter(DraftSpec draft, const card::ModelCard& card, int members) {
   WEIR_ASSIGN(drafter_, Drafter::bind(std::move(draft), *this, card, ops_, members));
   std::ranges::copy(drafter_->memory_needs(), std::back_inserter(needs_));
@@ -97,7 +96,7 @@ Result<void> Decoder::bind_weights(const card::WeightFormat& format, const Decod
   if (spec_.hyper) hyper_ = std::make_unique<HyperStreams>(binder, spec_, scratch_);
   if (spec_.streams) streams_ = std::make_unique<StreamTable>(binder, spec_, scratch_);
   LayerBuilder builder(binder, spec_, *bank_, context_max(), ropes_, scratch_);
-  builder.remember_behind(place.memories);
+  builder.remember_after(place.memories);
   if (features_) builder.set_beside(features_->beside());
   for (const Sublayer& sublayer : spec_.sublayers) {
     layers_.push_back(
@@ -241,8 +240,7 @@ void Decoder::enter(const Pass& pass, size_t i, const RowRange& rows) const {
     if (i > 0 && !late) layers_[i - 1]->leave(pass, begin, end);
     layers_[i]->enter(pass, begin, end);
     if (late) layers_[i - 1]->leave(pass, begin, end);
-    if (!pass.own_inputs || pass.member == 0)
-      leave_taps(pass, static_cast<int32_t>(i), begin, end);
+    if (!pass.own_inputs || pass.member == 0) leave_taps(pass, static_cast<int32_t>(i), begin, end);
   };
   if (pass.own_inputs) return enter_rows(0, pass.rows());
   claim_rows(pass, rows, enter_rows);

@@ -55,10 +55,13 @@ class Decoder final : public Model {
   using Model::forward;
   void forward(const Forward& run, int member) override;
   // In place of forward(): rows leave keys and values in every attention layer, all of what their
-  // features are projected to, and nothing else is computed of them. REQUIRES: FeatureInput::kAlone.
+  // features are projected to, and nothing else is computed of them. REQUIRES:
+  // FeatureInput::kAlone.
   void remember(const Forward& run, int member);
   // What the taps have left of a row of the last pass in Lane::kStep, one after another.
-  const float* left(int32_t row) const { return workspace_->at(left_) + int64_t{row} * left_width(); }
+  const float* left(int32_t row) const {
+    return workspace_->at(left_) + int64_t{row} * left_width();
+  }
   int32_t left_width() const { return static_cast<int32_t>(std::ssize(taps_)) * spec_.hidden_size; }
   const Embedding& embedding() const { return *embedding_; }
   const Head& head() const { return *head_; }
@@ -90,19 +93,19 @@ class Decoder final : public Model {
   WeightTally tally_;
   std::vector<BoundModule> modules_;
   std::vector<AdapterTarget> targets_;  // Where there may be adapters.
-  bool paired_rows_ = false;  // Of q and k, as AdapterForm says it.
+  bool paired_rows_ = false;            // Of q and k, as AdapterForm says it.
   std::unique_ptr<ExpertBank> bank_;
   StreamedBank* streamed_ = nullptr;  // The bank, where experts are streamed.
   std::vector<RopeTable> ropes_;      // The distinct ones.
   ScratchPlan scratch_;
   std::unique_ptr<Embedding> own_embedding_;
-  const Embedding* embedding_ = nullptr;  // That, or the target's.
+  const Embedding* embedding_ = nullptr;         // That, or the target's.
   std::unique_ptr<FeatureProjection> features_;  // Where ModelSpec::features is said.
-  std::unique_ptr<StreamTable> streams_;        // Where ModelSpec::streams is said.
-  std::unique_ptr<HyperStreams> hyper_;         // Where ModelSpec::hyper is said.
-  std::unique_ptr<TokenTable> token_table_;     // Where ModelSpec::token_inputs is said.
-  std::vector<std::unique_ptr<Layer>> layers_;  // One for each of the spec's sublayers.
-  std::vector<LayerFacts> facts_;               // By layer.
+  std::unique_ptr<StreamTable> streams_;         // Where ModelSpec::streams is said.
+  std::unique_ptr<HyperStreams> hyper_;          // Where ModelSpec::hyper is said.
+  std::unique_ptr<TokenTable> token_table_;      // Where ModelSpec::token_inputs is said.
+  std::vector<std::unique_ptr<Layer>> layers_;   // One for each of the spec's sublayers.
+  std::vector<LayerFacts> facts_;                // By layer.
   bool layers_leave_nothing_ = false;
   std::unique_ptr<Head> head_;
   const std::vector<FeatureTap> taps_;

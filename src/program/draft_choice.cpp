@@ -18,13 +18,18 @@ using model::DraftSpec;
 // The kind that --speculative asks for; none: whatever there is.
 std::optional<DraftSpec::Kind> kind_of(Speculative speculative) {
   switch (speculative) {
-    case Speculative::kDraft: return DraftSpec::kModel;
-    case Speculative::kEagle3: return DraftSpec::kEagle3;
-    case Speculative::kMtp: return DraftSpec::kMtp;
-    case Speculative::kDflash: return DraftSpec::kDflash;
+    case Speculative::kDraft:
+      return DraftSpec::kModel;
+    case Speculative::kEagle3:
+      return DraftSpec::kEagle3;
+    case Speculative::kMtp:
+      return DraftSpec::kMtp;
+    case Speculative::kDflash:
+      return DraftSpec::kDflash;
     case Speculative::kAuto:
     case Speculative::kOff:
-    case Speculative::kNgram: break;
+    case Speculative::kNgram:
+      break;
   }
   return std::nullopt;
 }
@@ -63,10 +68,9 @@ Result<DraftChoice> from_folder(const Options& options, const card::ModelCard& m
   const DraftSpec::Kind kind = model::draft_kind(draft.config.root());
   const auto wanted = kind_of(options.speculative);
   if (wanted && *wanted != kind)
-    return fail(ErrorCode::kConfig,
-                concat({"--draft-model: expected a drafter of kind ", model::kind_name(*wanted),
-                        " (--speculative), found ", model::kind_name(kind), " in ",
-                        draft.files.where()}));
+    return fail(ErrorCode::kConfig, concat({"--draft-model: expected a drafter of kind ",
+                                            model::kind_name(*wanted), " (--speculative), found ",
+                                            model::kind_name(kind), " in ", draft.files.where()}));
   if (kind == DraftSpec::kModel) WEIR_TRY(check_vocabularies(model, draft));
   return DraftChoice{.card = std::make_shared<const card::ModelCard>(std::move(draft))};
 }
@@ -77,13 +81,13 @@ Result<DraftChoice> choose_drafter(const Options& options, const card::ModelCard
   if (!options.draft_model.empty()) return from_folder(options, model);
   if (options.speculative != Speculative::kAuto && options.speculative != Speculative::kMtp)
     return kind_of(options.speculative)
-               ? Result<DraftChoice>(fail(
-                     ErrorCode::kConfig,
-                     concat({"--speculative ", word_of(options.speculative),
-                             ": expected --draft-model FOLDER beside it; found none"})))
+               ? Result<DraftChoice>(
+                     fail(ErrorCode::kConfig,
+                          concat({"--speculative ", word_of(options.speculative),
+                                  ": expected --draft-model FOLDER beside it; found none"})))
                : DraftChoice{};
   const Result<model::ModelSpec> spec = model::spec_from_config(model.config.root());
-  if (!spec) return DraftChoice{};  // Whoever binds the model says what is wrong with it.
+  if (!spec) return DraftChoice{};  // What binds the model says what is wrong.
   const bool module = model::has_draft_module(*spec, model);
   if (options.speculative == Speculative::kMtp && !module)
     return fail(ErrorCode::kConfig,

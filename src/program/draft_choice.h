@@ -1,5 +1,5 @@
-// DraftChoice: what drafts for a model with weights of its own, as the options and the model's files
-// say: a folder's drafter, the module that the model's checkpoint has, or nothing.
+// DraftChoice: what drafts for a model with weights of its own, as the options and the model's
+// files say: a folder's drafter, the module that the model's checkpoint has, or nothing.
 //
 // Threads: a value.
 #pragma once

@@ -11,7 +11,8 @@ namespace {
 // Steps for which it keeps up after drafts were last asked for: as many as the longest wait until a
 // sequence without drafts is tried again.
 constexpr int32_t kAskedRounds = 256;
-// The part of all time that keeping up may take beyond that: a quarter of what speculation may cost.
+// The part of all time that keeping up may take beyond that: a quarter of what speculation may
+// cost.
 constexpr double kUnaskedShare = 0.0025;
 // What is left of a second after each step, of steps that count.
 constexpr double kKept = 0.998;
@@ -54,8 +55,7 @@ void ComputedDrafts::draft(std::span<DraftOrder> orders) {
   tasks_.clear();
   for (DraftOrder& order : orders) {
     Room& room = rooms_[tasks_.size()];
-    const size_t count =
-        std::min(order.drafts.size(), static_cast<size_t>(drafter_.drafts_max()));
+    const size_t count = std::min(order.drafts.size(), static_cast<size_t>(drafter_.drafts_max()));
     tasks_.push_back({.sequence = order.sequence,
                       .memory = order.memory,
                       .position = order.position,

@@ -2,8 +2,8 @@
 // keep up with the texts, if its drafts are wanted.
 //
 // Keeping up costs a part of each step. So it goes on for a while after drafts were last asked for,
-// and then only for so much of the time as nobody notices; a sequence that it has left begins anew
-// where drafts of it are asked for.
+// and then only for so little of the time that it does not matter; a sequence that it has left
+// begins anew where drafts of it are asked for.
 //
 // Threads: as DraftSource.
 #pragma once

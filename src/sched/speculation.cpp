@@ -231,7 +231,7 @@ void Speculation::write(StepBuffer& next) {
 }
 
 // What they have computed after the step before counts as this step's, for whose drafts it was; also
-// where nobody has asked for those.
+// where none were asked for.
 double Speculation::follow_all(const exec::StepWork& work) {
   const double before = std::exchange(following_, 0);
   for (size_t i = 0; i < sources_.size(); ++i) {

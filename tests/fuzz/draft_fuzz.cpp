@@ -1,6 +1,6 @@
 // A drafter's checkpoint as config.json (the first line) and a safetensors header (the rest), with
-// zeros for data: beside a small model it is a drafter, which drafts, or an error, in bounded memory.
-// So it is as a model's own checkpoint, which may have a module that drafts.
+// zeros for data: beside a small model it is a drafter, which drafts, or an error, in bounded
+// memory. So it is as a model's own checkpoint, which may have a module that drafts.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -67,8 +67,8 @@ std::string model_header() {
   add("model.norm", 16, 0);
   for (const char* layer : {"0", "1", "2"}) {
     const std::string in = weir::concat({"model.layers.", layer, "."});
-    for (const char* norm : {"input_layernorm", "post_attention_layernorm", "self_attn.q_norm",
-                             "self_attn.k_norm"})
+    for (const char* norm :
+         {"input_layernorm", "post_attention_layernorm", "self_attn.q_norm", "self_attn.k_norm"})
       add(in + norm, 16, 0);
     add(in + "self_attn.q_proj", 32, 16);
     add(in + "self_attn.k_proj", 16, 16);
@@ -101,8 +101,11 @@ void draft(Decoder& model) {
   batch.add_tokens(std::span(tokens).first(3));
   NoSink sink;
   model.forward(batch.batch(), *cache, sink, team, 0);
-  const weir::model::DraftSlice slice = {
-      .memory = {.tables = pages.data()}, .tokens = tokens, .computed = 3, .covered = 32, .guesses = true};
+  const weir::model::DraftSlice slice = {.memory = {.tables = pages.data()},
+                                         .tokens = tokens,
+                                         .computed = 3,
+                                         .covered = 32,
+                                         .guesses = true};
   model.drafter()->keep_up({&slice, 1}, team);
   std::array<int32_t, kDrafts> drafts{};
   weir::model::DraftTask task = {

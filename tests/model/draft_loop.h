@@ -62,8 +62,8 @@ class DraftLoop {
   std::vector<Chat>& chats() { return chats_; }
 
   // A pass of the next `rows` rows at most of each chat that is not done, and the drafts after it.
-  // Of what has been generated a chat takes what is its answer, where that is known: drafts are right
-  // as far as they agree with it, and the model has to give the same. False: all are done.
+  // Of what has been generated a chat takes what is its answer, where that is known: drafts are
+  // right as far as they agree with it, and the model has to give the same. False: all are done.
   bool step(int32_t drafts, int32_t rows_max, int32_t answer_max, std::span<const int32_t> ends,
             Counts* counts = nullptr) {
     BatchBuilder batch;
@@ -83,8 +83,9 @@ class DraftLoop {
                        .prompt_length = chat.prompt_length,
                        .memory = {.tables = chat.pages.data()},
                        .sequence = static_cast<int32_t>(i)});
-      batch.add_tokens(std::span(chat.tokens).subspan(static_cast<size_t>(chat.computed),
-                                                      static_cast<size_t>(certain)));
+      batch.add_tokens(
+          std::span(chat.tokens)
+              .subspan(static_cast<size_t>(chat.computed), static_cast<size_t>(certain)));
       batch.add_tokens(chat.drafts);
       if (last) batch.want(Wanted::kScore, certain - 1, 1 + static_cast<int32_t>(drafted));
       members.push_back(i);
@@ -155,15 +156,15 @@ class DraftLoop {
       // An answer whose last token is a draft has no token after it.
       const int32_t computed =
           std::min(chat.computed, static_cast<int32_t>(chat.tokens.size())) - slice.first_position;
-      slices.push_back({.sequence = slice.sequence,
-                        .memory = slice.memory,
-                        .first = slice.first_position,
-                        .row = slice.row_begin,
-                        .tokens = std::span(chat.tokens)
-                                      .subspan(static_cast<size_t>(slice.first_position)),
-                        .computed = computed,
-                        .covered = covered(slice.first_position + computed),
-                        .guesses = true});
+      slices.push_back(
+          {.sequence = slice.sequence,
+           .memory = slice.memory,
+           .first = slice.first_position,
+           .row = slice.row_begin,
+           .tokens = std::span(chat.tokens).subspan(static_cast<size_t>(slice.first_position)),
+           .computed = computed,
+           .covered = covered(slice.first_position + computed),
+           .guesses = true});
       // What comes after a prompt's next chunk is not known to it.
       const bool whole = best_[static_cast<size_t>(slice.row_begin + certain - 1)] >= 0;
       if (!whole) slices.back().tokens = slices.back().tokens.first(static_cast<size_t>(certain));
@@ -197,11 +198,12 @@ class DraftLoop {
   // Takes drafts as long as they are right, then the token after them; how many drafts.
   int32_t take(Chat& chat, int32_t row) const {
     int32_t taken = 0;
-    const auto room = [&] { return chat.answer.empty() || chat.generated() < std::ssize(chat.answer); };
+    const auto room = [&] {
+      return chat.answer.empty() || chat.generated() < std::ssize(chat.answer);
+    };
     for (;; ++taken) {
       const int32_t token = best_[static_cast<size_t>(row + taken)];
-      if (!chat.answer.empty())
-        CHECK(token == chat.answer[static_cast<size_t>(chat.generated())]);
+      if (!chat.answer.empty()) CHECK(token == chat.answer[static_cast<size_t>(chat.generated())]);
       chat.tokens.push_back(token);
       if (taken == std::ssize(chat.drafts) || chat.drafts[static_cast<size_t>(taken)] != token)
         return taken;

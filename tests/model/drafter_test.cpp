@@ -1,6 +1,6 @@
 // Trained drafters beside the model that they were made for: what they propose, and how much of it
-// the model accepts, are to the last one what an independent implementation has found (recorded with
-// each of them).
+// the model accepts, are to the last one what an independent implementation has found (recorded
+// with each of them).
 #include "model/drafts/drafter.h"
 
 #include <gtest/gtest.h>
@@ -179,16 +179,15 @@ TEST_P(CountsAtLength, AreThoseRecorded) {
   }
 }
 
-// With int8 activations and 16-bit keys near-ties flip and texts differ: about the same is accepted,
-// and of 4-bit drafters that choose among fewer tokens a little less.
+// With int8 activations and 16-bit keys near-ties flip and texts differ: about the same is
+// accepted, and of 4-bit drafters that choose among fewer tokens a little less.
 TEST_P(CountsAtLength, AreNearInFastArithmeticAndInFourBits) {
   Pair pair(folder_, {.drafts_max = 8}, Compute::kFast);
   const auto all = answers(pair, fresh_chats().size(), kernels::FloatType::kF16);
   const JsonValue recorded = expected()["acceptance_on_fresh_chats"];
   const bool block = recorded["k4"].error() != simdjson::SUCCESS;
   const int32_t k = block ? 7 : 4;
-  const double mean =
-      double(recorded["k" + std::to_string(k)]["accepted_per_verification"]);
+  const double mean = double(recorded["k" + std::to_string(k)]["accepted_per_verification"]);
   EXPECT_NEAR(counts_of(pair, all, k, kernels::FloatType::kF16).mean(), mean, 0.05);
   Pair small(folder_, {.drafts_max = 8, .quantise_bits = 4, .vocabulary = 4096}, Compute::kFast);
   const double cheap = counts_of(small, all, k, kernels::FloatType::kF16).mean();
@@ -233,8 +232,7 @@ class RefusedDrafter : public testing::Test {
                  {"model.safetensors", std::as_bytes(std::span(file))}}));
     if (!files) return files.error().message;
     auto card = card::ModelCard::open(card::default_model());
-    auto model = Decoder::bind(*card,
-                               {.rows_max = 8, .draft = DraftOptions{.card = &*files}},
+    auto model = Decoder::bind(*card, {.rows_max = 8, .draft = DraftOptions{.card = &*files}},
                                kernels::ops_for(kernels::Isa::kScalar), 1);
     return model ? std::string() : model.error().message;
   }
@@ -254,9 +252,7 @@ class RefusedDrafter : public testing::Test {
 };
 
 TEST_F(RefusedDrafter, SaysWhatIsWrong) {
-  const auto refused = [](const std::string& more) {
-    return refusal(config(more), empty_file());
-  };
+  const auto refused = [](const std::string& more) { return refusal(config(more), empty_file()); };
   EXPECT_NE(refused(R"("vocab_size":500)").find("expected 8192, which the model has, found 500"),
             std::string::npos);
   EXPECT_NE(refused(R"("vocab_size":8192,"eagle_aux_hidden_state_layer_ids":[1,2,9])")

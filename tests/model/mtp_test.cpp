@@ -1,6 +1,6 @@
-// Modules that predict further tokens, beside models of random weights: features, drafts and what is
-// chained are those of an implementation in numpy (tests/data/drafts/make_mtp.py). A wrong drafter
-// changes no answer, so nothing else would find it.
+// Modules that predict further tokens, beside models of random weights: features, drafts and what
+// is chained are those of an implementation in numpy (tests/data/drafts/make_mtp.py). A wrong
+// drafter changes no answer, so nothing else would find it.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -120,7 +120,8 @@ class TrainedDrafts : public testing::TestWithParam<const char*> {
       std::vector<int32_t> prompt = system;
       for (int32_t id = 0; words >> id;) prompt.push_back(id);
       if (system.empty()) {  // Three turns that all others follow.
-        for (int turn = 0; turn < 3; ++turn) system.insert(system.end(), prompt.begin(), prompt.end());
+        for (int turn = 0; turn < 3; ++turn)
+          system.insert(system.end(), prompt.begin(), prompt.end());
         continue;
       }
       sample::SamplingParams params;

@@ -1,6 +1,6 @@
 // DFlash (arXiv 2602.06036; z-lab/dflash): layers of Qwen3's kind that fill a block at once. What
-// the model's layers have computed of the text, projected, leaves keys and values in each layer; the
-// rows of a block, a token and masks behind it, attend to those and to one another.
+// the model's layers have computed of the text, projected, leaves keys and values in each layer;
+// the rows of a block, a token and masks after it, attend to those and to one another.
 #include "base/concat.h"
 #include "model/drafts/draft_spec.h"
 #include "model/families/family.h"

@@ -49,10 +49,14 @@ Result<DraftSpec> model_spec(const ModelSpec& target, const card::ModelCard& fil
 
 std::string_view kind_name(DraftSpec::Kind kind) {
   switch (kind) {
-    case DraftSpec::kModel: return "draft";
-    case DraftSpec::kEagle3: return "eagle3";
-    case DraftSpec::kMtp: return "mtp";
-    case DraftSpec::kDflash: return "dflash";
+    case DraftSpec::kModel:
+      return "draft";
+    case DraftSpec::kEagle3:
+      return "eagle3";
+    case DraftSpec::kMtp:
+      return "mtp";
+    case DraftSpec::kDflash:
+      return "dflash";
   }
   return "";
 }
@@ -70,10 +74,14 @@ Result<DraftSpec> draft_spec(const ModelSpec& target, const card::ModelCard& car
   const auto kind = files == nullptr ? DraftSpec::kMtp : draft_kind(files->config.root());
   const auto read = [&]() -> Result<DraftSpec> {
     switch (kind) {
-      case DraftSpec::kModel: return model_spec(target, *files);
-      case DraftSpec::kEagle3: return eagle3_spec(target, *files);
-      case DraftSpec::kMtp: return mtp_spec(target, card, files);
-      case DraftSpec::kDflash: return dflash_spec(target, *files);
+      case DraftSpec::kModel:
+        return model_spec(target, *files);
+      case DraftSpec::kEagle3:
+        return eagle3_spec(target, *files);
+      case DraftSpec::kMtp:
+        return mtp_spec(target, card, files);
+      case DraftSpec::kDflash:
+        return dflash_spec(target, *files);
     }
     return DraftSpec{};
   };

@@ -135,7 +135,8 @@ bool Drafter::pack_until(ThreadTeam& team, const std::function<void(int64_t, int
 std::string Drafter::describe() const {
   const ModelMemory memory = net_->memory();
   char text[96];
-  std::snprintf(text, sizeof text, "%.1f M parameters", static_cast<double>(memory.parameters) / 1e6);
+  std::snprintf(text, sizeof text, "%.1f M parameters",
+                static_cast<double>(memory.parameters) / 1e6);
   std::string out = concat({kind_name(spec_.kind), ", ", text, ", ", memory.formats});
   if (const int32_t rows = net_->head().weight().n; rows < target_.spec().vocab_size)
     out += concat({", head of ", std::to_string(rows), " tokens"});
@@ -151,8 +152,8 @@ Drafter::State& Drafter::state_of(int32_t sequence) {
 // It is the sequence that the state is of, where the round before has left it: the row of the
 // slice's first token may have been computed when it was the last one.
 bool Drafter::goes_on(const State& state, const DraftSlice& slice) const {
-  if (state.next != slice.first && !(spec_.kind != DraftSpec::kDflash &&
-                                     state.next == slice.first + 1))
+  if (state.next != slice.first &&
+      !(spec_.kind != DraftSpec::kDflash && state.next == slice.first + 1))
     return false;
   return state.next > 0 && state.page == slice.memory.pages(0)[(state.next - 1) / kPage];
 }
@@ -243,8 +244,7 @@ void Drafter::store_feature(int32_t page, const float* feature) const {
     if (pages.type == kernels::FloatType::kF32) {
       std::memcpy(to + i * 4, feature + i, 4);
     } else {
-      const uint16_t half =
-          float_to_half(std::clamp(feature[i], -kHalfMax, kHalfMax));
+      const uint16_t half = float_to_half(std::clamp(feature[i], -kHalfMax, kHalfMax));
       std::memcpy(to + i * 2, &half, 2);
     }
   }
@@ -439,12 +439,11 @@ void Drafter::chain() {
   batch_.clear();
 }
 
-// The last token and masks behind it see one another; what they leave is overwritten.
+// The last token and masks after it see one another; what they leave is overwritten.
 void Drafter::fill_blocks() {
   for (Work& work : works()) {
     DraftTask& task = *work.task;
-    const auto drafts =
-        std::min(static_cast<int32_t>(std::ssize(task.tokens)), spec_.block - 1);
+    const auto drafts = std::min(static_cast<int32_t>(std::ssize(task.tokens)), spec_.block - 1);
     if (batch_.rows() + 1 + drafts > net_->options().rows_max) flush();
     open_slice(work, task.memory, task.sequence, work.slot,
                {.begin = work.slot, .end = work.slot + 1 + drafts});

@@ -5,7 +5,7 @@
 // certain, with the features that the pass has left of them; then, k - 1 times, of the last guess.
 // Slot j of a page holds what the drafter remembers of token j, computed with the feature of j - 1:
 // so what lies in a page depends on the tokens up to its end alone, and pages are shared as the
-// model's are. The feature at a page's end is kept in the page, for whoever goes on behind it.
+// model's are. The feature at a page's end is kept in the page, for sequences that go on after it.
 //
 // Threads: the team's leader; run() uses the team.
 // Invariants: (1) slots [State::begin, State::next) of a sequence hold rows of certain tokens;
@@ -49,7 +49,7 @@ struct DraftTask {
   int32_t sequence = 0;
   kv::MemoryView memory{};
   int32_t position = 0;  // Of the first draft. Memory covers all that are asked for.
-  // Tokens just before it that the model has not computed, behind the last one that it was given.
+  // Tokens just before it that the model has not computed, after the last one that it was given.
   std::span<const int32_t> forced{};
   std::span<int32_t> tokens{};       // Room for as many as are asked for, and
   std::span<float> probabilities{};  // how sure the drafter is of each.
@@ -60,8 +60,8 @@ class Drafter {
  public:
   // `target` outlives it; `card`: the target's.
   static Result<std::unique_ptr<Drafter>> bind(DraftSpec spec, const Decoder& target,
-                                               const card::ModelCard& card,
-                                               const kernels::Ops& ops, int members);
+                                               const card::ModelCard& card, const kernels::Ops& ops,
+                                               int members);
   ~Drafter();
 
   const DraftSpec& spec() const { return spec_; }
@@ -149,7 +149,8 @@ class Drafter {
   const kernels::Ops& ops_;
   int32_t drafts_max_ = 0;
   std::vector<kv::MemoryNeed> needs_;
-  int32_t feature_memory_ = -1;  // The layer of the cache where features at pages' ends lie; -1: none do.
+  int32_t feature_memory_ =
+      -1;  // The layer of the cache where features at pages' ends lie; -1: none do.
   std::unique_ptr<Decoder> net_;
   std::vector<int32_t> table_;  // Token of each row of the head; empty: the row itself.
 

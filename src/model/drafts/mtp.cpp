@@ -1,6 +1,6 @@
 // Modules that were trained with a model to predict further tokens (MTP, arXiv 2412.19437): one
-// layer of the model's kind over a token's embedding and the model's last hidden state, behind its
-// norm. What a chained draft reads in place of that is the module's own, behind its own norm.
+// layer of the model's kind over a token's embedding and the model's last hidden state, after its
+// norm. What a chained draft reads in place of that is the module's own, after its own norm.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,7 +16,7 @@ namespace {
 
 using card::ConfigReader;
 
-// How a family names the parts of its module, behind `module`: the text that all its tensors begin
+// How a family names the parts of its module, after `module`: the text that all its tensors begin
 // with.
 struct MtpNames {
   std::string module;
@@ -144,8 +144,7 @@ std::optional<bool> norms_are_sums(const ModelSpec& target, const card::ModelCar
   const auto* own = tensors.find(in_root(target, tensors, layer + norm));
   const auto* model = tensors.find(in_root(target, tensors, target.layers + "0." + norm));
   WeightStore store;
-  const bool sums =
-      WeightBinder(tensors, target, card.weights, {}, store).norms_are_sums();
+  const bool sums = WeightBinder(tensors, target, card.weights, {}, store).norms_are_sums();
   if (own == nullptr || model == nullptr || own->tensor.elements() == 0 ||
       model->tensor.elements() == 0 || tensors.file(*own).only_beginning())
     return sums;
@@ -199,8 +198,8 @@ Result<DraftSpec> own_files(const ModelSpec& target, const card::ModelCard& file
   m.family = "Qwen3";
   WEIR_TRY(c.finish());
   const MtpNames names = names_in(target)[1];
-  DraftSpec draft = module_spec(
-      m, names, family::pre_norm(family::rms(c, kDefaults), attention, mlp));
+  DraftSpec draft =
+      module_spec(m, names, family::pre_norm(family::rms(c, kDefaults), attention, mlp));
   draft.taps = {{.sublayer = static_cast<int>(target.sublayers.size()), .normed = true}};
   return draft;
 }
@@ -217,8 +216,10 @@ Result<DraftSpec> mtp_spec(const ModelSpec& target, const card::ModelCard& card,
   const std::optional<MtpNames> names = find_module(target, *card.tensors);
   if (!names)
     return fail(ErrorCode::kUnsupported,
-                concat({card.tensors->name(), ": expected a module that drafts (MTP), found none "
-                                              "among the tensors of ", target.family}));
+                concat({card.tensors->name(),
+                        ": expected a module that drafts (MTP), found none "
+                        "among the tensors of ",
+                        target.family}));
   WEIR_ASSIGN(std::vector<Sublayer> layer, module_layer(target, *names));
   DraftSpec draft = module_spec(target, *names, std::move(layer));
   draft.within = in_root(target, *card.tensors, names->module);

@@ -40,12 +40,9 @@ void FeatureProjection::gather_row(const Pass& pass, const Embedding& embedding,
   float* const to = in + (spec_.way == FeatureInput::kJoined ? hidden_ : 0);
   std::copy_n(feature, spec_.width, to);
   if (norm_) normalise(pass.ops, *norm_, to, spec_.width, 0, 1, to);
-  pass.ws.at(forms_).convert(pass.ops, projection_.forms(), in, projection_.k,
-                             {.k = projection_.k,
-                              .begin = row,
-                              .end = row + 1,
-                              .columns = projection_.k},
-                             kNoPrompts);
+  pass.ws.at(forms_).convert(
+      pass.ops, projection_.forms(), in, projection_.k,
+      {.k = projection_.k, .begin = row, .end = row + 1, .columns = projection_.k}, kNoPrompts);
 }
 
 void FeatureProjection::project(const Pass& pass) const {

@@ -12,7 +12,7 @@ namespace weir::model {
 class Head {
  public:
   // `streams` and `hyper`: ModelSpec::streams and ::hyper, or null. `shared`: whose matrix it has
-  // behind a norm of its own, of that so many rows as ModelSpec::head_rows says; or null.
+  // after a norm of its own, of that so many rows as ModelSpec::head_rows says; or null.
   Head(WeightBinder& binder, const ModelSpec& spec, const Embedding& embedding,
        const StreamTable* streams, const HyperStreams* hyper, const Head* shared = nullptr);
 

@@ -42,7 +42,7 @@ class LayerBuilder {
   }
 
   // So many layers of the cache come before those of these layers.
-  void remember_behind(int memories) { memories_ = memories; }
+  void remember_after(int memories) { memories_ = memories; }
   // What stands beside the stream that sublayers read (Sublayer::beside_token).
   void set_beside(Buffer<float> beside) { beside_ = beside; }
 
