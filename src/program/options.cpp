@@ -213,7 +213,7 @@ const std::array kRows = {
         "A drafter for the model: a small model with the same vocabulary, or a head that was trained "
         "for it (EAGLE-3, MTP, DFlash). Without it a module of the model's own checkpoint drafts, if "
         "there is one (MTP)",
-        ""},
+        "none"},
     Row{"draft-bits", "0|4|8", &Options::draft_bits, kPlanning, "Speculation",
         "Bits in which a drafter's matrices are held that are stored in floats; 0: as they are "
         "stored, as always with --compute exact",
