@@ -55,8 +55,12 @@ void expect_same_answers(std::unique_ptr<model::Model> model) {
         options.engine.step_tokens_max = pages == 256 ? 37 : 128;
         options.engine.running_max = 8;
         world.expect_equal(world.run(options));
-        if (!measured) EXPECT_GT(world.drafts(), 100u);
-        if (pages == 12) EXPECT_GT(world.preemptions(), 0u);
+        if (!measured) {
+          EXPECT_GT(world.drafts(), 100u);
+        }
+        if (pages == 12) {
+          EXPECT_GT(world.preemptions(), 0u);
+        }
       }
 }
 
@@ -102,7 +106,9 @@ class TrainedDrafts : public testing::TestWithParam<const char*> {
       tokens = 0;
       for (const auto& request : requests) tokens += request->log.size() - 1;
       rounds = runner.handle().stats().draft_rounds.value() - before;
-      if (pass == 1) EXPECT_GT(runner.handle().stats().prefix_hits.value(), 0u);
+      if (pass == 1) {
+        EXPECT_GT(runner.handle().stats().prefix_hits.value(), 0u);
+      }
     }
     return tokens / static_cast<double>(rounds);
   }
