@@ -15,6 +15,7 @@
 #include "commands/quantize.h"
 #include "commands/rm.h"
 #include "commands/search.h"
+#include "commands/suite.h"
 #include "commands/verify.h"
 #include "program/options.h"
 #include "server.h"
@@ -34,6 +35,8 @@ weir::Result<void> run_model(const weir::Options& options) {
       return weir::pack_model(options);
     case weir::Command::kQuantize:
       return weir::quantize_model(options);
+    case weir::Command::kSuite:
+      return weir::run_suite(options);
     default:
       return {};
   }
@@ -55,6 +58,9 @@ weir::Result<void> run(const weir::Options& options) {
       return weir::search_models(options);
     case weir::Command::kInfo:  // Of a model that need not be here.
       return weir::show_info(options);
+    case weir::Command::kSuite:
+      if (!options.url.empty()) return weir::run_suite(options);  // Of the model that is there.
+      break;
     default:
       break;
   }

@@ -11,6 +11,7 @@
 #include "exec/executor.h"
 #include "model/model.h"
 #include "program/options.h"
+#include "sched/draft_source.h"
 #include "sched/engine_options.h"
 
 namespace weir {

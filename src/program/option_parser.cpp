@@ -27,8 +27,10 @@ std::optional<bool> truth_of(std::string_view text) {
   return std::nullopt;
 }
 
-const Row* find_row(std::string_view name) {
-  const auto row = std::ranges::find(option_rows(), name, &Row::name);
+const Row* find_row(std::string_view name, uint16_t commands) {
+  const auto row = std::ranges::find_if(option_rows(), [&](const Row& each) {
+    return each.name == name && (each.commands & commands) != 0;
+  });
   return row == option_rows().end() ? nullptr : &*row;
 }
 
@@ -169,10 +171,10 @@ std::string unknown_option(std::string_view flag, const CommandRow& command) {
   std::vector<std::string_view> names;
   for (const Row& row : option_rows())
     if (row.commands & command.bit) names.push_back(row.name);
-  if (const Row* row = find_row(name); row != nullptr && !(row->commands & command.bit)) {
+  if (find_row(name) != nullptr && find_row(name, command.bit) == nullptr) {
     std::string commands;
     for (const CommandRow& each : command_rows())
-      if (row->commands & each.bit)
+      if (find_row(name, each.bit) != nullptr)
         commands += (commands.empty() ? "" : ", ") + std::string(each.name);
     message += " of 'weir " + std::string(command.name) + "': it is one of " + commands;
   } else if (const std::string_view answer = foreign_option(flag.substr(0, flag.find('=')));
@@ -211,9 +213,8 @@ Flag read_flag(const std::string& word, const CommandRow& command) {
   const size_t equals = word.find('=');
   const std::string name = word.substr(0, equals);
   if (equals != std::string::npos) flag.value = word.substr(equals + 1);
-  flag.row = name.starts_with("--") ? find_row(std::string_view(name).substr(2))
-                                    : find_row(long_name(std::string_view(name).substr(1)));
-  if (flag.row != nullptr && !(flag.row->commands & command.bit)) flag.row = nullptr;
+  const std::string_view bare = std::string_view(name).substr(1);
+  flag.row = find_row(name.starts_with("--") ? bare.substr(1) : long_name(bare), command.bit);
   return flag;
 }
 
@@ -292,10 +293,10 @@ Result<Source> read_file_of_options(const std::string& path, const CommandRow& c
       return wrong(where, "name=value", in_quotes(line.substr(0, 80)));
     const std::string name(trimmed(line.substr(0, equals)));
     const std::string_view value = value_of(line.substr(equals + 1));
-    const Row* row = find_row(name);
-    if (row == nullptr || name == "config")
+    if (find_row(name) == nullptr || name == "config")
       return fail(ErrorCode::kConfig, where + ": " + unknown_option(name, command));
-    if ((row->commands & command.bit) && !only_on_the_line(*row, command))
+    const Row* row = find_row(name, command.bit);  // Null: it is for other commands.
+    if (row != nullptr && !only_on_the_line(*row, command))
       give(source, *row, std::string(where).append(": ").append(name), std::string(value));
   }
   return source;
@@ -368,6 +369,14 @@ void grow_prefill(const Source& given, Options& options) {
       std::clamp(options.parallel, options.prefill_size / 2, kPrefillSizeMax / 2) * 2;
 }
 
+// For the servers that the suite starts; what a config file says is among it.
+void pass_on(const Source& given, Options& options) {
+  for (const auto& [row, option] : given)
+    if ((row->commands & kServeOnly) && row->name != "config")
+      for (const std::string& value : option.values)
+        options.passed_on.emplace_back(row->name, value);
+}
+
 Result<void> check_given(const Source& given, const Options& options) {
   if (given.contains(find_row("api-key")) && split_list(options.api_key).empty())
     return wrong("--api-key", "KEY[,KEY]", in_quotes(options.api_key) + ", which names no key");
@@ -383,6 +392,18 @@ Result<void> check_given(const Source& given, const Options& options) {
 Result<void> assign_option(Options& options, const Row& row, const std::string& where,
                            const std::string& value) {
   return std::visit(Assign(options, row, where, value), row.field);
+}
+
+std::vector<std::string> words_passed_on(const Options& options, Command command) {
+  const uint16_t bit = std::ranges::find(command_rows(), command, &CommandRow::command)->bit;
+  std::vector<std::string> words;
+  for (const auto& [name, value] : options.passed_on) {
+    const Row* row = find_row(name, bit);
+    if (row == nullptr) continue;
+    const bool alone = std::holds_alternative<Switch>(row->field) && value.empty();
+    words.push_back("--" + name + (alone ? "" : "=" + value));
+  }
+  return words;
 }
 
 Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
@@ -403,6 +424,7 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
   for (const auto& [row, option] : given)
     for (const std::string& value : option.values)
       WEIR_TRY(assign_option(parsed.options, *row, option.name, value));
+  if (command->command == Command::kSuite) pass_on(given, parsed.options);
   grow_prefill(given, parsed.options);
   WEIR_TRY(check_given(given, parsed.options));
   return parsed;

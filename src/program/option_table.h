@@ -29,11 +29,13 @@ enum : uint16_t {
   kListOnly = 256,
   kRmOnly = 512,
   kVerifyOnly = 1024,
-  kSearchOnly = 2048
+  kSearchOnly = 2048,
+  kSuiteOnly = 4096
 };
 // The commands that run a model, and those that plan it.
-inline constexpr uint16_t kEvery = kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly;
-inline constexpr uint16_t kPlanning = kServeOnly | kInfoToo;
+inline constexpr uint16_t kEvery =
+    kServeOnly | kInfoToo | kBenchOnly | kPerplexityOnly | kSuiteOnly;
+inline constexpr uint16_t kPlanning = kServeOnly | kInfoToo | kSuiteOnly;
 // Those that open a model, and pull one of the hub that is not here.
 inline constexpr uint16_t kOpening = kEvery | kCalibrateToo | kPackOnly | kQuantizeOnly;
 
@@ -83,8 +85,9 @@ struct CommandRow {
 std::span<const Row> option_rows();
 std::span<const CommandRow> command_rows();  // The first is the one without a name.
 
-// The row of that name, without dashes; null: there is none.
-const Row* find_row(std::string_view name);
+// The row of that name, without dashes, which one of `commands` takes; null: there is none.
+// Commands may have different options of one name.
+const Row* find_row(std::string_view name, uint16_t commands = 0xffff);
 // Writes a value into its field. `where`: what the place that gave it calls the option, for errors.
 Result<void> assign_option(Options& options, const Row& row, const std::string& where,
                            const std::string& value);

@@ -341,7 +341,7 @@ const std::array kRows = {
         "Port to listen on; 0 takes a free one", "5413"},
     Row{"unix-socket", "PATH", &Options::unix_socket, kServeOnly, "Network",
         "Listen on this Unix socket too", "none"},
-    Row{"api-key", "KEY[,KEY]", Names{&Options::api_key}, kServeOnly, "Network",
+    Row{"api-key", "KEY[,KEY]", Names{&Options::api_key}, kServeOnly | kSuiteOnly, "Network",
         "Require one of these keys (Authorization: Bearer KEY); may be repeated", "none"},
     Row{"api-key-file", "FILE", &Options::api_key_file, kServeOnly, "Network",
         "Keys with limits, one a line: KEY name=NAME scope=SCOPE[,SCOPE] concurrency=N "
@@ -407,6 +407,32 @@ const std::array kRows = {
         "are the measured model's",
         "none"},
 
+    Row{"only", "PART[,PART]", Names{&Options::only}, kSuiteOnly, "Suite",
+        "Run these parts: speed, serving, memory, matrix, cache, bits, quality, needles, tools, "
+        "soak. May be repeated",
+        "all"},
+    Row{"quick", "", Switch{&Options::quick}, kSuiteOnly, "Suite",
+        "Fewer and shorter measurements: less than ten minutes on two cores with a small model",
+        "off"},
+    Row{"hours", "N", &Options::hours, kSuiteOnly, "Suite", "How long the soak lasts",
+        "ten minutes; with --quick one"},
+    Row{"url", "URL", &Options::url, kSuiteOnly, "Suite",
+        "Measure the server at this address, of whatever make, instead of servers of the suite's "
+        "own; what can only be seen from the inside is skipped by name",
+        "none"},
+    Row{"json", "FILE", &Options::json_report, kSuiteOnly, "Suite",
+        "Write the report as JSON, which --against reads; '-' is standard output", "none"},
+    Row{"markdown", "FILE", &Options::markdown_report, kSuiteOnly, "Suite",
+        "Write the report as Markdown; '-' is standard output", "none"},
+    Row{"against", "OLD.json", &Options::old_report, kSuiteOnly, "Suite",
+        "Compare with an older report of the same model on the same machine; what is worse is "
+        "named, and the exit status is 1",
+        "none"},
+    Row{"lm-eval", "TASK[,TASK]", Names{&Options::lm_eval}, kSuiteOnly, "Suite",
+        "Instead of the parts: print how lm-evaluation-harness runs these tasks on a server, and "
+        "run them where it is installed",
+        "none"},
+
     Row{"log-level", "debug|info|warn|error", Choice{choose<&Options::log_level, kLevelWords>},
         kServeOnly, "Logging", "What is logged", "info"},
     Row{"log-file", "FILE", &Options::log_file, kServeOnly, "Logging",
@@ -444,6 +470,8 @@ constexpr std::array kCommands = {
                "Measure prefill and decode speed beside the machine's limits"},
     CommandRow{"perplexity", Command::kPerplexity, kPerplexityOnly,
                "Measure a model's perplexity on a text"},
+    CommandRow{"suite", Command::kSuite, kSuiteOnly,
+               "Measure all of it, from speed to quality, beside its limits and an older report"},
     CommandRow{"calibrate", Command::kCalibrate, kCalibrateToo,
                "Measure memory and arithmetic, and with --model its disk, for forecasts"},
     CommandRow{"pack", Command::kPack, kPackOnly,

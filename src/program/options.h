@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/access/manage.h"
@@ -34,7 +35,8 @@ enum class Command : uint8_t {
   kList,
   kRm,
   kVerify,
-  kSearch
+  kSearch,
+  kSuite
 };
 
 // What closes thinking that has used up its budget. Cut off without a word, models go on thinking
@@ -101,6 +103,20 @@ struct BenchOptions {
   std::string bench_batch = "1,2,4,8,16,32";
   std::string bench_depth = "8";
   int32_t repetitions = 5;
+};
+
+// `weir suite`.
+struct SuiteOptions {
+  std::string only;  // Parts; several separated by commas. Empty: all.
+  bool quick = false;
+  std::optional<double> hours;  // Of the soak.
+  std::string url;              // Of a server that is there; empty: servers of its own.
+  std::string json_report;      // Files; "-": standard output. Empty: none.
+  std::string markdown_report;
+  std::string old_report;  // A file of json_report; empty: nothing is compared.
+  std::string lm_eval;     // Tasks of lm-evaluation-harness; empty: none.
+  // What was said of options that a server takes too, wherever it was said: name and value.
+  std::vector<std::pair<std::string, std::string>> passed_on;
 };
 
 struct HubOptions {
@@ -170,6 +186,7 @@ struct Options : ExpertOptions,
                  HubOptions,
                  SearchOptions,
                  SpeculativeOptions,
+                 SuiteOptions,
                  ModelSetOptions {
   Command command = Command::kServe;
 
@@ -249,6 +266,10 @@ struct ParsedOptions {
 // wins over the environment, that over the file. An unknown flag's error names the nearest known
 // one, or what there is instead (foreign_options.h).
 Result<ParsedOptions> parse_options(int argc, const char* const* argv);
+
+// The words of a command line that says of `command` what Options::passed_on holds, as far as that
+// command takes it.
+std::vector<std::string> words_passed_on(const Options& options, Command command);
 
 // Errors name the option, what was expected and what was found (options_check.cpp).
 Result<void> check_options(const Options& options);

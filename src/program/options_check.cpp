@@ -156,6 +156,14 @@ Result<void> check_bench(const BenchOptions& o) {
   return {};
 }
 
+Result<void> check_suite(const Options& o) {
+  if (o.hours) WEIR_TRY(in_range("--hours", *o.hours, 0.001, 1000));
+  if (!o.url.empty() && !o.model.empty())
+    return fail(ErrorCode::kConfig, "--url: expected no --model beside it; found '" + o.model +
+                                        "' (the server at that address has its own)");
+  return {};
+}
+
 Result<void> check_model_set(const Options& o) {
   if (!o.models.empty() && !o.model.empty())
     return fail(ErrorCode::kConfig, "--models: expected no --model beside it; found '" + o.model +
@@ -233,6 +241,7 @@ Result<void> check_options(const Options& o) {
   WEIR_TRY(check_network(o));
   WEIR_TRY(check_bench(o));
   WEIR_TRY(check_model_set(o));
+  WEIR_TRY(check_suite(o));
   WEIR_TRY(in_range("--ctx", o.ctx, 0, kIntMax));
   WEIR_TRY(in_range("--tokens", o.tokens, 0, kIntMax));
   if (o.command == Command::kPerplexity && o.file.empty())

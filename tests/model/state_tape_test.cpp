@@ -56,20 +56,32 @@ class StateTape : public testing::TestWithParam<const char*> {
     const std::vector<int32_t> counts(layout->groups().size(),
                                       static_cast<int32_t>(pages_.size()));
     cache_ = std::make_unique<kv::KvCache>(*kv::KvCache::create(*std::move(layout), counts));
-    slice({.prompt_length = kPrompt}, 0, kPrompt, 0);
+    slice({}, 0, kPrompt, 0);
   }
 
+  // As BatchSlice has it.
+  struct Place {
+    int32_t first_position = 0;
+    int32_t after = -1;
+    int32_t drafts = 0;
+    int32_t replays = 0;
+  };
+
   // Logits of a slice of tokens from `first` on, of which the last are wrong drafts.
-  std::vector<float> slice(BatchSlice slice, int32_t first, int32_t count, int32_t wrong,
+  std::vector<float> slice(const Place& place, int32_t first, int32_t count, int32_t wrong,
                            const Taken* before = nullptr) {
-    slice.memory = {.tables = pages_.data()};
     BatchBuilder builder(kTokens, 1);
-    builder.add_slice(slice);
+    builder.add_slice({.first_position = place.first_position,
+                       .after = place.after,
+                       .drafts = place.drafts,
+                       .replays = place.replays,
+                       .prompt_length = kPrompt,
+                       .memory = {.tables = pages_.data()}});
     for (int32_t i = 0; i < count; ++i) {
       const int32_t token = tokens_[static_cast<size_t>(first + i)];
       builder.add_token(i < count - wrong ? token : (token + 1) % model_->spec().vocab_size);
     }
-    builder.want(Wanted::kVerify, count - slice.drafts - 1, slice.drafts + 1);
+    builder.want(Wanted::kVerify, count - place.drafts - 1, place.drafts + 1);
     Keep keep;
     const Batch batch = builder.batch(before);
     team_.run([&](int member) { model_->forward(batch, *cache_, keep, team_, member); });
@@ -99,8 +111,7 @@ TEST_P(StateTape, GivesBackWhatPlainDecodingHas) {
   std::vector<std::vector<float>> logits;
   std::vector<std::vector<uint8_t>> states_after;
   for (int32_t i = kPrompt; i < kPrompt + kTape + 3; ++i) {
-    logits.push_back(
-        slice({.first_position = i, .prompt_length = kPrompt}, i, 1, 0));
+    logits.push_back(slice({.first_position = i}, i, 1, 0));
     states_after.push_back(states());
   }
   ASSERT_FALSE(states_after[0].empty());
@@ -117,8 +128,8 @@ TEST_P(StateTape, GivesBackWhatPlainDecodingHas) {
                      (late ? ", known late" : ""));
         begin();
         const std::vector<float> verified =
-            slice({.first_position = kPrompt, .drafts = drafts, .prompt_length = kPrompt}, kPrompt,
-                  1 + drafts, drafts - right);
+            slice({.first_position = kPrompt, .drafts = drafts}, kPrompt, 1 + drafts,
+                  drafts - right);
         for (int32_t i = 0; i <= right; ++i)
           ASSERT_EQ(row(verified, i), logits[static_cast<size_t>(i)]) << i;
         ASSERT_EQ(states(), states_after[0]);  // Whatever the drafts were.
@@ -129,8 +140,7 @@ TEST_P(StateTape, GivesBackWhatPlainDecodingHas) {
             slice({.first_position = late ? kPrompt + 1 : next,
                    .after = late ? 0 : -1,
                    .drafts = 1,
-                   .replays = late ? 0 : right,
-                   .prompt_length = kPrompt},
+                   .replays = late ? 0 : right},
                   next, 2, 1, &taken);
         ASSERT_EQ(row(after, 0), logits[static_cast<size_t>(right + 1)]);
         ASSERT_EQ(states(), states_after[static_cast<size_t>(right + 1)]);

@@ -39,7 +39,7 @@ class SpeculationOn : public testing::TestWithParam<kernels::Isa> {
 
   // Gives a request what its drafts come from: its text, and of every other one a prediction that
   // is right but for each tenth token.
-  void give_texts(Request& request) const {
+  void give_texts(Request& request) {
     request.text = std::make_unique<TextIndex>(2000);
     request.text->append(request.prompt);
     if (request.id % 2 == 0) return;

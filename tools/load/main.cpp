@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <fstream>
 
+#include "load/runner.h"
 #include "net/file_limit.h"
 #include "options.h"
-#include "runner.h"
 
 namespace {
 

@@ -47,32 +47,6 @@ std::string parse_class(const std::string& text, MixClass& out) {
   return wrong;
 }
 
-// "http://host:5413", "https://[::1]/v1"; the paths are known.
-std::string parse_url(const std::string& text, LoadOptions& o) {
-  const std::string expected = "expected http:// or https:// and HOST[:PORT], found " + text;
-  const bool tls = text.starts_with("https://");
-  if (!tls && !text.starts_with("http://")) return expected;
-  std::string rest = text.substr(tls ? 8 : 7);
-  const size_t slash = std::min(rest.find('/'), rest.size());
-  const std::string path = rest.substr(slash);
-  if (!path.empty() && path != "/" && path != "/v1" && path != "/v1/") return expected;
-  rest.resize(slash);
-  const size_t colon = rest.find(':', rest.starts_with('[') ? rest.find(']') : 0);
-  uint16_t port = tls ? 443 : 80;
-  if (colon != std::string::npos) {
-    const char* const end = rest.data() + rest.size();
-    const auto [stop, error] = std::from_chars(rest.data() + colon + 1, end, port);
-    if (error != std::errc() || stop != end || port == 0) return expected;
-    rest.resize(colon);
-  }
-  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty()) return expected;
-  o.tls = tls;
-  o.host = rest;
-  o.port = port;
-  return {};
-}
-
 void add_mix(CLI::App& app, std::vector<MixClass>& mix) {
   app.add_option_function<std::vector<std::string>>(
          "--mix",
@@ -108,7 +82,7 @@ void add_target(CLI::App& app, LoadOptions& o) {
   app.add_option_function<std::string>(
          "--url",
          [&o](const std::string& text) {
-           const std::string error = parse_url(text, o);
+           const std::string error = o.set_url(text);
            if (!error.empty()) throw CLI::ValidationError("--url", error);
          },
          "The server's address instead of host and port: https://HOST[:PORT]")
@@ -189,16 +163,6 @@ void add_report(CLI::App& app, LoadOptions& o) {
 }
 
 }  // namespace
-
-std::string LoadOptions::authority() const {
-  if (!unix_path.empty()) return "localhost";
-  const std::string name = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  return port == (tls ? 443 : 80) ? name : name + ":" + std::to_string(port);
-}
-
-const std::string& LoadOptions::class_name(int32_t index) const {
-  return index == 0 ? kRestName : mix[static_cast<size_t>(index) - 1].name;
-}
 
 std::optional<LoadOptions> parse_options(int argc, char** argv, int* status) {
   LoadOptions o;

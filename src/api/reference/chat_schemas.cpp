@@ -142,7 +142,9 @@ constexpr auto kSchemas = std::to_array<Schema>({
     "prompt_ms": {"type": "number"}, "prompt_per_token_ms": {"type": "number"},
     "prompt_per_second": {"type": "number"}, "predicted_n": {"type": "integer"},
     "predicted_ms": {"type": "number"}, "predicted_per_token_ms": {"type": "number"},
-    "predicted_per_second": {"type": "number"}}})"},
+    "predicted_per_second": {"type": "number"},
+    "draft_n": {"type": "integer", "description": "Drafts that steps have verified for it, if any."},
+    "draft_n_accepted": {"type": "integer", "description": "Those that were right."}}})"},
 
     {"PromptProgress", R"({
   "type": "object", "required": ["total", "cache", "processed", "time_ms"], "properties": {

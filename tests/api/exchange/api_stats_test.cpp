@@ -79,6 +79,42 @@ weir_drafts_total 31
 # HELP weir_drafts_taken_total Of those, the ones that were right.
 # TYPE weir_drafts_taken_total counter
 weir_drafts_taken_total 30
+# HELP weir_speculative_drafts_total Drafts verified, by their source.
+# TYPE weir_speculative_drafts_total counter
+weir_speculative_drafts_total{source="prediction"} 0
+weir_speculative_drafts_total{source="ngram"} 32
+weir_speculative_drafts_total{source="draft"} 0
+weir_speculative_drafts_total{source="mtp"} 0
+weir_speculative_drafts_total{source="eagle3"} 0
+weir_speculative_drafts_total{source="dflash"} 0
+# HELP weir_speculative_drafts_right_total Those that were right.
+# TYPE weir_speculative_drafts_right_total counter
+weir_speculative_drafts_right_total{source="prediction"} 33
+weir_speculative_drafts_right_total{source="ngram"} 0
+weir_speculative_drafts_right_total{source="draft"} 0
+weir_speculative_drafts_right_total{source="mtp"} 0
+weir_speculative_drafts_right_total{source="eagle3"} 0
+weir_speculative_drafts_right_total{source="dflash"} 0
+# HELP weir_speculative_draft_seconds Time that sources have taken for drafts.
+# TYPE weir_speculative_draft_seconds gauge
+weir_speculative_draft_seconds{source="prediction"} 0
+weir_speculative_draft_seconds{source="ngram"} 0
+weir_speculative_draft_seconds{source="draft"} 0
+weir_speculative_draft_seconds{source="mtp"} 0
+weir_speculative_draft_seconds{source="eagle3"} 0
+weir_speculative_draft_seconds{source="dflash"} 34
+# HELP weir_speculative_rounds_total Slices of a step that had drafts.
+# TYPE weir_speculative_rounds_total counter
+weir_speculative_rounds_total 35
+# HELP weir_speculative_steps_total Steps that had drafts.
+# TYPE weir_speculative_steps_total counter
+weir_speculative_steps_total 36
+# HELP weir_speculative_steps_off_total Steps without drafts, because those have cost too much.
+# TYPE weir_speculative_steps_off_total counter
+weir_speculative_steps_off_total 37
+# HELP weir_speculative_loss_seconds Time that steps with drafts have cost lately, beyond plain ones.
+# TYPE weir_speculative_loss_seconds gauge
+weir_speculative_loss_seconds 38
 # HELP weir_prefix_cache_queries_total Prompt tokens looked up in the prefix cache.
 # TYPE weir_prefix_cache_queries_total counter
 weir_prefix_cache_queries_total 19
@@ -116,6 +152,13 @@ TEST(MetricsPage, ShowsTheEnginesFiguresByTheirNames) {
   stats.forced_tokens.add(18);
   stats.drafts.add(31);
   stats.drafts_taken.add(30);
+  stats.drafted[sched::DraftKind::kNgram].add(32);
+  stats.drafted_right[sched::DraftKind::kPrediction].add(33);
+  stats.draft_seconds[sched::DraftKind::kDflash].set(34);
+  stats.draft_rounds.add(35);
+  stats.draft_steps.add(36);
+  stats.draft_steps_off.add(37);
+  stats.draft_loss.set(38);
   stats.prefix_queries.add(19);
   stats.prefix_hits.add(20);
   stats.preemptions.add(21);
@@ -149,10 +192,12 @@ TEST(MetricsPage, RepeatsFiguresOfTheEngineByVllmsNames) {
   stats.pages.set(64);
   stats.page_tokens.set(32);
   stats.step_tokens.observe(5);
+  stats.draft_places[1].add(7);
   const std::string page = page_of(stats);
   for (const char* line :
        {"\nvllm:num_requests_running{model_name=\"m\"} 3\n",
         "\nvllm:cache_config_info{model_name=\"m\",block_size=\"32\",num_gpu_blocks=\"64\"} 1\n",
+        "\nvllm:spec_decode_num_accepted_tokens_per_pos_total{model_name=\"m\",position=\"1\"} 7\n",
         "\nvllm:iteration_tokens_total_sum{model_name=\"m\"} 5\n"})
     EXPECT_NE(page.find(line), std::string::npos) << line;
   EXPECT_EQ(page.find("weir_step_tokens"), std::string::npos);  // One name is enough.

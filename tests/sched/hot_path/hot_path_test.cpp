@@ -15,6 +15,7 @@
 
 #include "card/default_model.h"
 #include "card/model_card.h"
+#include "sched/copy_drafts.h"
 #include "sched/engine_runner.h"
 #include "sched/fake_model.h"
 
@@ -207,17 +208,29 @@ std::vector<std::unique_ptr<Request>> make_streams(int32_t max_tokens) {
   return requests;
 }
 
+// `drafts`: all that there are in the texts are verified. So few of the fake model's are right that
+// there are as many steps.
 std::vector<std::unique_ptr<Request>> expect_quiet(model::Model& model, const kernels::Ops& ops,
-                                                   int members, int64_t counted_steps) {
+                                                   int members, int64_t counted_steps,
+                                                   bool drafts = false) {
   const EngineStats* stats = nullptr;
   WatchedModel watched(model, stats, counted_steps);
   RunnerOptions options;
   options.members = members;
   options.page_count = 2000;
+  CopyDrafts copies;
+  if (drafts)
+    options.engine.speculation = {.sources = {&copies}, .drafts_max = 3, .measured = false};
   EngineRunner runner(watched, ops, options);
   stats = &runner.handle().stats();
   allocations = locks = 0;
   auto requests = make_streams(static_cast<int32_t>(kWarmUpSteps + counted_steps) + 40);
+  for (const auto& request : requests) {
+    if (!drafts) break;
+    request->text = std::make_unique<TextIndex>(int64_t{4} + request->max_tokens);
+    request->text->append(request->prompt);
+  }
+  allocations = locks = 0;
   for (const auto& request : requests) EXPECT_TRUE(runner.handle().submit(request.get()));
   watched.all_are_submitted();
   for (const auto& request : requests) runner.wait(*request);
@@ -226,6 +239,7 @@ std::vector<std::unique_ptr<Request>> expect_quiet(model::Model& model, const ke
   EXPECT_EQ(allocations, 0);
   EXPECT_EQ(locks, 0);
   EXPECT_EQ(watched.wakes(), static_cast<uint64_t>(counted_steps));  // One a step.
+  EXPECT_EQ(runner.handle().stats().drafts.value() > 1000, drafts);
   return requests;
 }
 
@@ -235,8 +249,9 @@ TEST_P(HotPath, TakesNoLockAndAllocatesNothing) {
   for (const FakeModelOptions& options :
        {FakeModelOptions(), FakeModelOptions{.windows = {40}}, FakeModelOptions{.states = true}}) {
     FakeModel model(options);
-    for (const auto& request : expect_quiet(model, test_ops(), GetParam(), 1000))
-      EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
+    for (const bool drafts : {false, true})
+      for (const auto& request : expect_quiet(model, test_ops(), GetParam(), 1000, drafts))
+        EXPECT_TRUE(has_answer(*request, reference_answer(model, *request)));
   }
 }
 

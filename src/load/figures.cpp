@@ -1,5 +1,5 @@
 // Percentiles, the table, the JSON.
-#include "figures.h"
+#include "load/figures.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,13 @@
 #include "base/json.h"
 
 namespace weir::load {
+
+double percentile(Tally::Samples samples, double share) {
+  if (samples.empty()) return 0;
+  const auto at = samples.begin() + static_cast<ptrdiff_t>(percentile_rank(share, samples.size()));
+  std::nth_element(samples.begin(), at, samples.end());
+  return *at;
+}
 
 namespace {
 
@@ -41,14 +48,6 @@ float tpot_ms(const Outcome& o) {
   return o.output_tokens > 1
              ? (ms(o.due_ns, o.end_ns) - ttft_ms(o)) / static_cast<float>(o.output_tokens - 1)
              : 0;
-}
-
-// The smallest sample that at least this share does not exceed.
-double percentile(Tally::Samples samples, double share) {
-  if (samples.empty()) return 0;
-  const auto at = samples.begin() + static_cast<ptrdiff_t>(percentile_rank(share, samples.size()));
-  std::nth_element(samples.begin(), at, samples.end());
-  return *at;
 }
 
 Row row(const char* name, const char* key, const Tally::Samples& samples) {

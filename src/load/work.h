@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "options.h"
+#include "load/load_options.h"
 
 namespace weir::load {
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "figures.h"
-#include "load_client.h"
+#include "load/figures.h"
+#include "load/load_client.h"
+#include "load/load_options.h"
+#include "load/work.h"
 #include "net/loop.h"
-#include "options.h"
-#include "work.h"
 
 namespace weir::load {
 

@@ -1,5 +1,5 @@
 // LoadClient: a request's bytes, and the reading of its answer.
-#include "load_client.h"
+#include "load/load_client.h"
 
 #include <algorithm>
 #include <chrono>

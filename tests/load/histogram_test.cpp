@@ -1,5 +1,5 @@
 // Percentiles of weir-load: the smallest sample that at least this share does not exceed.
-#include "../tools/load/histogram.h"
+#include "load/histogram.h"
 
 #include <gtest/gtest.h>
 

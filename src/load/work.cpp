@@ -1,5 +1,5 @@
 // Prompts of plain words, and their requests.
-#include "work.h"
+#include "load/work.h"
 
 #include <array>
 #include <string_view>

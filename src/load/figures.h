@@ -11,9 +11,9 @@
 
 #include "base/json.h"
 #include "base/process_usage.h"
-#include "histogram.h"
-#include "load_client.h"
-#include "options.h"
+#include "load/histogram.h"
+#include "load/load_client.h"
+#include "load/load_options.h"
 
 namespace weir::load {
 
@@ -30,6 +30,9 @@ struct Tally {
   int64_t prompt_tokens = 0, output_tokens = 0;
   Samples ttft, tpot, e2e, refusal;
 };
+
+// The smallest sample that at least this share does not exceed; 0 without samples.
+double percentile(Tally::Samples samples, double share);
 
 class Figures {
  public:
@@ -54,6 +57,9 @@ class Figures {
   ProcessUsage server;
 
   bool has_failures() const { return all_.failed > 0; }
+  // Of all classes together.
+  const Tally& all() const { return all_; }
+  GapHistogram all_gaps() const;
 
   std::string table() const;
   std::string json() const;
@@ -63,7 +69,6 @@ class Figures {
  private:
   bool is_good(const Outcome& outcome) const;
   void log_outcome(const Outcome& outcome, bool good);
-  GapHistogram all_gaps() const;
   void write_tally(JsonWriter& json, const Tally& tally, const GapHistogram& gaps) const;
 
   const LoadOptions& options_;

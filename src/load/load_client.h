@@ -11,11 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include "histogram.h"
+#include "load/histogram.h"
+#include "load/load_options.h"
+#include "load/work.h"
 #include "net/http_client.h"
 #include "net/sse_parser.h"
-#include "options.h"
-#include "work.h"
 
 namespace weir::load {
 

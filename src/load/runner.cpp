@@ -1,5 +1,5 @@
 // Runner: the phases of a run. Model, idle connections, warm-up, measurement, end.
-#include "runner.h"
+#include "load/runner.h"
 
 #include <algorithm>
 #include <csignal>
