@@ -97,7 +97,7 @@ Result<DraftChoice> choose_drafter(const Options& options, const card::ModelCard
   if (module && options.speculative == Speculative::kAuto &&
       !model::draft_spec(*spec, model, nullptr))
     return DraftChoice{};
-  return DraftChoice{.module = module};
+  return DraftChoice{.card = nullptr, .module = module};
 }
 
 }  // namespace weir
