@@ -89,6 +89,8 @@ Result<DraftChoice> choose_drafter(const Options& options, const card::ModelCard
   const Result<model::ModelSpec> spec = model::spec_from_config(model.config.root());
   if (!spec) return DraftChoice{};  // What binds the model says what is wrong.
   const bool module = model::has_draft_module(*spec, model);
+  // Its experts would all stay in memory, beside those that had to be left on disk.
+  if (options.stream_experts && options.speculative == Speculative::kAuto) return DraftChoice{};
   if (options.speculative == Speculative::kMtp && !module)
     return fail(ErrorCode::kConfig,
                 "--speculative mtp: expected a model whose checkpoint has a module that predicts "
